@@ -1,0 +1,36 @@
+"""Finds the learner's line behind an operation."""
+
+import linecache
+import os
+import sys
+import sysconfig
+from types import FrameType
+
+from gpulab.observe.records import SourceLine
+
+_PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_NOT_LEARNERS = tuple(
+    path + os.sep
+    for path in {
+        os.path.join(_PROJECT, "gpulab"),
+        os.path.join(_PROJECT, "autograder"),
+        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    }
+)
+
+
+def _is_learners(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return not name.startswith(_NOT_LEARNERS) and not name.startswith("<frozen")
+
+
+def learners_line() -> SourceLine | None:
+    """The innermost line on this thread's stack that no library owns, or None."""
+    frame = sys._getframe(1)
+    while frame is not None and not _is_learners(frame):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    file, number = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, number).strip()
+    return SourceLine(file, number, text, frame.f_code.co_name)
