@@ -1,0 +1,90 @@
+"""What a graded exercise is: criteria worth points, cases, and a judge.
+
+An exercise lives in ``autograder/verdicts/<chapter>.py`` and runs in the referee alone. Its
+scenario, under the same name in ``autograder/scenarios/<chapter>.py``, runs beside the
+learner's code and knows no answer.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from autograder.draw import Draw
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One thing that earns points.
+
+    ``says`` completes "this earns points when ...". ``rests_on`` names criteria without
+    which this one means nothing: a function that returns its input copies nothing, and has
+    not earned "copies nothing".
+    """
+
+    name: str
+    points: float
+    says: str
+    rests_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs for a scenario. ``about``: the criteria that it can settle."""
+
+    about: tuple[str, ...]
+    inputs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A criterion that a case has shown not to hold; ``message`` names the misconception."""
+
+    criterion: str
+    message: str
+
+
+@dataclass(frozen=True)
+class NotGradable:
+    """A criterion that this runtime cannot show. It earns nothing and is reported so."""
+
+    criterion: str
+    message: str
+
+
+Judge = Callable[[Case, dict[str, Any]], Iterable[Lost | NotGradable]]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """``cases`` draws fresh inputs; ``judge`` says what one case's evidence has lost."""
+
+    name: str
+    criteria: tuple[Criterion, ...]
+    cases: Callable[[Draw], Iterator[Case]]
+    judge: Judge
+
+    @property
+    def points(self) -> float:
+        return sum(criterion.points for criterion in self.criteria)
+
+    def __post_init__(self) -> None:
+        names = [criterion.name for criterion in self.criteria]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{self.name}: two criteria share a name")
+        for criterion in self.criteria:
+            if unknown := set(criterion.rests_on) - set(names):
+                raise ValueError(f"{self.name}: {criterion.name} rests on unknown {sorted(unknown)}")
+
+
+def find(name: str) -> Exercise:
+    """The exercise called ``<chapter>.<exercise>``. Raises LookupError when there is none."""
+    from importlib import import_module, util
+
+    chapter, _, exercise = name.partition(".")
+    module = f"autograder.verdicts.{chapter}"
+    if not chapter.isidentifier() or util.find_spec(module) is None:
+        raise LookupError(f"no exercises for a chapter {chapter!r}: write {module.replace('.', '/')}.py")
+    found = getattr(import_module(module), exercise, None)
+    if not isinstance(found, Exercise):
+        raise LookupError(f"{module} defines no Exercise named {exercise!r}")
+    return found

@@ -1,0 +1,56 @@
+"""Runs scenarios beside the learner's code. It knows no expected answer."""
+
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from autograder import wire
+
+
+class NotDefined(Exception):
+    """The notebook lacks something that the exercise asks for."""
+
+
+class Learner:
+    """The names that the learner's notebook defines, as attributes."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self._namespace = namespace
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._namespace[name]
+        except KeyError:
+            raise NotDefined(f"the notebook defines no `{name}`: was its cell deleted or did it fail?") from None
+
+
+def scenario(name: str) -> Callable[[Learner, dict], dict]:
+    """The function that plays ``<chapter>.<exercise>``."""
+    chapter, _, exercise = name.partition(".")
+    return getattr(import_module(f"autograder.scenarios.{chapter}"), exercise)
+
+
+def sit(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
+    """Play one case; whatever the learner's code raises becomes evidence."""
+    try:
+        evidence = scenario(name)(Learner(namespace), wire.decode(inputs))
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        evidence = {"raised": describe(error)}
+    return wire.encode(evidence)
+
+
+def describe(error: BaseException) -> dict[str, str]:
+    """The exception's type, message and the innermost line that belongs to the notebook."""
+    return {"type": type(error).__name__, "message": str(error), "line": _learners_frame(error)}
+
+
+def _learners_frame(error: BaseException) -> str:
+    home = __file__.rsplit("autograder", 1)[0]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((home, sys.prefix, sys.base_prefix)):
+            return frame.line or ""
+    return ""

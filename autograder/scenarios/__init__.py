@@ -1,0 +1,1 @@
+"""Run beside the learner's code; produce evidence; know no answer."""

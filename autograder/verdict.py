@@ -1,0 +1,88 @@
+"""Points for one exercise, criterion by criterion, with a sentence for each lost one."""
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from autograder.exercise import Exercise, Lost, NotGradable
+
+Status = Literal["earned", "lost", "not gradable here"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One criterion's outcome. ``message`` is empty when its points are earned."""
+
+    criterion: str
+    says: str
+    points: float
+    status: Status
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an exercise earned. ``max_score`` is the sum of all criteria's points."""
+
+    exercise: str
+    lines: tuple[Line, ...]
+
+    @property
+    def score(self) -> float:
+        return sum(line.points for line in self.lines if line.status == "earned")
+
+    @property
+    def max_score(self) -> float:
+        return sum(line.points for line in self.lines)
+
+    def to_dict(self) -> dict:
+        return {"exercise": self.exercise, "lines": [asdict(line) for line in self.lines]}
+
+    @classmethod
+    def from_dict(cls, data: dict) -> "Verdict":
+        return cls(data["exercise"], tuple(Line(**line) for line in data["lines"]))
+
+
+class Tally:
+    """Collects what the cases of one exercise have settled."""
+
+    def __init__(self, exercise: Exercise) -> None:
+        self.exercise = exercise
+        self._judged: set[str] = set()
+        self._findings: dict[str, Lost | NotGradable] = {}
+
+    def judged(self, criterion: str) -> None:
+        self._judged.add(criterion)
+
+    def found(self, finding: Lost | NotGradable) -> None:
+        """Keep the first finding for a criterion; a loss outweighs a "not gradable"."""
+        earlier = self._findings.get(finding.criterion)
+        if earlier is None or (isinstance(earlier, NotGradable) and isinstance(finding, Lost)):
+            self._findings[finding.criterion] = finding
+
+    def lose_all(self, message: str) -> None:
+        for criterion in self.exercise.criteria:
+            self.found(Lost(criterion.name, message))
+
+    def verdict(self) -> Verdict:
+        return Verdict(self.exercise.name, tuple(self._line(c) for c in self.exercise.criteria))
+
+    def _line(self, criterion) -> Line:
+        status, message = self._outcome(criterion.name)
+        if status == "earned":
+            for base in criterion.rests_on:
+                if self._outcome(base)[0] != "earned":
+                    status, message = "lost", f"Not judged until this holds: {self._says(base)}."
+        return Line(criterion.name, criterion.says, criterion.points, status, message)
+
+    def _outcome(self, name: str) -> tuple[Status, str]:
+        finding = self._findings.get(name)
+        if isinstance(finding, NotGradable):
+            return "not gradable here", finding.message
+        if finding is not None:
+            return "lost", finding.message
+        if name not in self._judged:
+            return "lost", "The hidden tests of this point did not run to their end."
+        return "earned", ""
+
+    def _says(self, name: str) -> str:
+        return next(c.says for c in self.exercise.criteria if c.name == name)
