@@ -23,7 +23,7 @@ class Learner:
         try:
             return self._namespace[name]
         except KeyError:
-            raise NotDefined(f"the notebook defines no `{name}`: was its cell deleted or did it fail?") from None
+            raise NotDefined(f"The notebook defines no `{name}`: was its cell deleted, or did it fail?") from None
 
 
 def scenario(name: str) -> Callable[[Learner, dict], dict]:

@@ -72,6 +72,8 @@ def _raised(raised: object) -> str:
     kind, message, line = (str(raised.get(key, ""))[:300] for key in ("type", "message", "line"))
     if kind == "NotImplementedError":
         return "The function is not written yet: it raised NotImplementedError."
+    if kind == "NotDefined":
+        return message
     where = f" at `{line}`" if line else ""
     return f"The function raised {kind}{where}: {message}"
 

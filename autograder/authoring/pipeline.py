@@ -1,0 +1,38 @@
+"""From the text notebook to nbgrader's source notebook and the learner's release."""
+
+from pathlib import Path
+
+import nbformat
+from nbgrader.apps import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+
+from autograder.authoring.text import read_text_notebook
+from autograder.glue.config import configure
+
+
+def chapters(exercises: Path) -> list[str]:
+    """The chapters that have exercises: folders with a text notebook of their own name."""
+    return sorted(path.parent.name for path in exercises.glob("*/*.py") if path.stem == path.parent.name)
+
+
+def write_source(exercises: Path, chapter: str, course: Path) -> Path:
+    """Write ``source/<chapter>/<chapter>.ipynb`` of ``course``; untouched when already equal."""
+    target = course / "source" / chapter / f"{chapter}.ipynb"
+    text = nbformat.writes(read_text_notebook(exercises / chapter / f"{chapter}.py"))
+    if not target.exists() or target.read_text() != text:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return target
+
+
+def write_release(exercises: Path, chapter: str, course: Path) -> Path:
+    """The learner's notebook, made by nbgrader's own ``generate_assignment`` in ``course``."""
+    write_source(exercises, chapter, course)
+    config = Config()
+    configure(config)
+    api = NbGraderAPI(CourseDirectory(root=str(course.resolve()), config=config), config=config)
+    result = api.generate_assignment(chapter, force=True, create=True)
+    if not result["success"]:
+        raise RuntimeError(f"nbgrader could not make the release of {chapter}:\n{result.get('log')}\n{result.get('error')}")
+    return course / "release" / chapter / f"{chapter}.ipynb"

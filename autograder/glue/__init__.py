@@ -1,0 +1,1 @@
+"""nbgrader's extension points: how ``nbgrader autograde`` reaches the referee."""

@@ -1,0 +1,19 @@
+"""What a kernel may know of the machine it runs on."""
+
+import os
+from pathlib import Path
+
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+
+
+def kernel_environment() -> dict[str, str]:
+    """Few variables of ours, none of the instructor's secrets, nothing that says "graded"."""
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return kept | {
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "IPYTHONDIR": "/nonexistent",
+    }

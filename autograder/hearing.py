@@ -1,0 +1,111 @@
+"""The referee's side of one submission: a socket, one open exercise at a time."""
+
+import os
+import shutil
+import tempfile
+import threading
+from contextlib import suppress
+from multiprocessing.connection import Connection, Listener
+
+import msgspec
+
+from autograder.channel import Begin, Done, Evidence, Inputs, Refused, receive_at_referee, send
+from autograder.draw import Draw
+from autograder.exercise import find
+from autograder.referee import Session
+from autograder.verdict import Verdict
+
+
+class Hearing:
+    """Listens while a submission's notebook runs.
+
+    ``open(exercise)`` before its graded cell is executed, ``close()`` after: only between
+    the two is evidence for that exercise taken, and only once. ``incidents`` are sentences
+    about messages that an honest notebook never sends.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp(prefix="referee-")  # mode 0700
+        self.address = os.path.join(self._folder, "referee")
+        self.kernel_sockets = os.path.join(self._folder, "kernel")
+        self.incidents: list[str] = []
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        self._begun = False
+        self._number = 0
+        self._listener = Listener(self.address, family="AF_UNIX")
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> "Hearing":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        with suppress(OSError):
+            self._listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def open(self, exercise: str) -> None:
+        """Raises LookupError when there is no such exercise."""
+        session = Session(find(exercise), Draw())
+        with self._lock:
+            self._session, self._begun, self._number = session, False, 0
+
+    def close(self, message: str = "") -> Verdict:
+        """The verdict; ``message`` says what stopped the cell, when something did."""
+        with self._lock:
+            session, self._session = self._session, None
+        if message and not session.finished:
+            session.abandon(message)
+        return session.verdict()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+
+    def _converse(self, connection: Connection) -> None:
+        with connection, suppress(EOFError, BrokenPipeError, ConnectionResetError):
+            while True:
+                try:
+                    message = receive_at_referee(connection)
+                except (OSError, msgspec.DecodeError) as error:
+                    self._incident(f"a message that could not be read ({type(error).__name__})")
+                    return
+                with self._lock:
+                    answer = self._answer(message)
+                send(connection, answer)
+                if not isinstance(answer, Inputs):
+                    return
+
+    def _answer(self, message: Begin | Evidence) -> msgspec.Struct:
+        if self._session is None:
+            return self._refuse("no graded cell is running")
+        if isinstance(message, Begin):
+            if message.exercise != self._session.exercise.name:
+                return self._refuse(f"the graded cell is not that of {message.exercise[:80]!r}")
+            if self._begun:
+                return self._refuse("this exercise has begun already")
+            self._begun = True
+            return self._next()
+        if not self._begun or self._session.finished or message.number != self._number:
+            return self._refuse("evidence for a case that is not open")
+        self._session.take(message.data)
+        return self._next()
+
+    def _next(self) -> Inputs | Done:
+        inputs = self._session.next_case()
+        if inputs is None:
+            return Done()
+        self._number += 1
+        return Inputs(self._number, inputs)
+
+    def _refuse(self, why: str) -> Refused:
+        self._incident(why)
+        return Refused(why)
+
+    def _incident(self, what: str) -> None:
+        if len(self.incidents) < 20:
+            self.incidents.append(what)
