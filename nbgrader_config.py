@@ -1,12 +1,20 @@
-"""Makes this folder an nbgrader course whose hidden tests are judged by the referee."""
+"""Makes this folder an nbgrader course whose hidden tests are judged by the referee.
 
+COURSE=<folder> in the environment points every command at another course folder.
+"""
+
+import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))
 
+from autograder.authoring.pipeline import refresh_sources  # noqa: E402
 from autograder.glue.config import configure  # noqa: E402
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "tensors-to-tokens"
+c.CourseDirectory.root = str(Path(os.environ.get("COURSE") or ROOT).resolve())
 configure(c)
+refresh_sources(ROOT / "exercises", Path(c.CourseDirectory.root))

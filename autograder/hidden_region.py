@@ -1,5 +1,7 @@
 """The part of a graded cell that nbgrader cuts out for learners."""
 
+import re
+
 BEGIN, END = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 
 
@@ -14,3 +16,12 @@ def without_hidden_tests(source: str) -> str:
         elif not hidden:
             kept.append(line)
     return "\n".join(kept).rstrip()
+
+
+_NAMED = re.compile(r'autograder\.grade\("([a-z_0-9]+\.[a-z_0-9]+)"\)')
+
+
+def named_exercise(source: str) -> str | None:
+    """The exercise that a graded cell's hidden part names, or None."""
+    named = _NAMED.search(source)
+    return named.group(1) if named else None

@@ -1,5 +1,7 @@
 """From the text notebook to nbgrader's source notebook and the learner's release."""
 
+import shutil
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -7,7 +9,6 @@ from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from autograder.authoring.text import read_text_notebook
 from autograder.glue.config import configure
 
 
@@ -18,12 +19,24 @@ def chapters(exercises: Path) -> list[str]:
 
 def write_source(exercises: Path, chapter: str, course: Path) -> Path:
     """Write ``source/<chapter>/<chapter>.ipynb`` of ``course``; untouched when already equal."""
+    from autograder.authoring.text import read_text_notebook
+
     target = course / "source" / chapter / f"{chapter}.ipynb"
     text = nbformat.writes(read_text_notebook(exercises / chapter / f"{chapter}.py"))
     if not target.exists() or target.read_text() != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
     return target
+
+
+def refresh_sources(exercises: Path, course: Path) -> None:
+    """Write the source notebooks that are older than their text, so that nbgrader sees edits."""
+    for chapter in chapters(exercises):
+        text = exercises / chapter / f"{chapter}.py"
+        target = course / "source" / chapter / f"{chapter}.ipynb"
+        if not target.exists() or target.stat().st_mtime < text.stat().st_mtime:
+            write_source(exercises, chapter, course)
+            target.touch()
 
 
 def write_release(exercises: Path, chapter: str, course: Path) -> Path:
@@ -36,3 +49,14 @@ def write_release(exercises: Path, chapter: str, course: Path) -> Path:
     if not result["success"]:
         raise RuntimeError(f"nbgrader could not make the release of {chapter}:\n{result.get('log')}\n{result.get('error')}")
     return course / "release" / chapter / f"{chapter}.ipynb"
+
+
+def write_downloads(exercises: Path, folder: Path) -> list[Path]:
+    """Every chapter's release as ``<folder>/<chapter>.ipynb``, by way of a scratch course."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for chapter in chapters(exercises):
+            release = write_release(exercises, chapter, Path(scratch))
+            written.append(Path(shutil.copy(release, folder / release.name)))
+    return written

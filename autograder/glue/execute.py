@@ -1,6 +1,5 @@
 """Runs a submission's notebook; what its graded cells earn is decided by the referee."""
 
-import re
 import time
 
 from jupyter_core.utils import ensure_async, run_sync
@@ -10,16 +9,15 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import is_grade, is_solution
-from traitlets import Integer
+from traitlets import Integer, List
 
 from autograder.glue.environment import kernel_environment
 from autograder.hearing import Hearing
 from autograder.hidden import REFEREE_VARIABLE
+from autograder.hidden_region import named_exercise
 from autograder.ledger import Ledger
 from autograder.report import as_html, as_text
 from autograder.verdict import Verdict
-
-_NAMED = re.compile(r'autograder\.grade\("([a-z_0-9]+\.[a-z_0-9]+)"\)')
 
 
 class ExecuteGraded(Execute):
@@ -34,6 +32,8 @@ class ExecuteGraded(Execute):
     cell_output_bytes = Integer(256 * 1024, help="Bytes of output kept for each cell.").tag(config=True)
     flood_bytes = Integer(32 * 1024**2, help="Bytes of output at which a kernel is stopped.").tag(config=True)
     shutdown_kernel = "immediate"
+    # Learners may import modules that they handed in, but none that shadows a library.
+    extra_arguments = List(["--IPKernelApp.exec_lines=import sys; sys.path.append('')"]).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict, km=None):
         self._ledger = Ledger.of_course()
@@ -155,8 +155,7 @@ def exercise_of(cell: NotebookNode) -> str | None:
     """The exercise that a graded cell's hidden part names, or None."""
     if not is_grade(cell) or is_solution(cell):
         return None
-    named = _NAMED.search(cell.source)
-    return named.group(1) if named else None
+    return named_exercise(cell.source)
 
 
 def _first_error(cell: NotebookNode) -> str:

@@ -34,6 +34,10 @@ def read_notebook(path: Path) -> tuple[nbformat.NotebookNode | None, str]:
     """The notebook, or a sentence that says why there is none."""
     if path.is_symlink():
         return None, "The submitted notebook is a link to another file: hand in the file itself."
+    if not path.exists():
+        others = ", ".join(f"`{other.name}`" for other in sorted(path.parent.glob("*.ipynb")))
+        found = f"found {others}" if others else "found no notebook at all"
+        return None, f"The submission holds no `{path.name}` ({found}): hand it in under this name."
     if (size := path.stat().st_size) > MAX_NOTEBOOK_BYTES:
         return None, f"The submitted notebook is too large ({size} bytes): clear its outputs, hand it in again."
     try:

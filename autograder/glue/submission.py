@@ -1,14 +1,17 @@
 """nbgrader's Autograde, one submission at a time and none lost."""
 
+import glob
 import os
 import shutil
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.converters import Autograde
+from nbgrader.converters import Autograde, NbGraderException
 
 from autograder.ledger import Entry, Ledger
+from autograder.report import points
 
 
 class AutogradeSubmissions(Autograde):
@@ -36,11 +39,27 @@ class AutogradeSubmissions(Autograde):
         self._drop_unfinished(assignment_id, student_id)
         return super().init_destination(assignment_id, student_id)
 
+    def init_notebooks(self) -> None:
+        """Also takes folders without any notebook: they are graded, with the reason."""
+        try:
+            super().init_notebooks()
+        except NbGraderException:
+            if not self._folders_without_notebooks():
+                raise
+        self.assignments |= self._folders_without_notebooks()
+
+    def _folders_without_notebooks(self) -> dict[str, list[str]]:
+        pattern = self._format_source(self.coursedir.assignment_id, self.coursedir.student_id)
+        folders = (folder for folder in glob.glob(pattern) if os.path.isdir(folder))
+        return {folder: [] for folder in folders if folder not in self.assignments}
+
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
         self._entry = Entry(assignment_id, student_id)
+        self._started = time.monotonic()
         self._entry.notes += replace_links(Path(self._format_source(assignment_id, student_id)))
         self.ledger.write(self._entry)
         self._reset_scores(assignment_id, student_id)
+        self.notebooks = self._notebooks_due(assignment_id, student_id)
         super().init_assignment(assignment_id, student_id)
 
     def set_permissions(self, assignment_id: str, student_id: str) -> None:
@@ -49,6 +68,14 @@ class AutogradeSubmissions(Autograde):
         entry.state = "graded"
         self.ledger.write(entry)
         self._entry = None
+        self._tell(entry)
+
+    def _tell(self, entry: Entry) -> None:
+        earned = sum(verdict.score for verdict in entry.verdicts.values())
+        due = sum(verdict.max_score for verdict in entry.verdicts.values())
+        seconds = time.monotonic() - self._started
+        remark = f"  ({entry.notes[0]})" if entry.notes else ""
+        print(f"graded {entry.student}: {points(earned)} of {points(due)} in {seconds:.1f} s{remark}", flush=True)
 
     def _let_go(self) -> None:
         """Release the submission; one that did not reach its end is marked failed."""
@@ -66,6 +93,13 @@ class AutogradeSubmissions(Autograde):
         if graded.exists() and (entry is None or entry.state != "graded"):
             self.log.warning("Grading of %s was interrupted: starting it again", student_id)
             shutil.rmtree(graded)
+
+    def _notebooks_due(self, assignment_id: str, student_id: str) -> list[str]:
+        """Where each released notebook should be in the submission, there or not."""
+        folder = self._format_source(assignment_id, student_id)
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            names = [notebook.name for notebook in gradebook.find_assignment(assignment_id).notebooks]
+        return [os.path.join(folder, f"{name}.ipynb") for name in names]
 
     def _reset_scores(self, assignment_id: str, student_id: str) -> None:
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:

@@ -1,8 +1,24 @@
 """Chapter "Tensors are views": what the learner's functions did."""
 
+import gc
+import weakref
+
+import torch
+
 from autograder.proctor import Learner
 from autograder.scenarios.outcome import outcome
 from gpulab import observe
+
+
+def predict_view(learner: Learner, case: dict) -> dict:
+    """Ask every question, watched: a prediction runs no operation."""
+    questions = [[tuple(question[key]) for key in ("size", "stride", "new_size")] for question in case["questions"]]
+    with observe() as seen:
+        if case["refused"]:
+            answers = [outcome(lambda: learner.predict_view(*question)) for question in questions]
+        else:
+            answers = [learner.predict_view(*question) for question in questions]
+    return {"answers": answers, "seen": seen.to_dict()}
 
 
 def patchify(learner: Learner, case: dict) -> dict:
@@ -13,3 +29,37 @@ def patchify(learner: Learner, case: dict) -> dict:
     with observe() as seen:
         patches = learner.patchify(images, patch)
     return {"images": images, "patches": patches, "seen": seen.to_dict()}
+
+
+def compact(learner: Learner, case: dict) -> dict:
+    """Compact the batch, watched; or let the batch go and see whether its storages are freed."""
+    batch = case.pop("batch")
+    if case["on_a_graph"]:
+        batch = [_on_a_graph(tensor) for tensor in batch]
+    storages = [weakref.ref(tensor.untyped_storage()) for tensor in batch]
+    with observe() as seen:
+        results = learner.compact(list(batch))
+    if not case["let_go"]:
+        return {"batch": batch, "results": results, "seen": seen.to_dict()}
+    batch.clear()
+    return {"results": results, "freed": _all_freed(storages)}
+
+
+def _all_freed(storages: list[weakref.ref]) -> bool:
+    if any(storage() is not None for storage in storages):
+        gc.collect()
+    return all(storage() is None for storage in storages)
+
+
+def _on_a_graph(tensor: torch.Tensor) -> torch.Tensor:
+    """The same bytes, reached through a view that autograd has recorded."""
+    return tensor.view_as(tensor) if tensor.requires_grad else tensor
+
+
+def to_tokens(learner: Learner, case: dict) -> dict:
+    """Make the tokens, watched."""
+    frames = case["frames"]
+    with observe() as seen:
+        tokens = learner.to_tokens(frames, case["patch"], getattr(torch, case["dtype"]))
+    origin = seen.origin(tokens) if isinstance(tokens, torch.Tensor) else "unseen"
+    return {"frames": frames, "tokens": tokens, "origin": origin, "seen": seen.to_dict()}

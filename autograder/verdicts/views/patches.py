@@ -1,4 +1,4 @@
-"""Chapter "Tensors are views": cases and judges of E1.1 to E1.4."""
+"""E1.2 patchify: cases and judge."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,6 @@ from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import error_problem, tensor_problem
 from gpulab import Observation, shares_storage
 from gpulab.units import format_bytes
-
-# E1.2 patchify ----------------------------------------------------------------------------
 
 
 def _patchify_cases(draw: Draw) -> Iterator[Case]:

@@ -1,0 +1,67 @@
+# From Tensors to Tokens. `make` alone says what there is.
+PYTHON ?= python3
+VENV   ?= .venv
+COURSE ?= .
+PORT   ?= 8000
+BIN    := $(VENV)/bin
+ENV    := $(VENV)/.made
+SITE   := _build/html/index.html
+DOWNLOADS := _build/exercises/.made
+CACHE  := _build/.jupyter_cache/.made-with
+
+code      := $(shell find gpulab -name '*.py' -o -name '*.js' -o -name '*.css' | grep -v __pycache__)
+graders   := $(shell find autograder -name '*.py' | grep -v __pycache__)
+exercises := $(wildcard exercises/*/*.py)
+pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
+
+.PHONY: help demo test book serve lab source env clean clean-all
+help:
+	@echo "make demo    build the site, grade a sample class, print the scores"
+	@echo "make test    run the tests"
+	@echo "make book    build the site into _build/html"
+	@echo "make serve   show the site at http://localhost:$(PORT)"
+	@echo "make lab     JupyterLab with nbgrader on the course (COURSE=_build/demo: the sample class)"
+	@echo "make source  write nbgrader's source notebooks from exercises/"
+	@echo "make clean   remove what was built (never a course's submissions or grades)"
+
+demo: book
+	@$(BIN)/python -m autograder demo
+
+test: book
+	$(BIN)/python -m pytest
+
+book: $(SITE)
+serve: book
+	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+lab: $(ENV) source
+	COURSE=$(COURSE) $(BIN)/jupyter lab
+
+source: $(ENV)
+	@$(BIN)/python -m autograder source --course $(COURSE)
+
+env: $(ENV)
+$(ENV): pyproject.toml constraints.txt tools/install.py
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing (Debian: apt-get install python3-venv)"; exit 1; }
+	@$(BIN)/python tools/install.py
+	@touch $@
+
+$(SITE): $(ENV) $(CACHE) $(DOWNLOADS) $(pages) $(exercises)
+	@echo "-- Building the site"
+	@$(BIN)/jupyter-book build -W -n --keep-going .
+	@touch $@
+
+$(DOWNLOADS): $(exercises) $(graders) | $(ENV)
+	@echo "-- Making the learners' notebooks"
+	@$(BIN)/python -m autograder downloads
+	@touch $@
+
+# The notebook cache does not see the modules that chapters import: forget it when they change.
+$(CACHE): $(code) constraints.txt
+	@rm -rf _build/.jupyter_cache && mkdir -p $(@D) && touch $@
+
+clean:
+	rm -rf _build
+clean-all: clean
+	rm -rf $(VENV)

@@ -1,0 +1,82 @@
+"""A course folder with the released chapter, and a way to hand in and grade."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbgrader.api import Gradebook
+from nbgrader.apps import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+
+from autograder.authoring.pipeline import write_release
+from autograder.glue.config import configure
+from autograder.ledger import Ledger
+
+ROOT = Path(__file__).parents[2]
+
+
+class Course:
+    """One chapter's course in a folder of its own, driven as the formgrader drives it."""
+
+    def __init__(self, root: Path, chapter: str = "views") -> None:
+        self.root, self.chapter = root, chapter
+        write_release(ROOT / "exercises", chapter, root)
+        self.ledger = Ledger(root)
+
+    def notebook(self, kind: str) -> nbformat.NotebookNode:
+        """``kind``: ``source`` (with solutions) or ``release``."""
+        return nbformat.read(self.root / kind / self.chapter / f"{self.chapter}.ipynb", as_version=4)
+
+    def answered(self, **cells: str) -> nbformat.NotebookNode:
+        """The release with the course's own solutions, those named in ``cells`` replaced."""
+        notebook, solutions = self.notebook("release"), self.notebook("source")
+        for cell, solved in zip(notebook.cells, solutions.cells, strict=True):
+            if cell.metadata.get("nbgrader", {}).get("solution"):
+                cell.source = cells.get(cell.metadata["nbgrader"]["grade_id"], solved.source)
+        return notebook
+
+    def hand_in(self, student: str, notebook: nbformat.NotebookNode | bytes, at: str = "2026-01-01 00:00:00") -> Path:
+        folder = self.root / "submitted" / student / self.chapter
+        folder.mkdir(parents=True, exist_ok=True)
+        content = notebook if isinstance(notebook, bytes) else nbformat.writes(notebook).encode()
+        (folder / f"{self.chapter}.ipynb").write_bytes(content)
+        (folder / "timestamp.txt").write_text(f"{at} UTC")
+        return folder
+
+    def api(self, **settings) -> NbGraderAPI:
+        config = Config()
+        configure(config)
+        for name, value in settings.items():
+            config.ExecuteGraded[name] = value
+        return NbGraderAPI(CourseDirectory(root=str(self.root), config=config), config=config)
+
+    def autograde(self, student: str, force: bool = True, **settings) -> dict:
+        return self.api(**settings).autograde(self.chapter, student, force=force, create=True)
+
+    def feedback(self, student: str) -> str:
+        result = self.api().generate_feedback(self.chapter, student, force=True)
+        assert result["success"], result
+        return (self.root / "feedback" / student / self.chapter / f"{self.chapter}.html").read_text()
+
+    def scores(self, student: str) -> dict[str, float]:
+        """Points by graded cell, from nbgrader's gradebook."""
+        with Gradebook(f"sqlite:///{self.root / 'gradebook.db'}") as gradebook:
+            submission = gradebook.find_submission(self.chapter, student)
+            return {grade.name: grade.score for notebook in submission.notebooks for grade in notebook.grades}
+
+    def full_marks(self) -> dict[str, float]:
+        return {
+            cell.metadata["nbgrader"]["grade_id"]: cell.metadata["nbgrader"]["points"]
+            for cell in self.notebook("source").cells
+            if cell.metadata.get("nbgrader", {}).get("grade")
+        }
+
+    def entry(self, student: str) -> dict:
+        return json.loads(self.ledger.path(self.chapter, student).read_text())
+
+
+@pytest.fixture(scope="session")
+def course(tmp_path_factory) -> Course:
+    return Course(tmp_path_factory.mktemp("course"))
