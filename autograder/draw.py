@@ -41,5 +41,5 @@ class Draw:
             count *= size
         values = torch.randperm(count, generator=self._torch) + 1
         if dtype.is_floating_point:
-            values = values.double() * (1 / 8) - count / 16 + 1 / 16
+            values = (2 * values - 2 * (count // 2) - 1) / 16  # odd numerators: none is 0
         return values.to(dtype).reshape(shape)

@@ -1,11 +1,10 @@
 """The referee's side of one submission: a socket, one open exercise at a time."""
 
 import os
-import shutil
-import tempfile
 import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection, Listener
+from pathlib import Path
 
 import msgspec
 
@@ -17,23 +16,23 @@ from autograder.verdict import Verdict
 
 
 class Hearing:
-    """Listens while a submission's notebook runs.
+    """Listens on a socket in ``folder`` while a submission's notebook runs.
 
     ``open(exercise)`` before its graded cell is executed, ``close()`` after: only between
     the two is evidence for that exercise taken, and only once. ``incidents`` are sentences
     about messages that an honest notebook never sends.
     """
 
-    def __init__(self) -> None:
-        self._folder = tempfile.mkdtemp(prefix="referee-")  # mode 0700
-        self.address = os.path.join(self._folder, "referee")
-        self.kernel_sockets = os.path.join(self._folder, "kernel")
+    def __init__(self, folder: Path) -> None:
+        self.address = str(folder / "referee")
         self.incidents: list[str] = []
         self._lock = threading.Lock()
         self._session: Session | None = None
         self._begun = False
         self._number = 0
         self._listener = Listener(self.address, family="AF_UNIX")
+        # The folder is the kernel's alone; inside, the kernel may be another user.
+        os.chmod(self.address, 0o666)
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> "Hearing":
@@ -42,7 +41,6 @@ class Hearing:
     def __exit__(self, *exception) -> None:
         with suppress(OSError):
             self._listener.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def open(self, exercise: str) -> None:
         """Raises LookupError when there is no such exercise."""

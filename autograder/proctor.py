@@ -40,12 +40,22 @@ def sit(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
         if isinstance(error, KeyboardInterrupt):
             raise
         evidence = {"raised": describe(error)}
-    return wire.encode(evidence)
+    try:
+        return wire.encode(evidence)
+    except Exception as error:  # too large, too deep, or a key that cannot be written
+        return wire.encode({"raised": describe(error)})
 
 
 def describe(error: BaseException) -> dict[str, str]:
     """The exception's type, message and the innermost line that belongs to the notebook."""
-    return {"type": type(error).__name__, "message": str(error), "line": _learners_frame(error)}
+    return {"type": type(error).__name__, "message": _message(error), "line": _learners_frame(error)}
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error).encode("utf-8", "replace").decode()
+    except Exception:
+        return ""
 
 
 def _learners_frame(error: BaseException) -> str:

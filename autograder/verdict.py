@@ -69,9 +69,9 @@ class Tally:
     def _line(self, criterion) -> Line:
         status, message = self._outcome(criterion.name)
         if status == "earned":
-            for base in criterion.rests_on:
-                if self._outcome(base)[0] != "earned":
-                    status, message = "lost", f"Not judged until this holds: {self._says(base)}."
+            fallen = next((base for base in self._bases(criterion.name) if self._outcome(base)[0] != "earned"), None)
+            if fallen is not None:
+                status, message = "lost", f"Not judged until this holds: {self._says(fallen)}."
         return Line(criterion.name, criterion.says, criterion.points, status, message)
 
     def _outcome(self, name: str) -> tuple[Status, str]:
@@ -83,6 +83,14 @@ class Tally:
         if name not in self._judged:
             return "lost", "The hidden tests of this point did not run to their end."
         return "earned", ""
+
+    def _bases(self, name: str) -> list[str]:
+        """All criteria that ``name`` rests on, nearest first."""
+        rests_on = {criterion.name: criterion.rests_on for criterion in self.exercise.criteria}
+        bases = list(rests_on[name])
+        for base in bases:
+            bases += [further for further in rests_on[base] if further not in bases]
+        return bases
 
     def _says(self, name: str) -> str:
         return next(c.says for c in self.exercise.criteria if c.name == name)

@@ -73,7 +73,9 @@ def decode(data: bytes) -> Any:
         message = msgspec.msgpack.decode(data, type=_Message, ext_hook=msgspec.msgpack.Ext)
         storages = [_storage(raw) for raw in message.storages]
         return _rebuilt(message.body, storages, depth=0)
-    except (msgspec.DecodeError, RecursionError, RuntimeError, OverflowError, TypeError) as error:
+    except WireError:
+        raise
+    except (ValueError, RecursionError, RuntimeError, OverflowError, TypeError) as error:
         raise WireError(f"not a message: {error}") from None
 
 

@@ -66,7 +66,7 @@ class Bench:
     def lost(self, source: str, seed: int) -> set[str]:
         """The criteria that are not earned with ``source`` in the solution cell."""
         if source not in self._namespaces:
-            self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source})
+            self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
         namespace = self._namespaces[source]
         verdict = judge_here(self.name, lambda inputs: sit(self.name, namespace, inputs), Draw(seed))
         return {line.criterion for line in verdict.lines if line.status != "earned"}
@@ -84,16 +84,18 @@ def benches(exercises: Path) -> list[Bench]:
     return found
 
 
-def run_notebook(notebook: NotebookNode, answers: dict[str, str]) -> tuple[dict, dict[str, Exception]]:
+def run_notebook(
+    notebook: NotebookNode, answers: dict[str, str], until: str | None = None
+) -> tuple[dict, dict[str, Exception]]:
     """Run every cell but the graded ones, as grading does: a cell that fails stops no other.
 
     ``answers``: sources for solution cells, by grade_id; the author's own for the others.
-    Returns the namespace, and what each failing cell raised by grade_id.
+    ``until``: the grade_id of the cell to stop at. Returns the namespace, and what each failing cell raised by grade_id.
     """
     namespace: dict = {"__name__": "__main__"}
     failed: dict[str, Exception] = {}
     with contextlib.redirect_stdout(io.StringIO()):
-        for grade_id, source in _sources(notebook, answers):
+        for grade_id, source in _sources(notebook, answers, until):
             try:
                 exec(compile(source, f"<{grade_id}>", "exec"), namespace)
             except Exception as error:
@@ -101,9 +103,13 @@ def run_notebook(notebook: NotebookNode, answers: dict[str, str]) -> tuple[dict,
     return namespace, failed
 
 
-def _sources(notebook: NotebookNode, answers: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _sources(
+    notebook: NotebookNode, answers: dict[str, str], until: str | None
+) -> Iterator[tuple[str, str]]:
     for cell in notebook.cells:
         nbgrader = cell.metadata.get("nbgrader", {})
+        if until is not None and nbgrader.get("grade_id") == until:
+            return
         if cell.cell_type == "code" and not nbgrader.get("grade"):
             grade_id = nbgrader.get("grade_id", cell["id"])
             yield grade_id, answers.get(grade_id, cell.source)

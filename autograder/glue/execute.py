@@ -1,6 +1,7 @@
 """Runs a submission's notebook; what its graded cells earn is decided by the referee."""
 
 import time
+from pathlib import Path
 
 from jupyter_core.utils import ensure_async, run_sync
 from nbclient.exceptions import DeadKernelError
@@ -9,12 +10,13 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import is_grade, is_solution
-from traitlets import Integer, List
+from traitlets import Enum, Integer
 
 from autograder.glue.environment import kernel_environment
 from autograder.hearing import Hearing
 from autograder.hidden import REFEREE_VARIABLE
 from autograder.hidden_region import named_exercise
+from autograder.kernels.desk import desk
 from autograder.ledger import Ledger
 from autograder.report import as_html, as_text
 from autograder.verdict import Verdict
@@ -32,29 +34,29 @@ class ExecuteGraded(Execute):
     cell_output_bytes = Integer(256 * 1024, help="Bytes of output kept for each cell.").tag(config=True)
     flood_bytes = Integer(32 * 1024**2, help="Bytes of output at which a kernel is stopped.").tag(config=True)
     shutdown_kernel = "immediate"
-    # Learners may import modules that they handed in, but none that shadows a library.
-    extra_arguments = List(["--IPKernelApp.exec_lines=import sys; sys.path.append('')"]).tag(config=True)
+    sandbox = Enum(
+        ["auto", "required", "off"], "auto", help="auto: sandbox kernels where that is possible."
+    ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict, km=None):
         self._ledger = Ledger.of_course()
         self._deadline = time.monotonic() + self.submission_seconds
         self._stopped = ""
         self._student_resources = resources
-        with Hearing() as self._hearing:
+        with desk(self.sandbox) as self._desk, Hearing(self._desk.folder) as self._hearing:
+            if self._desk.unsandboxed_because:
+                self._note(f"This ran without a sandbox: {self._desk.unsandboxed_because}.")
+            self._desk.lay_out(Path(resources["metadata"]["path"]))
             try:
-                return super().preprocess(nb, resources, km)
+                return super().preprocess(nb, resources, self._desk.kernel_manager())
             finally:
+                self._leave()
                 with self._ledger.entry(resources) as entry:
                     entry.incidents += self._hearing.incidents
 
-    def create_kernel_manager(self):
-        manager = super().create_kernel_manager()
-        # Sockets in a folder that only this user may enter, instead of open TCP ports.
-        manager.transport, manager.ip = "ipc", self._hearing.kernel_sockets
-        return manager
-
     async def async_start_new_kernel(self, **kwargs) -> None:
         kwargs["env"] = kernel_environment() | {REFEREE_VARIABLE: self._hearing.address}
+        kwargs["cwd"] = str(self._desk.folder / "work")
         await super().async_start_new_kernel(**kwargs)
 
     start_new_kernel = run_sync(async_start_new_kernel)
@@ -116,6 +118,14 @@ class ExecuteGraded(Execute):
             msg["content"]["name"] = "stdout"  # a warning is no failure
         return super().process_message(msg, cell, cell_index)
 
+    def _leave(self) -> None:
+        """Stop the client and the kernel: nbclient leaves a manager it was handed alone."""
+        if getattr(self, "kc", None) is not None:
+            self.kc.stop_channels()
+            self.kc = None
+        if self.km is not None:
+            run_sync(self.km.shutdown_kernel)(now=True)
+
     def _answers(self, seconds: float = 5.0) -> bool:
         """Whether the kernel is idle again soon after an interrupt."""
 
@@ -135,10 +145,7 @@ class ExecuteGraded(Execute):
     def _stop(self, why: str) -> None:
         self._stopped = why
         self._note(why)
-        try:
-            self.km.provisioner.process.kill()
-        except (AttributeError, OSError):
-            self.log.warning("The kernel was gone already")
+        self._desk.kill(self.km)
 
     def _note(self, sentence: str) -> None:
         self._ledger.note(self._student_resources, sentence)

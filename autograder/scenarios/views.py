@@ -36,19 +36,23 @@ def compact(learner: Learner, case: dict) -> dict:
     batch = case.pop("batch")
     if case["on_a_graph"]:
         batch = [_on_a_graph(tensor) for tensor in batch]
-    storages = [weakref.ref(tensor.untyped_storage()) for tensor in batch]
+    if case["let_go"]:
+        return _compact_and_let_go(learner, batch)
     with observe() as seen:
         results = learner.compact(list(batch))
-    if not case["let_go"]:
-        return {"batch": batch, "results": results, "seen": seen.to_dict()}
-    batch.clear()
-    return {"results": results, "freed": _all_freed(storages)}
+    return {"batch": batch, "results": results, "seen": seen.to_dict()}
 
 
-def _all_freed(storages: list[weakref.ref]) -> bool:
-    if any(storage() is not None for storage in storages):
+def _compact_and_let_go(learner: Learner, batch: list[torch.Tensor]) -> dict:
+    storages = [weakref.ref(tensor.untyped_storage()) for tensor in batch]
+    gc.freeze()  # the collection below then looks at nothing but what is new
+    try:
+        results = learner.compact(batch[:])
+        batch.clear()
         gc.collect()
-    return all(storage() is None for storage in storages)
+    finally:
+        gc.unfreeze()
+    return {"results": results, "freed": all(storage() is None for storage in storages)}
 
 
 def _on_a_graph(tensor: torch.Tensor) -> torch.Tensor:

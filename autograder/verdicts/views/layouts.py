@@ -19,6 +19,7 @@ def _predict_view_cases(draw: Draw) -> Iterator[Case]:
     for about, layout in (("merges", _layout), ("ones", _with_ones), ("expanded", _with_repeats)):
         asked = [_question(draw, layout, viewable=bool(i % 2)) for i in range(QUESTIONS)]
         yield _case(about, asked)
+    yield _case("expanded", [_repeats_merged(draw)])
     asked = [_question(draw, _layout, viewable=bool(i % 2)) for i in range(QUESTIONS)]
     yield _case("inferred", [_one_left_open(draw, *question) for question in asked])
     yield _case("empty", _questions_of_no_elements(draw))
@@ -54,6 +55,12 @@ def _with_repeats(draw: Draw) -> Layout:
     place = draw.integer(0, len(layout))
     layout[place:place] = [(draw.choice((2, 3, 4)), 0) for _ in range(draw.integer(1, 2))]
     return layout
+
+
+def _repeats_merged(draw: Draw) -> tuple:
+    """Two dimensions of stride 0 become one: it has stride 0 too."""
+    a, b, c = (draw.integer(2, 5) for _ in range(3))
+    return [a, b, c], [0, 0, draw.integer(1, 3)], [a * b, c]
 
 
 def _question(draw: Draw, kind: Callable[[Draw], Layout], viewable: bool) -> tuple:

@@ -1,0 +1,1 @@
+"""Kernels for submissions: forked warm, inside a sandbox, under limits."""

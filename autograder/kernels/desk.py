@@ -1,0 +1,64 @@
+"""Where one submission sits: a folder, and the way to a kernel in it."""
+
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jupyter_core.utils import run_sync
+
+from autograder.kernels import sandbox
+from autograder.kernels.manager import ForkedKernelManager
+from autograder.kernels.nursery import Nursery
+
+
+class SandboxRequired(RuntimeError):
+    """The instructor's configuration demands a sandbox that this machine does not offer."""
+
+
+@dataclass
+class Desk:
+    """``folder`` holds the sockets of kernel and referee, and ``work``, the learner's files."""
+
+    nursery: Nursery
+    folder: Path
+    unsandboxed_because: str
+
+    def lay_out(self, submission: Path) -> None:
+        """Copy the files handed in beside the notebook to where the kernel runs."""
+        for path in submission.iterdir():
+            if path.is_symlink() or path.suffix == ".ipynb":
+                continue
+            copy = shutil.copytree if path.is_dir() else shutil.copyfile
+            copy(path, self.folder / "work" / path.name)
+
+    def kernel_manager(self) -> ForkedKernelManager:
+        return ForkedKernelManager(self.nursery, self.folder)
+
+    def kill(self, manager: ForkedKernelManager) -> None:
+        run_sync(manager.provisioner.send_signal)(signal.SIGKILL)
+
+
+@contextmanager
+def desk(policy: str) -> Iterator[Desk]:
+    """A fresh desk. ``policy``: ``auto``, ``required`` (raises SandboxRequired) or ``off``."""
+    why_not = "it is switched off in nbgrader_config.py" if policy == "off" else sandbox.problem()
+    if why_not and policy == "required":
+        raise SandboxRequired(f"ExecuteGraded.sandbox is 'required', but {why_not}")
+    nursery = _nursery(sandboxed=not why_not)
+    folder = nursery.new_folder()
+    try:
+        yield Desk(nursery, folder, why_not)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _nursery(sandboxed: bool) -> Nursery:
+    if sys.platform == "win32":
+        raise OSError("grading needs fork: use Linux, macOS or WSL")
+    return Nursery(sandboxed)

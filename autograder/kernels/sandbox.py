@@ -1,0 +1,75 @@
+"""The bubblewrap command around the kernel server: what of the machine it may see."""
+
+import functools
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# Of this repository a kernel sees what learners have, and what plays scenarios. No verdict,
+# no exercise source, no gradebook, no other submission.
+VISIBLE = (
+    "gpulab",
+    "autograder/__init__.py",
+    "autograder/channel.py",
+    "autograder/hidden.py",
+    "autograder/kernels",
+    "autograder/proctor.py",
+    "autograder/scenarios",
+    "autograder/wire.py",
+)
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/sbin")
+_SETTINGS = (
+    "/etc/alternatives", "/etc/fonts", "/etc/group", "/etc/ld.so.cache", "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d", "/etc/localtime", "/etc/nsswitch.conf", "/etc/passwd", "/etc/ssl/certs",
+)  # fmt: skip
+_GPU = ("/dev/nvidia*", "/dev/dxg")
+
+
+def command(shared: str) -> list[str]:
+    """``bwrap`` and its options; ``shared`` is the one folder that both sides see and write."""
+    options = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent"]
+    options += ["--hostname", "grader", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/mnt"]
+    # The whole of /proc, since the kernel server may only mount each kernel a /proc of its own
+    # where none of the outer one is covered. No kernel ever sees the outer one.
+    options += ["--bind", "/proc", "/proc"]
+    if os.getuid() == 0:
+        # The server gives up root for an id that process limits hold for.
+        options += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    else:
+        options += ["--unshare-user"]
+    paths = [*_SYSTEM, *_SETTINGS, *_python(), *(str(ROOT / name) for name in VISIBLE)]
+    # bubblewrap makes parents that only root may enter; these are for everyone.
+    for folder in sorted({str(parent) for path in paths for parent in Path(path).parents}):
+        options += ["--perms", "0755", "--dir", folder]
+    for path in paths:
+        if os.path.lexists(path):
+            options += ["--symlink", os.readlink(path), path] if _is_usr_merge(path) else ["--ro-bind", path, path]
+    for device in (found for pattern in _GPU for found in glob.glob(pattern)):
+        options += ["--dev-bind", device, device]
+    return ["bwrap", *options, "--bind", shared, shared]
+
+
+def _is_usr_merge(path: str) -> bool:
+    return path in _SYSTEM and os.path.islink(path)
+
+
+def _python() -> list[str]:
+    """The interpreter's own folders, outermost first."""
+    folders = {sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parents[1])}
+    return sorted(folder for folder in folders if not folder.startswith("/usr"))
+
+
+@functools.cache
+def problem() -> str:
+    """Why kernels cannot be sandboxed on this machine, or an empty string when they can."""
+    if sys.platform != "linux":
+        return "sandboxing needs Linux"
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed (Debian: apt-get install bubblewrap)"
+    trial = ["bwrap", "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "true"]
+    result = subprocess.run(trial, capture_output=True, text=True)
+    return f"bubblewrap does not work here: {result.stderr.strip()}" if result.returncode else ""

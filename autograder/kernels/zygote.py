@@ -1,0 +1,223 @@
+"""The kernel server: has imported everything once, and forks a kernel for each submission.
+
+Runs inside the sandbox. It reads requests from an inherited socket, one JSON document a
+packet, and answers each. It never runs a learner's code and never touches a GPU.
+"""
+
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+from autograder.kernels import namespaces
+from autograder.kernels.limits import Limits
+
+MAX_PACKET_BYTES = 1 << 18
+NOBODY = 65534
+PRELOAD = (
+    "numpy", "torch", "torch.utils._python_dispatch", "matplotlib.pyplot", "matplotlib_inline.backend_inline",
+    "IPython", "ipykernel.kernelapp", "ipykernel.ipkernel", "ipywidgets", "anywidget",
+    "gpulab", "autograder.channel", "autograder.proctor",
+)  # fmt: skip
+
+
+class Zygote:
+    """Answers ``fork``, ``signal``, ``poll`` until its socket closes."""
+
+    def __init__(self, channel: socket.socket, isolate: bool) -> None:
+        self._channel = channel
+        self._isolate = isolate
+        self._kernels: dict[int, int | None] = {}  # keeper's pid -> exit status, None while alive
+
+    def serve(self) -> None:
+        while packet := self._channel.recv(MAX_PACKET_BYTES):
+            request = json.loads(packet)
+            try:
+                answer = getattr(self, f"_{request.pop('do')}")(**request)
+            except OSError as error:
+                answer = {"error": str(error)}
+            self._channel.send(json.dumps(answer).encode())
+
+    def _fork(self, **request) -> dict:
+        ready, told = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(ready)
+            self._channel.close()
+            _keep(request, told, self._isolate)
+        os.close(told)
+        problem = _read_all(ready)
+        if problem:
+            os.waitpid(pid, 0)
+            return {"error": problem}
+        self._kernels[pid] = None
+        return {"pid": pid}
+
+    def _signal(self, pid: int, number: int) -> dict:
+        if self._kernels.get(pid, 0) is None:
+            os.kill(pid, number)
+        return {}
+
+    def _poll(self, pid: int) -> dict:
+        if self._kernels.get(pid, 0) is None:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                self._kernels[pid] = os.waitstatus_to_exitcode(status)
+        return {"exit": self._kernels.get(pid, 0)}
+
+
+def _keep(request: dict, told: int, isolate: bool) -> None:
+    """In the first fork: make the namespaces, fork into them, wait. Never returns.
+
+    The keeper hands interrupts on; whoever kills it kills all that it keeps.
+    """
+    try:
+        os.setsid()
+        namespaces.die_with_parent(signal.SIGKILL)
+        if isolate:
+            namespaces.enter_own_namespaces()
+        child = os.fork()
+        if child == 0:
+            namespaces.die_with_parent(signal.SIGKILL)
+            (_first_process if isolate else _kernel)(request, told)
+    except BaseException as error:
+        _fail(told, error)
+    os.close(told)
+    _hand_interrupts_to(child)
+    _, status = os.waitpid(child, 0)
+    os._exit(_as_exit(status))
+
+
+def _first_process(request: dict, told: int) -> None:
+    """Process 1 of the kernel's pid namespace: mounts, starts the kernel, reaps. Never returns."""
+    try:
+        namespaces.mount_proc()
+        namespaces.keep_only(request["folder"], request["cwd"], request["limits"]["scratch_bytes"])
+        kernel = os.fork()
+        if kernel == 0:
+            namespaces.drop_capabilities()
+            _kernel(request, told)
+    except BaseException as error:
+        _fail(told, error)
+    os.close(told)
+    _hand_interrupts_to(kernel)
+    _seal(request)
+    while True:
+        pid, status = os.wait()
+        if pid == kernel:
+            os._exit(_as_exit(status))
+
+
+def _fail(told: int, error: BaseException) -> None:
+    os.write(told, f"{type(error).__name__}: {error}".encode())
+    os._exit(1)
+
+
+def _hand_interrupts_to(child: int) -> None:
+    signal.signal(signal.SIGINT, lambda *_: os.kill(child, signal.SIGINT))
+
+
+def _as_exit(status: int) -> int:
+    return abs(os.waitstatus_to_exitcode(status)) & 0x7F
+
+
+def _seal(request: dict) -> None:
+    """Once the kernel's sockets are there, nothing more can be written beside them.
+
+    A kernel whose folder cannot be sealed does not run.
+    """
+    deadline = time.monotonic() + 30
+    while len(list(Path(request["folder"]).glob("kernel-*"))) < 5 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    try:
+        namespaces.make_read_only(request["folder"])
+    except OSError:
+        os._exit(1)
+
+
+def _kernel(request: dict, told: int) -> None:
+    """The kernel itself. Never returns."""
+    try:
+        os.close(told)
+        _prepare(request)
+        from ipykernel.kernelapp import IPKernelApp
+
+        IPKernelApp.launch_instance(request["argv"])
+    finally:
+        os._exit(1)
+
+
+def _prepare(request: dict) -> None:
+    """A fresh process in all that a fork would have carried over."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    sys.path.append("")
+    sys.argv = ["ipykernel_launcher", *request["argv"]]
+    _fresh_random_state()
+    Limits(**request["limits"]).apply()
+
+
+def _fresh_random_state() -> None:
+    import random
+
+    import numpy
+    import torch
+
+    random.seed()
+    numpy.random.seed()
+    torch.seed()
+
+
+def _read_all(descriptor: int) -> str:
+    with os.fdopen(descriptor, "rb") as pipe:
+        return pipe.read().decode("utf-8", "replace")
+
+
+def _become_nobody() -> None:
+    """A sandboxed kernel of root's would be exempt from process limits: be someone else."""
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def _warm_up() -> None:
+    """Use once what imports more on first use: dispatch modes, autograd, saving, printing."""
+    import io
+
+    import gpulab
+    import torch
+    from autograder import wire
+
+    with gpulab.observe() as seen:
+        x = torch.ones(2, 3, requires_grad=True)
+        (x.t().reshape(-1) * 2).sum().backward()
+    seen.table()
+    torch.save(x, io.BytesIO())
+    wire.decode(wire.encode({"x": x}))
+
+
+def main() -> None:
+    """``python -m autograder.kernels.zygote <descriptor> <isolate: 0 or 1>``."""
+    channel, isolate = socket.socket(fileno=int(sys.argv[1])), sys.argv[2] == "1"
+    for module in PRELOAD:
+        importlib.import_module(module)
+    _warm_up()
+    if isolate:
+        _become_nobody()
+        namespaces.set_dumpable(False)
+    channel.send(json.dumps({"ready": True}).encode())
+    Zygote(channel, isolate).serve()
+
+
+if __name__ == "__main__":
+    main()
