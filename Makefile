@@ -10,7 +10,7 @@ DOWNLOADS := _build/exercises/.made
 CACHE  := _build/.jupyter_cache/.made-with
 
 code      := $(shell find gpulab -name '*.py' -o -name '*.js' -o -name '*.css' | grep -v __pycache__)
-graders   := $(shell find autograder -name '*.py' | grep -v __pycache__)
+pipeline  := $(wildcard autograder/authoring/*.py) autograder/glue/config.py
 exercises := $(wildcard exercises/*/*.py)
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
@@ -49,10 +49,10 @@ $(ENV): pyproject.toml constraints.txt tools/install.py
 
 $(SITE): $(ENV) $(CACHE) $(DOWNLOADS) $(pages) $(exercises)
 	@echo "-- Building the site"
-	@$(BIN)/jupyter-book build -W -n --keep-going .
+	@$(BIN)/jupyter-book build --all -W -n --keep-going .
 	@touch $@
 
-$(DOWNLOADS): $(exercises) $(graders) | $(ENV)
+$(DOWNLOADS): $(exercises) $(pipeline) $(code) pyproject.toml | $(ENV)
 	@echo "-- Making the learners' notebooks"
 	@$(BIN)/python -m autograder downloads
 	@touch $@

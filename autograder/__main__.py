@@ -34,9 +34,9 @@ def _source(options: argparse.Namespace) -> int:
 
 
 def _downloads(options: argparse.Namespace) -> int:
-    from autograder.authoring.pipeline import write_downloads
+    from autograder.authoring.pipeline import write_downloads, write_wheel
 
-    for path in write_downloads(ROOT / "exercises", options.to):
+    for path in [*write_downloads(ROOT / "exercises", options.to), write_wheel(ROOT, options.to)]:
         print(path)
     return 0
 

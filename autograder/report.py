@@ -1,6 +1,7 @@
 """A verdict as a learner reads it: in a terminal and on the feedback page."""
 
 import html
+import re
 
 from autograder.verdict import Line, Verdict
 
@@ -34,7 +35,12 @@ def _row(line: Line) -> str:
     if line.status == "not gradable here":
         what = f"Not gradable on this machine. {what}"
     cells = (f"{points(earned)} / {points(line.points)}", line.says, what)
-    return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+    return "<tr>" + "".join(f"<td>{with_code(cell)}</td>" for cell in cells) + "</tr>"
+
+
+def with_code(sentence: str) -> str:
+    """The sentence as HTML, what stands in backticks as code, all else escaped."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
 
 
 def _mark(line: Line) -> str:

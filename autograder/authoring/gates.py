@@ -117,8 +117,8 @@ def _sources(
 
 def starter_earns_nothing(bench: Bench) -> Iterator[str]:
     starter = starter_of(bench.notebook, bench.function)
-    if "raise NotImplementedError" not in starter:
-        yield f"the starter of {bench.function} does not raise NotImplementedError"
+    if f"def {bench.function}(" not in starter or "raise NotImplementedError" not in starter:
+        yield f"the starter is not a function {bench.function} that raises NotImplementedError"
     if kept := bench.criteria - bench.lost(starter, SEEDS[0]):
         yield f"the starter earns {_listed(kept)}"
 

@@ -1,6 +1,8 @@
 """From the text notebook to nbgrader's source notebook and the learner's release."""
 
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -60,3 +62,16 @@ def write_downloads(exercises: Path, folder: Path) -> list[Path]:
             release = write_release(exercises, chapter, Path(scratch))
             written.append(Path(shutil.copy(release, folder / release.name)))
     return written
+
+
+def write_wheel(root: Path, folder: Path) -> Path:
+    """The wheel of ``gpulab``, which learners' notebooks import, for the site to offer."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "source"
+        shutil.copytree(root / "gpulab", source / "gpulab", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(root / name, source)
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", scratch, str(source)]
+        subprocess.run(command, check=True)
+        (wheel,) = Path(scratch).glob("*.whl")
+        return Path(shutil.copy(wheel, folder / wheel.name))

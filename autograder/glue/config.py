@@ -10,7 +10,7 @@ from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
 from autograder.glue.execute import ExecuteGraded
-from autograder.glue.feedback import EscapeLearners, FeedbackExporter, HideHiddenTests, ShowNotes, TEMPLATES
+from autograder.glue.feedback import EscapeLearners, FeedbackExporter, HideHiddenTests, ShowLedger, TEMPLATES
 from autograder.glue.reading import SubmissionExporter
 from autograder.glue.record import SaveLedgerGrades
 from autograder.glue.restore import Restore
@@ -38,8 +38,9 @@ def configure(c: Config) -> None:
         AssignLatePenalties,
         CheckCellMetadata,
     ]
-    c.GenerateFeedback.preprocessors = [GetGrades, EscapeLearners, HideHiddenTests, ShowNotes]
+    c.GenerateFeedback.preprocessors = [GetGrades, EscapeLearners, HideHiddenTests, ShowLedger]
     c.GenerateFeedback.exporter_class = FeedbackExporter
+    c.FeedbackExporter.exclude_anchor_links = True
     c.FeedbackExporter.template_name = "course_feedback"
     c.FeedbackExporter.extra_template_basedirs = TEMPLATES
     _use_our_converter()

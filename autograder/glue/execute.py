@@ -108,7 +108,7 @@ class ExecuteGraded(Execute):
 
     def process_message(self, msg: dict, cell: NotebookNode, cell_index: int):
         if msg["msg_type"] in ("stream", "display_data", "execute_result", "update_display_data", "error"):
-            self._output_bytes += len(str(msg["content"]))
+            self._output_bytes += _size(msg["content"])
             if self._output_bytes > self.flood_bytes and not self._stopped:
                 self._stop(f"The code printed more than {self.flood_bytes // 1024**2} MiB and was stopped.")
             if self._output_bytes > self.cell_output_bytes:
@@ -176,3 +176,9 @@ def _first_error(cell: NotebookNode) -> str:
 
 def _said(sentence: str) -> NotebookNode:
     return new_output("stream", name="stdout", text=sentence + "\n")
+
+
+def _size(content: dict) -> int:
+    """Roughly the characters in a message, without copying the large ones."""
+    values = [*content.values(), *(content.get("data") or {}).values()]
+    return sum(len(value) if isinstance(value, str) else 64 for value in values)

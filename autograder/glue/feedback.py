@@ -13,6 +13,7 @@ from traitlets import Bool, List
 from autograder.glue.execute import exercise_of
 from autograder.hidden_region import without_hidden_tests
 from autograder.ledger import Ledger
+from autograder.report import with_code
 
 TEMPLATES = [str(Path(__file__).parent / "templates")]
 _PICTURES = ("image/png", "image/jpeg")
@@ -67,11 +68,15 @@ class HideHiddenTests(_OfFeedback):
         return cell, resources
 
 
-class ShowNotes(_OfFeedback):
-    """Hands the ledger's notes about a submission to the page."""
+class ShowLedger(_OfFeedback):
+    """Hands the ledger's notes and lost points to the page."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict):
         where = resources["nbgrader"]
         entry = Ledger.of_course().read(where["assignment"], where["student"])
-        resources["notes"] = entry.notes if entry else []
+        resources["notes"] = [with_code(note) for note in entry.notes] if entry else []
+        resources["lost"] = {
+            grade_id: [with_code(line.message) for line in verdict.lines if line.status != "earned"]
+            for grade_id, verdict in (entry.verdicts if entry else {}).items()
+        }
         return nb, resources

@@ -83,15 +83,24 @@ def _restored(cell: NotebookNode, released: dict, seen: set[str], notes: list[st
 
 def _with_missing(cells: list, released: dict, seen: set[str], notes: list[str]) -> list:
     """Each missing locked cell goes behind the released cell that came before it."""
+    missing = [grade_id for grade_id in released if grade_id not in seen]
+    if missing:
+        notes.append(_missing_in_words(missing, empty=not cells))
     previous = None
     for grade_id, original in released.items():
-        if grade_id not in seen:
-            notes.append(f"The cell `{grade_id}` is missing.")
+        if grade_id in missing:
             if not original.metadata["nbgrader"]["locked"]:
                 continue
             cells.insert(_index_after(cells, previous), original)
         previous = grade_id
     return cells
+
+
+def _missing_in_words(missing: list[str], empty: bool) -> str:
+    if empty:
+        return "The notebook is empty."
+    names = ", ".join(f"`{grade_id}`" for grade_id in missing)
+    return f"Missing from the notebook: {names}. Locked cells were put back."
 
 
 def _index_after(cells: list, grade_id: str | None) -> int:

@@ -23,8 +23,124 @@
 # inputs drawn afresh.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import io
+import math
+
 import gpulab
 import torch
+
+# %% [markdown]
+# ## E1.1 `predict_view`
+#
+# A tensor of size `(3, 4)` is transposed: size `(4, 3)`, stride `(1, 4)`. It is not
+# contiguous. Which of these views exist, `(2, 2, 3)`, `(4, 3, 1)`, `(12,)`? Decide before you
+# read on.
+#
+# `view` never copies. It finds strides that reach the same elements in the same order, or it
+# raises. Write `predict_view(size, stride, new_size)`, which says what it will do:
+#
+# - `size`, `stride`: tuples of integers that describe a tensor (strides count elements, none
+#   is negative; a stride of 0 repeats one element, as `expand` does; a size may be 0 or 1, and
+#   both tuples may be empty);
+# - `new_size`: a tuple of integers; one of them may be -1, the size that makes the numbers of
+#   elements agree;
+# - returns the **strides of the view**, a tuple with one integer for each dimension of
+#   `new_size`, or **None** when no strides reach the elements in order, so that only a copy
+#   will do. It agrees with `Tensor.view`;
+# - where a dimension of the result has size 1, or the tensor has no element, the stride is
+#   never used: any integer will do there;
+# - raises `ValueError` when `new_size` cannot hold the elements: their number differs, an entry
+#   is less than -1, two are -1, or -1 could be any size (`(0, -1)` for a tensor of no
+#   elements);
+# - **is plain Python**: it makes no tensor and no array, it predicts from the numbers.
+
+# %% nbgrader={"grade": false, "grade_id": "predict_view", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def predict_view(size, stride, new_size):
+    """The strides of a (size, stride) tensor viewed as new_size; None if it takes a copy."""
+    ### BEGIN SOLUTION
+    new_size = resolve(new_size, math.prod(size))
+    if 0 in new_size:
+        return (1,) * len(new_size)
+    runs = evenly_spaced_runs(size, stride)
+    new_stride = []
+    for n in reversed(new_size):
+        if n == 1:
+            new_stride.append(1)
+            continue
+        elements, step = runs.pop()
+        if elements % n:
+            return None
+        new_stride.append(step)
+        if elements > n:
+            runs.append((elements // n, step * n))
+    return tuple(reversed(new_stride))
+
+
+def evenly_spaced_runs(size, stride):
+    """Dimensions that one stride can walk through, merged: (elements, step), outermost first."""
+    runs = []
+    for n, step in zip(size, stride):
+        if n == 1:
+            continue
+        if runs and runs[-1][1] == n * step:
+            runs[-1] = (runs[-1][0] * n, step)
+        else:
+            runs.append((n, step))
+    return runs
+
+
+def resolve(new_size, elements):
+    """new_size with -1 replaced. Raises ValueError when it cannot hold the elements."""
+    known = math.prod(n for n in new_size if n != -1)
+    if min(new_size, default=0) < -1 or new_size.count(-1) > 1:
+        raise ValueError(f"{new_size} is no size")
+    if -1 in new_size and known and elements % known == 0:
+        new_size = tuple(elements // known if n == -1 else n for n in new_size)
+    if -1 in new_size or math.prod(new_size) != elements:
+        raise ValueError(f"{elements} elements do not fit a size of {new_size}")
+    return new_size
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "predict_view_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+questions = {
+    "transposed, split": (torch.empty(3, 4).t(), (2, 2, 3)),
+    "transposed, a 1 added": (torch.empty(3, 4).t(), (4, 3, 1)),
+    "transposed, flattened": (torch.empty(3, 4).t(), (12,)),
+    "every other row": (torch.empty(8, 6)[::2], (4, 3, 2)),
+    "every other row, rows merged": (torch.empty(8, 6)[::2], (24,)),
+    "every other column, all merged": (torch.empty(2, 3, 8)[:, :, ::2], (-1,)),
+    "channels_last, pixels merged": (torch.empty(2, 3, 4, 4).to(memory_format=torch.channels_last), (2, 3, -1)),
+}
+answers = {}
+with gpulab.observe() as seen:
+    for name, (tensor, new_size) in questions.items():
+        answers[name] = predict_view(tuple(tensor.shape), tensor.stride(), new_size)
+print(seen.table(), "\n")
+
+def used(strides, shape):
+    return [stride for stride, n in zip(strides, shape) if n > 1]
+
+
+print(f"{'tensor':32}{'predicted':16}{'Tensor.view':16}")
+for name, (tensor, new_size) in questions.items():
+    try:
+        view = tensor.view(new_size)
+        truth = view.stride()
+    except RuntimeError:
+        truth = None
+    print(f"{name:32}{answers[name]!s:16}{truth!s:16}")
+    assert (answers[name] is None) == (truth is None), f"{name}: Tensor.view says otherwise"
+    if truth is not None:
+        assert used(answers[name], view.shape) == used(truth, view.shape), f"{name}: a stride is wrong"
+assert not seen.ops, "predict_view ran PyTorch: predict from the numbers alone"
+
+# %% nbgrader={"grade": true, "grade_id": "predict_view_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of predict_view: split and merged dimensions 3, ones 1, repeated elements 1,
+# minus one 1, no elements 1, errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("views.predict_view")
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## E1.2 `patchify`
@@ -73,3 +189,154 @@ assert gpulab.shares_storage(patches, images), "the patches are a copy: see the 
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("views.patchify")
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E1.3 `compact`
+#
+# A robot records 1,000 readings of 1,024 numbers each, 4 MB in all, and keeps one, 4 KB:
+# `kept = readings[10]`. How large is the file that `torch.save(kept, ...)` writes? And after
+# `kept.contiguous()`? Commit to two numbers, then run the check below.
+#
+# Write `compact(batch)`, for what goes into a file or a replay buffer:
+#
+# - `batch`: a list of tensors on the CPU (it may be empty), any dtype, shape and strides. They
+#   may share storages, require grad, or hang on a graph;
+# - returns a list of as many tensors. Result `i` has the values, shape, dtype and
+#   `requires_grad` of `batch[i]`, and **its storage holds no more bytes than its elements
+#   take** (`numel * itemsize`; 0 for a tensor of no elements);
+# - a tensor whose storage already holds no more than that is returned **as it is**, the same
+#   storage, not one byte copied, whatever its strides. That includes an expanded tensor, which
+#   shows more elements than it stores;
+# - what is copied is a **leaf**: nothing of it leads back to the tensor it was cut from, so
+#   the large storage is freed once the batch is gone. Its strides are yours to choose, and two
+#   results need not share what two entries shared;
+# - the batch and its tensors stay as they were.
+
+# %% nbgrader={"grade": false, "grade_id": "compact", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def compact(batch):
+    """The tensors of batch, each in a storage of no more bytes than its elements take."""
+    ### BEGIN SOLUTION
+    return [tensor if is_compact(tensor) else cut_loose(tensor) for tensor in batch]
+
+
+def is_compact(tensor):
+    return tensor.untyped_storage().nbytes() <= tensor.numel() * tensor.itemsize
+
+
+def cut_loose(tensor):
+    """A copy with a storage of its own that no graph ties to the old one."""
+    return tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_(tensor.requires_grad)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "compact_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def file_bytes(tensor):
+    """How many bytes torch.save writes for tensor."""
+    file = io.BytesIO()
+    torch.save(tensor, file)
+    return file.tell()
+
+
+readings = torch.rand(1000, 1024)
+batch = [readings[10], readings[:, 7], readings[:3].t(), torch.rand(64, 64).t(), torch.rand(1, 8).expand(500, 8)]
+with gpulab.observe() as seen:
+    kept = compact(batch)
+print(seen.table(), "\n")
+
+print(f"{'elements':>10}{'storage before':>16}{'after':>10}{'file before':>14}{'after':>10}{'contiguous()':>14}   (bytes)")
+for before, after in zip(batch, kept):
+    print(
+        f"{before.nbytes:10}{gpulab.storage_bytes(before):16}{gpulab.storage_bytes(after):10}"
+        f"{file_bytes(before):14}{file_bytes(after):10}{file_bytes(before.contiguous()):14}"
+    )
+    assert torch.equal(before, after), "a value has changed"
+    assert gpulab.storage_bytes(after) <= before.nbytes, "a storage is larger than what it shows"
+assert all(gpulab.shares_storage(a, b) for a, b in zip(batch[3:], kept[3:])), "a compact tensor was copied"
+
+# %% nbgrader={"grade": true, "grade_id": "compact_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of compact: own storage 3, untouched when compact 2, every kind of tensor 1,
+# requires_grad 1, large storages freed 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("views.compact")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E1.4 `to_tokens`
+#
+# The camera of TinyVLA, this course's robot policy, delivers `uint8` frames of shape
+# `(N, H, W, C)`; `permute` makes them the `(N, C, H, W)` that PyTorch's layers expect. The
+# policy's first layer wants tokens: one row of numbers for each patch. The function below makes
+# them, and it is right. How many copies does it make of those frames? Decide, then run the cell.
+
+# %% nbgrader={"grade": false, "grade_id": "first_try", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def first_try(frames, patch, dtype):
+    """Tokens of (N, C, H, W) frames: right, and wasteful."""
+    n, c, h, w = frames.shape
+    rows, columns = h // patch, w // patch
+    pixels = frames.contiguous().to(dtype)
+    pixels = pixels.permute(0, 2, 3, 1).contiguous()
+    grid = pixels.view(n, rows, patch, columns, patch, c).transpose(2, 3)
+    return grid.reshape(n, rows * columns, patch * patch * c)
+
+
+camera = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8)
+frames = camera.permute(0, 3, 1, 2)
+with gpulab.observe() as seen:
+    expected = first_try(frames, 8, torch.float32)
+print(seen.table())
+
+# %% [markdown]
+# Write `to_tokens(frames, patch, dtype)`, with the same result and without the waste:
+#
+# - `frames`: a tensor of shape `(N, C, H, W)`, any dtype, **any strides**: a camera's
+#   (`channels_last`), contiguous, a crop; `N` may be 0;
+# - `patch`: the side of a patch in pixels; it divides `H` and `W`. `dtype`: a `torch.dtype`;
+# - returns a tensor of shape `(N, H // patch * (W // patch), patch * patch * C)` and of
+#   `dtype`: the patches of each image row by row, each patch flattened row by row, the
+#   channels of a pixel side by side;
+# - **at most one copy**, and no more new storage than the result takes, whatever the strides
+#   and the dtypes;
+# - **no copy at all**, and the frames' own storage, when the dtype is right and the elements
+#   already lie such that strides can reach them in this order: camera frames with patches of
+#   one pixel, or with patches as wide as the image. (Which question of E1.1 is that?)
+# - it is written in PyTorch, where the instrument can see it, and the frames stay as they were.
+
+# %% nbgrader={"grade": false, "grade_id": "to_tokens", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def to_tokens(frames, patch, dtype):
+    """(N, C, H, W) frames as (N, patches, patch * patch * C) tokens of dtype, one copy at most."""
+    ### BEGIN SOLUTION
+    n, c, h, w = frames.shape
+    rows, columns = h // patch, w // patch
+    pixels = frames.permute(0, 2, 3, 1)
+    grid = pixels.unflatten(2, (columns, patch)).unflatten(1, (rows, patch)).transpose(2, 3)
+    # By default a cast keeps the strides, and reshape would have to copy once more.
+    grid = grid.to(dtype, memory_format=torch.contiguous_format)
+    return grid.reshape(n, rows * columns, patch * patch * c)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "to_tokens_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+with gpulab.observe() as seen:
+    tokens = to_tokens(frames, 8, torch.float32)
+print(seen.table(), "\n")
+with gpulab.observe() as seen_strips:
+    strips = to_tokens(frames, 64, torch.uint8)
+print(seen_strips.table())
+
+assert tokens.dtype == torch.float32 and tokens.shape == expected.shape, "a token is missing, or of another dtype"
+assert torch.equal(tokens, expected), "the tokens are not those of first_try"
+assert torch.equal(strips, first_try(frames, 64, torch.uint8)), "patches as wide as the image come out wrong"
+assert len(seen.copies) <= 1 and seen.new_bytes <= tokens.nbytes, "more than one copy: see the first table"
+assert not seen_strips.copies and gpulab.shares_storage(strips, frames), "a needless copy: see the second table"
+
+# %% nbgrader={"grade": true, "grade_id": "to_tokens_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of to_tokens: another order 2, another dtype 3, no copy where none is needed 2,
+# crops and empty batches 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("views.to_tokens")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# *History.* E1.1 to E1.4 follow the course's first outline, with two changes: `patchify` keeps
+# the grid as two dimensions, since to merge them takes a copy; `to_tokens` was `copy_budget`
+# and has become a rewrite of TinyVLA's own preprocessing.

@@ -19,7 +19,7 @@ _NOT_LEARNERS = tuple(
 )
 
 
-def _is_learners(frame: FrameType) -> bool:
+def is_learners(frame: FrameType) -> bool:
     name = frame.f_code.co_filename
     return not name.startswith(_NOT_LEARNERS) and not name.startswith("<frozen")
 
@@ -27,7 +27,7 @@ def _is_learners(frame: FrameType) -> bool:
 def learners_line() -> SourceLine | None:
     """The innermost line on this thread's stack that no library owns, or None."""
     frame = sys._getframe(1)
-    while frame is not None and not _is_learners(frame):
+    while frame is not None and not is_learners(frame):
         frame = frame.f_back
     if frame is None:
         return None

@@ -5,7 +5,8 @@ from dataclasses import asdict
 
 import torch
 
-from gpulab.observe.records import Copy, Op, SourceLine
+from gpulab.observe.device import DeviceLog
+from gpulab.observe.records import Copy, Kernel, Op, Race, SourceLine, Wait
 
 
 class Observation:
@@ -15,12 +16,20 @@ class Observation:
     copies: tuple of :class:`Copy`, in order: the operations that only moved elements.
     new_bytes: bytes of storage allocated inside the block.
     peak_bytes: most bytes of that storage alive at once.
+
+    On a CUDA device also, each a tuple and empty where no device took part:
+    kernels: of :class:`Kernel`. waits: of :class:`Wait`. races: of :class:`Race`.
+    device: what the device is, and whether its times are measured or modelled; None without.
     """
 
     ops: tuple[Op, ...]
     copies: tuple[Copy, ...]
     new_bytes: int
     peak_bytes: int
+    kernels: tuple[Kernel, ...]
+    waits: tuple[Wait, ...]
+    races: tuple[Race, ...]
+    device: str | None
 
     @classmethod
     def running(cls) -> "Observation":
@@ -34,14 +43,18 @@ class Observation:
         new_bytes: int,
         peak_bytes: int,
         origin: Callable[[torch.Tensor], str] | None = None,
+        log: DeviceLog | None = None,
     ) -> "Observation":
+        log = log or DeviceLog()
+        self.kernels, self.waits, self.races = tuple(log.kernels), tuple(log.waits), tuple(log.races)
+        self.device = log.device
         self.ops, self.copies = tuple(ops), tuple(copies)
         self.new_bytes, self.peak_bytes = new_bytes, peak_bytes
         self._origin = origin
         return self
 
     def __getattr__(self, name: str):
-        if name in ("ops", "copies", "new_bytes", "peak_bytes"):
+        if name in self.__class__.__annotations__:
             raise RuntimeError(f"{name} is known after the observe() block ends: read it below it")
         raise AttributeError(name)
 
@@ -69,6 +82,10 @@ class Observation:
             "copies": [asdict(copy) for copy in self.copies],
             "new_bytes": self.new_bytes,
             "peak_bytes": self.peak_bytes,
+            "kernels": [asdict(kernel) for kernel in self.kernels],
+            "waits": [asdict(wait) for wait in self.waits],
+            "races": [asdict(race) for race in self.races],
+            "device": self.device,
         }
 
     @classmethod
@@ -79,6 +96,7 @@ class Observation:
             [Copy(**_with_line(copy)) for copy in data["copies"]],
             data["new_bytes"],
             data["peak_bytes"],
+            log=_device_log(data),
         )
 
     def table(self) -> str:
@@ -88,7 +106,14 @@ class Observation:
         return observation_table(self)
 
     def timeline(self):
-        """A figure: operations in order, bytes alive after each, copies marked."""
+        """A figure. With a device: host, streams and copy engines over time.
+
+        Without one: operations in order, bytes alive after each, copies marked.
+        """
+        if self.device is not None:
+            from gpulab.plots.device import device_timeline
+
+            return device_timeline(self)
         from gpulab.plots.memory import memory_timeline
 
         return memory_timeline(self)
@@ -97,6 +122,14 @@ class Observation:
         return self.table()
 
 
-def _with_line(record: dict) -> dict:
-    line = record["line"]
-    return {**record, "line": None if line is None else SourceLine(**line)}
+def _device_log(data: dict) -> DeviceLog:
+    log = DeviceLog(data["device"])
+    log.kernels = [Kernel(**_with_line(kernel)) for kernel in data["kernels"]]
+    log.waits = [Wait(**_with_line(wait)) for wait in data["waits"]]
+    log.races = [Race(**_with_line(race, "first_line", "second_line")) for race in data["races"]]
+    return log
+
+
+def _with_line(record: dict, *names: str) -> dict:
+    lines = {name: record[name] for name in names or ("line",)}
+    return {**record, **{n: None if line is None else SourceLine(**line) for n, line in lines.items()}}

@@ -7,6 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from gpulab.observe import device
 from gpulab.observe.copies import copy_kind
 from gpulab.observe.lines import learners_line
 from gpulab.observe.observation import Observation
@@ -39,6 +40,8 @@ class Recorder(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         tensors_in = _tensors((args, kwargs))
         name = func._schema.name.replace("::", ".")
+        if device.device() is not None:
+            device.device().host_operation(name, tensors_in)
         if name not in _LIFTS:
             for tensor in tensors_in:
                 self.storages.met_as_argument(tensor)
@@ -82,7 +85,8 @@ def observe() -> Iterator[Observation]:
     Raises InstrumentError when the instrument was switched off inside the block.
     """
     recorder, seen = Recorder(), Observation.running()
-    with recorder:
+    log = device.DeviceLog(on_copy=recorder.copies.append, on_new=recorder.storages.met_as_result)
+    with recorder, device.logging(log):
         recorder.prove_alive()
         try:
             yield seen
@@ -93,5 +97,6 @@ def observe() -> Iterator[Observation]:
                 recorder.storages.new_bytes,
                 recorder.storages.peak_bytes,
                 origin=recorder.storages.origin,
+                log=log,
             )
         recorder.prove_alive()

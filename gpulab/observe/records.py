@@ -35,11 +35,69 @@ class Op:
 class Copy:
     """One operation that moved elements and computed nothing.
 
-    ``kind``: ``clone``, ``cast``, ``copy_``, ``gather``, ``cat`` or ``pad``.
-    ``bytes``: bytes written to the destination.
+    ``kind``: ``clone``, ``cast``, ``copy_``, ``gather``, ``cat``, ``pad``, or between host and
+    device ``HtoD``, ``DtoH``. ``bytes``: bytes written to the destination. Between host and
+    device also: ``pinned`` (the host side is page-locked), ``stream`` (0 is the default one),
+    ``start_us`` and ``end_us`` on the copy engine.
     """
 
     kind: str
     op: str
     bytes: int
     line: SourceLine | None
+    pinned: bool | None = None
+    stream: int | None = None
+    start_us: float | None = None
+    end_us: float | None = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel on the device. Times in microseconds of the device's clock."""
+
+    name: str
+    stream: int
+    start_us: float
+    end_us: float
+    flops: int
+    bytes_read: int
+    bytes_written: int
+    line: SourceLine | None
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The host stood still for the device, or asked it and had nothing to wait for.
+
+    ``reason``: the call that waits (``cudaDeviceSynchronize``), the operation whose result the
+    host reads (``aten._local_scalar_dense``), or the copy.
+    """
+
+    reason: str
+    start_us: float
+    end_us: float
+    line: SourceLine | None
+
+    @property
+    def us(self) -> float:
+        """Microseconds that the host lost."""
+        return self.end_us - self.start_us
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two uses of the same bytes that no stream order, event or host wait puts in order.
+
+    ``kind``: ``read after write``, ``write after write``, ``write after read``. ``reuse``: the
+    first use was of an earlier tensor, whose memory the allocator handed out again. A stream
+    is a number; ``-1`` stands for the host.
+    """
+
+    kind: str
+    first_op: str
+    first_stream: int
+    first_line: SourceLine | None
+    second_op: str
+    second_stream: int
+    second_line: SourceLine | None
+    reuse: bool = False

@@ -8,7 +8,7 @@ from gpulab.units import format_bytes, plural
 if TYPE_CHECKING:
     from gpulab.observe.observation import Observation
 
-_LINE_WIDTH = 48
+_LINE_WIDTH = 40
 
 
 def observation_table(seen: "Observation") -> str:

@@ -29,18 +29,23 @@ def memory_timeline(seen: "Observation") -> Figure:
         axes.set_ylim(bottom=0, top=max(seen.peak_bytes, 1) * 1.35)
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.yaxis.set_major_formatter(lambda value, _: format_bytes(int(value)))
-        axes.yaxis.set_major_locator(plt.MaxNLocator(3))
+        axes.yaxis.set_major_locator(plt.MultipleLocator(_tick_bytes(seen.peak_bytes)))
         figure.tight_layout()
     return Figure.of(figure, alt=_in_words(seen))
 
 
+def _tick_bytes(peak_bytes: int) -> int:
+    """A power of two that gives two to four ticks: whole KiB and MiB on the axis."""
+    return max(1, 1 << (max(peak_bytes, 1).bit_length() - 2))
+
+
 def _mark_copies(axes, seen: "Observation") -> None:
-    copies = {(copy.op, copy.line) for copy in seen.copies}
+    copies = {(copy.op, copy.line): copy.kind for copy in seen.copies}
     for position, op in enumerate(seen.ops, start=1):
         if (op.op, op.line) in copies:
             axes.plot(position, op.live_bytes, "o", color=WARNING)
             axes.annotate(
-                op.op.removeprefix("aten."),
+                copies[op.op, op.line],
                 (position, op.live_bytes),
                 xytext=(0, 8),
                 textcoords="offset points",

@@ -188,8 +188,8 @@ def _reach_the_same(stride: list[int], due: list[int], size: list[int], new_size
 predict_view = Exercise(
     "views.predict_view",
     criteria=(
-        Criterion("merges", 3, "dimensions are split and merged as Tensor.view does, or None is returned"),
-        Criterion("ones", 1, "dimensions of size 1 decide nothing", ("merges",)),
+        Criterion("merges", 3, "the strides are those of Tensor.view, and None is returned where only a copy will do"),
+        Criterion("ones", 1, "dimensions of size 1 decide nothing, whatever their stride", ("merges",)),
         Criterion("expanded", 1, "dimensions of stride 0 are merged only with each other", ("merges",)),
         Criterion("inferred", 1, "-1 is replaced by the size that fits", ("merges",)),
         Criterion("empty", 1, "tensors of no elements are viewed, and an ambiguous -1 is refused", ("merges",)),

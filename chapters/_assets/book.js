@@ -1,0 +1,11 @@
+/* Accessibility repairs to markup that MyST-NB, pandas and docutils write. */
+document.addEventListener("DOMContentLoaded", () => {
+  // A label that contradicts the visible words, which already say the same.
+  for (const summary of document.querySelectorAll('summary[aria-label="Toggle hidden content"]'))
+    summary.removeAttribute("aria-label");
+  for (const corner of document.querySelectorAll("table.dataframe thead th:empty"))
+    corner.innerHTML = '<span class="visually-hidden">row</span>';
+  // docutils gives citations a deprecated role inside a list role that does not allow it.
+  for (const part of document.querySelectorAll(".citation-list, .citation-list > .citation"))
+    part.removeAttribute("role");
+});

@@ -1,0 +1,73 @@
+"""Claims as an HTML table that turns into cards on a phone and stays a table to a reader's ear."""
+
+import html
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpulab.book.claims import Claim, Ledger
+
+STYLE = Path(__file__).with_name("table.css")
+HEADINGS = ("They say", "Verdict", "What is right", "Settled by")
+
+
+@dataclass(frozen=True)
+class Table:
+    """HTML for a notebook or a page."""
+
+    html: str
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return "A table of claims: see it in a notebook or in the book."
+
+
+def render(claims: Iterable["Claim"], ledger: "Ledger") -> Table:
+    """The table of `claims`, in order."""
+    heads = "".join(f'<th role="columnheader" scope="col">{heading}</th>' for heading in HEADINGS)
+    rows = "".join(_row(claim, ledger) for claim in claims)
+    return Table(
+        f"<style>{STYLE.read_text(encoding='utf-8')}</style>"
+        '<table class="gpulab-claims" role="table" aria-label="Claims and what is right">'
+        f'<thead role="rowgroup"><tr role="row">{heads}</tr></thead>'
+        f'<tbody role="rowgroup">{rows}</tbody></table>'
+    )
+
+
+def _row(claim: "Claim", ledger: "Ledger") -> str:
+    said = "implied" if claim.implied else "said"
+    source = ledger.sources[claim.source.split(",")[0]] + claim.source[claim.source.index(",") :]
+    verdict = f'<strong class="{claim.verdict}">{claim.verdict}</strong>'
+    cells = (
+        f"<q>{_prose(claim.quote)}</q><small>{claim.id}, {said} in {html.escape(source)}</small>",
+        verdict,
+        _prose(claim.right),
+        " ".join(_settled(claim, ledger)),
+    )
+    return '<tr role="row">' + "".join(map(_cell, HEADINGS, cells)) + "</tr>"
+
+
+def _cell(heading: str, content: str) -> str:
+    # The pseudo-element that shows the heading on phones is decoration: hence data-.
+    return f'<td role="cell" data-heading="{heading}"><div>{content}</div></td>'
+
+
+def _settled(claim: "Claim", ledger: "Ledger") -> list[str]:
+    found = []
+    if claim.test:
+        name = claim.test.rsplit("::", 1)[1].removeprefix("test_").replace("_", " ")
+        found.append(f'<span title="{html.escape(claim.test)}">A test that runs: {html.escape(name)}.</span>')
+    if claim.cite:
+        fields = ledger.bibliography.entries[claim.cite].fields
+        title = fields["title"].replace("{", "").replace("}", "")
+        found.append(f'<a href="{html.escape(fields["url"])}">{html.escape(title)}</a>')
+    return found
+
+
+def _prose(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))

@@ -1,0 +1,94 @@
+"""The device's side of an Observation: a log that a CUDA runtime writes into.
+
+``gpulab.cuda`` registers the device that is on; this module knows none.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import torch
+
+from gpulab.observe.records import Copy, Kernel, Race, Wait
+
+HOST = -1
+
+
+class Device(Protocol):
+    """What a runtime offers to be observed."""
+
+    description: str
+
+    def start(self, log: "DeviceLog") -> None:
+        """Write into ``log`` from now on."""
+
+    def stop(self, log: "DeviceLog") -> None:
+        """Write no more into ``log``."""
+
+    def host_operation(self, name: str, tensors: list[torch.Tensor]) -> None:
+        """The host is about to run an operation on these tensors."""
+
+
+class DeviceLog:
+    """What a device did while a block ran."""
+
+    def __init__(
+        self,
+        device: str | None = None,
+        on_copy: Callable[[Copy], None] = lambda copy: None,
+        on_new: Callable[[torch.Tensor], None] = lambda tensor: None,
+    ) -> None:
+        self.device = device
+        self.kernels: list[Kernel] = []
+        self.waits: list[Wait] = []
+        self.races: list[Race] = []
+        self.copies_seen = 0
+        self.on_new = on_new
+        self._on_copy = on_copy
+
+    def kernel(self, *fields) -> None:
+        self.kernels.append(Kernel(*fields))
+
+    def wait(self, *fields) -> None:
+        self.waits.append(Wait(*fields))
+
+    def copy(self, kind, nbytes, pinned, stream, start_us, end_us, line) -> None:
+        self.copies_seen += 1
+        self._on_copy(Copy(kind, kind, nbytes, line, pinned, stream, start_us, end_us))
+
+    def race(self, first, second) -> None:
+        kind = f"{'write' if second.writes else 'read'} after {'write' if first.writes else 'read'}"
+        found = Race(
+            kind, first.op, first.queue, first.line, second.op, second.queue, second.line, first.former
+        )
+        if found not in self.races:
+            self.races.append(found)
+
+
+_device: Device | None = None
+
+
+def set_device(device: Device | None) -> None:
+    """Called by the CUDA runtime when it is switched on and off."""
+    global _device
+    _device = device
+
+
+def device() -> Device | None:
+    """The device that is observed now, if any."""
+    return _device
+
+
+@contextmanager
+def logging(log: DeviceLog) -> Iterator[DeviceLog]:
+    """The device, if one is on, writes into ``log`` inside the block."""
+    observed = _device
+    if observed is None:
+        yield log
+        return
+    log.device = observed.description
+    observed.start(log)
+    try:
+        yield log
+    finally:
+        observed.stop(log)

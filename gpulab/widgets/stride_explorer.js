@@ -1,0 +1,81 @@
+/* A tensor as shape, strides and offset over one storage, in the reader's hand. */
+import { numel } from "./layout.js";
+import { h, prose, widgetRoot } from "./dom.js";
+import { PRESETS } from "./stride_presets.js";
+import { MAX_ELEMENTS, picture } from "./stride_picture.js";
+import { MAX_SIZE, MAX_STRIDE, controls } from "./stride_controls.js";
+import { facts } from "./stride_facts.js";
+import { stridesQuiz } from "./stride_quiz.js";
+
+const TRAITS = { size: "shape", stride: "stride", offset: "offset", cells: "storage" };
+const clamp = (low, value, high) => Math.max(low, Math.min(high, value));
+
+function read(model) {
+  return Object.fromEntries(Object.entries(TRAITS).map(([key, trait]) => [key, model.get(trait)]));
+}
+
+function explorer(model) {
+  let state = read(model), writing = false;
+  const note = h("p", { class: "note", role: "status" });
+  const shown = picture({ drag, resize: (size) => change(() => ({ size: size.map((n) => clamp(1, n, MAX_SIZE)) })) });
+  const panel = controls(change);
+  const truth = facts();
+  const presets = h("div", { class: "bar", role: "group", "aria-label": "Views to start from" },
+    ...PRESETS.map(({ name, note: text, ...preset }) =>
+      h("button", { type: "button", class: "mono", onclick: () => { change(() => preset); note.replaceChildren(...prose(text)); } }, name)));
+
+  function draw() {
+    for (const part of [truth, shown, panel]) part.draw(state);
+  }
+  function change(edit) {
+    const next = { ...state, ...edit(state) };
+    const full = numel(next.size) > MAX_ELEMENTS;
+    note.textContent = full ? `The picture holds ${MAX_ELEMENTS} elements: make another dimension smaller first.` : "";
+    if (!full) {
+      state = next;
+      writing = true;
+      for (const [key, trait] of Object.entries(TRAITS)) model.set(trait, state[key]);
+      model.save_changes();
+      writing = false;
+    }
+    draw();
+  }
+  function drag(handle, at) {
+    if (handle === "offset") change(() => ({ offset: at }));
+    else change(({ stride, offset }) => ({ stride: stride.with(Number(handle), clamp(0, at - offset, MAX_STRIDE)) }));
+  }
+  function follow() {
+    const next = read(model);
+    if (writing || next.size.length !== next.stride.length) return;
+    state = next;
+    draw();
+  }
+  for (const trait of Object.values(TRAITS)) model.on(`change:${trait}`, follow);
+  draw();
+  const node = h("div", { class: "exploremode" }, presets, truth.call, note, shown.node, truth.node, panel.node);
+  return { node, stop: () => { for (const trait of Object.values(TRAITS)) model.off(`change:${trait}`, follow); } };
+}
+
+function render({ model, el }) {
+  const explore = explorer(model);
+  const body = h("div");
+  let quiz = null;
+  function enter(mode) {
+    const asking = mode === "quiz";
+    if (asking) quiz ??= stridesQuiz(model.get("seed"));
+    body.replaceChildren(asking ? quiz : explore.node);
+    buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.value === mode)));
+  }
+  const press = (mode, text) => h("button", { type: "button", value: mode, onclick: () => {
+    model.set("mode", mode);
+    model.save_changes();
+    enter(mode);
+  } }, text);
+  const buttons = [press("explore", "Explore"), press("quiz", "Quiz me")];
+  el.append(widgetRoot("strides", "Stride explorer",
+    h("div", { class: "bar modes", role: "group", "aria-label": "Mode" }, ...buttons), body));
+  enter(model.get("mode"));
+  return explore.stop;
+}
+
+export default { render };

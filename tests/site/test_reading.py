@@ -1,0 +1,62 @@
+"""What a reader does: searches, opens the menu on a phone, takes the notebook home."""
+
+import json
+
+import pytest
+from probe import reader
+
+
+@pytest.fixture
+def desktop(browser):
+    with reader(browser) as context:
+        yield context.new_page()
+
+
+@pytest.fixture
+def phone(browser):
+    with reader(browser, 390, 844) as context:
+        yield context.new_page()
+
+
+def results(page, address, word):
+    page.goto(f"{address}/search.html?q={word}")
+    page.wait_for_function("document.querySelector('.search-summary')?.textContent.match(/found|did not match/)")
+    return page.locator("#search-results li").count()
+
+
+def test_search_finds_a_word(desktop, address):
+    assert results(desktop, address, "storage") > 0
+
+
+def test_search_finds_no_nonsense(desktop, address):
+    assert results(desktop, address, "qwxzzv") == 0
+
+
+def test_the_phones_menu_button_opens_the_sidebar(phone, address):
+    phone.goto(f"{address}/chapters/index.html")
+    chapters = phone.get_by_role("navigation", name="Main").get_by_role("link")
+    assert not chapters.first.is_visible()
+    phone.get_by_role("button", name="Toggle primary sidebar").click()
+    chapters.first.wait_for(state="visible")
+
+
+def test_the_theme_button_changes_the_colours(desktop, address):
+    desktop.goto(f"{address}/chapters/index.html")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    seen = set()
+    for _ in range(3):
+        desktop.locator("button.theme-switch-button:visible").first.click()
+        seen.add(desktop.evaluate(ground))
+    assert len(seen) == 2
+
+
+def test_the_front_door_leads_to_the_landing_page(desktop, address):
+    desktop.goto(f"{address}/index.html")
+    desktop.wait_for_url("**/chapters/index.html")
+
+
+def test_a_page_with_code_offers_its_notebook(desktop, address):
+    desktop.goto(f"{address}/chapters/index.html")
+    link = desktop.locator(".btn-download-notebook-button").first.get_attribute("href")
+    notebook = json.loads(desktop.request.get(f"{address}/chapters/{link}").text())
+    assert any("gpulab.observe()" in "".join(cell["source"]) for cell in notebook["cells"])

@@ -1,0 +1,51 @@
+"""What judges ask before they compare values."""
+
+import pytest
+import torch
+
+from autograder.verdicts.expect import error_problem, tensor_problem, type_name
+from autograder.wire import Opaque
+
+LIKE = torch.zeros(2, 3)
+
+
+def test_a_tensor_of_the_same_shape_and_dtype_is_no_problem():
+    assert tensor_problem(torch.ones(3, 2).t(), LIKE) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "returned None"),
+        ([1.0], "returned a list"),
+        (Opaque("numpy.ndarray"), "returned a numpy.ndarray"),
+        (torch.zeros(2, 3, dtype=torch.float64), "torch.float64; torch.float32 is due"),
+        (torch.zeros(3), "1 dimensions; 2 are due"),
+        (torch.zeros(()), "0 dimensions; 2 are due"),
+        (torch.zeros(2, 1), "wrong along dimension 1"),
+        (torch.zeros(1, 1), "wrong along dimension 0, 1"),
+    ],
+)
+def test_what_cannot_be_compared_is_named_and_never_broadcast(value, message):
+    assert message in tensor_problem(value, LIKE)
+
+
+def test_the_exception_due_is_no_problem():
+    assert error_problem({"error": {"type": "ValueError"}}, "ValueError") is None
+
+
+def test_another_exception_is_named():
+    assert "RuntimeError where ValueError is due" in error_problem({"error": {"type": "RuntimeError"}}, "ValueError")
+
+
+def test_returning_where_an_exception_is_due_is_named():
+    assert "returned None where ValueError" in error_problem({"returned": None}, "ValueError")
+
+
+def test_evidence_of_neither_is_an_error():
+    with pytest.raises(KeyError):
+        error_problem({}, "ValueError")
+
+
+def test_type_names():
+    assert [type_name(value) for value in (None, 3, Opaque("set"))] == ["None", "a int", "a set"]

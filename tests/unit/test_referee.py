@@ -1,0 +1,141 @@
+"""The referee: one case open at a time, and nothing earned that evidence did not show."""
+
+import pytest
+import torch
+
+from autograder import wire
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.referee import Session, judge_here
+
+
+def _cases(draw):
+    yield Case(("values",), {"x": draw.integer(2, 1000)})
+    yield Case(("again", "values"), {"x": draw.integer(2, 1000)})
+
+
+def _judge(case, evidence):
+    if evidence["y"] != 2 * case.inputs["x"]:
+        yield Lost(case.about[0], "not twice as much")
+
+
+DOUBLE = Exercise(
+    "any.double",
+    (Criterion("values", 2, "values are doubled"), Criterion("again", 1, "and again")),
+    _cases,
+    _judge,
+)
+
+
+@pytest.fixture
+def session():
+    return Session(DOUBLE, Draw(1))
+
+
+def played(session, answer) -> dict[str, str]:
+    while (inputs := session.next_case()) is not None:
+        session.take(answer(wire.decode(inputs)))
+    return {line.criterion: line.message or line.status for line in session.verdict().lines}
+
+
+def right(inputs) -> bytes:
+    return wire.encode({"y": 2 * inputs["x"]})
+
+
+def test_right_evidence_earns_everything(session):
+    assert played(session, right) == {"values": "earned", "again": "earned"}
+
+
+def test_wrong_evidence_loses_what_its_case_is_about(session):
+    seen = []
+
+    def wrong_the_second_time(inputs):
+        seen.append(inputs)
+        return right(inputs) if len(seen) == 1 else wire.encode({"y": 0})
+
+    assert played(session, wrong_the_second_time) == {"values": "earned", "again": "not twice as much"}
+
+
+def test_evidence_without_a_case_is_an_error(session):
+    with pytest.raises(RuntimeError, match="no case"):
+        session.take(right({"x": 1}))
+
+
+def test_evidence_for_a_case_is_taken_once(session):
+    evidence = right(wire.decode(session.next_case()))
+    session.take(evidence)
+    with pytest.raises(RuntimeError, match="no case"):
+        session.take(evidence)
+
+
+def test_the_next_case_waits_for_the_evidence_of_this_one(session):
+    session.next_case()
+    with pytest.raises(RuntimeError, match="no evidence"):
+        session.next_case()
+
+
+def test_a_verdict_before_the_end_earns_nothing(session):
+    session.take(right(wire.decode(session.next_case())))
+    made = session.verdict()
+    assert made.score == 0
+    assert all("did not run to their end" in line.message for line in made.lines)
+
+
+def test_abandoning_loses_everything_and_keeps_what_was_found_before(session):
+    session.next_case()
+    session.take(wire.encode({"y": 0}))
+    session.abandon("The kernel died.")
+    made = session.verdict()
+    assert [line.message for line in made.lines] == ["not twice as much", "The kernel died."] and made.score == 0
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        b"",
+        b"\xff" * 20,
+        wire.encode([]),
+        wire.encode(None),
+        wire.encode({}),
+        wire.encode({"y": "text"}),
+        wire.encode({"y": None}),
+        wire.encode({"y": {1, 2}}),
+        wire.encode({"y": torch.ones(3)}),
+        wire.encode({"raised": "text"}),
+        wire.encode({"raised": {}}),
+        wire.encode({"raised": {"type": [], "message": {}, "line": None}}),
+    ],
+)
+def test_evidence_of_the_wrong_form_earns_nothing_and_stops_nothing(session, evidence):
+    outcome = played(session, lambda inputs: evidence)
+    assert "earned" not in outcome.values()
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError, IndexError, ZeroDivisionError, AssertionError])
+def test_a_judge_that_stumbles_over_evidence_gives_no_points(error):
+    def stumbling(case, evidence):
+        raise error("forged")
+
+    session = Session(Exercise("any.double", DOUBLE.criteria, _cases, stumbling), Draw(1))
+    outcome = played(session, right)
+    assert set(outcome.values()) == {f"The evidence was not what this exercise asks for ({error.__name__})."}
+
+
+def test_not_implemented_is_said_plainly(session):
+    evidence = wire.encode({"raised": {"type": "NotImplementedError", "message": "", "line": "raise"}})
+    assert "not written yet" in played(session, lambda inputs: evidence)["values"]
+
+
+def test_what_was_raised_is_shown_with_its_line(session):
+    evidence = wire.encode({"raised": {"type": "KeyError", "message": "'a'", "line": "d['a']"}})
+    assert played(session, lambda inputs: evidence)["values"] == "The function raised KeyError at `d['a']`: 'a'"
+
+
+def test_a_long_message_is_cut(session):
+    evidence = wire.encode({"raised": {"type": "E", "message": "x" * 10_000, "line": ""}})
+    assert len(played(session, lambda inputs: evidence)["values"]) < 1000
+
+
+def test_judging_here_plays_all_cases_of_a_named_exercise():
+    made = judge_here("views.patchify", lambda inputs: wire.encode({"raised": {}}), Draw(1))
+    assert made.score == 0 and made.max_score == 8

@@ -1,0 +1,37 @@
+"""A verdict as its learner reads it."""
+
+from autograder.report import as_html, as_text, points
+from autograder.verdict import Line, Verdict
+
+MADE = Verdict(
+    "views.patchify",
+    (
+        Line("values", "values are right", 2.5, "earned"),
+        Line("copies", "nothing is copied", 3, "lost", "<script>alert(1)</script> & more"),
+        Line("speed", "it is fast", 1, "not gradable here", "There is no GPU."),
+    ),
+)
+
+
+def test_points_are_shown_without_needless_zeros():
+    assert [points(value) for value in (3.0, 2.5, 0)] == ["3", "2.5", "0"]
+
+
+def test_text_has_a_line_for_each_criterion_and_a_reason_for_each_lost_one():
+    assert as_text(MADE).splitlines() == [
+        "views.patchify: 2.5 of 6.5 points",
+        "  2.5/2.5  values are right",
+        "  0/3  nothing is copied",
+        "        <script>alert(1)</script> & more",
+        "  0/1  it is fast",
+        "        not gradable here: There is no GPU.",
+    ]
+
+
+def test_html_escapes_what_a_learner_had_a_hand_in():
+    page = as_html(MADE)
+    assert "<script>" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
+
+
+def test_html_says_what_this_machine_cannot_grade():
+    assert "Not gradable on this machine. There is no GPU." in as_html(MADE)
