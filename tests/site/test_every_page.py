@@ -1,7 +1,7 @@
 """Every page, as readers meet it: desktop and phone, light and dark, server and disk."""
 
 import pytest
-from probe import probe, reader
+from tests.site.probe import probe, reader
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
 

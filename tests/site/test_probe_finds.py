@@ -1,7 +1,7 @@
 """The probe can fail: each page here has one fault, and the probe names it."""
 
 import pytest
-from probe import probe, reader
+from tests.site.probe import probe, reader
 
 PAGE = """<!doctype html><html lang="en"><head><title>A page</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"></head>

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from conftest import ROOT
+from tests.site.conftest import ROOT
 
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 NEEDS_NO_KERNEL = {"LayoutModel", "LinkModel", "DirectionalLinkModel"}

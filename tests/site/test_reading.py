@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from probe import reader
+from tests.site.probe import reader
 
 
 @pytest.fixture

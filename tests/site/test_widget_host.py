@@ -5,8 +5,8 @@ import json
 import shutil
 
 import pytest
-from conftest import ROOT
-from probe import reader
+from tests.site.conftest import ROOT
+from tests.site.probe import reader
 
 STATE, VIEW = (f"application/vnd.jupyter.widget-{kind}+json" for kind in ("state", "view"))
 
