@@ -48,7 +48,7 @@ def context(browser):
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_probe_names_the_fault(context, faulty, monkeypatch, name):
-    monkeypatch.setattr("probe.settle.__defaults__", (500,))
+    monkeypatch.setattr("tests.site.probe.settle.__defaults__", (500,))
     sentence = FAULTS[name][1]
     findings = probe(context, f"{faulty}/{name}.html", accessibility=sentence.startswith("axe")).findings
     assert any(sentence in finding for finding in findings), findings
