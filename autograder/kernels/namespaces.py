@@ -32,22 +32,31 @@ def enter_own_namespaces() -> None:
     _check(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make mounts private")
 
 
-def keep_only(folder: str, scratch: str, scratch_bytes: int) -> None:
-    """An empty /tmp of ``scratch_bytes``, in it ``folder`` alone, and below it ``scratch``.
+def keep_only(folder: str, scratch: str, scratch_bytes: int, also: list[str]) -> None:
+    """An empty /tmp of ``scratch_bytes``; in it ``folder``, and below that ``scratch``.
 
     ``folder`` is a folder in /tmp that the host sees too; ``scratch`` (below it) becomes
-    memory of this kernel's own, with the files that lay there.
+    memory of this kernel's own, with the files that lay there. ``also``: what else is kept of
+    /tmp, for a course or a Python that is installed there.
     """
     aside = "/mnt"
-    bind(folder, aside)
+    bind("/tmp", aside)
     mount_tmpfs("/tmp", scratch_bytes)
-    os.makedirs(folder)
-    bind(aside, folder)
-    staged = os.path.join(aside, os.path.relpath(scratch, folder))
+    for path in [folder, *also]:
+        _put_back(path, os.path.join(aside, os.path.relpath(path, "/tmp")))
     mount_tmpfs(scratch, scratch_bytes)
-    _copy_tree(staged, scratch)
+    _copy_tree(os.path.join(aside, os.path.relpath(scratch, "/tmp")), scratch)
     mount_tmpfs("/dev/shm", scratch_bytes)
     _check(_libc.umount2(aside.encode(), _MNT_DETACH), "umount")
+
+
+def _put_back(path: str, source: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(path, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        open(path, "a").close()
+    bind(source, path)
 
 
 def bind(source: str, target: str) -> None:

@@ -58,7 +58,7 @@ class Nursery:
             if self.sandboxed and os.getuid() == 0:
                 os.chown(path, NOBODY, NOBODY)
         return self._ask(
-            do="fork", argv=argv, folder=str(folder), cwd=str(work), env=env, limits=self.limits.to_dict()
+            do="fork", argv=argv, folder=str(folder), cwd=str(work), env=env, limits=self.limits.to_dict(), also=sandbox.in_tmp()
         )["pid"]
 
     def signal(self, kernel: int, number: int) -> None:

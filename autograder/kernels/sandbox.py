@@ -19,6 +19,7 @@ VISIBLE = (
     "autograder/kernels",
     "autograder/proctor.py",
     "autograder/scenarios",
+    "autograder/witness.py",
     "autograder/wire.py",
 )
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/sbin")
@@ -41,7 +42,7 @@ def command(shared: str) -> list[str]:
         options += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         options += ["--unshare-user"]
-    paths = [*_SYSTEM, *_SETTINGS, *_python(), *(str(ROOT / name) for name in VISIBLE)]
+    paths = [*_SYSTEM, *_SETTINGS, *_course()]
     # bubblewrap makes parents that only root may enter; these are for everyone.
     for folder in sorted({str(parent) for path in paths for parent in Path(path).parents}):
         options += ["--perms", "0755", "--dir", folder]
@@ -51,6 +52,16 @@ def command(shared: str) -> list[str]:
     for device in (found for pattern in _GPU for found in glob.glob(pattern)):
         options += ["--dev-bind", device, device]
     return ["bwrap", *options, "--bind", shared, shared]
+
+
+def _course() -> list[str]:
+    """Python and what kernels may see of this repository."""
+    return [*_python(), *(str(ROOT / name) for name in VISIBLE)]
+
+
+def in_tmp() -> list[str]:
+    """What of it lies in /tmp, which each kernel gets empty but for this."""
+    return [path for path in _course() if path.startswith("/tmp/")]
 
 
 def _is_usr_merge(path: str) -> bool:

@@ -4,6 +4,7 @@ Runs inside the sandbox. It reads requests from an inherited socket, one JSON do
 packet, and answers each. It never runs a learner's code and never touches a GPU.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -21,6 +22,9 @@ NOBODY = 65534
 PRELOAD = (
     "numpy", "torch", "torch.utils._python_dispatch", "matplotlib.pyplot", "matplotlib_inline.backend_inline",
     "IPython", "ipykernel.kernelapp", "ipykernel.ipkernel", "ipywidgets", "anywidget",
+    # What a kernel imports while it starts, the debugger's 140 modules among it.
+    "ipykernel.debugger", "IPython.core.completerlib", "IPython.core.debugger", "IPython.core.oinspect",
+    "IPython.extensions.storemagic", "IPython.utils.wildcard", "faulthandler", "sqlite3", "tornado.platform.asyncio",
     "gpulab", "autograder.channel", "autograder.proctor",
 )  # fmt: skip
 
@@ -96,7 +100,8 @@ def _first_process(request: dict, told: int) -> None:
     """Process 1 of the kernel's pid namespace: mounts, starts the kernel, reaps. Never returns."""
     try:
         namespaces.mount_proc()
-        namespaces.keep_only(request["folder"], request["cwd"], request["limits"]["scratch_bytes"])
+        scratch_bytes = request["limits"]["scratch_bytes"]
+        namespaces.keep_only(request["folder"], request["cwd"], scratch_bytes, request["also"])
         kernel = os.fork()
         if kernel == 0:
             namespaces.drop_capabilities()
@@ -215,6 +220,9 @@ def main() -> None:
     if isolate:
         _become_nobody()
         namespaces.set_dumpable(False)
+    # A collection in a kernel would write to, and so copy, every object that it shares with us.
+    gc.collect()
+    gc.freeze()
     channel.send(json.dumps({"ready": True}).encode())
     Zygote(channel, isolate).serve()
 
