@@ -3,6 +3,7 @@
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from gpulab.observe.device_table import device_lines
 from gpulab.units import format_bytes, plural
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ def observation_table(seen: "Observation") -> str:
     """The headline, then a row for each run of equal (line, operation)."""
     if not seen.ops:
         return "No PyTorch operation ran inside the block."
-    return "\n".join([_headline(seen), "", *_columns(_rows(seen))])
+    return "\n".join([_headline(seen), "", *_columns(_rows(seen)), *device_lines(seen)])
 
 
 def _headline(seen: "Observation") -> str:

@@ -1,0 +1,1 @@
+"""The virtual card in PyTorch's terms: its tensors, factories, streams, memory and clock."""

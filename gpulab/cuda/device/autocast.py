@@ -1,0 +1,164 @@
+"""``torch.autocast("cuda")`` for tensors that are CPU tensors underneath.
+
+The dispatcher sees host tensors, so a CUDA region switches on the host's autocast key, and
+Python kernels registered for that key apply CUDA's policy to device tensors alone. While
+only a host region is open, PyTorch's own kernels for that key stand.
+"""
+
+import warnings
+import weakref
+
+import torch
+
+from gpulab.cuda.device import state
+from gpulab.cuda.device.autocast_policy import BANNED, policy_of
+from gpulab.cuda.device.patches import Patches
+from gpulab.cuda.device.tensor import CudaTensor
+from gpulab.cuda.errors import NotModelled
+
+_KEY = "AutocastCPU"
+
+
+class Autocast:
+    """The state of CUDA autocast, and the kernels that carry it out."""
+
+    def __init__(self) -> None:
+        self._set, self._is = torch.set_autocast_enabled, torch.is_autocast_enabled
+        self._clear = torch.clear_autocast_cache
+        self._library: torch.library.Library | None = None
+        self._cache: dict[int, tuple[weakref.ref, torch.Tensor]] = {}
+        self._host_wanted = False
+
+    def install(self, patches: Patches) -> None:
+        self._host_wanted = self._is("cpu")
+        patches.set(torch, "set_autocast_enabled", self._set_enabled)
+        patches.set(torch, "is_autocast_enabled", self._is_enabled)
+        patches.set(torch, "clear_autocast_cache", self._clear_cache)
+
+    def remove(self) -> None:
+        self._unregister()
+        self._cache.clear()
+        self._set("cuda", False)
+        self._set("cpu", self._host_wanted)
+
+    def _set_enabled(self, device, enabled=None) -> None:
+        if enabled is None:
+            device, enabled = "cuda", device
+        if device not in ("cuda", "cpu"):
+            return self._set(device, enabled)
+        if device == "cuda":
+            if enabled and state.device_on().ghost:
+                raise NotModelled("autocast on a ghost card (convert the model: model.bfloat16())")
+            self._set("cuda", enabled)
+        else:
+            self._host_wanted = enabled
+        on_card = self._is("cuda")
+        self._set("cpu", on_card or self._host_wanted)
+        state.device_on().host_autocast = self._host_wanted and not on_card
+        if on_card:
+            self._register()
+        elif self._host_wanted:
+            self._unregister()
+
+    def _is_enabled(self, device=None) -> bool:
+        if device == "cpu":
+            return self._host_wanted
+        return self._is("cuda" if device is None else device)
+
+    def _clear_cache(self) -> None:
+        self._cache.clear()
+        self._clear()
+
+    def _register(self) -> None:
+        if self._library is not None:
+            return
+        self._library = torch.library.Library("aten", "IMPL")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Warning only once for all operators")
+            for name in sorted(_names()):
+                op = _operator(name)
+                if op is not None:
+                    self._library.impl(name, self._kernel(name, op), _KEY)
+
+    def _unregister(self) -> None:
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
+
+    def _kernel(self, name: str, op):
+        policy = policy_of(name)
+        if policy == "none":
+            return torch.library.fallthrough_kernel
+        cast = getattr(self, f"_{policy}")
+        host_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEY))
+
+        def kernel(*args, **kwargs):
+            with torch._C._ExcludeDispatchKeyGuard(host_key):
+                return op(*cast(name, args), **kwargs)
+
+        return kernel
+
+    def _lower(self, name: str, args):
+        return self._all_cast(args, torch.get_autocast_dtype("cuda"))
+
+    def _fp32(self, name: str, args):
+        return self._all_cast(args, torch.float32)
+
+    def _widest(self, name: str, args):
+        floating = [t.dtype for t in _eligible(args)]
+        widest = torch.float32 if torch.float32 in floating else torch.get_autocast_dtype("cuda")
+        return self._all_cast(args, widest)
+
+    def _banned(self, name: str, args):
+        if any(True for _ in _eligible(args)):
+            raise RuntimeError(BANNED[name])
+        return args
+
+    def _all_cast(self, value, dtype):
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._all_cast(item, dtype) for item in value)
+        if not _is_eligible(value) or value.dtype == dtype:
+            return value
+        return self._cached(value, dtype) if _is_weight(value, dtype) else value.to(dtype)
+
+    def _cached(self, weight, dtype):
+        # As PyTorch does: a weight is cast once in the outermost region, however often it is used.
+        kept = self._cache.get(id(weight))
+        if kept is not None and kept[0]() is weight and kept[1].dtype == dtype:
+            return kept[1]
+        cast = weight.to(dtype)
+        self._cache[id(weight)] = (weakref.ref(weight), cast)
+        return cast
+
+
+def _names() -> set[str]:
+    listed = torch._C._dispatch_get_registrations_for_dispatch_key
+    return {name.removeprefix("aten::") for key in ("AutocastCUDA", _KEY) for name in listed(key)}
+
+
+def _operator(name: str):
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+
+
+def _is_eligible(value) -> bool:
+    return isinstance(value, CudaTensor) and value.is_floating_point() and value.dtype != torch.float64
+
+
+def _eligible(args):
+    for value in args:
+        if isinstance(value, (list, tuple)):
+            yield from _eligible(value)
+        elif _is_eligible(value):
+            yield value
+
+
+def _is_weight(value, dtype) -> bool:
+    return (
+        dtype != torch.float32
+        and value.dtype == torch.float32
+        and value.requires_grad
+        and value.is_leaf
+        and not value._is_view()
+        and torch.is_autocast_cache_enabled()
+    )

@@ -1,0 +1,166 @@
+"""The ``torch._C._cuda_*`` functions that PyTorch's own Python calls.
+
+With these in place ``torch.cuda``'s Python runs as it is: what it computes, checks and says
+stays PyTorch's. What is missing here raises NotModelled.
+"""
+
+import warnings
+
+import torch
+
+from gpulab.cuda.device import state
+from gpulab.cuda.device.patches import Patches
+from gpulab.cuda.device.snapshot import History, snapshot
+from gpulab.cuda.errors import NotModelled
+
+_SYNC_WARNING = "called a synchronizing CUDA operation"
+
+
+class _Properties:
+    """What ``torch.cuda.get_device_properties`` returns: the fields that the card's table has."""
+
+    def __init__(self, card) -> None:
+        self.name = f"{card.name} (virtual)"
+        self.major, self.minor = card.capability
+        self.total_memory = card.memory_bytes
+        self.multi_processor_count = card.multiprocessors
+        self.warp_size = 32
+        self.is_integrated = self.is_multi_gpu_board = 0
+
+    def __getattr__(self, name: str):
+        raise NotModelled(f"the device property {name}")
+
+    def __repr__(self) -> str:
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory // 2**20}MB, "
+            f"multi_processor_count={self.multi_processor_count})"
+        )
+
+
+class _Cudart:
+    """The little of the CUDA runtime library that PyTorch's Python reaches for."""
+
+    def __init__(self, device) -> None:
+        self._device = device
+
+    def cudaMemGetInfo(self, index: int) -> tuple[int, int]:
+        allocator = self._device.machine.allocator
+        return allocator.capacity - allocator.reserved, allocator.capacity
+
+    def __getattr__(self, name: str):
+        raise NotModelled(f"cudart.{name}")
+
+
+def install(patches: Patches, device) -> None:
+    """Give ``torch._C`` its CUDA half, and tell ``torch.cuda`` that it is initialised."""
+    functions = {**_basics(device), **_waiting(device), **_streams(device), **_memory(device)}
+    for name, function in functions.items():
+        patches.set(torch._C, f"_cuda_{name}", function)
+    patches.set(torch._C, "__getattr__", _missing)
+    # Pinned host memory is not cached here: there is nothing to give back.
+    patches.set(torch._C, "_host_emptyCache", lambda: None)
+    patches.set(torch._C, "_has_cuda", True)
+    for name, value in _initialised(device).items():
+        patches.set(torch.cuda, name, value)
+
+
+def _initialised(device) -> dict:
+    cudart = _Cudart(device)
+    return {
+        "_initialized": True,
+        "_cached_device_count": 1,
+        "_get_device_properties": lambda index: _Properties(device.card),
+        "_exchange_device": lambda index: 0,
+        "_maybe_exchange_device": lambda index: 0,
+        "_is_in_bad_fork": lambda: False,
+        "default_generators": (device.generator,),
+        "cudart": lambda: cudart,
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+    }
+
+
+def _missing(name: str):
+    if name.startswith(("_cuda_", "_Cuda", "_CUDA", "_nccl_", "_cudart")):
+        raise NotModelled(f"torch._C.{name}")
+    raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
+
+
+def _basics(device) -> dict:
+    return {
+        "getDeviceCount": lambda: 1,
+        "getDevice": lambda: 0,
+        "setDevice": lambda index: state.is_cuda(index) and None,
+        "exchangeDevice": lambda index: 0,
+        "maybeExchangeDevice": lambda index: 0,
+        "init": lambda: None,
+        "isInBadFork": lambda: False,
+        "getArchFlags": lambda: "sm_{}{}".format(*device.card.capability),
+        "canDeviceAccessPeer": lambda a, b: False,
+        "ipc_collect": lambda: None,
+        "getCompiledVersion": lambda: 0,
+    }
+
+
+def _waiting(device) -> dict:
+    machine = device.machine
+
+    def set_sync_debug_mode(mode: int) -> None:
+        device.sync_debug_mode = mode
+        machine.on_unsafe_wait = None if mode == 0 else lambda: _object_to_wait(device)
+
+    def sleep(cycles: int) -> None:
+        # As on a card: a kernel that spins. The model's card does a cycle in a nanosecond.
+        machine.kernel("spin_kernel", cycles / 1e3, 1, 0, [], [], 0, 0)
+
+    return {
+        "synchronize": machine.wait_device,
+        "set_sync_debug_mode": set_sync_debug_mode,
+        "get_sync_debug_mode": lambda: device.sync_debug_mode,
+        "isCurrentStreamCapturing": lambda: device.capture is not None,
+        "sleep": sleep,
+    }
+
+
+def _object_to_wait(device) -> None:
+    if device.sync_debug_mode == 1:
+        warnings.warn(_SYNC_WARNING, stacklevel=2)
+    else:
+        raise RuntimeError(_SYNC_WARNING)
+
+
+def _streams(device) -> dict:
+    machine = device.machine
+
+    def set_stream(stream_id: int, device_index: int, device_type: int) -> None:
+        if stream_id not in machine.queues:
+            raise RuntimeError("this stream belongs to a card that is switched off: make a new one")
+        machine.current = machine.queues[stream_id]
+
+    return {
+        "getCurrentStream": lambda index: (machine.current.number, 0, 1),
+        "getDefaultStream": lambda index: (0, 0, 1),
+        "setStream": set_stream,
+        "getCurrentRawStream": lambda index: machine.current.number * 0x1000,
+    }
+
+
+def _memory(device) -> dict:
+    allocator, history = device.machine.allocator, History(device)
+
+    def set_fraction(fraction: float, index: int) -> None:
+        allocator.fraction = fraction
+
+    return {
+        "memoryStats": lambda index: allocator.stats.as_nested_dict(),
+        "resetPeakMemoryStats": lambda index: allocator.stats.reset_peaks(),
+        "resetAccumulatedMemoryStats": lambda index: allocator.stats.reset_accumulated(),
+        "emptyCache": allocator.empty_cache,
+        "setMemoryFraction": set_fraction,
+        "getMemoryFraction": lambda index: allocator.fraction,
+        "getAllocatorBackend": lambda: "native",
+        "memorySnapshot": lambda pool: snapshot(allocator, history),
+        "record_memory_history": history.record,
+        "cudaCachingAllocator_is_enabled": lambda: True,
+    }

@@ -1,0 +1,123 @@
+"""Recording operations while a stream is capturing, and running them again.
+
+What is recorded is the operation and, for each tensor, which storage it shows and how. A
+storage from before the capture is used again as it then is. One made inside is written again
+in place while the program holds it; a temporary that is gone gets plain memory for the run.
+"""
+
+import weakref
+from dataclasses import dataclass
+
+import torch
+from torch._C import _DisableTorchDispatch
+from torch.utils._pytree import tree_map_only
+
+from gpulab.cuda.device import state
+from gpulab.cuda.device.plans import Plan
+from gpulab.cuda.device.randomness import drawing
+
+Tensor = torch.Tensor
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A tensor, by the number of its storage and the part of it that it shows."""
+
+    storage: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
+class Node:
+    """One recorded operation. ``results``: what it makes anew, by position among its tensors."""
+
+    call: object
+    args: tuple
+    kwargs: dict
+    results: tuple[tuple[int, Shown], ...]
+    plan: Plan | None
+
+
+class Capture:
+    """The operations and the kernels of one graph."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.kernels: list[tuple] = []
+        self._numbers: dict[int, int] = {}
+        self._outside: dict[int, torch.UntypedStorage] = {}
+        self._inside: dict[int, weakref.ref] = {}
+        self._unrecorded: set[int] = set()
+        self._count = 0
+
+    def made(self, storage: torch.UntypedStorage) -> None:
+        """The device has taken memory for a new storage."""
+        number = self._number(storage)
+        self._inside[number] = weakref.ref(storage)
+        self._unrecorded.add(number)
+
+    def record(self, cls, call, args, kwargs, outputs: list, plan: Plan | None = None) -> None:
+        """Note an operation that has just run. Views are none: every use says what it shows."""
+        fresh = [(i, self._shown(t)) for i, t in enumerate(outputs) if self._is_fresh(t)]
+        args, kwargs = tree_map_only(cls, self._shown, (args, kwargs))
+        self.nodes.append(Node(call, args, kwargs, tuple(fresh), plan))
+
+    def run(self) -> None:
+        """All operations again, in order, on the values that the storages have now."""
+        temporaries: dict[int, torch.UntypedStorage] = {}
+        guard = _DisableTorchDispatch()
+        try:
+            with torch.no_grad(), torch._C.DisableTorchFunction():
+                for node in self.nodes:
+                    self._run(node, temporaries)
+        finally:
+            del guard
+
+    def _run(self, node: Node, temporaries: dict) -> None:
+        args, kwargs = tree_map_only(Shown, lambda s: self._tensor(s, temporaries), (node.args, node.kwargs))
+        if node.plan is None or not node.plan.random:
+            out = node.call(*args, **kwargs)
+        else:
+            with drawing(state.device_on(), node.plan, kwargs) as kwargs:
+                out = node.call(*args, **kwargs)
+        made = [t for t in (out if isinstance(out, (list, tuple)) else [out]) if isinstance(t, Tensor)]
+        for position, shown in node.results:
+            alive = self._inside[shown.storage]()
+            if alive is None:
+                temporaries[shown.storage] = made[position].untyped_storage()
+            else:
+                self._tensor(shown, temporaries).copy_(made[position])
+
+    def _tensor(self, shown: Shown, temporaries: dict) -> Tensor:
+        storage = self._storage(shown.storage, temporaries)
+        empty = torch.empty(0, dtype=shown.dtype)
+        return empty.set_(storage, shown.offset, shown.size, shown.stride)
+
+    def _storage(self, number: int, temporaries: dict) -> torch.UntypedStorage:
+        if number in self._outside:
+            return self._outside[number]
+        alive = self._inside[number]()
+        return temporaries[number] if alive is None else alive
+
+    def _number(self, storage: torch.UntypedStorage) -> int:
+        self._count += 1
+        self._numbers[storage._cdata] = self._count
+        return self._count
+
+    def _is_fresh(self, tensor: Tensor) -> bool:
+        """Whether the operation that has just run made its storage: said once for each."""
+        number = self._numbers.get(tensor.untyped_storage()._cdata)
+        fresh = number in self._unrecorded
+        self._unrecorded.discard(number)
+        return fresh
+
+    def _shown(self, tensor: Tensor) -> Shown:
+        storage = tensor.untyped_storage()
+        number = self._numbers.get(storage._cdata)
+        if number is None:
+            number = self._number(storage)
+            self._outside[number] = storage
+        return Shown(number, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.dtype)

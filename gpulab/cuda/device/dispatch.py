@@ -1,0 +1,255 @@
+"""One operation on the virtual device: run it on the CPU, account for it on the machine."""
+
+import functools
+import sys
+
+import torch
+from torch._C import _DisableTorchDispatch
+
+from gpulab.cuda.device import cost, state
+from gpulab.cuda.device.ghosts import shapes_of
+from gpulab.cuda.device.plans import Plan, plan_of
+from gpulab.cuda.device.memory import span
+from gpulab.cuda.device.refusals import different_device, index_device
+from gpulab.cuda.errors import GhostHasNoValues, MachineTooSmall, NotModelled
+
+Tensor = torch.Tensor
+_PLANS: dict[object, Plan] = {}
+# Arguments that CUDA's kernels read on the host.
+_HOST_ARGUMENTS = {
+    "aten._ctc_loss": ("input_lengths", "target_lengths"),
+    "aten._ctc_loss_backward": ("input_lengths", "target_lengths"),
+    "aten._pack_padded_sequence": ("lengths",),
+    "aten.tensor_split": ("tensor_indices_or_sections",),
+}
+# Results that CUDA's kernels leave on the host, by position.
+_HOST_RESULTS = {"aten._pack_padded_sequence": 1}
+# The element, count or flag that the host reads back; no more than eight bytes.
+_RESULT_BYTES = 8
+
+
+def dispatch(cls, func, args, kwargs):
+    """``__torch_dispatch__`` of the device tensor class ``cls``."""
+    device = state._on
+    if device is None:
+        state.device_on()
+    plan = _PLANS.get(func)
+    if plan is None:
+        plan = _PLANS[func] = plan_of(func)
+    inputs, hosts = [], []
+    _sort(cls, args, inputs, hosts)
+    if kwargs:
+        _sort(cls, kwargs.values(), inputs, hosts)
+    if hosts or "device" in kwargs or plan.random:
+        return _with_care(cls, device, plan, func, args, kwargs, inputs, hosts)
+    return _run(cls, device, plan, func, args, kwargs, inputs)
+
+
+def _sort(cls, values, inputs: list, hosts: list) -> None:
+    for value in values:
+        if isinstance(value, cls):
+            inputs.append(value)
+        elif isinstance(value, Tensor):
+            hosts.append((value, sys.getrefcount(value)))
+        elif isinstance(value, (list, tuple)):
+            _sort(cls, value, inputs, hosts)
+
+
+def _run(cls, device, plan, func, args, kwargs, inputs):
+    waits = plan.waits or (plan.may_wait_for_mask and _has_mask(args))
+    if device.ghost and waits:
+        raise GhostHasNoValues()
+    if device.host_autocast:
+        raise NotModelled("an operation on a device tensor inside torch.autocast('cpu')")
+    out = _computed(cls, device, func, args, kwargs)
+    if plan.view:
+        return _tagged(cls, out, None)
+    outputs: list = []
+    result = _tagged(cls, out, outputs)
+    if plan.name in _HOST_RESULTS:
+        result = _left_on_host(_HOST_RESULTS[plan.name], out, result, outputs)
+    _account(device, plan, args, kwargs, inputs, outputs, result)
+    if device.capture is not None:
+        device.capture.record(cls, func, args, kwargs, outputs, plan)
+    if waits:
+        _wait_for_result(device, plan, inputs)
+    return result
+
+
+def _computed(cls, device, func, args, kwargs):
+    guard = _DisableTorchDispatch()
+    try:
+        return shapes_of(cls, func, args, kwargs) if device.ghost else func(*args, **kwargs)
+    except RuntimeError as error:
+        MachineTooSmall.raise_if_that_is(error)
+        raise
+    finally:
+        del guard
+
+
+def _left_on_host(position: int, out, result, outputs: list):
+    outputs[:] = [tensor for tensor in outputs if tensor is not result[position]]
+    return (*result[:position], out[position], *result[position + 1 :])
+
+
+def _tagged(cls, out, outputs: list | None):
+    if isinstance(out, Tensor):
+        if not isinstance(out, cls):
+            if out.layout is not torch.strided:
+                raise NotModelled(f"a tensor of layout {out.layout}")
+            out = Tensor._make_subclass(cls, out, out.requires_grad)
+        if outputs is not None:
+            outputs.append(out)
+        return out
+    if isinstance(out, (list, tuple)):
+        return type(out)(_tagged(cls, item, outputs) for item in out)
+    return out
+
+
+def _account(device, plan, args, kwargs, inputs, outputs, result) -> None:
+    """Memory for what is new, and the kernel."""
+    memory = device.memory
+    if plan.resizes:
+        for tensor in outputs:
+            memory.resized(tensor)
+    if plan.kernel:
+        _launch(device.machine, memory, plan, args, kwargs, inputs, outputs, result)
+    else:
+        for tensor in outputs:
+            memory.of(tensor)
+
+
+def _launch(machine, memory, plan, args, kwargs, inputs, outputs, result) -> None:
+    if len(machine.queues) > 1 and torch._C._current_graph_task_id() != -1:
+        machine.follow_all()
+    written = _written(plan, args, kwargs, outputs) if plan.writes_by_name else outputs
+    reads, bytes_read, elements = _uses(memory, inputs)
+    writes, bytes_written, made = _uses(memory, written)
+    if plan.writes_by_name:
+        again = {id(tensor) for tensor in written}
+        reads = [use for use in reads if id(use[1]) not in again]
+    elements = max(elements, made)
+    flops = cost.flops_of(plan, args, kwargs, inputs, elements, result)
+    peak = cost.peak_of(machine.card, plan, inputs[0] if inputs else written[0])
+    duration = cost.duration_us(machine.card, flops, bytes_read + bytes_written, peak)
+    machine.kernel(plan.name, duration, elements, flops, reads, writes, bytes_read, bytes_written)
+
+
+def _uses(memory, tensors: list) -> tuple[list, int, int]:
+    """(trail, tensor) of each, their bytes, and the elements of the largest."""
+    uses, nbytes, elements, held_by = [], 0, 1, memory.held
+    for tensor in tensors:
+        held = held_by.get(tensor.untyped_storage()._cdata) or memory.of(tensor)
+        uses.append((held.trail, tensor))
+        size = tensor.nbytes
+        nbytes += size if size <= held.nbytes else cost.distinct_bytes(tensor)
+        count = tensor.numel()
+        if count > elements:
+            elements = count
+    return uses, nbytes, elements
+
+
+def _written(plan, args, kwargs, outputs) -> list:
+    found: dict[int, Tensor] = {}
+    values = [args[i] for i in plan.writes if i < len(args)]
+    values += [kwargs[name] for name in plan.writes_by_name if name in kwargs]
+    for value in (*values, outputs):
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, Tensor):
+                found[id(tensor)] = tensor
+    return list(found.values())
+
+
+def _has_mask(args) -> bool:
+    return any(isinstance(i, Tensor) and i.dtype in (torch.bool, torch.uint8) for i in args[1] or ())
+
+
+def _wait_for_result(device, plan, inputs) -> None:
+    # The few bytes that the host reads travel by a pageable copy, as CUDA's do.
+    reads = [span(device.memory.of(t).trail, t) for t in inputs[:1]]
+    device.machine.copy("DtoH", _RESULT_BYTES, pinned=False, blocking=True, reads=reads, reason=plan.name)
+
+
+def _with_care(cls, device, plan, func, args, kwargs, inputs, hosts):
+    """The paths that few operations take: host tensors, a device argument, random numbers."""
+    from gpulab.cuda.device import randomness, transfer
+
+    if hosts:
+        if plan.name == "aten.copy_":
+            return transfer.copy_between(cls, device, func, args, kwargs)
+        _check_hosts(plan, args, kwargs, hosts)
+    if "device" in kwargs:
+        # PyTorch's C++ asks for "the same device", which it takes for the CPU. What the learner
+        # asks for is answered above, in Python.
+        kwargs = {name: value for name, value in kwargs.items() if name != "device"}
+    if plan.random and not device.ghost:
+        with randomness.drawing(device, plan, kwargs) as kwargs:
+            return _run(cls, device, plan, func, args, kwargs, inputs)
+    return _run(cls, device, plan, func, args, kwargs, inputs)
+
+
+def _check_hosts(plan, args, kwargs, hosts) -> None:
+    """Raise as CUDA does when a host tensor takes part that may not."""
+    if any(args[i] is tensor for i in plan.writes[:1] for tensor, _ in hosts):
+        _check_written_host(plan, args, kwargs, hosts)
+    if torch._C._current_graph_task_id() != -1:
+        return
+    strangers = [tensor for tensor, references in hosts if not _may_take_part(tensor, references)]
+    if not strangers or all(_is_read_on_host(plan, args, s) for s in strangers):
+        return
+    if not plan.may_wait_for_mask:
+        raise different_device(plan, args, kwargs)
+    if any(args[0] is s for s in strangers):
+        raise index_device()
+
+
+def _is_read_on_host(plan, args, tensor: Tensor) -> bool:
+    allowed = _HOST_ARGUMENTS.get(plan.name, ())
+    return any(value is tensor and name in allowed for name, value in zip(plan.argument_names, args))
+
+
+def _check_written_host(plan, args, kwargs, hosts) -> None:
+    written, references = next((t, r) for t, r in hosts if t is args[plan.writes[0]])
+    if references > references_of_a_temporary():
+        raise different_device(plan, args, kwargs)
+    raise NotModelled(f"{plan.name} into a tensor that PyTorch's C++ allocated on the way")
+
+
+def _may_take_part(tensor: Tensor, references: int) -> bool:
+    if tensor.dim() == 0:
+        return True
+    if references > references_of_a_temporary():
+        return False
+    return not (tensor._is_view() and _is_held(tensor._base))
+
+
+def _is_held(base: Tensor) -> bool:
+    return base.is_leaf and base.requires_grad or sys.getrefcount(base) > references_of_a_temporary()
+
+
+@functools.cache
+def references_of_a_temporary() -> int:
+    """How often Python refers to a tensor that PyTorch's C++ made on the way.
+
+    One that the program holds is referred to more often: by a name, a frame or a container.
+    Found out by a function (``one_hot``) that makes such a tensor.
+    """
+    seen: list[int] = []
+
+    class Probe(Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            hosts: list = []
+            _sort(cls, args, [], hosts)
+            seen.extend(references for _, references in hosts)
+            guard = _DisableTorchDispatch()
+            try:
+                out = func(*args, **(kwargs or {}))
+            finally:
+                del guard
+            return Tensor._make_subclass(cls, out) if isinstance(out, Tensor) else out
+
+    torch.ops.aten.one_hot(Tensor._make_subclass(Probe, torch.tensor([0])), 1)
+    return max(seen)

@@ -1,0 +1,191 @@
+"""``torch.zeros(..., device="cuda")`` and its kin."""
+
+import functools
+
+import torch
+import torch.utils._device as device_context
+
+from gpulab.cuda.device import state, transfer
+from gpulab.cuda.device.patches import Patches
+from gpulab.cuda.device.tensor import CudaTensor
+from gpulab.cuda.errors import MachineTooSmall, NotModelled
+from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
+
+_NO_KERNEL = {"empty", "empty_strided", "empty_like", "empty_permuted"}
+_FROM_HOST_DATA = {"tensor", "as_tensor", "asarray", "scalar_tensor"}
+_RANDOM = {"rand", "randn", "randint", "randperm", "normal"}
+_LIKE = (
+    "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
+)  # fmt: skip
+# Above this many bytes the card is asked for room before this machine's memory is touched.
+_CHECK_ROOM_FROM_BYTES = 1 << 24
+
+
+def install(patches: Patches) -> None:
+    """Wrap every function of torch that takes ``device=``."""
+    originals = _constructors()
+    # TorchScript knows functions by identity: it reads the table now, and learns the wrappers.
+    script_names = torch.jit._builtins._get_builtin_table()
+    wrappers: dict = {}
+    for owner in (torch, torch.fft):
+        for name, value in list(vars(owner).items()):
+            if callable(value) and _hashable(value) and value in originals:
+                wrappers[value] = _wrapped(name, value)
+                patches.set(owner, name, wrappers[value])
+                if id(value) in script_names:
+                    patches.put(script_names, id(wrappers[value]), script_names[id(value)])
+    for name in _LIKE:
+        original, like = getattr(torch, name), _like(name, getattr(torch, name))
+        patches.set(torch, name, like)
+        patches.put(script_names, id(like), script_names[id(original)])
+    _teach_device_context(patches, wrappers)
+    one_hot = _one_hot(torch._C._nn.one_hot)
+    patches.put(script_names, id(one_hot), script_names[id(torch._C._nn.one_hot)])
+    for owner in (torch.nn.functional, torch._C._nn):
+        patches.set(owner, "one_hot", one_hot)
+
+
+def _one_hot(original):
+    # PyTorch composes it of a host tensor that its C++ makes and this device never sees.
+    @functools.wraps(original)
+    def one_hot(tensor, num_classes=-1):
+        if not isinstance(tensor, CudaTensor):
+            return original(tensor, num_classes)
+        classes = int(tensor.max()) + 1 if num_classes == -1 else num_classes
+        zeros = torch.zeros(*tensor.shape, classes, dtype=torch.int64, device=state.CUDA)
+        return zeros.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+    return one_hot
+
+
+def _constructors() -> set:
+    # Generator and the sparse constructors have their own treatment.
+    left = {torch.Generator, torch.sparse_coo_tensor, torch.sparse_csr_tensor}
+    return device_context._device_constructors() - left
+
+
+def _hashable(value) -> bool:
+    return getattr(type(value), "__hash__", None) is not None
+
+
+def _wrapped(name: str, original):
+    @functools.wraps(original)
+    def factory(*args, **kwargs):
+        device = kwargs.get("device")
+        if name in _FROM_HOST_DATA and args and isinstance(args[0], CudaTensor):
+            return _from_card_data(name, args[0], **kwargs)
+        if device is None:
+            device = device_context.CURRENT_DEVICE
+        if device is not None and state.is_cuda(device):
+            return _on_card(name, original, args, kwargs)
+        return _on_host(original, args, kwargs)
+
+    return factory
+
+
+def _on_host(original, args, kwargs):
+    if not kwargs.get("pin_memory"):
+        return original(*args, **kwargs)
+    kwargs = {**kwargs, "pin_memory": False}
+    return state.device_on().pinned.pin(original(*args, **kwargs))
+
+
+def _on_card(name: str, original, args, kwargs):
+    kwargs = {**kwargs, "device": "cpu" if name in _FROM_HOST_DATA else state.device_on().memory_of}
+    requires_grad = kwargs.pop("requires_grad", False)
+    if kwargs.get("pin_memory"):
+        raise RuntimeError("Only dense CPU tensors can be pinned")
+    if kwargs.get("layout", torch.strided) is not torch.strided:
+        raise NotModelled(f"a tensor of layout {kwargs['layout']}")
+    if name in _FROM_HOST_DATA:
+        out = transfer.to_card(original(*args, **kwargs))
+    else:
+        out = _generated(name, original, args, kwargs)
+    return out.requires_grad_(requires_grad) if requires_grad else out
+
+
+def _from_card_data(name: str, data, dtype=None, device=None, requires_grad=False, **others):
+    out = data.to(data.device if device is None else device, dtype or data.dtype)
+    if name == "tensor":
+        out = out.detach().clone() if out is data else out.detach()
+    return out.requires_grad_(True) if requires_grad else out
+
+
+def _generated(name: str, original, args, kwargs):
+    device = state.device_on()
+    _check_room(device, name, original, args, kwargs)
+    if name in _RANDOM and not device.ghost:
+        kwargs["generator"] = kwargs.get("generator") or device.generator
+    if "out" in kwargs and kwargs["out"] is not None:
+        kwargs.pop("device")
+        return original(*args, **kwargs)
+    try:
+        out = CudaTensor.tag(original(*args, **kwargs))
+    except RuntimeError as error:
+        MachineTooSmall.raise_if_that_is(error)
+        raise
+    trail = device.memory.of(out).trail
+    if name not in _NO_KERNEL:
+        _fill(device.machine, name, out, trail)
+    if device.capture is not None:
+        device.capture.record(CudaTensor, original, args, kwargs, [out])
+    return out
+
+
+def _fill(machine, name: str, out, trail) -> None:
+    duration = KERNEL_FLOOR_US + out.nbytes / machine.card.bytes_per_s * 1e6
+    machine.kernel(f"aten.{name}", duration, out.numel(), 0, [], [(trail, out)], 0, out.nbytes)
+
+
+def _check_room(device, name: str, original, args, kwargs) -> None:
+    if not _may_be_large(args, kwargs):
+        return
+    shadow = {k: v for k, v in kwargs.items() if k not in ("generator", "out")}
+    nbytes = original(*args, **{**shadow, "device": "meta"}).nbytes if name != "randperm" else 8 * args[0]
+    if nbytes > _CHECK_ROOM_FROM_BYTES:
+        device.memory.check_room(nbytes)
+
+
+def _may_be_large(args, kwargs) -> bool:
+    product = 1
+    for size in (*args, *(kwargs.get("size") or ())):
+        for extent in size if isinstance(size, (tuple, list)) else (size,):
+            if isinstance(extent, int) and extent > 1:
+                product *= extent
+    return product > _CHECK_ROOM_FROM_BYTES // 16
+
+
+def _like(name: str, original):
+    @functools.wraps(original)
+    def like(source, *args, **kwargs):
+        device = kwargs.get("device")
+        if device is None:
+            return original(source, *args, **kwargs)
+        if isinstance(source, CudaTensor) and not state.is_cuda(device):
+            source = transfer.plain(source)
+        elif isinstance(source, CudaTensor):
+            return original(source, *args, **{**kwargs, "device": None})
+        if not state.is_cuda(device):
+            return _on_host(original, (source, *args), kwargs)
+        return _on_card(name, original, (source, *args), _with_generator(name, kwargs))
+
+    return like
+
+
+def _with_generator(name: str, kwargs) -> dict:
+    device = state.device_on()
+    if device.ghost or not name.startswith("rand"):
+        return kwargs
+    return {"generator": device.generator, **kwargs}
+
+
+def _teach_device_context(patches: Patches, wrappers: dict) -> None:
+    # ``with torch.device("cuda")`` and set_default_device reach functions bound before use().
+    original = device_context.DeviceContext.__torch_function__
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if self.device.type == "cuda" and func in wrappers and not (kwargs or {}).get("device"):
+            return wrappers[func](*args, **{**(kwargs or {}), "device": self.device})
+        return original(self, func, types, args, kwargs)
+
+    patches.set(device_context.DeviceContext, "__torch_function__", __torch_function__)

@@ -1,0 +1,139 @@
+"""Which storages live on the device, and which host storages are pinned."""
+
+import weakref
+
+import torch
+
+from gpulab.cuda.machine.allocator import OutOfMemory
+from gpulab.cuda.machine.blocks import Block
+from gpulab.cuda.machine.machine import Machine
+from gpulab.cuda.machine.order import Trail
+
+
+class Held:
+    """A storage on the device: its block and its size in bytes."""
+
+    __slots__ = ("block", "trail", "nbytes", "watcher")
+
+    def __init__(self, block: Block | None, nbytes: int) -> None:
+        self.block, self.nbytes = block, nbytes
+        self.trail = Trail() if block is None else block.trail
+        self.watcher = None
+
+
+class DeviceMemory:
+    """Gives each storage of a device tensor a block, and frees it with the storage.
+
+    ``held``: by the address of the storage.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.held: dict[int, Held] = {}
+        self.on_new = None
+
+    def holds(self, storage: torch.UntypedStorage) -> bool:
+        return storage._cdata in self.held
+
+    def of(self, tensor: torch.Tensor) -> Held:
+        """The block behind a device tensor, allocated when its storage is new.
+
+        Raises torch.OutOfMemoryError.
+        """
+        storage = tensor.untyped_storage()
+        held = self.held.get(storage._cdata)
+        if held is None:
+            return self.adopt(storage)
+        return held
+
+    def adopt(self, storage: torch.UntypedStorage) -> Held:
+        """A new storage: take memory for it."""
+        key, nbytes = storage._cdata, storage.nbytes()
+        held = Held(self._malloc(nbytes) if nbytes else None, nbytes)
+        held.watcher = weakref.ref(storage, lambda _: self._freed(key))
+        self.held[key] = held
+        if self.on_new is not None:
+            self.on_new(storage)
+        return held
+
+    def resized(self, tensor: torch.Tensor) -> None:
+        """The storage of ``tensor`` may have grown: then it has moved to a new block."""
+        held = self.of(tensor)
+        nbytes = tensor.untyped_storage().nbytes()
+        if nbytes == held.nbytes:
+            return
+        fresh = self._malloc(nbytes) if nbytes else None
+        if held.block is not None:
+            self._machine.allocator.free(held.block)
+        held.block, held.nbytes = fresh, nbytes
+        held.trail = Trail() if fresh is None else fresh.trail
+
+    def check_room(self, nbytes: int) -> None:
+        """Raise torch.OutOfMemoryError now when ``nbytes`` cannot be had."""
+        self._machine.allocator.free(self._malloc(nbytes))
+
+    def used_by(self, tensor: torch.Tensor, stream: int) -> None:
+        """``Tensor.record_stream``: the block is not reused before ``stream`` is done with it."""
+        held = self.of(tensor)
+        if held.block is not None:
+            held.block.stream_uses.add(stream)
+
+    def release_all(self) -> None:
+        """The device is going away; storages that live on are no longer watched."""
+        self.held.clear()
+
+    def _malloc(self, nbytes: int) -> Block:
+        try:
+            return self._machine.malloc(nbytes)
+        except OutOfMemory as why:
+            raise torch.OutOfMemoryError(str(why)) from None
+
+    def _freed(self, key: int) -> None:
+        held = self.held.pop(key, None)
+        if held is not None and held.block is not None:
+            self._machine.allocator.free(held.block)
+
+
+class PinnedMemory:
+    """Page-locked host storages, each with the accesses that copies make to it."""
+
+    def __init__(self) -> None:
+        self._trails: dict[int, Trail] = {}
+        self._watchers: dict[int, weakref.ref] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._trails)
+
+    def pin(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Call the storage of a host tensor page-locked; returns ``tensor``."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in self._trails:
+            self._trails[key] = Trail()
+            self._watchers[key] = weakref.ref(storage, lambda _: self._freed(key))
+        return tensor
+
+    def trail_of(self, tensor: torch.Tensor) -> Trail | None:
+        """None when the tensor's memory is pageable."""
+        if not self._trails:
+            return None
+        return self._trails.get(tensor.untyped_storage()._cdata)
+
+    def _freed(self, key: int) -> None:
+        self._trails.pop(key, None)
+        self._watchers.pop(key, None)
+
+
+def byte_range(tensor: torch.Tensor) -> tuple[int, int]:
+    """First byte and end of the bytes of its storage that ``tensor`` spans."""
+    if tensor.numel() == 0:
+        return 0, 0
+    size = tensor.element_size()
+    low = tensor.storage_offset() * size
+    last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
+    return low, low + (last + 1) * size
+
+
+def span(trail: Trail, tensor: torch.Tensor) -> tuple[Trail, int, int]:
+    """What the machine is told about one use of ``tensor``: its storage's trail and its bytes."""
+    return trail, *byte_range(tensor)

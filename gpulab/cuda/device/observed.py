@@ -1,0 +1,49 @@
+"""The virtual device as ``gpulab.observe`` sees it."""
+
+import torch
+
+from gpulab.cuda.device.memory import byte_range
+from gpulab.observe.device import DeviceLog
+
+Tensor = torch.Tensor
+
+
+class ObservedDevice:
+    """Writes what the machine does into the logs of the observations under way."""
+
+    def __init__(self, device) -> None:
+        self._device = device
+        self.description = f"virtual {device.card.name}, modelled"
+
+    def start(self, log: DeviceLog) -> None:
+        self._device.machine.logs.append(log)
+
+    def stop(self, log: DeviceLog) -> None:
+        self._device.machine.logs.remove(log)
+
+    def host_operation(self, name: str, tensors: list[Tensor]) -> None:
+        """Tell the machine when the host touches pinned memory that a copy may be using."""
+        if not self._device.pinned:
+            return
+        # Alone among a host operation's tensors, the first of an in-place one is written.
+        in_place = name.endswith("_")
+        for position, tensor in enumerate(tensors):
+            if not tensor.is_cuda and not _is_view_or_transfer(name):
+                self._access(name, tensor, in_place and position == 0)
+
+    def _access(self, name: str, tensor: Tensor, writes: bool) -> None:
+        trail = self._device.pinned.trail_of(tensor)
+        if trail is not None:
+            self._device.machine.host_access(trail, writes, name, *byte_range(tensor))
+
+
+_LOOKS_ONLY = {
+    "aten.view", "aten.slice", "aten.select", "aten.detach", "aten.alias", "aten.t", "aten.permute",
+    "aten.transpose", "aten.expand", "aten.unsqueeze", "aten.squeeze", "aten._unsafe_view",
+    "aten.split", "aten.unbind", "aten.as_strided", "aten.lift_fresh", "aten.empty_like",
+    "aten._reshape_alias", "aten.chunk", "aten.narrow", "aten.unfold", "aten.record_stream",
+}  # fmt: skip
+
+
+def _is_view_or_transfer(name: str) -> bool:
+    return name in _LOOKS_ONLY

@@ -1,0 +1,98 @@
+"""What each operation does to the machine: a view, an allocation, a kernel, a wait."""
+
+from dataclasses import dataclass
+
+import torch
+from torch._ops import OpOverload
+
+from gpulab.cuda.device.flops import flop_formula, shown_name
+
+_NO_KERNEL = {
+    "aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
+    "aten::new_empty_strided", "aten::_unsafe_view", "aten::lift", "aten::lift_fresh",
+    "aten::resize_", "aten::resize_as_", "aten::set_", "aten::is_same_size", "aten::detach",
+    "aten::alias", "aten::_fused_sdp_choice", "aten::_version", "aten::is_pinned",
+    "aten::record_stream", "aten::sym_size", "aten::_has_compatible_shallow_copy_type",
+    "aten::_local_scalar_dense", "aten::_reshape_alias", "aten::unfold", "aten::is_set_to",
+    "aten::_shape_as_tensor",
+}  # fmt: skip
+
+# The host needs a number that the device computes: a size, a scalar, an error code.
+_WAITS = {
+    "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal",
+    "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::_unique",
+    "aten::unique_dim_consecutive", "aten::bincount", "aten::_linalg_check_errors",
+    "aten::masked_select_backward", "aten::is_nonzero", "aten::_pack_padded_sequence",
+    "aten::_linalg_eigh", "aten::linalg_eig", "aten::_linalg_eigvals", "aten::linalg_lstsq",
+    "aten::allclose",
+}  # fmt: skip
+
+_MASKED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
+_RESIZES = {"aten::resize_", "aten::resize_as_", "aten::set_"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the dispatcher needs to know of one operation, found out once.
+
+    ``writes``: positions of the arguments that it writes; ``writes_by_name``: all of them.
+    ``waits``: the host needs its result. ``may_wait_for_mask``: it does with a boolean index.
+    ``flops``: its formula when it multiplies matrices, which the matrix units then do.
+    ``random``: where its random numbers come from.
+    """
+
+    name: str
+    view: bool
+    kernel: bool
+    waits: bool
+    may_wait_for_mask: bool
+    resizes: bool
+    writes: tuple[int, ...]
+    writes_by_name: tuple[str, ...]
+    matrix: bool
+    flops: object
+    random: str
+    pointwise: bool
+    argument_names: tuple[str, ...]
+
+
+def plan_of(op: OpOverload) -> Plan:
+    """Read the plan of ``op`` off its schema and its tags."""
+    schema, name = op._schema, op._schema.name
+    arguments = schema.arguments
+    written = [i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
+    view = not written and bool(schema.returns) and all(r.alias_info is not None for r in schema.returns)
+    flops = flop_formula(op)
+    return Plan(
+        name=shown_name(op),
+        view=view,
+        kernel=not view and name not in _NO_KERNEL,
+        waits=_waits(op, name),
+        may_wait_for_mask=name in _MASKED,
+        resizes=name in _RESIZES or bool(written) and schema.overload_name.endswith("out"),
+        writes=tuple(i for i in written if not arguments[i].kwarg_only),
+        writes_by_name=tuple(arguments[i].name for i in written),
+        matrix=flops is not None,
+        flops=flops,
+        random=_random(op),
+        pointwise=_is_pointwise(op, name),
+        argument_names=tuple(a.name for a in arguments),
+    )
+
+
+def _is_pointwise(op: OpOverload, name: str) -> bool:
+    return torch.Tag.pointwise in op.tags or op._overloadname.startswith("Tensor") and name.endswith("_")
+
+
+def _waits(op: OpOverload, name: str) -> bool:
+    if name == "aten::repeat_interleave":
+        return op._overloadname == "Tensor"
+    return name in _WAITS
+
+
+def _random(op: OpOverload) -> str:
+    """How the op draws random numbers: ``argument``, ``default`` generator, or not at all."""
+    if torch.Tag.nondeterministic_seeded not in op.tags:
+        return ""
+    return "argument" if any(a.name == "generator" for a in op._schema.arguments) else "default"
+

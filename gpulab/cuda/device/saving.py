@@ -1,0 +1,45 @@
+"""``torch.save`` and ``torch.load``: storages of the card carry the tag ``cuda:0``."""
+
+import torch
+
+from gpulab.cuda.device import state
+from gpulab.cuda.device.patches import Patches
+from gpulab.cuda.device.tensor import CudaTensor
+
+# Asked before PyTorch's own CPU (10) and CUDA (20) entries.
+_PRIORITY = 5
+
+
+def install(patches: Patches) -> None:
+    """Teach the serialiser which storages are on the card, and ``set_`` whose tensor that makes."""
+    registry = torch.serialization._package_registry
+    entry = (_PRIORITY, _tag, _restore)
+    patches.append(registry, entry)
+    registry.sort(key=lambda e: e[0])
+    set_ = torch.Tensor.set_
+
+    def tensor_set_(self, source=None, *args, **kwargs):
+        out = set_(self, *(() if source is None else (source,)), *args, **kwargs)
+        if isinstance(source, torch.UntypedStorage) and not isinstance(self, CudaTensor):
+            if state.is_on() and state.device_on().memory.holds(source):
+                return CudaTensor.tag(out)
+        return out
+
+    patches.set(torch.Tensor, "set_", tensor_set_)
+
+
+def _tag(storage) -> str | None:
+    untyped = getattr(storage, "_untyped_storage", storage)
+    return "cuda:0" if state.device_on().memory.holds(untyped) else None
+
+
+def _restore(storage, location: str):
+    if not location.startswith("cuda"):
+        return None
+    if not state.is_cuda(location):
+        return None
+    device = state.device_on()
+    held = device.memory.adopt(storage)
+    written = [(held.trail, 0, held.nbytes)]
+    device.machine.copy("HtoD", held.nbytes, pinned=False, blocking=True, writes=written)
+    return storage

@@ -1,0 +1,89 @@
+"""Memory history and snapshots, in the format that PyTorch's memory_viz reads."""
+
+import sys
+from collections import deque
+
+_FRAMES_KEPT = 16
+
+
+class History:
+    """The allocator's actions since recording began, each with the Python stack behind it."""
+
+    def __init__(self, device) -> None:
+        self._allocator = device.machine.allocator
+        self._machine = device.machine
+        self.entries: deque[dict] = deque()
+        self.frames: dict[int, list[dict]] = {}
+
+    def record(self, enabled="all", context="all", stacks="all", max_entries=sys.maxsize, *rest, **options):
+        """``_record_memory_history``: ``enabled=None`` stops."""
+        if not enabled:
+            self._allocator.trace = None
+            return
+        if options.get("clear_history"):
+            self.entries.clear()
+        self.entries = deque(self.entries, maxlen=min(int(max_entries), 1 << 20))
+        self._allocator.trace = self._note
+
+    def _note(self, action: str, address: int, size: int, stream: int) -> None:
+        frames = _python_frames()
+        if action == "alloc":
+            self.frames[address] = frames
+        entry = {
+            "action": action, "addr": address, "size": size, "stream": stream,
+            "time_us": int(self._machine.host_us), "frames": frames, "pool_id": (0, 0),
+        }  # fmt: skip
+        if action == "oom":
+            entry["device_free"] = self._allocator.capacity - self._allocator.reserved
+        self.entries.append(entry)
+
+
+def _python_frames() -> list[dict]:
+    frames, frame = [], sys._getframe(2)
+    while frame is not None and len(frames) < _FRAMES_KEPT:
+        code = frame.f_code
+        if "gpulab" not in code.co_filename:
+            frames.append({"filename": code.co_filename, "line": frame.f_lineno, "name": code.co_name})
+        frame = frame.f_back
+    return frames
+
+
+def snapshot(allocator, history: History) -> dict:
+    """Segments with their blocks, and the history of the one device."""
+    return {
+        "segments": [_segment(s, history) for _, s in sorted(allocator.segments.items())],
+        "device_traces": [list(history.entries)],
+        "allocator_settings": {"PYTORCH_ALLOC_CONF": "", "expandable_segments": False},
+        "external_annotations": [],
+    }
+
+
+def _segment(segment, history: History) -> dict:
+    blocks = [_block(b, history) for b in segment.blocks()]
+    used = [b for b in segment.blocks() if b.allocated]
+    active = [b for b in segment.blocks() if not b.is_free]
+    return {
+        "device": 0,
+        "address": segment.address,
+        "total_size": segment.size,
+        "allocated_size": sum(b.size for b in used),
+        "active_size": sum(b.size for b in active),
+        "requested_size": sum(b.requested for b in used),
+        "stream": segment.stream,
+        "segment_type": "small" if segment.small else "large",
+        "segment_pool_id": (0, 0),
+        "is_expandable": False,
+        "frames": [],
+        "blocks": blocks,
+    }
+
+
+def _block(block, history: History) -> dict:
+    state = "active_allocated" if block.allocated else "active_awaiting_free"
+    return {
+        "address": block.address,
+        "size": block.size,
+        "requested_size": block.requested if not block.is_free else 0,
+        "state": "inactive" if block.is_free else state,
+        "frames": history.frames.get(block.address, []) if not block.is_free else [],
+    }

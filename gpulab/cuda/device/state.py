@@ -1,0 +1,78 @@
+"""The virtual device that is switched on, if any."""
+
+import torch
+
+from gpulab.cuda.errors import DeviceIsOff
+from gpulab.cuda.machine.cards import Card
+from gpulab.cuda.machine.machine import Machine
+from gpulab.cuda.device.memory import DeviceMemory, PinnedMemory, span
+from gpulab.observe.lines import learners_line
+
+CUDA = torch.device("cuda", 0)
+
+
+class VirtualDevice:
+    """One card with its memory, its streams and its random numbers.
+
+    ``ghost``: tensors have shapes and no values, so that a model that no laptop could hold runs
+    for its memory and its time.
+    """
+
+    def __init__(self, card: Card, ghost: bool = False) -> None:
+        self.card, self.ghost = card, ghost
+        self.memory_of = "meta" if ghost else "cpu"
+        self.machine = Machine(card)
+        self.machine.find_line = learners_line
+        self.machine.span = span
+        self.memory = DeviceMemory(self.machine)
+        self.pinned = PinnedMemory()
+        self.generator: torch.Generator | None = None
+        self.sync_debug_mode = 0
+        self.undelivered: list = []
+        self.capture = None
+        self.host_autocast = False
+
+
+_on: VirtualDevice | None = None
+
+
+def switch(device: VirtualDevice | None) -> None:
+    global _on
+    _on = device
+
+
+def device_on() -> VirtualDevice:
+    """The device that is on. Raises DeviceIsOff."""
+    if _on is None:
+        raise DeviceIsOff()
+    return _on
+
+
+def is_on() -> bool:
+    return _on is not None
+
+
+def is_cuda(device) -> bool:
+    """Whether ``device`` (a torch.device, a string, an index or None) names the card.
+
+    Raises RuntimeError, as CUDA does, for an index that there is no card for.
+    """
+    if device is None:
+        return False
+    if isinstance(device, int):
+        device = torch.device("cuda", device)
+    elif not isinstance(device, torch.device):
+        device = torch.device(device)
+    if device.type != "cuda":
+        return False
+    if device.index:
+        raise torch.AcceleratorError(_INVALID_DEVICE)
+    return True
+
+
+_INVALID_DEVICE = (
+    "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n"
+    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace "
+    "below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+)

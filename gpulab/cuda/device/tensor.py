@@ -1,0 +1,202 @@
+"""The device tensor: CPU memory that says it is on the card and counts what is done to it."""
+
+import torch
+
+from gpulab.cuda.device import refusals, state, transfer
+from gpulab.cuda.device.dispatch import dispatch
+from gpulab.cuda.errors import NotModelled
+
+Tensor = torch.Tensor
+_TYPE_NAMES = {
+    torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16",
+    torch.int64: "Long", torch.int32: "Int", torch.int16: "Short", torch.int8: "Char",
+    torch.uint8: "Byte", torch.bool: "Bool", torch.complex64: "ComplexFloat",
+    torch.complex128: "ComplexDouble",
+}  # fmt: skip
+
+
+class CudaTensor(Tensor):
+    """A tensor on the virtual card. Storage, strides, views and autograd are PyTorch's own."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return dispatch(CudaTensor, func, args, kwargs or {})
+
+    @staticmethod
+    def tag(tensor: Tensor) -> "CudaTensor":
+        """The same storage as a device tensor; a leaf."""
+        if isinstance(tensor, CudaTensor):
+            return tensor
+        return Tensor._make_subclass(CudaTensor, tensor, tensor.requires_grad)
+
+    device = property(lambda self: state.CUDA)
+    is_cuda = property(lambda self: True)
+    is_cpu = property(lambda self: False)
+
+    def get_device(self) -> int:
+        return 0
+
+    def to(self, *args, **kwargs) -> Tensor:
+        return converted(self, *args, **kwargs)
+
+    def type_as(self, other: Tensor) -> Tensor:
+        return converted(self, other.device, other.dtype)
+
+    def cpu(self, memory_format=torch.preserve_format) -> Tensor:
+        return transfer.moved(self, False)
+
+    def cuda(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Tensor:
+        state.is_cuda("cuda" if device is None else device)
+        return self
+
+    def numpy(self, *, force: bool = False):
+        if not force:
+            raise refusals.no_numpy()
+        return self.detach().cpu().resolve_conj().resolve_neg().numpy()
+
+    def __array__(self, dtype=None, copy=None):
+        raise refusals.no_numpy()
+
+    def tolist(self):
+        return transfer.to_host(self.detach()).tolist()
+
+    def pin_memory(self, device=None):
+        raise refusals.only_host_can_be_pinned(self.type())
+
+    def is_pinned(self, device=None) -> bool:
+        return False
+
+    def type(self, dtype=None, non_blocking=False, **kwargs):
+        if dtype is None:
+            return f"torch.cuda.{_TYPE_NAMES.get(self.dtype, 'Float')}Tensor"
+        if isinstance(dtype, str):
+            raise NotModelled(f"Tensor.type({dtype!r}), the type as a string")
+        return self.to(dtype, non_blocking=non_blocking)
+
+    def record_stream(self, stream) -> None:
+        state.device_on().memory.used_by(self, stream.stream_id)
+
+    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+        device = self.device if device is None else device
+        return torch.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+    def __reduce_ex__(self, protocol):
+        return _as_saved(self, protocol)
+
+    def __deepcopy__(self, memo):
+        return _deep_copy(self, memo)
+
+    def __repr__(self, *, tensor_contents=None) -> str:
+        return _text(self)
+
+    def __format__(self, spec: str) -> str:
+        if self.dim() == 0 and not self.requires_grad or self.dim() == 0:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+    def share_memory_(self):
+        raise NotModelled("Tensor.share_memory_ on a device tensor")
+
+    @property
+    def __cuda_array_interface__(self):
+        raise NotModelled("__cuda_array_interface__")
+
+    def __dlpack__(self, **kwargs):
+        raise NotModelled("DLPack exchange of a device tensor")
+
+
+def _new(name: str):
+    inherited = getattr(Tensor, name)
+
+    def make(self, *args, device=None, **kwargs):
+        if device is None or state.is_cuda(device):
+            return inherited(self, *args, **kwargs)
+        return inherited(transfer.plain(self), *args, device=device, **kwargs)
+
+    make.__name__ = name
+    return make
+
+
+for _name in ("new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided"):
+    setattr(CudaTensor, _name, _new(_name))
+
+
+def converted(tensor: Tensor, *args, **kwargs) -> Tensor:
+    """``Tensor.to`` between host and device, and within the device."""
+    copy = kwargs.pop("copy", False)
+    if args and isinstance(args[0], Tensor):
+        other, args = args[0], args[1:]
+        kwargs = {"device": other.device, "dtype": other.dtype, **kwargs}
+    if args and isinstance(args[0], int):
+        args = (torch.device("cuda", args[0]), *args[1:])
+    if isinstance(kwargs.get("device"), int):
+        kwargs["device"] = torch.device("cuda", kwargs["device"])
+    device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+    on_card = isinstance(tensor, CudaTensor)
+    to_card = on_card if device is None else state.is_cuda(device)
+    if to_card != on_card:
+        # PyTorch converts on the side it comes from, then copies the bytes.
+        tensor = _cast(tensor, dtype, memory_format, False)
+        return transfer.moved(tensor, to_card, non_blocking)
+    return _cast(tensor, dtype, memory_format, copy)
+
+
+def _cast(tensor: Tensor, dtype, memory_format, copy: bool) -> Tensor:
+    dtype = tensor.dtype if dtype is None else dtype
+    kwargs = {} if memory_format is None else {"memory_format": memory_format}
+    return host_to(tensor, dtype=dtype, copy=copy, **kwargs)
+
+
+host_to = Tensor.to
+
+
+def _as_saved(tensor: Tensor, protocol):
+    # Pickled as what it stands for: an ordinary tensor whose storage is tagged "cuda:0".
+    state.device_on().memory.of(tensor)
+    plain = transfer.plain(tensor).requires_grad_(tensor.requires_grad)
+    if getattr(tensor, "_is_param", False):
+        plain = torch.nn.Parameter(plain, tensor.requires_grad)
+    return plain.__reduce_ex__(protocol)
+
+
+def _deep_copy(tensor: Tensor, memo):
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    if not tensor.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+            "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
+            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+        )
+    twin = tensor.detach().clone()
+    twin.requires_grad_(tensor.requires_grad)
+    if getattr(tensor, "_is_param", False):
+        twin._is_param = True
+    memo[id(tensor)] = twin
+    if tensor.grad is not None:
+        twin.grad = tensor.grad.__deepcopy__(memo)
+    return twin
+
+
+def _text(tensor: Tensor) -> str:
+    if state.device_on().ghost:
+        return f"tensor(..., device='cuda:0', size={tuple(tensor.shape)}, dtype={tensor.dtype})"
+    shown = transfer.to_host(tensor.detach()).as_subclass(_Shown)
+    shown.of = tensor
+    text = torch._tensor_str._str(shown)
+    return "Parameter containing:\n" + text if getattr(tensor, "_is_param", False) else text
+
+
+class _Shown(Tensor):
+    """The values of a device tensor with what PyTorch's printer asks besides."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    device = property(lambda self: state.CUDA)
+    requires_grad = property(lambda self: self.of.requires_grad)
+    grad_fn = property(lambda self: self.of.grad_fn)
+
+
+# The printer begins with the name of the class.
+_Shown.__name__ = "tensor"

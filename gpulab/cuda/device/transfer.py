@@ -1,0 +1,180 @@
+"""Copies between host and device, for ``to``, ``cuda``, ``cpu``, ``copy_`` and pinning."""
+
+import torch
+from torch._C import _DisableTorchDispatch
+
+from gpulab.cuda.device import state
+from gpulab.cuda.device.memory import span
+from gpulab.cuda.errors import GhostHasNoValues, NotModelled
+
+Tensor = torch.Tensor
+
+
+class ToCopy(torch.autograd.Function):
+    """A copy to the other side; its gradient travels back."""
+
+    @staticmethod
+    def forward(ctx, source: Tensor, to_device: bool, non_blocking: bool) -> Tensor:
+        return (to_card if to_device else to_host)(source, non_blocking)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        return moved(gradient, not gradient.is_cuda), None, None
+
+
+def moved(source: Tensor, to_device: bool, non_blocking: bool = False) -> Tensor:
+    """``source`` on the other side; differentiable."""
+    if source.requires_grad and torch.is_grad_enabled():
+        return ToCopy.apply(source, to_device, non_blocking)
+    return (to_card if to_device else to_host)(source, non_blocking)
+
+
+def to_card(source: Tensor, non_blocking: bool = False) -> Tensor:
+    """A device tensor with the bytes of a host tensor, in the current stream."""
+    from gpulab.cuda.device.tensor import CudaTensor
+
+    device = state.device_on()
+    if device.undelivered:
+        _deliver_into(device, source)
+    guard = _DisableTorchDispatch()
+    try:
+        target = CudaTensor.tag(_twin(device, source))
+        _host_to_device(device, target, source, non_blocking)
+        _tell(device, target)
+    finally:
+        del guard
+    return target
+
+
+def to_host(source: Tensor, non_blocking: bool = False) -> Tensor:
+    """A host tensor with the bytes of a device tensor.
+
+    As in PyTorch, ``non_blocking`` allocates pinned memory and returns at once: the bytes
+    arrive when the host has synchronised with the copy.
+    """
+    device = state.device_on()
+    if device.ghost:
+        raise GhostHasNoValues()
+    guard = _DisableTorchDispatch()
+    try:
+        target = plain(source).clone(memory_format=torch.preserve_format)
+        if non_blocking:
+            device.pinned.pin(target)
+        _device_to_host(device, target, source, target, non_blocking)
+        _tell(device, target)
+    finally:
+        del guard
+    return target
+
+
+def _twin(device, source: Tensor) -> Tensor:
+    if device.ghost:
+        return torch.empty_like(plain(source), device="meta")
+    return plain(source).clone(memory_format=torch.preserve_format)
+
+
+def _tell(device, target: Tensor) -> None:
+    for log in device.machine.logs:
+        log.on_new(target)
+
+
+def plain(source: Tensor) -> Tensor:
+    """The same bytes as an ordinary CPU tensor, unknown to the machine."""
+    guard = _DisableTorchDispatch()
+    try:
+        return Tensor._make_subclass(Tensor, source)
+    finally:
+        del guard
+
+
+def _host_to_device(device, target: Tensor, source: Tensor, non_blocking: bool) -> None:
+    if device.capture is not None:
+        raise NotModelled("a copy between host and device inside a CUDA graph")
+    trail = device.pinned.trail_of(source)
+    device.machine.copy(
+        "HtoD",
+        source.nbytes,
+        pinned=trail is not None,
+        blocking=not non_blocking,
+        reads=[] if trail is None else [span(trail, source)],
+        writes=[span(device.memory.of(target).trail, target)],
+    )
+
+
+def _device_to_host(device, target: Tensor, source: Tensor, values: Tensor, non_blocking: bool) -> None:
+    """Record the copy. ``values`` holds what arrives; while it is under way ``target`` shows zeros."""
+    if device.capture is not None:
+        raise NotModelled("a copy between host and device inside a CUDA graph")
+    trail = device.pinned.trail_of(target)
+    late = non_blocking and trail is not None
+    if late:
+        arriving = values.detach().clone()
+        target.data.zero_() if values is target else None
+    mark = device.machine.copy(
+        "DtoH",
+        source.nbytes,
+        pinned=trail is not None,
+        blocking=not non_blocking,
+        reads=[span(device.memory.of(source).trail, source)],
+        writes=[] if trail is None else [span(trail, target)],
+    )
+    if late:
+        device.undelivered.append((mark, target.data, arriving))
+
+
+def deliver(device) -> None:
+    """Write what copies to the host brought, once the host has seen them end."""
+    seen = device.machine.host_seen
+    _deliver(device, lambda mark, target: all(seen.get(q, 0) >= epoch for q, epoch in mark.seen.items()))
+
+
+def _deliver_into(device, source: Tensor) -> None:
+    # A copy back to the card reads what the copy before it in the stream wrote, host or no host.
+    storage = source.untyped_storage()._cdata
+    _deliver(device, lambda mark, target: target.untyped_storage()._cdata == storage)
+
+
+def _deliver(device, is_due) -> None:
+    waiting = []
+    guard = _DisableTorchDispatch()
+    try:
+        for mark, target, arriving in device.undelivered:
+            if is_due(mark, target):
+                target.copy_(arriving)
+            else:
+                waiting.append((mark, target, arriving))
+    finally:
+        del guard
+    device.undelivered = waiting
+
+
+def copy_between(cls, device, func, args, kwargs) -> Tensor:
+    """``target.copy_(source)`` where one of the two is on the card."""
+    target, source = args[0], args[1]
+    non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
+    if device.ghost and not isinstance(target, cls):
+        raise GhostHasNoValues()
+    if isinstance(target, cls):
+        if device.undelivered:
+            _deliver_into(device, source)
+        _copied(func, target, source)
+        _host_to_device(device, target, source, non_blocking)
+        return target
+    if non_blocking and device.pinned.trail_of(target) is not None:
+        guard = _DisableTorchDispatch()
+        arriving = torch.empty_like(target).copy_(plain(source))
+        del guard
+        _device_to_host(device, target, source, arriving, True)
+        return target
+    _copied(func, target, source)
+    _device_to_host(device, target, source, target, non_blocking)
+    return target
+
+
+def _copied(func, target: Tensor, source: Tensor) -> Tensor:
+    guard = _DisableTorchDispatch()
+    try:
+        func(target, source)
+    finally:
+        del guard
+    return target

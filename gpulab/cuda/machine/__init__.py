@@ -1,0 +1,1 @@
+"""The modelled machine: clocks, queues, copy engines, memory. It knows nothing of PyTorch."""

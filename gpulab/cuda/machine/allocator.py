@@ -1,0 +1,211 @@
+"""The caching allocator: rounds, splits, merges, reserves and runs out as PyTorch's does.
+
+After ``c10/cuda/CUDACachingAllocator.cpp`` with its default settings: no expandable
+segments, no maximal split size, no rounding to powers of two, no garbage collection.
+"""
+
+from collections.abc import Callable
+
+from gpulab.cuda.machine.blocks import (
+    SMALL_SIZE,
+    Block,
+    Pool,
+    Segment,
+    round_size,
+    segment_size,
+    should_split,
+)
+from gpulab.cuda.machine.order import Trail
+from gpulab.cuda.machine.stats import Stats
+
+_FIRST_ADDRESS = 0x7F00_0000_0000
+
+
+class OutOfMemory(Exception):
+    """No block of the size that was asked for; the text is PyTorch's."""
+
+
+class Allocator:
+    """Device memory of ``capacity`` bytes, handed out stream by stream.
+
+    ``on_malloc``, ``on_sync``: called when memory comes from the driver, and before cached
+    memory goes back to it (which waits for the device). ``has_ended(uses)``: whether the
+    work behind recorded stream uses is known to have ended.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        on_malloc: Callable[[], None],
+        on_sync: Callable[[], None],
+        record_use: Callable[[int], object],
+        has_ended: Callable[[object], bool],
+    ) -> None:
+        self.capacity, self.fraction = capacity, 1.0
+        self.stats = Stats()
+        self.segments: dict[int, Segment] = {}
+        self._small, self._large = Pool(), Pool()
+        self._next_address = _FIRST_ADDRESS
+        self._waiting: list[tuple[object, Block]] = []
+        self._on_malloc, self._on_sync = on_malloc, on_sync
+        self._record_use, self._has_ended = record_use, has_ended
+        self.trace: Callable[[str, int, int, int], None] | None = None
+
+    @property
+    def reserved(self) -> int:
+        return self.stats.all.reserved_bytes.current
+
+    @property
+    def allocated(self) -> int:
+        return self.stats.all.allocated_bytes.current
+
+    @property
+    def allowed(self) -> int:
+        """Bytes that this process may take from the card."""
+        return int(self.fraction * self.capacity)
+
+    def malloc(self, requested: int, stream: int) -> Block:
+        """A block of at least ``requested`` bytes in ``stream``'s pool. Raises OutOfMemory."""
+        if self._waiting:
+            self._collect_ended()
+        size = round_size(requested)
+        small = size <= SMALL_SIZE
+        pool = self._small if small else self._large
+        block = pool.best_fit(size, stream) or self._new_segment(requested, size, stream, small)
+        if block.is_split:
+            for stats in self.stats.of(block.small):
+                stats.split_is_gone(block.size)
+        if should_split(block, size):
+            rest = block.split(size)
+            pool.add(rest)
+            for stats in self.stats.of(block.small):
+                stats.split_remains(rest.size)
+        self._start_use(block, requested)
+        return block
+
+    def free(self, block: Block) -> None:
+        """The storage is gone; its bytes return to the pool, after its recorded streams."""
+        block.allocated = False
+        for stats in self.stats.of(block.small):
+            stats.free(block.size)
+        self._note("free_requested", block.address, block.size, block.stream)
+        if block.stream_uses:
+            self._wait_for_uses(block)
+        if not block.waiting:
+            self._release(block)
+
+    def _wait_for_uses(self, block: Block) -> None:
+        for stream in sorted(block.stream_uses - {block.stream}):
+            block.waiting += 1
+            self._waiting.append((self._record_use(stream), block))
+        block.stream_uses.clear()
+
+    def empty_cache(self) -> None:
+        """Give every segment that holds no live block back to the driver."""
+        self._on_sync()
+        self._collect_ended()
+        for pool in (self._small, self._large):
+            for block in pool.whole_segments():
+                pool.remove(block)
+                self._give_back(block.segment)
+
+    def _start_use(self, block: Block, requested: int) -> None:
+        block.allocated, block.requested = True, requested
+        for stats in self.stats.of(block.small):
+            stats.take(block.size, requested)
+        self._note("alloc", block.address, block.size, block.stream)
+
+    def _release(self, block: Block) -> None:
+        block.trail.leave(block.stream)
+        for stats in self.stats.of(block.small):
+            stats.release(block.size, block.requested)
+        self._note("free_completed", block.address, block.size, block.stream)
+        pool = self._small if block.small else self._large
+        merged = self._merge_behind(block, pool)
+        if merged.previous is not None and merged.previous.is_free:
+            merged = self._merge_behind(merged.previous, pool, taken=True)
+        pool.add(merged)
+        if merged.is_split:
+            for stats in self.stats.of(merged.small):
+                stats.split_remains(merged.size)
+
+    def _merge_behind(self, block: Block, pool: Pool, taken: bool = False) -> Block:
+        # ``taken``: ``block`` is the pooled one and the one behind it is being freed.
+        behind = block.next
+        pooled = block if taken else behind
+        if pooled is None or not pooled.is_free:
+            return block
+        pool.remove(pooled)
+        for stats in self.stats.of(pooled.small):
+            stats.split_is_gone(pooled.size)
+        block.absorb_next()
+        return block
+
+    def _collect_ended(self) -> None:
+        still = []
+        for use, block in self._waiting:
+            if not self._has_ended(use):
+                still.append((use, block))
+                continue
+            block.waiting -= 1
+            if not block.waiting:
+                # The host saw that work end, so nothing of it can clash with the next tenant.
+                block.trail = Trail()
+                self._release(block)
+        self._waiting = still
+
+    def _new_segment(self, requested: int, size: int, stream: int, small: bool) -> Block:
+        wanted = segment_size(size)
+        if not self._fits(wanted):
+            self.stats.counts["num_alloc_retries"] += 1
+            self.empty_cache()
+            if not self._fits(wanted):
+                self.stats.counts["num_ooms"] += 1
+                self._note("oom", 0, wanted, stream)
+                raise OutOfMemory(self._out_of_memory_text(wanted))
+        self._on_malloc()
+        segment = Segment(self._next_address, wanted, stream, small)
+        self._next_address += wanted
+        self.segments[segment.address] = segment
+        self._count_segment(segment, +1)
+        self.stats.counts["num_device_alloc"] += 1
+        self._note("segment_alloc", segment.address, wanted, stream)
+        return segment.first
+
+    def _give_back(self, segment: Segment) -> None:
+        del self.segments[segment.address]
+        self._count_segment(segment, -1)
+        self.stats.counts["num_device_free"] += 1
+        self._note("segment_free", segment.address, segment.size, segment.stream)
+
+    def _count_segment(self, segment: Segment, sign: int) -> None:
+        self.stats.add("segment", segment.small, sign)
+        self.stats.add("reserved_bytes", segment.small, sign * segment.size)
+
+    def _fits(self, wanted: int) -> bool:
+        return self.reserved + wanted <= self.allowed
+
+    def _note(self, action: str, address: int, size: int, stream: int) -> None:
+        if self.trace is not None:
+            self.trace(action, address, size, stream)
+
+    def _out_of_memory_text(self, wanted: int) -> str:
+        limit = f" {format_size(self.allowed)} allowed;" if self.fraction < 1.0 else ""
+        return (
+            f"CUDA out of memory. Tried to allocate {format_size(wanted)}. GPU 0 has a total capacity of "
+            f"{format_size(self.capacity)} of which {format_size(self.capacity - self.reserved)} is free. "
+            f"Including non-PyTorch memory, this process has {format_size(self.reserved)} memory in use."
+            f"{limit} Of the allocated memory {format_size(self.allocated)} is allocated by PyTorch, and "
+            f"{format_size(self.reserved - self.allocated)} is reserved by PyTorch but unallocated. "
+            "If reserved but unallocated memory is large try setting "
+            "PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for "
+            "Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)"
+        )
+
+
+def format_size(size: int) -> str:
+    """Bytes as PyTorch's allocator writes them."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.2f} {name}"
+    return f"{size} bytes"

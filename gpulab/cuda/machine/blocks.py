@@ -1,0 +1,122 @@
+"""Blocks and segments of device memory, and the pools that free blocks wait in."""
+
+from bisect import bisect_left, insort
+
+from gpulab.cuda.machine.order import Trail
+
+MIN_BLOCK = 512
+SMALL_SIZE = 1 << 20
+SMALL_SEGMENT = 2 << 20
+LARGE_SEGMENT = 20 << 20
+MIN_LARGE_ALLOC = 10 << 20
+ROUND_LARGE = 2 << 20
+
+
+class Block:
+    """A run of device bytes inside a segment; free or holding one storage."""
+
+    __slots__ = (
+        "address", "size", "requested", "stream", "segment", "previous", "next",
+        "allocated", "waiting", "stream_uses", "trail", "small",
+    )  # fmt: skip
+
+    def __init__(self, address: int, size: int, stream: int, segment: "Segment", small: bool):
+        self.address, self.size, self.stream = address, size, stream
+        self.segment, self.small = segment, small
+        self.previous: Block | None = None
+        self.next: Block | None = None
+        self.requested = 0
+        self.allocated = False
+        self.waiting = 0
+        self.stream_uses: set[int] = set()
+        self.trail = Trail()
+
+    @property
+    def is_split(self) -> bool:
+        return self.previous is not None or self.next is not None
+
+    @property
+    def is_free(self) -> bool:
+        return not self.allocated and not self.waiting
+
+    def split(self, size: int) -> "Block":
+        """Keep the first ``size`` bytes; returns the block of those that remain."""
+        rest = Block(self.address + size, self.size - size, self.stream, self.segment, self.small)
+        if self.trail.writes or self.trail.reads:
+            rest.trail = self.trail.copy()
+        rest.previous, rest.next = self, self.next
+        if self.next is not None:
+            self.next.previous = rest
+        self.next, self.size = rest, size
+        return rest
+
+    def absorb_next(self) -> None:
+        """Take over the block behind, which is free and in no pool."""
+        gone = self.next
+        self.size += gone.size
+        self.trail.join(gone.trail)
+        self.next = gone.next
+        if self.next is not None:
+            self.next.previous = self
+
+
+class Segment:
+    """Bytes that one cudaMalloc returned."""
+
+    __slots__ = ("address", "size", "stream", "small", "first")
+
+    def __init__(self, address: int, size: int, stream: int, small: bool):
+        self.address, self.size, self.stream, self.small = address, size, stream, small
+        self.first = Block(address, size, stream, self, small)
+
+    def blocks(self):
+        """Its blocks, by address."""
+        block = self.first
+        while block is not None:
+            yield block
+            block = block.next
+
+
+class Pool:
+    """Free blocks of one kind; the smallest that fits comes first, then the lowest address."""
+
+    def __init__(self) -> None:
+        self._by_stream: dict[int, list[tuple[int, int, Block]]] = {}
+
+    def add(self, block: Block) -> None:
+        insort(self._by_stream.setdefault(block.stream, []), (block.size, block.address, block))
+
+    def remove(self, block: Block) -> None:
+        entries = self._by_stream[block.stream]
+        del entries[bisect_left(entries, (block.size, block.address))]
+
+    def best_fit(self, size: int, stream: int) -> Block | None:
+        """Take out the smallest block of ``stream`` that holds ``size`` bytes."""
+        entries = self._by_stream.get(stream)
+        if not entries:
+            return None
+        position = bisect_left(entries, (size,))
+        return entries.pop(position)[2] if position < len(entries) else None
+
+    def whole_segments(self) -> list[Block]:
+        """The free blocks that are all of their segment."""
+        return [b for entries in self._by_stream.values() for *_, b in entries if not b.is_split]
+
+
+def round_size(size: int) -> int:
+    """Bytes that an allocation of ``size`` bytes takes from its block."""
+    return max(MIN_BLOCK, -(-size // MIN_BLOCK) * MIN_BLOCK)
+
+
+def segment_size(rounded: int) -> int:
+    """Bytes that cudaMalloc is asked for when no cached block holds ``rounded``."""
+    if rounded <= SMALL_SIZE:
+        return SMALL_SEGMENT
+    if rounded < MIN_LARGE_ALLOC:
+        return LARGE_SEGMENT
+    return -(-rounded // ROUND_LARGE) * ROUND_LARGE
+
+
+def should_split(block: Block, size: int) -> bool:
+    rest = block.size - size
+    return rest >= MIN_BLOCK if block.small else rest > SMALL_SIZE

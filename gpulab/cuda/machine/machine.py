@@ -1,0 +1,247 @@
+"""The machine: a host clock, a queue per stream, copy engines, and what each waits for."""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+
+from gpulab.cuda.machine import constants as assumed
+from gpulab.cuda.machine.allocator import Allocator
+from gpulab.cuda.machine.blocks import Block
+from gpulab.cuda.machine.cards import Card
+from gpulab.cuda.machine.multiprocessors import Multiprocessors
+from gpulab.cuda.machine.order import HOST, WHOLE, Access, Trail, merge
+
+
+class Queue:
+    """A stream's work, in order. ``ready_us``: when the newest of it ends."""
+
+    __slots__ = ("number", "priority", "ready_us", "epoch", "seen", "host_version")
+
+    def __init__(self, number: int, priority: int = 0) -> None:
+        self.number, self.priority = number, priority
+        self.ready_us, self.epoch = 0.0, 0
+        self.seen: dict[int, int] = {}
+        self.host_version = -1
+
+
+class Mark:
+    """A point in a queue, as an event records it: when it is passed, and what is then over."""
+
+    __slots__ = ("time_us", "seen")
+
+    def __init__(self, time_us: float, seen: dict[int, int]) -> None:
+        self.time_us, self.seen = time_us, seen
+
+
+class Machine:
+    """One card and its host. Time is in microseconds and moves only by what is modelled."""
+
+    def __init__(self, card: Card) -> None:
+        self.card = card
+        self.host_us = 0.0
+        self.host_seen: dict[int, int] = {}
+        self.host_epoch = 0
+        self._host_version = 0
+        self.queues = {0: Queue(0)}
+        self.current = self.queues[0]
+        self.engines = {"HtoD": 0.0, "DtoH": 0.0}
+        self.logs: list = []
+        self.find_line: Callable[[], object] = lambda: None
+        self.span: Callable[..., tuple[Trail, int, int]] = lambda trail, tensor: (trail, 0, WHOLE)
+        self.on_unsafe_wait: Callable[[], None] | None = None
+        self.refuse_wait: Callable[[], None] | None = None
+        self.captured: list[tuple] | None = None
+        self.after_wait: list[Callable[[], None]] = []
+        self._multiprocessors = Multiprocessors(card)
+        self.allocator = Allocator(
+            card.memory_bytes, self._malloc_cost, self.wait_device, self.mark_of, self.has_passed
+        )
+
+    # ---- streams and marks
+
+    def new_queue(self, priority: int = 0) -> Queue:
+        queue = Queue(len(self.queues), priority)
+        self.queues[queue.number] = queue
+        return queue
+
+    def mark(self, queue: Queue) -> Mark:
+        """Where ``queue`` stands now."""
+        self._follow_host(queue)
+        return Mark(max(queue.ready_us, self.host_us), {**queue.seen, queue.number: queue.epoch})
+
+    def mark_of(self, number: int) -> Mark:
+        return self.mark(self.queues[number])
+
+    def has_passed(self, mark: Mark) -> bool:
+        """What ``cudaEventQuery`` says; a yes puts that work before all the host does next."""
+        if mark.time_us > self.host_us:
+            return False
+        self._host_has_seen(mark.seen)
+        return True
+
+    def queue_waits(self, queue: Queue, mark: Mark) -> None:
+        """All that ``queue`` does from now on starts after ``mark``; the host goes on."""
+        self.host_us += assumed.CALL_US
+        queue.ready_us = max(queue.ready_us, mark.time_us)
+        merge(queue.seen, mark.seen)
+
+    def follow_all(self) -> None:
+        """The current queue starts after all that others hold: autograd orders its streams itself."""
+        for queue in self.queues.values():
+            if queue is not self.current:
+                self.current.ready_us = max(self.current.ready_us, queue.ready_us)
+                merge(self.current.seen, {**queue.seen, queue.number: queue.epoch})
+
+    # ---- the host waits
+
+    def wait(self, mark: Mark, reason: str, asked_for: bool = False) -> None:
+        """The host stands still until ``mark`` is passed.
+
+        ``asked_for``: the program called for it by name, so no debug mode objects.
+        """
+        if self.refuse_wait is not None:
+            self.refuse_wait()
+        if self.on_unsafe_wait is not None and not asked_for:
+            self.on_unsafe_wait()
+        start = self.host_us
+        self.host_us = max(start + assumed.SYNC_US, mark.time_us)
+        self._host_has_seen(mark.seen)
+        for log in self.logs:
+            log.wait(reason, start, self.host_us, self.find_line())
+
+    def wait_queue(self, queue: Queue, reason: str) -> None:
+        self.wait(self.mark(queue), reason)
+
+    def wait_device(self, reason: str = "cudaDeviceSynchronize") -> None:
+        marks = [self.mark(queue) for queue in self.queues.values()]
+        everything: dict[int, int] = {}
+        for mark in marks:
+            merge(everything, mark.seen)
+        last = max([mark.time_us for mark in marks] + list(self.engines.values()))
+        self.wait(Mark(last, everything), reason, asked_for=True)
+
+    # ---- work
+
+    def kernel(self, name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written):
+        """Put a kernel into the current stream.
+
+        ``reads``, ``writes``: (trail, tensor) for what it uses. ``threads``: how many it could
+        keep busy, which decides how much of the card it fills.
+        """
+        self.host_us += assumed.LAUNCH_US
+        work = (name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written)
+        if self.captured is None:
+            self._start(*work)
+        else:
+            self.captured.append((*work[:4], (), (), bytes_read, bytes_written))
+
+    def launch_graph(self, kernels: list[tuple]) -> None:
+        """Put captured kernels into the current stream: one launch for the host."""
+        self.host_us += assumed.LAUNCH_US
+        for work in kernels:
+            self._start(*work)
+
+    def _start(self, name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written):
+        queue, several = self.current, len(self.queues) > 1
+        self._follow_host(queue)
+        earliest = max(self.host_us, queue.ready_us)
+        sharing = self._multiprocessors
+        start = sharing.start(queue.number, earliest, duration_us, threads, several, self.host_us)
+        queue.ready_us = start + duration_us
+        queue.epoch += 1
+        line = self.find_line() if self.logs else None
+        if several:
+            self._touch(queue, name, line, [self.span(*r) for r in reads], [self.span(*w) for w in writes])
+        else:
+            self._touch_alone(queue.epoch, name, line, reads, writes)
+        for log in self.logs:
+            log.kernel(name, queue.number, start, queue.ready_us, flops, bytes_read, bytes_written, line)
+
+    def copy(self, kind, nbytes, pinned, blocking, reads=(), writes=(), reason="") -> Mark:
+        """A copy between host and device in the current stream; returns the mark at its end.
+
+        ``kind``: ``HtoD`` or ``DtoH``. Pageable memory makes the host wait whatever
+        ``blocking`` says, since the driver stages it through a pinned buffer of its own.
+        """
+        queue = self.current
+        self.host_us += assumed.LAUNCH_US
+        self._follow_host(queue)
+        start = max(self.host_us, queue.ready_us, self.engines[kind])
+        queue.ready_us = self.engines[kind] = start + self.copy_us(nbytes, pinned)
+        queue.epoch += 1
+        line = self.find_line() if self.logs else None
+        self._touch(queue, f"copy {kind}", line, reads, writes)
+        for log in self.logs:
+            log.copy(kind, nbytes, pinned, queue.number, start, queue.ready_us, line)
+        mark = self.mark(queue)
+        if blocking or not pinned:
+            self.wait(mark, reason or f"copy {kind}, {'pinned' if pinned else 'pageable'} memory")
+        return mark
+
+    def copy_us(self, nbytes: int, pinned: bool) -> float:
+        """Microseconds of the copy engine for ``nbytes`` bytes."""
+        rate = self.card.link_bytes_per_s * assumed.LINK_EFFICIENCY
+        return assumed.COPY_LATENCY_US + nbytes / (rate if pinned else assumed.PAGEABLE_BYTES_PER_S) * 1e6
+
+    def host_access(self, trail: Trail, writes: bool, op: str, low: int = 0, high: int = WHOLE) -> None:
+        """The host itself touches pinned memory that a copy may still be using."""
+        self.host_epoch += 1
+        line = self.find_line() if self.logs else None
+        access = Access(HOST, self.host_epoch, op, line, low, high, writes)
+        clash = (trail.write if writes else trail.read)(access, self.host_seen)
+        if clash is not None:
+            self._report(clash, access)
+
+    @contextmanager
+    def on(self, queue: Queue):
+        """Make ``queue`` the current one inside the block."""
+        before, self.current = self.current, queue
+        try:
+            yield
+        finally:
+            self.current = before
+
+    # ---- memory
+
+    def malloc(self, nbytes: int) -> Block:
+        return self.allocator.malloc(nbytes, self.current.number)
+
+    def _malloc_cost(self) -> None:
+        self.host_us += assumed.CUDA_MALLOC_US
+
+    # ---- order
+
+    def _host_has_seen(self, seen: dict[int, int]) -> None:
+        merge(self.host_seen, seen)
+        self._host_version += 1
+        for then in self.after_wait:
+            then()
+
+    def _follow_host(self, queue: Queue) -> None:
+        # What the host has seen end, and has done itself, is over before its next launch.
+        queue.seen[HOST] = self.host_epoch
+        if queue.host_version != self._host_version:
+            merge(queue.seen, self.host_seen)
+            queue.host_version = self._host_version
+
+    def _touch(self, queue: Queue, op: str, line, reads, writes) -> None:
+        for trails, is_write in ((reads, False), (writes, True)):
+            for trail, low, high in trails:
+                access = Access(queue.number, queue.epoch, op, line, low, high, is_write)
+                clash = (trail.write if is_write else trail.read)(access, queue.seen)
+                if clash is not None:
+                    self._report(clash, access)
+
+    def _touch_alone(self, epoch: int, op: str, line, reads, writes) -> None:
+        # One queue is in order with itself: only what a later queue must know is kept.
+        if reads:
+            read = [Access(0, epoch, op, line, 0, WHOLE, False)]
+            for trail, _ in reads:
+                trail.reads = read
+        if writes:
+            written = [Access(0, epoch, op, line, 0, WHOLE, True)]
+            for trail, _ in writes:
+                trail.reads, trail.writes = [], written
+
+    def _report(self, first: Access, second: Access) -> None:
+        for log in self.logs:
+            log.race(first, second)

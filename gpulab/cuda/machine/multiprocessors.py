@@ -1,0 +1,58 @@
+"""Which kernels can run side by side: small ones from several streams, not large ones."""
+
+from collections import deque
+
+from gpulab.cuda.machine import constants as assumed
+from gpulab.cuda.machine.cards import Card
+
+
+class Multiprocessors:
+    """The card's multiprocessors, shared by kernels in the order in which they were launched.
+
+    A kernel holds the share of the card that its threads fill, at least one multiprocessor,
+    from start to end; it starts as soon as that share is free for its whole run.
+    """
+
+    def __init__(self, card: Card) -> None:
+        self._capacity = card.multiprocessors * assumed.THREADS_PER_MULTIPROCESSOR
+        self._least = 1 / card.multiprocessors
+        self._running: deque[tuple[int, float, float, float]] = deque()
+
+    def start(self, number, earliest, duration, threads, several: bool, now_us: float) -> float:
+        """When a kernel that could start at ``earliest`` does; microseconds.
+
+        ``number``: its stream. ``several``: whether there are others. ``now_us``: the host's
+        clock, before which no later kernel starts.
+        """
+        share = min(1.0, max(self._least, threads / self._capacity))
+        if not several:
+            self._keep_one(number, earliest, earliest + duration, share)
+            return earliest
+        self._forget_before(now_us)
+        begin = self._first_gap(number, earliest, duration, share)
+        self._running.append((number, begin, begin + duration, share))
+        return begin
+
+    def _first_gap(self, number: int, earliest: float, duration: float, share: float) -> float:
+        others = [k for k in self._running if k[0] != number and k[2] > earliest]
+        for begin in sorted({earliest, *(k[2] for k in others)}):
+            overlapping = [k for k in others if k[1] < begin + duration and k[2] > begin]
+            if _peak_share(overlapping) + share <= 1.0 + 1e-9:
+                return begin
+        raise AssertionError("after the last kernel the card is free")
+
+    def _keep_one(self, number: int, begin: float, end: float, share: float) -> None:
+        # With one stream nothing can overlap: the run without a gap is all a later stream needs.
+        if self._running and self._running[-1][2] >= begin:
+            _, begin, _, before = self._running[-1]
+            share = max(share, before)
+        self._running.clear()
+        self._running.append((number, begin, end, share))
+
+    def _forget_before(self, time_us: float) -> None:
+        while self._running and self._running[0][2] <= time_us:
+            self._running.popleft()
+
+
+def _peak_share(kernels: list[tuple[int, float, float, float]]) -> float:
+    return max((sum(k[3] for k in kernels if k[1] <= at[1] < k[2]) for at in kernels), default=0.0)

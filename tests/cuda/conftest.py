@@ -1,0 +1,41 @@
+"""Every fact is asserted on each runtime at hand: the virtual card, and a GPU where there is one.
+
+    python -m pytest tests/cuda                    # what this machine has
+    python -m pytest tests/cuda --runtime real     # the GPU, or an error
+"""
+
+import pytest
+import torch
+
+import gpulab.cuda
+
+HAS_GPU = torch.cuda.is_available()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--runtime", choices=["virtual", "real", "all"], default="all")
+
+
+def pytest_generate_tests(metafunc):
+    if "cuda" in metafunc.fixturenames:
+        wanted = metafunc.config.getoption("--runtime", "all")
+        at_hand = ["virtual", "real"] if HAS_GPU else ["virtual"]
+        runtimes = at_hand if wanted == "all" else [wanted]
+        metafunc.parametrize("cuda", runtimes, indirect=True)
+
+
+@pytest.fixture
+def cuda(request):
+    """The runtime that ``device="cuda"`` means in this test."""
+    with gpulab.cuda.use(request.param, quiet=True) as runtime:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        yield runtime
+        torch.cuda.synchronize()
+
+
+@pytest.fixture
+def virtual():
+    """The virtual H100, for what is modelled and no GPU could be asked."""
+    with gpulab.cuda.use("virtual:H100", quiet=True) as runtime:
+        yield runtime

@@ -1,0 +1,151 @@
+"""CUDA graphs: captured once, replayed on what the inputs then hold."""
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.usefixtures("cuda")
+
+
+def captured(function, *inputs):
+    """Warm up on a side stream as the documentation asks, capture, return graph and output."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        function(*inputs)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = function(*inputs)
+    return graph, output
+
+
+def test_a_replay_uses_what_the_input_then_holds():
+    x = torch.ones(4, device="cuda")
+    graph, y = captured(lambda t: (t * 2 + 1).relu(), x)
+    x.fill_(5)
+    graph.replay()
+    assert y.tolist() == [11, 11, 11, 11]
+    x.copy_(torch.zeros(4))
+    graph.replay()
+    assert y.tolist() == [1, 1, 1, 1]
+
+
+def test_the_output_stays_in_the_same_memory():
+    x = torch.ones(4, device="cuda")
+    graph, y = captured(lambda t: t + 1, x)
+    graph.replay()
+    first = y.data_ptr()
+    graph.replay()
+    assert y.data_ptr() == first and y.tolist() == [2, 2, 2, 2]
+
+
+def test_in_place_work_happens_again():
+    x = torch.zeros(2, device="cuda")
+    graph, _ = captured(lambda t: t.add_(1), x)
+    x.zero_()
+    graph.replay()
+    graph.replay()
+    assert x.tolist() == [2, 2]
+
+
+def test_views_and_temporaries_are_followed():
+    x = torch.arange(6.0, device="cuda")
+
+    def function(t):
+        rows = t.view(2, 3).t()
+        return (rows @ rows.t())[0] + torch.zeros(3, device="cuda")
+
+    graph, y = captured(function, x)
+    x.fill_(1)
+    graph.replay()
+    assert y.tolist() == [2, 2, 2]
+
+
+def test_a_module_replays_its_eager_values():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.LayerNorm(8)).cuda().eval()
+    x = torch.randn(3, 4, device="cuda")
+    with torch.no_grad():
+        graph, y = captured(model, x)
+        x.copy_(torch.randn(3, 4))
+        graph.replay()
+        torch.testing.assert_close(y, model(x))
+
+
+def test_a_whole_training_step_replays():
+    model = torch.nn.Linear(4, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, target = torch.ones(2, 4, device="cuda"), torch.zeros(2, 1, device="cuda")
+
+    def step(x, target):
+        optimizer.zero_grad(set_to_none=False)
+        loss = (model(x) - target).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step(x, target)
+    graph, loss = captured(step, x, target)
+    losses = []
+    for _ in range(4):
+        graph.replay()
+        losses.append(loss.item())
+    assert losses == sorted(losses, reverse=True) and losses[-1] < losses[0]
+
+
+def test_dropout_draws_anew_at_each_replay():
+    x = torch.ones(256, device="cuda")
+    graph, y = captured(torch.nn.functional.dropout, x)
+    before = torch.get_rng_state()
+    graph.replay()
+    first = y.tolist()
+    graph.replay()
+    assert y.tolist() != first and torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_stream_knows_that_it_is_capturing():
+    seen = []
+    captured(lambda t: (seen.append(torch.cuda.is_current_stream_capturing()), t + 1)[1], torch.ones(1, device="cuda"))
+    assert seen == [False, True] and not torch.cuda.is_current_stream_capturing()
+
+
+def test_the_default_stream_cannot_be_captured():
+    graph = torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="must be captured on a non-default stream"):
+        graph.capture_begin()
+
+
+def test_a_replay_without_a_capture_is_refused():
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        torch.cuda.CUDAGraph().replay()
+
+
+def test_a_wait_inside_a_capture_is_refused(virtual):
+    x = torch.ones(1, device="cuda")
+    with pytest.raises(torch.AcceleratorError, match="operation not permitted when stream is capturing"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            x.item()
+
+
+def test_a_replay_costs_the_host_one_launch(virtual):
+    import time
+
+    from gpulab import observe
+
+    x = torch.ones(8, device="cuda")
+
+    def function(t):
+        for _ in range(50):
+            t = t + 1
+        return t
+
+    graph, _ = captured(function, x)
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    function(x)
+    eager = time.perf_counter() - begin
+    torch.cuda.synchronize()
+    with observe() as seen:
+        begin = time.perf_counter()
+        graph.replay()
+        replayed = time.perf_counter() - begin
+    assert len(seen.kernels) == 50 and replayed < eager / 20

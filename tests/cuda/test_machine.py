@@ -1,0 +1,141 @@
+"""The machine alone, without PyTorch: allocator invariants, happens-before, sharing of the card."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpulab.cuda.machine.allocator import Allocator, OutOfMemory, format_size
+from gpulab.cuda.machine.blocks import MIN_BLOCK
+from gpulab.cuda.machine.cards import CARDS, card_named
+from gpulab.cuda.machine.machine import Machine
+from gpulab.cuda.machine.multiprocessors import Multiprocessors
+from gpulab.cuda.machine.order import Access, Trail
+
+MIB = 1 << 20
+
+
+def allocator(capacity=256 * MIB):
+    return Allocator(capacity, lambda: None, lambda: None, lambda stream: stream, lambda use: True)
+
+
+actions = st.lists(
+    st.tuples(st.sampled_from(["malloc", "free", "empty_cache"]), st.integers(1, 40 * MIB), st.integers(0, 2)),
+    max_size=60,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(actions)
+def test_the_books_balance_whatever_is_asked(actions):
+    memory, live = allocator(), []
+    for action, number, stream in actions:
+        if action == "malloc":
+            try:
+                live.append(memory.malloc(number, stream))
+            except OutOfMemory:
+                pass
+        elif action == "free" and live:
+            memory.free(live.pop(number % len(live)))
+        elif action == "empty_cache":
+            memory.empty_cache()
+        check_books(memory, live)
+    for block in live:
+        memory.free(block)
+    memory.empty_cache()
+    assert memory.reserved == memory.allocated == 0 and not memory.segments
+
+
+def check_books(memory, live):
+    blocks = [block for segment in memory.segments.values() for block in segment.blocks()]
+    assert sum(b.size for b in blocks) == memory.reserved <= memory.capacity
+    assert sum(b.size for b in blocks if b.allocated) == memory.allocated
+    assert {id(b) for b in blocks if b.allocated} == {id(b) for b in live}
+    assert all(b.size % MIN_BLOCK == 0 and b.requested <= b.size for b in live)
+    for block in blocks:
+        after = block.next
+        assert after is None or block.address + block.size == after.address
+        assert after is None or not (block.is_free and after.is_free), "free neighbours merge"
+    split = [b.size for b in blocks if b.is_free and b.is_split]
+    stats = memory.stats.all
+    assert stats.inactive_split.current == len(split) and stats.inactive_split_bytes.current == sum(split)
+
+
+@pytest.mark.parametrize(
+    "size, text", [(512, "512 bytes"), (1 << 10, "1.00 KiB"), (3 << 19, "1.50 MiB"), (80 << 30, "80.00 GiB")]
+)
+def test_sizes_read_as_pytorch_writes_them(size, text):
+    assert format_size(size) == text
+
+
+def use(queue, epoch, writes, low=0, high=8):
+    return Access(queue, epoch, "op", None, low, high, writes)
+
+
+def test_two_reads_never_clash():
+    trail = Trail()
+    assert trail.read(use(0, 1, False), {}) is None and trail.read(use(1, 1, False), {}) is None
+
+
+def test_a_write_clashes_with_an_unseen_read_and_not_with_a_seen_one():
+    for seen, clashes in (({}, True), ({0: 1}, False)):
+        trail = Trail()
+        trail.read(use(0, 1, False), {})
+        assert (trail.write(use(1, 1, True), seen) is not None) == clashes
+
+
+def test_a_later_epoch_than_the_one_seen_clashes():
+    trail = Trail()
+    trail.write(use(0, 2, True), {})
+    assert trail.read(use(1, 1, False), {0: 1}).epoch == 2
+
+
+def test_bytes_that_do_not_overlap_do_not_clash():
+    trail = Trail()
+    trail.write(use(0, 1, True, 0, 8), {})
+    assert trail.write(use(1, 1, True, 8, 16), {}) is None
+    assert trail.write(use(2, 1, True, 4, 12), {}) is not None
+
+
+def test_many_small_writes_are_still_all_remembered():
+    trail = Trail()
+    for i in range(500):
+        trail.write(use(0, i + 1, True, 8 * i, 8 * i + 8), {})
+    assert len(trail.writes) < 100
+    assert trail.read(use(1, 1, False, 8 * 3, 8 * 4), {}) is not None
+
+
+kernels = st.lists(
+    st.tuples(st.integers(0, 3), st.floats(1, 50), st.integers(1, 600_000)), min_size=1, max_size=40
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(kernels)
+def test_the_card_is_never_shared_out_more_than_once(kernels):
+    card, ready, placed = CARDS["H100"], {}, []
+    sharing = Multiprocessors(card)
+    for number, duration, threads in kernels:
+        earliest = ready.get(number, 0.0)
+        begin = sharing.start(number, earliest, duration, threads, True, 0.0)
+        assert begin >= earliest
+        ready[number] = begin + duration
+        share = min(1.0, max(1 / card.multiprocessors, threads / (card.multiprocessors * 2048)))
+        placed.append((begin, begin + duration, share))
+    for begin, _, _ in placed:
+        assert sum(share for b, e, share in placed if b <= begin < e) <= 1 + 1e-6
+
+
+def test_time_never_runs_backwards():
+    machine, clock = Machine(CARDS["T4"]), 0.0
+    for i in range(20):
+        machine.kernel("k", 5.0, 1, 0, [], [], 0, 0)
+        machine.copy("HtoD", 1000 * i, pinned=bool(i % 2), blocking=False)
+        if i % 3 == 0:
+            machine.wait_device()
+            assert machine.host_us >= machine.current.ready_us
+        assert machine.host_us > clock
+        clock = machine.host_us
+
+
+def test_a_card_is_found_however_it_is_written():
+    assert card_named("rtx 4090") is card_named("RTX4090") is card_named("rtx-4090")

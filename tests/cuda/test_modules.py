@@ -1,0 +1,249 @@
+"""Every module of torch.nn and every optimizer of torch.optim, by name: the host's values."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+pytestmark = pytest.mark.usefixtures("cuda")
+
+image, signal, row = (2, 4, 8, 8), (2, 4, 8), (2, 8)
+volume, tokens = (2, 4, 6, 6, 6), (3, 2, 8)
+MODULES = {
+    "Linear": (lambda: nn.Linear(8, 3), row), "Bilinear": (lambda: nn.Bilinear(8, 8, 3), (row, row)),
+    "Identity": (nn.Identity, row), "Flatten": (nn.Flatten, image), "Unflatten": (lambda: nn.Unflatten(1, (2, 4)), row),
+    "Conv1d": (lambda: nn.Conv1d(4, 3, 3), signal), "Conv2d": (lambda: nn.Conv2d(4, 3, 3), image),
+    "Conv3d": (lambda: nn.Conv3d(4, 3, 3), volume), "ConvTranspose1d": (lambda: nn.ConvTranspose1d(4, 3, 3), signal),
+    "ConvTranspose2d": (lambda: nn.ConvTranspose2d(4, 3, 3), image),
+    "ConvTranspose3d": (lambda: nn.ConvTranspose3d(4, 3, 3), volume),
+    "Unfold": (lambda: nn.Unfold(3), image), "Fold": (lambda: nn.Fold((4, 4), 2), (2, 8, 9)),
+    "MaxPool1d": (lambda: nn.MaxPool1d(2), signal), "MaxPool2d": (lambda: nn.MaxPool2d(2), image),
+    "MaxPool3d": (lambda: nn.MaxPool3d(2), volume), "AvgPool1d": (lambda: nn.AvgPool1d(2), signal),
+    "AvgPool2d": (lambda: nn.AvgPool2d(2), image), "AvgPool3d": (lambda: nn.AvgPool3d(2), volume),
+    "LPPool2d": (lambda: nn.LPPool2d(2, 2), image),
+    "AdaptiveMaxPool1d": (lambda: nn.AdaptiveMaxPool1d(3), signal),
+    "AdaptiveMaxPool2d": (lambda: nn.AdaptiveMaxPool2d(3), image),
+    "AdaptiveMaxPool3d": (lambda: nn.AdaptiveMaxPool3d(3), volume),
+    "AdaptiveAvgPool1d": (lambda: nn.AdaptiveAvgPool1d(3), signal),
+    "AdaptiveAvgPool2d": (lambda: nn.AdaptiveAvgPool2d(3), image),
+    "AdaptiveAvgPool3d": (lambda: nn.AdaptiveAvgPool3d(3), volume),
+    "ReflectionPad1d": (lambda: nn.ReflectionPad1d(1), signal), "ReflectionPad2d": (lambda: nn.ReflectionPad2d(1), image),
+    "ReplicationPad1d": (lambda: nn.ReplicationPad1d(1), signal), "ReplicationPad2d": (lambda: nn.ReplicationPad2d(1), image),
+    "ZeroPad2d": (lambda: nn.ZeroPad2d(1), image), "ConstantPad1d": (lambda: nn.ConstantPad1d(1, 2.0), signal),
+    "CircularPad2d": (lambda: nn.CircularPad2d(1), image),
+    **{name: (getattr(nn, name), row) for name in (
+        "ELU", "Hardshrink", "Hardsigmoid", "Hardtanh", "Hardswish", "LeakyReLU", "LogSigmoid", "PReLU", "ReLU",
+        "ReLU6", "SELU", "CELU", "GELU", "Sigmoid", "SiLU", "Mish", "Softplus", "Softshrink", "Softsign", "Tanh",
+        "Tanhshrink", "GLU",
+    )},
+    "Softmin": (lambda: nn.Softmin(-1), row), "Softmax": (lambda: nn.Softmax(-1), row),
+    "LogSoftmax": (lambda: nn.LogSoftmax(-1), row), "KLDivLoss": (lambda: nn.KLDivLoss(reduction="batchmean"), (row, row)),
+    "Threshold": (lambda: nn.Threshold(0.1, 2.0), row), "Softmax2d": (nn.Softmax2d, image),
+    "BatchNorm1d": (lambda: nn.BatchNorm1d(4), signal), "BatchNorm2d": (lambda: nn.BatchNorm2d(4), image),
+    "BatchNorm3d": (lambda: nn.BatchNorm3d(4), volume), "GroupNorm": (lambda: nn.GroupNorm(2, 4), image),
+    "InstanceNorm1d": (lambda: nn.InstanceNorm1d(4), signal), "InstanceNorm2d": (lambda: nn.InstanceNorm2d(4), image),
+    "LayerNorm": (lambda: nn.LayerNorm(8), row), "RMSNorm": (lambda: nn.RMSNorm(8), row),
+    "LocalResponseNorm": (lambda: nn.LocalResponseNorm(2), image),
+    "RNN": (lambda: nn.RNN(8, 5), tokens), "LSTM": (lambda: nn.LSTM(8, 5, 2), tokens), "GRU": (lambda: nn.GRU(8, 5), tokens),
+    "RNNCell": (lambda: nn.RNNCell(8, 5), row), "LSTMCell": (lambda: nn.LSTMCell(8, 5), row), "GRUCell": (lambda: nn.GRUCell(8, 5), row),
+    "MultiheadAttention": (lambda: nn.MultiheadAttention(8, 2), (tokens, tokens, tokens)),
+    "TransformerEncoderLayer": (lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), tokens),
+    "TransformerDecoderLayer": (lambda: nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0), (tokens, tokens)),
+    "Transformer": (lambda: nn.Transformer(8, 2, 1, 1, 16, dropout=0.0), (tokens, tokens)),
+    "PixelShuffle": (lambda: nn.PixelShuffle(2), image), "PixelUnshuffle": (lambda: nn.PixelUnshuffle(2), image),
+    "ChannelShuffle": (lambda: nn.ChannelShuffle(2), image), "Upsample": (lambda: nn.Upsample(scale_factor=2, mode="bilinear"), image),
+    "CosineSimilarity": (nn.CosineSimilarity, (row, row)), "PairwiseDistance": (nn.PairwiseDistance, (row, row)),
+    **{name: (getattr(nn, name), (row, row)) for name in (
+        "L1Loss", "MSELoss", "BCEWithLogitsLoss", "SmoothL1Loss", "HuberLoss",
+        "PoissonNLLLoss", "HingeEmbeddingLoss", "MultiLabelSoftMarginLoss",
+    )},
+    "GaussianNLLLoss": (nn.GaussianNLLLoss, (row, row, row)), "TripletMarginLoss": (nn.TripletMarginLoss, (row, row, row)),
+    "Dropout": (lambda: nn.Dropout(0.0), row), "Dropout2d": (lambda: nn.Dropout2d(0.0), image), "AlphaDropout": (lambda: nn.AlphaDropout(0.0), row),
+}  # fmt: skip
+
+
+def inputs(shapes):
+    shapes = shapes if isinstance(shapes[0], tuple) else (shapes,)
+    generator = torch.Generator().manual_seed(0)
+    return [(torch.rand(s, generator=generator) + 0.1).requires_grad_() for s in shapes]
+
+
+def run(module, tensors):
+    out = module(*tensors)
+    while isinstance(out, tuple):
+        out = out[0]
+    out.float().square().mean().backward()
+    grads = [t.grad for t in tensors] + [p.grad for p in module.parameters()]
+    return [out, *(g for g in grads if g is not None)]
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_gives_the_hosts_values_and_gradients(name):
+    make, shapes = MODULES[name]
+    torch.manual_seed(0)
+    host = make()
+    card = copy.deepcopy(host).cuda()
+    expected = run(host, inputs(shapes))
+    got = run(card, [t.detach().cuda().requires_grad_() for t in inputs(shapes)])
+    assert all(t.is_cuda for t in got)
+    for a, b in zip(expected, got, strict=True):
+        torch.testing.assert_close(b.cpu(), a, atol=1e-5, rtol=1e-3)
+
+
+LABELLED = {
+    "CrossEntropyLoss": nn.CrossEntropyLoss, "NLLLoss": nn.NLLLoss, "MultiMarginLoss": nn.MultiMarginLoss,
+    "CrossEntropyLoss, smoothed": lambda: nn.CrossEntropyLoss(label_smoothing=0.1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_a_loss_with_labels_gives_the_hosts_value(name):
+    scores, labels = torch.randn(4, 5), torch.tensor([0, 4, 2, 1])
+    loss = LABELLED[name]()
+    torch.testing.assert_close(loss(scores.cuda(), labels.cuda()).cpu(), loss(scores, labels))
+
+
+@pytest.mark.parametrize("name", ["Embedding", "EmbeddingBag"])
+def test_an_embedding_gives_the_hosts_values(name):
+    host = getattr(nn, name)(10, 4)
+    card, indices = copy.deepcopy(host).cuda(), torch.tensor([[1, 2], [3, 9]])
+    host(indices).sum().backward()
+    card(indices.cuda()).sum().backward()
+    torch.testing.assert_close(card.weight.grad.cpu(), host.weight.grad)
+
+
+def test_soft_margin_loss_gives_the_hosts_value():
+    scores, signs = torch.randn(4), torch.tensor([1.0, -1.0, 1.0, 1.0])
+    loss = nn.SoftMarginLoss()
+    torch.testing.assert_close(loss(scores.cuda(), signs.cuda()).cpu(), loss(scores, signs))
+
+
+def test_a_packed_sequence_runs_with_lengths_on_the_host():
+    host, x = nn.LSTM(4, 3), torch.randn(5, 2, 4)
+    card = copy.deepcopy(host).cuda()
+    pack, unpack = nn.utils.rnn.pack_padded_sequence, nn.utils.rnn.pad_packed_sequence
+    expected, _ = unpack(host(pack(x, torch.tensor([5, 3])))[0])
+    got, _ = unpack(card(pack(x.cuda(), torch.tensor([5, 3])))[0])
+    torch.testing.assert_close(got.cpu(), expected, atol=1e-5, rtol=1e-3)
+
+
+def test_ctc_loss_gives_the_hosts_value():
+    scores, labels = torch.randn(12, 2, 5).log_softmax(2), torch.randint(1, 5, (2, 4))
+    lengths, sizes = torch.tensor([12, 10]), torch.tensor([4, 3])
+    loss = nn.CTCLoss()
+    value = loss(scores.cuda(), labels.cuda(), lengths, sizes)
+    torch.testing.assert_close(value.cpu(), loss(scores, labels, lengths, sizes))
+
+
+OPTIMIZERS = {
+    "SGD": dict(lr=0.1, momentum=0.9), "Adam": {}, "AdamW": {}, "Adamax": {}, "NAdam": {}, "RAdam": {},
+    "Adadelta": {}, "Adagrad": {}, "Adafactor": {}, "ASGD": {}, "RMSprop": {}, "Rprop": {},
+    "Muon": {}, "LBFGS": dict(max_iter=2),
+}  # fmt: skip
+
+
+def trained(model, x, name, **options):
+    optimizer = getattr(torch.optim, name)(model.parameters(), **options)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    return [p.detach().cpu() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_takes_the_hosts_steps(name):
+    torch.manual_seed(0)
+    host, x = nn.Linear(6, 3, bias=name != "Muon"), torch.randn(4, 6)
+    card = copy.deepcopy(host).cuda()
+    for a, b in zip(trained(host, x, name, **OPTIMIZERS[name]), trained(card, x.cuda(), name, **OPTIMIZERS[name])):
+        torch.testing.assert_close(b, a, atol=1e-5, rtol=1e-3)
+
+
+def test_every_optimizer_is_tried_or_named_as_not():
+    public = {n for n in dir(torch.optim) if isinstance(getattr(torch.optim, n), type)}
+    assert public - set(OPTIMIZERS) == {"Optimizer", "SparseAdam"}
+
+
+@pytest.mark.parametrize("options", [dict(foreach=True), dict(foreach=False), dict(fused=True), dict(capturable=True)])
+def test_every_form_of_adamw_takes_the_hosts_steps(options):
+    torch.manual_seed(0)
+    host, x = nn.Linear(6, 3), torch.randn(4, 6)
+    card = copy.deepcopy(host).cuda()
+    for a, b in zip(trained(host, x, "AdamW"), trained(card, x.cuda(), "AdamW", **options)):
+        torch.testing.assert_close(b, a, atol=1e-5, rtol=1e-3)
+
+
+def test_a_module_moves_in_place_and_keeps_its_parameters_identity():
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    before = [id(p) for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.to("cuda")
+    assert [id(p) for p in model.parameters()] == before
+    assert all(p.is_cuda and isinstance(p, nn.Parameter) for p in optimizer.param_groups[0]["params"])
+    assert all(b.is_cuda for b in model.buffers())
+
+
+def test_a_module_comes_back():
+    model = nn.Linear(2, 2).cuda().cpu()
+    assert not model.weight.is_cuda and model(torch.ones(1, 2)).shape == (1, 2)
+
+
+def test_a_module_may_be_made_on_the_device():
+    assert nn.Linear(2, 2, device="cuda").weight.is_cuda
+
+
+def test_a_state_dict_loads_from_the_host():
+    host, card = nn.Linear(2, 2), nn.Linear(2, 2).cuda()
+    card.load_state_dict(host.state_dict())
+    assert card.weight.is_cuda and card.weight.tolist() == host.weight.tolist()
+
+
+def test_an_optimizers_state_loads():
+    model = nn.Linear(2, 2).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(1, 2, device="cuda")).sum().backward()
+    optimizer.step()
+    again = torch.optim.AdamW(model.parameters())
+    again.load_state_dict(optimizer.state_dict())
+    assert all(s["exp_avg"].is_cuda for s in again.state.values())
+
+
+def test_checkpointing_recomputes_with_the_same_dropout():
+    from torch.utils.checkpoint import checkpoint
+
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).cuda(), torch.randn(4, 8, device="cuda")
+    torch.manual_seed(1)
+    model(x).sum().backward()
+    expected = model[0].weight.grad.clone()
+    model.zero_grad()
+    torch.manual_seed(1)
+    checkpoint(model, x, use_reentrant=False).sum().backward()
+    assert torch.equal(model[0].weight.grad, expected)
+
+
+def test_clipping_gives_the_hosts_norm():
+    model = nn.Linear(4, 4).cuda()
+    model(torch.ones(1, 4, device="cuda")).sum().backward()
+    host = torch.nn.utils.get_total_norm([p.grad.cpu() for p in model.parameters()])
+    torch.testing.assert_close(nn.utils.clip_grad_norm_(model.parameters(), 1.0).cpu(), host)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("backend", ["MATH", "FLASH_ATTENTION"])
+def test_attention_gives_the_hosts_values(backend, causal):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q = torch.randn(1, 2, 6, 8)
+    attend = nn.functional.scaled_dot_product_attention
+    with sdpa_kernel([getattr(SDPBackend, backend), SDPBackend.MATH]):
+        torch.testing.assert_close(
+            attend(*[q.cuda()] * 3, is_causal=causal).cpu(), attend(q, q, q, is_causal=causal), atol=1e-5, rtol=1e-3
+        )

@@ -1,0 +1,543 @@
+"""``observe()`` on the virtual device: kernels, copies, waits, races, memory; the same each time."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+import gpulab
+import gpulab.cuda
+from gpulab import Observation, observe
+
+pytestmark = pytest.mark.usefixtures("virtual")
+N = 256
+
+
+def here(line, text):
+    return line is not None and text in line.text
+
+
+def matrices():
+    return torch.ones(N, N, device="cuda"), torch.ones(N, N, device="cuda")
+
+
+def test_a_kernel_has_its_flops_bytes_stream_and_line():
+    a, b = matrices()
+    with observe() as seen:
+        a @ b  # the product
+    (kernel,) = seen.kernels
+    assert kernel.name == "aten.mm" and kernel.stream == 0 and kernel.flops == 2 * N**3
+    assert kernel.bytes_read == 2 * N * N * 4 and kernel.bytes_written == N * N * 4
+    assert kernel.end_us > kernel.start_us and here(kernel.line, "# the product")
+
+
+PRODUCTS = {
+    "bmm": (lambda t: torch.bmm(t(2, 3, 4), t(2, 4, 5)), 2 * 2 * 3 * 4 * 5),
+    "addbmm": (lambda t: torch.addbmm(t(3, 5), t(2, 3, 4), t(2, 4, 5)), 2 * 2 * 3 * 4 * 5),
+    "mv": (lambda t: t(3, 4) @ t(4), 2 * 3 * 4),
+    "linear": (lambda t: torch.nn.functional.linear(t(2, 3), t(4, 3), t(4)), 2 * 2 * 3 * 4),
+    "conv2d": (lambda t: torch.nn.functional.conv2d(t(1, 3, 8, 8), t(4, 3, 3, 3)), 2 * 36 * 4 * 27),
+    "attention": (
+        lambda t: torch.nn.functional.scaled_dot_product_attention(*(t(1, 2, 6, 8) for _ in range(3))),
+        2 * 2 * 2 * 6 * 6 * 8,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_counts_two_flops_for_each_multiply_and_add(name):
+    call, flops = PRODUCTS[name]
+    tensors = {}
+
+    def t(*shape):
+        return tensors.setdefault((len(tensors), shape), torch.ones(*shape, device="cuda"))
+
+    with observe() as seen:
+        call(t)
+    counted = [k for k in seen.kernels if k.name != "aten.ones"]
+    assert max(k.flops for k in counted) == flops and "cpu" not in "".join(k.name for k in counted)
+
+
+def test_attention_backward_counts_its_flops():
+    q = torch.ones(1, 2, 64, 8, device="cuda", requires_grad=True)
+    with observe() as seen:
+        torch.nn.functional.scaled_dot_product_attention(q, q, q).sum().backward()
+    flops = {k.name: k.flops for k in seen.kernels if "attention" in k.name}
+    forward = flops["aten._scaled_dot_product_flash_attention"]
+    assert flops["aten._scaled_dot_product_flash_attention_backward"] > 2 * forward > 0
+
+
+def test_a_recurrent_layer_counts_its_weights_at_each_step():
+    layer = torch.nn.LSTM(8, 16).cuda()
+    x = torch.ones(5, 2, 8, device="cuda")
+    with torch.no_grad(), observe() as seen:
+        layer(x)
+    assert sum(k.flops for k in seen.kernels) >= 2 * 5 * 2 * (4 * 16 * 8 + 4 * 16 * 16)
+
+
+def test_a_view_is_no_kernel():
+    a, _ = matrices()
+    with observe() as seen:
+        a.t()[1:].view(-1, 1, N)[0]
+    assert seen.kernels == () and len(seen.ops) > 0
+
+
+def test_an_expanded_tensor_is_read_once():
+    row = torch.ones(1, N, device="cuda")
+    with observe() as seen:
+        row.expand(N, N).sum()
+    assert seen.kernels[0].bytes_read == 4 * N
+
+
+def test_copies_between_host_and_device_are_named():
+    pageable, pinned = torch.ones(N), torch.ones(N).pin_memory()
+    with observe() as seen:
+        x = pageable.cuda()
+        pinned.to("cuda", non_blocking=True)
+        x.cpu()  # back
+    copies = [(c.kind, c.pinned, c.bytes, c.stream) for c in seen.copies]
+    assert copies == [("HtoD", False, 4 * N, 0), ("HtoD", True, 4 * N, 0), ("DtoH", False, 4 * N, 0)]
+    assert here(seen.copies[2].line, "# back")
+
+
+def test_a_wait_has_its_line_and_its_reason():
+    a, b = matrices()
+    with observe() as seen:
+        (a @ b).sum().item()  # hidden
+        torch.cuda.synchronize()
+    assert [w.reason for w in seen.waits] == ["aten._local_scalar_dense", "cudaDeviceSynchronize"]
+    assert here(seen.waits[0].line, "# hidden") and seen.waits[0].us > 0
+
+
+def test_pinned_and_non_blocking_waits_for_nothing():
+    pinned = torch.ones(N).pin_memory()
+    with observe() as seen:
+        pinned.to("cuda", non_blocking=True)
+    assert seen.waits == ()
+
+
+def test_non_blocking_from_pageable_memory_waits_all_the_same():
+    with observe() as seen:
+        torch.ones(N).to("cuda", non_blocking=True)
+    assert [w.reason for w in seen.waits] == ["copy HtoD, pageable memory"]
+
+
+def test_peak_and_new_bytes_count_device_memory():
+    a, b = matrices()
+    with observe() as seen:
+        c = a + b
+        c = c * 2
+    assert seen.new_bytes == 2 * N * N * 4 == seen.peak_bytes and c.numel()
+
+
+def race_kinds(seen):
+    return [race.kind for race in seen.races]
+
+
+def test_reading_on_a_side_stream_what_the_default_one_writes_is_a_race():
+    side = torch.cuda.Stream()
+    with observe() as seen:
+        x = torch.ones(N, device="cuda")  # made
+        with torch.cuda.stream(side):
+            x * 2  # used
+    (race,) = seen.races
+    assert race.kind == "read after write" and (race.first_stream, race.second_stream) == (0, side.stream_id)
+    assert here(race.first_line, "# made") and here(race.second_line, "# used") and not race.reuse
+
+
+def test_wait_stream_orders():
+    side = torch.cuda.Stream()
+    with observe() as seen:
+        x = torch.ones(N, device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y = x * 2
+        torch.cuda.current_stream().wait_stream(side)
+        y.sum()
+    assert seen.races == ()
+
+
+def test_a_race_with_a_tensor_made_before_the_block_is_seen():
+    x, side = torch.ones(N, device="cuda"), torch.cuda.Stream()
+    with observe() as seen:
+        with torch.cuda.stream(side):
+            x.add_(1)
+    assert race_kinds(seen) == ["write after write"]
+
+
+def test_the_way_back_is_forgotten():
+    side = torch.cuda.Stream()
+    x = torch.ones(N, device="cuda")
+    side.wait_stream(torch.cuda.current_stream())
+    with observe() as seen:
+        with torch.cuda.stream(side):
+            y = x * 2
+        y.sum()
+    assert race_kinds(seen) == ["read after write"]
+
+
+def test_an_event_recorded_too_early_orders_nothing():
+    side = torch.cuda.Stream()
+    with observe() as seen:
+        event = torch.cuda.current_stream().record_event()
+        x = torch.ones(N, device="cuda")
+        side.wait_event(event)
+        with torch.cuda.stream(side):
+            x * 2
+    assert race_kinds(seen) == ["read after write"]
+
+
+def test_an_event_recorded_on_the_wrong_stream_orders_nothing():
+    side, other = torch.cuda.Stream(), torch.cuda.Stream()
+    with observe() as seen:
+        x = torch.ones(N, device="cuda")
+        side.wait_event(other.record_event())
+        with torch.cuda.stream(side):
+            x * 2
+    assert race_kinds(seen) == ["read after write"]
+
+
+@pytest.mark.parametrize("wait", ["device", "stream", "event", "query", "item"])
+def test_the_host_orders_what_it_waited_for(wait):
+    side = torch.cuda.Stream()
+    with observe() as seen:
+        x = torch.ones(N, device="cuda")
+        event = torch.cuda.current_stream().record_event()
+        if wait == "device":
+            torch.cuda.synchronize()
+        elif wait == "stream":
+            torch.cuda.current_stream().synchronize()
+        elif wait == "event":
+            event.synchronize()
+        elif wait == "query":
+            while not event.query():
+                pass
+        else:
+            x.sum().item()
+        with torch.cuda.stream(side):
+            x * 2
+    assert seen.races == ()
+
+
+def test_order_is_transitive():
+    one, two = torch.cuda.Stream(), torch.cuda.Stream()
+    with observe() as seen:
+        x = torch.ones(N, device="cuda")
+        one.wait_stream(torch.cuda.current_stream())
+        two.wait_stream(one)
+        with torch.cuda.stream(two):
+            x * 2
+    assert seen.races == ()
+
+
+def test_backward_of_work_on_a_side_stream_is_ordered_by_autograd():
+    side, weight = torch.cuda.Stream(), torch.ones(N, device="cuda", requires_grad=True)
+    side.wait_stream(torch.cuda.current_stream())
+    with observe() as seen:
+        with torch.cuda.stream(side):
+            loss = (weight * 2).sum()
+        torch.cuda.current_stream().wait_stream(side)
+        loss.backward()
+    assert seen.races == ()
+
+
+def test_reading_on_two_streams_is_no_race():
+    x, one, two = torch.ones(N, device="cuda"), torch.cuda.Stream(), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with observe() as seen:
+        for side in (one, two):
+            with torch.cuda.stream(side):
+                x * 2
+    assert seen.races == ()
+
+
+def test_writing_what_another_stream_still_reads_is_a_race():
+    x, side = torch.ones(N, device="cuda"), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with observe() as seen:
+        with torch.cuda.stream(side):
+            x * 2
+        x.zero_()
+    assert race_kinds(seen) == ["write after read"]
+
+
+def test_separate_halves_of_one_buffer_are_no_race():
+    buffer, side = torch.zeros(2, N, device="cuda"), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with observe() as seen:
+        buffer[0].add_(1)
+        with torch.cuda.stream(side):
+            buffer[1].add_(1)
+    assert seen.races == ()
+
+
+def reused(record):
+    """Memory that one stream still reads goes back to the pool of another, and is written."""
+    side = torch.cuda.Stream()
+    x = torch.ones(N, N, device="cuda")
+    side.wait_stream(torch.cuda.current_stream())
+    with observe() as seen:
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(1_000_000)
+            x * 2
+        if record:
+            x.record_stream(side)
+        del x
+        torch.zeros(N, N, device="cuda")
+    return seen
+
+
+def test_memory_reused_under_a_running_stream_is_a_race():
+    (race,) = reused(record=False).races
+    assert race.reuse and race.kind == "write after read"
+
+
+def test_record_stream_keeps_the_memory_back():
+    assert reused(record=True).races == ()
+
+
+def test_overwriting_a_pinned_buffer_under_its_copy_is_a_race():
+    pinned = torch.ones(N).pin_memory()
+    with observe() as seen:
+        pinned.to("cuda", non_blocking=True)
+        pinned.zero_()
+    (race,) = seen.races
+    assert race.kind == "write after read" and race.second_stream == -1
+
+
+def test_waiting_before_overwriting_a_pinned_buffer_is_no_race():
+    pinned = torch.ones(N).pin_memory()
+    with observe() as seen:
+        pinned.to("cuda", non_blocking=True)
+        torch.cuda.current_stream().synchronize()
+        pinned.zero_()
+    assert seen.races == ()
+
+
+@pytest.mark.parametrize("read", [lambda t: t.sum(), lambda t: t.numpy(), lambda t: t.tolist()])
+def test_reading_bytes_on_their_way_to_the_host_is_a_race(read):
+    x = torch.ones(N, device="cuda")
+    with observe() as seen:
+        read(x.to("cpu", non_blocking=True))
+    assert race_kinds(seen) == ["read after write"]
+
+
+def test_copy_and_kernel_overlap_on_two_streams():
+    pinned, side = torch.ones(4 << 20).pin_memory(), torch.cuda.Stream()
+    a = torch.ones(2048, 2048, device="cuda")
+    torch.cuda.synchronize()
+    with observe() as seen:
+        with torch.cuda.stream(side):
+            pinned.to("cuda", non_blocking=True)
+        a @ a
+    (copy,), (kernel,) = seen.copies, seen.kernels
+    assert copy.start_us < kernel.end_us and kernel.start_us < copy.end_us
+
+
+def test_two_copies_the_same_way_share_the_engine():
+    pinned, side = torch.ones(4 << 20).pin_memory(), torch.cuda.Stream()
+    with observe() as seen:
+        pinned.to("cuda", non_blocking=True)
+        with torch.cuda.stream(side):
+            pinned.to("cuda", non_blocking=True)
+    first, second = seen.copies
+    assert second.start_us >= first.end_us
+
+
+def spans(size):
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    x = torch.ones(size, size, device="cuda")
+    torch.cuda.synchronize()
+    with observe() as seen:
+        torch.cuda._sleep(1_000_000)
+        for stream in streams:
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                x @ x
+    return [k for k in seen.kernels if k.name == "aten.mm"]
+
+
+def test_small_kernels_run_side_by_side():
+    one, two = spans(64)
+    assert two.start_us < one.end_us
+
+
+def test_large_kernels_do_not():
+    one, two = spans(2048)
+    assert two.start_us >= one.end_us
+
+
+def product_us(card, dtype):
+    with gpulab.cuda.use(f"ghost:{card}", quiet=True):
+        a = torch.zeros(8192, 8192, device="cuda", dtype=dtype)
+        with observe() as seen:
+            a @ a
+        return seen.kernels[-1].end_us - seen.kernels[-1].start_us
+
+
+def test_half_precision_runs_on_the_matrix_units_and_float32_does_not():
+    faster = product_us("H100", torch.float32) / product_us("H100", torch.float16)
+    peaks = gpulab.cuda.CARDS["H100"].flops_per_s
+    assert faster == pytest.approx(peaks["fp16"] / peaks["fp32"], rel=0.02)
+
+
+def test_tf32_is_used_once_it_is_allowed():
+    plain = product_us("A100", torch.float32)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        assert product_us("A100", torch.float32) < plain / 7
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def test_a_kernel_takes_the_longer_of_arithmetic_and_bytes():
+    card = gpulab.cuda.CARDS["H100"]
+    x = torch.zeros(1 << 22, device="cuda")
+    with observe() as seen:
+        x + 1
+    took = seen.kernels[0].end_us - seen.kernels[0].start_us
+    bandwidth_us = 2 * x.nbytes / card.bytes_per_s * 1e6
+    assert bandwidth_us < took < bandwidth_us + 5
+
+
+def test_the_timing_trap():
+    a = torch.zeros(2048, 2048, device="cuda")
+    a @ a
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    a @ a
+    queued = time.perf_counter() - begin
+    torch.cuda.synchronize()
+    done = time.perf_counter() - begin
+    assert queued < 10e-6 and done > 20 * queued
+
+
+def test_sleeping_costs_the_host_what_it_says():
+    begin = time.perf_counter()
+    time.sleep(0.01)
+    assert 0.01 <= time.perf_counter() - begin < 0.0101
+
+
+def test_a_library_reads_the_real_clock():
+    from timeit import timeit
+
+    assert timeit("sum(range(1000))", number=50) > 10e-6
+
+
+def workload():
+    torch.manual_seed(0)
+    side, model = torch.cuda.Stream(), torch.nn.Linear(N, N).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    with observe() as seen:
+        for _ in range(2):
+            with torch.cuda.stream(side):
+                x = torch.randn(8, N).pin_memory().to("cuda", non_blocking=True)
+            torch.cuda.current_stream().wait_stream(side)
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            loss.item()
+    return seen
+
+
+def test_the_same_code_gives_the_same_observation():
+    first = workload().to_dict()
+    with gpulab.cuda.use("virtual:H100", quiet=True):
+        one = workload().to_dict()
+    with gpulab.cuda.use("virtual:H100", quiet=True):
+        two = workload().to_dict()
+    assert one == two and len(first["kernels"]) == len(one["kernels"])
+
+
+def test_the_same_code_gives_the_same_observation_in_another_process():
+    code = (
+        "import gpulab.cuda; from tests.cuda import test_observation as t; "
+        "gpulab.cuda.use('virtual:H100', quiet=True); print(t.workload().to_dict())"
+    )
+    root, command = pathlib.Path(gpulab.__file__).parents[1], [sys.executable, "-c", code]
+    there = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root).stdout
+    assert there.strip() == str(workload().to_dict())
+
+
+def test_plain_data_and_back():
+    seen = workload()
+    data = json.loads(json.dumps(seen.to_dict()))
+    assert Observation.from_dict(data).to_dict() == seen.to_dict()
+
+
+def test_the_timeline_says_what_it_shows_and_that_it_is_modelled():
+    figure = workload().timeline()
+    assert "modelled" in figure.alt and "kernels" in figure.alt and "copy HtoD" in figure.svg
+
+
+def test_a_timeline_of_nothing_is_refused():
+    with observe() as seen:
+        pass
+    with pytest.raises(ValueError, match="nothing to draw"):
+        seen.timeline()
+
+
+def test_the_table_names_what_waits_and_what_races():
+    side, x = torch.cuda.Stream(), torch.ones(N, device="cuda")
+    with observe() as seen:
+        with torch.cuda.stream(side):
+            x * 2
+        x.sum().item()
+    text = seen.table()
+    assert "virtual NVIDIA H100 80GB HBM3, modelled: 2 kernels, 1 DtoH of 8 B, 1 host wait of" in text
+    assert "waits: x.sum().item()  (aten._local_scalar_dense)" in text
+    assert "race, read after write: x.sum" not in text and "(default stream) and x * 2 (stream 1)" in text
+
+
+def test_the_cell_magic_keeps_the_observation():
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "gpulab.observe.magic")
+    shell.push({"x": torch.ones(N, device="cuda")})
+    shell.run_cell("%%timeline seen\ny = x + 1")
+    (kernel,) = shell.user_ns["seen"].kernels
+    assert kernel.name == "aten.add" and kernel.line.text == "y = x + 1"
+
+
+def test_without_a_device_an_observation_has_none():
+    gpulab.cuda.use("off", quiet=True)
+    with observe() as seen:
+        torch.ones(2)
+    assert seen.device is None and seen.kernels == seen.waits == seen.races == ()
+
+
+def test_a_gpu_that_no_instrument_reads_is_an_error_and_no_empty_answer(monkeypatch):
+    gpulab.cuda.use("off", quiet=True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with observe() as seen:
+        torch.ones(2)
+    for blind in (seen, Observation.from_dict(seen.to_dict())):
+        with pytest.raises(RuntimeError, match="does not read a real GPU"):
+            blind.races
+
+
+def test_the_profiler_does_not_pass_off_a_record_of_the_host_as_one_of_the_device():
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with pytest.raises(gpulab.cuda.NotModelled, match="ProfilerActivity.CUDA"):
+        torch.profiler.profile(activities=activities)
+
+
+def test_what_is_not_modelled_says_so():
+    for call in (
+        lambda: torch.cuda.MemPool(),
+        lambda: torch.cuda.make_graphed_callables(None, ()),
+        lambda: torch.compile(torch.sin),
+        lambda: torch.cuda.ExternalStream(1),
+        lambda: torch.cuda.caching_allocator_alloc(1),
+        lambda: torch.cuda.get_device_properties(0).shared_memory_per_block,
+        lambda: torch.cuda.Event(interprocess=True),
+        lambda: torch.ones(2, device="cuda").to_sparse(),
+        lambda: torch.ones(2, device="cuda").share_memory_(),
+    ):
+        with pytest.raises(gpulab.cuda.NotModelled, match="is not modelled by the virtual CUDA device"):
+            call()

@@ -1,0 +1,127 @@
+"""``use()``: which runtime, said in one line, and no trace of it afterwards."""
+
+import time
+
+import pytest
+import torch
+from torch.optim.optimizer import _foreach_supported_types
+
+import gpulab.cuda
+from gpulab.cuda.machine.cards import CARDS
+
+
+def attributes():
+    owners = (
+        torch, torch._C, torch.cuda, torch.cuda.memory, torch.cuda.streams, torch.cuda.nvtx,
+        torch.cuda.graphs, torch.Tensor, torch.fft, torch.nn.functional, torch._C._nn, time,
+        torch.accelerator, torch.utils._device.DeviceContext, torch.serialization, torch.amp,
+        torch.backends.cudnn, torch.optim.Optimizer, torch.profiler, torch.cuda.random,
+    )  # fmt: skip
+    found = {(o.__name__, name): id(value) for o in owners for name, value in vars(o).items()}
+    found["registry"] = list(torch.serialization._package_registry)
+    found["foreach"] = list(_foreach_supported_types)
+    found["script"] = len(torch.jit._builtins._get_builtin_table())
+    found["swap"] = torch.__future__.get_swap_module_params_on_conversion()
+    found["autocast"] = (torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda"))
+    return found
+
+
+def used():
+    with gpulab.cuda.use("virtual", quiet=True):
+        model = torch.nn.Linear(4, 4).cuda()
+        with torch.autocast("cuda"):
+            loss = model(torch.randn(2, 4, device="cuda")).sum()
+        loss.backward()
+        torch.optim.SGD(model.parameters(), lr=0.1).step()
+
+
+def test_the_virtual_device_leaves_no_trace():
+    used()
+    before = attributes()
+    used()
+    assert attributes() == before
+
+
+def test_an_error_inside_the_block_leaves_no_trace():
+    used()
+    before = attributes()
+    with pytest.raises(ZeroDivisionError):
+        with gpulab.cuda.use("virtual", quiet=True):
+            1 / 0
+    assert attributes() == before
+
+
+def test_host_autocast_works_as_before_afterwards():
+    used()
+    layer = torch.nn.Linear(4, 4)
+    with torch.autocast("cpu"):
+        assert layer(torch.ones(1, 4)).dtype == torch.bfloat16
+        assert torch.softmax(torch.ones(2, dtype=torch.bfloat16), -1).dtype == torch.bfloat16
+
+
+def test_use_says_in_one_line_what_it_is(capsys):
+    with gpulab.cuda.use("virtual:T4"):
+        pass
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("CUDA: virtual Tesla T4.") and "modelled" in line
+
+
+def test_off_says_so(capsys):
+    gpulab.cuda.use("off")
+    assert capsys.readouterr().out == "CUDA: off\n"
+
+
+def test_an_unknown_card_is_refused_with_those_there_are():
+    with pytest.raises(ValueError, match="choose one of H100, A100"):
+        gpulab.cuda.use("virtual:P100")
+
+
+def test_an_unknown_runtime_is_refused():
+    with pytest.raises(ValueError, match="say 'auto', 'real', 'virtual'"):
+        gpulab.cuda.use("gpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is at hand")
+def test_real_without_a_gpu_is_refused():
+    with pytest.raises(RuntimeError, match="sees no GPU here"):
+        gpulab.cuda.use("real")
+
+
+def test_leaving_restores_the_card_that_was_on_before():
+    with gpulab.cuda.use("virtual:A10", quiet=True):
+        with gpulab.cuda.use("virtual:T4", quiet=True):
+            assert gpulab.cuda.current() == "virtual:T4"
+        assert gpulab.cuda.current() == "virtual:A10"
+
+
+def test_a_tensor_that_outlives_its_card_says_so():
+    with gpulab.cuda.use("virtual", quiet=True):
+        x = torch.ones(2, device="cuda")
+    with pytest.raises(gpulab.cuda.DeviceIsOff, match="switched off"):
+        x + 1
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=list(CARDS))
+def test_every_figure_of_a_card_names_its_source(card):
+    assert set(card.sources) == {"flops_per_s", "bytes_per_s", "memory_bytes", "link_bytes_per_s"}
+    assert set(card.flops_per_s) == {"fp64", "fp32", "tf32", "fp16", "bf16", "int8"}
+    assert card.flops_per_s["fp16"] >= card.flops_per_s["fp32"] >= card.flops_per_s["fp64"]
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_scripted_functions_may_still_make_tensors():
+    with gpulab.cuda.use("virtual", quiet=True):
+        assert _scripted()(torch.ones(2)).tolist() == [2, 2]
+    assert _scripted()(torch.ones(2)).tolist() == [2, 2]
+
+
+def _scripted():
+    def function(x):
+        return x + torch.ones([2]) + torch.zeros_like(x)
+
+    return torch.jit.script(function)
+
+
+def test_the_name_of_a_virtual_card_says_that_it_is_virtual():
+    with gpulab.cuda.use("virtual:L40S", quiet=True):
+        assert torch.cuda.get_device_name() == "NVIDIA L40S (virtual)"
