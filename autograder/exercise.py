@@ -56,12 +56,17 @@ Judge = Callable[[Case, dict[str, Any]], Iterable[Lost | NotGradable]]
 
 @dataclass(frozen=True)
 class Exercise:
-    """``cases`` draws fresh inputs; ``judge`` says what one case's evidence has lost."""
+    """``cases`` draws fresh inputs; ``judge`` says what one case's evidence has lost.
+
+    ``alone``: no thread or process of the learner's may work meanwhile, where no instrument
+    looks.
+    """
 
     name: str
     criteria: tuple[Criterion, ...]
     cases: Callable[[Draw], Iterator[Case]]
     judge: Judge
+    alone: bool = True
 
     @property
     def points(self) -> float:

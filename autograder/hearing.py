@@ -3,7 +3,7 @@
 import os
 import threading
 from contextlib import suppress
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,9 @@ from autograder.draw import Draw
 from autograder.exercise import find
 from autograder.referee import Session
 from autograder.verdict import Verdict
+
+
+MAX_CONVERSATIONS = 4
 
 
 class Hearing:
@@ -30,6 +33,8 @@ class Hearing:
         self._session: Session | None = None
         self._begun = False
         self._number = 0
+        self._closed = False
+        self._conversations = threading.BoundedSemaphore(MAX_CONVERSATIONS)
         self._listener = Listener(self.address, family="AF_UNIX")
         # The folder is the kernel's alone; inside, the kernel may be another user.
         os.chmod(self.address, 0o666)
@@ -39,8 +44,10 @@ class Hearing:
         return self
 
     def __exit__(self, *exception) -> None:
+        self._closed = True
         with suppress(OSError):
-            self._listener.close()
+            Client(self.address, family="AF_UNIX").close()  # wakes the accepting thread
+        self._listener.close()
 
     def open(self, exercise: str) -> None:
         """Raises LookupError when there is no such exercise."""
@@ -54,6 +61,8 @@ class Hearing:
             session, self._session = self._session, None
         if message and not session.finished:
             session.abandon(message)
+        for incident in session.incidents:
+            self._incident(incident)
         return session.verdict()
 
     def _accept(self) -> None:
@@ -62,9 +71,21 @@ class Hearing:
                 connection = self._listener.accept()
             except OSError:
                 return
+            if self._closed or not self._conversations.acquire(blocking=False):
+                connection.close()
+                if self._closed:
+                    return
+                self._incident("more connections than a notebook needs")
+                continue
             threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
 
     def _converse(self, connection: Connection) -> None:
+        try:
+            self._converse_until_the_end(connection)
+        finally:
+            self._conversations.release()
+
+    def _converse_until_the_end(self, connection: Connection) -> None:
         with connection, suppress(EOFError, BrokenPipeError, ConnectionResetError):
             while True:
                 try:
@@ -105,5 +126,5 @@ class Hearing:
         return Refused(why)
 
     def _incident(self, what: str) -> None:
-        if len(self.incidents) < 20:
+        if what not in self.incidents and len(self.incidents) < 20:
             self.incidents.append(what)

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from autograder import wire
+from autograder.witness import witness
 
 
 class NotDefined(Exception):
@@ -33,13 +34,18 @@ def scenario(name: str) -> Callable[[Learner, dict], dict]:
 
 
 def sit(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
-    """Play one case; whatever the learner's code raises becomes evidence."""
-    try:
-        evidence = scenario(name)(Learner(namespace), wire.decode(inputs))
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        evidence = {"raised": describe(error)}
+    """Play one case; whatever the learner's code raises becomes evidence.
+
+    ``elsewhere`` in the evidence says which kinds of thing worked where no instrument looks.
+    """
+    with witness.watch() as elsewhere:
+        try:
+            evidence = scenario(name)(Learner(namespace), wire.decode(inputs))
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            evidence = {"raised": describe(error)}
+    evidence["elsewhere"] = sorted(set(elsewhere))
     try:
         return wire.encode(evidence)
     except Exception as error:  # too large, too deep, or a key that cannot be written

@@ -3,6 +3,7 @@
 from autograder import wire
 from autograder.draw import Draw
 from autograder.exercise import Case, Exercise, Lost, find
+from autograder.plausible import contradiction
 from autograder.verdict import Tally, Verdict
 
 
@@ -10,7 +11,8 @@ class Session:
     """One exercise of one submission, case by case, in order.
 
     ``next_case()`` gives the inputs as bytes, None when there are no more; ``take(evidence)``
-    judges what came back for that case.
+    judges what came back for that case. ``incidents``: sentences about evidence that no
+    honest notebook gives.
     """
 
     def __init__(self, exercise: Exercise, draw: Draw) -> None:
@@ -19,6 +21,7 @@ class Session:
         self._cases = exercise.cases(draw)
         self._open: Case | None = None
         self.finished = False
+        self.incidents: list[str] = []
 
     def next_case(self) -> bytes | None:
         """The next case's inputs. Raises RuntimeError while one is still open."""
@@ -58,10 +61,26 @@ class Session:
             if "raised" in evidence:
                 message = _raised(evidence["raised"])
                 return [Lost(criterion, message) for criterion in case.about]
+            if problem := self._out_of_sight(evidence) or self._contradiction(evidence):
+                return [Lost(criterion, problem) for criterion in case.about]
             return list(self.exercise.judge(case, evidence))
         except Exception as error:  # whatever forged evidence makes a judge stumble over
             message = f"The evidence was not what this exercise asks for ({type(error).__name__})."
             return [Lost(criterion, message) for criterion in case.about]
+
+
+    def _out_of_sight(self, evidence: dict) -> str | None:
+        """Why work was done where no instrument looks, or None."""
+        if self.exercise.alone and (elsewhere := evidence.get("elsewhere")):
+            return f"A {elsewhere[0]} of the notebook's own was at work, where no instrument looks: use the calling thread alone."
+        return None
+
+    def _contradiction(self, evidence: dict) -> str | None:
+        """Why the observation in the evidence cannot be a true record, or None."""
+        if "seen" not in evidence or (problem := contradiction(evidence["seen"])) is None:
+            return None
+        self.incidents.append(f"an observation that contradicts itself: {problem}")
+        return f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
 
 
 def _raised(raised: object) -> str:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from autograder.exercise import Exercise, Lost, NotGradable
 
+MAX_MESSAGE_CHARACTERS = 600
 Status = Literal["earned", "lost", "not gradable here"]
 
 
@@ -57,7 +58,9 @@ class Tally:
         """Keep the first finding for a criterion; a loss outweighs a "not gradable"."""
         earlier = self._findings.get(finding.criterion)
         if earlier is None or (isinstance(earlier, NotGradable) and isinstance(finding, Lost)):
-            self._findings[finding.criterion] = finding
+            # A part of the message may be the learner's own text.
+            message = finding.message[:MAX_MESSAGE_CHARACTERS]
+            self._findings[finding.criterion] = type(finding)(finding.criterion, message)
 
     def lose_all(self, message: str) -> None:
         for criterion in self.exercise.criteria:

@@ -6,12 +6,14 @@ index. Views of one storage stay views of one storage on the other side. Nothing
 unpickled and no object of the sender's choosing is built.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import torch
 
 MAX_MESSAGE_BYTES = 64 * 1024**2
+MAX_BODY_BYTES = 4 * 1024**2  # decoded, a body of empty lists takes fifty times its size
+MAX_STORAGES = 4096
 MAX_DEPTH = 16
 _TENSOR = 1
 _OPAQUE = 2
@@ -45,17 +47,20 @@ class _TensorHeader(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Message(msgspec.Struct, forbid_unknown_fields=True):
-    storages: list[bytes]
-    body: Any
+    storages: Annotated[list[bytes], msgspec.Meta(max_length=MAX_STORAGES)]
+    body: msgspec.Raw
 
 
 def encode(body: Any) -> bytes:
     """``body`` as bytes. Tensors cross as raw storage, strangers as :class:`Opaque`.
 
-    Raises WireError when the message would be larger than MAX_MESSAGE_BYTES.
+    Raises WireError when the message would be larger than MAX_MESSAGE_BYTES, or what is not
+    tensors larger than MAX_BODY_BYTES.
     """
     sender = _Sender()
-    message = _Message(storages=sender.storages, body=sender.plain(body))
+    plain = msgspec.msgpack.encode(sender.plain(body))
+    _require_small(plain, sender.storages)
+    message = _Message(storages=sender.storages, body=msgspec.Raw(plain))
     data = msgspec.msgpack.encode(message)
     if len(data) > MAX_MESSAGE_BYTES:
         raise WireError(f"{len(data)} bytes are more than the {MAX_MESSAGE_BYTES} that may cross")
@@ -70,13 +75,22 @@ def decode(data: bytes) -> Any:
     if len(data) > MAX_MESSAGE_BYTES:
         raise WireError(f"{len(data)} bytes are more than the {MAX_MESSAGE_BYTES} that may cross")
     try:
-        message = msgspec.msgpack.decode(data, type=_Message, ext_hook=msgspec.msgpack.Ext)
+        message = msgspec.msgpack.decode(data, type=_Message)
+        _require_small(bytes(message.body), message.storages)
+        body = msgspec.msgpack.decode(message.body, ext_hook=msgspec.msgpack.Ext)
         storages = [_storage(raw) for raw in message.storages]
-        return _rebuilt(message.body, storages, depth=0)
+        return _rebuilt(body, storages, depth=0)
     except WireError:
         raise
     except (ValueError, RecursionError, RuntimeError, OverflowError, TypeError) as error:
         raise WireError(f"not a message: {error}") from None
+
+
+def _require_small(body: bytes, storages: list[bytes]) -> None:
+    if len(body) > MAX_BODY_BYTES:
+        raise WireError(f"{len(body)} bytes that are no tensor's are more than the {MAX_BODY_BYTES} that may cross")
+    if len(storages) > MAX_STORAGES:
+        raise WireError(f"{len(storages)} storages are more than the {MAX_STORAGES} that may cross")
 
 
 class _Sender:

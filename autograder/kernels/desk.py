@@ -12,8 +12,9 @@ from pathlib import Path
 from jupyter_core.utils import run_sync
 
 from autograder.kernels import sandbox
+from autograder.kernels.limits import Limits
 from autograder.kernels.manager import ForkedKernelManager
-from autograder.kernels.nursery import Nursery
+from autograder.kernels.nursery import KernelServerError, Nursery
 
 
 class SandboxRequired(RuntimeError):
@@ -39,17 +40,26 @@ class Desk:
     def kernel_manager(self) -> ForkedKernelManager:
         return ForkedKernelManager(self.nursery, self.folder)
 
+    def cause_of_death(self, manager: ForkedKernelManager) -> str:
+        """Why the grader killed the kernel, or an empty string when it did not."""
+        return manager.provisioner.cause_of_death
+
+    def require_server(self, manager: ForkedKernelManager) -> None:
+        """Raises KernelServerError when the kernel died with its server: not the learner's doing."""
+        if manager.provisioner is not None and manager.provisioner.server_was_lost:
+            raise KernelServerError("the kernel server died while the submission ran: grade it again")
+
     def kill(self, manager: ForkedKernelManager) -> None:
         run_sync(manager.provisioner.send_signal)(signal.SIGKILL)
 
 
 @contextmanager
-def desk(policy: str) -> Iterator[Desk]:
+def desk(policy: str, limits: Limits = Limits()) -> Iterator[Desk]:
     """A fresh desk. ``policy``: ``auto``, ``required`` (raises SandboxRequired) or ``off``."""
     why_not = "it is switched off in nbgrader_config.py" if policy == "off" else sandbox.problem()
     if why_not and policy == "required":
         raise SandboxRequired(f"ExecuteGraded.sandbox is 'required', but {why_not}")
-    nursery = _nursery(sandboxed=not why_not)
+    nursery = _nursery(not why_not, limits)
     folder = nursery.new_folder()
     try:
         yield Desk(nursery, folder, why_not)
@@ -58,7 +68,7 @@ def desk(policy: str) -> Iterator[Desk]:
 
 
 @cache
-def _nursery(sandboxed: bool) -> Nursery:
+def _nursery(sandboxed: bool, limits: Limits) -> Nursery:
     if sys.platform == "win32":
         raise OSError("grading needs fork: use Linux, macOS or WSL")
-    return Nursery(sandboxed)
+    return Nursery(sandboxed, limits)

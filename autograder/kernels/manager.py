@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from queue import Empty
 
+import zmq
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
@@ -11,9 +12,31 @@ from jupyter_client.manager import AsyncKernelManager
 from autograder.kernels import provisioner
 from autograder.kernels.nursery import Nursery
 
+# A larger message would be held, and decoded, in the grader's memory: its connection is cut.
+MAX_MESSAGE_BYTES = 128 * 1024**2
+
 
 class PromptClient(AsyncKernelClient):
     """Ready as soon as the kernel says it is; the stock client sleeps 0.2 s to be sure."""
+
+    def connect_iopub(self, identity: bytes | None = None) -> zmq.Socket:
+        self._iopub = super().connect_iopub(identity)
+        monitor = self._iopub.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._cuts = zmq.Socket.shadow(monitor.underlying)
+        return self._iopub
+
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether the kernel's output was cut off: a message was too large, or the kernel ended."""
+        return bool(self._cuts.poll(0))
+
+    def stop_channels(self) -> None:
+        self._iopub.disable_monitor()
+        super().stop_channels()
+
+    def _create_connected_socket(self, channel: str, identity: bytes | None = None) -> zmq.Socket:
+        self.context.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)  # of sockets to come
+        return super()._create_connected_socket(channel, identity)
 
     async def _async_wait_for_ready(self, timeout: float | None = None) -> None:
         deadline = time.monotonic() + (timeout or 60)

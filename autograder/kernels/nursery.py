@@ -7,12 +7,13 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
 from autograder.kernels import sandbox
+from autograder.kernels.folders import fresh_folder
 from autograder.kernels.limits import Limits
+from autograder.kernels.watch import MemoryWatch
 from autograder.kernels.zygote import MAX_PACKET_BYTES, NOBODY
 
 
@@ -29,11 +30,13 @@ class Nursery:
     def __init__(self, sandboxed: bool, limits: Limits | None = None) -> None:
         self.sandboxed = sandboxed
         self.limits = limits or Limits()
-        self._folder = tempfile.mkdtemp(prefix="grading-", dir="/tmp")
-        os.chmod(self._folder, 0o711)
+        folder, self._held = fresh_folder()
+        self._folder = str(folder)
         self._lock = threading.Lock()
         self._server: subprocess.Popen | None = None
+        self._watch: MemoryWatch | None = None
         self._serial = 0
+        self.servers = 0  # how many were started
         atexit.register(self.close)
 
     def new_folder(self) -> Path:
@@ -57,24 +60,40 @@ class Nursery:
             os.chmod(path, 0o755 if path.is_dir() else 0o644)
             if self.sandboxed and os.getuid() == 0:
                 os.chown(path, NOBODY, NOBODY)
-        return self._ask(
+        kernel = self._ask(
             do="fork", argv=argv, folder=str(folder), cwd=str(work), env=env, limits=self.limits.to_dict(), also=sandbox.in_tmp()
         )["pid"]
+        self._watch.add(kernel)
+        return kernel
 
     def signal(self, kernel: int, number: int) -> None:
         self._ask(do="signal", pid=kernel, number=number)
 
     def poll(self, kernel: int) -> int | None:
         """The kernel's exit status, None while it lives."""
-        return self._ask(do="poll", pid=kernel)["exit"]
+        status = self._ask(do="poll", pid=kernel)["exit"]
+        if status is not None:
+            self._watch.forget(kernel)
+        return status
+
+    def cause_of_death(self, kernel: int) -> str:
+        """Why the grader itself killed the kernel, or an empty string when it did not."""
+        return self._watch.cause_of_death(kernel)
+
+    def lost(self, server: int) -> bool:
+        """Whether the ``server``-th kernel server has ended, and its kernels with it."""
+        return server != self.servers or self._server is None or self._server.poll() is not None
 
     def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
         if self._server is not None:
             self._channel.close()
             self._server.kill()
             self._server.wait()
             self._server = None
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._held.close()
 
     def _ask(self, **request) -> dict:
         with self._lock:
@@ -110,7 +129,12 @@ class Nursery:
             "MPLCONFIGDIR": "/tmp/matplotlib",
         }
         self._server = subprocess.Popen(
-            [*wrap, *run], pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [*wrap, *run],
+            pass_fds=[theirs.fileno()],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the grader alone
         )
         theirs.close()
         try:
@@ -120,3 +144,7 @@ class Nursery:
             said = self._server.stderr.read().decode("utf-8", "replace")[-2000:]
             self._server = None
             raise KernelServerError(f"the kernel server did not start:\n{said}") from None
+        if self._watch is not None:
+            self._watch.close()
+        self.servers += 1
+        self._watch = MemoryWatch(self._server.pid, int(self.sandboxed), self.limits.memory_bytes)

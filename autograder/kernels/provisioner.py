@@ -19,6 +19,8 @@ class ForkedKernel(KernelProvisionerBase):
     """A kernel forked by the manager's ``nursery``. Its process is only known by a handle."""
 
     _kernel: int | None = None
+    _launched: int | None = None
+    _server: int | None = None
 
     @property
     def has_process(self) -> bool:
@@ -27,6 +29,15 @@ class ForkedKernel(KernelProvisionerBase):
     @property
     def nursery(self) -> Nursery:
         return self.parent.nursery
+
+    @property
+    def cause_of_death(self) -> str:
+        """Why the grader itself killed the kernel, or an empty string when it did not."""
+        return "" if self._launched is None else self.nursery.cause_of_death(self._launched)
+
+    @property
+    def server_was_lost(self) -> bool:
+        return self._server is not None and self.nursery.lost(self._server)
 
     async def poll(self) -> int | None:
         if self._kernel is None:
@@ -72,7 +83,8 @@ class ForkedKernel(KernelProvisionerBase):
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
         folder = Path(self.parent.connection_file).parent
         fork = asyncio.to_thread(self.nursery.fork, cmd, folder, kwargs["env"])
-        self._kernel = await fork
+        self._kernel = self._launched = await fork
+        self._server = self.nursery.servers
         return self.connection_info
 
 

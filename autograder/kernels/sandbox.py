@@ -61,7 +61,7 @@ def _course() -> list[str]:
 
 def in_tmp() -> list[str]:
     """What of it lies in /tmp, which each kernel gets empty but for this."""
-    return [path for path in _course() if path.startswith("/tmp/")]
+    return [path for path in _course() if path.startswith("/tmp/") and os.path.lexists(path)]
 
 
 def _is_usr_merge(path: str) -> bool:

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from autograder.kernels import namespaces
+from autograder.kernels import namespaces, syscalls
 from autograder.kernels.limits import Limits
 
 MAX_PACKET_BYTES = 1 << 18
@@ -105,6 +105,7 @@ def _first_process(request: dict, told: int) -> None:
         kernel = os.fork()
         if kernel == 0:
             namespaces.drop_capabilities()
+            syscalls.refuse()
             _kernel(request, told)
     except BaseException as error:
         _fail(told, error)

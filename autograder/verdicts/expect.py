@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from autograder.wire import Opaque
+from gpulab import Observation
 
 
 def tensor_problem(value: Any, like: torch.Tensor) -> str | None:
@@ -32,6 +33,19 @@ def error_problem(evidence: dict[str, Any], due: str) -> str | None:
     if error["type"] == due:
         return None
     return f"The function raised {error['type']} where {due} is due."
+
+
+_ONLY_ALLOCATE = ("aten.empty", "aten.new_empty", "aten.resize_", "aten.set_", "aten._unsafe_view", "aten.lift")
+
+
+def nothing_wrote(seen: Observation) -> bool:
+    """True when no operation that ran could have written an element: views and allocations alone."""
+    return all(op.op.startswith(_ONLY_ALLOCATE) or _is_view(op.op) for op in seen.ops)
+
+
+def _is_view(name: str) -> bool:
+    packet = getattr(torch.ops.aten, name.removeprefix("aten."), None)
+    return packet is not None and any(getattr(packet, overload).is_view for overload in packet.overloads())
 
 
 def type_name(value: Any) -> str:

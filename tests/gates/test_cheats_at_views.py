@@ -115,14 +115,14 @@ def test_the_answers_behind_these_cheats_are_right():
     assert score("patchify", right_patches) == 7
 
 
-def test_patches_copied_in_another_thread_are_found_by_their_storage():
+def test_patches_copied_in_numpy_are_found_by_their_storage():
     def patchify(images, patch):
-        return unseen(lambda: right_patches(images, max(patch, 1)).clone())
+        return torch.from_numpy(right_patches(images, max(patch, 1)).numpy().copy())
 
     assert score("patchify", patchify) == 2
 
 
-def test_tokens_made_in_another_thread_are_found_by_their_origin():
+def test_tokens_made_in_another_thread_earn_nothing():
     def to_tokens(frames, patch, dtype):
         return unseen(lambda: right_tokens(frames.clone().clone(), patch, dtype))
 

@@ -137,8 +137,8 @@ def _view_stride(size: list[int], stride: list[int], new_size: list[int]) -> lis
 
 def _judge_predict_view(case: Case, evidence: dict) -> Iterator[Lost]:
     (about,) = case.about
-    if evidence["seen"]["ops"]:
-        yield Lost(about, "A PyTorch operation ran inside the function: predict from the numbers alone.")
+    if evidence["seen"]["ops"] or evidence["called"]:
+        yield Lost(about, "PyTorch or NumPy was called inside the function: predict from the numbers alone.")
         return
     for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
         problem = error_problem(answer, "ValueError") if case.inputs["refused"] else _wrong(about, question, answer)

@@ -115,7 +115,7 @@ def _batch_problem(batch: list[torch.Tensor], after_call: list[torch.Tensor]) ->
 def _kept_problem(batch: list[torch.Tensor], evidence: dict) -> str | None:
     """Why tensors that were compact already did not come back as they were."""
     compact_already = [storage_bytes(tensor) <= tensor.nbytes for tensor in batch]
-    rows = zip(compact_already, evidence["batch"], evidence["results"], strict=True)
+    rows = zip(compact_already, evidence["given"], evidence["results"], strict=True)
     for before, after in ((before, after) for already, before, after in rows if already):
         if not shares_storage(before, after) or before.stride() != after.stride():
             return _copied(before)

@@ -6,8 +6,8 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import tensor_problem
-from gpulab import Observation, shares_storage
+from autograder.verdicts.expect import nothing_wrote, tensor_problem
+from gpulab import Observation, shares_storage, storage_bytes
 from gpulab.units import format_bytes, plural
 
 _OTHER_DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
@@ -96,6 +96,8 @@ def _came_from_outside(seen: Observation, evidence: dict) -> bool:
     """True when NumPy, or whatever else, handed PyTorch the bytes: they are lifted, not allocated."""
     if shares_storage(evidence["tokens"], evidence["frames"]):
         return False
+    if seen.new_bytes < storage_bytes(evidence["tokens"]) or nothing_wrote(seen):
+        return True
     return evidence["origin"] != "new" or any(op.op.startswith("aten.lift") for op in seen.ops)
 
 

@@ -1,0 +1,101 @@
+"""The memory of each kernel's whole tree of processes, bounded from the grader's side.
+
+The operating system's limits hold for one process at a time; a hundred processes below them
+can still take a machine down.
+"""
+
+import threading
+from pathlib import Path
+
+import psutil
+
+INTERVAL_SECONDS = 0.25
+
+
+class MemoryWatch:
+    """Kills kernels whose processes together hold more than ``limit_bytes``.
+
+    ``server`` is the process id of the kernel server (or of the sandbox around it) as the
+    grader sees it; ``depth`` is how many process namespaces lie between the two. A kernel is
+    known by its keeper's process id in the server's namespace.
+    """
+
+    def __init__(self, server: int, depth: int, limit_bytes: int) -> None:
+        self._server, self._depth, self._limit_bytes = psutil.Process(server), depth, limit_bytes
+        self._keepers: dict[int, psutil.Process | None] = {}
+        self._causes: dict[int, str] = {}
+        self._stop = threading.Event()
+        threading.Thread(target=self._watch, daemon=True, name="memory watch").start()
+
+    def add(self, kernel: int) -> None:
+        self._causes.pop(kernel, None)
+        self._keepers[kernel] = None
+
+    def forget(self, kernel: int) -> None:
+        self._keepers.pop(kernel, None)
+
+    def cause_of_death(self, kernel: int) -> str:
+        """Why the kernel was killed here, or an empty string when it was not."""
+        return self._causes.get(kernel, "")
+
+    def close(self) -> None:
+        self._stop.set()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(INTERVAL_SECONDS):
+            for kernel in list(self._keepers):
+                try:
+                    self._look_at(kernel)
+                except psutil.Error:
+                    self.forget(kernel)  # it has ended meanwhile
+
+    def _look_at(self, kernel: int) -> None:
+        keeper = self._keepers[kernel] = self._keepers.get(kernel) or self._keeper(kernel)
+        if _tree_bytes(keeper, self._limit_bytes) <= self._limit_bytes:
+            return
+        limit = f"{self._limit_bytes / 1024**3:g} GiB"
+        self._causes[kernel] = f"The code used more than {limit} of memory, all its processes together, and was stopped."
+        keeper.kill()
+        self.forget(kernel)
+
+    def _keeper(self, kernel: int) -> psutil.Process:
+        depth = len(_ids(psutil.Process())) + self._depth
+        for process in self._server.children(recursive=True):
+            ids = _ids(process)
+            if len(ids) == depth and ids[-1] == kernel:
+                return process
+        raise psutil.NoSuchProcess(kernel)
+
+
+def _ids(process: psutil.Process) -> list[int]:
+    """The process's id in each namespace from ours inwards."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    except OSError:
+        return [process.pid]
+    return next(([int(n) for n in line.split()[1:]] for line in status.split("\n") if line.startswith("NSpid:")), [process.pid])
+
+
+def _tree_bytes(keeper: psutil.Process, limit_bytes: int) -> int:
+    """Bytes of memory of the keeper and all below it.
+
+    The cheap sum counts shared pages once for each process; only when it is above the limit
+    is every page's share looked up.
+    """
+    processes = [keeper, *keeper.children(recursive=True)]
+    roughly = sum(_or_nothing(lambda p=p: p.memory_info().rss) for p in processes)
+    if roughly <= limit_bytes:
+        return roughly
+    return sum(_or_nothing(lambda p=p: _share(p)) for p in processes)
+
+
+def _share(process: psutil.Process) -> int:
+    memory = process.memory_full_info()
+    return getattr(memory, "pss", memory.uss)
+
+
+def _or_nothing(ask) -> int:
+    try:
+        return ask()
+    except psutil.Error:
+        return 0

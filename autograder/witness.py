@@ -1,0 +1,88 @@
+"""What a learner's code lets run where no instrument looks: threads and processes."""
+
+import _thread
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gpulab.observe.lines import is_learners
+
+_THREAD = ("_thread.start_new_thread", "_thread.start_joinable_thread")
+_PROCESS = ("os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "subprocess.Popen")
+# A thread that sleeps on, such as a progress bar's, uses none of it; one answer takes more.
+IDLE_SECONDS = 100e-6
+
+
+class Witness:
+    """Fed by the interpreter's audit events, whose hooks cannot be removed."""
+
+    def __init__(self) -> None:
+        self._threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+        self._watched: int | None = None
+        self._elsewhere: list[str] = []
+        sys.addaudithook(self._hear)
+
+    @contextmanager
+    def watch(self) -> Iterator[list[str]]:
+        """Gives a list of ``thread`` and ``process``, complete once the block has ended.
+
+        An entry for each that the calling thread starts in the block, and for each earlier
+        thread of the notebook's own that worked (used processor time) meanwhile.
+        """
+        self._watched, self._elsewhere = threading.get_ident(), []
+        before = self._seconds_of_others()
+        try:
+            yield self._elsewhere
+        finally:
+            self._watched = None
+            after = self._seconds_of_others()
+            worked = [thread for thread in before if after.get(thread, 0) - before[thread] > IDLE_SECONDS]
+            self._elsewhere += ["thread"] * len(worked)
+
+    def _seconds_of_others(self) -> dict[int, float]:
+        """Processor seconds of every Python thread that no library started, but for this one."""
+        libraries = {thread.ident for thread in threading.enumerate() if thread not in self._threads}
+        others = sys._current_frames().keys() - libraries - {threading.get_ident()}
+        if not hasattr(time, "pthread_getcpuclockid"):
+            return {}
+        return {thread: time.clock_gettime(time.pthread_getcpuclockid(thread)) for thread in others}
+
+    def _hear(self, event: str, arguments: tuple) -> None:
+        if event in _THREAD:
+            self._note_thread(getattr(arguments[0], "__self__", None))
+        elif event in _PROCESS and self._watched == threading.get_ident():
+            self._elsewhere.append("process")
+
+    def _note_thread(self, thread: object) -> None:
+        if not _called_by_a_learner():
+            return
+        if isinstance(thread, threading.Thread):
+            self._threads.add(thread)
+        if self._watched == threading.get_ident():
+            self._elsewhere.append("thread")
+
+
+def _called_by_a_learner() -> bool:
+    frame = sys._getframe(2)
+    while frame is not None and not is_learners(frame):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _announce_threads() -> None:
+    """Raise, under Python 3.11, the audit event that later ones raise for a new thread."""
+    start = _thread.start_new_thread
+
+    def start_new_thread(function, *arguments):
+        sys.audit(_THREAD[0], function, *arguments)
+        return start(function, *arguments)
+
+    _thread.start_new_thread = threading._start_new_thread = start_new_thread
+
+
+if sys.version_info < (3, 12):
+    _announce_threads()
+witness = Witness()

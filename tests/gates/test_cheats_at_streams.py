@@ -1,0 +1,135 @@
+"""Answers to chapter "Asynchronous execution" that were not earned."""
+
+import threading
+
+import pytest
+import torch
+from torch.nn.functional import mse_loss
+
+import gpulab.cuda
+from autograder.draw import Draw
+from autograder.proctor import sit
+from autograder.referee import judge_here
+
+
+@pytest.fixture(autouse=True, params=["off", "virtual:H100"])
+def runtime(request):
+    """A learner's card may be on or off when the hidden tests begin."""
+    with gpulab.cuda.use(request.param, quiet=True):
+        yield
+
+
+class Agreeable(float):
+    """A number that is as large as one likes."""
+
+    __eq__ = __le__ = __lt__ = __ge__ = __gt__ = lambda self, other: True
+
+
+def called(fn, warmup, iters):
+    for _ in range(max(warmup + iters, 0)):
+        fn()
+
+
+def trained(model, optimizer, batches, every, limit):
+    """The updates, right, and the losses on the device."""
+    losses = []
+    for x, y in batches:
+        loss = mse_loss(model(x), y)
+        optimizer.zero_grad()
+        (loss * (loss <= limit)).backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return [losses[at : at + every] for at in range(0, len(losses), every)]
+
+
+def elsewhere(function):
+    """What ``function`` returns on a thread that no instrument watches."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+TIMES = {
+    "a guess": lambda fn, warmup, iters: called(fn, warmup, iters) or 600.0,
+    "no call at all": lambda fn, warmup, iters: 600.0,
+    "agreeable": lambda fn, warmup, iters: called(fn, warmup, iters) or Agreeable(600),
+    "infinite": lambda fn, warmup, iters: called(fn, warmup, iters) or float("inf"),
+    "not a number": lambda fn, warmup, iters: called(fn, warmup, iters) or float("nan"),
+    "a tensor": lambda fn, warmup, iters: called(fn, warmup, iters) or torch.tensor(600.0),
+    "everything refused": lambda fn, warmup, iters: (_ for _ in ()).throw(ValueError()),
+}
+LOGS = {
+    "no training": lambda *job: [],
+    "a list of None": lambda model, optimizer, batches, every, limit: [None] * (-(-len(batches) // every)),
+}
+PAIRS = {
+    "the inputs": lambda image_model, action_model, image, state: (image, state),
+    "one model for both": lambda image_model, action_model, image, state: (image_model(image),) * 2,
+    "three": lambda image_model, action_model, image, state: (image_model(image), action_model(state), None),
+    "nothing": lambda image_model, action_model, image, state: (),
+    "zeros": lambda image_model, action_model, image, state: (0 * image_model(image), 0 * action_model(state)),
+    "another thread": lambda a, b, x, y: elsewhere(lambda: (a(x), b(y))),
+}
+
+
+@pytest.mark.parametrize(
+    ("exercise", "cheats"), [("honest_time", TIMES), ("train", LOGS), ("run_two_models", PAIRS)]
+)
+def test_a_cheat_earns_nothing(exercise, cheats):
+    scores = {what: score(exercise, cheat) for what, cheat in cheats.items()}
+    assert scores == dict.fromkeys(cheats, 0)
+
+
+def score(exercise: str, function, seed: int = 7) -> float:
+    name = f"streams.{exercise}"
+    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+
+
+def test_a_log_left_on_the_device_earns_the_updates_alone():
+    def train(model, optimizer, batches, every, limit):
+        windows = trained(model, optimizer, batches, every, limit)
+        return [{"mean": sum(w) / len(w), "worst": max(w), "skipped": 0} for w in windows]
+
+    assert score("train", train) == 2
+
+
+def test_a_log_made_up_earns_the_updates_alone():
+    def train(model, optimizer, batches, every, limit):
+        windows = trained(model, optimizer, batches, every, limit)
+        return [{"mean": Agreeable(), "worst": Agreeable(), "skipped": Agreeable()} for _ in windows]
+
+    assert score("train", train) == 2
+
+
+def test_the_models_run_twice_do_not_count_as_run_together():
+    def run_two_models(image_model, action_model, image, state):
+        image_model(image), action_model(state)
+        return image_model(image), action_model(state)
+
+    assert score("run_two_models", run_two_models) == 7
+
+
+def test_a_card_switched_off_inside_the_function_earns_nothing():
+    def run_two_models(image_model, action_model, image, state):
+        gpulab.cuda.use("off", quiet=True)
+        return image_model(image), action_model(state)
+
+    assert score("run_two_models", run_two_models) == 0
+
+
+def test_the_learners_tensors_outlive_the_hidden_tests_on_the_same_card():
+    with gpulab.cuda.use("virtual:H100", quiet=True):
+        mine = torch.ones(3, device="cuda")
+        score("run_two_models", lambda a, b, x, y: (a(x), b(y)))
+        assert mine.sum().item() == 3
+
+
+def test_hidden_inputs_are_never_the_same_twice():
+    for exercise in ("honest_time", "train", "run_two_models"):
+        name, seen = f"streams.{exercise}", []
+        for _ in range(2):
+            judge_here(name, lambda data: seen.append(data) or sit(name, {}, data))
+        half = len(seen) // 2
+        assert sum(a != b for a, b in zip(seen[:half], seen[half:], strict=True)) >= half - 2, exercise

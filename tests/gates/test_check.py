@@ -1,0 +1,43 @@
+"""``python -m autograder check``: the gates with a command-line face."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from autograder.authoring.check import run
+
+EXERCISES = Path(__file__).parents[2] / "exercises"
+
+
+@pytest.fixture
+def exercises(tmp_path) -> Path:
+    shutil.copytree(EXERCISES / "views", tmp_path / "views", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_a_sound_exercise_passes(exercises, capsys):
+    assert run(exercises, ["views.patchify"]) == 0
+    assert capsys.readouterr().out.startswith("views.patchify: nothing wrong")
+
+
+def test_each_problem_is_a_sentence_on_its_own_line(exercises, capsys):
+    notebook = exercises / "views" / "views.py"
+    notebook.write_text(notebook.read_text().replace('"points": 8', '"points": 50', 1))
+    assert run(exercises, ["views.predict_view"]) == 1
+    assert "the cell is worth 50 points" in capsys.readouterr().out
+
+
+def test_an_unknown_name_lists_those_there_are(exercises, capsys):
+    assert run(exercises, ["views.patchifi"]) == 2
+    assert "views.patchify" in capsys.readouterr().err
+
+
+def test_a_mistakes_file_that_does_not_run_is_said(exercises, capsys):
+    (exercises / "views" / "mistakes.py").write_text("def broken(:\n")
+    assert run(exercises, []) == 1
+    assert "cannot be read: SyntaxError" in capsys.readouterr().out
+
+
+def test_a_folder_without_exercises_is_an_error(tmp_path):
+    assert run(tmp_path, []) == 2

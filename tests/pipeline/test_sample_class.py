@@ -1,0 +1,76 @@
+"""The sample class, graded by nbgrader's own command, killed once on the way."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder.authoring.classroom import write_class
+from tests.pipeline.conftest import ROOT, Course
+
+
+def autograde(course: Course, kill_after: int | None = None) -> str:
+    """Run `nbgrader autograde` from the repository's root; SIGKILL after that many are graded."""
+    command = [sys.executable, "-m", "nbgrader", "autograde", course.chapter]
+    command += ["--ExecuteGraded.timeout=4", "--Application.log_level=ERROR"]
+    environment = os.environ | {"COURSE": str(course.root)}
+    said = []
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        for line in process.stdout:
+            said.append(line)
+            if kill_after is not None and sum(text.startswith("graded ") for text in said) == kill_after:
+                process.kill()
+                break
+    return "".join(said)
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """The course after two runs, the submissions with what they must earn, what the runs said."""
+    course = Course(tmp_path_factory.mktemp("class"))
+    submissions = write_class(course.root, ROOT / "exercises", course.chapter)
+    said = [autograde(course, kill_after=3), autograde(course)]
+    return course, submissions, said
+
+
+def test_the_class_holds_at_least_ten_submissions_and_every_mistake(graded):
+    course, submissions, _ = graded
+    assert len(submissions) >= 10
+    cells = "".join(submission.content.decode("utf-8", "replace") for submission in submissions)
+    from autograder.authoring.mistakes import load_attempts
+
+    for attempt in load_attempts(ROOT / "exercises" / course.chapter / "mistakes.py"):
+        assert attempt.as_cell().split("\n")[1].strip().replace('"', '\\"') in cells, attempt.name
+
+
+def test_every_submission_earns_exactly_what_it_must(graded):
+    course, submissions, said = graded
+    with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as gradebook:
+        scores = {s.student: gradebook.find_submission(course.chapter, s.student).score for s in submissions}
+    assert scores == {s.student: s.score for s in submissions}, said[-1]
+
+
+def test_what_was_graded_before_the_kill_is_not_graded_again(graded):
+    _, _, (before, after) = graded
+    finished = [line.split()[1] for line in before.splitlines() if line.startswith("graded ")][:3]
+    assert len(finished) == 3
+    assert not [name for name in finished if f"graded {name}" in after]
+
+
+def test_what_went_wrong_is_said_by_name(graded):
+    course, _, _ = graded
+    said = {student: " ".join(course.entry(student)["notes"]) for student in (
+        "os_exit", "prints_100_mb", "deleted_graded_cell", "edited_graded_cell", "duplicated_cell",
+        "empty_notebook", "not_a_notebook",
+    )}  # fmt: skip
+    assert "died" in said["os_exit"]
+    assert "printed more than" in said["prints_100_mb"]
+    assert "Missing" in said["deleted_graded_cell"]
+    assert "was changed" in said["edited_graded_cell"]
+    assert "twice" in said["duplicated_cell"]
+    assert "empty" in said["empty_notebook"]
+    assert "not a Jupyter notebook" in said["not_a_notebook"]

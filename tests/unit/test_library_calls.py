@@ -1,0 +1,48 @@
+"""Plain Python is told from calls into PyTorch and NumPy."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._mode_utils import no_dispatch
+
+from autograder.scenarios.calls import library_calls
+
+ARRAY, TENSOR = np.zeros(3), torch.zeros(3)
+
+
+def hidden():
+    with no_dispatch():
+        torch.empty(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "libraries"),
+    [
+        (lambda: sorted([math.prod([2, 3]), len("ab")]), set()),
+        (lambda: torch.empty_strided((2,), (1,), device="meta"), {"torch"}),
+        (lambda: TENSOR.view(3), {"torch"}),
+        (lambda: np.empty(3), {"numpy"}),
+        (lambda: ARRAY.reshape(3, 1), {"numpy"}),
+        (lambda: np.lib.stride_tricks.as_strided(ARRAY, (2,), (8,)), {"numpy"}),
+        (hidden, {"torch"}),
+    ],
+)
+def test_the_library_that_was_called_is_named(call, libraries):
+    with library_calls("torch", "numpy") as called:
+        call()
+    assert called == libraries
+
+
+def test_a_profiler_that_was_there_is_put_back():
+    def profiler(*arguments):
+        pass
+
+    sys.setprofile(profiler)
+    with library_calls("torch"):
+        pass
+    found = sys.getprofile()
+    sys.setprofile(None)
+    assert found is profiler

@@ -1,0 +1,111 @@
+"""What the code under a scenario starts elsewhere is heard."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from autograder import wire
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.proctor import sit
+from autograder.referee import Session
+from autograder.witness import witness
+
+
+def in_a_thread():
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+
+
+def in_a_fork():
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+
+
+STARTERS = {
+    "thread": in_a_thread,
+    "process": in_a_fork,
+}
+
+
+@pytest.mark.parametrize("kind", STARTERS)
+def test_what_is_started_inside_the_block_is_named(kind):
+    with witness.watch() as elsewhere:
+        STARTERS[kind]()
+    assert elsewhere == [kind]
+
+
+def test_a_command_is_a_process():
+    with witness.watch() as elsewhere:
+        subprocess.run([sys.executable, "-c", ""], check=True)
+    assert "process" in elsewhere
+
+
+def test_what_is_started_after_the_block_is_not_named():
+    with witness.watch() as elsewhere:
+        pass
+    in_a_thread()
+    assert elsewhere == []
+
+
+def busy(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+@pytest.mark.parametrize(("work", "named"), [(lambda: busy(0.01), ["thread"]), (lambda: None, [])])
+def test_an_earlier_thread_is_named_when_it_worked(work, named):
+    asked, done = threading.Event(), threading.Event()
+
+    def wait_and_work():
+        asked.wait()
+        work()
+        done.set()
+        over.wait()
+
+    over = threading.Event()
+    thread = threading.Thread(target=wait_and_work)
+    thread.start()
+    with witness.watch() as elsewhere:
+        if named:
+            asked.set()
+            done.wait()
+    asked.set()
+    over.set()
+    thread.join()
+    assert elsewhere == named
+
+
+def test_a_pool_of_threads_is_heard():
+    from concurrent.futures import ThreadPoolExecutor
+
+    with witness.watch() as elsewhere, ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+    assert elsewhere == ["thread"]
+
+
+def evidence_of(predict_view) -> dict:
+    inputs = wire.encode({"questions": [{"size": [2], "stride": [1], "new_size": [2]}], "refused": False})
+    return wire.decode(sit("views.predict_view", {"predict_view": predict_view}, inputs))
+
+
+def test_evidence_says_what_was_started():
+    assert evidence_of(lambda *a: in_a_thread())["elsewhere"] == ["thread"]
+    assert evidence_of(lambda *a: None)["elsewhere"] == []
+
+
+@pytest.mark.parametrize(("alone", "score"), [(True, 0), (False, 3)])
+def test_an_exercise_says_whether_its_function_must_work_alone(alone, score):
+    exercise = Exercise("t.t", (Criterion("all", 3, "it works"),), lambda draw: iter([Case(("all",))]), lambda *a: [], alone)
+    session = Session(exercise, Draw(1))
+    session.next_case()
+    session.take(wire.encode({"elsewhere": ["thread"]}))
+    assert session.next_case() is None
+    assert session.verdict().score == score
