@@ -19,13 +19,16 @@ from autograder.verdict import Verdict
 class Entry:
     """One submission. ``state``: ``running``, ``graded`` or ``failed``.
 
-    ``verdicts`` by grade_id; ``notes`` are sentences for the learner and the instructor
-    about what happened on the way; ``incidents`` are for the instructor.
+    ``outcome`` says how its code ended: ``ran``, ``timed out``, ``crashed`` (the kernel died)
+    or ``flooded`` (stopped for its output). ``verdicts`` by grade_id; ``notes`` are sentences
+    for the learner and the instructor about what happened on the way; ``incidents`` are for
+    the instructor.
     """
 
     assignment: str
     student: str
     state: str = "running"
+    outcome: str = "ran"
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     incidents: list[str] = field(default_factory=list)
@@ -67,8 +70,10 @@ class Ledger:
         draft = path.with_suffix(f".{os.getpid()}.tmp")
         with open(draft, "w") as file:
             json.dump(entry.to_dict(), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
+            if entry.state != "running":
+                # What a power failure takes of a running entry is written again anyway.
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(draft, path)
 
     @contextmanager

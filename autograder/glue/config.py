@@ -11,6 +11,7 @@ from traitlets.config import Config
 
 from autograder.glue.execute import ExecuteGraded
 from autograder.glue.feedback import EscapeLearners, FeedbackExporter, HideHiddenTests, ShowLedger, TEMPLATES
+from autograder.glue.gradebook import share_engines
 from autograder.glue.reading import SubmissionExporter
 from autograder.glue.record import SaveLedgerGrades
 from autograder.glue.restore import Restore
@@ -44,6 +45,7 @@ def configure(c: Config) -> None:
     c.FeedbackExporter.template_name = "course_feedback"
     c.FeedbackExporter.extra_template_basedirs = TEMPLATES
     _use_our_converter()
+    share_engines()
     _find_alembic()
     _quieten()
 

@@ -1,5 +1,6 @@
 """Reads what was handed in, whatever it is."""
 
+import json
 from pathlib import Path
 
 import nbformat
@@ -9,7 +10,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 
 from autograder.ledger import Ledger
 
-MAX_NOTEBOOK_BYTES = 256 * 1024**2
+MAX_NOTEBOOK_BYTES = 64 * 1024**2
+MAX_CELLS = 2000
 _NEW_CELL = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
 
 
@@ -35,13 +37,17 @@ def read_notebook(path: Path) -> tuple[nbformat.NotebookNode | None, str]:
     if path.is_symlink():
         return None, "The submitted notebook is a link to another file: hand in the file itself."
     if not path.exists():
-        others = ", ".join(f"`{other.name}`" for other in sorted(path.parent.glob("*.ipynb")))
+        names = sorted(ascii(other.name)[1:101].removesuffix("'") for other in path.parent.glob("*.ipynb"))
+        others = ", ".join(f"`{name}`" for name in names[:10])
         found = f"found {others}" if others else "found no notebook at all"
         return None, f"The submission holds no `{path.name}` ({found}): hand it in under this name."
     if (size := path.stat().st_size) > MAX_NOTEBOOK_BYTES:
         return None, f"The submitted notebook is too large ({size} bytes): clear its outputs, hand it in again."
     try:
-        return _rebuilt(nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)), ""
+        text = path.read_text(encoding="utf-8")
+        if len(json.loads(text).get("cells", ())) > MAX_CELLS:
+            return None, f"The submitted notebook has more than {MAX_CELLS} cells: hand in the course's notebook."
+        return _rebuilt(nbformat.reads(text, as_version=4)), ""
     except Exception as error:
         # Anything can be handed in under this name, and nbformat raises whatever it trips over.
         return None, f"The submitted file is not a Jupyter notebook ({type(error).__name__}): hand in the .ipynb."

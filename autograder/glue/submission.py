@@ -9,9 +9,14 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
+from nbgrader.utils import parse_utc
 
 from autograder.ledger import Entry, Ledger
 from autograder.report import points
+
+# What may lie beside a notebook: a kernel's working folder takes twice as much.
+MAX_FILE_BYTES = 128 * 1024**2
+MAX_FILES = 1000
 
 
 class AutogradeSubmissions(Autograde):
@@ -34,10 +39,14 @@ class AutogradeSubmissions(Autograde):
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
         self._let_go()
         if not self._held.enter_context(self.ledger.lock(assignment_id, student_id)):
-            self.log.info("Skipping %s: another grader has it", student_id)
+            self._held_by_another(student_id)
             return False
+        self._time_notes = replace_broken_timestamp(Path(self._format_source(assignment_id, student_id)))
         self._drop_unfinished(assignment_id, student_id)
         return super().init_destination(assignment_id, student_id)
+
+    def _held_by_another(self, student_id: str) -> None:
+        self.log.info("Skipping %s: another grader has it", student_id)
 
     def init_notebooks(self) -> None:
         """Also takes folders without any notebook: they are graded, with the reason."""
@@ -56,11 +65,18 @@ class AutogradeSubmissions(Autograde):
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
         self._entry = Entry(assignment_id, student_id)
         self._started = time.monotonic()
-        self._entry.notes += replace_links(Path(self._format_source(assignment_id, student_id)))
+        folder = Path(self._format_source(assignment_id, student_id))
+        self._entry.notes += self._time_notes + replace_odd_files(folder)
+        ignored, notes = what_to_leave(folder)
+        self._entry.notes += notes
         self.ledger.write(self._entry)
         self._reset_scores(assignment_id, student_id)
         self.notebooks = self._notebooks_due(assignment_id, student_id)
-        super().init_assignment(assignment_id, student_id)
+        ignored_otherwise, self.coursedir.ignore = self.coursedir.ignore, [*self.coursedir.ignore, *ignored]
+        try:
+            super().init_assignment(assignment_id, student_id)
+        finally:
+            self.coursedir.ignore = ignored_otherwise
 
     def set_permissions(self, assignment_id: str, student_id: str) -> None:
         super().set_permissions(assignment_id, student_id)
@@ -90,9 +106,22 @@ class AutogradeSubmissions(Autograde):
     def _drop_unfinished(self, assignment_id: str, student_id: str) -> None:
         graded = Path(self._format_dest(assignment_id, student_id))
         entry = self.ledger.read(assignment_id, student_id)
-        if graded.exists() and (entry is None or entry.state != "graded"):
+        if not graded.exists():
+            return
+        if entry is None or entry.state != "graded":
             self.log.warning("Grading of %s was interrupted: starting it again", student_id)
             shutil.rmtree(graded)
+        elif self.force or self._is_newer(assignment_id, student_id):
+            # nbgrader is about to remove the folder file by file: a run killed there must not
+            # leave half a folder that counts as graded.
+            entry.state = "running"
+            self.ledger.write(entry)
+
+    def _is_newer(self, assignment_id: str, student_id: str) -> bool:
+        """Whether a submission was handed in again after it was graded, as nbgrader sees it."""
+        folders = (self._format_source(assignment_id, student_id), self._format_dest(assignment_id, student_id))
+        submitted, graded = map(self.coursedir.get_existing_timestamp, folders)
+        return submitted is not None and graded is not None and submitted > graded
 
     def _notebooks_due(self, assignment_id: str, student_id: str) -> list[str]:
         """Where each released notebook should be in the submission, there or not."""
@@ -113,10 +142,10 @@ class AutogradeSubmissions(Autograde):
             gradebook.db.commit()
 
 
-def replace_links(folder: Path) -> list[str]:
-    """Turn every symbolic link of a submission into a text file that names its target.
+def replace_odd_files(folder: Path) -> list[str]:
+    """Turn links, pipes, sockets and devices of a submission into text files that say so.
 
-    nbgrader would follow it and copy what it points to: a solution, the gradebook, another
+    nbgrader would follow a link and copy what it points to: a solution, the gradebook, another
     learner's work. Raises PermissionError when the submission's own folder is a link.
     """
     for part in (folder, folder.parent):
@@ -128,5 +157,49 @@ def replace_links(folder: Path) -> list[str]:
             target = os.readlink(path)
             path.unlink()
             path.write_text(f"This was a symbolic link to {target}; links are not followed.\n")
-            notes.append(f"`{path.relative_to(folder)}` was a link and was not followed.")
+            notes.append(f"`{_printable(path, folder)}` was a link and was not followed.")
+        elif not path.is_file() and not path.is_dir():
+            path.unlink()
+            path.write_text("This was no ordinary file.\n")
+            notes.append(f"`{_printable(path, folder)}` is no ordinary file and was not opened.")
     return notes
+
+
+def replace_broken_timestamp(folder: Path) -> list[str]:
+    """Empty a timestamp that is no time: nbgrader would end the whole run at it."""
+    path = folder / "timestamp.txt"
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        path.unlink() if not path.is_dir() else shutil.rmtree(path)
+    elif not path.exists() or _is_time(path):
+        return []
+    path.write_text("")
+    return ["The time of the hand-in (`timestamp.txt`) could not be read: it is unknown."]
+
+
+def _is_time(path: Path) -> bool:
+    try:
+        text = path.read_text() if path.stat().st_size < 1000 else "too long"
+        return not text.strip() or bool(parse_utc(text.strip()))
+    except (ValueError, OverflowError):
+        return False
+
+
+def what_to_leave(folder: Path) -> tuple[list[str], list[str]]:
+    """Patterns of what is not copied from a submission, since it is too much, and notes on it."""
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix != ".ipynb" and path.is_file()]
+    if len(files) > MAX_FILES:
+        return ["*"], [f"The submission holds more than {MAX_FILES} files: only the notebook was taken."]
+    total, ignored, notes = 0, [], []
+    for path in files:
+        if total + path.stat().st_size > MAX_FILE_BYTES:
+            ignored.append(glob.escape(path.name))
+            size = f"{MAX_FILE_BYTES // 1024**2} MiB"
+            notes.append(f"`{_printable(path, folder)}` was left out: the files handed in hold more than {size}.")
+        else:
+            total += path.stat().st_size
+    return ignored, notes
+
+
+def _printable(path: Path, folder: Path) -> str:
+    """A file's name for notes and terminals, without line breaks, escapes and broken Unicode."""
+    return "".join(c if c.isprintable() else "?" for c in str(path.relative_to(folder)))[:200]

@@ -1,0 +1,69 @@
+"""nbgrader's converter, opened once and used for many submissions."""
+
+import glob
+import logging
+import os
+import time
+from contextlib import suppress
+
+from nbgrader.apps.autogradeapp import AutogradeApp
+from nbgrader.converters import NbGraderException
+
+from autograder.glue.submission import AutogradeSubmissions
+from autograder.grading.job import Graded, Job
+from autograder.ledger import Entry
+
+
+class OneSubmission(AutogradeSubmissions):
+    """Grades one student's submission a call and says what became of it."""
+
+    def grade(self, student: str) -> Graded:
+        self.coursedir.student_id = glob.escape(student)
+        self._finished: Entry | None = None
+        self._was_held = False
+        started = time.monotonic()
+        with suppress(NbGraderException):  # its reason is in the log, the failure in the ledger
+            self.start()
+        entry = self._finished or self.ledger.read(self.coursedir.assignment_id, student)
+        return _graded(student, entry, self._ending(entry), time.monotonic() - started)
+
+    def _ending(self, entry: Entry | None) -> str:
+        if self._finished is not None:
+            return "graded"
+        if self._was_held:
+            return "held"
+        return "skipped" if entry is not None and entry.state == "graded" else "failed"
+
+    def _held_by_another(self, student_id: str) -> None:
+        super()._held_by_another(student_id)
+        self._was_held = True
+
+    def _tell(self, entry: Entry) -> None:
+        self._finished = entry
+
+
+def open_converter(job: Job) -> OneSubmission:
+    """The converter as ``nbgrader autograde`` configures it in the job's folder."""
+    os.chdir(job.folder)
+    if job.course:
+        os.environ["COURSE"] = job.course
+    app = AutogradeApp(log_level=logging.ERROR)  # beside a progress bar; the options may say otherwise
+    app.initialize(list(job.options))
+    app.coursedir.assignment_id = job.assignment
+    return OneSubmission(coursedir=app.coursedir, parent=app)
+
+
+def _graded(student: str, entry: Entry | None, ending: str, seconds: float) -> Graded:
+    if entry is None:
+        return Graded(student, ending, remark="nothing was graded: see nbgrader's log", seconds=seconds)
+    verdicts = entry.verdicts.values()
+    return Graded(
+        student,
+        ending,
+        entry.outcome,
+        sum(verdict.score for verdict in verdicts),
+        sum(verdict.max_score for verdict in verdicts),
+        len(entry.incidents),
+        entry.notes[0] if entry.notes else "",
+        seconds,
+    )

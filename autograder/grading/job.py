@@ -1,0 +1,40 @@
+"""What travels between the command and its workers: plain data."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Ending = Literal["graded", "skipped", "held", "failed"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of ``autograder grade``. Folders are absolute and the same on every worker.
+
+    ``folder`` is where the command was typed, ``course`` the value of ``COURSE`` there (may be
+    empty), ``students`` a glob, ``options`` further options of ``nbgrader autograde``.
+    """
+
+    assignment: str
+    folder: str
+    course: str = ""
+    students: str = "*"
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What became of one submission.
+
+    ``ending``: ``graded``, ``skipped`` (was graded before), ``held`` (another grader has it) or
+    ``failed``. ``outcome`` is the ledger's; ``suspicious`` counts its incidents; ``remark`` is
+    its first note or the reason of a failure. ``seconds`` is wall time.
+    """
+
+    student: str
+    ending: Ending
+    outcome: str = "ran"
+    score: float = 0.0
+    max_score: float = 0.0
+    suspicious: int = 0
+    remark: str = ""
+    seconds: float = 0.0

@@ -1,0 +1,34 @@
+"""What a run of ``autograder grade`` says at its end."""
+
+from collections.abc import Iterable
+
+from autograder.grading.job import Graded
+
+_HEADINGS = {
+    "timed out": "timed out",
+    "crashed": "crashed (the kernel died)",
+    "flooded": "stopped for the amount they printed",
+}
+_NAMES = 40
+
+
+def summary(results: list[Graded], seconds: float) -> str:
+    """Lines of text: how many, and by name all but the ordinary."""
+    graded = [result for result in results if result.ending == "graded"]
+    pace = f" in {seconds:.1f} s, {len(graded) / seconds:.1f} a second" if graded else ""
+    lines = [f"graded: {len(graded)} of {len(results)} submissions{pace}"]
+    for outcome, heading in _HEADINGS.items():
+        lines += _named(heading, (r for r in graded if r.outcome == outcome))
+    lines += _named("suspicious (see incidents in the ledger)", (r for r in graded if r.suspicious))
+    lines += _named("skipped: graded before and not handed in since", (r for r in results if r.ending == "skipped"))
+    lines += _named("skipped: another grader has it", (r for r in results if r.ending == "held"))
+    lines += [f"FAILED {r.student}: {r.remark}" for r in results if r.ending == "failed"]
+    return "\n".join(lines)
+
+
+def _named(heading: str, results: Iterable[Graded]) -> list[str]:
+    students = sorted(result.student for result in results)
+    if not students:
+        return []
+    more = f" and {len(students) - _NAMES} more" if len(students) > _NAMES else ""
+    return [f"  {heading}: {len(students)} ({', '.join(students[:_NAMES])}{more})"]

@@ -1,0 +1,53 @@
+"""What runs in a worker process: one converter, one kernel server, submission after submission."""
+
+import functools
+import glob
+import os
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from autograder.grading.job import Graded, Job
+
+# nbclient keeps its event loop with the thread, the kernel server dies with the thread that
+# started it, and the working directory is the process's: one thread does all of a worker's
+# grading, whatever threads the cluster has.
+_desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="grader")
+
+
+def submissions(job: Job) -> list[str]:
+    """The students whose submissions the job is about. Raises LookupError when there are none."""
+    return _desk.submit(_submissions, job).result()
+
+
+def grade(job: Job, student: str) -> Graded:
+    """Grade one submission as ``nbgrader autograde`` would; what goes wrong is in the answer."""
+    return _desk.submit(_grade, job, student).result()
+
+
+def _submissions(job: Job) -> list[str]:
+    converter = _converter(job)
+    pattern = converter._format_source(job.assignment, job.students)
+    student = re.compile(converter._format_source(re.escape(job.assignment), "(?P<student>.*)", escape=True))
+    found = [student.match(folder) for folder in glob.glob(pattern) if os.path.isdir(folder)]
+    if not found:
+        raise LookupError(f"no submission matches {pattern}")
+    return sorted(match["student"] for match in found if match)
+
+
+def _grade(job: Job, student: str) -> Graded:
+    started = time.monotonic()
+    try:
+        converter = _converter(job)
+        return converter.grade(student)
+    except Exception as error:
+        # A full disk, a database that is gone: this submission's trouble, not the class's.
+        remark = f"{type(error).__name__}: {error}"
+        return Graded(student, "failed", remark=remark, seconds=time.monotonic() - started)
+
+
+@functools.cache
+def _converter(job: Job):
+    from autograder.grading.converter import open_converter
+
+    return open_converter(job)

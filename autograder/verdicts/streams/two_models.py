@@ -1,0 +1,163 @@
+"""E6.3 run_two_models: cases and judge."""
+
+from collections.abc import Iterator
+
+import torch
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.expect import tensor_problem, type_name
+from gpulab import Observation
+from gpulab.observe import Race
+
+_OVERLAP_SHARE = 0.5
+"""Of the shorter model's time, this much must run beside the other model."""
+
+
+def _run_two_models_cases(draw: Draw) -> Iterator[Case]:
+    yield _case(("values",), draw, "alone")
+    yield _case(("values", "inputs"), draw, "late inputs")
+    yield _case(("values", "outputs"), draw, "early use")
+    yield _case(("values", "overlap", "host"), draw, "alone")
+    yield _case(("values", "caller"), draw, "two callers")
+
+
+def _case(about: tuple[str, ...], draw: Draw, tick: str) -> Case:
+    widths = draw.shuffled([draw.integer(5, 9), draw.integer(11, 17)])
+    inputs = [_small(draw, draw.integer(2, 4), width) for width in widths]
+    weights = [_small(draw, width, draw.integer(3, 8)) for width in widths]
+    us = draw.shuffled([draw.integer(900, 1200), draw.integer(1300, 1800)])
+    return Case(about, {"image": inputs[0], "state": inputs[1], "weights": weights, "us": us, "tick": tick})
+
+
+def _small(draw: Draw, *shape: int) -> torch.Tensor:
+    values = draw.tensor(*shape)
+    return values / values.abs().max()
+
+
+def _reference(inputs: dict) -> list[torch.Tensor]:
+    """What the caller makes of the outputs, in float64."""
+    pairs = zip((inputs["image"], inputs["state"]), inputs["weights"], strict=True)
+    return [2 * torch.tanh((x.double() + 1) @ weight.double()) for x, weight in pairs]
+
+
+def _judge_run_two_models(case: Case, evidence: dict) -> Iterator[Lost]:
+    due = _reference(case.inputs)
+    wrong = next((problem for used in evidence["outputs"] if (problem := _values_problem(due, used))), None)
+    if wrong:
+        yield Lost("values", wrong)
+    seen = Observation.from_dict(evidence["seen"])
+    for criterion in case.about[1:]:
+        if problem := _PROBLEM[criterion](seen, case):
+            yield Lost(criterion, problem)
+
+
+def _values_problem(due: list[torch.Tensor], used: object) -> str | None:
+    if not isinstance(used, list) or len(used) != 2:
+        return f"The function returned {type_name(used)}; a pair of tensors is due."
+    if _agree(due[::-1], used):
+        return "The pair is the other way round: (image_model(image), action_model(state)) is due."
+    if any(tensor_problem(value, right.float()) for value, right in zip(used, due)):
+        return "The pair is not (image_model(image), action_model(state)): a type or a shape is wrong."
+    if not _agree(due, used):
+        return "The pair does not hold the values of (image_model(image), action_model(state))."
+    return None
+
+
+def _agree(due: list[torch.Tensor], used: list) -> bool:
+    return all(
+        not tensor_problem(value, right.float()) and torch.allclose(value.double(), right, 1e-3, 1e-4)
+        for value, right in zip(used, due, strict=True)
+    )
+
+
+def _inputs_problem(seen: Observation, case: Case) -> str | None:
+    return _race_problem(
+        seen,
+        "A model reads its input while the caller's stream may still be writing it: a side stream waits for nobody "
+        "until it is told to, and what orders it is a wait for the caller's current stream, asked for after the "
+        "input's last kernel was launched.",
+    )
+
+
+def _outputs_problem(seen: Observation, case: Case) -> str | None:
+    return _race_problem(
+        seen,
+        "The caller's stream uses an output that a side stream may still be writing: the way back needs a wait as "
+        "well, for a point of the side stream behind the model's last kernel.",
+    )
+
+
+def _caller_problem(seen: Observation, case: Case) -> str | None:
+    if seen.races and all(race.reuse for race in seen.races):
+        return _race_problem(
+            seen,
+            "An output's memory is given out again while a caller's stream still reads it: it belongs to the stream "
+            "that it was allocated on, and record_stream tells the allocator of the other.",
+        )
+    return _race_problem(
+        seen,
+        "Called from one stream and then from another, the function races: the stream to wait for, and to make wait, "
+        "is the caller's current one, whichever that is.",
+    )
+
+
+def _race_problem(seen: Observation, message: str) -> str | None:
+    if not seen.kernels:
+        return "No work of the device was seen."
+    if not seen.races:
+        return None
+    return f"{message} ({_described(seen.races[0])})"
+
+
+def _described(race: Race) -> str:
+    lines = (race.second_line, race.first_line)
+    # The caller's own lines are the graded cell's.
+    line = next((line for line in lines if line and line.function != "<module>"), None)
+    return f"{race.kind}" + (f" at `{str(line):.80}`" if line else "")
+
+
+def _overlap_problem(seen: Observation, case: Case) -> str | None:
+    spins = [kernel for kernel in seen.kernels if kernel.name == "spin_kernel"]
+    if len(spins) != 2:
+        return "Each model is to be called once."
+    shared = min(k.end_us for k in spins) - max(k.start_us for k in spins)
+    if shared >= _OVERLAP_SHARE * min(case.inputs["us"]):
+        return None
+    if spins[0].stream == spins[1].stream:
+        return "Both models are in one stream, which runs its kernels one after the other."
+    return "The models are in two streams and yet one runs after the other: something makes the second wait for the first."
+
+
+def _host_problem(seen: Observation, case: Case) -> str | None:
+    if not seen.kernels:
+        return "No work of the device was seen."
+    if not seen.waits:
+        return None
+    return (
+        f"The host waits ({seen.waits[0].reason}): the device can be told to wait instead, by wait_stream or wait_event, "
+        "and the host goes on to the next tick."
+    )
+
+
+_PROBLEM = {
+    "inputs": _inputs_problem,
+    "outputs": _outputs_problem,
+    "overlap": _overlap_problem,
+    "host": _host_problem,
+    "caller": _caller_problem,
+}
+
+run_two_models = Exercise(
+    "streams.run_two_models",
+    criteria=(
+        Criterion("values", 1, "the pair is (image_model(image), action_model(state))"),
+        Criterion("inputs", 2, "no model reads an input before the caller's stream has written it", ("values",)),
+        Criterion("outputs", 2, "the caller may use the outputs at once", ("values",)),
+        Criterion("overlap", 1, "the two models run at the same time", ("values",)),
+        Criterion("host", 1, "the host waits for nothing", ("values",)),
+        Criterion("caller", 1, "called from one stream after another, nothing races, memory given out again included", ("values",)),
+    ),
+    cases=_run_two_models_cases,
+    judge=_judge_run_two_models,
+)

@@ -1,0 +1,97 @@
+"""Whatever is killed, every submission is graded, none twice, and the gradebook agrees."""
+
+import os
+import random
+import signal
+import time
+
+import psutil
+from nbformat.v4 import new_code_cell
+
+from tests.faults.conftest import grade_to_the_end, grading, processes_of, wait_until, written
+from tests.grading.consistent import assert_consistent
+
+SUBMISSIONS = 40
+SLOWLY = "import time; time.sleep(2)"
+
+
+def test_the_grader_killed_at_ten_random_moments(group):
+    """Every second time with everything that it has started, as when the power goes."""
+    for number in range(SUBMISSIONS):
+        group.hand_in(f"s{number:02}", group.answered())
+    seed = random.SystemRandom().randrange(2**32)
+    moments = random.Random(seed)
+    print(f"seed {seed}")
+    for number in range(10):
+        before = written(group)
+        with grading(group) as grader:
+            wait_until(lambda: _has_a_kernel(grader), "a submission is under way")
+            time.sleep(moments.uniform(0, 1.5))
+            processes = processes_of(grader)
+            for process in processes if number % 2 else processes[:1]:
+                _kill(process)
+        wait_until(lambda: not any(map(_lives, processes)), "everything that the grader started is gone")
+        assert before.items() <= written(group).items(), "graded twice"
+    before = written(group)
+    assert 0 < len(before) < SUBMISSIONS, "the kills fell in the middle of the class"
+    assert grade_to_the_end(group) == 0
+    assert before.items() <= written(group).items(), "graded twice"
+    assert_consistent(group.root, group.chapter)
+
+
+def _has_a_kernel(grader) -> bool:
+    """Grader, the sandbox's two, the kernel server, and of one kernel: keeper, first process, itself."""
+    return len(processes_of(grader)) >= 7
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        pass
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _slow(group):
+    notebook = group.answered()
+    notebook.cells.insert(0, new_code_cell(SLOWLY))
+    return notebook
+
+
+def test_a_kernel_killed_from_outside_costs_its_submission_only(group):
+    group.hand_in("a_slow", _slow(group))
+    group.hand_in("b_other", group.answered())
+    with grading(group) as grader:
+        wait_until(lambda: _has_a_kernel(grader), "a kernel runs")
+        time.sleep(1)
+        keeper = processes_of(grader)[0].children()[0]
+        kernel = max(keeper.children(recursive=True), key=lambda process: process.create_time())
+        kernel.kill()
+        grader.join(timeout=60)
+        assert grader.exitcode == 0
+    assert_consistent(group.root, group.chapter)
+    assert group.entry("a_slow")["outcome"] == "crashed"
+    assert group.scores("b_other") == group.full_marks()
+
+
+def test_a_kernel_server_killed_in_mid_class_costs_nobody_a_point(group):
+    group.hand_in("a_slow", _slow(group))
+    group.hand_in("b_other", group.answered())
+    with grading(group) as grader:
+        wait_until(lambda: _has_a_kernel(grader), "a kernel runs")
+        time.sleep(1)
+        for server in processes_of(grader)[0].children():
+            os.kill(server.pid, signal.SIGKILL)
+        grader.join(timeout=90)
+        assert grader.exitcode == 1, "the submission that was under way is reported"
+    assert group.entry("a_slow")["state"] == "failed"
+    assert group.scores("b_other") == group.full_marks()
+    assert grade_to_the_end(group) == 0
+    assert_consistent(group.root, group.chapter)
+    assert group.scores("a_slow") == group.full_marks()

@@ -1,0 +1,39 @@
+"""``python -m autograder doctor``."""
+
+from autograder import doctor
+from autograder.kernels import sandbox
+
+
+def test_this_machine_can_grade():
+    findings = doctor.examine()
+    assert doctor.can_grade(findings), doctor.report(findings)
+    assert doctor.report(findings).endswith("Grading works on this machine.")
+    assert len({finding.subject for finding in findings}) == len(findings)
+
+
+def test_a_missing_sandbox_is_said_with_what_to_install(monkeypatch):
+    monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is not installed (Debian: apt-get install bubblewrap)")
+    finding = next(doctor._sandbox())
+    assert finding.says == "does not work" and "apt-get install bubblewrap" in finding.advice
+    assert doctor.can_grade([finding])
+
+
+def test_without_nbgrader_grading_cannot_work(monkeypatch):
+    monkeypatch.setattr(doctor, "_version", lambda package: "" if package == "nbgrader" else "1.0")
+    findings = list(doctor._packages())
+    assert not doctor.can_grade(findings)
+    assert "NEEDED   nbgrader" in doctor.report(findings)
+
+
+def test_a_kernel_that_does_not_start_stops_grading(monkeypatch):
+    def broken(policy):
+        raise OSError("no fork today")
+
+    monkeypatch.setattr("autograder.kernels.desk.desk", broken)
+    (finding,) = doctor._kernel()
+    assert not doctor.can_grade([finding]) and "no fork today" in finding.advice
+
+
+def test_a_full_disk_is_said(monkeypatch):
+    monkeypatch.setattr(doctor, "ENOUGH_BYTES", 1 << 62)
+    assert all(finding.advice for finding in doctor._disk())

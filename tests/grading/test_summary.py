@@ -1,0 +1,40 @@
+"""The lines at the end of a run."""
+
+from autograder.grading.job import Graded
+from autograder.grading.summary import summary
+
+
+def test_an_ordinary_class_is_one_line():
+    assert summary([Graded("ada", "graded"), Graded("bob", "graded")], 4.0) == (
+        "graded: 2 of 2 submissions in 4.0 s, 0.5 a second"
+    )
+
+
+def test_everyone_out_of_the_ordinary_is_named():
+    text = summary(
+        [
+            Graded("ada", "graded", outcome="timed out"),
+            Graded("bob", "graded", suspicious=2),
+            Graded("cyd", "skipped"),
+            Graded("dan", "held"),
+            Graded("eve", "failed", remark="OSError: no space left"),
+        ],
+        1.0,
+    )
+    for line in (
+        "timed out: 1 (ada)",
+        "suspicious (see incidents in the ledger): 1 (bob)",
+        "skipped: graded before and not handed in since: 1 (cyd)",
+        "skipped: another grader has it: 1 (dan)",
+        "FAILED eve: OSError: no space left",
+    ):
+        assert line in text
+
+
+def test_a_long_list_of_names_is_cut():
+    text = summary([Graded(f"s{number:03}", "skipped") for number in range(50)], 1.0)
+    assert ": 50 (s000, " in text and "and 10 more)" in text
+
+
+def test_a_run_that_graded_nothing_claims_no_pace():
+    assert summary([Graded("ada", "skipped")], 1.0).startswith("graded: 0 of 1 submissions\n")
