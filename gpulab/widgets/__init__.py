@@ -2,5 +2,7 @@
 
 from gpulab.widgets.quiz import Choice, Question, Quiz, right, wrong
 from gpulab.widgets.stride_explorer import StrideExplorer
+from gpulab.widgets.timeline_player import TimelinePlayer
+from gpulab.widgets.transfer_explorer import TransferExplorer
 
-__all__ = ["Choice", "Question", "Quiz", "StrideExplorer", "right", "wrong"]
+__all__ = ["Choice", "Question", "Quiz", "StrideExplorer", "TimelinePlayer", "TransferExplorer", "right", "wrong"]

@@ -1,0 +1,303 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: nbgrader,tags
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Host and device, moving bytes: exercises
+#
+# Three functions. Each is graded for its values and for what the machine did: when copies and
+# kernels ran, which memory they used, where the host waited, what was in a race. Write your
+# code where it says `YOUR CODE HERE`, run the cell below it, and read what it shows.
+#
+# The code is ordinary `torch.cuda` code. The first line below chooses a virtual Tesla T4: the
+# values are computed on the CPU, while time, streams and memory are modelled. Your functions run
+# unchanged on a GPU (`gpulab.cuda.use("real")`). The hidden tests always use the virtual card,
+# which gives every learner the same times; how fast a copy is on a GPU of yours is *not
+# gradable here*.
+#
+# Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
+# inputs drawn afresh.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from collections import OrderedDict, namedtuple
+
+import gpulab
+import gpulab.cuda
+import torch
+
+runtime = gpulab.cuda.use("virtual:T4")
+
+# %% [markdown]
+# ## E5.1 `overlapped`
+#
+# A loop that copies a batch, then computes, then copies the next leaves the card idle during
+# every copy, and the link idle during every step. Each of `pin_memory`, `non_blocking` and a
+# second stream is said to be the cure. Which of them hides the copies?
+#
+# Write `overlapped(batches, step)`:
+#
+# - `batches`: an iterable of host tensors in ordinary, *pageable* memory (a list, or a generator
+#   that can be read once; it may be empty). All have one dtype and one shape; the last one may
+#   have fewer rows;
+# - `step`: a function. `step(x)` takes a batch on the device, puts its kernels into the current
+#   stream without waiting, and returns a new device tensor that shares nothing with `x`. Call it
+#   once for each batch, in order. It writes nothing into `x`;
+# - returns the list of results as **host tensors that can be read at once**;
+# - **copies are hidden**: while one step runs, the next batch travels. After the first batch,
+#   each takes the time of its copy or of its step, whichever is longer, and not their sum. The
+#   batches travel from page-locked memory;
+# - **nothing races**: no memory is read before it is written, or overwritten or handed out again
+#   while a copy or a kernel may still need it;
+# - **memory is bounded**, whatever the number of batches: on the host it allocates at most
+#   **two** page-locked buffers of one batch each, once; on the device at most **three** batches
+#   are alive at a time, beside what `step` itself allocates;
+# - everything it needs (streams, events, buffers) is made inside it.
+#
+# Staging is a copy of yours from pageable to page-locked memory. Its time is not modelled here;
+# on a GPU it is the reason why a data loader does it in another thread.
+
+# %% nbgrader={"grade": false, "grade_id": "overlapped", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def overlapped(batches, step):
+    """step(batch) of every host batch, as host tensors; copies run behind the steps."""
+    ### BEGIN SOLUTION
+    compute, copies = torch.cuda.current_stream(), torch.cuda.Stream()
+    slots, results = [], []
+    for i, batch in enumerate(batches):
+        if len(slots) < 2:
+            slots.append(Slot(batch))
+        slot = slots[i % 2]
+        x = slot.send(batch, copies)
+        compute.wait_event(slot.arrived)
+        results.append(step(x))
+        slot.used.record(compute)
+    return [result.cpu() for result in results]
+
+
+class Slot:
+    """A page-locked buffer, its twin on the device, and the events that say when each is free."""
+
+    def __init__(self, like):
+        self.host = torch.empty(like.shape, dtype=like.dtype, pin_memory=True)
+        self.device = torch.empty(like.shape, dtype=like.dtype, device="cuda")
+        self.arrived, self.used = torch.cuda.Event(), torch.cuda.Event()
+        self.used.record()
+
+    def send(self, batch, copies):
+        """Put the batch under way on the stream copies; returns where on the device it arrives."""
+        n = len(batch)
+        self.arrived.synchronize()
+        self.host[:n].copy_(batch)
+        with torch.cuda.stream(copies):
+            copies.wait_event(self.used)
+            self.device[:n].copy_(self.host[:n], non_blocking=True)
+            self.arrived.record(copies)
+        return self.device[:n]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "overlapped_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def step(x):
+    for _ in range(14):
+        x = x * 1.01
+    return x.sum(1)
+
+
+batches = [torch.arange(256 * 1024.0).view(256, 1024) + i for i in range(8)]
+torch.cuda.reset_peak_memory_stats()
+before = torch.cuda.memory_stats()["active_bytes.all.current"]
+with gpulab.observe() as seen:
+    results = overlapped(batches, step)
+    values = [result.clone() for result in results]  # the caller reads them at once
+peak = torch.cuda.memory_stats()["active_bytes.all.peak"] - before
+
+moved = [copy for copy in seen.copies if copy.kind == "HtoD"]
+copying, computing = (sum(a.end_us - a.start_us for a in some) for some in (moved, seen.kernels))
+print(f"copies {copying:.0f} us ({sum(copy.pinned for copy in moved)} of {len(moved)} from page-locked memory)")
+print(f"kernels {computing:.0f} us, {len(seen.races)} races, {peak / batches[0].nbytes:.1f} batches on the device at the peak")
+total = max(k.end_us for k in seen.kernels) - min(copy.start_us for copy in moved)
+print(f"first copy to last kernel {total:.0f} us, modelled: their sum is {copying + computing:.0f}")
+for race in seen.races:
+    print(f"race, {race.kind}: {race.first_line or race.first_op}  and  {race.second_line or race.second_op}")
+
+from IPython.display import display
+display(seen.timeline())
+assert all(not r.is_cuda for r in results), "a result is still on the device"
+for x, value in zip(batches, values, strict=True):
+    assert torch.allclose(value, step(x), rtol=1e-4), "a result is wrong: was it read before it had arrived?"
+assert not seen.races, "two uses of the same bytes are in no order: see above"
+assert total < 0.75 * (copying + computing), "the copies are not hidden behind the steps"
+
+# %% nbgrader={"grade": true, "grade_id": "overlapped_hidden", "locked": true, "points": 13, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of overlapped: values 2, hidden copies 4, no race 3, host memory 1, device memory 2,
+# no batch, one batch and a shorter last one 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("transfers.overlapped")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E5.2 `transfer_time`
+#
+# A colleague divides 450 GB by "NVLink, 900 GB/s" and promises half a second. Another divides
+# 50 GB by "InfiniBand, 400 Gb/s" and promises an eighth of a second. Both are wrong by more than
+# a rounding error. How long does it take?
+#
+# Write `transfer_time(nbytes, link, messages=1)`:
+#
+# - `nbytes`: how many bytes go **one way**, an integer, 0 or more;
+# - `link`: a line of a datasheet, a dictionary:
+#   - `"rate"`: a number greater than 0;
+#   - `"unit"`: `"GB/s"` (10^9 bytes a second), `"Gb/s"` (10^9 bits a second) or `"GT/s"`
+#     (10^9 transfers a second on **each lane**, one bit each);
+#   - `"counts"`: `"one way"`, or `"both ways"` when the rate adds up the two directions, which
+#     are equally fast;
+#   - `"latency_us"`: microseconds that every message takes before its first byte arrives;
+#   - for `"GT/s"` also `"lanes"`, and `"encoding"`, a pair: of every `encoding[1]` bits on the
+#     wire `encoding[0]` are data. PCIe 4.0 x16 is 16 GT/s, 16 lanes, (128, 130);
+# - `messages`: the bytes go as that many messages, each sent when the one before has arrived;
+# - returns **seconds**, a float. A message of no bytes still takes its latency;
+# - raises `ValueError` for an unknown unit or an unknown `counts`, a rate of 0 or less, negative
+#   bytes, or fewer than 1 message.
+
+# %% nbgrader={"grade": false, "grade_id": "transfer_time", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def transfer_time(nbytes, link, messages=1):
+    """Seconds for nbytes bytes to go one way over a link, in that many messages."""
+    ### BEGIN SOLUTION
+    if nbytes < 0 or messages < 1 or link["rate"] <= 0:
+        raise ValueError("bytes are 0 or more, messages 1 or more, a rate is greater than 0")
+    if link["counts"] not in ("one way", "both ways"):
+        raise ValueError(f"a rate counts 'one way' or 'both ways', not {link['counts']!r}")
+    ways = 2 if link["counts"] == "both ways" else 1
+    return messages * link["latency_us"] * 1e-6 + nbytes / (bytes_per_second(link) / ways)
+
+
+def bytes_per_second(link):
+    """What the datasheet's line says, in bytes a second."""
+    rate = link["rate"] * 1e9
+    if link["unit"] == "GB/s":
+        return rate
+    if link["unit"] == "Gb/s":
+        return rate / 8
+    if link["unit"] == "GT/s":
+        data, sent = link["encoding"]
+        return rate * link["lanes"] * data / sent / 8
+    raise ValueError(f"the unit is GB/s, Gb/s or GT/s, not {link['unit']!r}")
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "transfer_time_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+LINKS = {
+    "NVLink 4, one H100": {"rate": 900, "unit": "GB/s", "counts": "both ways", "latency_us": 1.0},
+    "InfiniBand NDR": {"rate": 400, "unit": "Gb/s", "counts": "one way", "latency_us": 2.0},
+    "PCIe 4.0 x16": {
+        "rate": 16, "unit": "GT/s", "counts": "one way", "latency_us": 8.0, "lanes": 16, "encoding": (128, 130),
+    },
+}  # the latencies are round numbers for this exercise
+print(f"{'':20}{'1 GB':>12}{'4 KB':>12}{'1 GB in 4 KB messages':>24}")
+for name, link in LINKS.items():
+    large, small = transfer_time(10**9, link), transfer_time(4096, link)
+    many = transfer_time(10**9, link, messages=244_141)
+    print(f"{name:20}{large * 1e3:>9.2f} ms{small * 1e6:>9.2f} us{many * 1e3:>21.0f} ms")
+
+assert abs(transfer_time(450 * 10**9, LINKS["NVLink 4, one H100"]) - 1.000001) < 1e-9, "900 GB/s counts both directions"
+assert abs(transfer_time(50 * 10**9, LINKS["InfiniBand NDR"]) - 1.000002) < 1e-9, "400 Gb/s are bits"
+
+# %% nbgrader={"grade": true, "grade_id": "transfer_time_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of transfer_time: units 2, directions 1, lanes and encoding 1, latency 2, errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("transfers.transfer_time")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E5.3 `move_to`
+#
+# `model.to("cuda")` moves a model. A batch is a dictionary of tensors, lists and a string or
+# two, and has no `.to`. Every training library has this function, and several had bugs in it:
+# buffers left behind, a namedtuple that came back as a list, an optimizer that trains a model
+# that nobody uses.
+#
+# Write `move_to(obj, device, non_blocking=False)`:
+#
+# - `obj`: a tensor, a `torch.nn.Module`, or any nesting of lists, tuples, namedtuples and
+#   dictionaries (`OrderedDict` and other subclasses that are made from their items too) that
+#   holds them; anything else in it (numbers, strings, None) is kept as it is;
+# - `device`: what `Tensor.to` takes as a device;
+# - returns the same nesting with every tensor on the device. **Containers keep their types** and
+#   their order, and the containers handed in are not changed;
+# - a **module** is moved in place and returned itself: parameters *and buffers*; an optimizer that
+#   was made before still updates the parameters the model computes with;
+# - **no byte moves without need**: a tensor that is on the device already is returned as it is
+#   (the same object), and a tensor that occurs several times is copied once and stays one object;
+# - with `non_blocking=True` the host does not wait for copies from page-locked memory.
+
+# %% nbgrader={"grade": false, "grade_id": "move_to", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def move_to(obj, device, non_blocking=False):
+    """obj with every tensor in it on device; modules are moved in place."""
+    ### BEGIN SOLUTION
+    return moved(obj, device, non_blocking, {})
+
+
+def moved(obj, device, non_blocking, known):
+    """``known``: what a tensor has become, by its id; the tensors stay alive in obj meanwhile."""
+    def again(item):
+        return moved(item, device, non_blocking, known)
+
+    if isinstance(obj, (torch.Tensor, torch.nn.Module)):
+        if id(obj) not in known:
+            known[id(obj)] = obj.to(device, non_blocking=non_blocking)
+        return known[id(obj)]
+    if isinstance(obj, dict):
+        return type(obj)((key, again(value)) for key, value in obj.items())
+    if isinstance(obj, tuple) and hasattr(obj, "_fields"):
+        return type(obj)(*map(again, obj))
+    if isinstance(obj, (list, tuple)):
+        return type(obj)(map(again, obj))
+    return obj
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "move_to_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+Sample = namedtuple("Sample", "image state")
+shared = torch.ones(4)
+batch = OrderedDict(
+    sample=Sample(torch.rand(2, 3, 8, 8).pin_memory(), torch.rand(2, 7).pin_memory()),
+    masks=[shared.pin_memory(), None],
+    instruction="reach the red cube",
+)
+batch["masks"].append(batch["masks"][0])
+with gpulab.observe() as seen:
+    there = move_to(batch, "cuda", non_blocking=True)
+with gpulab.observe() as again:
+    still = move_to(there, "cuda")
+for what, did in (("to the device", seen), ("once more", again)):
+    sizes = [copy.bytes for copy in did.copies]
+    print(f"{what:16}{len(sizes)} copies, {sum(sizes)} B, {len(did.waits)} host waits")
+
+model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+move_to({"model": model}, "cuda")
+for name, tensor in model.state_dict(keep_vars=True).items():
+    print(f"{name:24}{tensor.device}")
+
+assert type(there) is OrderedDict and type(there["sample"]) is Sample, "a container has lost its type"
+assert there["sample"].image.is_cuda and there["instruction"] == "reach the red cube"
+assert there["masks"][0] is there["masks"][2], "one tensor became two"
+assert not seen.waits, "the host waited for copies that need not be waited for"
+assert not again.copies and still["masks"][0] is there["masks"][0], "what is there already was copied"
+assert all(t.is_cuda for t in model.state_dict().values()), "something of the model stayed on the host"
+live = {id(p) for p in model.parameters()}
+assert all(id(p) in live for p in optimizer.param_groups[0]["params"]), "the optimizer holds parameters of another model"
+
+# %% nbgrader={"grade": true, "grade_id": "move_to_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of move_to: nested batches 3, modules 3, nothing moved without need 2, host waits 2.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("transfers.move_to")
+### END HIDDEN TESTS

@@ -1,0 +1,117 @@
+"""What settles the claims of the chapter "Host and device: moving bytes": one test a claim."""
+
+import warnings
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import gpulab
+import gpulab.cuda
+
+
+@pytest.fixture
+def card():
+    with gpulab.cuda.use("virtual:H100", quiet=True):
+        yield
+
+
+def policy():
+    return torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+
+
+def test_a_module_moves_its_buffers_too_and_stays_the_same_object(card):
+    model = policy()
+    held = list(model.parameters())
+    with gpulab.observe() as seen:
+        moved = model.to("cuda")
+    tensors = model.state_dict()
+    assert moved is model and all(a is b for a, b in zip(held, model.parameters(), strict=True))
+    assert len(tensors) > len(held) and all(tensor.is_cuda for tensor in tensors.values())
+    assert [copy.kind for copy in seen.copies] == ["HtoD"] * len(tensors)
+
+
+def test_to_returns_a_tensor_that_is_there_itself(card):
+    there = torch.ones(1000, device="cuda")
+    host = torch.ones(1000)
+    with gpulab.observe() as seen:
+        assert there.to("cuda") is there and host.to("cpu") is host
+        assert there.to(there.device, there.dtype) is there
+    assert not seen.copies
+
+
+def test_pinned_memory_is_not_the_arguments_name():
+    with pytest.raises(TypeError, match="pinned_memory"):
+        DataLoader(TensorDataset(torch.ones(2)), pinned_memory=True)
+    with pytest.raises(TypeError, match="pinned_memory"):
+        torch.empty(2, pinned_memory=True)
+
+
+def test_the_pinning_thread_copies_what_a_worker_made(card):
+    from torch.utils.data._utils.pin_memory import pin_memory
+
+    batch = {"image": torch.rand(16, 16), "label": torch.arange(16)}
+    with gpulab.observe() as seen:
+        pinned = pin_memory(batch)
+    for name, tensor in batch.items():
+        assert pinned[name].is_pinned() and not tensor.is_pinned()
+        assert not gpulab.shares_storage(pinned[name], tensor)
+    assert seen.copied_bytes == sum(tensor.nbytes for tensor in batch.values())
+
+
+def test_without_an_accelerator_pin_memory_warns_and_pins_nothing(monkeypatch):
+    gpulab.cuda.use("off", quiet=True)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (batch,) = next(iter(DataLoader(TensorDataset(torch.ones(4)), batch_size=4, pin_memory=True)))
+    assert any("no accelerator is found" in str(warning.message) for warning in caught)
+    assert batch.data_ptr() and not (torch.cuda.is_available() and batch.is_pinned())
+
+
+def overlap(seen):
+    return sum(
+        max(0.0, min(copy.end_us, kernel.end_us) - max(copy.start_us, kernel.start_us))
+        for copy in seen.copies
+        for kernel in seen.kernels
+    )
+
+
+def run(batches, copies, **options):
+    """Copy each batch on the stream ``copies`` and compute on the current one, watched."""
+    compute = torch.cuda.current_stream()
+    with gpulab.observe() as seen:
+        for batch in batches:
+            with torch.cuda.stream(copies):
+                x = batch.to("cuda", **options)
+            compute.wait_stream(copies)
+            x.record_stream(compute)
+            for _ in range(20):
+                x = x * 1.01
+    torch.cuda.synchronize()
+    assert seen.kernels and not seen.races
+    return seen
+
+
+def test_pinned_and_non_blocking_free_the_host_and_overlap_no_kernel_of_the_same_stream(card):
+    batches = [torch.ones(1024, 1024).pin_memory() for _ in range(3)]
+    one = run(batches, torch.cuda.current_stream(), non_blocking=True)
+    assert not one.waits and overlap(one) == 0
+    side = run(batches, torch.cuda.Stream(), non_blocking=True)
+    assert not side.waits and overlap(side) > 0
+
+
+def test_non_blocking_does_not_free_the_host_from_pageable_memory(card):
+    seen = run([torch.ones(1024, 1024)], torch.cuda.Stream(), non_blocking=True)
+    (copy,) = seen.copies
+    assert not copy.pinned and max(wait.end_us for wait in seen.waits) >= copy.end_us
+
+
+def test_a_non_blocking_copy_to_the_host_is_not_there_when_the_call_returns(card):
+    there = torch.ones(8, device="cuda")
+    with gpulab.observe() as seen:
+        late = there.to("cpu", non_blocking=True)
+        early = late.clone()
+    assert not early.any() and [race.kind for race in seen.races] == ["read after write"]
+    torch.cuda.synchronize()
+    assert late.eq(1).all()
