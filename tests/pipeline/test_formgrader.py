@@ -59,7 +59,7 @@ def test_the_formgrader_grades_a_submission_and_lists_its_score(course, formgrad
 
 
 def test_the_formgrader_shows_the_assignment(formgrader):
-    (assignment,) = json.load(urlopen(f"{formgrader}/api/assignments"))
-    assert assignment["name"] == "views"
+    assignments = {found["name"]: found for found in json.load(urlopen(f"{formgrader}/api/assignments"))}
+    assert assignments["views"]["num_submissions"] > 0
     page = urlopen(f"{formgrader}/manage_assignments").read().decode()
     assert "formgrade" in page

@@ -16,7 +16,6 @@ from gpulab.observe.records import Race
 
 _TIMED = ("values", "hidden", "races", "host_memory", "device_memory")
 _SLACK = 1.1
-_MALLOC_US = 100.0  # a new stream's first blocks are not in the allocator's cache
 _STEP_BATCHES = 2  # a pass of the step holds what it reads and what it writes
 _HOST_BUFFERS, _DEVICE_BATCHES = 2, 3
 _CARD = CARDS["T4"]
@@ -128,7 +127,7 @@ def _from_third_copy(copies: list, seen: Observation, skip: int) -> float:
 def _due_us(seen: Observation, nbytes: int, count: int) -> float:
     copy = _copy_us(nbytes)
     step = sum(k.end_us - k.start_us for k in seen.kernels if k.name in ("aten.mul", "aten.sum")) / count
-    return _SLACK * ((count - 2) * max(copy, step) + copy + step) + _MALLOC_US
+    return _SLACK * ((count - 2) * max(copy, step) + copy + step)
 
 
 def _raced(seen: Observation) -> str | None:
