@@ -9,6 +9,7 @@ from typing import Protocol
 
 import torch
 
+from gpulab.observe.launches import Launch
 from gpulab.observe.records import Copy, Kernel, Race, Wait
 
 HOST = -1
@@ -43,6 +44,7 @@ class DeviceLog:
         self.kernels: list[Kernel] = []
         self.waits: list[Wait] = []
         self.races: list[Race] = []
+        self.launches: list[Launch] = []
         self.copies_seen = 0
         self.on_new = on_new
         self._on_copy = on_copy
@@ -80,18 +82,42 @@ def device() -> Device | None:
     return _device
 
 
+_logs: list[DeviceLog] = []
+
+
+def record_launch(launch: Launch) -> None:
+    """Called by ``gpulab.kernels`` after a kernel ran: every open block sees it."""
+    for log in _logs:
+        log.launches.append(launch)
+
+
+def observing() -> bool:
+    """Whether some block is open: a kernel traces itself only then."""
+    return bool(_logs)
+
+
 @contextmanager
 def logging(log: DeviceLog) -> Iterator[DeviceLog]:
-    """The device, if one is on, writes into ``log`` inside the block."""
+    """The device, if one is on, and kernels written in Python write into ``log`` inside the block."""
+    _logs.append(log)
+    try:
+        with _device_logging(log):
+            yield log
+    finally:
+        _logs.remove(log)
+
+
+@contextmanager
+def _device_logging(log: DeviceLog) -> Iterator[None]:
     observed = _device
     if observed is None:
         # A real GPU may work inside the block, and no instrument here reads it yet.
         log.blind = torch.cuda.is_available()
-        yield log
+        yield
         return
     log.device = observed.description
     observed.start(log)
     try:
-        yield log
+        yield
     finally:
         observed.stop(log)

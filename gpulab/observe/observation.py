@@ -6,6 +6,7 @@ from dataclasses import asdict
 import torch
 
 from gpulab.observe.device import DeviceLog
+from gpulab.observe.launches import Launch
 from gpulab.observe.records import Copy, Kernel, Op, Race, SourceLine, Wait
 
 
@@ -20,6 +21,8 @@ class Observation:
     On a CUDA device also, each a tuple and empty where no device took part:
     kernels: of :class:`Kernel`. waits: of :class:`Wait`. races: of :class:`Race`.
     device: what the device is, and whether its times are measured or modelled; None without.
+
+    launches: of :class:`Launch`, kernels written in Python with :mod:`gpulab.kernels`, device or not.
     """
 
     ops: tuple[Op, ...]
@@ -30,6 +33,7 @@ class Observation:
     waits: tuple[Wait, ...]
     races: tuple[Race, ...]
     device: str | None
+    launches: tuple[Launch, ...]
 
     @classmethod
     def running(cls) -> "Observation":
@@ -47,6 +51,7 @@ class Observation:
     ) -> "Observation":
         log = log or DeviceLog()
         self.device = log.device
+        self.launches = tuple(log.launches)
         if not log.blind:
             self.kernels, self.waits, self.races = tuple(log.kernels), tuple(log.waits), tuple(log.races)
         self.ops, self.copies = tuple(ops), tuple(copies)
@@ -89,6 +94,7 @@ class Observation:
             "peak_bytes": self.peak_bytes,
             **{name: self._device_records(name) for name in ("kernels", "waits", "races")},
             "device": self.device,
+            "launches": [asdict(launch) for launch in self.launches],
         }
 
     def _device_records(self, name: str) -> list[dict] | None:
@@ -131,6 +137,7 @@ class Observation:
 
 def _device_log(data: dict) -> DeviceLog:
     log = DeviceLog(data["device"])
+    log.launches = [Launch.from_dict(launch) for launch in data["launches"]]
     if data["kernels"] is None:
         log.blind = True
         return log
