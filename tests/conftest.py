@@ -6,10 +6,19 @@ import shutil
 import pytest
 from playwright.sync_api import sync_playwright
 
+import gpulab.cuda
+
 NO_CHROMIUM = (
     "the browser tests need Chromium: install Debian's package (apt-get install chromium), "
     "or set CHROMIUM to the path of a Chromium or Chrome binary"
 )
+
+
+@pytest.fixture(autouse=True)
+def _device_off_afterwards():
+    """A notebook run in this process may switch a card on for good; the next test meets none."""
+    yield
+    gpulab.cuda.use("off", quiet=True)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from nbformat.validator import isvalid
 from nbformat.v4 import new_output
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import is_grade, is_solution
-from traitlets import Enum, Integer
+from traitlets import Bool, Enum, Integer
 
 from autograder.glue.environment import kernel_environment
 from autograder.hearing import Hearing
@@ -45,6 +45,8 @@ class ExecuteGraded(Execute):
         ["auto", "required", "off"], "auto", help="auto: sandbox kernels where that is possible."
     ).tag(config=True)
 
+    warm_kernels = Bool(True, help="Fork kernels from a server that has imported everything.").tag(config=True)
+
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict, km=None):
         self._ledger = Ledger.of_course()
         self._deadline = time.monotonic() + self.submission_seconds
@@ -54,9 +56,11 @@ class ExecuteGraded(Execute):
         self._outcome = "ran"
         self._student_resources = resources
         limits = Limits(memory_bytes=self.memory_bytes)
-        with desk(self.sandbox, limits) as self._desk, Hearing(self._desk.folder) as self._hearing:
+        with desk(self.sandbox, limits, self.warm_kernels) as self._desk, Hearing(self._desk.folder) as self._hearing:
             if self._desk.unsandboxed_because:
                 self._note(f"This ran without a sandbox: {self._desk.unsandboxed_because}.")
+            if self._desk.cold_because:
+                self.log.warning(f"kernels are started one by one, which is slow: {self._desk.cold_because}")
             self._desk.lay_out(Path(resources["metadata"]["path"]))
             try:
                 nb, resources = super().preprocess(nb, resources, self._desk.kernel_manager())

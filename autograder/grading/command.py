@@ -2,19 +2,30 @@
 
 import sys
 import time
+from contextlib import closing
+from dataclasses import replace
 
 from tqdm import tqdm
 
 from autograder.grading import forks
 from autograder.grading.job import Graded, Job
 from autograder.grading.summary import summary
+from autograder.kernels import sandbox
+from autograder.kernels.server import KernelServer
 
 
 def run(job: Job, jobs: int, scheduler: str | None = None) -> int:
     """Grade, print, return the exit status: 1 when a submission could not be graded."""
     started = time.monotonic()
-    if scheduler is None:
-        forks.start()  # before the imports below: it imports at the same time
+    if scheduler is not None:
+        return _run(job, jobs, scheduler, started)
+    # Both import at the same time as this process does.
+    forks.start()
+    with closing(KernelServer(sandboxed=not sandbox.problem())) as server:
+        return _run(replace(job, kernel_server=server.address.to_json()), jobs, None, started)
+
+
+def _run(job: Job, jobs: int, scheduler: str | None, started: float) -> int:
     from autograder.grading.engine import cluster, grade_class
 
     with cluster(jobs, scheduler) as client:

@@ -6,16 +6,23 @@ import os
 import time
 from contextlib import suppress
 
+from nbgrader.api import Gradebook
 from nbgrader.apps.autogradeapp import AutogradeApp
 from nbgrader.converters import NbGraderException
 
 from autograder.glue.submission import AutogradeSubmissions
 from autograder.grading.job import Graded, Job
+from autograder.kernels import desk
+from autograder.kernels.server import Address
 from autograder.ledger import Entry
 
 
 class OneSubmission(AutogradeSubmissions):
     """Grades one student's submission a call and says what became of it."""
+
+    def enter_course(self) -> None:
+        """Opening a gradebook writes the course's row where it is missing: done once, not by all workers at once."""
+        Gradebook(self.coursedir.db_url, self.coursedir.course_id).close()
 
     def grade(self, student: str) -> Graded:
         self.coursedir.student_id = glob.escape(student)
@@ -44,6 +51,8 @@ class OneSubmission(AutogradeSubmissions):
 
 def open_converter(job: Job) -> OneSubmission:
     """The converter as ``nbgrader autograde`` configures it in the job's folder."""
+    if job.kernel_server:
+        desk.share(Address.from_json(job.kernel_server))
     os.chdir(job.folder)
     if job.course:
         os.environ["COURSE"] = job.course

@@ -12,6 +12,8 @@ class Job:
 
     ``folder`` is where the command was typed, ``course`` the value of ``COURSE`` there (may be
     empty), ``students`` a glob, ``options`` further options of ``nbgrader autograde``.
+    ``kernel_server``: the address (JSON) of the one that all workers of this machine use; without
+    one each starts its own.
     """
 
     assignment: str
@@ -19,6 +21,7 @@ class Job:
     course: str = ""
     students: str = "*"
     options: tuple[str, ...] = ()
+    kernel_server: str = ""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,10 @@ _desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="grader")
 
 
 def submissions(job: Job) -> list[str]:
-    """The students whose submissions the job is about. Raises LookupError when there are none."""
+    """The students whose submissions the job is about, once the gradebook knows the course.
+
+    Raises LookupError when there are none.
+    """
     return _desk.submit(_submissions, job).result()
 
 
@@ -32,6 +35,7 @@ def _submissions(job: Job) -> list[str]:
     found = [student.match(folder) for folder in glob.glob(pattern) if os.path.isdir(folder)]
     if not found:
         raise LookupError(f"no submission matches {pattern}")
+    converter.enter_course()
     return sorted(match["student"] for match in found if match)
 
 

@@ -14,7 +14,9 @@ from jupyter_core.utils import run_sync
 from autograder.kernels import sandbox
 from autograder.kernels.limits import Limits
 from autograder.kernels.manager import ForkedKernelManager
-from autograder.kernels.nursery import KernelServerError, Nursery
+from autograder.kernels.nursery import Nursery
+from autograder.kernels.ordinary import OrdinaryNursery
+from autograder.kernels.server import Address, KernelServerError
 
 
 class SandboxRequired(RuntimeError):
@@ -28,6 +30,7 @@ class Desk:
     nursery: Nursery
     folder: Path
     unsandboxed_because: str
+    cold_because: str
 
     def lay_out(self, submission: Path) -> None:
         """Copy the files handed in beside the notebook to where the kernel runs."""
@@ -54,21 +57,43 @@ class Desk:
 
 
 @contextmanager
-def desk(policy: str, limits: Limits = Limits()) -> Iterator[Desk]:
-    """A fresh desk. ``policy``: ``auto``, ``required`` (raises SandboxRequired) or ``off``."""
+def desk(policy: str, limits: Limits = Limits(), warm: bool = True) -> Iterator[Desk]:
+    """A fresh desk. ``policy``: ``auto``, ``required`` (raises SandboxRequired) or ``off``.
+
+    ``warm``: kernels are forked from a server that has imported everything, where that is possible.
+    """
     why_not = "it is switched off in nbgrader_config.py" if policy == "off" else sandbox.problem()
     if why_not and policy == "required":
         raise SandboxRequired(f"ExecuteGraded.sandbox is 'required', but {why_not}")
-    nursery = _nursery(not why_not, limits)
+    why_cold = _why_cold(warm)
+    nursery = _nursery(not why_not, limits, not why_cold)
     folder = nursery.new_folder()
     try:
-        yield Desk(nursery, folder, why_not)
+        yield Desk(nursery, folder, why_not, why_cold)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@cache
-def _nursery(sandboxed: bool, limits: Limits) -> Nursery:
+_shared: Address | None = None
+
+
+def share(server: Address) -> None:
+    """Kernels of this process come from ``server`` from now on, where its sandbox is the one asked for."""
+    global _shared
+    _shared = server
+
+
+def _why_cold(warm: bool) -> str:
     if sys.platform == "win32":
-        raise OSError("grading needs fork: use Linux, macOS or WSL")
-    return Nursery(sandboxed, limits)
+        raise OSError("grading needs Unix sockets: use Linux, macOS or WSL")
+    if not warm:
+        return "ExecuteGraded.warm_kernels is off"
+    return "" if sys.platform == "linux" else f"forking after imports is not safe on {sys.platform}"
+
+
+@cache
+def _nursery(sandboxed: bool, limits: Limits, warm: bool) -> Nursery:
+    if not warm:
+        return OrdinaryNursery(sandboxed, limits)
+    shared = _shared if _shared is not None and _shared.sandboxed == sandboxed else None
+    return Nursery(sandboxed, limits, shared)

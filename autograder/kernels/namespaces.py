@@ -7,6 +7,7 @@ and from the server they are forked from. System calls by way of ctypes: Python 
 
 import ctypes
 import os
+import sys
 from pathlib import Path
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
@@ -94,7 +95,9 @@ def set_dumpable(yes: bool) -> None:
 
 
 def die_with_parent(signal_number: int) -> None:
-    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0), "pdeathsig")
+    """On Linux; elsewhere no system call does it."""
+    if sys.platform == "linux":
+        _check(_libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0), "pdeathsig")
 
 
 def _copy_tree(source: str, target: str) -> None:

@@ -3,46 +3,46 @@
 import atexit
 import json
 import os
+import select
 import shutil
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 from autograder.kernels import sandbox
 from autograder.kernels.folders import fresh_folder
 from autograder.kernels.limits import Limits
+from autograder.kernels.server import Address, KernelServer, KernelServerError
 from autograder.kernels.watch import MemoryWatch
 from autograder.kernels.zygote import MAX_PACKET_BYTES, NOBODY
 
 
-class KernelServerError(RuntimeError):
-    """The kernel server could not do what it was asked."""
-
-
 class Nursery:
-    """Starts the kernel server on first use; asks it for kernels. One for each grader process.
+    """Asks a kernel server for kernels. One for each grader process.
 
-    ``sandboxed`` says whether kernels are inside bubblewrap.
+    ``server``: a server that others use too; without one, or when that one is gone, the nursery
+    starts its own. ``sandboxed`` says whether kernels are inside bubblewrap.
     """
 
-    def __init__(self, sandboxed: bool, limits: Limits | None = None) -> None:
+    def __init__(self, sandboxed: bool, limits: Limits | None = None, server: Address | None = None) -> None:
         self.sandboxed = sandboxed
         self.limits = limits or Limits()
-        folder, self._held = fresh_folder()
-        self._folder = str(folder)
+        self._shared = server
+        self._own: KernelServer | None = None
         self._lock = threading.Lock()
-        self._server: subprocess.Popen | None = None
+        self._line: socket.socket | None = None
         self._watch: MemoryWatch | None = None
+        self._folder: Path | None = None
         self._serial = 0
-        self.servers = 0  # how many were started
+        self.servers = 0  # how many were met
         atexit.register(self.close)
 
     def new_folder(self) -> Path:
         """A folder for one kernel: its sockets, and ``work``, where its code runs."""
+        with self._lock:
+            self._require_line()
         self._serial += 1
-        folder = Path(self._folder) / f"k{self._serial}"
+        folder = self._folder / f"k{self._serial}"
         (folder / "work").mkdir(parents=True)
         self._give(folder, folder / "work")
         return folder
@@ -82,69 +82,61 @@ class Nursery:
 
     def lost(self, server: int) -> bool:
         """Whether the ``server``-th kernel server has ended, and its kernels with it."""
-        return server != self.servers or self._server is None or self._server.poll() is not None
+        return server != self.servers or not self._is_open()
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
-        if self._server is not None:
-            self._channel.close()
-            self._server.kill()
-            self._server.wait()
-            self._server = None
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._held.close()
+        self._hang_up()
+        if self._own is not None:
+            self._own.close()
+            self._own = None
 
     def _ask(self, **request) -> dict:
         with self._lock:
-            if self._server is None or self._server.poll() is not None:
-                self._start()
+            self._require_line()
             try:
-                self._channel.send(json.dumps(request).encode())
-                answer = self._hear()
-            except (OSError, KernelServerError):
-                self._server.kill()
-                raise KernelServerError("the kernel server died") from None
+                self._line.send(json.dumps(request).encode())
+                packet = self._line.recv(MAX_PACKET_BYTES)
+            except OSError:
+                packet = b""
+            if not packet:
+                self._hang_up()
+                raise KernelServerError("the kernel server died")
+        answer = json.loads(packet)
         if "error" in answer:
             raise KernelServerError(answer["error"])
         return answer
 
-    def _hear(self) -> dict:
-        packet = self._channel.recv(MAX_PACKET_BYTES)
-        if not packet:
-            raise KernelServerError("the kernel server ended")
-        return json.loads(packet)
+    def _is_open(self) -> bool:
+        """The server says nothing unasked: a line with something to read has ended."""
+        return self._line is not None and not select.select([self._line], [], [], 0)[0]
 
-    def _start(self) -> None:
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._channel.settimeout(120)
-        wrap = sandbox.command(self._folder) if self.sandboxed else []
-        run = [sys.executable, "-P", "-m", "autograder.kernels.zygote", str(theirs.fileno()), str(int(self.sandboxed))]
-        environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "PYTHONPATH": str(sandbox.ROOT),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "OMP_NUM_THREADS": "1",
-            "HOME": "/tmp",
-            "MPLCONFIGDIR": "/tmp/matplotlib",
-        }
-        self._server = subprocess.Popen(
-            [*wrap, *run],
-            pass_fds=[theirs.fileno()],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the grader alone
-        )
-        theirs.close()
-        try:
-            self._hear()
-        except (OSError, KernelServerError):
-            self._server.kill()
-            said = self._server.stderr.read().decode("utf-8", "replace")[-2000:]
-            self._server = None
-            raise KernelServerError(f"the kernel server did not start:\n{said}") from None
-        if self._watch is not None:
-            self._watch.close()
+    def _hang_up(self) -> None:
+        if self._line is None:
+            return
+        self._line.close()
+        self._line = None
+        self._watch.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._held.close()
+
+    def _require_line(self) -> None:
+        if self._is_open():
+            return
+        self._hang_up()
+        address, line = self._reach_a_server()
+        self._watch = MemoryWatch(address.pid, int(self.sandboxed), self.limits.memory_bytes)
+        self._folder, self._held = fresh_folder(address.folder)
+        self._line = line
         self.servers += 1
-        self._watch = MemoryWatch(self._server.pid, int(self.sandboxed), self.limits.memory_bytes)
+
+    def _reach_a_server(self) -> tuple[Address, socket.socket]:
+        if self._shared is not None:
+            shared, self._shared = self._shared, None
+            try:
+                return shared, shared.connect()
+            except KernelServerError:
+                pass  # whoever started it is gone, or it failed for them: our own will say why
+        if self._own is not None:
+            self._own.close()
+        self._own = KernelServer(self.sandboxed)
+        return self._own.address, self._own.connect()

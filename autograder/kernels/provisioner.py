@@ -9,7 +9,8 @@ from typing import Any
 
 from jupyter_client.provisioning import KernelProvisionerBase, KernelProvisionerFactory
 
-from autograder.kernels.nursery import KernelServerError, Nursery
+from autograder.kernels.nursery import Nursery
+from autograder.kernels.server import KernelServerError
 from autograder.kernels.zygote import NOBODY
 
 NAME = "autograder-forked"

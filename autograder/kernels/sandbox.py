@@ -44,7 +44,7 @@ def command(shared: str) -> list[str]:
         options += ["--unshare-user"]
     paths = [*_SYSTEM, *_SETTINGS, *_course()]
     # bubblewrap makes parents that only root may enter; these are for everyone.
-    for folder in sorted({str(parent) for path in paths for parent in Path(path).parents}):
+    for folder in sorted({str(parent) for path in [*paths, shared] for parent in Path(path).parents}):
         options += ["--perms", "0755", "--dir", folder]
     for path in paths:
         if os.path.lexists(path):

@@ -1,13 +1,15 @@
 """The kernel server: has imported everything once, and forks a kernel for each submission.
 
-Runs inside the sandbox. It reads requests from an inherited socket, one JSON document a
-packet, and answers each. It never runs a learner's code and never touches a GPU.
+Runs inside the sandbox. It forks a zygote for each grader that connects to an inherited socket;
+that one reads requests, one JSON document a packet, and answers each. Neither ever runs a
+learner's code or touches a GPU.
 """
 
 import gc
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -27,6 +29,31 @@ PRELOAD = (
     "IPython.extensions.storemagic", "IPython.utils.wildcard", "faulthandler", "sqlite3", "tornado.platform.asyncio",
     "gpulab", "autograder.channel", "autograder.proctor",
 )  # fmt: skip
+
+
+def serve_graders(listener: socket.socket, isolate: bool) -> None:
+    """A zygote for each grader, until whoever started the server is gone (standard input ends)."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return
+        line, _ = listener.accept()
+        if os.fork() == 0:
+            _be_zygote(listener, line, isolate)
+        line.close()
+
+
+def _be_zygote(listener: socket.socket, line: socket.socket, isolate: bool) -> None:
+    """In the fork for one grader. Never returns; its kernels die with it."""
+    try:
+        namespaces.die_with_parent(signal.SIGKILL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        listener.close()
+        line.send(json.dumps({"ready": True}).encode())
+        Zygote(line, isolate).serve()
+    finally:
+        os._exit(0)
 
 
 class Zygote:
@@ -149,7 +176,7 @@ def _kernel(request: dict, told: int) -> None:
     """The kernel itself. Never returns."""
     try:
         os.close(told)
-        _prepare(request)
+        prepare(request)
         from ipykernel.kernelapp import IPKernelApp
 
         IPKernelApp.launch_instance(request["argv"])
@@ -157,7 +184,7 @@ def _kernel(request: dict, told: int) -> None:
         os._exit(1)
 
 
-def _prepare(request: dict) -> None:
+def prepare(request: dict) -> None:
     """A fresh process in all that a fork would have carried over."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -188,7 +215,7 @@ def _read_all(descriptor: int) -> str:
         return pipe.read().decode("utf-8", "replace")
 
 
-def _become_nobody() -> None:
+def become_nobody() -> None:
     """A sandboxed kernel of root's would be exempt from process limits: be someone else."""
     if os.getuid() == 0:
         os.setgroups([])
@@ -214,18 +241,17 @@ def _warm_up() -> None:
 
 def main() -> None:
     """``python -m autograder.kernels.zygote <descriptor> <isolate: 0 or 1>``."""
-    channel, isolate = socket.socket(fileno=int(sys.argv[1])), sys.argv[2] == "1"
+    listener, isolate = socket.socket(fileno=int(sys.argv[1])), sys.argv[2] == "1"
     for module in PRELOAD:
         importlib.import_module(module)
     _warm_up()
     if isolate:
-        _become_nobody()
+        become_nobody()
         namespaces.set_dumpable(False)
     # A collection in a kernel would write to, and so copy, every object that it shares with us.
     gc.collect()
     gc.freeze()
-    channel.send(json.dumps({"ready": True}).encode())
-    Zygote(channel, isolate).serve()
+    serve_graders(listener, isolate)
 
 
 if __name__ == "__main__":

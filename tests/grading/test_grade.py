@@ -2,13 +2,15 @@
 
 import os
 import signal
+import sqlite3
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
 from autograder.grading.engine import cluster, grade_class
-from autograder.grading.worker import grade
+from autograder.grading.worker import grade, submissions
 from autograder.ledger import Ledger
 from tests.grading.conftest import HANGS, Group
 from tests.grading.consistent import assert_consistent
@@ -114,3 +116,17 @@ def _kill_when_busy(group: Group, pid: int) -> None:
             break
         time.sleep(0.02)
     os.kill(pid, signal.SIGKILL)
+
+
+def test_the_gradebook_knows_the_course_before_workers_open_it(group, monkeypatch):
+    """Two workers that open a gradebook without the course's row both write it: one of them fails."""
+    monkeypatch.setenv("COURSE", str(group.root))  # the worker sets it for its process, here the tests'
+    group.hand_in_all()
+    assert _courses(group) != ["tensors-to-tokens"]
+    submissions(group.job())
+    assert "tensors-to-tokens" in _courses(group)
+
+
+def _courses(group: Group) -> list[str]:
+    with closing(sqlite3.connect(group.root / "gradebook.db")) as gradebook:
+        return [name for (name,) in gradebook.execute("SELECT id FROM course")]
