@@ -14,10 +14,11 @@ pipeline  := $(wildcard autograder/authoring/*.py) autograder/glue/config.py
 exercises := $(wildcard exercises/*/*.py)
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
-.PHONY: help demo test book serve lab source env clean clean-all
+.PHONY: help demo evidence test book serve lab source env clean clean-all
 help:
 	@echo "make demo    build the site, grade a sample class, print the scores"
 	@echo "make test    run the tests"
+	@echo "make evidence  measure this machine's GPU and compare it with the model (EVIDENCE=--runtime=virtual: a dry run)"
 	@echo "make book    build the site into _build/html"
 	@echo "make serve   show the site at http://localhost:$(PORT)"
 	@echo "make lab     JupyterLab with nbgrader on the course (COURSE=_build/demo: the sample class)"
@@ -29,6 +30,10 @@ demo: book
 
 test: book
 	$(BIN)/python -m pytest
+
+# Without an environment it takes PYTHON as it is (PyTorch, pytest) and installs nothing.
+evidence:
+	@PYTHONPATH=. $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m evidence $(EVIDENCE)
 
 book: $(SITE)
 serve: book

@@ -1,14 +1,21 @@
 """What one operation costs on the virtual device: against plain CPU and FakeTensorMode.
 
-    python benchmarks/op_cost.py
+    python benchmarks/op_cost.py [--write]
 
-Runs of the three are interleaved; the table gives the median of each in microseconds of this
+Runs of the three are interleaved; the tables give the median of each in microseconds of this
 thread's CPU time an operation (a neighbour on the machine counts for less than in wall time),
-what the virtual device adds, and the ratio to the plain operation.
+what the virtual device adds, and the ratio to the plain operation. A training step runs for
+several widths and depths; the slope of what is added over the number of operations is the
+cost of one more. ``--write`` keeps it all in benchmarks/results/op_cost.json.
 """
 
+import argparse
+import datetime
+import json
+import platform
 import statistics
 import time
+from pathlib import Path
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -16,6 +23,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import gpulab.cuda
 
 ROUNDS, CALLS = 15, 300
+MODELS = [(32, 1), (128, 1), (512, 1), (64, 1), (64, 2), (64, 4), (64, 8)]
+WIDTH_OF_SLOPE = 64
+RESULTS = Path(__file__).parent / "results" / "op_cost.json"
 clock = time.thread_time
 
 
@@ -34,11 +44,15 @@ def small_operations(device: str) -> dict:
     }
 
 
-def training_step(device: str, width: int):
-    """One AdamW step of a Transformer layer of ``width``; batch 4, 16 tokens."""
+def training_step(device: str, width: int, depth: int):
+    """One AdamW step of ``depth`` Transformer layers of ``width``; batch 4, 16 tokens."""
     torch.manual_seed(0)
-    layer = torch.nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True)
-    layer = layer.to(device)
+    layers = [
+        torch.nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True) for _ in range(depth)
+    ]
+    layer = torch.nn.Sequential(*layers)
+    if device != "cpu":
+        layer.to(device)
     optimizer = torch.optim.AdamW(layer.parameters(), foreach=True)
     x = torch.randn(4, 16, width, device=device)
 
@@ -80,39 +94,75 @@ def interleaved(functions: dict, calls: int, rounds: int = ROUNDS) -> dict:
     return {name: statistics.median(values) * 1e6 for name, values in times.items()}
 
 
-def print_small_operations() -> None:
-    print(f"{'operation':<12}{'cpu us':>9}{'virtual us':>12}{'fake us':>9}{'added us':>10}{'ratio':>7}")
-    host, card = small_operations("cpu"), small_operations("cuda")
-    with FakeTensorMode() as fake:
+def under(mode, operation):
+    """``operation`` with ``mode`` on."""
+
+    def run():
+        with mode:
+            operation()
+
+    return run
+
+
+def small_operations_measured() -> list[dict]:
+    """A row for each small operation: microseconds of the three, and what the device adds."""
+    host, card, fake = small_operations("cpu"), small_operations("cuda"), FakeTensorMode()
+    with fake:
         shadow = small_operations("cpu")
+    rows = []
     for name in host:
-
-        def under_fake(operation=shadow[name]):
-            with fake:
-                operation()
-
-        us = interleaved({"cpu": host[name], "virtual": card[name], "fake": under_fake}, CALLS)
-        added = us["virtual"] - us["cpu"]
-        ratio = us["virtual"] / us["cpu"]
-        print(f"{name:<12}{us['cpu']:9.1f}{us['virtual']:12.1f}{us['fake']:9.1f}{added:10.1f}{ratio:7.1f}")
+        us = interleaved({"cpu": host[name], "virtual": card[name], "fake": under(fake, shadow[name])}, CALLS)
+        rows.append({"operation": name, **us, "added": us["virtual"] - us["cpu"], "ratio": us["virtual"] / us["cpu"]})
+    return rows
 
 
-def print_training_steps() -> None:
-    print(f"\n{'width':<8}{'ops':>6}{'cpu us':>10}{'virtual us':>12}{'added us/op':>13}{'ratio':>7}")
-    for width in (32, 128, 512):
-        host, card = training_step("cpu", width), training_step("cuda", width)
+def training_steps_measured() -> list[dict]:
+    """A row for each model: microseconds a step of the three, and what is added for each operation."""
+    rows = []
+    for width, depth in MODELS:
+        host, card, fake = training_step("cpu", width, depth), training_step("cuda", width, depth), FakeTensorMode()
+        with fake:
+            shadow = training_step("cpu", width, depth)
         card()
         with CountOps() as counter:
             card()
-        us = interleaved({"cpu": host, "virtual": card}, 3, 7)
+        us = interleaved({"cpu": host, "virtual": card, "fake": under(fake, shadow)}, 3, 7)
         added = (us["virtual"] - us["cpu"]) / counter.ops
-        ratio = us["virtual"] / us["cpu"]
-        print(f"{width:<8}{counter.ops:>6}{us['cpu']:10.0f}{us['virtual']:12.0f}{added:13.1f}{ratio:7.1f}")
+        model = {"width": width, "depth": depth, "ops": counter.ops}
+        rows.append({**model, **us, "added_an_op": added, "ratio": us["virtual"] / us["cpu"]})
+    return rows
+
+
+def slope_us_an_op(rows: list[dict]) -> float:
+    """Microseconds that one more operation adds on the virtual device: least squares over depths of one width."""
+    points = [(row["ops"], row["virtual"] - row["cpu"]) for row in rows if row["width"] == WIDTH_OF_SLOPE]
+    return statistics.linear_regression(*zip(*points)).slope
+
+
+def print_table(rows: list[dict]) -> None:
+    print("\n" + "".join(f"{name:>13}" for name in rows[0]))
+    for row in rows:
+        print("".join(f"{v:>13.1f}" if isinstance(v, float) else f"{v:>13}" for v in row.values()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write benchmarks/results/op_cost.json")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print(f"torch {torch.__version__}, one thread, medians of {ROUNDS} rounds, microseconds of CPU time")
+    with gpulab.cuda.use("virtual:H100"):
+        small, steps = small_operations_measured(), training_steps_measured()
+    slope = slope_us_an_op(steps)
+    print_table(small)
+    print_table(steps)
+    print(f"\none more operation of a training step adds {slope:.1f} us (width {WIDTH_OF_SLOPE}, by depth)")
+    if options.write:
+        machine = {"python": platform.python_version(), "torch": torch.__version__, "processor": platform.machine()}
+        record = {"date": datetime.date.today().isoformat(), **machine, "unit": "microseconds of CPU time"}
+        results = {"small_operations": small, "training_steps": steps, "slope_us_an_op": slope}
+        RESULTS.write_text(json.dumps({**record, **results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    print(f"torch {torch.__version__}, one thread, medians of {ROUNDS} rounds")
-    with gpulab.cuda.use("virtual:H100"):
-        print_small_operations()
-        print_training_steps()
+    main()

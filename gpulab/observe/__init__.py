@@ -4,13 +4,17 @@ One object, the :class:`Observation`, is the figure in the book, the hint in the
 and the evidence in the grader.
 """
 
-from gpulab.observe.launches import Fault, Launch, LineCounts, Occupancy, ThreadRace
+from gpulab.observe.authors import Authors
+from gpulab.observe.errors import InstrumentError
+from gpulab.observe.launches import ArrayUse, Fault, Launch, LineCounts, Occupancy, ThreadRace
 from gpulab.observe.observation import Observation
 from gpulab.observe.records import Copy, Kernel, Op, Race, SourceLine, Wait
-from gpulab.observe.recorder import InstrumentError, observe
+from gpulab.observe.recorder import observe
 from gpulab.observe.storage import shares_storage, storage_bytes
 
 __all__ = [
+    "ArrayUse",
+    "Authors",
     "Copy",
     "Fault",
     "InstrumentError",

@@ -3,10 +3,11 @@
 ``gpulab.cuda`` registers the device that is on; this module knows none.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+import numpy as np
 import torch
 
 from gpulab.observe.launches import Launch
@@ -38,6 +39,7 @@ class DeviceLog:
         device: str | None = None,
         on_copy: Callable[[Copy], None] = lambda copy: None,
         on_new: Callable[[torch.Tensor], None] = lambda tensor: None,
+        on_written: Callable[[torch.Tensor, np.ndarray], None] = lambda tensor, mask: None,
     ) -> None:
         self.device = device
         self.blind = False
@@ -46,7 +48,7 @@ class DeviceLog:
         self.races: list[Race] = []
         self.launches: list[Launch] = []
         self.copies_seen = 0
-        self.on_new = on_new
+        self.on_new, self.on_written = on_new, on_written
         self._on_copy = on_copy
 
     def kernel(self, *fields) -> None:
@@ -85,10 +87,16 @@ def device() -> Device | None:
 _logs: list[DeviceLog] = []
 
 
-def record_launch(launch: Launch) -> None:
-    """Called by ``gpulab.kernels`` after a kernel ran: every open block sees it."""
+def record_launch(launch: Launch, written: Iterable[tuple[torch.Tensor, np.ndarray]] = ()) -> None:
+    """Called by ``gpulab.kernels`` after a kernel ran: every open block sees it.
+
+    written: tensors it wrote, each with a bool for every byte from its first element on.
+    """
+    written = list(written)
     for log in _logs:
         log.launches.append(launch)
+        for tensor, mask in written:
+            log.on_written(tensor, mask)
 
 
 def observing() -> bool:
@@ -107,13 +115,29 @@ def logging(log: DeviceLog) -> Iterator[DeviceLog]:
         _logs.remove(log)
 
 
+def _gpu_in_use() -> bool:
+    return torch.cuda.is_available() and torch.cuda.is_initialized()
+
+
+def _real_device() -> Device | None:
+    global _real
+    if _real is None and _gpu_in_use():
+        from gpulab.observe.real import RealDevice
+
+        _real = RealDevice()
+    return _real
+
+
+_real: Device | None = None
+
+
 @contextmanager
 def _device_logging(log: DeviceLog) -> Iterator[None]:
-    observed = _device
+    observed = _device or _real_device()
     if observed is None:
-        # A real GPU may work inside the block, and no instrument here reads it yet.
-        log.blind = torch.cuda.is_available()
         yield
+        # A GPU that was first used inside the block had no instrument on it.
+        log.blind = _gpu_in_use()
         return
     log.device = observed.description
     observed.start(log)

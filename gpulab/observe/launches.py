@@ -48,6 +48,23 @@ class LineCounts:
 
 
 @dataclass(frozen=True)
+class ArrayUse:
+    """What a launch did to one array that it was given.
+
+    ``array``: the parameter's name. ``bytes``: of the array. read_bytes and written_bytes: what
+    lanes asked for inside it; distinct_read_bytes and distinct_written_bytes: the same, each byte
+    once. Equal when nothing was read, or written, twice. Atomics count as both.
+    """
+
+    array: str
+    bytes: int
+    read_bytes: int = 0
+    distinct_read_bytes: int = 0
+    written_bytes: int = 0
+    distinct_written_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class ThreadRace:
     """Two threads used the same element, one of them to write, and no barrier or atomic orders them.
 
@@ -119,6 +136,14 @@ class Launch:
     faults: tuple[Fault, ...] = ()
     occupancy: Occupancy | None = None
     warnings: tuple[str, ...] = field(default=())
+    arrays: tuple[ArrayUse, ...] = ()
+
+    def array(self, name: str) -> ArrayUse:
+        """What it did to the array of that name. Raises KeyError when it was given none."""
+        for use in self.arrays:
+            if use.array == name:
+                return use
+        raise KeyError(f"{self.name} has no array {name!r}: {[use.array for use in self.arrays]}")
 
     def total(self, count: str) -> int:
         """One of :class:`LineCounts`' numbers, summed over the kernel's lines."""
@@ -156,6 +181,7 @@ class Launch:
                 "faults": tuple(_record(Fault, fault) for fault in data["faults"]),
                 "occupancy": None if occupancy is None else Occupancy(**occupancy),
                 "warnings": tuple(data["warnings"]),
+                "arrays": tuple(_record(ArrayUse, use) for use in data["arrays"]),
             }
         )
 

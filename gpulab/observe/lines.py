@@ -20,7 +20,11 @@ _NOT_LEARNERS = tuple(
 
 
 def is_learners(frame: FrameType) -> bool:
-    name = frame.f_code.co_filename
+    return is_learners_file(frame.f_code.co_filename)
+
+
+def is_learners_file(name: str) -> bool:
+    """Whether no library owns the file of that name."""
     return not name.startswith(_NOT_LEARNERS) and not name.startswith("<frozen")
 
 
@@ -29,8 +33,11 @@ def learners_line() -> SourceLine | None:
     frame = sys._getframe(1)
     while frame is not None and not is_learners(frame):
         frame = frame.f_back
-    if frame is None:
-        return None
+    return None if frame is None else source_line(frame)
+
+
+def source_line(frame: FrameType) -> SourceLine:
+    """The line that ``frame`` is at."""
     file, number = frame.f_code.co_filename, frame.f_lineno
     text = linecache.getline(file, number).strip()
     return SourceLine(file, number, text, frame.f_code.co_name)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import torch
 
+from gpulab.observe.authors import Authors, computes
 from gpulab.observe.device import DeviceLog
 from gpulab.observe.launches import Launch
 from gpulab.observe.records import Copy, Kernel, Op, Race, SourceLine, Wait
@@ -47,6 +48,7 @@ class Observation:
         new_bytes: int,
         peak_bytes: int,
         origin: Callable[[torch.Tensor], str] | None = None,
+        authors: Callable[[torch.Tensor], Authors] | None = None,
         log: DeviceLog | None = None,
     ) -> "Observation":
         log = log or DeviceLog()
@@ -56,13 +58,14 @@ class Observation:
             self.kernels, self.waits, self.races = tuple(log.kernels), tuple(log.waits), tuple(log.races)
         self.ops, self.copies = tuple(ops), tuple(copies)
         self.new_bytes, self.peak_bytes = new_bytes, peak_bytes
-        self._origin = origin
+        self._origin, self._authors = origin, authors
         return self
 
     def __getattr__(self, name: str):
         if name in ("kernels", "waits", "races") and "ops" in vars(self):
             raise RuntimeError(
-                f"{name}: observe() does not read a real GPU's yet. gpulab.cuda.use('virtual') models them"
+                f"{name}: not known, since the GPU was first used inside the block: call "
+                "torch.cuda.init() before it"
             )
         if name in self.__class__.__annotations__:
             raise RuntimeError(f"{name} is known after the observe() block ends: read it below it")
@@ -84,6 +87,17 @@ class Observation:
         if self._origin is None:
             raise RuntimeError("origin() needs the live tensors: ask in the process that observed")
         return self._origin(tensor)
+
+    def authors(self, tensor: torch.Tensor) -> Authors:
+        """Who wrote the bytes of ``tensor``: :class:`Authors`. In the process that observed only."""
+        if self._authors is None:
+            raise RuntimeError("authors() needs the live tensors: ask in the process that observed")
+        return self._authors(tensor)
+
+    @property
+    def computing_ops(self) -> tuple[str, ...]:
+        """PyTorch's operations that computed or moved elements: no views, no bare allocations."""
+        return tuple(op.op for op in self.ops if computes(op.op))
 
     def to_dict(self) -> dict:
         """Lists, strings and integers only."""

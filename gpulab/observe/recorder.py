@@ -8,15 +8,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from gpulab.observe import device
+from gpulab.observe.authors import AuthorLedger
 from gpulab.observe.copies import copy_kind
+from gpulab.observe.errors import InstrumentError
 from gpulab.observe.lines import learners_line
 from gpulab.observe.observation import Observation
 from gpulab.observe.records import Copy, Op
 from gpulab.observe.storage import StorageLedger
-
-
-class InstrumentError(RuntimeError):
-    """The instrument did not see an operation that certainly ran."""
 
 
 # Their argument was made outside the dispatcher: torch.tensor([...]) allocates, then lifts.
@@ -31,6 +29,7 @@ class Recorder(TorchDispatchMode):
         self.ops: list[Op] = []
         self.copies: list[Copy] = []
         self.storages = StorageLedger()
+        self.authors = AuthorLedger()
         self.ops_seen = 0
         self._checking = False
 
@@ -46,13 +45,16 @@ class Recorder(TorchDispatchMode):
             for tensor in tensors_in:
                 self.storages.met_as_argument(tensor)
         result = func(*args, **(kwargs or {}))
-        self._record(name, tensors_in, _tensors(result))
+        results = _tensors(result)
+        self.authors.operation(func, args, kwargs or {}, results)
+        self._record(name, tensors_in, results)
         return result
 
     def _record(self, name: str, tensors_in: list, results: list) -> None:
         new_bytes = sum(self.storages.met_as_result(tensor) for tensor in results)
         line = learners_line()
-        self.ops.append(Op(name, new_bytes, self.storages.live_bytes, line))
+        where = next((str(tensor.device) for tensor in (*results, *tensors_in)), "cpu")
+        self.ops.append(Op(name, new_bytes, self.storages.live_bytes, line, where))
         for result in results[:1]:
             kind = copy_kind(name, tensors_in, result)
             if kind is not None:
@@ -85,11 +87,17 @@ def observe() -> Iterator[Observation]:
     Raises InstrumentError when the instrument was switched off inside the block.
     """
     recorder, seen = Recorder(), Observation.running()
-    log = device.DeviceLog(on_copy=recorder.copies.append, on_new=recorder.storages.met_as_result)
-    with recorder, device.logging(log):
+    log = device.DeviceLog(
+        on_copy=recorder.copies.append,
+        on_new=recorder.storages.met_as_result,
+        on_written=recorder.authors.launch,
+    )
+    with recorder:
         recorder.prove_alive()
         try:
-            yield seen
+            # A real GPU's log is written when its instruments stop, so this block ends first.
+            with device.logging(log):
+                yield seen
         finally:
             seen.finish(
                 recorder.ops,
@@ -97,6 +105,7 @@ def observe() -> Iterator[Observation]:
                 recorder.storages.new_bytes,
                 recorder.storages.peak_bytes,
                 origin=recorder.storages.origin,
+                authors=recorder.authors.authors,
                 log=log,
             )
         recorder.prove_alive()

@@ -22,13 +22,14 @@ class Op:
 
     ``new_bytes``: bytes of storage it allocated for its results; 0 for a view.
     ``live_bytes``: bytes of storage allocated since the block began that were alive when
-    it returned.
+    it returned. ``device``: where its result is (``cpu``, ``cuda:0``).
     """
 
     op: str
     new_bytes: int
     live_bytes: int
     line: SourceLine | None
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,19 @@ class Copy:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel on the device. Times in microseconds of the device's clock."""
+    """One kernel on the device. Times in microseconds of the device's clock.
+
+    ``flops``, ``bytes_read``, ``bytes_written``: modelled; None on a real GPU, whose profiler
+    does not count them.
+    """
 
     name: str
     stream: int
     start_us: float
     end_us: float
-    flops: int
-    bytes_read: int
-    bytes_written: int
+    flops: int | None
+    bytes_read: int | None
+    bytes_written: int | None
     line: SourceLine | None
 
 

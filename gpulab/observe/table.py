@@ -4,6 +4,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from gpulab.observe.device_table import device_lines
+from gpulab.observe.launch_table import launch_lines
 from gpulab.units import format_bytes, plural
 
 if TYPE_CHECKING:
@@ -14,9 +15,10 @@ _LINE_WIDTH = 40
 
 def observation_table(seen: "Observation") -> str:
     """The headline, then a row for each run of equal (line, operation)."""
+    on_device = [*device_lines(seen), *launch_lines(seen)]
     if not seen.ops:
-        return "No PyTorch operation ran inside the block."
-    return "\n".join([_headline(seen), "", *_columns(_rows(seen)), *device_lines(seen)])
+        return "\n".join(on_device[1:]) or "No PyTorch operation ran inside the block."
+    return "\n".join([_headline(seen), "", *_columns(_rows(seen)), *on_device])
 
 
 def _headline(seen: "Observation") -> str:

@@ -14,6 +14,14 @@ HAS_GPU = torch.cuda.is_available()
 
 def pytest_addoption(parser):
     parser.addoption("--runtime", choices=["virtual", "real", "all"], default="all")
+    parser.addoption("--only-that-runtime", action="store_true", help="leave out what no runtime is asked for")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--only-that-runtime", False):
+        kept = [item for item in items if "cuda" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
 
 
 def pytest_generate_tests(metafunc):

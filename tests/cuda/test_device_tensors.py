@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from gpulab import observe
+
 pytestmark = pytest.mark.usefixtures("cuda")
 F = torch.nn.functional
 
@@ -371,3 +373,69 @@ def test_a_generator_of_the_device_draws():
         for _ in range(2)
     ]
     assert numbers[0] == numbers[1] and torch.Generator("cuda").device.type == "cuda"
+
+
+def test_data_taken_from_the_card_makes_a_parameter_one_of_the_card():
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.data = weight.data.cuda()
+    assert weight.is_cuda and weight.device.type == "cuda" and weight.requires_grad and weight.is_leaf
+    assert isinstance(weight, torch.nn.Parameter)
+    (weight * 3).sum().backward()
+    assert weight.grad.is_cuda and weight.grad.tolist() == [3, 3]
+
+
+def test_data_taken_from_the_host_makes_a_device_tensor_one_of_the_host():
+    x = torch.ones(2, device="cuda")
+    x.data = torch.zeros(2)
+    assert not x.is_cuda and x.tolist() == [0, 0]
+
+
+def test_a_module_whose_parameters_data_are_moved_computes_on_the_card():
+    layer = torch.nn.Linear(2, 2)
+    for parameter in layer.parameters():
+        parameter.data = parameter.data.cuda()
+    assert layer(torch.ones(1, 2, device="cuda")).is_cuda
+
+
+def test_data_on_one_side_is_replaced_as_ever():
+    x = torch.ones(2, device="cuda")
+    x.data = torch.zeros(3, device="cuda")
+    assert x.tolist() == [0, 0, 0]
+
+
+PINNED = {
+    "empty_like": lambda x: torch.empty_like(x, pin_memory=True),
+    "zeros_like": lambda x: torch.zeros_like(x, pin_memory=True),
+    "full_like": lambda x: torch.full_like(x, 3, pin_memory=True),
+    "new_empty": lambda x: x.new_empty(3, pin_memory=True),
+    "new_zeros": lambda x: x.new_zeros(3, pin_memory=True),
+    "of a device tensor": lambda x: torch.empty_like(x.cuda(), device="cpu", pin_memory=True),
+}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_memory_like_another_tensors_can_be_pinned(name):
+    assert PINNED[name](torch.ones(2)).is_pinned()
+
+
+def test_memory_of_the_card_is_not_pinned():
+    with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+        torch.empty_like(torch.ones(2, device="cuda"), pin_memory=True)
+
+
+@pytest.mark.parametrize("name", ["new_zeros", "new_ones", "new_empty"])
+def test_a_host_tensor_makes_new_ones_on_the_card(name):
+    made = getattr(torch.ones(2, dtype=torch.float16), name)((3,), device="cuda")
+    assert made.is_cuda and made.dtype == torch.float16 and made.shape == (3,)
+
+
+def test_nothing_is_copied_without_a_wait_or_a_copy():
+    with observe() as seen:
+        torch.tensor([], device="cuda").cpu()
+    assert seen.waits == () and seen.kernels == ()
+
+
+def test_the_old_way_to_make_a_tensor_like_another_stays_on_the_card():
+    x = torch.ones(2, device="cuda", dtype=torch.float16)
+    for made, shape in ((x.new(), (0,)), (x.new(3, 2), (3, 2)), (x.new(torch.Size([4])), (4,)), (x.new([1, 2]), (2,))):
+        assert made.is_cuda and made.shape == shape and made.dtype == x.dtype

@@ -101,3 +101,27 @@ def test_a_machine_too_small_for_the_card_says_so_and_names_the_ghost():
                 torch.empty(huge, dtype=torch.uint8, device="cuda")
         finally:
             resource.setrlimit(resource.RLIMIT_AS, LIMIT)
+
+
+ATTENTION = {
+    "half": (torch.bfloat16, {}, "flash"),
+    "half, causal": (torch.float16, {"is_causal": True}, "flash"),
+    "float32": (torch.float32, {}, "efficient"),
+    "masked": (torch.bfloat16, {"attn_mask": True}, "efficient"),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention_takes_the_kernel_that_writes_no_scores(name):
+    dtype, options, kind = ATTENTION[name]
+    with gpulab.cuda.use("ghost:H100", quiet=True):
+        q = torch.zeros(2, 4, 1024, 64, device="cuda", dtype=dtype, requires_grad=True)
+        if "attn_mask" in options:
+            options = {"attn_mask": torch.ones(1024, 1024, dtype=torch.bool, device="cuda")}
+        with gpulab.observe() as seen:
+            torch.nn.functional.scaled_dot_product_attention(q, q, q, **options).sum().backward()
+    kernels = [k.name for k in seen.kernels if "attention" in k.name]
+    call = f"aten._scaled_dot_product_{kind}_attention"
+    assert kernels == [call, f"{call}_backward"]
+    scores = 2 * 4 * 1024 * 1024 * q.element_size()
+    assert seen.peak_bytes < scores

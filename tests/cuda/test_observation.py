@@ -12,6 +12,7 @@ import torch
 import gpulab
 import gpulab.cuda
 from gpulab import Observation, observe
+from gpulab.cuda import coverage
 
 pytestmark = pytest.mark.usefixtures("virtual")
 N = 256
@@ -511,33 +512,89 @@ def test_without_a_device_an_observation_has_none():
     assert seen.device is None and seen.kernels == seen.waits == seen.races == ()
 
 
-def test_a_gpu_that_no_instrument_reads_is_an_error_and_no_empty_answer(monkeypatch):
+def test_a_gpu_that_is_first_used_inside_the_block_gives_an_error_and_no_empty_answer(monkeypatch):
     gpulab.cuda.use("off", quiet=True)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with observe() as seen:
-        torch.ones(2)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     for blind in (seen, Observation.from_dict(seen.to_dict())):
-        with pytest.raises(RuntimeError, match="does not read a real GPU"):
+        with pytest.raises(RuntimeError, match="first used inside the block"):
             blind.races
 
 
-def test_the_profiler_does_not_pass_off_a_record_of_the_host_as_one_of_the_device():
-    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with pytest.raises(gpulab.cuda.NotModelled, match="ProfilerActivity.CUDA"):
-        torch.profiler.profile(activities=activities)
+@pytest.mark.parametrize("name", coverage.REFUSED)
+def test_what_is_not_modelled_says_so(name):
+    with pytest.raises(gpulab.cuda.NotModelled, match="is not modelled by the virtual CUDA device"):
+        coverage.REFUSED[name]()
 
 
-def test_what_is_not_modelled_says_so():
-    for call in (
-        lambda: torch.cuda.MemPool(),
-        lambda: torch.cuda.make_graphed_callables(None, ()),
-        lambda: torch.compile(torch.sin),
-        lambda: torch.cuda.ExternalStream(1),
-        lambda: torch.cuda.caching_allocator_alloc(1),
-        lambda: torch.cuda.get_device_properties(0).shared_memory_per_block,
-        lambda: torch.cuda.Event(interprocess=True),
-        lambda: torch.ones(2, device="cuda").to_sparse(),
-        lambda: torch.ones(2, device="cuda").share_memory_(),
-    ):
-        with pytest.raises(gpulab.cuda.NotModelled, match="is not modelled by the virtual CUDA device"):
-            call()
+def shares(call):
+    """Two calls on two streams: whether they ran side by side."""
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    torch.cuda.synchronize()
+    with observe() as seen:
+        torch.cuda._sleep(1_000_000)
+        for stream in streams:
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                call()
+    one, two = [k for k in seen.kernels if k.name != "spin_kernel"][-2:]
+    return two.start_us < one.end_us
+
+
+def test_a_lookup_in_a_large_table_fills_no_more_than_what_it_fetches():
+    table, rows = torch.ones(1 << 16, 64, device="cuda"), torch.arange(8, device="cuda")
+    assert shares(lambda: torch.nn.functional.embedding(rows, table))
+    assert shares(lambda: table[rows])
+    assert shares(lambda: table.index_select(0, rows))
+
+
+def test_a_reduction_of_a_large_tensor_fills_the_card():
+    table = torch.ones(1 << 16, 64, device="cuda")
+    assert not shares(lambda: table.sum())
+
+
+def test_a_lookup_reads_the_rows_it_fetches_and_a_scatter_writes_those_it_is_given():
+    table, rows = torch.ones(1 << 16, 64, device="cuda"), torch.arange(8, device="cuda")
+    with observe() as seen:
+        table.index_select(0, rows)
+        table.index_add_(0, rows, torch.ones(8, 64, device="cuda"))
+    lookup, scatter = seen.kernels[0], seen.kernels[-1]
+    assert lookup.bytes_read == 8 * 64 * 4 + 8 * 8 and lookup.bytes_written == 8 * 64 * 4
+    assert scatter.bytes_written == 8 * 64 * 4
+
+
+def test_each_operation_says_where_it_ran():
+    with observe() as seen:
+        torch.ones(2).cuda() + 1
+    assert [(op.op, op.device) for op in seen.ops] == [("aten.ones", "cpu"), ("aten.add", "cuda:0")]
+
+
+def test_the_table_shows_copies_when_nothing_else_ran():
+    x = torch.ones(N)
+    with observe() as seen:
+        x.cuda()
+    assert seen.ops == () and "1 HtoD of" in seen.table() and "No PyTorch operation" not in seen.table()
+
+
+def test_a_copy_within_the_device_reads_its_source_alone():
+    source, target = torch.ones(N, device="cuda"), torch.empty(N, device="cuda")
+    with observe() as seen:
+        target.copy_(source)
+        target.zero_()
+    assert [(k.bytes_read, k.bytes_written) for k in seen.kernels] == [(4 * N, 4 * N), (0, 4 * N)]
+
+
+def test_observing_changes_nothing_for_a_tensor_that_pytorch_makes_on_the_way():
+    classes = torch.tensor([0, 1], device="cuda")
+    assert torch.ops.aten.one_hot(classes, 2).is_cuda
+    with observe():
+        assert torch.ops.aten.one_hot(classes, 2).is_cuda
+        with observe():
+            assert torch.ops.aten.one_hot(classes, 2).is_cuda
+
+
+def test_observing_changes_nothing_for_a_host_tensor_of_the_program():
+    host = torch.ones(N)
+    with observe(), pytest.raises(RuntimeError, match="on the same device"):
+        torch.ones(N, device="cuda") + host

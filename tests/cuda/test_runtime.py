@@ -125,3 +125,51 @@ def _scripted():
 def test_the_name_of_a_virtual_card_says_that_it_is_virtual():
     with gpulab.cuda.use("virtual:L40S", quiet=True):
         assert torch.cuda.get_device_name() == "NVIDIA L40S (virtual)"
+
+
+def test_a_tensor_of_the_card_before_lives_on_after_the_block():
+    with gpulab.cuda.use("virtual:T4", quiet=True):
+        x = torch.ones(3, device="cuda")
+        allocated, stream = torch.cuda.memory_allocated(), torch.cuda.Stream()
+        with gpulab.cuda.use("virtual:H100", quiet=True):
+            assert torch.cuda.memory_allocated() == 0
+        assert torch.cuda.memory_allocated() == allocated and x.tolist() == [1, 1, 1]
+        with torch.cuda.stream(stream):
+            x.add_(1)
+
+
+def test_a_tensor_of_an_outer_block_of_the_same_card_lives_on():
+    with gpulab.cuda.use("virtual:T4", quiet=True):
+        x = torch.ones(3, device="cuda")
+        for _ in range(2):
+            with gpulab.cuda.use("virtual:T4", quiet=True):
+                assert torch.cuda.memory_allocated() == 0
+                torch.ones(1 << 20, device="cuda")
+        assert torch.cuda.memory_allocated() == 512 and x.tolist() == [1, 1, 1]
+
+
+def test_asking_again_for_the_card_that_is_on_keeps_its_tensors():
+    with gpulab.cuda.use("virtual:T4", quiet=True):
+        x = torch.ones(3, device="cuda")
+        runtime = gpulab.cuda.use("virtual:T4", quiet=True)
+        assert torch.cuda.memory_allocated() == 512 and runtime.card.key == "T4"
+        del x
+        assert torch.cuda.memory_allocated() == 0
+
+
+def test_memory_freed_while_another_card_is_on_is_free_afterwards():
+    with gpulab.cuda.use("virtual:T4", quiet=True):
+        x = torch.ones(3, device="cuda")
+        with gpulab.cuda.use("virtual:H100", quiet=True):
+            del x
+        assert torch.cuda.memory_allocated() == 0
+
+
+def test_a_run_of_memory_history_outlives_a_block_of_another_card():
+    with gpulab.cuda.use("virtual:T4", quiet=True):
+        torch.cuda.memory._record_memory_history()
+        x = torch.ones(3, device="cuda")
+        with gpulab.cuda.use("virtual:H100", quiet=True):
+            pass
+        traces = torch.cuda.memory._snapshot()["device_traces"][0]
+        assert [entry["action"] for entry in traces] == ["segment_alloc", "alloc"] and x.is_cuda

@@ -298,3 +298,27 @@ def test_the_device_is_known_by_its_properties():
 def test_bf16_is_supported_from_ampere_on():
     supported = torch.cuda.get_device_capability() >= (8, 0)
     assert torch.cuda.is_bf16_supported(including_emulation=False) == supported
+
+
+def test_the_pool_hands_out_32_streams_of_a_priority_and_then_the_first_again():
+    streams = [torch.cuda.Stream() for _ in range(33)]
+    assert len({stream.stream_id for stream in streams[:32]}) == 32
+    assert streams[32] == streams[0] and streams[32].stream_id == streams[0].stream_id
+
+
+def test_each_priority_has_a_pool_of_its_own():
+    usual = {torch.cuda.Stream().stream_id for _ in range(32)}
+    assert torch.cuda.Stream(priority=-1).stream_id not in usual
+
+
+def test_the_priorities_are_those_that_pytorch_takes():
+    lowest, highest = torch.cuda.Stream.priority_range()
+    assert lowest == 0 and -3 <= highest < 0
+    assert torch.cuda.Stream(priority=-100).priority == highest
+
+
+def test_a_stream_is_a_context_manager():
+    side = torch.cuda.Stream()
+    with side:
+        assert torch.cuda.current_stream() == side
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()

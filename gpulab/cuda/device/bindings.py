@@ -9,8 +9,9 @@ import warnings
 import torch
 
 from gpulab.cuda.device import state
+from gpulab.cuda.device.gpu_trace import handle
 from gpulab.cuda.device.patches import Patches
-from gpulab.cuda.device.snapshot import History, snapshot
+from gpulab.cuda.device.snapshot import snapshot
 from gpulab.cuda.errors import NotModelled
 
 _SYNC_WARNING = "called a synchronizing CUDA operation"
@@ -142,12 +143,12 @@ def _streams(device) -> dict:
         "getCurrentStream": lambda index: (machine.current.number, 0, 1),
         "getDefaultStream": lambda index: (0, 0, 1),
         "setStream": set_stream,
-        "getCurrentRawStream": lambda index: machine.current.number * 0x1000,
+        "getCurrentRawStream": lambda index: handle(machine.current.number),
     }
 
 
 def _memory(device) -> dict:
-    allocator, history = device.machine.allocator, History(device)
+    allocator, history = device.machine.allocator, device.history
 
     def set_fraction(fraction: float, index: int) -> None:
         allocator.fraction = fraction

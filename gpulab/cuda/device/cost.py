@@ -58,3 +58,13 @@ def distinct_bytes(tensor: torch.Tensor) -> int:
     """Bytes of memory behind a tensor that shows more than its storage holds: once each."""
     distinct = math.prod(n for n, s in zip(tensor.shape, tensor.stride()) if s)
     return distinct * tensor.element_size()
+
+
+def sparse_work(plan: Plan, inputs: list, outputs: list) -> tuple[int, int]:
+    """Elements of a large first tensor that are used, and the bytes of it that are not.
+
+    A lookup touches as many as it returns, a scatter as many as it is handed.
+    """
+    others = inputs[1:] if plan.writes else outputs
+    used = min(inputs[0].numel(), max((tensor.numel() for tensor in others), default=1))
+    return used, (inputs[0].numel() - used) * inputs[0].element_size()

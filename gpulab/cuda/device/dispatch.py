@@ -2,9 +2,11 @@
 
 import functools
 import sys
+from contextlib import ExitStack
 
 import torch
 from torch._C import _DisableTorchDispatch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from gpulab.cuda.device import cost, state
 from gpulab.cuda.device.ghosts import shapes_of
@@ -12,6 +14,8 @@ from gpulab.cuda.device.plans import Plan, plan_of
 from gpulab.cuda.device.memory import span
 from gpulab.cuda.device.refusals import different_device, index_device
 from gpulab.cuda.errors import GhostHasNoValues, MachineTooSmall, NotModelled
+from gpulab.observe.device import DeviceLog
+from gpulab.observe.recorder import Recorder
 
 Tensor = torch.Tensor
 _PLANS: dict[object, Plan] = {}
@@ -36,6 +40,13 @@ def dispatch(cls, func, args, kwargs):
     plan = _PLANS.get(func)
     if plan is None:
         plan = _PLANS[func] = plan_of(func)
+    if device.trace is None:
+        return _dispatched(cls, device, plan, func, args, kwargs)
+    with device.trace.operation(func._schema.name, _shapes(args)):
+        return _dispatched(cls, device, plan, func, args, kwargs)
+
+
+def _dispatched(cls, device, plan, func, args, kwargs):
     inputs, hosts = [], []
     _sort(cls, args, inputs, hosts)
     if kwargs:
@@ -43,6 +54,10 @@ def dispatch(cls, func, args, kwargs):
     if hosts or "device" in kwargs or plan.random:
         return _with_care(cls, device, plan, func, args, kwargs, inputs, hosts)
     return _run(cls, device, plan, func, args, kwargs, inputs)
+
+
+def _shapes(args) -> list[list[int]]:
+    return [list(value.shape) for value in args if isinstance(value, Tensor)]
 
 
 def _sort(cls, values, inputs: list, hosts: list) -> None:
@@ -111,7 +126,7 @@ def _account(device, plan, args, kwargs, inputs, outputs, result) -> None:
     memory = device.memory
     if plan.resizes:
         for tensor in outputs:
-            memory.resized(tensor)
+            memory.resized(tensor.untyped_storage())
     if plan.kernel:
         _launch(device.machine, memory, plan, args, kwargs, inputs, outputs, result)
     else:
@@ -128,7 +143,14 @@ def _launch(machine, memory, plan, args, kwargs, inputs, outputs, result) -> Non
     if plan.writes_by_name:
         again = {id(tensor) for tensor in written}
         reads = [use for use in reads if id(use[1]) not in again]
-    elements = max(elements, made)
+    if plan.overwrites:
+        bytes_read -= bytes_written
+    if plan.sparse:
+        elements, spared = cost.sparse_work(plan, inputs, outputs)
+        bytes_read -= spared
+        bytes_written -= spared if plan.writes else 0
+    else:
+        elements = made if plan.pointwise else max(elements, made)
     flops = cost.flops_of(plan, args, kwargs, inputs, elements, result)
     peak = cost.peak_of(machine.card, plan, inputs[0] if inputs else written[0])
     duration = cost.duration_us(machine.card, flops, bytes_read + bytes_written, peak)
@@ -136,14 +158,16 @@ def _launch(machine, memory, plan, args, kwargs, inputs, outputs, result) -> Non
 
 
 def _uses(memory, tensors: list) -> tuple[list, int, int]:
-    """(trail, tensor) of each, their bytes, and the elements of the largest."""
+    """(trail, tensor) of each, their bytes, and the elements of the largest: each in memory once."""
     uses, nbytes, elements, held_by = [], 0, 1, memory.held
     for tensor in tensors:
         held = held_by.get(tensor.untyped_storage()._cdata) or memory.of(tensor)
         uses.append((held.trail, tensor))
-        size = tensor.nbytes
-        nbytes += size if size <= held.nbytes else cost.distinct_bytes(tensor)
-        count = tensor.numel()
+        size, count = tensor.nbytes, tensor.numel()
+        if size > held.nbytes:
+            size = cost.distinct_bytes(tensor)
+            count = size // tensor.element_size()
+        nbytes += size
         if count > elements:
             elements = count
     return uses, nbytes, elements
@@ -210,7 +234,7 @@ def _is_read_on_host(plan, args, tensor: Tensor) -> bool:
 
 def _check_written_host(plan, args, kwargs, hosts) -> None:
     written, references = next((t, r) for t, r in hosts if t is args[plan.writes[0]])
-    if references > references_of_a_temporary():
+    if references > references_of_a_temporary(_observers()):
         raise different_device(plan, args, kwargs)
     raise NotModelled(f"{plan.name} into a tensor that PyTorch's C++ allocated on the way")
 
@@ -218,22 +242,35 @@ def _check_written_host(plan, args, kwargs, hosts) -> None:
 def _may_take_part(tensor: Tensor, references: int) -> bool:
     if tensor.dim() == 0:
         return True
-    if references > references_of_a_temporary():
+    if references > references_of_a_temporary(_observers()):
         return False
     return not (tensor._is_view() and _is_held(tensor._base))
 
 
 def _is_held(base: Tensor) -> bool:
-    return base.is_leaf and base.requires_grad or sys.getrefcount(base) > references_of_a_temporary()
+    return base.is_leaf and base.requires_grad or sys.getrefcount(base) > references_of_a_temporary(_observers())
+
+
+def _observers() -> int:
+    return sum(isinstance(log, DeviceLog) for log in state.device_on().machine.logs)
 
 
 @functools.cache
-def references_of_a_temporary() -> int:
+def references_of_a_temporary(observers: int) -> int:
     """How often Python refers to a tensor that PyTorch's C++ made on the way.
 
     One that the program holds is referred to more often: by a name, a frame or a container.
-    Found out by a function (``one_hot``) that makes such a tensor.
+    Found out by a function (``one_hot``) that makes such a tensor, with as many ``observe()``
+    blocks open as there are: each of them holds an operation's arguments too. To be asked
+    first outside an operation, inside which PyTorch cannot be put the question.
     """
+    with _disable_current_modes(), ExitStack() as modes:
+        for _ in range(observers):
+            modes.enter_context(Recorder())
+        return _references_seen_by_a_probe()
+
+
+def _references_seen_by_a_probe() -> int:
     seen: list[int] = []
 
     class Probe(Tensor):

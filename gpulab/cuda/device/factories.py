@@ -72,8 +72,10 @@ def _wrapped(name: str, original):
     @functools.wraps(original)
     def factory(*args, **kwargs):
         device = kwargs.get("device")
-        if name in _FROM_HOST_DATA and args and isinstance(args[0], CudaTensor):
-            return _from_card_data(name, args[0], **kwargs)
+        if name in _FROM_HOST_DATA and args:
+            if isinstance(args[0], CudaTensor):
+                return _from_card_data(name, args[0], **kwargs)
+            args = (_read(args[0]), *args[1:])
         if device is None:
             device = device_context.CURRENT_DEVICE
         if device is not None and state.is_cuda(device):
@@ -81,6 +83,22 @@ def _wrapped(name: str, original):
         return _on_host(original, args, kwargs)
 
     return factory
+
+
+def _read(data):
+    # PyTorch's C++ asks each device tensor in a list for its value: the host waits for each.
+    if isinstance(data, CudaTensor):
+        return transfer.to_host(data.detach())
+    if isinstance(data, (list, tuple)) and _has_card_data(data):
+        return [_read(item) for item in data]
+    return data
+
+
+def _has_card_data(data) -> bool:
+    return any(
+        isinstance(item, CudaTensor) or isinstance(item, (list, tuple)) and _has_card_data(item)
+        for item in data
+    )
 
 
 def _on_host(original, args, kwargs):
@@ -160,9 +178,11 @@ def _like(name: str, original):
     def like(source, *args, **kwargs):
         device = kwargs.get("device")
         if device is None:
-            return original(source, *args, **kwargs)
+            if kwargs.get("pin_memory") and isinstance(source, CudaTensor):
+                raise RuntimeError("Only dense CPU tensors can be pinned")
+            return _on_host(original, (source, *args), kwargs)
         if isinstance(source, CudaTensor) and not state.is_cuda(device):
-            source = transfer.plain(source)
+            source = transfer.twin_on_host(source)
         elif isinstance(source, CudaTensor):
             return original(source, *args, **{**kwargs, "device": None})
         if not state.is_cuda(device):

@@ -4,13 +4,53 @@ Many of those functions are written in Python and ask their arguments for the de
 must not meet a tensor that says it is on the card.
 """
 
+import functools
+
 import torch
 import torch.utils._device as device_context
 from torch.utils._pytree import tree_map_only
 
-from gpulab.cuda.device import transfer
+from gpulab.cuda.device import state, transfer
+from gpulab.cuda.device.patches import Patches
 
 Tensor = torch.Tensor
+
+
+_LARGEST_FLASH_HEAD = 256
+
+
+def install(patches: Patches) -> None:
+    """Attention takes the kernel that a card takes: for meta tensors PyTorch writes every score out."""
+    attend = _attention(torch.nn.functional.scaled_dot_product_attention)
+    for owner in (torch.nn.functional, torch._C._nn):
+        patches.set(owner, "scaled_dot_product_attention", attend)
+
+
+def _attention(original):
+    @functools.wraps(original)
+    def scaled_dot_product_attention(
+        query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+    ):
+        fused = query.is_cuda and state.device_on().ghost and query.shape[-1] % 8 == 0 and query.dim() == 4
+        half = query.dtype in (torch.float16, torch.bfloat16)
+        if fused and half and attn_mask is None and query.shape[-1] <= _LARGEST_FLASH_HEAD:
+            call = torch.ops.aten._scaled_dot_product_flash_attention
+            return call(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+        if fused and not enable_gqa:
+            bias = _as_bias(attn_mask, query)
+            call = torch.ops.aten._scaled_dot_product_efficient_attention
+            return call(query, key, value, bias, torch.is_grad_enabled(), dropout_p, is_causal, scale=scale)[0]
+        return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+
+    return scaled_dot_product_attention
+
+
+def _as_bias(mask, query):
+    if mask is None:
+        return None
+    if mask.dtype == torch.bool:
+        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), -torch.inf)
+    return mask.expand(*query.shape[:2], *mask.shape[-2:])
 
 
 def shapes_of(cls, func, args, kwargs):

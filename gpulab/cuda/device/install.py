@@ -8,12 +8,16 @@ from gpulab.cuda.device import (
     bindings,
     clock,
     factories,
+    ghosts,
+    gpu_trace,
     graphs,
     methods,
     missing,
     nvtx,
+    profiler,
     saving,
     state,
+    storages,
     streams,
 )
 from gpulab.cuda.device.autocast import Autocast
@@ -27,13 +31,28 @@ from gpulab.cuda.machine.cards import Card
 from gpulab.observe.device import set_device
 
 
+_PARTS = (
+    graphs, nvtx, missing, streams, accelerator, factories, methods, saving, storages, profiler,
+    gpu_trace, ghosts,
+)  # fmt: skip
+
+
 class Installation:
-    """A virtual device that is on, and what was replaced for it."""
+    """A virtual device, and what is replaced while it is on. It can be put on and off again."""
 
     def __init__(self, card: Card, ghost: bool = False) -> None:
-        self.device = state.VirtualDevice(card, ghost)
+        self.device = device = state.VirtualDevice(card, ghost)
+        references_of_a_temporary(0)
+        device.generator = default_generator()
+        device.machine.after_wait.append(lambda: device.undelivered and deliver(device))
+        device.machine.on_wait = gpu_trace.tell_wait
         self._patches = Patches()
+
+    def install(self) -> None:
+        """``device="cuda"`` means this device from now on."""
         state.switch(self.device)
+        self._autocast = Autocast()
+        self._swap = torch.__future__.get_swap_module_params_on_conversion()
         try:
             self._install()
         except BaseException:
@@ -42,36 +61,21 @@ class Installation:
 
     def _install(self) -> None:
         device, patches = self.device, self._patches
-        # Now, since inside an operation the question cannot be put to PyTorch.
-        references_of_a_temporary()
-        device.generator = default_generator()
-        device.machine.after_wait.append(lambda: device.undelivered and deliver(device))
         bindings.install(patches, device)
-        graphs.install(patches)
-        nvtx.install(patches)
-        missing.install(patches)
-        streams.install(patches)
-        accelerator.install(patches)
-        factories.install(patches)
-        methods.install(patches)
-        saving.install(patches)
+        for part in _PARTS:
+            part.install(patches)
         clock.install(patches, device)
-        self._autocast = Autocast()
         self._autocast.install(patches)
         set_device(ObservedDevice(device))
         patches.set(torch, "Generator", Generator)
         patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
         patches.append(_foreach_supported_types, CudaTensor)
-        self._swap = torch.__future__.get_swap_module_params_on_conversion()
         torch.__future__.set_swap_module_params_on_conversion(True)
 
     def remove(self) -> None:
-        """Put everything back."""
-        if hasattr(self, "_autocast"):
-            self._autocast.remove()
+        """Put everything back. The device keeps its memory, for the tensors that live on."""
+        self._autocast.remove()
         self._patches.undo()
-        self.device.memory.release_all()
         set_device(None)
         state.switch(None)
-        if hasattr(self, "_swap"):
-            torch.__future__.set_swap_module_params_on_conversion(self._swap)
+        torch.__future__.set_swap_module_params_on_conversion(self._swap)

@@ -4,6 +4,8 @@ import weakref
 
 import torch
 
+from gpulab.cuda.device.gpu_trace import tell
+from gpulab.cuda.errors import NotModelled
 from gpulab.cuda.machine.allocator import OutOfMemory
 from gpulab.cuda.machine.blocks import Block
 from gpulab.cuda.machine.machine import Machine
@@ -35,6 +37,11 @@ class DeviceMemory:
     def holds(self, storage: torch.UntypedStorage) -> bool:
         return storage._cdata in self.held
 
+    def refuse_on_host(self, tensor: torch.Tensor, op: str) -> None:
+        """Raise NotModelled for a host tensor over device memory: nothing on a card makes one."""
+        if not tensor.is_cuda and self.holds(tensor.untyped_storage()):
+            raise NotModelled(f"{op} on a host tensor that shows device memory")
+
     def of(self, tensor: torch.Tensor) -> Held:
         """The block behind a device tensor, allocated when its storage is new.
 
@@ -50,16 +57,18 @@ class DeviceMemory:
         """A new storage: take memory for it."""
         key, nbytes = storage._cdata, storage.nbytes()
         held = Held(self._malloc(nbytes) if nbytes else None, nbytes)
-        held.watcher = weakref.ref(storage, lambda _: self._freed(key))
+        address = storage.data_ptr()
+        held.watcher = weakref.ref(storage, lambda _: self._freed(key, address))
         self.held[key] = held
+        tell("MemoryAllocation", address)
         if self.on_new is not None:
             self.on_new(storage)
         return held
 
-    def resized(self, tensor: torch.Tensor) -> None:
-        """The storage of ``tensor`` may have grown: then it has moved to a new block."""
-        held = self.of(tensor)
-        nbytes = tensor.untyped_storage().nbytes()
+    def resized(self, storage: torch.UntypedStorage) -> None:
+        """The storage may have grown: then it has moved to a new block."""
+        held = self.held.get(storage._cdata) or self.adopt(storage)
+        nbytes = storage.nbytes()
         if nbytes == held.nbytes:
             return
         fresh = self._malloc(nbytes) if nbytes else None
@@ -78,18 +87,15 @@ class DeviceMemory:
         if held.block is not None:
             held.block.stream_uses.add(stream)
 
-    def release_all(self) -> None:
-        """The device is going away; storages that live on are no longer watched."""
-        self.held.clear()
-
     def _malloc(self, nbytes: int) -> Block:
         try:
             return self._machine.malloc(nbytes)
         except OutOfMemory as why:
             raise torch.OutOfMemoryError(str(why)) from None
 
-    def _freed(self, key: int) -> None:
+    def _freed(self, key: int, address: int) -> None:
         held = self.held.pop(key, None)
+        tell("MemoryDeallocation", address)
         if held is not None and held.block is not None:
             self._machine.allocator.free(held.block)
 

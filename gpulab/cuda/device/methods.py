@@ -1,25 +1,62 @@
 """Methods of host tensors that reach for the device: ``to``, ``cuda``, pinning, late reads."""
 
+import functools
+
 import torch
 
 from gpulab.cuda.device import state, transfer
 from gpulab.cuda.device.patches import Patches
-from gpulab.cuda.device.tensor import converted
+from gpulab.cuda.device.tensor import NEW, CudaTensor, converted
+from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
 _to, _numpy, _tolist, _type_as = Tensor.to, Tensor.numpy, Tensor.tolist, Tensor.type_as
+_data = torch._C.TensorBase.data
 
 
 def install(patches: Patches) -> None:
     """Replace them on torch.Tensor."""
-    for method in (to, type_as, cuda, pin_memory, is_pinned, numpy, tolist):
+    for method in (to, cpu, type_as, cuda, pin_memory, is_pinned, numpy, tolist):
         patches.set(Tensor, method.__name__, method)
+    for name in NEW:
+        patches.set(Tensor, name, _new(getattr(Tensor, name)))
+    patches.set(Tensor, "data", property(_data.__get__, _set_data))
 
 
 def to(self, *args, **kwargs):
-    if _stays_on_host(args, kwargs):
+    if not isinstance(self, CudaTensor) and _stays_on_host(args, kwargs):
         return _to(self, *args, **kwargs)
     return converted(self, *args, **kwargs)
+
+
+def cpu(self, memory_format=torch.preserve_format):
+    return to(self, "cpu", memory_format=memory_format)
+
+
+def _new(original):
+    @functools.wraps(original)
+    def new(self, *args, pin_memory=False, **kwargs):
+        if kwargs.get("device") is not None and state.is_cuda(kwargs["device"]):
+            return getattr(transfer.nothing_on_card(self), original.__name__)(*args, **kwargs)
+        out = original(self, *args, **kwargs)
+        return state.device_on().pinned.pin(out) if pin_memory else out
+
+    return new
+
+
+def _set_data(self, value) -> None:
+    """``self.data = value``: across the two sides ``self`` becomes a tensor of the other kind."""
+    if isinstance(self, CudaTensor) == isinstance(value, CudaTensor):
+        _data.__set__(self, value)
+        return
+    moved = _data.__get__(value).requires_grad_(self.requires_grad)
+    if isinstance(self, torch.nn.Parameter):
+        moved = torch.nn.Parameter(moved, self.requires_grad)
+    try:
+        moved.grad = self.grad if self.grad is None or self.grad.is_cuda == moved.is_cuda else None
+        torch.utils.swap_tensors(self, moved)
+    except RuntimeError as why:
+        raise NotModelled("tensor.data = a tensor of another device, of a tensor in use by autograd") from why
 
 
 def type_as(self, other):
@@ -42,11 +79,15 @@ def is_pinned(self, device=None):
 
 
 def numpy(self, *args, **kwargs):
+    if isinstance(self, CudaTensor):
+        return CudaTensor.numpy(self, *args, **kwargs)
     _host_reads(self, "numpy")
     return _numpy(self, *args, **kwargs)
 
 
 def tolist(self):
+    if isinstance(self, CudaTensor):
+        return CudaTensor.tolist(self)
     _host_reads(self, "tolist")
     return _tolist(self)
 
@@ -62,6 +103,7 @@ def _stays_on_host(args, kwargs) -> bool:
 
 def _host_reads(tensor: Tensor, op: str) -> None:
     device = state.device_on()
+    device.memory.refuse_on_host(tensor, op)
     trail = device.pinned.trail_of(tensor)
     if trail is not None:
         device.machine.host_access(trail, writes=False, op=op)

@@ -24,7 +24,6 @@ def install(patches: Patches) -> None:
     for name in _CLASSES:
         if hasattr(torch.cuda, name):
             patches.set(torch.cuda, name, type(name, (), {"__new__": _raising(f"torch.cuda.{name}")}))
-    _watch_profiler(patches)
     _watch_compile(patches)
 
 
@@ -33,20 +32,6 @@ def _raising(what: str):
         raise NotModelled(what)
 
     return missing
-
-
-def _watch_profiler(patches: Patches) -> None:
-    # Without a card PyTorch's profiler takes the request and records nothing of the device.
-    profile = torch.profiler.profile
-    original = profile.__init__
-
-    @functools.wraps(original)
-    def __init__(self, *args, activities=None, **kwargs):
-        if activities is not None and torch.profiler.ProfilerActivity.CUDA in activities:
-            raise NotModelled("torch.profiler with ProfilerActivity.CUDA (gpulab.observe() shows kernels)")
-        original(self, *args, activities=activities, **kwargs)
-
-    patches.set(profile, "__init__", __init__)
 
 
 def _watch_compile(patches: Patches) -> None:

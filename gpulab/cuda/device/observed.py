@@ -2,6 +2,7 @@
 
 import torch
 
+from gpulab.cuda.device.dispatch import references_of_a_temporary
 from gpulab.cuda.device.memory import byte_range
 from gpulab.observe.device import DeviceLog
 
@@ -16,13 +17,20 @@ class ObservedDevice:
         self.description = f"virtual {device.card.name}, modelled"
 
     def start(self, log: DeviceLog) -> None:
-        self._device.machine.logs.append(log)
+        logs = self._device.machine.logs
+        logs.append(log)
+        references_of_a_temporary(sum(isinstance(log, DeviceLog) for log in logs))
 
     def stop(self, log: DeviceLog) -> None:
         self._device.machine.logs.remove(log)
 
     def host_operation(self, name: str, tensors: list[Tensor]) -> None:
-        """Tell the machine when the host touches pinned memory that a copy may be using."""
+        """Tell the machine when the host touches pinned memory that a copy may be using.
+
+        Raises NotModelled for a host tensor over device memory: nothing on a card makes one.
+        """
+        for tensor in tensors:
+            self._device.memory.refuse_on_host(tensor, name)
         if not self._device.pinned:
             return
         # Alone among a host operation's tensors, the first of an in-place one is written.

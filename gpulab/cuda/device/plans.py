@@ -28,6 +28,18 @@ _WAITS = {
 }  # fmt: skip
 
 _MASKED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
+# They write all of their first tensor and read nothing of it.
+_OVERWRITES = {
+    "aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_",
+    "aten::bernoulli_", "aten::exponential_", "aten::_foreach_copy_", "aten::_foreach_zero_",
+}  # fmt: skip
+
+# They touch only some elements of their first tensor.
+_SPARSE = {
+    "aten::embedding", "aten::index", "aten::index_select", "aten::gather", "aten::take",
+    "aten::index_put_", "aten::_index_put_impl_", "aten::index_add_", "aten::index_copy_",
+    "aten::index_fill_", "aten::scatter_", "aten::scatter_add_", "aten::scatter_reduce_",
+}  # fmt: skip
 _RESIZES = {"aten::resize_", "aten::resize_as_", "aten::set_"}
 
 
@@ -38,7 +50,7 @@ class Plan:
     ``writes``: positions of the arguments that it writes; ``writes_by_name``: all of them.
     ``waits``: the host needs its result. ``may_wait_for_mask``: it does with a boolean index.
     ``flops``: its formula when it multiplies matrices, which the matrix units then do.
-    ``random``: where its random numbers come from.
+    ``overwrites``: it reads nothing of its first argument. ``sparse``: it touches a few elements of its first tensor. ``random``: where its random numbers come from.
     """
 
     name: str
@@ -53,6 +65,8 @@ class Plan:
     flops: object
     random: str
     pointwise: bool
+    overwrites: bool
+    sparse: bool
     argument_names: tuple[str, ...]
 
 
@@ -76,6 +90,8 @@ def plan_of(op: OpOverload) -> Plan:
         flops=flops,
         random=_random(op),
         pointwise=_is_pointwise(op, name),
+        overwrites=name in _OVERWRITES,
+        sparse=name in _SPARSE,
         argument_names=tuple(a.name for a in arguments),
     )
 

@@ -48,6 +48,12 @@ def _python_frames() -> list[dict]:
     return frames
 
 
+def python_frames() -> list[str]:
+    """The stack as PyTorch's profiler writes it, innermost first."""
+    frames = [f for f in _python_frames() if not f["filename"].endswith("contextlib.py")]
+    return [f"{frame['filename']}({frame['line']}): {frame['name']}" for frame in frames]
+
+
 def snapshot(allocator, history: History) -> dict:
     """Segments with their blocks, and the history of the one device."""
     return {

@@ -1,11 +1,14 @@
 """The virtual device that is switched on, if any."""
 
+from contextlib import nullcontext
+
 import torch
 
 from gpulab.cuda.errors import DeviceIsOff
 from gpulab.cuda.machine.cards import Card
 from gpulab.cuda.machine.machine import Machine
 from gpulab.cuda.device.memory import DeviceMemory, PinnedMemory, span
+from gpulab.cuda.device.snapshot import History
 from gpulab.observe.lines import learners_line
 
 CUDA = torch.device("cuda", 0)
@@ -26,13 +29,21 @@ class VirtualDevice:
         self.machine.span = span
         self.memory = DeviceMemory(self.machine)
         self.pinned = PinnedMemory()
+        self.history = History(self)
         self.generator: torch.Generator | None = None
         self.sync_debug_mode = 0
         self.undelivered: list = []
         self.capture = None
+        self.trace = None
         self.host_autocast = False
 
 
+    def operation(self, name: str):
+        """A block that a profiler shows as one operation of PyTorch."""
+        return _UNSEEN if self.trace is None else self.trace.operation(name)
+
+
+_UNSEEN = nullcontext()
 _on: VirtualDevice | None = None
 
 

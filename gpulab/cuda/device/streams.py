@@ -5,9 +5,10 @@ import types
 import torch
 
 from gpulab.cuda.device import state
+from gpulab.cuda.device.gpu_trace import handle, tell
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.errors import NotModelled
-from gpulab.cuda.machine.constants import CALL_US
+from gpulab.cuda.machine.constants import CALL_US, HIGHEST_PRIORITY, LOWEST_PRIORITY
 
 _CUDA_DEVICE_TYPE = 1
 
@@ -25,8 +26,8 @@ class StreamBase:
         self = object.__new__(cls)
         machine = state.device_on().machine
         if stream_id is None:
-            lowest, highest = 0, -5
-            stream_id = machine.new_queue(min(max(priority, highest), lowest)).number
+            stream_id = machine.queue_from_pool(min(max(priority, HIGHEST_PRIORITY), LOWEST_PRIORITY)).number
+            tell("StreamCreation", handle(stream_id))
         self._queue = machine.queues[stream_id]
         return self
 
@@ -35,12 +36,12 @@ class StreamBase:
 
     stream_id = property(lambda self: self._queue.number)
     # A handle to print; 0 is the default stream, as on a card.
-    cuda_stream = property(lambda self: self._queue.number * 0x1000)
+    cuda_stream = property(lambda self: handle(self._queue.number))
     priority = property(lambda self: self._queue.priority)
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
-        return (0, -5)
+        return (LOWEST_PRIORITY, HIGHEST_PRIORITY)
 
     def query(self) -> bool:
         machine = state.device_on().machine
@@ -50,6 +51,14 @@ class StreamBase:
     def synchronize(self) -> None:
         machine = state.device_on().machine
         machine.wait_queue(self._queue, "cudaStreamSynchronize")
+
+    def __enter__(self):
+        self._entered = torch.cuda.current_stream()
+        torch.cuda.set_stream(self)
+        return self
+
+    def __exit__(self, *exc) -> None:
+        torch.cuda.set_stream(self._entered)
 
     def is_capturing(self) -> bool:
         return state.device_on().capture is not None
@@ -77,11 +86,15 @@ class EventBase:
     def record(self, stream) -> None:
         machine = state.device_on().machine
         machine.host_us += CALL_US
+        if self._mark is None:
+            tell("EventCreation", id(self))
         self._mark = machine.mark(stream._queue)
+        tell("EventRecord", id(self), stream.cuda_stream)
 
     def wait(self, stream) -> None:
         if self._mark is not None:
             state.device_on().machine.queue_waits(stream._queue, self._mark)
+            tell("EventWait", id(self), stream.cuda_stream)
 
     def query(self) -> bool:
         machine = state.device_on().machine
@@ -91,6 +104,7 @@ class EventBase:
     def synchronize(self) -> None:
         if self._mark is not None:
             state.device_on().machine.wait(self._mark, "cudaEventSynchronize", asked_for=True)
+            tell("EventSynchronization", id(self))
 
     def elapsed_time(self, end_event) -> float:
         if not (self._timed and end_event._timed):
@@ -100,6 +114,10 @@ class EventBase:
         if not (self.query() and end_event.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
         return (end_event._mark.time_us - self._mark.time_us) / 1e3
+
+    def __del__(self) -> None:
+        if self._mark is not None:
+            tell("EventDeletion", id(self))
 
     def ipc_handle(self):
         raise NotModelled("Event.ipc_handle")

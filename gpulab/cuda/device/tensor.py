@@ -78,6 +78,13 @@ class CudaTensor(Tensor):
     def record_stream(self, stream) -> None:
         state.device_on().memory.used_by(self, stream.stream_id)
 
+    def new(self, *args, device=None) -> Tensor:
+        """The old spelling: a size makes an empty tensor, a list one with its values."""
+        device = self.device if device is None else device
+        if len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], torch.Size):
+            return torch.tensor(args[0], dtype=self.dtype, device=device)
+        return torch.empty(*(args or (0,)), dtype=self.dtype, device=device)
+
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
         device = self.device if device is None else device
         return torch.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
@@ -113,13 +120,14 @@ def _new(name: str):
     def make(self, *args, device=None, **kwargs):
         if device is None or state.is_cuda(device):
             return inherited(self, *args, **kwargs)
-        return inherited(transfer.plain(self), *args, device=device, **kwargs)
+        return getattr(transfer.nothing_on_host(self), name)(*args, device=device, **kwargs)
 
     make.__name__ = name
     return make
 
 
-for _name in ("new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided"):
+NEW = ("new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided")
+for _name in NEW:
     setattr(CudaTensor, _name, _new(_name))
 
 
@@ -137,6 +145,8 @@ def converted(tensor: Tensor, *args, **kwargs) -> Tensor:
     on_card = isinstance(tensor, CudaTensor)
     to_card = on_card if device is None else state.is_cuda(device)
     if to_card != on_card:
+        if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+            raise NotModelled("a lazy module moved before its first batch (run one on the host first)")
         # PyTorch converts on the side it comes from, then copies the bytes.
         tensor = _cast(tensor, dtype, memory_format, False)
         return transfer.moved(tensor, to_card, non_blocking)

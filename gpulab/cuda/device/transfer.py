@@ -38,8 +38,9 @@ def to_card(source: Tensor, non_blocking: bool = False) -> Tensor:
         _deliver_into(device, source)
     guard = _DisableTorchDispatch()
     try:
-        target = CudaTensor.tag(_twin(device, source))
-        _host_to_device(device, target, source, non_blocking)
+        with device.operation("aten::_to_copy"):
+            target = CudaTensor.tag(_twin(device, source))
+            _host_to_device(device, target, source, non_blocking)
         _tell(device, target)
     finally:
         del guard
@@ -60,7 +61,8 @@ def to_host(source: Tensor, non_blocking: bool = False) -> Tensor:
         target = plain(source).clone(memory_format=torch.preserve_format)
         if non_blocking:
             device.pinned.pin(target)
-        _device_to_host(device, target, source, target, non_blocking)
+        with device.operation("aten::_to_copy"):
+            _device_to_host(device, target, source, target, non_blocking)
         _tell(device, target)
     finally:
         del guard
@@ -71,6 +73,35 @@ def _twin(device, source: Tensor) -> Tensor:
     if device.ghost:
         return torch.empty_like(plain(source), device="meta")
     return plain(source).clone(memory_format=torch.preserve_format)
+
+
+def nothing_on_card(like: Tensor) -> Tensor:
+    """An empty device tensor of the dtype of ``like``: what ``new_zeros`` and its kin ask."""
+    from gpulab.cuda.device.tensor import CudaTensor
+
+    guard = _DisableTorchDispatch()
+    try:
+        return CudaTensor.tag(torch.empty(0, dtype=like.dtype, device=state.device_on().memory_of))
+    finally:
+        del guard
+
+
+def nothing_on_host(like: Tensor) -> Tensor:
+    """An empty host tensor of the dtype of ``like``."""
+    guard = _DisableTorchDispatch()
+    try:
+        return torch.empty(0, dtype=like.dtype, device="cpu")
+    finally:
+        del guard
+
+
+def twin_on_host(like: Tensor) -> Tensor:
+    """A host tensor of the shape, strides and dtype of ``like``, without its values."""
+    guard = _DisableTorchDispatch()
+    try:
+        return torch.empty_like(plain(like), device="cpu")
+    finally:
+        del guard
 
 
 def _tell(device, target: Tensor) -> None:
@@ -88,6 +119,8 @@ def plain(source: Tensor) -> Tensor:
 
 
 def _host_to_device(device, target: Tensor, source: Tensor, non_blocking: bool) -> None:
+    if not source.nbytes:
+        return
     if device.capture is not None:
         raise NotModelled("a copy between host and device inside a CUDA graph")
     trail = device.pinned.trail_of(source)
@@ -103,6 +136,8 @@ def _host_to_device(device, target: Tensor, source: Tensor, non_blocking: bool) 
 
 def _device_to_host(device, target: Tensor, source: Tensor, values: Tensor, non_blocking: bool) -> None:
     """Record the copy. ``values`` holds what arrives; while it is under way ``target`` shows zeros."""
+    if not source.nbytes:
+        return
     if device.capture is not None:
         raise NotModelled("a copy between host and device inside a CUDA graph")
     trail = device.pinned.trail_of(target)

@@ -30,3 +30,10 @@ LINK_EFFICIENCY = 0.8
 
 THREADS_PER_MULTIPROCESSOR = 2048
 """Resident threads; decides how much of the card a small kernel fills. 1024 on a T4."""
+
+QUEUES_PER_POOL = 32
+"""Streams that ``torch.cuda.Stream()`` hands out in turn, for each priority: ``kStreamsPerPool`` in
+PyTorch's c10/cuda/CUDAStream.cpp."""
+
+LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, -3
+"""PyTorch takes no more than four priorities of the card's: ``max_compile_time_stream_priorities``."""

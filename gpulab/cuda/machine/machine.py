@@ -1,5 +1,6 @@
 """The machine: a host clock, a queue per stream, copy engines, and what each waits for."""
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import contextmanager
 
@@ -42,6 +43,7 @@ class Machine:
         self.host_epoch = 0
         self._host_version = 0
         self.queues = {0: Queue(0)}
+        self._pools: dict[int, deque[Queue]] = {}
         self.current = self.queues[0]
         self.engines = {"HtoD": 0.0, "DtoH": 0.0}
         self.logs: list = []
@@ -49,7 +51,9 @@ class Machine:
         self.span: Callable[..., tuple[Trail, int, int]] = lambda trail, tensor: (trail, 0, WHOLE)
         self.on_unsafe_wait: Callable[[], None] | None = None
         self.refuse_wait: Callable[[], None] | None = None
+        self.on_wait: Callable[[str, int | None], None] = lambda reason, queue: None
         self.captured: list[tuple] | None = None
+        self.replaying = False
         self.after_wait: list[Callable[[], None]] = []
         self._multiprocessors = Multiprocessors(card)
         self.allocator = Allocator(
@@ -58,9 +62,15 @@ class Machine:
 
     # ---- streams and marks
 
-    def new_queue(self, priority: int = 0) -> Queue:
-        queue = Queue(len(self.queues), priority)
-        self.queues[queue.number] = queue
+    def queue_from_pool(self, priority: int = 0) -> Queue:
+        """The next of the 32 queues of this priority, in turn: the 33rd asked for is the first again."""
+        pool = self._pools.setdefault(priority, deque())
+        if len(pool) < assumed.QUEUES_PER_POOL:
+            queue = Queue(len(self.queues), priority)
+            self.queues[queue.number] = queue
+        else:
+            queue = pool.popleft()
+        pool.append(queue)
         return queue
 
     def mark(self, queue: Queue) -> Mark:
@@ -93,10 +103,11 @@ class Machine:
 
     # ---- the host waits
 
-    def wait(self, mark: Mark, reason: str, asked_for: bool = False) -> None:
+    def wait(self, mark: Mark, reason: str, asked_for: bool = False, queue: Queue | None = None) -> None:
         """The host stands still until ``mark`` is passed.
 
-        ``asked_for``: the program called for it by name, so no debug mode objects.
+        ``asked_for``: the program called for it by name, so no debug mode objects. ``queue``:
+        whose work it waits for, when it is one queue's.
         """
         if self.refuse_wait is not None:
             self.refuse_wait()
@@ -105,11 +116,12 @@ class Machine:
         start = self.host_us
         self.host_us = max(start + assumed.SYNC_US, mark.time_us)
         self._host_has_seen(mark.seen)
+        self.on_wait(reason, None if queue is None else queue.number)
         for log in self.logs:
             log.wait(reason, start, self.host_us, self.find_line())
 
     def wait_queue(self, queue: Queue, reason: str) -> None:
-        self.wait(self.mark(queue), reason)
+        self.wait(self.mark(queue), reason, queue=queue)
 
     def wait_device(self, reason: str = "cudaDeviceSynchronize") -> None:
         marks = [self.mark(queue) for queue in self.queues.values()]
@@ -137,8 +149,12 @@ class Machine:
     def launch_graph(self, kernels: list[tuple]) -> None:
         """Put captured kernels into the current stream: one launch for the host."""
         self.host_us += assumed.LAUNCH_US
-        for work in kernels:
-            self._start(*work)
+        self.replaying = True
+        try:
+            for work in kernels:
+                self._start(*work)
+        finally:
+            self.replaying = False
 
     def _start(self, name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written):
         queue, several = self.current, len(self.queues) > 1
@@ -174,7 +190,7 @@ class Machine:
             log.copy(kind, nbytes, pinned, queue.number, start, queue.ready_us, line)
         mark = self.mark(queue)
         if blocking or not pinned:
-            self.wait(mark, reason or f"copy {kind}, {'pinned' if pinned else 'pageable'} memory")
+            self.wait(mark, reason or f"copy {kind}, {'pinned' if pinned else 'pageable'} memory", queue=queue)
         return mark
 
     def copy_us(self, nbytes: int, pinned: bool) -> float:

@@ -1,0 +1,90 @@
+"""Times on whatever ``device="cuda"`` means: between two events, or on the host's clock."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+import gpulab.cuda
+
+_ROUND_US = 20_000
+_MOST_CALLS = 200
+
+
+def device_us(function: Callable[[], object], rounds: int = 5, warmups: int = 3) -> float:
+    """Microseconds a call between two events, in a run of calls; the median of ``rounds``.
+
+    The model's clock has no noise: there one round is enough.
+    """
+    if gpulab.cuda.current() != "real":
+        rounds, warmups = 1, 1
+    for _ in range(warmups):
+        function()
+    calls = _calls_for_a_round(_between_events(function, 1))
+    return statistics.median(_between_events(function, calls) / calls for _ in range(rounds))
+
+
+def _between_events(function: Callable[[], object], calls: int) -> float:
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
+    begin.record()
+    for _ in range(calls):
+        function()
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) * 1e3
+
+
+def _calls_for_a_round(us: float) -> int:
+    return max(2, min(_MOST_CALLS, int(_ROUND_US / max(us, 1.0))))
+
+
+def behind_a_busy_device_us(function: Callable[[], object], calls: int) -> float:
+    """Microseconds of device time a call, once the host is ahead: all calls are queued first."""
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    function()
+    torch.cuda.synchronize()
+    torch.cuda._sleep(50_000_000)
+    begin.record()
+    for _ in range(calls):
+        function()
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) * 1e3 / calls
+
+
+def host_us(function: Callable[[], object], calls: int, rounds: int = 5) -> float:
+    """Microseconds of the host a call, the device not waited for; the median of ``rounds``."""
+    function()
+    times = []
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(calls):
+            function()
+        times.append((time.perf_counter() - begin) * 1e6 / calls)
+    torch.cuda.synchronize()
+    return statistics.median(times)
+
+
+def peak_bytes(function: Callable[[], object]) -> int:
+    """Most device memory allocated during one call, what was there before included."""
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    function()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated()
+
+
+def line_through(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """Intercept and slope that minimise the sum of squared *relative* residuals."""
+    weights = [1 / y**2 for _, y in points]
+    total = sum(weights)
+    mean_x = sum(w * x for w, (x, _) in zip(weights, points)) / total
+    mean_y = sum(w * y for w, (_, y) in zip(weights, points)) / total
+    above = sum(w * (x - mean_x) * (y - mean_y) for w, (x, y) in zip(weights, points))
+    slope = above / sum(w * (x - mean_x) ** 2 for w, (x, _) in zip(weights, points))
+    return mean_y - slope * mean_x, slope

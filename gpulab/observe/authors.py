@@ -1,0 +1,161 @@
+"""Who wrote each byte of a tensor: a kernel of the learner's, a PyTorch operation, or nobody seen."""
+
+import ctypes
+import functools
+import math
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch._ops import OpOverload
+
+from gpulab.observe import device
+
+_FILLS_NOTHING = {
+    f"aten.{name}"
+    for name in ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view")
+}
+
+
+@dataclass(frozen=True)
+class Authors:
+    """Bytes of a tensor by who wrote them last inside the block.
+
+    launch_bytes: kernels launched with :mod:`gpulab.kernels`. op_bytes: PyTorch operations.
+    other_bytes: neither was seen to, or something else changed them since.
+    """
+
+    launch_bytes: int
+    op_bytes: int
+    other_bytes: int
+
+
+@dataclass(frozen=True)
+class _Write:
+    """``first``: byte of the storage; an operation writes ``shape`` elements, a launch ``mask`` bytes."""
+
+    first: int
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    mask: np.ndarray | None = None
+    values: np.ndarray | None = None
+
+    def sign(self, authors: np.ndarray, number: int) -> None:
+        if self.mask is None:
+            np.lib.stride_tricks.as_strided(authors[self.first :], self.shape, self.strides)[...] = number
+        else:
+            authors[self.first : self.first + self.mask.size][self.mask] = number
+
+    def changed_since(self, present: np.ndarray) -> np.ndarray:
+        """Which bytes of a launch's hold something else now: their places in the storage."""
+        places = self.first + np.flatnonzero(self.mask)
+        return places[present[places] != self.values]
+
+
+class AuthorLedger:
+    """The writes to every storage while a block ran, in order."""
+
+    def __init__(self) -> None:
+        self._writes: dict[int, list[_Write]] = {}
+        self._watchers: dict[int, weakref.ref] = {}
+
+    def operation(self, func: OpOverload, args: tuple, kwargs: dict, results: list[torch.Tensor]) -> None:
+        """``func`` ran: what it returned or wrote in place is its work, unless it only looked."""
+        if not _computes(func):
+            return
+        for tensor in (*results, *_written_arguments(func, args, kwargs)):
+            if tensor.numel() and tensor.layout is torch.strided:
+                size = tensor.element_size()
+                strides = tuple(4 * size * stride for stride in tensor.stride())
+                write = _Write(tensor.storage_offset() * size, (*tensor.shape, size), (*strides, 4))
+                self._add(tensor, write, whole=tensor.nbytes == tensor.untyped_storage().nbytes())
+
+    def launch(self, tensor: torch.Tensor, mask: np.ndarray) -> None:
+        """A launch wrote those bytes of ``tensor``, counted from its first element. mask: bool."""
+        first = tensor.storage_offset() * tensor.element_size()
+        values = _memory(tensor)[first : first + mask.size][mask] if _on_host(tensor) else None
+        self._add(tensor, _Write(first, mask=mask, values=values))
+
+    def authors(self, tensor: torch.Tensor) -> Authors:
+        """Who wrote the elements that ``tensor`` shows."""
+        storage, size = tensor.untyped_storage(), tensor.element_size()
+        writes = self._writes.get(storage._cdata, [])
+        signed = np.zeros(storage.nbytes(), np.int32)
+        for number, write in enumerate(writes, 1):
+            write.sign(signed, number)
+        for number, write in enumerate(writes, 1):
+            if write.values is not None:
+                changed = write.changed_since(_memory(tensor))
+                signed[changed[signed[changed] == number]] = 0
+        strides = tuple(4 * size * stride for stride in tensor.stride())
+        shown = np.lib.stride_tricks.as_strided(
+            signed[tensor.storage_offset() * size :], (*tensor.shape, size), (*strides, 4)
+        )
+        by_launch = [number for number, write in enumerate(writes, 1) if write.mask is not None]
+        launched, nobody = int(np.isin(shown, by_launch).sum()), int((shown == 0).sum())
+        return Authors(launched, math.prod(shown.shape) - launched - nobody, nobody)
+
+    def _add(self, tensor: torch.Tensor, write: _Write, whole: bool = False) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in self._watchers:
+            self._watchers[key] = weakref.ref(storage, lambda _: self._forget(key))
+        # What is overwritten altogether has no author left.
+        self._writes[key] = [write] if whole else [*self._writes.get(key, ()), write]
+
+    def _forget(self, key: int) -> None:
+        self._writes.pop(key, None)
+        self._watchers.pop(key, None)
+
+
+@functools.cache
+def computes(name: str) -> bool:
+    """Whether the operation of that name (``aten.add``) computes or moves elements.
+
+    False for one that only gives a view, reads, or allocates memory without filling it.
+    """
+    namespace, _, base = name.partition(".")
+    packet = getattr(getattr(torch.ops, namespace), base, None)
+    if packet is None:
+        # An operation of somebody's own, which this process does not know: it may do anything.
+        return True
+    overloads = [getattr(packet, overload) for overload in packet.overloads()]
+    return any(_computes(func) for func in overloads if _takes_tensors(func))
+
+
+@functools.cache
+def _computes(func: OpOverload) -> bool:
+    if func._schema.name.replace("::", ".") in _FILLS_NOTHING:
+        return False
+    returns, arguments = func._schema.returns, func._schema.arguments
+    writes = any(a.alias_info is not None and a.alias_info.is_write for a in arguments)
+    return writes or any(r.alias_info is None for r in returns if "Tensor" in str(r.type))
+
+
+def _takes_tensors(func: OpOverload) -> bool:
+    return any("Tensor" in str(argument.type) for argument in func._schema.arguments)
+
+
+def _written_arguments(func: OpOverload, args: tuple, kwargs: dict) -> Iterable[torch.Tensor]:
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[position] if position < len(args) else kwargs.get(argument.name)
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, torch.Tensor):
+                yield tensor
+
+
+def _on_host(tensor: torch.Tensor) -> bool:
+    # The virtual card's memory is the host's.
+    return not tensor.is_cuda or device.device() is not None
+
+
+def _memory(tensor: torch.Tensor) -> np.ndarray:
+    """The bytes of a tensor's storage, without an operation that anyone would see."""
+    storage = tensor.untyped_storage()
+    if not storage.nbytes():
+        return np.zeros(0, np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_ubyte * storage.nbytes()).from_address(storage.data_ptr()))

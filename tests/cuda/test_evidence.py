@@ -1,0 +1,102 @@
+"""``make evidence`` without a GPU: a dry run takes every step, and the fits find the model's own constants."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import gpulab.cuda
+import gpulab.evidence
+from evidence import constants
+from evidence.workloads import WORKLOADS
+from gpulab.cuda.machine import constants as assumed
+
+ROOT = Path(gpulab.cuda.__file__).parents[2]
+
+
+def command(*options, **more):
+    line = [sys.executable, "-m", "evidence", *options]
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=300, **more)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is at hand")
+def test_without_a_gpu_it_says_so_and_writes_nothing(tmp_path):
+    done = command("--out", str(tmp_path))
+    assert done.returncode == 1 and "no GPU" in done.stderr and list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_takes_every_step_and_says_that_it_measured_nothing(tmp_path):
+    done = command("--runtime", "virtual", "--no-tests", "--only", "add, 1 Mi", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "nothing in it was measured" in done.stdout
+    (path,) = tmp_path.iterdir()
+    record = json.loads(path.read_text())
+    assert re.fullmatch(r"H100-\d{4}-\d\d-\d\d\.json", path.name)
+    assert record["card"] == "H100" and record["runtime"] == "virtual"
+    assert {"torch", "triton", "numba-cuda", "python"} <= set(record["versions"])
+    assert [row["name"] for row in record["workloads"]] == ["add, 1 Mi float32"]
+    for row in record["workloads"]:
+        assert row["error_us"] == pytest.approx(0, abs=0.02) and row["error_peak_bytes"] == 0
+    assert gpulab.evidence.latest("H100", tmp_path) is None
+
+
+def test_there_are_more_than_twenty_workloads_and_the_model_runs_each():
+    assert len(WORKLOADS) >= 20
+    with gpulab.cuda.use("ghost:A100", quiet=True):
+        for prepare in WORKLOADS.values():
+            prepare()()
+
+
+def test_the_fit_of_kernels_finds_the_models_constants():
+    with gpulab.cuda.use("ghost:A100", quiet=True) as runtime:
+        found = constants.of_kernels()
+    for constant in found.values():
+        if constant["assumed"] is not None:
+            assert constant["value"] == pytest.approx(constant["assumed"], rel=0.02)
+    assert found["device memory"]["value"] == pytest.approx(runtime.card.bytes_per_s, rel=0.02)
+    for name in ("fp32", "tf32", "fp16", "bf16"):
+        assert found[f"matmul, {name}"]["value"] == pytest.approx(runtime.card.flops_per_s[name], rel=0.02)
+
+
+def test_the_fit_of_copies_finds_the_models_constants():
+    with gpulab.cuda.use("virtual:A100", quiet=True) as runtime:
+        found = constants.of_copies()
+    pinned = runtime.card.link_bytes_per_s * assumed.LINK_EFFICIENCY
+    for kind in ("HtoD", "DtoH"):
+        assert found[f"{kind} pinned, rate"]["value"] == pytest.approx(pinned, rel=0.02)
+        assert found[f"{kind} pinned, latency"]["value"] == pytest.approx(assumed.COPY_LATENCY_US, rel=0.02)
+        rate = found[f"{kind} pageable, rate"]
+        assert rate["value"] == pytest.approx(rate["assumed"], rel=0.02)
+
+
+def record(card, date, runtime="real"):
+    versions = {"cuda": "13.0", "torch": "2.13.0"}
+    return {"card": card, "date": date, "runtime": runtime, "device": card, "driver": "580", "versions": versions}
+
+
+def test_the_book_reads_the_newest_record_of_a_card(tmp_path):
+    for number, (card, date) in enumerate([("H100", "2026-02-01"), ("H100", "2026-03-01"), ("T4", "2026-04-01")]):
+        (tmp_path / f"{number}.json").write_text(json.dumps(record(card, date)))
+    (tmp_path / "dry.json").write_text(json.dumps(record("H100", "2026-09-01", runtime="virtual")))
+    assert gpulab.evidence.latest("H100", tmp_path)["date"] == "2026-03-01"
+    said = gpulab.evidence.provenance("H100", tmp_path)
+    assert said == "Measured on H100, driver 580, CUDA 13.0, PyTorch 2.13.0, 2026-03-01."
+
+
+def test_without_a_record_the_book_says_modelled(tmp_path):
+    said = gpulab.evidence.provenance("A100", tmp_path)
+    assert said == "Modelled: no measurement of NVIDIA A100-SXM4-80GB is recorded."
+
+
+def test_a_device_is_known_by_its_name():
+    assert gpulab.evidence.card_of("NVIDIA H100 80GB HBM3") == "H100"
+    assert gpulab.evidence.card_of("Tesla T4 (virtual)") == "T4" and gpulab.evidence.card_of("NVIDIA H200") is None
+
+
+def test_every_record_in_the_repository_names_device_driver_versions_and_date():
+    for found in gpulab.evidence.records():
+        assert found["device"] and found["driver"] and found["versions"]["torch"] and found["date"]
