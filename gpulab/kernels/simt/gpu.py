@@ -1,0 +1,90 @@
+"""A launch on a real GPU: ``numba-cuda`` compiles the same source. Untested where there is none."""
+
+import types
+
+import torch
+
+from gpulab.cuda.device import state
+from gpulab.kernels.errors import LaunchError
+from gpulab.kernels.simt.arguments import Argument, read_argument
+from gpulab.kernels.simt.intrinsics import DeviceFunction
+
+
+def runs_here(arguments) -> bool:
+    """Whether an argument lives on a real GPU."""
+    return not state.is_on() and any(isinstance(a, torch.Tensor) and a.is_cuda for a in arguments)
+
+
+def launch(configured, arguments, interpret) -> None:
+    """Compile and launch on the GPU. ``interpret``: if given, runs the trace on copies first."""
+    if interpret is not None:
+        interpret(_read_copies(configured.kernel.body.names, arguments))
+    kernel = _compiled(configured.kernel)
+    stream = configured.stream
+    if stream is None or stream == 0:
+        stream = torch.cuda.current_stream()
+    if isinstance(stream, torch.cuda.Stream):
+        stream = _numba().external_stream(stream.cuda_stream)
+    kernel[configured.grid, configured.block, stream, configured.shared_bytes](*arguments)
+
+
+def _read_copies(names, arguments) -> list:
+    """The arguments on the host, laid out and shared as they are on the GPU, under their tensors' names."""
+    found = []
+    for name, value, twin in zip(names, arguments, twins(arguments)):
+        read = read_argument(name, twin)
+        if isinstance(read, Argument):
+            read.tensor = value if isinstance(value, torch.Tensor) else None
+        found.append(read)
+    return found
+
+
+def twins(arguments) -> list:
+    """Each tensor over a copy on the host of its whole storage: offset, strides and sharing stay."""
+    storages: dict[int, torch.UntypedStorage] = {}
+
+    def twin(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        storage = value.untyped_storage()
+        if storage.data_ptr() not in storages:
+            storages[storage.data_ptr()] = storage.cpu() if value.is_cuda else storage.clone()
+        copy = torch.empty(0, dtype=value.dtype)
+        return copy.set_(storages[storage.data_ptr()], value.storage_offset(), value.shape, value.stride())
+
+    return [twin(value) for value in arguments]
+
+
+def _numba():
+    try:
+        from numba import cuda
+    except ImportError:
+        raise LaunchError("a kernel on a real GPU needs the package numba-cuda: pip install numba-cuda") from None
+    return cuda
+
+
+def _compiled(kernel):
+    """The kernel as Numba compiles it, made once."""
+    if not hasattr(kernel, "on_gpu"):
+        kernel.on_gpu = _numba().jit(_with_numbas_names(kernel.py_func), **kernel.keywords)
+    return kernel.on_gpu
+
+
+def _with_numbas_names(function):
+    """The function with Numba's ``cuda`` and device functions in the place of ours."""
+    from gpulab.kernels import cuda as ours
+
+    def theirs(value):
+        if value is ours:
+            return _numba()
+        if isinstance(value, DeviceFunction):
+            return _numba().jit(_with_numbas_names(value.function), device=True)
+        return value
+
+    code = function.__code__
+    used = set(code.co_names)
+    names = {name: theirs(value) if name in used else value for name, value in function.__globals__.items()}
+    cells = tuple(types.CellType(theirs(cell.cell_contents)) for cell in function.__closure__ or ())
+    made = types.FunctionType(code, names, function.__name__, function.__defaults__, cells or None)
+    made.__module__ = function.__module__
+    return made

@@ -1,0 +1,162 @@
+"""``@jit``, ``kernel[grid, block](...)``: from a Python function to a launch."""
+
+import inspect
+import warnings
+from contextlib import contextmanager
+from functools import update_wrapper
+
+from gpulab.kernels.errors import LaunchError, RaceWarning
+from gpulab.kernels.simt import gpu, virtual
+from gpulab.kernels.simt.arguments import read_argument
+from gpulab.kernels.simt.batch import Shape
+from gpulab.kernels.simt.intrinsics import DeviceFunction
+from gpulab.kernels.simt.limits import check_launch, check_shared, multiprocessor, three
+from gpulab.kernels.simt.occupancy import occupancy
+from gpulab.kernels.simt.run import Run
+from gpulab.kernels.simt.source import Places, Source
+from gpulab.kernels.simt.statements import Body
+from gpulab.kernels.simt.usage import usage
+from gpulab.observe.device import observing, record_launch
+from gpulab.observe.launches import Launch
+from gpulab.observe.lines import learners_line
+
+DEFAULT_CAPABILITY = (9, 0)
+_IGNORED = {"fastmath", "debug", "opt", "lineinfo", "cache", "inline", "link", "launch_bounds", "max_registers"}
+
+
+class Options:
+    """How launches run from now on: see :func:`gpulab.kernels.warp_order` and ``trace``."""
+
+    order: int | None = None
+    steps = None
+
+
+options = Options()
+
+
+@contextmanager
+def warp_order(seed: int | None):
+    """Inside the block, warps run one at a time between barriers, in an order that ``seed`` gives.
+
+    None: in lockstep, as always. What is found wrong with a kernel does not depend on it.
+    """
+    before, options.order = options.order, seed
+    try:
+        yield
+    finally:
+        options.order = before
+
+
+def jit(function=None, device: bool = False, **keywords):
+    """``numba.cuda.jit``: a kernel, or with ``device=True`` a function that kernels call.
+
+    Raises CompileError when the kernel is first launched, TypeError for an option that Numba has
+    not.
+    """
+    unknown = set(keywords) - _IGNORED
+    if unknown:
+        raise TypeError(f"cuda.jit has no option {sorted(unknown)[0]!r}")
+    if function is not None and not inspect.isfunction(function):
+        # A signature: types follow the arguments here.
+        function = None
+    if function is None:
+        return lambda decorated: jit(decorated, device, **keywords)
+    return DeviceFunction(function) if device else Kernel(function, keywords)
+
+
+class Kernel:
+    """A kernel. ``kernel[grid, block](*arguments)`` launches it."""
+
+    def __init__(self, function, keywords: dict) -> None:
+        self.py_func = function
+        self.registers = int(keywords.get("max_registers") or 0)
+        self.keywords = keywords
+        self._body: Body | None = None
+        update_wrapper(self, function)
+
+    def compiled(self) -> "Kernel":
+        """Compile it if it has not been. Raises CompileError."""
+        if self._body is None:
+            source, self.places = Source(self.py_func), Places()
+            body = Body(source, self.places, device=False)
+            self.usage, self._body = usage(source), body
+        return self
+
+    @property
+    def body(self) -> Body:
+        return self._body
+
+    def __getitem__(self, configuration) -> "Configured":
+        if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
+            raise LaunchError(f"{self.__name__}[grid, block]: a launch needs a grid and a block")
+        grid, block, *rest = configuration
+        return Configured(self, three(grid, "grid"), three(block, "block"), *rest)
+
+    def __call__(self, *arguments):
+        raise LaunchError(
+            f"{self.__name__} is launched with a grid and a block: {self.__name__}[blocks, threads](...). "
+            f"Without them Numba runs one thread"
+        )
+
+
+class Configured:
+    """A kernel with its grid, its block, its stream and its dynamic shared memory in bytes."""
+
+    def __init__(self, kernel: Kernel, grid, block, stream=None, shared_bytes: int = 0) -> None:
+        self.kernel, self.grid, self.block = kernel, grid, block
+        self.stream, self.shared_bytes = stream, int(shared_bytes)
+
+    def __call__(self, *arguments) -> None:
+        check_launch(self.grid, self.block)
+        kernel = self.kernel.compiled()
+        names = kernel.body.names
+        if len(arguments) != len(names):
+            raise LaunchError(f"{kernel.__name__}({', '.join(names)}) gets {len(arguments)} arguments")
+        if gpu.runs_here(arguments):
+            return gpu.launch(self, arguments, self._interpreted if observing() else None)
+        virtual.check_sides(dict(zip(names, arguments)))
+        run = self._interpreted([read_argument(*pair) for pair in zip(names, arguments)])
+        virtual.launched(self, run, arguments)
+
+    def _interpreted(self, values: list) -> Run:
+        """Run on the interpreter and hand the trace over. Returns the finished :class:`Run`."""
+        capability = virtual.capability() or DEFAULT_CAPABILITY
+        check_shared(self.shared_bytes, capability)
+        tracing = observing() or options.steps is not None or virtual.needs_counts()
+        run = Run(
+            self.kernel, Shape(self.grid, self.block), self.shared_bytes, capability,
+            tracing, options.order, options.steps,
+        )  # fmt: skip
+        run.raises = not observing()
+        run.go(values)
+        if observing():
+            written = [(a.argument.tensor, a.written_bytes()) for a in run.arrays if a.argument.tensor is not None]
+            record_launch(self._launch(run), [(tensor, mask) for tensor, mask in written if mask.any()])
+        else:
+            _warn(run)
+        return run
+
+    def _launch(self, run: Run) -> Launch:
+        shared = run.static_bytes + run.dynamic_bytes
+        sm = multiprocessor(run.capability)
+        threads = run.shape.threads
+        found = run.findings
+        return Launch(
+            self.kernel.__name__, "numba", self.grid, self.block, shared, learners_line(), run.trace.lines(),
+            tuple(found.races.values()), tuple(found.faults.values()),
+            occupancy(threads, self.kernel.registers, shared, sm), tuple(found.warnings),
+            tuple(array.use() for array in run.arrays),
+        )  # fmt: skip
+
+
+def _warn(run: Run) -> None:
+    for race in run.findings.races.values():
+        warnings.warn(
+            f"race in {race.space} memory, {race.kind}: {race.array}{list(race.index)} by thread "
+            f"{race.first_thread[3:]} of block {race.first_thread[:3]} ({race.first_line}) and by thread "
+            f"{race.second_thread[3:]} of block {race.second_thread[:3]} ({race.second_line})",
+            RaceWarning,
+            stacklevel=4,
+        )
+
+

@@ -1,0 +1,140 @@
+"""Who used which element last: finds two threads that no barrier or atomic puts in order.
+
+Every access leaves a stamp: ``epoch`` (barriers that the block has passed), ``clock`` (warp
+barriers since the last of them) and the thread. Two accesses by different threads are ordered
+when both are of one block and its epoch has moved on between them, or when both are of one warp
+and its clock has. Two readers are kept for an element, of different warps or blocks where there
+are such: whoever writes later is unordered with one of them if with any.
+"""
+
+import numpy as np
+
+WHO_BITS, CLOCK_BITS = 33, 12
+WHO = (1 << WHO_BITS) - 1
+EPOCH_SHIFT = WHO_BITS + CLOCK_BITS
+NOBODY = -1
+MAX_CLOCK = (1 << CLOCK_BITS) - 1
+
+
+class Marks:
+    """For each element the last stamp of one kind of access, and its place in the source."""
+
+    __slots__ = ("stamp", "place")
+
+    def __init__(self, elements: int) -> None:
+        self.stamp = np.full(elements, NOBODY, dtype=np.int64)
+        self.place = np.zeros(elements, dtype=np.int16)
+
+    def set(self, at, stamp, place: int) -> None:
+        self.stamp[at] = stamp
+        self.place[at] = place
+
+
+class Clash:
+    """Two unordered accesses: of an element, by ``first`` (a stamp) and by the lane ``second``."""
+
+    __slots__ = ("kind", "lane", "first_thread", "first_place")
+
+    def __init__(self, kind: str, lane: int, first_thread: int, first_place: int) -> None:
+        self.kind, self.lane = kind, lane
+        self.first_thread, self.first_place = first_thread, first_place
+
+
+class Shadow:
+    """The history of one array's elements. ``shared``: all accesses are of one block each."""
+
+    def __init__(self, elements: int, shared: bool, threads: int, reads: bool, atomics: bool) -> None:
+        self.shared, self._threads = shared, threads
+        self.writes = Marks(elements)
+        self.reads = (Marks(elements), Marks(elements)) if reads else ()
+        self.atomics = (Marks(elements), Marks(elements)) if atomics else ()
+
+    def unwritten(self, at: np.ndarray) -> np.ndarray:
+        """For each access whether nobody has ever written its element."""
+        never = self.writes.stamp[at] == NOBODY
+        for marks in self.atomics[:1]:
+            never &= marks.stamp[at] == NOBODY
+        return never
+
+    def read(self, at, mine, floor, place: int) -> tuple[Clash | None, np.ndarray | None]:
+        """Note reads of the elements ``at``. Returns a clash, and which lanes clash with a write."""
+        late = self._unordered(self.writes.stamp[at], mine, floor)
+        clash = None if late is None else self._clash("read after write", self.writes, at, late)
+        for marks in self.atomics:
+            clash = clash or self._look(marks, "read after write", at, mine, floor)
+        if self.reads:
+            self._keep_two(self.reads, at, mine, floor, place)
+        return clash, late
+
+    def write(self, at, mine, floor, place: int) -> Clash | None:
+        """Note writes of the elements ``at``, all by different lanes in one step."""
+        clash = self._look(self.writes, "write after write", at, mine, floor)
+        for marks in self.reads:
+            clash = clash or self._look(marks, "write after read", at, mine, floor)
+        for marks in self.atomics:
+            clash = clash or self._look(marks, "write after write", at, mine, floor)
+        self.writes.set(at, mine, place)
+        lost = self.writes.stamp[at] != mine
+        if clash is None and lost.any():
+            clash = self._clash("write after write", self.writes, at, lost)
+        return clash
+
+    def atomic(self, at, mine, floor, place: int) -> Clash | None:
+        """Note atomic operations: unordered with plain accesses, never with each other."""
+        clash = self._look(self.writes, "write after write", at, mine, floor)
+        for marks in self.reads:
+            clash = clash or self._look(marks, "write after read", at, mine, floor)
+        self._keep_two(self.atomics, at, mine, floor, place)
+        return clash
+
+    def _look(self, marks: Marks, kind: str, at, mine, floor) -> Clash | None:
+        late = self._unordered(marks.stamp[at], mine, floor)
+        return None if late is None else self._clash(kind, marks, at, late)
+
+    def _clash(self, kind: str, marks: Marks, at, lanes) -> Clash:
+        lane = int(np.argmax(lanes))
+        element = at[lane]
+        return Clash(kind, lane, int(marks.stamp[element]) & WHO, int(marks.place[element]))
+
+    def _unordered(self, theirs, mine, floor) -> np.ndarray | None:
+        """For each lane whether the access ``theirs`` is unordered with its own; None if none is."""
+        found = theirs >= floor
+        if not self.shared:
+            found |= (theirs != NOBODY) & ((theirs & WHO) // self._threads != (mine & WHO) // self._threads)
+        if not found.any():
+            return None
+        apart = (theirs ^ mine) & WHO
+        found &= apart != 0
+        # One warp, whose clock has moved on since.
+        found &= (apart >> 5 != 0) | (theirs >> WHO_BITS >= mine >> WHO_BITS)
+        return found if found.any() else None
+
+    def _keep_two(self, pair, at, mine, floor, place: int) -> None:
+        one, two = pair
+        held = one.stamp[at]
+        stands = self._unordered(held, mine, floor)
+        if stands is None:
+            one.set(at, mine, place)
+        else:
+            free = ~stands
+            one.set(at[free], mine[free], place)
+        others = np.flatnonzero((one.stamp[at] ^ mine) & WHO)
+        if others.size:
+            floors = floor if np.ndim(floor) == 0 else floor[others]
+            self._keep_second(one, two, at[others], mine[others], floors, place)
+
+    def _keep_second(self, one, two, at, mine, floor, place: int) -> None:
+        near = self._near(one.stamp[at], mine)
+        held = two.stamp[at]
+        stands = self._unordered(held, mine, floor)
+        if stands is not None:
+            # A second reader from further away stays: it cannot be ordered with the first's warp.
+            near &= ~(stands & ~self._near(held, one.stamp[at]))
+        far = ~self._near(one.stamp[at], mine)
+        two.set(at[near], mine[near], place)
+        two.set(at[far], mine[far], place)
+
+    def _near(self, a, b) -> np.ndarray:
+        if self.shared:
+            return ((a ^ b) & WHO) >> 5 == 0
+        return (a & WHO) // self._threads == (b & WHO) // self._threads

@@ -1,0 +1,77 @@
+"""A launch on the virtual CUDA device: one kernel on the current stream."""
+
+import torch
+
+from gpulab.cuda.device import state
+from gpulab.cuda.errors import NotModelled
+from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
+from gpulab.kernels.errors import LaunchError
+
+
+def capability() -> tuple[int, int] | None:
+    """Compute capability of the virtual card; None when none is on."""
+    return state.device_on().card.capability if state.is_on() else None
+
+
+def needs_counts() -> bool:
+    """Whether a launch must count its bytes and flops, for the model of its time."""
+    return state.is_on()
+
+
+def check_sides(arguments: dict) -> None:
+    """Raises LaunchError for a launch with tensors of the card and of the host together."""
+    tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
+    on_host = [name for name, tensor in tensors.items() if not tensor.is_cuda]
+    on_card = [name for name, tensor in tensors.items() if tensor.is_cuda]
+    if on_host and on_card:
+        raise LaunchError(
+            f"{on_card[0]} is on the device and {on_host[0]} is not: move it with .cuda() before the launch"
+        )
+
+
+def launched(configured, run, arguments) -> None:
+    """Tell the machine: time by counted flops and sectors, and which tensors were used how."""
+    tensors = {
+        name: value
+        for name, value in zip(configured.kernel.body.names, arguments)
+        if isinstance(value, torch.Tensor) and value.is_cuda
+    }
+    if not state.is_on() or not tensors:
+        return
+    device = state.device_on()
+    if device.capture is not None:
+        raise NotModelled("a kernel written in Python inside a CUDA graph")
+    with device.machine.on(_queue(device, configured.stream)):
+        _put(device, configured.kernel, run, tensors)
+
+
+def _put(device, kernel, run, tensors: dict) -> None:
+    lines = run.trace.lines()
+    flops, read, written = (sum(getattr(line, name) for line in lines) for name in _COUNTS)
+    card = device.card
+    seconds = max(flops / card.flops_per_s["fp32"], 32 * (read + written) / card.bytes_per_s)
+    uses = [(device.memory.of(tensor).trail, tensor, kernel.usage[name]) for name, tensor in tensors.items()]
+    device.machine.kernel(
+        kernel.__name__,
+        KERNEL_FLOOR_US + seconds * 1e6,
+        run.shape.blocks * run.shape.threads,
+        flops,
+        [(trail, tensor) for trail, tensor, kinds in uses if "write" not in kinds and "atomic" not in kinds],
+        [(trail, tensor) for trail, tensor, kinds in uses if "write" in kinds or "atomic" in kinds],
+        32 * read,
+        32 * written,
+    )
+
+
+_COUNTS = ("flops", "read_sectors", "written_sectors")
+
+
+def _queue(device, stream):
+    """The queue of a stream as Numba takes it: 0 or None for the current one, or a torch stream."""
+    machine = device.machine
+    if stream is None or stream == 0:
+        return machine.current
+    number = getattr(stream, "stream_id", stream)
+    if number not in machine.queues:
+        raise NotModelled(f"a launch on the stream {stream!r}")
+    return machine.queues[number]
