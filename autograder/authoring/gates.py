@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import linecache
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -97,10 +98,17 @@ def run_notebook(
     with contextlib.redirect_stdout(io.StringIO()):
         for grade_id, source in _sources(notebook, answers, until):
             try:
-                exec(compile(source, f"<{grade_id}>", "exec"), namespace)
+                exec(compile(source, _readable(grade_id, source), "exec"), namespace)
             except Exception as error:
                 failed[grade_id] = error
     return namespace, failed
+
+
+def _readable(grade_id: str, source: str) -> str:
+    """A file name under which the text of a cell is found: a kernel is compiled from its source."""
+    name = f"<{grade_id} {hash(source):x}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    return name
 
 
 def _sources(

@@ -1,17 +1,6 @@
 /* Random views and questions about them. A puzzle is plain data: no page is needed. */
 import { address, contiguousStride, isContiguous, numel, tuple, viewStride } from "./layout.js";
 
-/* Mulberry32: a small seeded generator, so that a test can repeat a puzzle. */
-export function generator(seed) {
-  let a = seed >>> 0;
-  return () => {
-    a = (a + 0x6d2b79f5) | 0;
-    let t = Math.imul(a ^ (a >>> 15), 1 | a);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
 const below = (random, n) => Math.floor(random() * n);
 const pick = (random, items) => items[below(random, items.length)];
 const colons = (d, text) => [...new Array(d).fill(":"), text].join(", ");

@@ -1,5 +1,6 @@
 /* Quiz mode: a random view, a question, the reader's answer, the picture that settles it. */
-import { generator, puzzle } from "./stride_puzzles.js";
+import { puzzle } from "./stride_puzzles.js";
+import { generator } from "./random.js";
 import { picture } from "./stride_picture.js";
 import { tuple } from "./layout.js";
 import { h, prose, uid } from "./dom.js";

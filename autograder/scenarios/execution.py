@@ -1,0 +1,98 @@
+"""Chapter "The CUDA execution model": what the learner's kernels and predictions did.
+
+Kernels run on a virtual card, where an interpreter counts what each warp does.
+"""
+
+from types import SimpleNamespace
+
+import torch
+
+from autograder.proctor import Learner
+from autograder.scenarios.calls import library_calls
+from autograder.scenarios.outcome import outcome
+from autograder.scenarios.streams import idle_card
+from gpulab import observe
+from gpulab.kernels import cuda
+
+
+def add_vectors(learner: Learner, case: dict) -> dict:
+    """Have two vectors added on the card, watched."""
+    with idle_card():
+        a, b = case["a"].cuda(), case["b"].cuda()
+        return _filled(a, lambda out: learner.add_vectors(a, b, out, case["threads"]))
+
+
+def shade(learner: Learner, case: dict) -> dict:
+    """Have a picture shaded on the card, watched."""
+    with idle_card():
+        image, gain = case["image"].cuda(), case["gain"].cuda()
+        return _filled(image, lambda out: learner.shade(image, gain, out, tuple(case["block"])))
+
+
+def _filled(like: torch.Tensor, call) -> dict:
+    """What ``call`` did to a tensor of NaN; ``launch_bytes``: those of it that kernels wrote last."""
+    out = torch.full_like(like, torch.nan)
+    torch.cuda.synchronize()
+    with observe() as seen:
+        call(out)
+    written = seen.authors(out).launch_bytes if out.numel() else 0
+    return {"out": out.cpu(), "launch_bytes": written, "seen": seen.to_dict()}
+
+
+def divergence_cost(learner: Learner, case: dict) -> dict:
+    """Ask for the instructions of a launch."""
+    with library_calls("torch", "numpy", "gpulab") as called:
+        result = learner.divergence_cost(list(case["kinds"]), list(case["costs"]), case["threads"])
+    return {"result": result, "called": sorted(called)}
+
+
+@cuda.jit
+def gather(kinds, turns, order, x, out):
+    """Thread i works on element order[i], in the branch of its kind."""
+    i = cuda.grid(1)
+    if i < order.size:
+        j = order[i]
+        kind = kinds[j]
+        v = x[j]
+        if kind == 0:
+            for _ in range(turns[0]):
+                v = v + 1.0
+        elif kind == 1:
+            for _ in range(turns[1]):
+                v = v + 2.0
+        elif kind == 2:
+            for _ in range(turns[2]):
+                v = v + 3.0
+        else:
+            for _ in range(turns[3]):
+                v = v + 4.0
+        out[j] = v
+
+
+def regroup(learner: Learner, case: dict) -> dict:
+    """Run a kernel with branches over the learner's order, if it is one."""
+    kinds = list(case["kinds"])
+    order = learner.regroup(kinds)
+    evidence = {"order": order, "kinds_after": kinds}
+    if not _is_order(order, len(case["kinds"])):
+        return evidence
+    with idle_card():
+        arguments = [torch.tensor(values).cuda() for values in (case["kinds"], case["turns"], order)]
+        x = torch.arange(len(order), dtype=torch.float32).cuda()
+        evidence |= _filled(x, lambda out: gather[-(-len(order) // case["threads"]), case["threads"]](*arguments, x, out))
+    return evidence
+
+
+def _is_order(order: object, n: int) -> bool:
+    if type(order) is not list or any(type(j) is not int for j in order):
+        return False
+    return sorted(order) == list(range(n))
+
+
+def occupancy(learner: Learner, case: dict) -> dict:
+    """Ask for the blocks that a multiprocessor holds."""
+    sm = SimpleNamespace(**case["sm"])
+    call = lambda: learner.occupancy(*case["launch"], sm)  # noqa: E731
+    with library_calls("gpulab", "numba") as called:
+        found = outcome(call) if case["refused"] else {"result": call()}
+    return found | {"called": sorted(called)}

@@ -1,0 +1,8 @@
+"""Chapter "The CUDA execution model": the exercises E3.1 to E3.3, in order."""
+
+from autograder.verdicts.execution.branches import divergence_cost
+from autograder.verdicts.execution.grids import add_vectors, shade
+from autograder.verdicts.execution.grouping import regroup
+from autograder.verdicts.execution.residence import occupancy
+
+__all__ = ["add_vectors", "shade", "divergence_cost", "regroup", "occupancy"]

@@ -1,0 +1,428 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: nbgrader,tags
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The CUDA execution model: exercises
+#
+# Five functions. Two of them launch kernels that you write, in the Python that Numba compiles for
+# a GPU. Each is graded for its result and for what the warps did: how often an element was read
+# and written, what lay outside an array, which branches split a warp, how many sectors of memory
+# moved. Write your code where it says `YOUR CODE HERE`, run the cell below it, and read what it
+# prints.
+#
+# Here and in the hidden tests an interpreter runs the kernels, a warp at a time, on a virtual
+# card. What it prints is *counted*, from your source; no time is measured. Instructions are
+# operations of the source, not those of the machine code that a compiler would make. With a GPU,
+# `from numba import cuda` runs the same kernels there; speed is *not gradable here*.
+#
+# Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
+# inputs drawn afresh.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import gpulab
+import gpulab.cuda
+import torch
+from gpulab.kernels import cuda
+
+runtime = gpulab.cuda.use("virtual:H100")
+
+# %% [markdown]
+# ## E3.1 `add_vectors`
+#
+# The sources' example of a kernel is `void AddVector(float* a, float* b, float* c)`. It has no
+# `__global__`, no length and no test. This is the same in Python, launched as one would launch it
+# at first sight: two blocks of 64 threads. Run it. Nothing raises. Which elements are missing, what
+# was touched outside the arrays, and who wrote the same element?
+
+# %% nbgrader={"grade": false, "grade_id": "first_add", "locked": true, "schema_version": 3, "solution": false, "task": false}
+@cuda.jit
+def first_add(a, b, c):
+    """The sources' AddVector: no length, no guard."""
+    i = cuda.threadIdx.x
+    c[i] = a[i] + b[i]
+
+
+def vectors(n):
+    """Two vectors of n float32 on the card, and a third, of NaN, for their sum."""
+    a = torch.arange(n, dtype=torch.float32)
+    return a.cuda(), (1000 * a).cuda(), torch.full((n,), torch.nan).cuda()
+
+
+for n in (100, 40):
+    a, b, c = vectors(n)
+    with gpulab.observe() as seen:
+        first_add[2, 64](a, b, c)
+    launch = seen.launches[0]
+    print(f"n = {n}: {int(c.isnan().sum())} elements missing, {launch.total('stores')} stores")
+    for fault in launch.faults:
+        print(f"  {fault.kind}: {fault.array}{list(fault.index)} and {fault.count - 1} more, at {fault.line}")
+    for race in launch.races[:1]:
+        print(f"  race, {race.kind}: {race.array}{list(race.index)} by {race.first_thread} and {race.second_thread}")
+
+# %% [markdown]
+# Write `add_vectors(a, b, out, threads)`, and a kernel for it to launch:
+#
+# - `a`, `b`, `out`: float32 vectors of one length on the device, contiguous. `out` holds garbage;
+# - writes `a + b` into `out` and returns nothing. **Your kernel does it**, in one launch: no
+#   operation of PyTorch computes or moves an element;
+# - blocks of `threads` threads (1 to 1024), one element a thread, and **as few blocks as that
+#   takes**;
+# - every element of `a` and `b` is **read once**, every element of `out` **written once**, and
+#   **nothing outside** the arrays is touched, whatever the length;
+# - for vectors of no elements, nothing is launched: a grid of no blocks is an error in CUDA.
+
+# %% nbgrader={"grade": false, "grade_id": "add_vectors", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@cuda.jit
+def add_kernel(a, b, out):
+    """One thread for one element."""
+    ### BEGIN SOLUTION
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a[i] + b[i]
+    ### END SOLUTION
+
+
+def add_vectors(a, b, out, threads):
+    """Write a + b into out with one launch of add_kernel, in blocks of threads threads."""
+    ### BEGIN SOLUTION
+    blocks = -(-out.numel() // threads)
+    if blocks > 0:
+        add_kernel[blocks, threads](a, b, out)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "add_vectors_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+a, b, c = vectors(1000)
+with gpulab.observe() as seen:
+    add_vectors(a, b, c, threads=128)
+print(seen.table(), "\n")
+
+assert len(seen.launches) == 1, f"{len(seen.launches)} launches; one is due"
+launch = seen.launches[0]
+print("grid", launch.grid, "block", launch.block, "loads", launch.total("loads"), "stores", launch.total("stores"))
+assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
+assert launch.grid == (8, 1, 1) and launch.block == (128, 1, 1), "8 blocks of 128 threads are due"
+assert (launch.total("loads"), launch.total("stores")) == (2000, 1000), "each element once"
+assert c.cpu().equal(1001 * torch.arange(1000.0)), "the sum is wrong"
+
+# %% nbgrader={"grade": true, "grade_id": "add_vectors_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of add_vectors: the sum 2, lengths that fill no block 1, nothing outside 1, each
+# element once 1, grid and block 1, no elements 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("execution.add_vectors")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E3.1 `shade`, in two dimensions
+#
+# A block may have two dimensions, and a grid too. The 32 threads of a warp are the block's
+# threads in order, **x first**. The kernel below gives the right picture, and writes eight times the
+# sectors that it needs to. Why?
+
+# %% nbgrader={"grade": false, "grade_id": "first_shade", "locked": true, "schema_version": 3, "solution": false, "task": false}
+@cuda.jit
+def first_shade(image, gain, out):
+    """Right, and slow."""
+    y, x = cuda.grid(2)
+    if y < out.shape[0] and x < out.shape[1]:
+        out[y, x] = image[y, x] * gain[x]
+
+
+image, gain = torch.rand(64, 64).cuda(), torch.linspace(0, 1, 64).cuda()
+out = torch.empty(64, 64).cuda()
+with gpulab.observe() as seen:
+    first_shade[(2, 8), (32, 8)](image, gain, out)
+launch = seen.launches[0]
+print("read sectors", launch.total("read_sectors"), "written sectors", launch.total("written_sectors"))
+print(f"of the bytes that moved, {launch.memory_efficiency:.0%} were asked for")
+
+# %% [markdown]
+# Write `shade(image, gain, out, block)`, and a kernel for it to launch:
+#
+# - `image`, `out`: float32 matrices of shape `(H, W)` on the device, contiguous, H and W at least
+#   1, not equal in general. `gain`: a float32 vector of length `W`. `out` holds garbage;
+# - writes `image[y, x] * gain[x]` into `out[y, x]` and returns nothing. **Your kernel does it**, in
+#   one launch;
+# - `block`: threads along x and along y, a tuple of two integers. The launch has that block, and
+#   the smallest grid with which **x runs over the columns and y over the rows**;
+# - every element of `image` is **read once**, every element of `out` **written once**, and
+#   **nothing outside** is touched;
+# - threads that are neighbours in a warp work on neighbours in a row: **as few 32-byte sectors**
+#   move as with one element a thread can.
+
+# %% nbgrader={"grade": false, "grade_id": "shade", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@cuda.jit
+def shade_kernel(image, gain, out):
+    """One thread for one pixel."""
+    ### BEGIN SOLUTION
+    x, y = cuda.grid(2)
+    if x < out.shape[1] and y < out.shape[0]:
+        out[y, x] = image[y, x] * gain[x]
+    ### END SOLUTION
+
+
+def shade(image, gain, out, block):
+    """Write image[y, x] * gain[x] into out[y, x] with one launch of shade_kernel."""
+    ### BEGIN SOLUTION
+    height, width = out.shape
+    grid = (-(-width // block[0]), -(-height // block[1]))
+    shade_kernel[grid, block](image, gain, out)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "shade_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+image, gain = torch.rand(48, 100).cuda(), torch.linspace(0, 1, 100).cuda()
+out = torch.full((48, 100), torch.nan).cuda()
+with gpulab.observe() as seen:
+    shade(image, gain, out, block=(32, 4))
+print(seen.table(), "\n")
+
+assert len(seen.launches) == 1, f"{len(seen.launches)} launches; one is due"
+launch = seen.launches[0]
+print("grid", launch.grid, "block", launch.block)
+print("read sectors", launch.total("read_sectors"), "written sectors", launch.total("written_sectors"))
+assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
+assert out.cpu().equal(image.cpu() * gain.cpu()), "the picture is wrong"
+assert launch.grid == (4, 12, 1), "a grid of (4, 12) is due: x over the columns, y over the rows"
+assert launch.block == (32, 4, 1), "the block that was asked for is due"
+assert launch.total("stores") == 4800, "each pixel is to be written once"
+
+# %% nbgrader={"grade": true, "grade_id": "shade_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of shade: the picture 2, nothing outside 1, each pixel once 1, grid and block 1, sectors 2.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("execution.shade")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E3.2 `divergence_cost`
+#
+# A robot's scene has objects of several kinds, and each kind takes another branch of a kernel.
+# Here is such a kernel: one thread for an object, and a loop that is shorter or longer. The
+# counter says how many instructions the warps issued in the three branches. Before you run the
+# cell: the second arrangement has the same objects in another order. Does it cost more, less, or the same?
+
+# %% nbgrader={"grade": false, "grade_id": "branches", "locked": true, "schema_version": 3, "solution": false, "task": false}
+@cuda.jit
+def track(kinds, turns, order, x, out):
+    """Thread i works on object order[i]; what it does depends on the object's kind."""
+    i = cuda.grid(1)
+    if i < order.size:
+        j = order[i]
+        kind = kinds[j]
+        v = x[j]
+        if kind == 0:
+            for _ in range(turns[0]):
+                v = 0.5 * v + 1.0
+        elif kind == 1:
+            for _ in range(turns[1]):
+                v = 0.5 * v - 2.0
+        else:
+            for _ in range(turns[2]):
+                v = 0.5 * v * v
+        out[j] = v
+
+
+TURNS = (2, 5, 9)
+COSTS = [1 + 3 * turns for turns in TURNS]  # for each turn: the loop's step, two operations
+
+
+def tracked(kinds, threads, order=None):
+    """The launch of track over objects of these kinds, in this order."""
+    n = len(kinds)
+    order = torch.arange(n) if order is None else torch.tensor(list(order))
+    x, out = torch.arange(n, dtype=torch.float32).cuda(), torch.empty(n).cuda()
+    arguments = torch.tensor(kinds).cuda(), torch.tensor(TURNS).cuda(), order.cuda(), x, out
+    with gpulab.observe() as seen:
+        track[-(-n // threads), threads](*arguments)
+    return seen.launches[0]
+
+
+def in_branches(launch):
+    """Instructions that warps issued in the bodies of the three branches."""
+    return sum(line.instructions for line in launch.lines if line.line.text.startswith(("for _", "v = 0.5")))
+
+
+alternating = [0, 2] * 64
+aligned = ([0] * 32 + [2] * 32) * 2
+for name, kinds in (("alternating", alternating), ("aligned", aligned)):
+    launch = tracked(kinds, threads=64)
+    print(f"{name:12} {in_branches(launch):5} instructions in branches, {launch.total('divergent_branches')} warps split")
+
+# %% [markdown]
+# Write `divergence_cost(kinds, costs, threads)`, which predicts the number without a launch:
+#
+# - `kinds`: a list, the kind of each thread's object, thread by thread, at least one. `costs`: a
+#   list, how many instructions a warp issues for the branch of each kind, whatever the number of
+#   its lanes that take it. `threads`: threads in a block, 1 to 1024;
+# - the launch has as few blocks as it takes. Threads without an object take no branch;
+# - returns how many instructions all warps of all blocks issue in the branches, an `int`. In plain
+#   Python: the list is short.
+
+# %% nbgrader={"grade": false, "grade_id": "divergence_cost", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def divergence_cost(kinds, costs, threads):
+    """Instructions that the warps of a launch issue in branches of these costs."""
+    ### BEGIN SOLUTION
+    total = 0
+    for block in range(0, len(kinds), threads):
+        end = min(block + threads, len(kinds))
+        for warp in range(block, end, 32):
+            total += sum(costs[kind] for kind in set(kinds[warp : min(warp + 32, end)]))
+    return total
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "divergence_cost_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+for kinds, threads in ((alternating, 64), (aligned, 64), ([0, 1, 1, 2, 0] * 11, 32), ([0] * 32 + [1] * 32, 48)):
+    counted, predicted = in_branches(tracked(kinds, threads)), divergence_cost(kinds, COSTS, threads)
+    print(f"{len(kinds):4} threads in blocks of {threads}: counted {counted:4}, predicted {predicted:4}")
+    assert predicted == counted, "the prediction is not what the warps did"
+
+# %% nbgrader={"grade": true, "grade_id": "divergence_cost_hidden", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of divergence_cost: warps of one kind 1, mixed warps 2, blocks that are no multiple of a
+# warp 1, a last warp that is not full 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("execution.divergence_cost")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E3.2 `regroup`
+#
+# The kernel above takes an order: thread `i` works on object `order[i]`. So objects of one kind can share
+# warps without being moved. But the order has a price of its own: lanes then *gather*, and
+# where the objects of a warp lie far apart, more sectors of memory move.
+#
+# Write `regroup(kinds)`:
+#
+# - `kinds`: a list with the kind of each object, integers from 0; its length is a multiple of 32;
+# - returns the order as a list: each of `0 ... len(kinds) - 1` once;
+# - run over that order, **no more warps split than must**: the counter of divergent branches is at
+#   most the number of kinds less one, over the whole launch;
+# - and **no more sectors move** than those of objects in ascending order within their kind;
+# - the input list stays as it is.
+
+# %% nbgrader={"grade": false, "grade_id": "regroup", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def regroup(kinds):
+    """An order of the objects in which warps split seldom and gathers stay near."""
+    ### BEGIN SOLUTION
+    # sorted() is stable: within a kind the objects stay in ascending order.
+    return sorted(range(len(kinds)), key=lambda j: kinds[j])
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "regroup_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+torch.manual_seed(3)
+kinds = torch.randint(0, 3, (512,)).tolist()
+order = regroup(kinds)
+assert sorted(order) == list(range(512)), "each object once"
+
+for name, its in (("as they lie", list(range(512))), ("yours", order), ("at random", torch.randperm(512).tolist())):
+    launch = tracked(kinds, 128, its)
+    splits = launch.total("divergent_branches")
+    print(f"{name:12} {in_branches(launch):5} instructions in branches, {splits:3} splits, {launch.sectors:4} sectors")
+
+launch = tracked(kinds, 128, order)
+assert launch.total("divergent_branches") <= 2, "warps split more often than they must"
+
+# %% nbgrader={"grade": true, "grade_id": "regroup_hidden", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of regroup: each object once 1, warps that split 3, sectors 2.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("execution.regroup")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E3.3 `occupancy`
+#
+# A multiprocessor holds many blocks at once, to have a warp that is ready while others wait for memory.
+# How many it holds is decided by whichever of four stores is full first. Here is what some cards
+# have, by compute capability, from NVIDIA's tables:
+
+# %% nbgrader={"grade": false, "grade_id": "cards", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from types import SimpleNamespace
+
+
+def card(max_warps, max_blocks, shared_bytes, shared_reserved, shared_unit):
+    """What one multiprocessor has; registers are alike on all four."""
+    return SimpleNamespace(
+        max_warps=max_warps, max_blocks=max_blocks, registers=65536, register_unit=256,
+        shared_bytes=shared_bytes, shared_reserved=shared_reserved, shared_unit=shared_unit,
+    )
+
+
+T4 = card(32, 16, 65536, 0, 256)
+A100 = card(64, 32, 167936, 1024, 128)
+L40S = card(48, 24, 102400, 1024, 128)
+H100 = card(64, 32, 233472, 1024, 128)
+
+# %% [markdown]
+# Write `occupancy(threads, registers, shared_bytes, sm)`, the number of blocks that one multiprocessor
+# holds at once, an `int`, in plain Python:
+#
+# - `threads`: threads of a block, 1 to 1024. `registers`: of one thread, 1 to 255. `shared_bytes`: of one
+#   block, 0 or more. `sm`: an object with the attributes above, and values that differ from them;
+# - **warps**: at most `sm.max_warps` on the multiprocessor. A block takes whole warps of 32;
+# - **blocks**: at most `sm.max_blocks`, however small they are;
+# - **registers**: a warp takes 32 times those of a thread, rounded up to a multiple of
+#   `sm.register_unit`. A multiprocessor has four quarters, with a quarter of `sm.registers`
+#   each; a warp lives in one of them. How many warps fit in a quarter, times four, is what the blocks
+#   share;
+# - **shared memory**: a block takes `shared_bytes` and `sm.shared_reserved`, rounded up to a
+#   multiple of `sm.shared_unit`, out of `sm.shared_bytes`;
+# - 0 where not even one block fits. `ValueError` for `threads` or `registers` out of their range and
+#   for negative `shared_bytes`.
+#
+# These are the rules of NVIDIA's own calculator, for cards from Volta on.
+
+# %% nbgrader={"grade": false, "grade_id": "occupancy", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def occupancy(threads, registers, shared_bytes, sm):
+    """Blocks of this kind that one multiprocessor holds at once."""
+    ### BEGIN SOLUTION
+    if not 1 <= threads <= 1024 or not 1 <= registers <= 255 or shared_bytes < 0:
+        raise ValueError(f"no block has {threads} threads, {registers} registers each, {shared_bytes} bytes")
+    warps = round_up(threads, 32) // 32
+    by_warps = sm.max_warps // warps
+    warp_registers = round_up(32 * registers, sm.register_unit)
+    by_registers = 4 * (sm.registers // 4 // warp_registers) // warps
+    taken = round_up(shared_bytes + sm.shared_reserved, sm.shared_unit)
+    by_shared = sm.shared_bytes // taken if taken else sm.max_blocks
+    return min(by_warps, sm.max_blocks, by_registers, by_shared)
+
+
+def round_up(value, unit):
+    """The least multiple of unit that is at least value."""
+    return -(-value // unit) * unit
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "occupancy_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+print("threads  registers  shared    T4  A100  L40S  H100   (blocks; share of the A100's warps)")
+for block in ((32, 16, 0), (256, 32, 0), (256, 33, 0), (1024, 32, 0), (1024, 65, 0), (96, 64, 0), (128, 32, 20_000)):
+    found = [occupancy(*block, sm) for sm in (T4, A100, L40S, H100)]
+    share = found[1] * -(-block[0] // 32) / 64
+    print(f"{block[0]:7}{block[1]:11}{block[2]:8}", "".join(f"{blocks:6}" for blocks in found), f"{share:8.0%}")
+
+assert occupancy(256, 32, 0, A100) == 8, "64 warps are 8 blocks of 8"
+assert occupancy(1024, 65, 0, A100) == 0, "72 x 32 registers a warp: not one block of 32 warps fits"
+
+# %% nbgrader={"grade": true, "grade_id": "occupancy_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of occupancy: warps 1, the cap on blocks 1, registers 2, shared memory 2, what fits not at all and
+# what makes no sense 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("execution.occupancy")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# *History.* E3.1 to E3.3 follow the course's first outline, with these changes: kernels are real
+# Numba source instead of functions of a context object; E3.1 has a part for each of one and two dimensions,
+# and the second is graded on sectors as well, which is where swapped indices show; `divergence_cost`
+# takes any number of kinds and a block size, since a block that is no multiple of 32 ends in a
+# partial warp; `regroup` is judged by a kernel that runs over its order.
