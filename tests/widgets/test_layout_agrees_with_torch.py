@@ -25,7 +25,7 @@ def javascript(browser):
             window[name] = await import(url);
           }
         }""",
-        {name: module(f"{name}.js") for name in ("layout", "stride_presets", "stride_puzzles", "stride_facts")},
+        {name: module(f"{name}.js") for name in ("layout", "stride_presets", "stride_puzzles", "stride_facts", "random")},
     )
     yield page.evaluate
     context.close()
@@ -143,7 +143,7 @@ def test_view_succeeds_or_fails_as_torchs(javascript, views):
 
 def test_puzzles_have_torchs_answers(javascript):
     puzzles = javascript(
-        "(n) => Array.from({ length: n }, (_, seed) => stride_puzzles.puzzle(stride_puzzles.generator(seed + 1)))", 600
+        "(n) => Array.from({ length: n }, (_, seed) => stride_puzzles.puzzle(random.generator(seed + 1)))", 600
     )
     for p in puzzles:
         x = eval(p["code"], {"torch": torch})  # the puzzle's own words, run
@@ -163,7 +163,7 @@ def puzzle_answer(x, p):
 
 def test_a_puzzles_reason_names_the_dimensions_that_do_not_merge(javascript):
     puzzles = javascript(
-        "(n) => Array.from({ length: n }, (_, seed) => stride_puzzles.puzzle(stride_puzzles.generator(seed + 1)))", 600
+        "(n) => Array.from({ length: n }, (_, seed) => stride_puzzles.puzzle(random.generator(seed + 1)))", 600
     )
     for p in puzzles:
         if p["kind"] == "viewable":

@@ -1,0 +1,458 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: nbgrader,tags
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The memory hierarchy: exercises
+#
+# Five functions. Two of them launch kernels of yours, written in Python with the names of
+# `numba.cuda`, and are graded for what the warps did: which 32-byte sectors of memory moved, how
+# often an element was asked for, whether two threads raced, which banks of shared memory they
+# fought over. Write your code where it says `YOUR CODE HERE`, run the cell below it, and read
+# what it prints.
+#
+# Here and in the hidden tests an interpreter runs the kernels on a virtual card, a warp at a time,
+# and *counts*. If you have a GPU, `gpulab.cuda.use("real")` in a cell of your own has the same source
+# compiled and run there, and the interpreter still counts. How fast a kernel is on a real card is
+# *not gradable here*.
+#
+# Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
+# inputs drawn afresh.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import gpulab
+import gpulab.cuda
+import torch
+from gpulab.kernels import cuda, float32
+
+runtime = gpulab.cuda.use("virtual:H100")
+TILE = 16
+
+
+def whole_numbers(*shape):
+    """float32 whole numbers from -4 to 4, on the device: sums of them are exact, in any order."""
+    return torch.randint(-4, 5, shape, dtype=torch.float32).cuda()
+
+
+# %% [markdown]
+# ## E4.1 `sectors`
+#
+# Device memory is read and written in sectors of 32 bytes, each beginning at a multiple of 32. A
+# warp's lanes ask together, and every sector that holds something of what they ask for moves
+# once. Here lane `i` reads element `offset + stride * i`. Predict the column of sectors before
+# you run the cell.
+
+# %% nbgrader={"grade": false, "grade_id": "strided_reads", "locked": true, "schema_version": 3, "solution": false, "task": false}
+@cuda.jit
+def strided_read(x, y, stride, offset):
+    i = cuda.grid(1)
+    y[i] = x[offset + stride * i]
+
+
+def counted_sectors(stride, offset):
+    """Sectors that one warp reads, counted by the interpreter."""
+    with gpulab.observe() as seen:
+        strided_read[1, 32](whole_numbers(2048), torch.empty(32, device="cuda"), stride, offset)
+    return seen.launches[0].total("read_sectors")
+
+
+for stride, offset in [(1, 0), (1, 3), (2, 0), (4, 0), (8, 0), (32, 0), (0, 5)]:
+    print(f"stride {stride:3}  offset {offset}  {counted_sectors(stride, offset):3} sectors")
+
+# %% [markdown]
+# Write `sectors(addresses, item_bytes)`, which predicts it:
+#
+# - `addresses`: a list of integers, the byte address that each **active** lane of one warp uses,
+#   in the order of the lanes. There are at most 32; lanes may use the same address, and any order.
+#   No lane is active in an empty list;
+# - `item_bytes`: the bytes that each lane reads from its address on: 1, 2, 4, 8 or 16;
+# - returns the number of different 32-byte sectors that move, an `int`;
+# - raises `ValueError` for more than 32 addresses, a negative address, another `item_bytes`, and
+#   an address that is not a multiple of `item_bytes`: a GPU refuses that with *misaligned address*.
+
+# %% nbgrader={"grade": false, "grade_id": "sectors", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sectors(addresses, item_bytes):
+    """32-byte sectors that one warp's request touches, from the byte addresses of its lanes."""
+    ### BEGIN SOLUTION
+    if len(addresses) > 32 or item_bytes not in (1, 2, 4, 8, 16):
+        raise ValueError("one warp has 32 lanes, and each reads 1, 2, 4, 8 or 16 bytes")
+    if any(address < 0 or address % item_bytes for address in addresses):
+        raise ValueError(f"misaligned address: not a multiple of {item_bytes}")
+    # An aligned item of at most 16 bytes lies inside one sector.
+    return len({address // 32 for address in addresses})
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "sectors_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+for stride, offset in [(1, 0), (1, 3), (2, 0), (4, 0), (8, 0), (32, 0), (0, 5)]:
+    predicted = sectors([4 * (offset + stride * lane) for lane in range(32)], 4)
+    counted = counted_sectors(stride, offset)
+    print(f"stride {stride:3}  offset {offset}  predicted {predicted:3}  counted {counted:3}")
+    assert predicted == counted, "not what the warp did: which sectors do the 32 addresses lie in?"
+
+# %% nbgrader={"grade": true, "grade_id": "sectors_hidden", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of sectors: neighbouring lanes 1, strides 2, misaligned 1, lanes that share 1,
+# errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("hierarchy.sectors")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E4.1 `row_sums`
+#
+# One thread a row: the obvious way to add up the rows of a matrix. Its values are right. Look at
+# what it asks of the memory. Which addresses do the 32 lanes of a warp read *at the same time*?
+
+# %% nbgrader={"grade": false, "grade_id": "first_row_sums", "locked": true, "schema_version": 3, "solution": false, "task": false}
+@cuda.jit
+def a_thread_a_row(x, out):
+    row = cuda.grid(1)
+    if row < x.shape[0]:
+        total = float32(0)
+        for column in range(x.shape[1]):
+            total += x[row, column]
+        out[row] = total
+
+
+def first_row_sums(x):
+    """The sum of each row: right, and wasteful."""
+    out = torch.empty(len(x), device=x.device)
+    a_thread_a_row[-(-len(x) // 128), 128](x, out)
+    return out
+
+
+x = whole_numbers(64, 256)
+with gpulab.observe() as seen:
+    expected = first_row_sums(x)
+print(seen.table().split("\n\n")[-1])
+
+# %% [markdown]
+# Write `row_sums(x)`, with kernels of your own whose warps read neighbouring elements:
+#
+# - `x`: a contiguous `float32` tensor of two dimensions. Either may be 0, and neither need be a
+#   multiple of anything. Its values are whole numbers, so that sums are exact in any order. It is
+#   left as it is;
+# - returns a new `float32` tensor of one dimension, the sum of each row, on `x`'s device. The sum
+#   of no element is 0;
+# - **the work is your kernel's**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
+#   views; it must not add, copy or transpose;
+# - each element of `x` is **read once**;
+# - of the bytes in the sectors that move, **at least 60 %** are asked for, where rows are long (96
+#   elements and more). In the kernel above it is one eighth. A sector counts for every request that
+#   touches it: caches, which may keep it for the next one, are not counted on;
+# - **no race** and no access outside an array.
+#
+# A warp has 32 lanes. What do they do together, and how does one lane learn what the others
+# found? `cuda.shfl_down_sync`, `cuda.shared.array` with `cuda.syncthreads`, and
+# `cuda.atomic.add` are three answers.
+
+# %% nbgrader={"grade": false, "grade_id": "row_sums", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def row_sums(x):
+    """The sum of each row of x, read a sector at a time."""
+    ### BEGIN SOLUTION
+    rows = len(x)
+    out = torch.empty(rows, device=x.device)
+    if rows:
+        a_warp_a_row[-(-rows // 4), (32, 4)](x, out)
+    return out
+
+
+@cuda.jit
+def a_warp_a_row(x, out):
+    lane = cuda.threadIdx.x
+    row = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
+    if row < x.shape[0]:
+        total = float32(0)
+        for column in range(lane, x.shape[1], 32):
+            total += x[row, column]
+        distance = 16
+        while distance > 0:
+            total += cuda.shfl_down_sync(0xFFFFFFFF, total, distance)
+            distance //= 2
+        if lane == 0:
+            out[row] = total
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "row_sums_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+with gpulab.observe() as seen:
+    found = row_sums(x)
+print(seen.table().split("\n\n")[-1])
+
+assert seen.launches, "no kernel was launched"
+moved = 32 * sum(launch.sectors for launch in seen.launches)
+asked = sum(launch.total("read_bytes") + launch.total("written_bytes") for launch in seen.launches)
+print(f"\n{asked / moved:.0%} of {moved} bytes that moved were asked for")
+assert torch.equal(found, expected), "a sum is wrong"
+assert asked >= 0.6 * moved, "most of what moved was not asked for: what do neighbouring lanes read?"
+assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
+
+# %% nbgrader={"grade": true, "grade_id": "row_sums_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of row_sums: values 2, bytes that move 3, read once 1, no race 1, odd sizes 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("hierarchy.row_sums")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E4.2 `tiled_matmul`
+#
+# One thread an element of the product: each reads a row of `a` and a column of `b`. How often is
+# one element of `a` asked for, over the whole launch?
+
+# %% nbgrader={"grade": false, "grade_id": "first_matmul", "locked": true, "schema_version": 3, "solution": false, "task": false}
+@cuda.jit
+def a_thread_an_element(a, b, c):
+    column, row = cuda.grid(2)
+    if row < c.shape[0] and column < c.shape[1]:
+        total = float32(0)
+        for i in range(a.shape[1]):
+            total += a[row, i] * b[i, column]
+        c[row, column] = total
+
+
+a, b = whole_numbers(32, 48), whole_numbers(48, 64)
+expected = torch.empty(32, 64, device="cuda")
+with gpulab.observe() as seen:
+    a_thread_an_element[(4, 2), (TILE, TILE)](a, b, expected)
+print(seen.table().split("\n\n")[-1])
+print(f"\n{seen.launches[0].total('loads')} loads of {a.numel() + b.numel()} elements")
+
+# %% [markdown]
+# Write `tiled_matmul(a, b)`, with kernels of your own that share what they load:
+#
+# - `a` of shape (m, k) and `b` of shape (k, n): contiguous `float32` tensors of small whole numbers,
+#   so that the product is exact. Any size may be 0, and none need be a multiple of anything;
+# - returns a new `float32` tensor of shape (m, n), the product, on `a`'s device. Where k is 0 it is
+#   all zeros. Raises `ValueError` when the inner sizes differ;
+# - **the work is your kernel's**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
+#   views;
+# - lanes load **at most** m k ⌈n / `TILE`⌉ elements of `a` and k n ⌈m / `TILE`⌉ of `b` from global
+#   memory, with `TILE` = 16, ragged edges included, and store each element of the product **once**;
+# - **no race**: a tile is read only when all of it is there, and overwritten only when all have read
+#   it;
+# - **no bank conflict** in shared memory;
+# - at least half of the bytes that move are asked for, where the sizes are multiples of `TILE`.
+#
+# `cuda.shared.array((TILE, TILE), float32)` is there for all threads of a block, and
+# `cuda.syncthreads()` is a barrier that all threads of the block have to reach.
+
+# %% nbgrader={"grade": false, "grade_id": "tiled_matmul", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def tiled_matmul(a, b):
+    """The product of a and b, each element loaded once for every TILE rows or columns that need it."""
+    ### BEGIN SOLUTION
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(f"{tuple(a.shape)} by {tuple(b.shape)}: the inner sizes differ")
+    m, n = len(a), b.shape[1]
+    c = torch.empty(m, n, device=a.device)
+    if m and n:
+        multiply_tiles[(-(-n // TILE), -(-m // TILE)), (TILE, TILE)](a, b, c)
+    return c
+
+
+@cuda.jit
+def multiply_tiles(a, b, c):
+    a_tile = cuda.shared.array((TILE, TILE), float32)
+    b_tile = cuda.shared.array((TILE, TILE), float32)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    row, column = cuda.blockIdx.y * TILE + y, cuda.blockIdx.x * TILE + x
+    (m, k), n = a.shape, b.shape[1]
+    total = float32(0)
+    for start in range(0, k, TILE):
+        a_tile[y, x] = a[row, start + x] if row < m and start + x < k else 0
+        b_tile[y, x] = b[start + y, column] if start + y < k and column < n else 0
+        cuda.syncthreads()  # both tiles are there
+        for i in range(TILE):
+            total += a_tile[y, i] * b_tile[i, x]
+        cuda.syncthreads()  # all have read them
+    if row < m and column < n:
+        c[row, column] = total
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "tiled_matmul_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+with gpulab.observe() as seen:
+    found = tiled_matmul(a, b)
+print(seen.table().split("\n\n")[-1])
+
+loads = sum(launch.total("loads") for launch in seen.launches)
+allowed = 32 * 48 * (64 // TILE) + 48 * 64 * (32 // TILE)
+print(f"\n{loads} loads, {allowed} are allowed")
+assert torch.equal(found, expected), "the product is wrong"
+assert loads <= allowed, "who else in the block needs the element that a thread has just loaded?"
+assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
+assert not sum(launch.total("bank_conflicts") for launch in seen.launches), "see the column of conflicts"
+
+# %% nbgrader={"grade": true, "grade_id": "tiled_matmul_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of tiled_matmul: values 2, loads and stores 3, tiles there before they are read 1,
+# read before they are overwritten 1, bank conflicts 1, bytes that move 1, odd sizes 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("hierarchy.tiled_matmul")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E4.3 `work`
+#
+# How long could an operation take at best? Its arithmetic cannot be faster than the card's peak,
+# and what it *must* move cannot be faster than the card's memory. The first half of the question
+# is counting. Write `work(operation, dtype)`:
+#
+# - `operation`: a dictionary, its `"kind"` and its sizes, all at least 1:
+#
+# | `kind` | sizes | what it computes | floating-point operations |
+# | --- | --- | --- | --- |
+# | `gemm` | `m`, `n`, `k` | C = A B, with A of m × k and B of k × n | a multiplication and an addition are two |
+# | `gemv` | `m`, `k` | y = A x, with A of m × k | the same |
+# | `layer_norm` | `rows`, `width` | each row of x normalised, then scaled by γ and shifted by β, which have one element a column | 8 for each element of x, by convention |
+# | `decode_attention` | `batch`, `heads`, `kv_heads`, `head_dim`, `context` | for every sequence and head one new query against `context` cached keys, and the weighted sum of as many cached values; `kv_heads` of them are cached, and `heads` / `kv_heads` queries share one | those of the two products; the softmax is left out |
+#
+# - `dtype`: `"fp32"`, `"tf32"`, `"bf16"`, `"fp16"`, `"fp8"` or `"int8"`: the format of everything that
+#   is read and written. A TF32 number lies in memory as an ordinary 32-bit float;
+# - returns a pair of integers: floating-point operations, and the **bytes that must move**: every
+#   element of every input read once, every element of the output written once. Scores and
+#   probabilities of the attention stay on chip;
+# - raises `ValueError` for another `kind` or `dtype`.
+
+# %% nbgrader={"grade": false, "grade_id": "work", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def work(operation, dtype):
+    """(floating-point operations, bytes that must move) of one operation."""
+    ### BEGIN SOLUTION
+    item_bytes = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
+    size = {name: operation[name] for name in operation if name != "kind"}
+    counts = {"gemm": gemm, "gemv": gemv, "layer_norm": layer_norm, "decode_attention": decode_attention}
+    if operation["kind"] not in counts or dtype not in item_bytes:
+        raise ValueError(f"{operation['kind']} in {dtype}: kinds are {list(counts)}, formats {list(item_bytes)}")
+    flops, elements = counts[operation["kind"]](**size)
+    return flops, elements * item_bytes[dtype]
+
+
+def gemm(m, n, k):
+    return 2 * m * n * k, m * k + k * n + m * n
+
+
+def gemv(m, k):
+    return 2 * m * k, m * k + k + m
+
+
+def layer_norm(rows, width):
+    return 8 * rows * width, 2 * rows * width + 2 * width
+
+
+def decode_attention(batch, heads, kv_heads, head_dim, context):
+    queries = batch * heads * head_dim
+    cache = 2 * batch * kv_heads * head_dim * context
+    return 4 * queries * context, queries + cache + queries
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "work_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+operations = [
+    {"kind": "gemm", "m": 4096, "n": 4096, "k": 4096},
+    {"kind": "gemv", "m": 4096, "k": 4096},
+    {"kind": "layer_norm", "rows": 4096, "width": 4096},
+    {"kind": "decode_attention", "batch": 8, "heads": 32, "kv_heads": 8, "head_dim": 128, "context": 4096},
+]
+for operation in operations:
+    flops, nbytes = work(operation, "bf16")
+    print(f"{operation['kind']:18}{flops / 1e9:10.3f} GFLOP {nbytes / 1e6:10.3f} MB {flops / nbytes:10.2f} FLOP/B")
+
+assert work({"kind": "gemv", "m": 2, "k": 3}, "fp32") == (12, 44), "2 x 3 weights, 3 inputs, 2 outputs: count again"
+
+# %% nbgrader={"grade": true, "grade_id": "work_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of work: gemm 1, gemv 1, layer_norm 1, decode_attention 2, formats 1, errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("hierarchy.work")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E4.3 `roofline`
+#
+# The second half is reading a datasheet. This is how NVIDIA prints that of the H100 SXM: the
+# figures of the Tensor Cores carry a footnote, *with sparsity*. They hold only where two of every
+# four weights are zero in a fixed pattern, and are **twice** what ordinary, dense matrices can
+# reach.
+
+# %% nbgrader={"grade": false, "grade_id": "a_datasheet", "locked": true, "schema_version": 3, "solution": false, "task": false}
+h100 = {
+    "name": "H100 SXM",
+    "memory": (3.35, "TB/s"),
+    "peaks": {
+        "fp64": (34, "TFLOPS", "dense"),
+        "fp32": (67, "TFLOPS", "dense"),
+        "tf32": (989, "TFLOPS", "with sparsity"),
+        "bf16": (1979, "TFLOPS", "with sparsity"),
+        "fp16": (1979, "TFLOPS", "with sparsity"),
+        "fp8": (3958, "TFLOPS", "with sparsity"),
+    },
+}
+
+# %% [markdown]
+# Write `roofline(flops, nbytes, card, dtype)`:
+#
+# - `flops`: floating-point operations; `nbytes`: bytes that move. Neither is negative, and not both
+#   are 0;
+# - `card`: a dictionary like the one above. Rates are `"GB/s"` or `"TB/s"` (10⁹ and 10¹² bytes a
+#   second) and `"TFLOPS"` or `"PFLOPS"` (10¹² and 10¹⁵ operations a second); the third entry of a
+#   peak is `"dense"` or `"with sparsity"`;
+# - `dtype`: the format that the arithmetic is done in; the matrices are **dense**;
+# - returns a dictionary: `"seconds"`, the least time that the work can take when arithmetic and
+#   memory work at the same time; `"bound"`, `"compute"` or `"memory"`, whichever takes longer
+#   (`"compute"` where they tie); `"ridge"`, the operations a byte from which on work in that format
+#   is compute-bound on that card;
+# - raises `ValueError` for a format of which the card has no peak, and for counts that make no sense.
+
+# %% nbgrader={"grade": false, "grade_id": "roofline", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def roofline(flops, nbytes, card, dtype):
+    """Least seconds for that work on that card, what bounds it, and the card's ridge in FLOP/byte."""
+    ### BEGIN SOLUTION
+    if dtype not in card["peaks"]:
+        raise ValueError(f"{card['name']} has no peak for {dtype}: {', '.join(card['peaks'])}")
+    if min(flops, nbytes) < 0 or flops == nbytes == 0:
+        raise ValueError(f"{flops} operations and {nbytes} bytes are no work")
+    unit = {"GB/s": 1e9, "TB/s": 1e12, "TFLOPS": 1e12, "PFLOPS": 1e15}
+    rate, per_second, kind = card["peaks"][dtype]
+    peak = rate * unit[per_second] / (2 if kind == "with sparsity" else 1)
+    rate, per_second = card["memory"]
+    bandwidth = rate * unit[per_second]
+    arithmetic, traffic = flops / peak, nbytes / bandwidth
+    return {
+        "seconds": max(arithmetic, traffic),
+        "bound": "compute" if arithmetic >= traffic else "memory",
+        "ridge": peak / bandwidth,
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "roofline_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+for operation in operations:
+    found = roofline(*work(operation, "bf16"), h100, "bf16")
+    print(f"{operation['kind']:18}{1e6 * found['seconds']:10.1f} us  {found['bound']}")
+print(f"ridge of {h100['name']} in bf16: {found['ridge']:.0f} FLOP/byte")
+
+launch = seen.launches[0]
+counted = roofline(launch.total("flops"), 32 * launch.sectors, h100, "fp32")
+print(f"{launch.name}, counted: {launch.total('flops') / (32 * launch.sectors):.2f} FLOP/byte, {counted['bound']}-bound")
+
+assert 290 < found["ridge"] < 300, "that is not the ridge of dense bf16: which peak did you take, in which unit?"
+
+# %% nbgrader={"grade": true, "grade_id": "roofline_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of roofline: time 2, dense peaks 2, peak of the format 1, units 1, bound and ridge 1,
+# errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("hierarchy.roofline")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# *History.* E4.1 to E4.3 follow the course's first outline, with these changes: `fix_access` has
+# become `row_sums`, a whole function instead of a rewritten index, because the repair of a strided
+# access is a decision about which thread does what; `tiled_matmul` is a real kernel, whose loads,
+# races and bank conflicts are counted as it runs; the roofline is split into counting (`work`) and
+# reading a datasheet (`roofline`), so that a wrong count does not cost the peak as well.
