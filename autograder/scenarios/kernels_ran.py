@@ -1,16 +1,41 @@
 """Whether the launches of an observation are those of kernels that ran."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FunctionType, ModuleType, SimpleNamespace
 
 from gpulab import Observation
-from gpulab.kernels.simt import arrays, batch, counters, launcher, races, requests, run, statements
 from gpulab.observe import device, launches
 from gpulab.observe.lines import is_learners
 
-_INSTRUMENTS = (arrays, batch, counters, launcher, races, requests, run, statements, device, launches)
+
+@dataclass(frozen=True)
+class Interpreter:
+    """Where kernels run: ``runner`` hands each launch to ``keeper``'s ``record_launch``."""
+
+    runner: ModuleType
+    keeper: ModuleType
+    modules: tuple[ModuleType, ...]
+
+    @property
+    def instruments(self) -> tuple[ModuleType, ...]:
+        return (*self.modules, self.runner, device, launches)
+
+
+def simt() -> Interpreter:
+    """Of ``@cuda.jit`` kernels."""
+    from gpulab.kernels.simt import arrays, batch, counters, launcher, races, requests, run, statements
+
+    return Interpreter(launcher, launcher, (arrays, batch, counters, races, requests, run, statements))
+
+
+def tiles() -> Interpreter:
+    """Of ``@triton.jit`` kernels. Raises ImportError without Triton."""
+    from gpulab.kernels.tiles import builder, counts, interpret, kernel, memory, modelled, races
+
+    return Interpreter(kernel, device, (builder, counts, interpret, memory, modelled, races))
 
 
 class Ran:
@@ -31,31 +56,32 @@ class Ran:
 
 
 @contextmanager
-def kernels_ran() -> Iterator[Ran]:
+def kernels_ran(interpreter: Callable[[], Interpreter] = simt) -> Iterator[Ran]:
     """Keep every launch that the interpreter itself hands over inside the block."""
-    ran, record = Ran(), launcher.record_launch
-    ran.replaced += _replaced()
+    home = interpreter()
+    ran, record = Ran(), home.keeper.record_launch
+    ran.replaced += _replaced(home)
 
     def noted(launch, *rest, **named) -> None:
-        if sys._getframe(1).f_code.co_filename == launcher.__file__:
+        if sys._getframe(1).f_code.co_filename == home.runner.__file__:
             ran.launches.append(launch)
         record(launch, *rest, **named)
 
-    launcher.record_launch = noted
+    home.keeper.record_launch = noted
     try:
         yield ran
     finally:
-        if launcher.record_launch is not noted:
+        if home.keeper.record_launch is not noted:
             ran.replaced.append("record_launch")
-        launcher.record_launch = record
-        ran.replaced += _replaced()
+        home.keeper.record_launch = record
+        ran.replaced += _replaced(home)
 
 
-def _replaced() -> list[str]:
+def _replaced(home: Interpreter) -> list[str]:
     """Functions of the interpreter and of its record that a notebook has put there."""
     return [
         name
-        for module in _INSTRUMENTS
+        for module in home.instruments
         for name, function in _functions(module)
         if is_learners(SimpleNamespace(f_code=function.__code__)) and function.__code__.co_filename != "<string>"
     ]  # a dataclass writes methods of its own, in no file

@@ -267,8 +267,8 @@ def multiply_tiles(a, b, c):
     (m, k), n = a.shape, b.shape[1]
     total = float32(0)
     for start in range(0, k, TILE):
-        a_tile[y, x] = a[row, start + x] if row < m and start + x < k else 0
-        b_tile[y, x] = b[start + y, column] if start + y < k and column < n else 0
+        a_tile[y, x] = a[row, start + x] if row < m and start + x < k else float32(0)
+        b_tile[y, x] = b[start + y, column] if start + y < k and column < n else float32(0)
         cuda.syncthreads()  # both tiles are there
         for i in range(TILE):
             total += a_tile[y, i] * b_tile[i, x]

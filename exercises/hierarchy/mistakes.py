@@ -307,11 +307,11 @@ tiles_of_one_thread = edited(
         "    a_tile = cuda.shared.array((TILE, TILE), float32)\n    b_tile = cuda.shared.array((TILE, TILE), float32)\n": (
             "    a_tile = cuda.local.array(TILE, float32)\n    b_tile = cuda.local.array(TILE, float32)\n"
         ),
-        "        a_tile[y, x] = a[row, start + x] if row < m and start + x < k else 0\n"
-        "        b_tile[y, x] = b[start + y, column] if start + y < k and column < n else 0\n": (
+        "        a_tile[y, x] = a[row, start + x] if row < m and start + x < k else float32(0)\n"
+        "        b_tile[y, x] = b[start + y, column] if start + y < k and column < n else float32(0)\n": (
             "        for i in range(TILE):\n"
-            "            a_tile[i] = a[row, start + i] if row < m and start + i < k else 0\n"
-            "            b_tile[i] = b[start + i, column] if start + i < k and column < n else 0\n"
+            "            a_tile[i] = a[row, start + i] if row < m and start + i < k else float32(0)\n"
+            "            b_tile[i] = b[start + i, column] if start + i < k and column < n else float32(0)\n"
         ),
         "a_tile[y, i] * b_tile[i, x]": "a_tile[i] * b_tile[i]",
     },
@@ -390,7 +390,7 @@ whole_steps_only = edited(
 
 reads_past_the_edge = edited(
     "tiled_matmul",
-    {" if row < m and start + x < k else 0": "", " if start + y < k and column < n else 0": ""},
+    {" if row < m and start + x < k else float32(0)": "", " if start + y < k and column < n else float32(0)": ""},
     loses=("odd",),
     because="only the store is thought to need a guard",
 )
@@ -398,8 +398,8 @@ reads_past_the_edge = edited(
 leaves_old_tiles = edited(
     "tiled_matmul",
     {
-        "        a_tile[y, x] = a[row, start + x] if row < m and start + x < k else 0\n"
-        "        b_tile[y, x] = b[start + y, column] if start + y < k and column < n else 0\n": (
+        "        a_tile[y, x] = a[row, start + x] if row < m and start + x < k else float32(0)\n"
+        "        b_tile[y, x] = b[start + y, column] if start + y < k and column < n else float32(0)\n": (
             "        if row < m and start + x < k:\n"
             "            a_tile[y, x] = a[row, start + x]\n"
             "        if start + y < k and column < n:\n"
@@ -425,8 +425,8 @@ def four_elements_a_thread(a, b):
         for start in range(0, a.shape[1], 32):
             for number in range(16 * y + x, 1024, 256):
                 i, j = number // 32, number % 32
-                left[i, j] = a[top + i, start + j] if top + i < a.shape[0] and start + j < a.shape[1] else 0
-                right[i, j] = b[start + i, first + j] if start + i < a.shape[1] and first + j < b.shape[1] else 0
+                left[i, j] = a[top + i, start + j] if top + i < a.shape[0] and start + j < a.shape[1] else float32(0)
+                right[i, j] = b[start + i, first + j] if start + i < a.shape[1] and first + j < b.shape[1] else float32(0)
             cuda.syncthreads()
             for i in range(32):
                 s00 += left[y, i] * right[i, x]
@@ -466,8 +466,8 @@ def two_pairs_of_tiles(a, b):
         for step in range(steps + 1):
             if step < steps:
                 across, down = 16 * step + x, 16 * step + y
-                tiles[step % 2, 0, y, x] = a[row, across] if row < a.shape[0] and across < a.shape[1] else 0
-                tiles[step % 2, 1, y, x] = b[down, column] if down < b.shape[0] and column < b.shape[1] else 0
+                tiles[step % 2, 0, y, x] = a[row, across] if row < a.shape[0] and across < a.shape[1] else float32(0)
+                tiles[step % 2, 1, y, x] = b[down, column] if down < b.shape[0] and column < b.shape[1] else float32(0)
             if step > 0:
                 for i in range(16):
                     total += tiles[(step + 1) % 2, 0, y, i] * tiles[(step + 1) % 2, 1, i, x]

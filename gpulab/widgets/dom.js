@@ -8,7 +8,7 @@ export function h(tag, props = {}, ...children) {
     else if (value !== false && value != null) node.setAttribute(name, value);
   }
   // JupyterLab takes arrow keys for its own shortcuts unless the focused element refuses.
-  if (tag === "input" || tag === "button") node.setAttribute("data-lm-suppress-shortcuts", "true");
+  if (["input", "button", "select"].includes(tag) || "tabindex" in props) node.setAttribute("data-lm-suppress-shortcuts", "true");
   node.append(...children);
   return node;
 }

@@ -27,7 +27,7 @@ function render({ model, el }) {
   const choice = (name, text, options) => {
     const id = uid(name);
     const select = h("select", { id, onchange: () => put(name, select.value) }, ...options.map(([value, label]) => h("option", { value }, label)));
-    return { name, select, node: h("label", { class: "choice", for: id }, h("span", {}, text), select) };
+    return { name, select, node: h("div", { class: "choice" }, h("label", { for: id }, text), select) };
   };
   const choices = [
     choice("card", "card", Object.keys(cards).map((key) => [key, key])),
@@ -41,7 +41,7 @@ function render({ model, el }) {
     const node = h("label", { class: "slider" }, h("span", {}, text), input, shown);
     return { name, input, shown, node };
   });
-  const picture = h("div", { class: "picture" }), verdict = h("p", { class: "verdict", role: "status" }), facts = h("dl");
+  const picture = h("div", { class: "picture", role: "group", "aria-label": "Roofline", tabindex: 0 }), verdict = h("p", { class: "verdict", role: "status" }), facts = h("dl");
   function draw() {
     const job = Object.fromEntries(TRAITS.map((name) => [name, model.get(name)]));
     const card = cards[job.card], w = work(job), at = place(card, roofOf(job), w);

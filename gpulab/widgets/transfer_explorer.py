@@ -71,7 +71,7 @@ class TransferExplorer(anywidget.AnyWidget):
         machine = Machine(CARDS[self.card])
         machine.logs.append(log)
         compute = machine.current
-        copies = machine.new_queue() if self.side_stream else compute
+        copies = machine.queue_from_pool() if self.side_stream else compute
         arrived, used, buffers = [], [], 1 + self.two_buffers
         for i in range(self.batches):
             if i >= buffers:

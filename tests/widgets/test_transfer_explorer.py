@@ -91,6 +91,13 @@ def test_sliders_move_by_keyboard_and_the_model_follows(mount):
     assert shown(page, "steps") != before
 
 
+def test_jupyterlab_leaves_the_keys_to_the_widget(mount):
+    page = mount(TransferExplorer())
+    focusable = page.locator("#widget :is(input, button, select, [tabindex])")
+    assert {focusable.nth(i).evaluate("node => node.tagName") for i in range(focusable.count())} >= {"SELECT", "DIV"}
+    assert focusable.count() == page.locator("#widget [data-lm-suppress-shortcuts=true]").count()
+
+
 def test_a_change_from_python_is_drawn(mount):
     page = mount(TransferExplorer())
     page.evaluate("model.set('card', 'T4')")

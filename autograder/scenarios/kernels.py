@@ -1,0 +1,177 @@
+"""Chapter "Kernels from Python": what the learner's functions launched, moved and compiled.
+
+Kernels run on a virtual card, whose interpreter counts what they load and store.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+import gpulab.cuda
+from autograder.proctor import Learner, describe
+from autograder.scenarios.kernels_ran import kernels_ran, tiles
+from autograder.scenarios.outcome import outcome
+from autograder.scenarios.streams import idle_card
+from gpulab import observe
+
+_STEPS: dict[str, Callable] = {
+    "bias": lambda v, bias, gate: v + bias,
+    "gate": lambda v, bias, gate: v * gate,
+    "double": lambda v, bias, gate: v * 2.0,
+    "relu": lambda v, bias, gate: torch.relu(v),
+    "sigmoid": lambda v, bias, gate: torch.sigmoid(v),
+    "in place": lambda v, bias, gate: v.add_(1.0),
+    "view": lambda v, bias, gate: v.view(-1).unsqueeze(0).view(v.shape),
+    "transposed twice": lambda v, bias, gate: v.t().t(),
+    "row sum": lambda v, bias, gate: v.sum(1),
+}
+
+_DEFAULTS = {
+    "automatic_dynamic_local_pgo": False,
+    "automatic_dynamic_remote_pgo": False,
+    "automatic_dynamic_shapes": True,
+    "assume_static_by_default": True,
+    "capture_dynamic_output_shape_ops": False,
+    "capture_scalar_outputs": False,
+    "disable": False,
+    "recompile_limit": 8,
+    "suppress_errors": False,
+}
+
+
+def fuse_budget(learner: Learner, case: dict) -> dict:
+    """Have a chain of operations counted; ``calls``: how often it was called."""
+    calls = 0
+
+    def chain(x: torch.Tensor, bias: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        for step in case["steps"]:
+            x = _STEPS[step](x, bias, gate)
+        return x
+
+    with idle_card():
+        inputs = [case[name].cuda() for name in ("x", "bias", "gate")]
+        torch.cuda.synchronize()
+        with observe() as seen:
+            result = learner.fuse_budget(chain, *inputs)
+    return {"result": result, "calls": calls, "seen": seen.to_dict()}
+
+
+def fused_gate(learner: Learner, case: dict) -> dict:
+    """Gate one batch with a kernel of the learner's."""
+    return _launched(learner.fused_gate, [case["x"], case["gate"], case["bias"]])
+
+
+def squash(learner: Learner, case: dict) -> dict:
+    """Call the function as it is, then compiled by a backend that runs its graphs and counts them.
+
+    ``broke``: what torch.compile says where it cannot capture the function whole, or None.
+    """
+    function = partial(learner.squash, limit=case["limit"])
+    with gpulab.cuda.use("off", quiet=True):
+        evidence = {
+            "eager": [function(x) for x in case["batches"]],
+            "gradients": [_gradient(function, *pair) for pair in zip(case["batches"], case["upstream"], strict=True)],
+        }
+        return evidence | _compiled(learner, case) if case["compiled"] else evidence
+
+
+def _compiled(learner: Learner, case: dict) -> dict:
+    graphs: list[list[str]] = []
+    found: dict[str, Any] = {"graphs": graphs, "broke": None, "compiled": []}
+    with dynamo_afresh():
+        compiled = torch.compile(learner.squash, backend=partial(_run_as_it_is, graphs), fullgraph=True)
+        try:
+            found["compiled"] = [compiled(x, limit=case["limit"]) for x in case["batches"]]
+        except torch._dynamo.exc.TorchDynamoException as error:
+            found["broke"] = describe(error)["message"]
+    return found
+
+
+@contextmanager
+def dynamo_afresh() -> Iterator[None]:
+    """Dynamo has compiled nothing before, knows PyTorch's own functions, and has PyTorch's own settings."""
+    # A second or more to import, which only this exercise needs.
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    # It may have looked PyTorch's functions up while a virtual card stood in for some of them.
+    torch._dynamo.trace_rules.clear_lru_cache()
+    with torch._dynamo.config.patch(**_DEFAULTS):
+        yield
+    torch._dynamo.reset()
+
+
+def _run_as_it_is(graphs: list[list[str]], graph: torch.fx.GraphModule, inputs: list) -> Callable:
+    """A backend for torch.compile that needs no compiler; notes the operations of each graph."""
+    calls = ("call_function", "call_method", "call_module")
+    graphs.append([_named(node.target) for node in graph.graph.nodes if node.op in calls])
+    return graph.forward
+
+
+def _named(target: str | Callable) -> str:
+    """``torch.where``, ``torch.Tensor.abs``, ``torch.ops.higher_order.cond``: what a node of a graph calls."""
+    if isinstance(target, str):
+        return f"torch.Tensor.{target}"
+    return f"{target.__module__}.{target.__name__}"
+
+
+def _gradient(function: Callable, x: torch.Tensor, upstream: torch.Tensor) -> torch.Tensor | None:
+    x = x.clone().requires_grad_()
+    function(x).backward(upstream)
+    return x.grad
+
+
+def row_softmax(learner: Learner, case: dict) -> dict:
+    """The softmax of one matrix, which may be a part of a wider one."""
+    if case["refused"]:
+        with idle_card():
+            return outcome(lambda: _on_host(learner.row_softmax(case["x"].cuda())))
+    return _launched(learner.row_softmax, [case["x"]], columns=case["columns"])
+
+
+def linear_silu(learner: Learner, case: dict) -> dict:
+    """One layer, its bias and its activation."""
+    inputs = [case["x"], case["weight"], case["bias"]]
+    if case["refused"]:
+        with idle_card():
+            return outcome(lambda: _on_host(learner.linear_silu(*(tensor.cuda() for tensor in inputs))))
+    return _launched(learner.linear_silu, inputs)
+
+
+def _launched(function: Callable, inputs: list[torch.Tensor], columns: int | None = None) -> dict:
+    """Call ``function`` on the card, watched.
+
+    ``columns``: the first input is that many of a wider matrix's. ``inputs`` in the evidence:
+    what they hold afterwards. ``authors``: bytes of the result that launches, PyTorch and
+    nobody wrote. ``tampered``: why the record of the launches is not believed, or nothing.
+    """
+    with idle_card():
+        owners = [tensor.cuda() for tensor in inputs]
+        given = [owners[0][:, :columns], *owners[1:]]
+        torch.cuda.synchronize()
+        with kernels_ran(tiles) as ran, observe() as seen:
+            result = function(*given)
+        authors = None
+        if isinstance(result, torch.Tensor):
+            found = seen.authors(result)
+            authors = [found.launch_bytes, found.op_bytes, found.other_bytes]
+        torch.cuda.synchronize()
+        return {
+            "result": _on_host(result),
+            "inputs": [tensor.cpu() for tensor in owners],
+            "authors": authors,
+            "tampered": ran.problem(seen),
+            "seen": seen.to_dict(),
+        }
+
+
+def _on_host(value: Any) -> Any:
+    """What the tensor holds; a tensor that is not on the card crosses as what it is not."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.cpu() if value.is_cuda else "a tensor that is not on the card"

@@ -1,0 +1,88 @@
+"""E7.1 fused_gate: cases and judge."""
+
+from collections.abc import Iterator
+
+import torch
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.kernels.own import fault_problem, launches_problem, own_problem, values_problem, written_once_problem
+from gpulab import Observation
+
+_TOLERANCE = 1e-5
+_BIAS_LOADS = 1.0  # for each element of x: a program reads the bias of its own elements
+
+
+def _fused_gate_cases(draw: Draw) -> Iterator[Case]:
+    yield _case(("values", "fused", "inputs"), draw, 32, 64)
+    yield _case(("values", "fused", "inputs"), draw, 16, 128)
+    yield _case(("bounds",), draw, draw.integer(5, 9), 2 * draw.integer(100, 140) + 1)
+    yield _case(("bounds",), draw, draw.integer(30, 50), 2 * draw.integer(10, 20) + 1)
+    yield _case(("bounds",), draw, 0, draw.integer(3, 9))
+
+
+def _case(about: tuple[str, ...], draw: Draw, rows: int, columns: int) -> Case:
+    x, gate, bias = draw.tensor(rows, columns), draw.tensor(rows, columns), draw.tensor(columns)
+    return Case(about, {"x": _small(x, 6), "gate": _small(gate, 3), "bias": _small(bias, 2)})
+
+
+def _small(values: torch.Tensor, largest: float) -> torch.Tensor:
+    return largest * values / values.abs().max() if values.numel() else values
+
+
+def _reference(inputs: dict) -> torch.Tensor:
+    y = inputs["x"].double() + inputs["bias"].double()
+    return y * torch.sigmoid(y) * inputs["gate"].double()
+
+
+def _judge_fused_gate(case: Case, evidence: dict) -> Iterator[Lost]:
+    seen = Observation.from_dict(evidence["seen"])
+    if problem := own_problem(evidence, seen):
+        yield from (Lost(criterion, problem) for criterion in case.about)
+        return
+    for criterion in case.about:
+        if problem := _PROBLEM[criterion](case, evidence, seen):
+            yield Lost(criterion, problem)
+
+
+def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    return values_problem(
+        evidence["result"], _reference(case.inputs), _TOLERANCE, "The result is not silu(x + bias) * gate."
+    )
+
+
+def _fused_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    if problem := launches_problem(seen) or written_once_problem(seen, evidence["result"]):
+        return problem
+    size = case.inputs["x"].nbytes
+    loaded = seen.launches[0].total("read_bytes") / size
+    if loaded > 2 + _BIAS_LOADS:
+        return f"{loaded:.1f} loads for each element of the result, where x, gate and bias are three: what is loaded twice is moved twice."
+    return None
+
+
+def _bounds_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    problem = _values_problem(case, evidence, seen)
+    return fault_problem(seen) or (problem and f"Where the size is no multiple of the tile: {problem[0].lower()}{problem[1:]}")
+
+
+def _inputs_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    before = [case.inputs[name] for name in ("x", "gate", "bias")]
+    if all(torch.equal(a, b) for a, b in zip(before, evidence["inputs"], strict=True)):
+        return None
+    return "An input is not what it was: autograd, and the caller, may still need it."
+
+
+_PROBLEM = {"values": _values_problem, "fused": _fused_problem, "bounds": _bounds_problem, "inputs": _inputs_problem}
+
+fused_gate = Exercise(
+    "kernels.fused_gate",
+    criteria=(
+        Criterion("values", 2, "a kernel of your own gives silu(x + bias) * gate"),
+        Criterion("fused", 3, "one launch reads x and gate once and writes the result once", ("values",)),
+        Criterion("bounds", 1, "sizes that are no multiple of a tile are right, and no lane leaves its array", ("values",)),
+        Criterion("inputs", 1, "x, gate and bias are what they were", ("values",)),
+    ),
+    cases=_fused_gate_cases,
+    judge=_judge_fused_gate,
+)

@@ -1,0 +1,134 @@
+"""E7.2 squash: cases and judge."""
+
+from collections.abc import Iterator
+
+import torch
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.expect import tensor_problem
+from gpulab.units import plural
+
+_TOLERANCE = 1e-5
+_MAX_GRAPHS = 2  # the first shape, and one for all the others
+_ARITHMETIC = ("torch", "_operator", "math", "builtins")
+_LEAST_OPERATIONS = 3
+_READS = ("item", "tolist", "_local_scalar_dense", "nonzero", "masked_select")
+
+
+def _squash_cases(draw: Draw) -> Iterator[Case]:
+    limit = draw.integer(4, 9) / 16
+    shapes = list(zip(draw.shuffled(range(3, 14, 2)), draw.shuffled(range(4, 15, 2)), strict=True))
+    largest = [limit / 2, limit * 3, limit * 2, limit / 3, limit * 4]
+    batches = [_batch(draw, shape, top) for shape, top in zip(shapes, largest)]
+    still = [_still(draw, batch) for batch in (batches[3], batches[4])]
+    yield _case(("values", "graph", "shapes"), draw, [*batches[:3], *still], limit, compiled=True)
+    yield _case(("gradient",), draw, [_still(draw, batch) for batch in batches[:2]], limit, compiled=False)
+
+
+def _case(about: tuple[str, ...], draw: Draw, batches: list[torch.Tensor], limit: float, compiled: bool) -> Case:
+    """upstream: what the gradient of each result is. compiled: whether torch.compile is called at all."""
+    upstream = [draw.tensor(*x.shape) / x.numel() for x in batches]
+    return Case(about, {"batches": batches, "upstream": upstream, "limit": limit, "compiled": compiled})
+
+
+def _batch(draw: Draw, shape: tuple[int, int], largest: float) -> torch.Tensor:
+    values = draw.tensor(*shape)
+    return largest * values / values.abs().max()
+
+
+def _still(draw: Draw, batch: torch.Tensor) -> torch.Tensor:
+    """With a row of zeros: a joint that does not move."""
+    batch = batch.clone()
+    batch[draw.integer(0, batch.shape[0] - 1)] = 0
+    return batch
+
+
+def _reference(x: torch.Tensor, limit: float, upstream: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Result and gradient, in float64."""
+    x = x.double().requires_grad_()
+    top = x.abs().amax()
+    y = x * (limit / top) if top > limit else x
+    rows = [row * torch.tanh(row.norm()) / row.norm() if row.norm() > 0 else row for row in y]
+    result = torch.stack(rows)
+    result.backward(upstream.double())
+    return result.detach(), x.grad
+
+
+def _references(case: Case) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    pairs = zip(case.inputs["batches"], case.inputs["upstream"], strict=True)
+    return [_reference(x, case.inputs["limit"], upstream) for x, upstream in pairs]
+
+
+def _judge_squash(case: Case, evidence: dict) -> Iterator[Lost]:
+    for criterion in case.about:
+        if problem := _PROBLEM[criterion](case, evidence):
+            yield Lost(criterion, problem)
+
+
+def _values_problem(case: Case, evidence: dict) -> str | None:
+    for name, how in (("eager", "called as it is"), ("compiled", "compiled")):
+        if name == "compiled" and evidence["broke"]:
+            break  # another criterion's matter
+        for (due, _), found in zip(_references(case), evidence[name], strict=True):
+            if problem := tensor_problem(found, due.float()):
+                return problem
+            if not torch.allclose(found.double(), due, _TOLERANCE, _TOLERANCE):
+                return f"The result of the function, {how}, is not that of first_squash: each branch is taken by some batches and not by others."
+    return None
+
+
+def _graph_problem(case: Case, evidence: dict) -> str | None:
+    if evidence["broke"]:
+        return f"A graph break: {str(evidence['broke']).splitlines()[0]:.150}"
+    if not evidence["graphs"]:
+        return "Nothing was captured: code that torch.compile is told to leave alone has no breaks, and no graph either."
+    operations = {operation for graph in evidence["graphs"] for operation in graph}
+    hidden = next((name for name in operations if name.partition(".")[0] not in _ARITHMETIC), None)
+    if hidden or len(operations) < _LEAST_OPERATIONS:
+        return "The graph holds next to nothing, or a function that torch.compile cannot look into: the work is hidden from it."
+    if read := next((name for name in operations if name.rpartition(".")[2] in _READS), None):
+        return f"The host reads a value ({read}) and has to wait for it: the number is a tensor already."
+    if any("higher_order" in operation for operation in operations):
+        return "A branch is left in the graph (torch.cond): the host reads its condition, and waits for it."
+    return None
+
+
+def _shapes_problem(case: Case, evidence: dict) -> str | None:
+    if not evidence["graphs"]:
+        return "Nothing was captured."
+    if len(evidence["graphs"]) <= _MAX_GRAPHS:
+        return None
+    return (
+        f"{len(evidence['graphs'])} graphs for {plural(len(evidence['eager']), 'shape')}: Python that loops over a size, or "
+        "branches on one, is traced anew for each size."
+    )
+
+
+def _gradient_problem(case: Case, evidence: dict) -> str | None:
+    for (_, due), found in zip(_references(case), evidence["gradients"], strict=True):
+        if not isinstance(found, torch.Tensor):
+            return "No gradient reaches x."
+        if not torch.isfinite(found).all():
+            return (
+                "The gradient is not a number where a row is zero: torch.where computes both branches, and the one that "
+                "is not chosen divides by zero; what it divides by has to be made safe."
+            )
+        if found.shape != due.shape or not torch.allclose(found.double(), due, 1e-4, 1e-4):
+            return "The gradient is not that of first_squash: a row of zeros passes it on unchanged, and a value read on the host passes none."
+    return None
+
+
+_PROBLEM = {"values": _values_problem, "graph": _graph_problem, "shapes": _shapes_problem, "gradient": _gradient_problem}
+
+squash = Exercise(
+    "kernels.squash",
+    criteria=(
+        Criterion("values", 2, "the results are those of first_squash, whichever branch a batch takes"),
+        Criterion("graph", 2, "torch.compile captures the whole function: no graph break, no value read", ("values",)),
+        Criterion("shapes", 2, "two graphs serve all sizes", ("values", "graph")),
+        Criterion("gradient", 2, "the gradient is that of first_squash, at rows of zeros too", ("values",)),
+    ),
+    cases=_squash_cases,
+    judge=_judge_squash,
+)

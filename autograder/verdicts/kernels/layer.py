@@ -1,0 +1,156 @@
+"""E7.4 linear_silu: cases and judge."""
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.expect import error_problem
+from autograder.verdicts.kernels.own import (
+    fault_problem,
+    launches_problem,
+    own_problem,
+    values_problem,
+    written_once_problem,
+)
+from gpulab import Observation
+
+_TOLERANCE = 2e-3  # two roundings to float16
+_LEAST_TILE = 32
+_PROMISE = "an element of x is read once for each tile of columns, and one of the weights once for each tile of rows"
+
+
+def _linear_silu_cases(draw: Draw) -> Iterator[Case]:
+    yield _case(("values", "once", "tiles"), draw, 64, 64, 64)
+    yield _case(("ragged", "bounds", "once"), draw, 64 + draw.integer(3, 30), draw.integer(35, 60), 64)
+    yield _case(("ragged", "bounds", "tiles"), draw, draw.integer(35, 60), draw.integer(67, 90), 32 + draw.integer(3, 29))
+    yield _case(("exact",), draw, 32, 32, 256, high=8)
+    yield _case(("edges",), draw, 0, 32, 32)
+    yield _wrong(draw, x=(4, 17), weight=(8, 16), bias=(8,))
+    yield _wrong(draw, x=(4, 16), weight=(8, 16), bias=(4,))
+
+
+def _case(about: tuple[str, ...], draw: Draw, m: int, n: int, k: int, high: int = 2) -> Case:
+    """Whole numbers: their products have exact sums. ``high``: how large sums get."""
+    low = -2 if high == 2 else 1
+    x, weight = _whole(draw, low, high, m, k), _whole(draw, low, high, n, k)
+    bias = _whole(draw, -4, 4, n)
+    if high == 2:
+        # Small sums, on both sides of 0, where SiLU is neither 0 nor the identity.
+        x, weight, bias = x / 4, weight / 4, bias / 4
+    else:
+        # The sums pass 2,048, above which float16 has no odd numbers; the bias brings them back.
+        bias = -(x.double() @ weight.double().T)[0].floor() + _whole(draw, -3, 3, n)
+    return Case(about, {"x": x.half(), "weight": weight.half(), "bias": bias.half(), "refused": False})
+
+
+def _wrong(draw: Draw, **shapes: tuple[int, ...]) -> Case:
+    inputs = {name: _whole(draw, 1, 3, *shape) for name, shape in shapes.items()}
+    return Case(("edges",), {"x": inputs["x"].half(), "weight": inputs["weight"].half(), "bias": inputs["bias"].half(), "refused": True})
+
+
+def _whole(draw: Draw, low: int, high: int, *shape: int) -> torch.Tensor:
+    values = [float(draw.integer(low, high)) for _ in range(math.prod(shape))]
+    return torch.tensor(values).reshape(shape)
+
+
+def _reference(inputs: dict) -> torch.Tensor:
+    y = inputs["x"].double() @ inputs["weight"].double().T + inputs["bias"].double()
+    return y * torch.sigmoid(y)
+
+
+def _judge_linear_silu(case: Case, evidence: dict) -> Iterator[Lost]:
+    if case.inputs["refused"]:
+        problem = error_problem(evidence, "ValueError")
+        if problem:
+            yield Lost("edges", problem)
+        return
+    seen = Observation.from_dict(evidence["seen"])
+    if problem := own_problem(evidence, seen):
+        yield from (Lost(criterion, problem) for criterion in case.about)
+        return
+    for criterion in case.about:
+        if problem := _PROBLEM[criterion](case, evidence, seen):
+            yield Lost(criterion, problem)
+
+
+def _value_problem(case: Case, evidence: dict, message: str) -> str | None:
+    before = [case.inputs[name] for name in ("x", "weight", "bias")]
+    if not all(torch.equal(a, b) for a, b in zip(before, evidence["inputs"], strict=True)):
+        return "An input is not what it was."
+    found = evidence["result"]
+    if found.dtype != torch.float16:
+        return f"The result is {found.dtype}; torch.float16 is due."
+    return values_problem(found, _reference(case.inputs), _TOLERANCE, message)
+
+
+def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    return _value_problem(case, evidence, "The result is not silu(x @ weight.T + bias).")
+
+
+def _ragged_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    return _value_problem(
+        case, evidence, "Where a size is no multiple of the tile, the result is wrong: what lies beyond an edge has to count as 0."
+    )
+
+
+def _exact_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    return _value_problem(
+        case, evidence, "A long sum loses its last digits: float16 has no odd number above 2,048, so the sum is kept in float32."
+    )
+
+
+def _bounds_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    return fault_problem(seen)
+
+
+def _once_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    return launches_problem(seen) or written_once_problem(seen, evidence["result"])
+
+
+def _tiles_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    """Every program loads a strip of x and one of the weights; larger tiles load them less often."""
+    (m, k), n = case.inputs["x"].shape, case.inputs["weight"].shape[0]
+    down, across, deep = (math.ceil(size / _LEAST_TILE) for size in (m, n, k))
+    # Whole tiles: what a mask leaves out of the last ones is a matter of another criterion.
+    elements = down * across * _LEAST_TILE * (2 * deep * _LEAST_TILE + 1)
+    loaded = sum(launch.total("read_bytes") for launch in seen.launches) / case.inputs["x"].element_size()
+    if loaded > elements:
+        return (
+            f"{loaded / elements:.1f} times the loads that tiles of {_LEAST_TILE} x {_LEAST_TILE} need: with tiles, {_PROMISE}."
+        )
+    if loaded < m * k + n * k:
+        return "Not every element of the inputs is loaded."
+    return None
+
+
+def _edges_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    return _value_problem(case, evidence, "A batch of no rows gives a result of no rows.")
+
+
+_PROBLEM = {
+    "values": _values_problem,
+    "ragged": _ragged_problem,
+    "bounds": _bounds_problem,
+    "exact": _exact_problem,
+    "once": _once_problem,
+    "tiles": _tiles_problem,
+    "edges": _edges_problem,
+}
+
+linear_silu = Exercise(
+    "kernels.linear_silu",
+    criteria=(
+        Criterion("values", 2, "a kernel of your own gives silu(x @ weight.T + bias)"),
+        Criterion("ragged", 1, "sizes that are no multiple of a tile are right too", ("values",)),
+        Criterion("bounds", 1, "no lane uses an element that is not there", ("values",)),
+        Criterion("exact", 1, "long sums are kept in float32", ("values",)),
+        Criterion("once", 2, "one launch writes each element of the result once and reads none back", ("values",)),
+        Criterion("tiles", 2, "each input is read as often as tiles of 32 x 32 need, or less", ("values",)),
+        Criterion("edges", 1, "no rows, and sizes that do not fit", ("values",)),
+    ),
+    cases=_linear_silu_cases,
+    judge=_judge_linear_silu,
+)

@@ -1,0 +1,406 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: nbgrader,tags
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Kernels from Python: exercises
+#
+# Five functions. Each is graded for its result and for what the machine did: kernels launched,
+# bytes loaded and stored, lanes that left their array, graphs captured. Write your code where it
+# says `YOUR CODE HERE`, run the cell below it, and read what it prints.
+#
+# The kernels are ordinary Triton. Without a GPU they run under an interpreter that counts every
+# load and store, on a virtual card; the same source runs on a GPU. Counts are exact; a speed is
+# *not gradable here*.
+#
+# Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
+# inputs drawn afresh.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import torch
+from torch.nn.functional import silu
+
+import gpulab
+import gpulab.cuda
+from gpulab.kernels import tl, triton
+
+runtime = gpulab.cuda.use("virtual:H100")
+
+# %% [markdown]
+# ## E7.1 `fuse_budget`
+#
+# A gate, as in the MLP of many language models, written as one would. How many kernels does it
+# launch, and how many bytes go through memory? Guess before you run it.
+
+# %% nbgrader={"grade": false, "grade_id": "plain_gate", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def plain_gate(x, gate, bias):
+    """silu(x + bias) * gate, an operation at a time."""
+    return silu(x + bias) * gate
+
+
+torch.manual_seed(7)
+x, gate = torch.randn(64, 100).cuda(), torch.randn(64, 100).cuda()
+bias = torch.randn(100).cuda()
+with gpulab.observe() as seen:
+    expected = plain_gate(x, gate, bias)
+for kernel in seen.kernels:
+    print(f"{kernel.name:12}{kernel.bytes_read:8} bytes read{kernel.bytes_written:8} written")
+
+# %% [markdown]
+# Write `fuse_budget(fn, *inputs)`, which says what fusing a chain of operations would save. It
+# returns a dictionary of three `int`:
+#
+# - `"kernels"`: how many kernels one call `fn(*inputs)` launches. A view launches none;
+# - `"bytes"`: the bytes that these kernels read and write, all together;
+# - `"fused_bytes"`: the bytes that are left when *one* kernel does it all: each input is read
+#   once and the result is written once.
+#
+# `fn` is a function of tensors on the card, all of which it uses, and returns one tensor on the
+# card. Call it **once**: it may write to tensors in place. The inputs are different tensors, and
+# none repeats its elements.
+
+# %% nbgrader={"grade": false, "grade_id": "fuse_budget", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def fuse_budget(fn, *inputs):
+    """Kernels and bytes of one call of fn, and the bytes that one fused kernel would leave."""
+    ### BEGIN SOLUTION
+    with gpulab.observe() as seen:
+        result = fn(*inputs)
+    moved = sum(kernel.bytes_read + kernel.bytes_written for kernel in seen.kernels)
+    ends = sum(tensor.nbytes for tensor in (*inputs, result))
+    return {"kernels": len(seen.kernels), "bytes": moved, "fused_bytes": ends}
+    ### END SOLUTION
+
+# %% nbgrader={"grade": false, "grade_id": "fuse_budget_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+budget = fuse_budget(plain_gate, x, gate, bias)
+print(budget)
+print(f"one kernel would move {budget['bytes'] / budget['fused_bytes']:.1f} times fewer bytes")
+
+views = fuse_budget(lambda v: v.t().reshape(100, 8, 8).unsqueeze(0) * 2, x)
+assert budget["kernels"] == 3, "add, silu, mul: one kernel each"
+assert budget["fused_bytes"] == 3 * x.nbytes + bias.nbytes, "x, gate and bias in, the result out"
+assert views["kernels"] == 1, "t, reshape and unsqueeze only look at the tensor in another way"
+
+# %% nbgrader={"grade": true, "grade_id": "fuse_budget_hidden", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of fuse_budget: kernels 1, bytes 2, fused bytes 1, called once 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("kernels.fuse_budget")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E7.1, second part: `fused_gate`
+#
+# Now do it in one kernel. Write `fused_gate(x, gate, bias)`, which computes what `plain_gate`
+# does:
+#
+# - `x`, `gate`: float32 tensors on the card, contiguous, of the same two-dimensional shape. The
+#   shape need not be a multiple of anything, and there may be no rows. `bias`: float32, as long
+#   as a row of `x`;
+# - returns `silu(x + bias) * gate` in a new tensor from `torch.empty` or `torch.empty_like`;
+# - **one launch** of a Triton kernel of your own, which loads each element of `x` and of `gate`
+#   once and stores each element of the result once. For each element of `x` it may load one of
+#   `bias`;
+# - PyTorch computes nothing, and no input changes;
+# - no lane uses an element that is not there.
+#
+# `silu(y)` is `y * sigmoid(y)`. Triton has `tl.sigmoid`.
+
+# %% nbgrader={"grade": false, "grade_id": "fused_gate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def gate_kernel(x_ptr, gate_ptr, bias_ptr, out_ptr, size, columns, BLOCK: tl.constexpr):
+    ### BEGIN SOLUTION
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    y = tl.load(x_ptr + at, mask=inside, other=0.0)
+    y += tl.load(bias_ptr + at % columns, mask=inside, other=0.0)
+    gate = tl.load(gate_ptr + at, mask=inside, other=0.0)
+    tl.store(out_ptr + at, y * tl.sigmoid(y) * gate, mask=inside)
+    ### END SOLUTION
+
+
+def fused_gate(x, gate, bias):
+    """silu(x + bias) * gate in one kernel, as a new tensor."""
+    ### BEGIN SOLUTION
+    out = torch.empty_like(x)
+    size, block = x.numel(), 1024
+    gate_kernel[(triton.cdiv(size, block),)](x, gate, bias, out, size, x.shape[1], BLOCK=block)
+    return out
+    ### END SOLUTION
+
+# %% nbgrader={"grade": false, "grade_id": "fused_gate_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+with gpulab.observe() as seen:
+    found = fused_gate(x, gate, bias)
+print(seen.table().split("\n\n")[-1])
+
+assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
+assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
+assert not seen.launches[0].faults, f"a lane left its array: {seen.launches[0].faults[0]}"
+assert torch.allclose(found, expected, atol=1e-5), "the values are not those of plain_gate"
+assert seen.launches[0].total("written_bytes") == x.nbytes, "each element is stored once"
+
+# %% nbgrader={"grade": true, "grade_id": "fused_gate_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of fused_gate: values 2, one launch and nothing twice 3, sizes and masks 1, inputs 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("kernels.fused_gate")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E7.2 `row_softmax`
+#
+# Softmax, a row at a time, in one kernel. Written as PyTorch operations it reads and writes the
+# matrix several times:
+
+# %% nbgrader={"grade": false, "grade_id": "plain_softmax", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def plain_softmax(x):
+    """The softmax of each row, an operation at a time."""
+    e = torch.exp(x - x.max(1, keepdim=True).values)
+    return e / e.sum(1, keepdim=True)
+
+
+scores = torch.randn(16, 200).cuda()
+budget = fuse_budget(plain_softmax, scores)
+print(budget, f"{budget['bytes'] / budget['fused_bytes']:.1f} times what is needed")
+expected = plain_softmax(scores)
+
+# %% [markdown]
+# Write `row_softmax(x)`:
+#
+# - `x`: float32 tensor on the card of two dimensions. Its columns are next to each other
+#   (`x.stride(1)` is 1); its rows may lie further apart than they are long, as those of a part of
+#   a wider matrix do. At most 4,096 columns, and possibly no rows. An element may be `-inf` (a
+#   masked score), but not a whole row;
+# - returns the softmax of each row in a new contiguous tensor of the same shape;
+# - **one launch** of a Triton kernel of your own loads each element **once** and stores each
+#   element **once**; PyTorch computes nothing, and `x` stays as it is;
+# - large scores do not overflow;
+# - no lane uses an element that is not there;
+# - raises `ValueError` when `x` has not two dimensions or is not float32.
+#
+# A tile's size is a power of two; `triton.next_power_of_2` gives it.
+
+# %% nbgrader={"grade": false, "grade_id": "row_softmax", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, stride, columns, BLOCK: tl.constexpr):
+    ### BEGIN SOLUTION
+    row, column = tl.program_id(0), tl.arange(0, BLOCK)
+    inside = column < columns
+    # A lane beyond the row's end holds -inf: it is no maximum, and its exp adds nothing.
+    x = tl.load(x_ptr + row * stride + column, mask=inside, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * columns + column, e / tl.sum(e, axis=0), mask=inside)
+    ### END SOLUTION
+
+
+def row_softmax(x):
+    """The softmax of each row of x, float32 (rows, columns), as a new tensor."""
+    ### BEGIN SOLUTION
+    if x.ndim != 2 or x.dtype != torch.float32:
+        raise ValueError(f"a float32 matrix is due, not {x.dtype} in {x.ndim} dimensions")
+    rows, columns = x.shape
+    out = torch.empty(rows, columns, device=x.device)
+    softmax_kernel[(rows,)](x, out, x.stride(0), columns, BLOCK=triton.next_power_of_2(columns))
+    return out
+    ### END SOLUTION
+
+# %% nbgrader={"grade": false, "grade_id": "row_softmax_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+with gpulab.observe() as seen:
+    found = row_softmax(scores)
+print(seen.table().split("\n\n")[-1])
+
+launch = seen.launches[0]
+assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
+assert not launch.faults, f"a lane left its array: {launch.faults[0]}"
+assert torch.allclose(found, expected, atol=1e-6), "the values are not those of a softmax"
+loads = launch.total("read_bytes") / scores.nbytes
+assert loads == 1, f"each element is loaded {loads:g} times"
+
+# %% nbgrader={"grade": true, "grade_id": "row_softmax_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of row_softmax: values 2, the end of a row 1, no lane outside 1, large and masked scores 1,
+# rows far apart 1, once 2, edges 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("kernels.row_softmax")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E7.3 `linear_silu`
+#
+# A layer: product, bias, activation. PyTorch launches one kernel for the product with its bias
+# and one for the activation, and the second reads all that the first has written.
+
+# %% nbgrader={"grade": false, "grade_id": "plain_linear", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def plain_linear(x, weight, bias):
+    """silu(x @ weight.T + bias), an operation at a time."""
+    return silu(torch.nn.functional.linear(x, weight, bias))
+
+
+def a_layer(m, n, k):
+    return (torch.randn(m, k) / k**0.5).half().cuda(), torch.randn(n, k).half().cuda(), torch.randn(n).half().cuda()
+
+
+layer = a_layer(80, 48, 72)
+with gpulab.observe() as seen:
+    expected = plain_linear(*layer)
+for kernel in seen.kernels:
+    print(f"{kernel.name:16}{kernel.bytes_read:8} bytes read{kernel.bytes_written:8} written")
+
+# %% [markdown]
+# Write `linear_silu(x, weight, bias)`:
+#
+# - `x`: `(M, K)`; `weight`: `(N, K)`, as `torch.nn.Linear` keeps it; `bias`: `(N,)`. All float16,
+#   contiguous and on the card. `N` and `K` are 1 or more, `M` may be 0, and none need be a
+#   multiple of a tile;
+# - returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`;
+# - **one launch** of a Triton kernel of your own, in which sums, bias and activation stay in
+#   float32 and in registers: each element of the result is stored **once**, and nothing that was
+#   stored is loaded;
+# - **tiles**: altogether it loads no more than tiles of 32 x 32 results need, where every program
+#   loads one strip of `x` and one of `weight`. Larger tiles load less;
+# - PyTorch computes nothing; no lane uses an element that is not there;
+# - raises `ValueError` when the sizes do not fit.
+#
+# `tl.dot(a, b, acc)` adds the product of two tiles to a float32 tile; each side of a tile is 16 or more.
+
+# %% nbgrader={"grade": false, "grade_id": "linear_silu", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def linear_silu_kernel(
+    x_ptr, weight_ptr, bias_ptr, out_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    ### BEGIN SOLUTION
+    row = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]
+    column = tl.program_id(1) * BN + tl.arange(0, BN)[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        across = start + tl.arange(0, BK)[None, :]
+        down = start + tl.arange(0, BK)[:, None]
+        x = tl.load(x_ptr + row * K + across, mask=(row < M) & (across < K), other=0.0)
+        weight = tl.load(weight_ptr + column * K + down, mask=(column < N) & (down < K), other=0.0)
+        acc = tl.dot(x, weight, acc)
+    acc += tl.load(bias_ptr + column, mask=column < N, other=0.0)
+    out = acc * tl.sigmoid(acc)
+    tl.store(out_ptr + row * N + column, out.to(tl.float16), mask=(row < M) & (column < N))
+    ### END SOLUTION
+
+
+def linear_silu(x, weight, bias):
+    """silu(x @ weight.T + bias), float16 (M, N), in one kernel."""
+    ### BEGIN SOLUTION
+    (M, K), N = x.shape, weight.shape[0]
+    if weight.shape != (N, K) or bias.shape != (N,):
+        raise ValueError(f"{tuple(x.shape)}, {tuple(weight.shape)} and {tuple(bias.shape)} do not fit")
+    out = torch.empty(M, N, dtype=x.dtype, device=x.device)
+    grid = triton.cdiv(M, 32), triton.cdiv(N, 32)
+    linear_silu_kernel[grid](x, weight, bias, out, M, N, K, BM=32, BN=32, BK=32)
+    return out
+    ### END SOLUTION
+
+# %% nbgrader={"grade": false, "grade_id": "linear_silu_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+with gpulab.observe() as seen:
+    found = linear_silu(*layer)
+print(seen.table().split("\n\n")[-1], "\n")
+for use in seen.launches[0].arrays:
+    print(f"{use.array:12}{use.bytes:8} bytes{use.read_bytes:8} read{use.written_bytes:8} written")
+
+launch = seen.launches[0]
+assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
+assert not launch.faults, f"a lane left its array: {launch.faults[0]}"
+assert torch.allclose(found.float(), expected.float(), atol=2e-2), "the values are not those of plain_linear"
+assert launch.total("written_bytes") == found.nbytes, "each element of the result is stored once"
+
+# %% nbgrader={"grade": true, "grade_id": "linear_silu_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of linear_silu: values 2, ragged sizes 1, no lane outside 1, long sums 1, stored once 2,
+# tiles 2, edges 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("kernels.linear_silu")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E7.4 `squash`
+#
+# A robot's commands, limited. Its branches depend on values, and its loop on the size of the
+# batch. `fusion.watch` is `torch.compile` with a witness: it tells of graph breaks and of
+# recompilations. (Importing the compiler takes a few seconds.)
+
+# %% nbgrader={"grade": false, "grade_id": "first_squash", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from gpulab.kernels import fusion
+
+
+def first_squash(x, limit):
+    """Commands with no value above limit, each row no longer than 1: right, and in pieces."""
+    top = x.abs().amax()
+    if top.item() > limit:
+        x = x * (limit / top)
+    rows = []
+    for row in x:
+        if row.norm() > 0:
+            row = row * (torch.tanh(row.norm()) / row.norm())
+        rows.append(row)
+    return torch.stack(rows)
+
+
+batches = [torch.randn(rows, 4).cuda() * size for rows, size in ((2, 1.0), (5, 9.0), (7, 0.1))]
+watched = fusion.watch(first_squash)
+watched(batches[0], 2.0)
+print(watched.report)
+
+# %% [markdown]
+# Write `squash(x, limit)`, which returns the same and can be captured whole:
+#
+# - `x`: float32 tensor, on the card or on the CPU, of two or more rows and two or more columns.
+#   A row may be all zeros, but not all rows. `limit`: a positive Python `float`;
+# - returns what `first_squash` returns, whichever branch a batch takes;
+# - `torch.compile(squash)` captures **one graph, with no graph break**, and the host reads no
+#   value of a tensor (`torch.cond` does). It is an ordinary function: decorate it with nothing;
+# - **two graphs serve all sizes**: the first size gets one, and all others share another;
+# - **the gradient** is that of `first_squash`. A row of zeros passes it on unchanged.
+#
+# `torch.where` computes both branches, of the gradient too.
+
+# %% nbgrader={"grade": false, "grade_id": "squash", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def squash(x, limit):
+    """Commands with no value above limit, each row no longer than 1, without a branch."""
+    ### BEGIN SOLUTION
+    top = x.abs().amax()
+    x = x * (limit / top.clamp(min=limit))
+    length = x.norm(dim=1, keepdim=True)
+    moves = length > 0
+    safe = torch.where(moves, length, 1.0)
+    return torch.where(moves, x * (torch.tanh(safe) / safe), x)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": false, "grade_id": "squash_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+watched = fusion.watch(squash)
+for batch in batches:
+    due = first_squash(batch, 2.0)
+    assert torch.allclose(squash(batch, 2.0), due, atol=1e-6), "the values are not those of first_squash"
+    assert torch.allclose(watched(batch, 2.0), due, atol=1e-6), "compiled, the values are others"
+print(watched.report)
+
+still = torch.tensor([[0.0, 0.0], [0.3, 0.4]], requires_grad=True)
+squash(still, 2.0).sum().backward()
+print("gradient with a row of zeros:", still.grad.tolist())
+
+assert watched.report.graphs > 0, "nothing was compiled"
+assert not watched.report.graph_breaks, "a graph break: the line is above"
+assert watched.report.graphs <= 2, f"{watched.report.graphs} graphs for three sizes"
+assert torch.isfinite(still.grad).all(), "the gradient of a row of zeros is not a number"
+
+# %% nbgrader={"grade": true, "grade_id": "squash_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of squash: values 2, one graph 2, all sizes 2, gradient 2.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("kernels.squash")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# *History.* The course's first outline has E7.1, a softmax in a language of its own and
+# `unbreak`. Changed: `fuse_budget` counts what the card ran, and a rewrite in Triton follows it;
+# the softmax (there E7.3) is a Triton kernel; `linear_silu` is new; `unbreak` (there E7.2) has
+# become `squash`, a function to rewrite, which is graded on its gradient too and comes last,
+# since a compiler is easier to judge once one has fused by hand.
