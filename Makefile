@@ -31,7 +31,7 @@ demo: book
 test: book
 	$(BIN)/python -m pytest
 
-# Without an environment it takes PYTHON as it is (PyTorch, pytest) and installs nothing.
+# Without an environment it takes PYTHON as it is (PyTorch, Triton, numba-cuda, pytest) and installs nothing.
 evidence:
 	@PYTHONPATH=. $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m evidence $(EVIDENCE)
 

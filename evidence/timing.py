@@ -11,6 +11,8 @@ import gpulab.cuda
 
 _ROUND_US = 20_000
 _MOST_CALLS = 200
+_FLUSH_BYTES = 256 << 20
+_HEAD_START_CYCLES = 2_000_000
 
 
 def device_us(function: Callable[[], object], rounds: int = 5, warmups: int = 3) -> float:
@@ -53,6 +55,41 @@ def behind_a_busy_device_us(function: Callable[[], object], calls: int) -> float
     end.record()
     torch.cuda.synchronize()
     return begin.elapsed_time(end) * 1e3 / calls
+
+
+def interleaved_us(functions: dict[str, Callable[[], object]], warmups: int = 3) -> dict[str, dict[str, float]]:
+    """Microseconds of one call of each function: ``median``, ``least`` and ``most`` of ``repeats()`` rounds.
+
+    A round calls each in turn, between two events of its own; before each call the L2 cache is
+    flushed. The device is kept busy until the host has queued the call: what the host takes to
+    launch it does not count.
+    """
+    for function in functions.values():
+        for _ in range(min(warmups, repeats())):
+            function()
+    flush = torch.empty(_FLUSH_BYTES if repeats() > 1 else 1, dtype=torch.uint8, device="cuda")
+    events: dict[str, list] = {name: [] for name in functions}
+    for _ in range(repeats()):
+        for name, function in functions.items():
+            events[name].append(_queued(function, flush))
+    torch.cuda.synchronize()
+    times = {name: [begin.elapsed_time(end) * 1e3 for begin, end in pairs] for name, pairs in events.items()}
+    return {name: {"median": statistics.median(us), "least": min(us), "most": max(us)} for name, us in times.items()}
+
+
+def repeats() -> int:
+    """How often each call is timed. The model's clock has no noise: there once is enough."""
+    return 20 if gpulab.cuda.current() == "real" else 1
+
+
+def _queued(function: Callable[[], object], flush: torch.Tensor) -> tuple[torch.cuda.Event, torch.cuda.Event]:
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda._sleep(_HEAD_START_CYCLES)
+    flush.zero_()
+    begin.record()
+    function()
+    end.record()
+    return begin, end
 
 
 def host_us(function: Callable[[], object], calls: int, rounds: int = 5) -> float:

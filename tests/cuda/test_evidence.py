@@ -94,7 +94,7 @@ def test_without_a_record_the_book_says_modelled(tmp_path):
 
 def test_a_device_is_known_by_its_name():
     assert gpulab.evidence.card_of("NVIDIA H100 80GB HBM3") == "H100"
-    assert gpulab.evidence.card_of("Tesla T4 (virtual)") == "T4" and gpulab.evidence.card_of("NVIDIA H200") is None
+    assert gpulab.evidence.card_of("Tesla T4 (virtual)") == "T4" and gpulab.evidence.card_of("NVIDIA B200") is None
 
 
 def test_every_record_in_the_repository_names_device_driver_versions_and_date():

@@ -72,7 +72,7 @@ def test_off_says_so(capsys):
 
 
 def test_an_unknown_card_is_refused_with_those_there_are():
-    with pytest.raises(ValueError, match="choose one of H100, A100"):
+    with pytest.raises(ValueError, match="choose one of H100, H200, A100"):
         gpulab.cuda.use("virtual:P100")
 
 
