@@ -12,6 +12,7 @@ import torch
 from autograder.proctor import Learner
 from autograder.scenarios.outcome import outcome
 from gpulab import cuda, observe
+from gpulab.cuda.device import state
 
 CARD = "virtual:T4"
 
@@ -22,28 +23,37 @@ CARD = "virtual:T4"
 def overlapped(learner: Learner, case: dict) -> dict:
     """Run the batches through, watched; the caller reads the results at once, as it may."""
     with cuda.use(CARD, quiet=True):
-        step, calls = _step(case["weight"].cuda(), case["passes"])
+        step, calls, active = _step(case["weight"].cuda(), case["passes"])
         torch.cuda.synchronize()
-        before = torch.cuda.memory_stats()["active_bytes.all.current"]
+        before, pinned = _active_bytes(), state.device_on().pinned
         torch.cuda.reset_peak_memory_stats()
         with observe() as seen:
             results = learner.overlapped(_handed_out(case["batches"], case["as_generator"]), step)
             values = [_read(result) for result in results] if isinstance(results, (list, tuple)) else results
-        # "Active" still counts what was let go while another stream may be using it.
-        peak = torch.cuda.memory_stats()["active_bytes.all.peak"] - before
-    return {"values": values, "rows": calls, "peak_bytes": peak, "seen": seen.to_dict()}
+        # The recorded peak can be reset; what was active when a step began cannot.
+        peak = max(torch.cuda.memory_stats()["active_bytes.all.peak"], *active, 0) - before
+    record = {"rows": calls, "peak_bytes": peak, "pinned_bytes": pinned.bytes_in_all, "seen": seen.to_dict()}
+    return {"values": values, **record}
 
 
-def _step(weight: torch.Tensor, passes: int) -> tuple[Callable, list[int]]:
+def _active_bytes() -> int:
+    """Bytes in use on the device, and what was let go while another stream may be using it."""
+    return torch.cuda.memory_stats()["active_bytes.all.current"]
+
+
+def _step(weight: torch.Tensor, passes: int) -> tuple[Callable, list[int], list[int]]:
+    """A step; how many rows each call got, and how many bytes were active then."""
     calls: list[int] = []
+    active: list[int] = []
 
     def step(x: torch.Tensor) -> torch.Tensor:
         calls.append(len(x) if isinstance(x, torch.Tensor) and x.is_cuda else -1)
+        active.append(_active_bytes())
         for _ in range(passes):
             x = x * weight
         return x.sum(1)
 
-    return step, calls
+    return step, calls, active
 
 
 def _handed_out(batches: list[torch.Tensor], as_generator: bool) -> Any:
@@ -91,10 +101,15 @@ def _nesting_moved(learner: Learner, case: dict) -> dict:
     return {
         "result": _described(result, known, tensors),
         "tensors": [tensor.cpu() for tensor in known],
-        "on_device": [bool(tensor.is_cuda) for tensor in known],
+        "on_device": [_is_on_card(tensor) for tensor in known],
         "handed_in": [before, _described(given, tensors)],
         "seen": seen.to_dict(),
     }
+
+
+def _is_on_card(tensor: torch.Tensor) -> bool:
+    """Whether it is what the device itself makes, and not a class that says so."""
+    return type(tensor) is type(torch.empty(0, device="cuda")) and bool(tensor.is_cuda)
 
 
 def _placed(tensor: torch.Tensor, place: str) -> torch.Tensor:
@@ -156,11 +171,11 @@ def _module_moved(learner: Learner, case: dict) -> dict:
 
 def _trained(policy: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> dict:
     """Where everything is, and what one step of the optimizer made of what is there."""
-    state = {**dict(policy.named_parameters(remove_duplicate=False)), **dict(policy.named_buffers())}
-    where = {name: bool(tensor.is_cuda) for name, tensor in state.items()}
+    tensors = {**dict(policy.named_parameters(remove_duplicate=False)), **dict(policy.named_buffers())}
+    where = {name: bool(tensor.is_cuda) for name, tensor in tensors.items()}
     if not all(where.values()):
         return {"where": where}
     policy(x.cuda()).sum().backward()
     optimizer.step()
-    after = {name: tensor.detach().cpu() for name, tensor in state.items()}
+    after = {name: tensor.detach().cpu() for name, tensor in tensors.items()}
     return {"where": where, "after": after, "tied": policy.tied is policy.head.weight}

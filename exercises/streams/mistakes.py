@@ -2,7 +2,6 @@
 
 import itertools
 import statistics
-import time
 
 import torch
 from torch.nn.functional import mse_loss
@@ -14,78 +13,63 @@ from autograder.authoring import alternative, edited, mistake
 NO_TIME = ("device_time", "earlier", "cold", "median", "waits", "stream", "errors")
 
 
-@mistake("honest_time", loses=NO_TIME, because="the call returns, so the work is thought to be done")
-def no_final_wait(fn, warmup, iters):
-    if warmup < 0 or iters < 1:
-        raise ValueError("count again")
-    for _ in range(warmup):
+MARKS = """\
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(iters + 1)]
+    marks[0].record()
+    for mark in marks[1:]:
         fn()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(iters):
-        begin = time.perf_counter()
-        fn()
-        times.append(1e6 * (time.perf_counter() - begin))
-    return statistics.median(times)
-
-
-@mistake("honest_time", loses=("waits",), because="every call is thought to need a wait of its own")
-def waits_after_every_call(fn, warmup, iters):
-    if warmup < 0 or iters < 1:
-        raise ValueError("count again")
-    for _ in range(warmup):
-        fn()
-    torch.cuda.synchronize()
+        mark.record()
+    marks[-1].synchronize()
+    return 1e3 * statistics.median(a.elapsed_time(b) for a, b in itertools.pairwise(marks))"""
+CLOCK_FOR_EACH_CALL = """\
     times = []
     for _ in range(iters):
         begin = time.perf_counter()
         fn()
         torch.cuda.synchronize()
         times.append(1e6 * (time.perf_counter() - begin))
-    return statistics.median(times)
-
-
-@mistake("honest_time", loses=("median",), because="the mean is taken for what one call takes")
-def mean_between_two_waits(fn, warmup, iters):
-    if warmup < 0 or iters < 1:
-        raise ValueError("count again")
-    for _ in range(warmup):
-        fn()
-    torch.cuda.synchronize()
+    return statistics.median(times)"""
+CLOCK_FOR_ALL_CALLS = """\
     begin = time.perf_counter()
     for _ in range(iters):
         fn()
     torch.cuda.synchronize()
-    return 1e6 * (time.perf_counter() - begin) / iters
+    return 1e6 * (time.perf_counter() - begin) / iters"""
 
+no_final_wait = edited(
+    "honest_time",
+    {MARKS: CLOCK_FOR_EACH_CALL.replace("        torch.cuda.synchronize()\n", "")},
+    loses=NO_TIME,
+    because="the call returns, so the work is thought to be done",
+)
 
-@mistake("honest_time", loses=NO_TIME, because="only the last wait is thought to matter")
-def no_first_wait(fn, warmup, iters):
-    if warmup < 0 or iters < 1:
-        raise ValueError("count again")
-    for _ in range(warmup):
-        fn()
-    begin = time.perf_counter()
-    for _ in range(iters):
-        fn()
-    torch.cuda.synchronize()
-    return 1e6 * (time.perf_counter() - begin) / iters
+waits_after_every_call = edited(
+    "honest_time",
+    {MARKS: CLOCK_FOR_EACH_CALL},
+    loses=("waits",),
+    because="every call is thought to need a wait of its own",
+)
 
+mean_between_two_waits = edited(
+    "honest_time",
+    {MARKS: CLOCK_FOR_ALL_CALLS},
+    loses=("median",),
+    because="the mean is taken for what one call takes",
+)
 
-@mistake("honest_time", loses=("earlier", "median"), because="the stream is thought to be empty where nothing was warmed up")
-def waits_for_its_own_warm_up_alone(fn, warmup, iters):
-    if warmup < 0 or iters < 1:
-        raise ValueError("count again")
-    for _ in range(warmup):
-        fn()
-    if warmup:
-        torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(iters):
-        fn()
-    torch.cuda.synchronize()
-    return 1e6 * (time.perf_counter() - begin) / iters
+no_first_wait = edited(
+    "honest_time",
+    {"    torch.cuda.synchronize()\n": "", MARKS: CLOCK_FOR_ALL_CALLS},
+    loses=NO_TIME,
+    because="only the last wait is thought to matter",
+)
 
+waits_for_its_own_warm_up_alone = edited(
+    "honest_time",
+    {"    torch.cuda.synchronize()\n": "    if warmup:\n        torch.cuda.synchronize()\n", MARKS: CLOCK_FOR_ALL_CALLS},
+    loses=("earlier", "median"),
+    because="the stream is thought to be empty where nothing was warmed up",
+)
 
 first_calls_count = edited(
     "honest_time",
@@ -169,22 +153,12 @@ def from_the_first_mark(fn, warmup, iters):
 
 # E6.2 train -------------------------------------------------------------------------------
 
-
-@mistake("train", loses=("waits",), because="item() is taken for a look at a number that is there already")
-def item_every_step(model, optimizer, batches, every, limit):
-    log, losses = [], []
-    for step, (x, y) in enumerate(batches, 1):
-        loss = mse_loss(model(x), y)
-        optimizer.zero_grad()
-        (loss * (loss <= limit)).backward()
-        optimizer.step()
-        losses.append(loss.item())
-        if step % every == 0 or step == len(batches):
-            skipped = sum(value > limit for value in losses)
-            log.append({"mean": sum(losses) / len(losses), "worst": max(losses), "skipped": skipped})
-            losses = []
-    return log
-
+item_every_step = edited(
+    "train",
+    {"loss.detach()": "loss.item()", "torch.stack(losses).tolist()": "losses"},
+    loses=("waits",),
+    because="item() is taken for a look at a number that is there already",
+)
 
 decides_on_the_host = edited(
     "train",
@@ -268,24 +242,12 @@ never_starts_again = edited(
     because="an entry is taken to stand for all steps so far",
 )
 
-
-@mistake("train", loses=("updates", "waits"), because="the last step is thought to be there for its loss alone")
-def steps_after_the_last_entry(model, optimizer, batches, every, limit):
-    log = []
-    losses = []
-    for step, (x, y) in enumerate(batches, 1):
-        loss = mse_loss(model(x), y)
-        optimizer.zero_grad()
-        (loss * (loss <= limit)).backward()
-        if step < len(batches):
-            optimizer.step()
-        losses.append(loss.detach())
-        if step % every == 0 or step == len(batches):
-            values = torch.stack(losses).tolist()
-            skipped = sum(value > limit for value in values)
-            log.append({"mean": sum(values) / len(values), "worst": max(values), "skipped": skipped})
-            losses = []
-    return log
+steps_after_the_last_entry = edited(
+    "train",
+    {"        optimizer.step()\n": "        if step < len(batches):\n            optimizer.step()\n"},
+    loses=("updates", "waits"),
+    because="the last step is thought to be there for its loss alone",
+)
 
 
 @alternative("train")
@@ -349,18 +311,16 @@ def the_sources_sample(image_model, action_model, img, state):
     return output_image, output_action
 
 
-@mistake("run_two_models", loses=("overlap", "host"), because="order is bought with device-wide waits")
-def synchronizes_between(image_model, action_model, image, state):
-    s1, s2 = torch.cuda.Stream(), torch.cuda.Stream()
-    torch.cuda.synchronize()
-    with torch.cuda.stream(s1):
-        seen_by = image_model(image)
-    torch.cuda.synchronize()
-    with torch.cuda.stream(s2):
-        done_by = action_model(state)
-    torch.cuda.synchronize()
-    return seen_by, done_by
-
+synchronizes_between = edited(
+    "run_two_models",
+    {
+        "side.wait_stream(here)": "torch.cuda.synchronize()",
+        "    done_by": "    torch.cuda.synchronize()\n    done_by",
+        "here.wait_stream(side)": "torch.cuda.synchronize()",
+    },
+    loses=("overlap", "host"),
+    because="order is bought with device-wide waits",
+)
 
 waits_on_the_host_at_the_end = edited(
     "run_two_models",
@@ -435,18 +395,17 @@ swapped = edited(
     because="the pair is given in the order in which the models end",
 )
 
-
-@mistake("run_two_models", loses=("caller",), because="memory is thought to be free when Python lets go of it")
-def keeps_its_stream_and_records_nothing(image_model, action_model, image, state, kept=[]):
-    if not kept:
-        kept.append(torch.cuda.Stream())
-    here, side = torch.cuda.current_stream(), kept[0]
-    side.wait_stream(here)
-    with torch.cuda.stream(side):
-        seen_by = image_model(image)
-    done_by = action_model(state)
-    here.wait_stream(side)
-    return seen_by, done_by
+keeps_its_stream_and_records_nothing = edited(
+    "run_two_models",
+    {
+        "image, state):": "image, state, kept=[]):",
+        "    here, side = torch.cuda.current_stream(), torch.cuda.Stream()\n": "    kept.append(torch.cuda.Stream())\n"
+        "    here, side = torch.cuda.current_stream(), kept[0]\n",
+        "    seen_by.record_stream(here)\n": "",
+    },
+    loses=("caller",),
+    because="memory is thought to be free when Python lets go of it",
+)
 
 
 @alternative("run_two_models")

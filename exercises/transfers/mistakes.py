@@ -93,85 +93,45 @@ expects_full_batches = edited(
 )
 
 
-@mistake("overlapped", loses=("edges",), because="there is thought to be a first batch always")
-def prefetches_what_is_not_there(batches, step):
-    compute, copies = torch.cuda.current_stream(), torch.cuda.Stream()
-    waiting = iter(batches)
-    first = next(waiting)
-    hosts = [torch.empty(first.shape, dtype=first.dtype, pin_memory=True) for _ in range(2)]
-    arrived = [torch.cuda.Event() for _ in range(2)]
-    used = [torch.cuda.Event() for _ in range(2)]
-    results, batch, i = [], first, 0
-    while batch is not None:
-        arrived[i % 2].synchronize()
-        used[i % 2].synchronize()
-        host = hosts[i % 2][: len(batch)]
-        host.copy_(batch)
-        with torch.cuda.stream(copies):
-            x = host.to("cuda", non_blocking=True)
-            arrived[i % 2].record()
-        compute.wait_event(arrived[i % 2])
-        x.record_stream(compute)
-        results.append(step(x))
-        used[i % 2].record()
-        batch, i = next(waiting, None), i + 1
-    return [result.cpu() for result in results]
-
-
-@mistake("overlapped", loses=("host_memory",), because="pinning is thought to be free: it allocates and copies, each time")
-def pins_every_batch(batches, step):
-    compute, copies = torch.cuda.current_stream(), torch.cuda.Stream()
-    results, used = [], []
-    for i, batch in enumerate(batches):
-        if i >= 2:
-            used[i - 2].synchronize()
-        with torch.cuda.stream(copies):
-            x = batch.pin_memory().to("cuda", non_blocking=True)
-        compute.wait_stream(copies)
-        x.record_stream(compute)
-        results.append(step(x))
-        used.append(torch.cuda.Event())
-        used[-1].record()
-    return [result.cpu() for result in results]
-
-
-@mistake(
-    "overlapped", loses=("races",), because="the allocator is thought to know which streams use a tensor"
+prefetches_what_is_not_there = edited(
+    "overlapped",
+    {
+        "    slots, results = [], []\n": "    waiting, results = iter(batches), []\n"
+        "    first = next(waiting)\n"
+        "    slots = [Slot(first), Slot(first)]\n",
+        "enumerate(batches)": "enumerate([first, *waiting])",
+    },
+    loses=("edges",),
+    because="there is thought to be a first batch always",
 )
-def forgets_record_stream(batches, step):
-    compute, copies = torch.cuda.current_stream(), torch.cuda.Stream()
-    hosts, arrived, results = [], [torch.cuda.Event(), torch.cuda.Event()], []
-    for i, batch in enumerate(batches):
-        if len(hosts) < 2:
-            hosts.append(torch.empty(batch.shape, dtype=batch.dtype, pin_memory=True))
-        arrived[i % 2].synchronize()
-        host = hosts[i % 2][: len(batch)]
-        host.copy_(batch)
-        with torch.cuda.stream(copies):
-            x = host.to("cuda", non_blocking=True)
-            arrived[i % 2].record()
-        compute.wait_event(arrived[i % 2])
-        results.append(step(x))
-    return [result.cpu() for result in results]
 
+pins_every_batch = edited(
+    "overlapped",
+    {"self.host[:n].copy_(batch)": "self.host = batch.pin_memory()"},
+    loses=("host_memory",),
+    because="pinning is thought to be free: it allocates and copies, each time",
+)
 
-@mistake("overlapped", loses=("device_memory",), because="a queue of copies is thought to hold itself back")
-def copies_run_ahead(batches, step):
-    compute, copies = torch.cuda.current_stream(), torch.cuda.Stream()
-    hosts, arrived, results = [], [torch.cuda.Event(), torch.cuda.Event()], []
-    for i, batch in enumerate(batches):
-        if len(hosts) < 2:
-            hosts.append(torch.empty(batch.shape, dtype=batch.dtype, pin_memory=True))
-        arrived[i % 2].synchronize()
-        host = hosts[i % 2][: len(batch)]
-        host.copy_(batch)
-        with torch.cuda.stream(copies):
-            x = host.to("cuda", non_blocking=True)
-            arrived[i % 2].record()
-        compute.wait_event(arrived[i % 2])
-        x.record_stream(compute)
-        results.append(step(x))
-    return [result.cpu() for result in results]
+A_TENSOR_FOR_EACH_BATCH = {
+    '        self.device = torch.empty(like.shape, dtype=like.dtype, device="cuda")\n': "",
+    "            copies.wait_event(self.used)\n": "",
+    "self.device[:n].copy_(self.host[:n], non_blocking=True)": 'x = self.host[:n].to("cuda", non_blocking=True)',
+    "return self.device[:n]": "return x",
+}
+
+forgets_record_stream = edited(
+    "overlapped",
+    A_TENSOR_FOR_EACH_BATCH,
+    loses=("races",),
+    because="the allocator is thought to know which streams use a tensor",
+)
+
+copies_run_ahead = edited(
+    "overlapped",
+    {**A_TENSOR_FOR_EACH_BATCH, "results.append(step(x))": "x.record_stream(compute)\n        results.append(step(x))"},
+    loses=("device_memory",),
+    because="a queue of copies is thought to hold itself back",
+)
 
 
 @mistake(

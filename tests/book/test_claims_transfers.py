@@ -107,6 +107,41 @@ def test_non_blocking_does_not_free_the_host_from_pageable_memory(card):
     assert not copy.pinned and max(wait.end_us for wait in seen.waits) >= copy.end_us
 
 
+def copy_us(batch):
+    with gpulab.observe() as seen:
+        batch.to("cuda")
+    (copy,) = seen.copies
+    return copy.end_us - copy.start_us
+
+
+def loop_us(batches, step_us):
+    """From the first copy to the last kernel: each batch is copied and then stepped on, in one stream."""
+    torch.cuda.synchronize()
+    with gpulab.observe() as seen:
+        for batch in batches:
+            batch.to("cuda")
+            torch.cuda._sleep(int(step_us * 1000))
+    torch.cuda.synchronize()
+    return max(kernel.end_us for kernel in seen.kernels) - seen.copies[0].start_us
+
+
+@pytest.mark.parametrize(("kbytes", "at_least", "at_most"), [(4, 1.0, 1.5), (4096, 1.5, 10.0)])
+def test_how_much_faster_a_pinned_copy_is_depends_on_its_size(card, kbytes, at_least, at_most):
+    batch = torch.ones(256 * kbytes)
+    assert at_least < copy_us(batch) / copy_us(batch.pin_memory()) < at_most
+
+
+def test_what_training_gains_is_bounded_by_the_share_of_its_time_that_copies_take(card):
+    pageable, gains = [torch.ones(1024, 1024) for _ in range(4)], []
+    pinned = [batch.pin_memory() for batch in pageable]
+    for step_us in (50, 500, 5_000, 50_000):
+        slow, fast = loop_us(pageable, step_us), loop_us(pinned, step_us)
+        assert fast < slow < fast + sum(map(copy_us, pageable))
+        gains.append(1 - fast / slow)
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 0.10 and gains[-1] < 0.05, "neither end is the 5 to 10 % of the claim"
+
+
 def test_a_non_blocking_copy_to_the_host_is_not_there_when_the_call_returns(card):
     there = torch.ones(8, device="cuda")
     with gpulab.observe() as seen:

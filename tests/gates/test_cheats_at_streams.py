@@ -1,5 +1,6 @@
 """Answers to chapter "Asynchronous execution" that were not earned."""
 
+import ctypes
 import threading
 
 import pytest
@@ -99,6 +100,15 @@ def test_a_log_made_up_earns_the_updates_alone():
     def train(model, optimizer, batches, every, limit):
         windows = trained(model, optimizer, batches, every, limit)
         return [{"mean": Agreeable(), "worst": Agreeable(), "skipped": Agreeable()} for _ in windows]
+
+    assert score("train", train) == 2
+
+
+def test_losses_read_behind_the_devices_back_earn_the_updates_alone():
+    def train(model, optimizer, batches, every, limit):
+        windows = trained(model, optimizer, batches, every, limit)
+        values = [[ctypes.c_float.from_address(loss.data_ptr()).value for loss in window] for window in windows]
+        return [{"mean": sum(w) / len(w), "worst": max(w), "skipped": sum(v > limit for v in w)} for w in values]
 
     assert score("train", train) == 2
 

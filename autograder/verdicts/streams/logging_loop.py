@@ -67,7 +67,7 @@ def _judge_train(case: Case, evidence: dict) -> Iterator[Lost]:
     log, parameters = _reference(case.inputs)
     seen = Observation.from_dict(evidence["seen"])
     problems = {
-        "metrics": _race_problem(seen) or _log_problem(log, evidence["log"]),
+        "metrics": _race_problem(seen) or _log_problem(log, evidence["log"]) or _unfetched_problem(seen, len(log)),
         "updates": _parameter_problem(parameters, [evidence["weight"], evidence["bias"]]),
         "waits": _waits_problem(seen, len(log)),
     }
@@ -86,6 +86,14 @@ def _race_problem(seen: Observation) -> str | None:
         "A number was used before it had arrived on the host: a copy with non_blocking=True returns at "
         "once, and its bytes are there only after a wait."
     )
+
+
+def _unfetched_problem(seen: Observation, entries: int) -> str | None:
+    """A float for each entry is the least that comes to the host, and no host knows it without a wait."""
+    fetched = sum(copy.bytes for copy in seen.copies if copy.kind == "DtoH")
+    if fetched >= 4 * entries and (seen.waits or not entries):
+        return None
+    return "The numbers of the log were not seen to come from the device: they come by a copy, and after a wait."
 
 
 def _log_problem(due: list[dict], log: object) -> str | None:

@@ -85,8 +85,19 @@ def _wrong_nesting(inputs: dict, evidence: dict) -> str | None:
             return "A tensor stayed on the host."
         if not _same_tensor(evidence["tensors"][number], inputs["tensors"][due]):
             return "A tensor does not have the values and the dtype that were handed in."
+    if inputs["place"] != "cuda" and _sent_bytes(evidence) < _total_bytes(inputs):
+        return "Not every tensor was seen to travel to the device."
     before, after = evidence["handed_in"]
     return None if before == after else "The containers that were handed in were changed: build new ones."
+
+
+def _sent_bytes(evidence: dict) -> int:
+    """Bytes that were copied from the host to the device."""
+    return sum(copy.bytes for copy in Observation.from_dict(evidence["seen"]).copies if copy.kind == "HtoD")
+
+
+def _total_bytes(inputs: dict) -> int:
+    return sum(tensor.nbytes for tensor in inputs["tensors"])
 
 
 def _same_tensor(value: Any, due: torch.Tensor) -> bool:
@@ -138,8 +149,7 @@ def _moved_without_need(inputs: dict, evidence: dict) -> str | None:
         if seen.copies or not all(_is_original(evidence["result"])):
             return "A tensor that was on the device already came back as another one: .to returns it itself."
         return None
-    moved = sum(copy.bytes for copy in seen.copies if copy.kind == "HtoD")
-    if moved > sum(tensor.nbytes for tensor in inputs["tensors"]) or len(evidence["tensors"]) > len(inputs["tensors"]):
+    if _sent_bytes(evidence) > _total_bytes(inputs) or len(evidence["tensors"]) > len(inputs["tensors"]):
         return "A tensor that occurs several times was copied several times: it is one object, before and after."
     return None
 
@@ -177,6 +187,8 @@ def _wrong_module(inputs: dict, evidence: dict) -> str | None:
         return "A buffer stayed on the host: parameters are not all that a module holds." if set(left) <= {
             "scale", "offset"
         } else "A parameter stayed on the host."  # fmt: skip
+    if _sent_bytes(evidence) < sum(inputs[name].nbytes for name in ("weight", "scale", "offset")):
+        return "Not all parameters and buffers were seen to travel to the device."
     return _wrong_after_a_step(inputs, evidence)
 
 

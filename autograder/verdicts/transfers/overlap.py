@@ -62,7 +62,7 @@ def _judge_overlapped(case: Case, evidence: dict) -> Iterator[Lost]:
     for criterion, problem in (
         ("hidden", _not_hidden(seen, nbytes, len(case.inputs["batches"]))),
         ("races", _raced(seen)),
-        ("host_memory", _too_much_pinned(seen, nbytes, case.inputs)),
+        ("host_memory", _too_much_pinned(evidence["pinned_bytes"], nbytes)),
         ("device_memory", _too_much_on_device(evidence["peak_bytes"], nbytes)),
     ):
         if problem:
@@ -81,7 +81,21 @@ def _wrong_values(inputs: dict, evidence: dict) -> str | None:
         return "There is not one result for each batch."
     if evidence["rows"] != [len(batch) for batch in inputs["batches"]]:
         return "step was not called once for each batch, in order, on the device."
-    return next(filter(None, map(_wrong_value, values, due)), None)
+    problem = next(filter(None, map(_wrong_value, values, due)), None)
+    if problem or _travelled(inputs, Observation.from_dict(evidence["seen"])):
+        return problem
+    return "Every batch travels to the device, is worked on there, and its result travels back: not all of that was seen."
+
+
+def _travelled(inputs: dict, seen: Observation) -> bool:
+    """Whether the device's record holds all batches, all steps and all results."""
+    moved = {kind: sum(copy.bytes for copy in seen.copies if copy.kind == kind) for kind in ("HtoD", "DtoH")}
+    passes = sum(kernel.name == "aten.mul" for kernel in seen.kernels)
+    return (
+        moved["HtoD"] >= sum(batch.nbytes for batch in inputs["batches"])
+        and passes >= inputs["passes"] * len(inputs["batches"])
+        and moved["DtoH"] >= sum(len(batch) * batch.element_size() for batch in inputs["batches"])
+    )
 
 
 def _wrong_value(value: Any, due: torch.Tensor) -> str | None:
@@ -152,12 +166,9 @@ def _named_race(race: Race) -> str:
     )
 
 
-def _too_much_pinned(seen: Observation, nbytes: int, inputs: dict) -> str | None:
-    """All that was allocated, less what the step takes, is two host buffers and the device's batches."""
-    count = len(inputs["batches"])
-    clones = sum(copy.kind == "clone" and 2 * copy.bytes > nbytes for copy in seen.copies)
-    rest = seen.new_bytes - count * inputs["passes"] * nbytes
-    if clones <= _HOST_BUFFERS and rest <= (count + _HOST_BUFFERS + 0.5) * nbytes:
+def _too_much_pinned(pinned_bytes: Any, nbytes: int) -> str | None:
+    """Two buffers; half of another is left for results that come back to page-locked memory."""
+    if type(pinned_bytes) is int and pinned_bytes <= (_HOST_BUFFERS + 0.5) * nbytes:
         return None
     return (
         "New page-locked memory was taken for every batch. pin_memory() allocates and copies; two "

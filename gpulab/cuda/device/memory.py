@@ -101,9 +101,13 @@ class DeviceMemory:
 
 
 class PinnedMemory:
-    """Page-locked host storages, each with the accesses that copies make to it."""
+    """Page-locked host storages, each with the accesses that copies make to it.
+
+    ``bytes_in_all``: how much was page-locked so far, what is free again included.
+    """
 
     def __init__(self) -> None:
+        self.bytes_in_all = 0
         self._trails: dict[int, Trail] = {}
         self._watchers: dict[int, weakref.ref] = {}
 
@@ -116,6 +120,7 @@ class PinnedMemory:
         key = storage._cdata
         if key not in self._trails:
             self._trails[key] = Trail()
+            self.bytes_in_all += storage.nbytes()
             self._watchers[key] = weakref.ref(storage, lambda _: self._freed(key))
         return tensor
 
