@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import error_problem, type_name
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.questions import judge_questions
 
 _ITEM_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
 _TWO_BYTES = ("bf16", "fp16")
@@ -68,15 +69,6 @@ _COUNTS = {
 }
 
 
-def _judge_work(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
-    for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
-        problem = error_problem(answer, "ValueError") if case.inputs["refused"] else _wrong(question, answer)
-        if problem:
-            yield Lost(about, problem)
-            return
-
-
 def _wrong(question: dict, answer: dict) -> str | None:
     if "returned" not in answer:
         return f"The function raised {answer['error']['type']} for an operation that has an answer."
@@ -114,5 +106,5 @@ work = Exercise(
         _about("errors", 1, "other kinds and formats are refused with ValueError"),
     ),
     cases=_work_cases,
-    judge=_judge_work,
+    judge=judge_questions(lambda about, question, answer: _wrong(question, answer)),
 )

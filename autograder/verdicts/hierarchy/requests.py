@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import error_problem, type_name
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.questions import judge_questions
 
 _SIZES = (1, 2, 4, 8, 16)
 
@@ -59,15 +60,6 @@ _HINTS = {
 }
 
 
-def _judge_sectors(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
-    for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
-        problem = error_problem(answer, "ValueError") if case.inputs["refused"] else _wrong(about, question, answer)
-        if problem:
-            yield Lost(about, problem)
-            return
-
-
 def _wrong(about: str, question: dict, answer: dict) -> str | None:
     if "returned" not in answer:
         return f"The function raised {answer['error']['type']} for a request that a warp may make."
@@ -93,5 +85,5 @@ sectors = Exercise(
         _about("errors", 1, "what no warp can ask for is refused with ValueError", "neighbours"),
     ),
     cases=_sectors_cases,
-    judge=_judge_sectors,
+    judge=judge_questions(_wrong),
 )

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from math import isclose
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import error_problem, type_name
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.questions import judge_questions
 
 _UNITS = {"GB/s": 1e9, "TB/s": 1e12, "TFLOPS": 1e12, "PFLOPS": 1e15}
 
@@ -70,15 +71,6 @@ _HINTS = {
 }
 
 
-def _judge_roofline(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
-    for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
-        problem = error_problem(answer, "ValueError") if case.inputs["refused"] else _wrong(about, question, answer)
-        if problem:
-            yield Lost(about, problem)
-            return
-
-
 def _wrong(about: str, question: dict, answer: dict) -> str | None:
     if "returned" not in answer:
         return f"The function raised {answer['error']['type']} for work that has an answer."
@@ -121,5 +113,5 @@ roofline = Exercise(
         _about("errors", 1, "a format without a peak and counts that make no sense are refused with ValueError"),
     ),
     cases=_roofline_cases,
-    judge=_judge_roofline,
+    judge=judge_questions(_wrong),
 )

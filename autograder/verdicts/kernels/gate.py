@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import torch
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.kernels.own import fault_problem, launches_problem, own_problem, values_problem, written_once_problem
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.kernels.own import fault_problem, judge_own, launches_problem, values_problem, written_once_problem
 from gpulab import Observation
 
 _TOLERANCE = 1e-5
@@ -33,16 +33,6 @@ def _small(values: torch.Tensor, largest: float) -> torch.Tensor:
 def _reference(inputs: dict) -> torch.Tensor:
     y = inputs["x"].double() + inputs["bias"].double()
     return y * torch.sigmoid(y) * inputs["gate"].double()
-
-
-def _judge_fused_gate(case: Case, evidence: dict) -> Iterator[Lost]:
-    seen = Observation.from_dict(evidence["seen"])
-    if problem := own_problem(evidence, seen):
-        yield from (Lost(criterion, problem) for criterion in case.about)
-        return
-    for criterion in case.about:
-        if problem := _PROBLEM[criterion](case, evidence, seen):
-            yield Lost(criterion, problem)
 
 
 def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
@@ -84,5 +74,5 @@ fused_gate = Exercise(
         Criterion("inputs", 1, "x, gate and bias are what they were", ("values",)),
     ),
     cases=_fused_gate_cases,
-    judge=_judge_fused_gate,
+    judge=judge_own(_PROBLEM),
 )

@@ -1,4 +1,4 @@
-"""E7.2 squash: cases and judge."""
+"""E7.4 squash: cases and judge."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""E7.4 linear_silu: cases and judge."""
+"""E7.3 linear_silu: cases and judge."""
 
 import math
 from collections.abc import Iterator
@@ -6,12 +6,11 @@ from collections.abc import Iterator
 import torch
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import error_problem
+from autograder.exercise import Case, Criterion, Exercise
 from autograder.verdicts.kernels.own import (
     fault_problem,
+    judge_own,
     launches_problem,
-    own_problem,
     values_problem,
     written_once_problem,
 )
@@ -59,21 +58,6 @@ def _whole(draw: Draw, low: int, high: int, *shape: int) -> torch.Tensor:
 def _reference(inputs: dict) -> torch.Tensor:
     y = inputs["x"].double() @ inputs["weight"].double().T + inputs["bias"].double()
     return y * torch.sigmoid(y)
-
-
-def _judge_linear_silu(case: Case, evidence: dict) -> Iterator[Lost]:
-    if case.inputs["refused"]:
-        problem = error_problem(evidence, "ValueError")
-        if problem:
-            yield Lost("edges", problem)
-        return
-    seen = Observation.from_dict(evidence["seen"])
-    if problem := own_problem(evidence, seen):
-        yield from (Lost(criterion, problem) for criterion in case.about)
-        return
-    for criterion in case.about:
-        if problem := _PROBLEM[criterion](case, evidence, seen):
-            yield Lost(criterion, problem)
 
 
 def _value_problem(case: Case, evidence: dict, message: str) -> str | None:
@@ -152,5 +136,5 @@ linear_silu = Exercise(
         Criterion("edges", 1, "no rows, and sizes that do not fit", ("values",)),
     ),
     cases=_linear_silu_cases,
-    judge=_judge_linear_silu,
+    judge=judge_own(_PROBLEM),
 )

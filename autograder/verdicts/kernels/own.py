@@ -1,11 +1,38 @@
 """Whether a result is the work of the learner's own kernel, and what that kernel did to memory."""
 
+from collections.abc import Callable, Iterator
+
 import torch
 
-from autograder.verdicts.expect import tensor_problem, type_name
+from autograder.exercise import Case, Lost
+from autograder.verdicts.expect import error_problem, tensor_problem, type_name
 from gpulab import Observation
 from gpulab.observe.launches import ArrayUse, Launch
 from gpulab.units import plural
+
+
+Problem = Callable[[Case, dict, Observation], str | None]
+
+
+def judge_own(problems: dict[str, Problem]) -> Callable[[Case, dict], Iterator[Lost]]:
+    """A judge by criterion, for results that kernels of the learner's own have to compute.
+
+    A result that they did not compute loses every criterion of the case. Where the case is
+    ``refused``, a ValueError is due.
+    """
+
+    def judge(case: Case, evidence: dict) -> Iterator[Lost]:
+        if case.inputs.get("refused"):
+            problem = error_problem(evidence, "ValueError")
+            yield from (Lost(criterion, problem) for criterion in case.about if problem)
+            return
+        seen = Observation.from_dict(evidence["seen"])
+        foreign = own_problem(evidence, seen)
+        for criterion in case.about:
+            if problem := foreign or problems[criterion](case, evidence, seen):
+                yield Lost(criterion, problem)
+
+    return judge
 
 
 def own_problem(evidence: dict, seen: Observation) -> str | None:

@@ -1,13 +1,13 @@
-"""E7.3 row_softmax: cases and judge."""
+"""E7.2 row_softmax: cases and judge."""
 
 from collections.abc import Iterator
 
 import torch
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import error_problem, tensor_problem
-from autograder.verdicts.kernels.own import fault_problem, launches_problem, own_problem, written_once_problem
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.expect import tensor_problem
+from autograder.verdicts.kernels.own import fault_problem, judge_own, launches_problem, written_once_problem
 from gpulab import Observation
 
 _TOLERANCE = 1e-5
@@ -43,21 +43,6 @@ def _hidden(draw: Draw, x: torch.Tensor) -> torch.Tensor:
     first = draw.integer(8, x.shape[1] - 8)
     x[:, first:] = _MASKED
     return x
-
-
-def _judge_row_softmax(case: Case, evidence: dict) -> Iterator[Lost]:
-    if case.inputs["refused"]:
-        problem = error_problem(evidence, "ValueError")
-        if problem:
-            yield Lost("edges", problem)
-        return
-    seen = Observation.from_dict(evidence["seen"])
-    if problem := own_problem(evidence, seen):
-        yield from (Lost(criterion, problem) for criterion in case.about)
-        return
-    for criterion in case.about:
-        if problem := _PROBLEM[criterion](case, evidence, seen):
-            yield Lost(criterion, problem)
 
 
 def _value_problem(case: Case, evidence: dict, message: str) -> str | None:
@@ -143,5 +128,5 @@ row_softmax = Exercise(
         Criterion("edges", 1, "no rows, one column and wrong arguments", ("values",)),
     ),
     cases=_row_softmax_cases,
-    judge=_judge_row_softmax,
+    judge=judge_own(_PROBLEM),
 )

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from math import isclose
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import error_problem, type_name
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.questions import judge_questions
 
 
 def _transfer_time_cases(draw: Draw) -> Iterator[Case]:
@@ -62,15 +63,6 @@ _HINTS = {
 }
 
 
-def _judge_transfer_time(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
-    for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
-        problem = error_problem(answer, "ValueError") if case.inputs["refused"] else _wrong(about, question, answer)
-        if problem:
-            yield Lost(about, problem)
-            return
-
-
 def _wrong(about: str, question: dict, answer: dict) -> str | None:
     if "returned" not in answer:
         return f"The function raised {answer['error']['type']} for a question that has an answer."
@@ -105,5 +97,5 @@ transfer_time = Exercise(
         _about("errors", 1, "what is no link and no number of bytes is refused with ValueError", "units"),
     ),
     cases=_transfer_time_cases,
-    judge=_judge_transfer_time,
+    judge=judge_questions(_wrong),
 )

@@ -7,7 +7,8 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import error_problem, type_name
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.questions import judge_questions
 
 Layout = list[tuple[int, int]]
 """(size, stride) of each dimension."""
@@ -140,11 +141,7 @@ def _judge_predict_view(case: Case, evidence: dict) -> Iterator[Lost]:
     if evidence["seen"]["ops"] or evidence["called"]:
         yield Lost(about, "PyTorch or NumPy was called inside the function: predict from the numbers alone.")
         return
-    for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
-        problem = error_problem(answer, "ValueError") if case.inputs["refused"] else _wrong(about, question, answer)
-        if problem:
-            yield Lost(about, problem)
-            return
+    yield from judge_questions(_wrong)(case, evidence)
 
 
 _HINTS = {
