@@ -1,5 +1,6 @@
 /* Stride, offset and item size in the reader's hand: which 32-byte sectors a warp moves. */
-import { h, uid, widgetRoot } from "./dom.js";
+import { h, uid } from "./dom.js";
+import { exploreOrQuiz } from "./modes.js";
 import { generator } from "./random.js";
 import { LANES, SECTOR_BYTES, TYPES, itemsOf, question, reason, request } from "./coalescing_model.js";
 
@@ -102,23 +103,7 @@ function quiz(seed) {
 }
 
 function render({ model, el }) {
-  const explore = explorer(model), body = h("div");
-  let asking = null;
-  function enter(mode) {
-    if (mode === "quiz") asking ??= quiz(model.get("seed"));
-    body.replaceChildren(mode === "quiz" ? asking : explore.node);
-    buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.value === mode)));
-  }
-  const press = (mode, text) => h("button", { type: "button", value: mode, onclick: () => {
-    model.set("mode", mode);
-    model.save_changes();
-    enter(mode);
-  } }, text);
-  const buttons = [press("explore", "Explore"), press("quiz", "Quiz me")];
-  el.append(widgetRoot("coalescing", "Coalescing explorer",
-    h("div", { class: "bar modes", role: "group", "aria-label": "Mode" }, ...buttons), body));
-  enter(model.get("mode"));
-  return explore.stop;
+  return exploreOrQuiz(model, el, { kind: "coalescing", label: "Coalescing explorer", explore: explorer(model), quiz });
 }
 
 export default { render };

@@ -1,6 +1,7 @@
 /* A tensor as shape, strides and offset over one storage, in the reader's hand. */
 import { numel } from "./layout.js";
-import { h, prose, widgetRoot } from "./dom.js";
+import { h, prose } from "./dom.js";
+import { exploreOrQuiz } from "./modes.js";
 import { PRESETS } from "./stride_presets.js";
 import { MAX_ELEMENTS, picture } from "./stride_picture.js";
 import { MAX_SIZE, MAX_STRIDE, controls } from "./stride_controls.js";
@@ -57,25 +58,7 @@ function explorer(model) {
 }
 
 function render({ model, el }) {
-  const explore = explorer(model);
-  const body = h("div");
-  let quiz = null;
-  function enter(mode) {
-    const asking = mode === "quiz";
-    if (asking) quiz ??= stridesQuiz(model.get("seed"));
-    body.replaceChildren(asking ? quiz : explore.node);
-    buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.value === mode)));
-  }
-  const press = (mode, text) => h("button", { type: "button", value: mode, onclick: () => {
-    model.set("mode", mode);
-    model.save_changes();
-    enter(mode);
-  } }, text);
-  const buttons = [press("explore", "Explore"), press("quiz", "Quiz me")];
-  el.append(widgetRoot("strides", "Stride explorer",
-    h("div", { class: "bar modes", role: "group", "aria-label": "Mode" }, ...buttons), body));
-  enter(model.get("mode"));
-  return explore.stop;
+  return exploreOrQuiz(model, el, { kind: "strides", label: "Stride explorer", explore: explorer(model), quiz: stridesQuiz });
 }
 
 export default { render };
