@@ -4,6 +4,7 @@ import os
 import shutil
 
 import pytest
+import tqdm
 from playwright.sync_api import sync_playwright
 
 import gpulab.cuda
@@ -12,6 +13,10 @@ NO_CHROMIUM = (
     "the browser tests need Chromium: install Debian's package (apt-get install chromium), "
     "or set CHROMIUM to the path of a Chromium or Chrome binary"
 )
+
+
+# A progress bar's monitor wakes up now and then, and a witness in this process would hear of it.
+tqdm.tqdm.monitor_interval = 0
 
 
 @pytest.fixture(autouse=True)

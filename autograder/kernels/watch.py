@@ -24,12 +24,13 @@ class MemoryWatch:
         self._server, self._depth, self._limit_bytes = psutil.Process(server), depth, limit_bytes
         self._keepers: dict[int, psutil.Process | None] = {}
         self._causes: dict[int, str] = {}
-        self._stop = threading.Event()
+        self._something_to_watch, self._stop = threading.Event(), threading.Event()
         threading.Thread(target=self._watch, daemon=True, name="memory watch").start()
 
     def add(self, kernel: int) -> None:
         self._causes.pop(kernel, None)
         self._keepers[kernel] = None
+        self._something_to_watch.set()
 
     def forget(self, kernel: int) -> None:
         self._keepers.pop(kernel, None)
@@ -40,14 +41,19 @@ class MemoryWatch:
 
     def close(self) -> None:
         self._stop.set()
+        self._something_to_watch.set()
 
     def _watch(self) -> None:
-        while not self._stop.wait(INTERVAL_SECONDS):
+        """Sleeps while no kernel runs."""
+        while self._something_to_watch.wait() and not self._stop.wait(INTERVAL_SECONDS):
+            self._something_to_watch.clear()
             for kernel in list(self._keepers):
                 try:
                     self._look_at(kernel)
                 except psutil.Error:
                     self.forget(kernel)  # it has ended meanwhile
+            if self._keepers:
+                self._something_to_watch.set()
 
     def _look_at(self, kernel: int) -> None:
         keeper = self._keepers[kernel] = self._keepers.get(kernel) or self._keeper(kernel)
