@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -35,13 +34,15 @@ print(elsewhere)
 """
 
 
+def alone(program: str) -> str:
+    """The last line that a program prints in a process of its own: threads of other tests work too, and are named."""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return run.stdout.split("\n")[-2]
+
+
 @pytest.mark.parametrize("kind", STARTERS)
 def test_what_is_started_inside_the_block_is_named_and_nothing_else(kind):
-    """In a process of its own: threads that other tests left behind work too, and are named."""
-    run = subprocess.run(
-        [sys.executable, "-c", ALONE.format(starter=STARTERS[kind])], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.split("\n")[-2] == str([kind])
+    assert alone(ALONE.format(starter=STARTERS[kind])) == str([kind])
 
 
 def test_a_command_is_a_process():
@@ -57,33 +58,38 @@ def test_what_is_started_after_the_block_is_not_named():
     assert elsewhere == []
 
 
-def busy(seconds: float) -> None:
+EARLIER = """
+import threading, time
+from autograder.witness import witness
+
+def busy(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
 
+def wait_and_work():
+    asked.wait()
+    busy({seconds})
+    done.set()
+    over.wait()
 
-@pytest.mark.parametrize(("work", "named"), [(lambda: busy(0.01), ["thread"]), (lambda: None, [])])
-def test_an_earlier_thread_is_named_when_it_worked(work, named):
-    asked, done = threading.Event(), threading.Event()
+asked, done, over = threading.Event(), threading.Event(), threading.Event()
+thread = threading.Thread(target=wait_and_work)
+thread.start()
+with witness.watch() as elsewhere:
+    if {seconds}:
+        asked.set()
+        done.wait()
+asked.set()
+over.set()
+thread.join()
+print(elsewhere)
+"""
 
-    def wait_and_work():
-        asked.wait()
-        work()
-        done.set()
-        over.wait()
 
-    over = threading.Event()
-    thread = threading.Thread(target=wait_and_work)
-    thread.start()
-    with witness.watch() as elsewhere:
-        if named:
-            asked.set()
-            done.wait()
-    asked.set()
-    over.set()
-    thread.join()
-    assert elsewhere == named
+@pytest.mark.parametrize(("seconds", "named"), [(0.01, ["thread"]), (0, [])])
+def test_an_earlier_thread_is_named_when_it_worked(seconds, named):
+    assert alone(EARLIER.format(seconds=seconds)) == str(named)
 
 
 def test_a_pool_of_threads_is_heard():
