@@ -102,8 +102,9 @@ class AuthorLedger:
         key = storage._cdata
         if key not in self._watchers:
             self._watchers[key] = weakref.ref(storage, lambda _: self._forget(key))
-        # What is overwritten altogether has no author left.
-        self._writes[key] = [write] if whole else [*self._writes.get(key, ()), write]
+        if whole:  # what is overwritten altogether has no author left
+            self._writes[key] = []
+        self._writes.setdefault(key, []).append(write)
 
     def _forget(self, key: int) -> None:
         self._writes.pop(key, None)

@@ -1,6 +1,5 @@
 """E7.1 fuse_budget: cases and judge."""
 
-import math
 from collections.abc import Iterator
 
 from autograder.draw import Draw
