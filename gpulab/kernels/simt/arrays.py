@@ -22,6 +22,7 @@ class Array:
         self.name, self.flat, self.shadow = name, flat, shadow
         self.dtype = flat.dtype
         self.shape = tuple(np.int64(n) for n in shape)
+        self.size = np.prod(self.shape, dtype=np.int64)
         self.strides = tuple(strides)
         self.base_bytes = base_bytes
         self.copy_size = 0
@@ -143,6 +144,13 @@ class Array:
     def _check_written(self, group, mask: Mask, at, place: int) -> None:
         """Global memory may have been written before the launch."""
 
+    def _report_unwritten(self, group, mask: Mask, at, never, place: int) -> None:
+        if never.any():
+            lane = int(np.argmax(never))
+            thread = group.batch.shape.thread(int(group.who[mask.positions()[lane]]))
+            index = self.element(at[lane])
+            group.launch.fault("uninitialised read", self.name, index, thread, place, int(never.sum()), self.shape)
+
     def _report(self, group, mask: Mask, at, clash, place: int) -> None:
         if clash is None:
             return
@@ -222,12 +230,7 @@ class SharedArray(Array):
         return np.where(late & other_warp, self.before[at], values)
 
     def _check_written(self, group, mask: Mask, at, place: int) -> None:
-        never = self.shadow.unwritten(at)
-        if never.any():
-            lane = int(np.argmax(never))
-            thread = group.batch.shape.thread(int(group.who[mask.positions()[lane]]))
-            index = self.element(at[lane])
-            group.launch.fault("uninitialised read", self.name, index, thread, place, int(never.sum()), self.shape)
+        self._report_unwritten(group, mask, at, self.shadow.unwritten(at), place)
 
     def _count(self, group, mask: Mask, at, place: int, store: bool) -> None:
         trace = group.launch.trace
@@ -259,12 +262,7 @@ class LocalArray(Array):
 
     def load(self, group, mask, index, place):
         at, inside = self._locate(group, mask, index, place)
-        never = ~self._written[at]
-        if never.any():
-            lane = int(np.argmax(never))
-            thread = group.batch.shape.thread(int(group.who[inside.positions()[lane]]))
-            index = self.element(at[lane])
-            group.launch.fault("uninitialised read", self.name, index, thread, place, int(never.sum()), self.shape)
+        self._report_unwritten(group, inside, at, ~self._written[at], place)
         out = spread(self.flat[at], inside)
         if inside is not mask:
             out[mask.lanes & ~inside.lanes] = poison(self.dtype)

@@ -16,7 +16,6 @@ class Shape:
         self.warps = -(-self.threads // WARP)
         self.lanes = self.warps * WARP
         self.thread_numbers = np.arange(self.lanes)
-        self.thread_index = unravel(self.thread_numbers, block)
 
     def thread(self, who: int) -> tuple[int, ...]:
         """``(block x, y, z, thread x, y, z)`` of a thread's number in the launch."""

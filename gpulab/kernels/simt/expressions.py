@@ -120,7 +120,7 @@ class Expressions:
             if name == "shape":
                 return owner.shape
             if name == "size":
-                return np.int64(np.prod([int(n) for n in owner.shape], dtype=np.int64))
+                return owner.size
             if name == "ndim":
                 return np.int64(owner.ndim)
         if name in ("real", "imag") and not isinstance(owner, (Array, tuple)):

@@ -24,13 +24,13 @@ class Loop:
 
 
 class Body:
-    """A function that is ready to run. ``stored``: its arguments whose elements it writes."""
+    """A function that is ready to run. ``names``: its arguments."""
 
     def __init__(self, source: Source, places: Places, device: bool) -> None:
         check(source)
         if not device:
             refuse_result(source)
-        self.name, self.names, self.device = source.name, source.arguments, device
+        self.names = source.arguments
         self._run = Statements(source, places, device).block(source.tree.body)
 
     def call(self, group, mask: Mask, arguments: list):

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from gpulab.kernels.simt.source import Places
 from gpulab.kernels.tiles.memory import Access, AddressSpace, Region
 from gpulab.kernels.tiles.races import Clash, ElementRaces
 from gpulab.observe.launches import ArrayUse, Fault, LineCounts, ThreadRace
@@ -51,7 +52,7 @@ class Counts:
         self._uses = {region: _Use(region) for region in space.regions.values()}
         self._storages = _storages(space)
         self._races: dict[tuple, ThreadRace] = {}
-        self._ledger: list[SourceLine] = []
+        self._places = Places()
         self._grid = grid
         self._ordered: set[int] = set()
         self._program = 0
@@ -87,7 +88,7 @@ class Counts:
         storage, shift, granule = self._storages[access.region]
         where = _elements(access, shift, granule)
         method = {"loads": storage.read, "stores": storage.write, "atomic": storage.atomic}[kind]
-        clash = method(where, self._program, self._number(line), self._ordered)
+        clash = method(where, self._program, self._places.number(line), self._ordered)
         if clash is not None:
             self._race(access.region, clash, shift)
 
@@ -100,7 +101,7 @@ class Counts:
         differ = again & (bits[1:] != bits[:-1])
         if differ.any():
             element = int(where[order][1:][differ][0]) // access.itemsize
-            number = self._number(line)
+            number = self._places.number(line)
             self._race(access.region, Clash("write after write", element, self._program, number, self._program, number), 0)
 
     def lines(self) -> tuple[LineCounts, ...]:
@@ -121,7 +122,7 @@ class Counts:
         return self._uses[region].record()
 
     def _race(self, region: Region, clash: Clash, shift: int) -> None:
-        first, second = self._ledger[clash.first_line], self._ledger[clash.second_line]
+        first, second = self._places.lines[clash.first_line], self._places.lines[clash.second_line]
         key = (clash.kind, region.array, first, second)
         if key not in self._races:
             index = (clash.element - shift,)
@@ -129,11 +130,6 @@ class Counts:
             self._races[key] = ThreadRace(
                 "global", clash.kind, region.array, index, programs[0], first, programs[1], second
             )
-
-    def _number(self, line: SourceLine) -> int:
-        if line not in self._ledger:
-            self._ledger.append(line)
-        return self._ledger.index(line)
 
     def _linear(self, program: Program) -> int:
         x, y, z = program

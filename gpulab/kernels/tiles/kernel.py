@@ -8,6 +8,7 @@ from triton.runtime.jit import JITFunction
 
 from gpulab.cuda.device import state
 from gpulab.kernels.errors import LaunchError, MemoryFault
+from gpulab.kernels.simt.limits import MAX_GRID
 from gpulab.kernels.tiles import interpret, modelled, real
 from gpulab.observe import device as observed
 from gpulab.observe.launches import Launch
@@ -20,7 +21,6 @@ _OPTIONS = {
     "default_dot_input_precision", "max_num_imprecise_acc_default", "arch",
 }  # fmt: skip
 _WARPS = 4
-_MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
 class Kernel(JITFunction):
@@ -120,7 +120,7 @@ def _sizes(grid: tuple | Callable, arguments: dict) -> tuple[int, int, int]:
     if not isinstance(asked, (tuple, list)) or not 1 <= len(asked) <= 3:
         raise LaunchError(f"a grid is a tuple of one to three sizes, as in kernel[(n,)](...), not {asked!r}")
     sizes = (*asked, *(1,) * (3 - len(asked)))
-    for size, limit in zip(sizes, _MAX_GRID):
+    for size, limit in zip(sizes, MAX_GRID):
         if isinstance(size, (bool, torch.Tensor)) or not isinstance(size, int) or not 0 <= size <= limit:
             raise LaunchError(f"grid {tuple(asked)}: {size!r} is no whole number from 0 to {limit}")
     return sizes
