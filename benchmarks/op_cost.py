@@ -4,7 +4,8 @@
 
 Runs of the three are interleaved; the tables give the median of each in microseconds of this
 thread's CPU time an operation (a neighbour on the machine counts for less than in wall time),
-what the virtual device adds, and the ratio to the plain operation. A training step runs for
+what the virtual device adds (the median of the differences, round by round), and the ratio to the
+plain operation. A training step runs for
 several widths and depths; the slope of what is added over the number of operations is the
 cost of one more. ``--write`` keeps it all in benchmarks/results/op_cost.json.
 """
@@ -83,15 +84,17 @@ def seconds_a_call(function, calls: int) -> float:
     return (clock() - begin) / calls
 
 
-def interleaved(functions: dict, calls: int, rounds: int = ROUNDS) -> dict:
-    """Median microseconds a call of each function, measured in turns."""
+def interleaved(functions: dict, calls: int) -> dict:
+    """Median microseconds a call of ``cpu``, ``virtual`` and ``fake``, measured in turns, and of what ``virtual`` adds."""
     times: dict = {name: [] for name in functions}
     for function in functions.values():
         seconds_a_call(function, max(1, calls // 10))
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         for name, function in functions.items():
             times[name].append(seconds_a_call(function, calls))
-    return {name: statistics.median(values) * 1e6 for name, values in times.items()}
+    times["added"] = [virtual - cpu for cpu, virtual in zip(times["cpu"], times["virtual"])]
+    us = {name: statistics.median(values) * 1e6 for name, values in times.items()}
+    return us | {"ratio": us["virtual"] / us["cpu"]}
 
 
 def under(mode, operation):
@@ -112,7 +115,7 @@ def small_operations_measured() -> list[dict]:
     rows = []
     for name in host:
         us = interleaved({"cpu": host[name], "virtual": card[name], "fake": under(fake, shadow[name])}, CALLS)
-        rows.append({"operation": name, **us, "added": us["virtual"] - us["cpu"], "ratio": us["virtual"] / us["cpu"]})
+        rows.append({"operation": name, **us})
     return rows
 
 
@@ -126,16 +129,15 @@ def training_steps_measured() -> list[dict]:
         card()
         with CountOps() as counter:
             card()
-        us = interleaved({"cpu": host, "virtual": card, "fake": under(fake, shadow)}, 3, 7)
-        added = (us["virtual"] - us["cpu"]) / counter.ops
+        us = interleaved({"cpu": host, "virtual": card, "fake": under(fake, shadow)}, 3)
         model = {"width": width, "depth": depth, "ops": counter.ops}
-        rows.append({**model, **us, "added_an_op": added, "ratio": us["virtual"] / us["cpu"]})
+        rows.append({**model, **us, "added_an_op": us["added"] / counter.ops})
     return rows
 
 
 def slope_us_an_op(rows: list[dict]) -> float:
     """Microseconds that one more operation adds on the virtual device: least squares over depths of one width."""
-    points = [(row["ops"], row["virtual"] - row["cpu"]) for row in rows if row["width"] == WIDTH_OF_SLOPE]
+    points = [(row["ops"], row["added"]) for row in rows if row["width"] == WIDTH_OF_SLOPE]
     return statistics.linear_regression(*zip(*points)).slope
 
 

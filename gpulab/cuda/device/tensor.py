@@ -99,7 +99,7 @@ class CudaTensor(Tensor):
         return _text(self)
 
     def __format__(self, spec: str) -> str:
-        if self.dim() == 0 and not self.requires_grad or self.dim() == 0:
+        if self.dim() == 0:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
 
