@@ -123,7 +123,7 @@ def _kernel() -> Iterator[Finding]:
     from autograder.kernels.desk import desk
 
     async def start(seat) -> None:
-        manager = seat.kernel_manager()
+        manager = seat.kernel_manager([])
         await manager.start_kernel(env=kernel_environment(), cwd=str(seat.folder / "work"))
         client = manager.client()
         client.start_channels()

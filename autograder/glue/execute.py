@@ -63,7 +63,7 @@ class ExecuteGraded(Execute):
                 self.log.warning(f"kernels are started one by one, which is slow: {self._desk.cold_because}")
             self._desk.lay_out(Path(resources["metadata"]["path"]))
             try:
-                nb, resources = super().preprocess(nb, resources, self._desk.kernel_manager())
+                nb, resources = super().preprocess(nb, resources, self._desk.kernel_manager(_chapters(nb)))
                 self._desk.require_server(self.km)
                 _keep_well_formed(nb)
                 return nb, resources
@@ -224,6 +224,12 @@ def exercise_of(cell: NotebookNode) -> str | None:
     if not is_grade(cell) or is_solution(cell):
         return None
     return named_exercise(cell.source)
+
+
+def _chapters(nb: NotebookNode) -> list[str]:
+    """The chapters whose exercises the notebook's graded cells name."""
+    named = filter(None, map(exercise_of, nb.cells))
+    return sorted({name.partition(".")[0] for name in named})
 
 
 def _first_error(cell: NotebookNode) -> str:

@@ -40,8 +40,9 @@ class Desk:
             copy = shutil.copytree if path.is_dir() else shutil.copyfile
             copy(path, self.folder / "work" / path.name)
 
-    def kernel_manager(self) -> ForkedKernelManager:
-        return ForkedKernelManager(self.nursery, self.folder)
+    def kernel_manager(self, chapters: list[str]) -> ForkedKernelManager:
+        """``chapters``: whose exercises will be graded."""
+        return ForkedKernelManager(self.nursery, self.folder, chapters)
 
     def cause_of_death(self, manager: ForkedKernelManager) -> str:
         """Why the grader killed the kernel, or an empty string when it did not."""

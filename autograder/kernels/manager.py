@@ -83,14 +83,17 @@ async def _drain(channel) -> None:
 
 
 class ForkedKernelManager(AsyncKernelManager):
-    """Kernels from ``nursery``, with their sockets and working folder in ``folder``."""
+    """Kernels from ``nursery``, with their sockets and working folder in ``folder``.
+
+    ``chapters``: whose exercises will be graded in them.
+    """
 
     client_class = "autograder.kernels.manager.PromptClient"
     client_factory = PromptClient
 
-    def __init__(self, nursery: Nursery, folder: Path, **kwargs) -> None:
+    def __init__(self, nursery: Nursery, folder: Path, chapters: list[str], **kwargs) -> None:
         super().__init__(**kwargs)
-        self.nursery = nursery
+        self.nursery, self.chapters = nursery, chapters
         self.transport, self.ip = "ipc", str(folder / "kernel")
         self.connection_file = str(folder / "connection.json")
         provisioner.register()

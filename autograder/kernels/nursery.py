@@ -53,16 +53,17 @@ class Nursery:
             if self.sandboxed and os.getuid() == 0:
                 os.chown(path, NOBODY, NOBODY)
 
-    def fork(self, argv: list[str], folder: Path, env: dict[str, str]) -> int:
-        """A kernel in ``folder``; returns the handle for the other methods."""
+    def fork(self, argv: list[str], folder: Path, env: dict[str, str], chapters: list[str]) -> int:
+        """A kernel in ``folder``, for exercises of ``chapters``; returns the handle for the other methods."""
         work = folder / "work"
         for path in work.rglob("*"):
             os.chmod(path, 0o755 if path.is_dir() else 0o644)
             if self.sandboxed and os.getuid() == 0:
                 os.chown(path, NOBODY, NOBODY)
         kernel = self._ask(
-            do="fork", argv=argv, folder=str(folder), cwd=str(work), env=env, limits=self.limits.to_dict(), also=sandbox.in_tmp()
-        )["pid"]
+            do="fork", chapters=chapters, argv=argv, folder=str(folder), cwd=str(work), env=env,
+            limits=self.limits.to_dict(), also=sandbox.in_tmp(),
+        )["pid"]  # fmt: skip
         self._watch.add(kernel)
         return kernel
 

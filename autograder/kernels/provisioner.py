@@ -83,7 +83,7 @@ class ForkedKernel(KernelProvisionerBase):
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
         folder = Path(self.parent.connection_file).parent
-        fork = asyncio.to_thread(self.nursery.fork, cmd, folder, kwargs["env"])
+        fork = asyncio.to_thread(self.nursery.fork, cmd, folder, kwargs["env"], self.parent.chapters)
         self._kernel = self._launched = await fork
         self._server = self.nursery.servers
         return self.connection_info

@@ -63,6 +63,7 @@ class Zygote:
         self._channel = channel
         self._isolate = isolate
         self._kernels: dict[int, int | None] = {}  # keeper's pid -> exit status, None while alive
+        self._met: set[str] = set()
 
     def serve(self) -> None:
         while packet := self._channel.recv(MAX_PACKET_BYTES):
@@ -73,7 +74,10 @@ class Zygote:
                 answer = {"error": str(error)}
             self._channel.send(json.dumps(answer).encode())
 
-    def _fork(self, **request) -> dict:
+    def _fork(self, chapters: list[str], **request) -> dict:
+        for chapter in sorted(set(chapters) - self._met):
+            self._met.add(chapter)
+            _import_scenarios(chapter)
         ready, told = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -99,6 +103,23 @@ class Zygote:
             if done:
                 self._kernels[pid] = os.waitstatus_to_exitcode(status)
         return {"exit": self._kernels.get(pid, 0)}
+
+
+def _import_scenarios(chapter: str) -> None:
+    """What a chapter's kernels would each import. What fails here fails there too, and is told."""
+    try:
+        scenarios = importlib.import_module(f"autograder.scenarios.{chapter}")
+        for module in getattr(scenarios, "PRELOAD", ()):
+            importlib.import_module(module)
+    except ImportError:
+        pass
+    _share_all()
+
+
+def _share_all() -> None:
+    """A collection in a kernel would write to, and so copy, every object that it shares with us."""
+    gc.collect()
+    gc.freeze()
 
 
 def _keep(request: dict, told: int, isolate: bool) -> None:
@@ -248,9 +269,7 @@ def main() -> None:
     if isolate:
         become_nobody()
         namespaces.set_dumpable(False)
-    # A collection in a kernel would write to, and so copy, every object that it shares with us.
-    gc.collect()
-    gc.freeze()
+    _share_all()
     serve_graders(listener, isolate)
 
 

@@ -9,8 +9,9 @@ import torch
 
 from autograder.proctor import Learner
 from autograder.scenarios.calls import library_calls
+from autograder.scenarios.card import idle_card
+from autograder.scenarios.kernels_ran import kernels_ran, work_of
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.streams import idle_card
 from gpulab import observe
 from gpulab.kernels import cuda
 
@@ -30,13 +31,12 @@ def shade(learner: Learner, case: dict) -> dict:
 
 
 def _filled(like: torch.Tensor, call) -> dict:
-    """What ``call`` did to a tensor of NaN; ``launch_bytes``: those of it that kernels wrote last."""
+    """What ``call`` did to a tensor of NaN."""
     out = torch.full_like(like, torch.nan)
     torch.cuda.synchronize()
-    with observe() as seen:
+    with kernels_ran() as ran, observe() as seen:
         call(out)
-    written = seen.authors(out).launch_bytes if out.numel() else 0
-    return {"out": out.cpu(), "launch_bytes": written, "seen": seen.to_dict()}
+    return work_of(out, ran, seen) | {"out": out.cpu()}
 
 
 def divergence_cost(learner: Learner, case: dict) -> dict:

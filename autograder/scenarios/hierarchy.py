@@ -4,15 +4,14 @@ Kernels run on a virtual card, where work that the host does instead shows as co
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from autograder.proctor import Learner
-from autograder.scenarios.kernels_ran import kernels_ran
+from autograder.scenarios.card import idle_card
+from autograder.scenarios.kernels_ran import kernels_ran, work_of
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.streams import idle_card
-from gpulab import Observation, observe
+from gpulab import observe
 
 
 def sectors(learner: Learner, case: dict) -> dict:
@@ -34,7 +33,7 @@ def tiled_matmul(learner: Learner, case: dict) -> dict:
         return outcome(lambda: learner.tiled_matmul(a, b))
 
 
-def _watched(function: Callable, *inputs: torch.Tensor) -> dict[str, Any]:
+def _watched(function: Callable, *inputs: torch.Tensor) -> dict:
     with idle_card():
         handed = [tensor.cuda() for tensor in inputs]
         with kernels_ran() as ran, observe() as seen:
@@ -42,15 +41,8 @@ def _watched(function: Callable, *inputs: torch.Tensor) -> dict[str, Any]:
         return {
             "result": result.cpu() if isinstance(result, torch.Tensor) else result,
             "inputs_kept": all(torch.equal(old, new.cpu()) for old, new in zip(inputs, handed, strict=True)),
-            "kernel_bytes": _kernel_bytes(result, seen),
-            "tampered": ran.problem(seen),
-            "seen": seen.to_dict(),
+            **work_of(result, ran, seen),
         }
-
-
-def _kernel_bytes(result: Any, seen: Observation) -> int:
-    """Bytes of the result that kernels wrote last."""
-    return seen.authors(result).launch_bytes if isinstance(result, torch.Tensor) else 0
 
 
 def work(learner: Learner, case: dict) -> dict:

@@ -12,10 +12,13 @@ import torch
 
 import gpulab.cuda
 from autograder.proctor import Learner, describe
-from autograder.scenarios.kernels_ran import kernels_ran, tiles
+from autograder.scenarios.card import idle_card
+from autograder.scenarios.kernels_ran import kernels_ran, tiles, work_of
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.streams import idle_card
 from gpulab import observe
+
+PRELOAD = ("gpulab.kernels.tiles.facade", "gpulab.kernels.fusion.compiled")
+"""What these scenarios and their notebooks import on first use."""
 
 _STEPS: dict[str, Callable] = {
     "bias": lambda v, bias, gate: v + bias,
@@ -147,8 +150,7 @@ def _launched(function: Callable, inputs: list[torch.Tensor], columns: int | Non
     """Call ``function`` on the card, watched.
 
     ``columns``: the first input is that many of a wider matrix's. ``inputs`` in the evidence:
-    what they hold afterwards. ``authors``: bytes of the result that launches, PyTorch and
-    nobody wrote. ``tampered``: why the record of the launches is not believed, or nothing.
+    what they hold afterwards.
     """
     with idle_card():
         owners = [tensor.cuda() for tensor in inputs]
@@ -156,17 +158,12 @@ def _launched(function: Callable, inputs: list[torch.Tensor], columns: int | Non
         torch.cuda.synchronize()
         with kernels_ran(tiles) as ran, observe() as seen:
             result = function(*given)
-        authors = None
-        if isinstance(result, torch.Tensor):
-            found = seen.authors(result)
-            authors = [found.launch_bytes, found.op_bytes, found.other_bytes]
+        work = work_of(result, ran, seen)
         torch.cuda.synchronize()
         return {
             "result": _on_host(result),
             "inputs": [tensor.cpu() for tensor in owners],
-            "authors": authors,
-            "tampered": ran.problem(seen),
-            "seen": seen.to_dict(),
+            **work,
         }
 
 

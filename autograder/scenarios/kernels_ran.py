@@ -1,10 +1,13 @@
-"""Whether the launches of an observation are those of kernels that ran."""
+"""Whether the launches of an observation are those of kernels that ran, and a result is their work."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
 
 from gpulab import Observation
 from gpulab.observe import device, launches
@@ -75,6 +78,16 @@ def kernels_ran(interpreter: Callable[[], Interpreter] = simt) -> Iterator[Ran]:
             ran.replaced.append("record_launch")
         home.keeper.record_launch = record
         ran.replaced += _replaced(home)
+
+
+def work_of(result: Any, ran: Ran, seen: Observation) -> dict:
+    """What a judge needs to believe that kernels made a result.
+
+    ``kernel_bytes``: bytes of it that kernels wrote last. ``tampered``: why the launches are not
+    believed, or nothing.
+    """
+    written = seen.authors(result).launch_bytes if isinstance(result, torch.Tensor) and result.numel() else 0
+    return {"kernel_bytes": written, "tampered": ran.problem(seen), "seen": seen.to_dict()}
 
 
 def _replaced(home: Interpreter) -> list[str]:

@@ -3,30 +3,16 @@
 All cases run on a virtual card, where a race is found whether or not it strikes.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 
-import gpulab.cuda
 from autograder.proctor import Learner
+from autograder.scenarios.card import idle_card
 from autograder.scenarios.outcome import outcome
 from gpulab import Observation, observe
 
-_CARD = "virtual:H100"
 _CYCLES_PER_US = 1000  # of the virtual card, for torch.cuda._sleep
-
-
-@contextmanager
-def idle_card() -> Iterator[None]:
-    """The virtual card with nothing under way; the learner's own, whose tensors live on, if it is one."""
-    if gpulab.cuda.current() == _CARD:
-        torch.cuda.synchronize()
-        yield
-        torch.cuda.synchronize()
-        return
-    with gpulab.cuda.use(_CARD, quiet=True):
-        yield
 
 
 class Spins:

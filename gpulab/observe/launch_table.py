@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpulab.observe.launches import ArrayUse, Fault, Launch, LineCounts, ThreadRace
+from gpulab.observe.launches import SECTOR_BYTES, WARP, ArrayUse, Fault, Launch, LineCounts, ThreadRace
 from gpulab.units import format_bytes
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _summary(launch: Launch) -> str:
     asked = launch.total("read_bytes") + launch.total("written_bytes")
     parts = [f"{format_bytes(asked)} of global memory asked for"]
     if launch.sectors:
-        parts.append(f"{format_bytes(32 * launch.sectors)} moved ({launch.memory_efficiency:.0%} of it used)")
+        parts.append(f"{format_bytes(SECTOR_BYTES * launch.sectors)} moved ({launch.memory_efficiency:.0%} of it used)")
     if launch.total("instructions"):
         parts.append(f"warps {launch.warp_efficiency:.0%} full")
     if launch.occupancy is not None:
@@ -69,7 +69,7 @@ _HEAD = ("line", "code", "lanes", *_NAMES.values())
 
 
 def _row(counts: LineCounts) -> tuple[str, ...]:
-    full = counts.active_lanes / (32 * counts.instructions) if counts.instructions else None
+    full = counts.active_lanes / (WARP * counts.instructions) if counts.instructions else None
     text = counts.line.text
     code = text if len(text) <= _CODE_WIDTH else text[: _CODE_WIDTH - 3] + "..."
     numbers = [str(getattr(counts, name) or "") for name in _NAMES]

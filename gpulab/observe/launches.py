@@ -7,6 +7,12 @@ from dataclasses import dataclass, field, fields
 
 from gpulab.observe.records import SourceLine
 
+SECTOR_BYTES = 32
+"""What global memory moves at least: NVIDIA, CUDA C++ Programming Guide, Global Memory."""
+
+WARP = 32
+"""Threads of a warp."""
+
 
 @dataclass(frozen=True)
 class LineCounts:
@@ -155,16 +161,23 @@ class Launch:
         return self.total("read_sectors") + self.total("written_sectors")
 
     @property
+    def moved_bytes(self) -> tuple[int, int]:
+        """Bytes read from and written to global memory: of whole sectors, or of a Triton kernel's elements."""
+        if self.language == "triton":
+            return sum(use.read_bytes for use in self.arrays), sum(use.written_bytes for use in self.arrays)
+        return SECTOR_BYTES * self.total("read_sectors"), SECTOR_BYTES * self.total("written_sectors")
+
+    @property
     def memory_efficiency(self) -> float:
         """Bytes that lanes asked for over the bytes of the sectors that moved; 1.0 when none did."""
-        moved = 32 * self.sectors
+        moved = SECTOR_BYTES * self.sectors
         return (self.total("read_bytes") + self.total("written_bytes")) / moved if moved else 1.0
 
     @property
     def warp_efficiency(self) -> float:
         """Active lanes over 32 for every instruction that a warp issued; 1.0 when none was."""
         issued = self.total("instructions")
-        return self.total("active_lanes") / (32 * issued) if issued else 1.0
+        return self.total("active_lanes") / (WARP * issued) if issued else 1.0
 
     @classmethod
     def from_dict(cls, data: dict) -> "Launch":

@@ -7,12 +7,12 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.execution.launches import SECTOR_BYTES, bounds_problem, grid_problem, own_launch_problem
+from autograder.verdicts.execution.launches import bounds_problem, grid_problem, one_launch_problem
 from autograder.verdicts.expect import tensor_problem
 from gpulab import Observation
-from gpulab.observe.launches import Launch
+from gpulab.observe.launches import SECTOR_BYTES, WARP, Launch
 
-_WARP, _ITEM_BYTES = 32, 4
+_ITEM_BYTES = 4
 
 
 def _add_cases(draw: Draw) -> Iterator[Case]:
@@ -35,7 +35,7 @@ def _judge_add(case: Case, evidence: dict) -> Iterator[Lost]:
             yield Lost("empty", "For vectors of no elements a kernel is launched.")
         return
     a, b, threads = (case.inputs[name] for name in ("a", "b", "threads"))
-    if problem := own_launch_problem(evidence, seen, a.nbytes) or _values_problem(evidence["out"], a + b):
+    if problem := one_launch_problem(evidence, seen, a.nbytes) or _values_problem(evidence["out"], a + b):
         yield from (Lost(criterion, problem) for criterion in case.about if criterion in ("values", "tail"))
     if len(seen.launches) == 1:
         launch, n = seen.launches[0], a.numel()
@@ -83,7 +83,7 @@ def _shade_case(about: tuple[str, ...], draw: Draw, height: int, width: int, blo
 def _judge_shade(case: Case, evidence: dict) -> Iterator[Lost]:
     image, gain, block = (case.inputs[name] for name in ("image", "gain", "block"))
     seen = Observation.from_dict(evidence["seen"])
-    problem = own_launch_problem(evidence, seen, image.nbytes) or _values_problem(evidence["out"], image * gain)
+    problem = one_launch_problem(evidence, seen, image.nbytes) or _values_problem(evidence["out"], image * gain)
     if problem:
         yield Lost("values", problem)
     if len(seen.launches) == 1:
@@ -103,7 +103,7 @@ def _least_sectors(height: int, width: int, block: list[int]) -> tuple[int, int]
     rows, columns = -(-height // block[1]) * block[1], -(-width // block[0]) * block[0]
     y, x = np.mgrid[:rows, :columns]
     blocks = y // block[1] * (columns // block[0]) + x // block[0]
-    warps = blocks * -(-block[0] * block[1] // _WARP) + (y % block[1] * block[0] + x % block[0]) // _WARP
+    warps = blocks * -(-block[0] * block[1] // WARP) + (y % block[1] * block[0] + x % block[0]) // WARP
     inside = (y < height) & (x < width)
     pixels = _distinct(warps[inside], (y * width + x)[inside])
     return pixels + _distinct(warps[inside], x[inside]), pixels

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.execution.launches import SECTOR_BYTES
+from autograder.verdicts.execution.launches import one_launch_problem
 from autograder.verdicts.expect import type_name
 from gpulab import Observation
+from gpulab.observe.launches import SECTOR_BYTES, WARP
 
-_WARP, _KIND_BYTES, _VALUE_BYTES = 32, 8, 4
+_KIND_BYTES, _VALUE_BYTES = 8, 4
 _KINDS = 4
 _SLACK = 1.05
 """Which kind comes first decides where in a warp its objects begin, and so a few sectors."""
@@ -18,7 +19,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
     about = ("order", "splits", "sectors")
     yield _case(about, draw, [draw.integer(0, 1) for _ in range(128 * draw.integer(4, 6))])
     yield _case(about, draw, [draw.integer(0, _KINDS - 1) for _ in range(128 * draw.integer(5, 7))])
-    runs = [kind for _ in range(4) for kind in draw.shuffled(range(3)) for _ in range(_WARP)]
+    runs = [kind for _ in range(4) for kind in draw.shuffled(range(3)) for _ in range(WARP)]
     yield _case(about, draw, runs)
 
 
@@ -62,8 +63,8 @@ def _order_problem(kinds: list[int], evidence: dict) -> str | None:
 def _run_problem(kinds: list[int], turns: list[int], evidence: dict) -> str | None:
     """Whether the kernel that ran over the order did its work: its values are known."""
     due = [j + turns[kind] * (kind + 1) for j, kind in enumerate(kinds)]
-    seen = Observation.from_dict(evidence["seen"])
-    if len(seen.launches) != 1 or seen.computing_ops or evidence["out"].tolist() != due:
+    foreign = one_launch_problem(evidence, Observation.from_dict(evidence["seen"]), _VALUE_BYTES * len(kinds))
+    if foreign or evidence["out"].tolist() != due:
         return "The kernel did not run over the order as it is."
     return None
 
@@ -71,9 +72,9 @@ def _run_problem(kinds: list[int], turns: list[int], evidence: dict) -> str | No
 def _sectors(order: list[int], kinds: list[int]) -> int:
     """Sectors of the scenario's kernel: order itself, then kinds, x and out by the order; and ``turns``."""
     total = 0
-    for at in range(0, len(order), _WARP):
-        lanes = order[at : at + _WARP]
-        total += _WARP * _KIND_BYTES // SECTOR_BYTES
+    for at in range(0, len(order), WARP):
+        lanes = order[at : at + WARP]
+        total += WARP * _KIND_BYTES // SECTOR_BYTES
         total += len({j * _KIND_BYTES // SECTOR_BYTES for j in lanes})
         total += 2 * len({j * _VALUE_BYTES // SECTOR_BYTES for j in lanes})
         total += len({kinds[j] for j in lanes})

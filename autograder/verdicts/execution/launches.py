@@ -1,35 +1,15 @@
 """What a judge asks of the launches in an observation before it reads their counts."""
 
+from autograder.verdicts.own_work import own_work_problem
 from gpulab import Observation
 from gpulab.observe.launches import Launch
 
-SECTOR_BYTES = 32
 
-
-def own_launch_problem(evidence: dict, seen: Observation, nbytes: int) -> str | None:
+def one_launch_problem(evidence: dict, seen: Observation, nbytes: int) -> str | None:
     """Why a result of ``nbytes`` bytes is not the work of one launch of the learner's kernel, or None."""
-    if not seen.launches:
-        return "No launch of a kernel of yours was seen: the work is to be done by your kernel."
-    if seen.computing_ops or seen.copies:
-        return f"PyTorch did some of the work ({_doer(seen)}): the kernel is to do all of it."
-    if len(seen.launches) > 1:
-        return "There is more than one launch; one is due."
-    if not _is_on_device(seen, seen.launches[0]):
-        return "The record of the launch is not that of the kernel which ran on the device."
-    if evidence["launch_bytes"] != nbytes:
-        return "Not every element of out was written by the kernel."
-    return None
-
-
-def _doer(seen: Observation) -> str:
-    return seen.computing_ops[0] if seen.computing_ops else seen.copies[0].op
-
-
-def _is_on_device(seen: Observation, launch: Launch) -> bool:
-    """Whether the device ran this launch and nothing else: it keeps its own count of the sectors."""
-    found = [(kernel.name, kernel.bytes_read, kernel.bytes_written) for kernel in seen.kernels]
-    sectors = launch.total("read_sectors"), launch.total("written_sectors")
-    return found == [(launch.name, *(SECTOR_BYTES * count for count in sectors))]
+    if problem := own_work_problem(evidence, seen, nbytes):
+        return problem
+    return "There is more than one launch; one is due." if len(seen.launches) > 1 else None
 
 
 def bounds_problem(launch: Launch) -> str | None:

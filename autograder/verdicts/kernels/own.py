@@ -6,6 +6,7 @@ import torch
 
 from autograder.exercise import Case, Lost
 from autograder.verdicts.expect import error_problem, tensor_problem, type_name
+from autograder.verdicts.own_work import own_work_problem
 from gpulab import Observation
 from gpulab.observe.launches import ArrayUse, Launch
 from gpulab.units import plural
@@ -37,43 +38,21 @@ def judge_own(problems: dict[str, Problem]) -> Callable[[Case, dict], Iterator[L
 
 def own_problem(evidence: dict, seen: Observation) -> str | None:
     """Why the result was not computed by kernels of the learner's own, or None when it was."""
-    if not isinstance(evidence["result"], torch.Tensor):
-        found = evidence["result"]
-        return f"The function returned {found if isinstance(found, str) else type_name(found)}; a tensor on the card is due."
-    if evidence["tampered"]:
-        return f"The launches are not believed: {str(evidence['tampered']):.100}."
-    if seen.computing_ops:
-        return f"PyTorch did work of its own ({seen.computing_ops[0]}): the kernel is to do it, and its output comes from torch.empty."
-    if seen.copies or seen.waits:
-        return "Values went to the host, or the host waited for them: the kernel is to do the work, on the card."
-    if evidence["result"].numel() and not seen.launches:
-        return "No kernel of your own was launched."
-    if not _kernels_agree(seen):
-        return "The record of the launches is not that of the card's kernels: was gpulab changed in the notebook?"
-    by_launch, by_torch, by_others = evidence["authors"]
-    if by_torch or by_others or by_launch != evidence["result"].nbytes:
-        return "A part of the result was not written by a kernel of yours."
+    result = evidence["result"]
+    if not isinstance(result, torch.Tensor):
+        return f"The function returned {result if isinstance(result, str) else type_name(result)}; a tensor on the card is due."
+    if problem := own_work_problem(evidence, seen, result.nbytes):
+        return problem
+    if seen.waits:
+        return "The host waited for the card, which nothing here needs: a kernel's arguments are there when it runs."
+    if not all(_arrays_agree(launch) for launch in seen.launches):
+        return "The record of the launches contradicts itself: was gpulab changed in the notebook?"
     return None
-
-
-def _kernels_agree(seen: Observation) -> bool:
-    """Every launch is one kernel on the card, with the same bytes and flops, line by line and array by array."""
-    launched = [
-        (launch.name, _moved(launch, "read"), _moved(launch, "written"), launch.total("flops"))
-        for launch in seen.launches
-    ]
-    ran = [(kernel.name, kernel.bytes_read, kernel.bytes_written, kernel.flops) for kernel in seen.kernels]
-    return launched == ran and all(_arrays_agree(launch) for launch in seen.launches)
-
-
-def _moved(launch: Launch, verb: str) -> int:
-    return sum(getattr(use, f"{verb}_bytes") for use in launch.arrays)
 
 
 def _arrays_agree(launch: Launch) -> bool:
     """What its lines asked for is what its arrays were asked, but for what lay outside them."""
-    asked = launch.total("read_bytes") + launch.total("written_bytes")
-    inside = _moved(launch, "read") + _moved(launch, "written")
+    asked, inside = launch.total("read_bytes") + launch.total("written_bytes"), sum(launch.moved_bytes)
     return asked == inside or bool(launch.faults) and asked > inside
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-WARP = 32
+from gpulab.observe.launches import WARP
 
 
 class Mask:

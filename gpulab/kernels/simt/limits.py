@@ -7,6 +7,7 @@ units of allocation: ``cuda_occupancy.h`` of the CUDA toolkit.
 from dataclasses import dataclass
 
 from gpulab.kernels.errors import LaunchError
+from gpulab.observe.launches import WARP
 
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
@@ -37,7 +38,7 @@ class Multiprocessor:
 
     @property
     def max_threads(self) -> int:
-        return 32 * self.max_warps
+        return WARP * self.max_warps
 
 
 _KIB = 1024

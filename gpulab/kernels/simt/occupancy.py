@@ -5,7 +5,7 @@ multiprocessor's four partitions; shared memory is rounded up, with the system's
 """
 
 from gpulab.kernels.simt.limits import Multiprocessor
-from gpulab.observe.launches import Occupancy
+from gpulab.observe.launches import WARP, Occupancy
 
 
 def occupancy(threads: int, registers: int, shared_bytes: int, sm: Multiprocessor) -> Occupancy:
@@ -16,7 +16,7 @@ def occupancy(threads: int, registers: int, shared_bytes: int, sm: Multiprocesso
     """
     if not 1 <= threads <= 1024:
         raise ValueError(f"a block of {threads} threads: from 1 to 1024")
-    warps = -(-threads // 32)
+    warps = -(-threads // WARP)
     fits = {
         "warps": sm.max_warps // warps,
         "blocks": sm.max_blocks,
@@ -40,7 +40,7 @@ def _by_shared(shared_bytes: int, sm: Multiprocessor) -> int:
 def _by_registers(warps: int, registers: int, sm: Multiprocessor) -> int:
     if not registers:
         return sm.max_blocks
-    of_a_warp = _up(registers * 32, sm.register_unit)
+    of_a_warp = _up(registers * WARP, sm.register_unit)
     # The hardware checks a block as if its warps came in fours, one for each partition.
     too_many = of_a_warp * _up(warps, sm.partitions) > sm.registers
     if registers > sm.max_registers_per_thread or too_many:

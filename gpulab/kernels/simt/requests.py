@@ -2,7 +2,8 @@
 
 import numpy as np
 
-SECTOR_BYTES = 32
+from gpulab.observe.launches import SECTOR_BYTES
+
 BANKS, BANK_BYTES = 32, 4
 
 

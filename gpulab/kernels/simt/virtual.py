@@ -6,6 +6,7 @@ from gpulab.cuda.device import state
 from gpulab.cuda.errors import NotModelled
 from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
 from gpulab.kernels.errors import LaunchError
+from gpulab.observe.launches import SECTOR_BYTES
 
 
 def capability() -> tuple[int, int] | None:
@@ -49,7 +50,7 @@ def _put(device, kernel, run, tensors: dict) -> None:
     lines = run.trace.lines()
     flops, read, written = (sum(getattr(line, name) for line in lines) for name in _COUNTS)
     card = device.card
-    seconds = max(flops / card.flops_per_s["fp32"], 32 * (read + written) / card.bytes_per_s)
+    seconds = max(flops / card.flops_per_s["fp32"], SECTOR_BYTES * (read + written) / card.bytes_per_s)
     uses = [(device.memory.of(tensor).trail, tensor, kernel.usage[name]) for name, tensor in tensors.items()]
     device.machine.kernel(
         kernel.__name__,
@@ -58,8 +59,8 @@ def _put(device, kernel, run, tensors: dict) -> None:
         flops,
         [(trail, tensor) for trail, tensor, kinds in uses if "write" not in kinds and "atomic" not in kinds],
         [(trail, tensor) for trail, tensor, kinds in uses if "write" in kinds or "atomic" in kinds],
-        32 * read,
-        32 * written,
+        SECTOR_BYTES * read,
+        SECTOR_BYTES * written,
     )
 
 

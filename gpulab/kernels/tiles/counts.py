@@ -7,10 +7,9 @@ import numpy as np
 from gpulab.kernels.simt.source import Places
 from gpulab.kernels.tiles.memory import Access, AddressSpace, Region
 from gpulab.kernels.tiles.races import Clash, ElementRaces
-from gpulab.observe.launches import ArrayUse, Fault, LineCounts, ThreadRace
+from gpulab.observe.launches import SECTOR_BYTES, ArrayUse, Fault, LineCounts, ThreadRace
 from gpulab.observe.records import SourceLine
 
-_SECTOR_BYTES = 32
 Program = tuple[int, int, int]
 
 
@@ -67,7 +66,7 @@ class Counts:
         counts, asked = self._lines[line], int(lanes.sum())
         counts["masked"] += lanes.size - asked
         counts["requests"] += 1
-        sectors = np.unique(addresses[lanes] // _SECTOR_BYTES).size
+        sectors = np.unique(addresses[lanes] // SECTOR_BYTES).size
         if kind == "atomic":
             counts["atomics"] += asked
         for name, verb in (("loads", "read"), ("stores", "written")):

@@ -11,7 +11,7 @@ from gpulab.kernels.errors import LaunchError, MemoryFault
 from gpulab.kernels.simt.limits import MAX_GRID
 from gpulab.kernels.tiles import interpret, modelled, real
 from gpulab.observe import device as observed
-from gpulab.observe.launches import Launch
+from gpulab.observe.launches import WARP, Launch
 from gpulab.observe.lines import learners_line
 from gpulab.units import plural
 
@@ -57,7 +57,7 @@ class Kernel(JITFunction):
         counted = observed.observing() or state.is_on()
         run = interpret.interpret(self.fn, arguments, self._constants(), grid, counted)
         if state.is_on():
-            modelled.account(self.__name__, run, math.prod(grid) * warps * 32)
+            modelled.account(self.__name__, run, math.prod(grid) * warps * WARP)
         if observed.observing():
             self._record(run, grid, arguments)
         else:

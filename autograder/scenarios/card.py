@@ -1,0 +1,22 @@
+"""The virtual card that scenarios call a learner's functions on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+import gpulab.cuda
+
+_CARD = "virtual:H100"
+
+
+@contextmanager
+def idle_card() -> Iterator[None]:
+    """The virtual card with nothing under way; the learner's own, whose tensors live on, if it is one."""
+    if gpulab.cuda.current() == _CARD:
+        torch.cuda.synchronize()
+        yield
+        torch.cuda.synchronize()
+        return
+    with gpulab.cuda.use(_CARD, quiet=True):
+        yield

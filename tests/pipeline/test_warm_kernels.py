@@ -1,0 +1,41 @@
+"""Kernels are forked from a server that has imported what their chapters need."""
+
+import asyncio
+
+import pytest
+
+from autograder.glue.environment import kernel_environment
+from autograder.kernels.desk import desk
+
+ASK = "import sys; print('{wanted}' in sys.modules)"
+
+
+async def said_by_a_kernel(seat, chapters: list[str], wanted: str) -> str:
+    manager = seat.kernel_manager(chapters)
+    await manager.start_kernel(env=kernel_environment(), cwd=str(seat.folder / "work"))
+    client = manager.client()
+    client.start_channels()
+    await client.wait_for_ready(timeout=60)
+    texts = []
+    await client.execute_interactive(
+        ASK.replace("{wanted}", wanted),
+        output_hook=lambda message: texts.append(message["content"].get("text", "")),
+        timeout=60,
+    )
+    client.stop_channels()
+    await manager.shutdown_kernel(now=True)
+    return "".join(texts).strip()
+
+
+@pytest.mark.parametrize(
+    "chapters, wanted, found",
+    [
+        (["hierarchy"], "autograder.scenarios.hierarchy", "True"),
+        (["kernels"], "torch._inductor.graph", "True"),
+        ([], "torch._inductor.graph", "False"),
+        (["no_such_chapter"], "autograder.scenarios.no_such_chapter", "False"),
+    ],
+)
+def test_a_kernel_finds_its_chapters_scenarios_imported(chapters, wanted, found):
+    with desk("auto") as seat:
+        assert asyncio.run(said_by_a_kernel(seat, chapters, wanted)) == found
