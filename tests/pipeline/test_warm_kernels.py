@@ -6,6 +6,7 @@ import pytest
 
 from autograder.glue.environment import kernel_environment
 from autograder.kernels.desk import desk
+from autograder.kernels.limits import Limits
 
 ASK = "import sys; print('{wanted}' in sys.modules)"
 
@@ -37,5 +38,7 @@ async def said_by_a_kernel(seat, chapters: list[str], wanted: str) -> str:
     ],
 )
 def test_a_kernel_finds_its_chapters_scenarios_imported(chapters, wanted, found):
-    with desk("auto") as seat:
+    # Limits that no other test has: a kernel server of its own, which has met no chapter yet.
+    own = Limits(memory_bytes=3 * 1024**3 + len(wanted) + len(chapters))
+    with desk("auto", own) as seat:
         assert asyncio.run(said_by_a_kernel(seat, chapters, wanted)) == found
