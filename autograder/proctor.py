@@ -1,6 +1,5 @@
 """Runs scenarios beside the learner's code. It knows no expected answer."""
 
-import sys
 import traceback
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -8,6 +7,7 @@ from typing import Any
 
 from autograder import wire
 from autograder.witness import witness
+from gpulab.observe.lines import is_learners_file
 
 
 class NotDefined(Exception):
@@ -65,8 +65,7 @@ def _message(error: BaseException) -> str:
 
 
 def _learners_frame(error: BaseException) -> str:
-    home = __file__.rsplit("autograder", 1)[0]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith((home, sys.prefix, sys.base_prefix)):
+        if is_learners_file(frame.filename):
             return frame.line or ""
     return ""

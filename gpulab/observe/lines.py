@@ -9,14 +9,20 @@ from types import FrameType
 from gpulab.observe.records import SourceLine
 
 _PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_NOT_LEARNERS = tuple(
-    path + os.sep
-    for path in {
+
+
+def _folders_of_libraries(path: list[str]) -> tuple[str, ...]:
+    """Python's own folders, ours, and those of ``path`` that pip, Debian or a user's home installs into."""
+    folders = {
         os.path.join(_PROJECT, "gpulab"),
         os.path.join(_PROJECT, "autograder"),
         *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        *(folder for folder in path if os.path.basename(folder) in ("site-packages", "dist-packages")),
     }
-)
+    return tuple(folder + os.sep for folder in folders)
+
+
+_NOT_LEARNERS = _folders_of_libraries(sys.path)
 
 
 def is_learners(frame: FrameType) -> bool:

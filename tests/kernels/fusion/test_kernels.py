@@ -177,10 +177,10 @@ def test_the_text_says_kernels_and_bytes(x):
 def test_it_needs_no_compiler_and_starts_no_process(tmp_path):
     program = """
 import subprocess
+import torch
 def refuse(*arguments, **options):
     raise SystemExit(f"started {arguments}")
 subprocess.Popen.__init__ = refuse
-import torch
 from gpulab.kernels import fusion
 watched = fusion.watch(lambda x: torch.relu(x * 2))
 watched(torch.ones(8))
