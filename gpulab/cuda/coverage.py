@@ -70,6 +70,8 @@ def _sent_to_another_process() -> None:
 
 REFUSED: dict[str, Callable[[], object]] = {
     "torch.compile": lambda: torch.compile(torch.sin),
+    "torch.export": lambda: torch.export.export(torch.nn.ReLU(), (_ones(),)),
+    "random factories and moves inside torch.func": lambda: torch.func.vmap(lambda t: t.cpu())(_ones()),
     "torch.cuda.make_graphed_callables": lambda: torch.cuda.make_graphed_callables(None, ()),
     "torch.cuda.MemPool": lambda: torch.cuda.MemPool(),
     "torch.cuda.caching_allocator_alloc": lambda: torch.cuda.caching_allocator_alloc(1),
@@ -82,7 +84,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "sparse tensors": lambda: _ones().to_sparse(),
     "Tensor.share_memory_": lambda: _ones().share_memory_(),
     "a device tensor sent to another process": _sent_to_another_process,
-    "a lazy module moved before its first batch": lambda: torch.nn.LazyLinear(2).cuda(),
+    "a lazy module moved before its first batch, or made on the device": lambda: torch.nn.LazyLinear(2).cuda(),
     "DLPack": lambda: torch.utils.dlpack.to_dlpack(_ones()),
     "torch.profiler with profile_memory=True": lambda: _profile(profile_memory=True),
     "torch.profiler with with_modules=True": lambda: _profile(with_modules=True),

@@ -75,7 +75,7 @@ class AuthorLedger:
     def launch(self, tensor: torch.Tensor, mask: np.ndarray) -> None:
         """A launch wrote those bytes of ``tensor``, counted from its first element. mask: bool."""
         first = tensor.storage_offset() * tensor.element_size()
-        values = _memory(tensor)[first : first + mask.size][mask] if _on_host(tensor) else None
+        values = memory(tensor)[first : first + mask.size][mask] if _on_host(tensor) else None
         self._add(tensor, _Write(first, mask=mask, values=values))
 
     def authors(self, tensor: torch.Tensor) -> Authors:
@@ -87,7 +87,7 @@ class AuthorLedger:
             write.sign(signed, number)
         for number, write in enumerate(writes, 1):
             if write.values is not None:
-                changed = write.changed_since(_memory(tensor))
+                changed = write.changed_since(memory(tensor))
                 signed[changed[signed[changed] == number]] = 0
         strides = tuple(4 * size * stride for stride in tensor.stride())
         shown = np.lib.stride_tricks.as_strided(
@@ -154,7 +154,7 @@ def _on_host(tensor: torch.Tensor) -> bool:
     return not tensor.is_cuda or device.device() is not None
 
 
-def _memory(tensor: torch.Tensor) -> np.ndarray:
+def memory(tensor: torch.Tensor) -> np.ndarray:
     """The bytes of a tensor's storage, without an operation that anyone would see."""
     storage = tensor.untyped_storage()
     if not storage.nbytes():

@@ -263,3 +263,30 @@ def test_the_scale_doubles_after_enough_steps():
     trained(scaler)
     trained(scaler)
     assert scaler.get_scale() == 16.0
+
+
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_a_recurrent_layer_runs_in_the_lower_precision(kind):
+    layer = kind(4, 4).cuda()
+    with torch.autocast("cuda", dtype=torch.float16):
+        out, state = layer(torch.ones(2, 1, 4, device="cuda"))
+    state = state if isinstance(state, tuple) else (state,)
+    assert {t.dtype for t in (out, *state)} == {torch.float16}
+    out.float().sum().backward()
+    assert layer.weight_hh_l0.grad.dtype == torch.float32
+
+
+def test_the_device_may_have_an_index():
+    x = torch.ones(2, 2, device="cuda")
+    with torch.autocast("cuda:0", dtype=torch.float16):
+        assert (x @ x).dtype == torch.float16
+    assert (x @ x).dtype == torch.float32
+
+
+def test_the_dtype_that_was_set_goes_with_the_device(virtual):
+    import gpulab.cuda
+
+    before = torch.get_autocast_dtype("cuda")
+    with gpulab.cuda.use("virtual:A100", quiet=True):
+        torch.set_autocast_dtype("cuda", torch.bfloat16)
+    assert torch.get_autocast_dtype("cuda") == before

@@ -439,3 +439,82 @@ def test_the_old_way_to_make_a_tensor_like_another_stays_on_the_card():
     x = torch.ones(2, device="cuda", dtype=torch.float16)
     for made, shape in ((x.new(), (0,)), (x.new(3, 2), (3, 2)), (x.new(torch.Size([4])), (4,)), (x.new([1, 2]), (2,))):
         assert made.is_cuda and made.shape == shape and made.dtype == x.dtype
+
+
+def test_a_memory_format_is_taken_along():
+    host, form = torch.ones(1, 2, 3, 3), torch.channels_last
+    card = host.cuda()
+    for moved in (host.cuda(memory_format=form), card.cuda(memory_format=form), card.cpu(memory_format=form)):
+        assert moved.is_contiguous(memory_format=form)
+    assert card.is_contiguous()
+
+
+def test_cuda_means_a_card():
+    for tensor in (torch.ones(1), torch.ones(1, device="cuda")):
+        with pytest.raises(RuntimeError, match="Invalid device, must be cuda device"):
+            tensor.cuda("cpu")
+
+
+def test_a_third_kind_of_device_is_not_the_host():
+    x = torch.ones(2, 3, device="cuda")
+    assert x.to("meta").is_meta and x.to("meta").shape == (2, 3)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        x.to("mps")
+
+
+def test_the_fourth_place_of_to_asks_for_a_copy():
+    x = torch.ones(2, device="cuda")
+    assert x.to("cuda", torch.float32, False, True) is not x
+
+
+def test_every_dtype_has_its_name():
+    names = [torch.ones(1, device="cuda", dtype=d).type() for d in (torch.uint16, torch.float8_e4m3fn)]
+    assert names == ["torch.cuda.UInt16Tensor", "torch.cuda.Float8_e4m3fnTensor"]
+
+
+def test_host_values_are_not_assigned_by_an_index_of_several():
+    x = torch.zeros(4, device="cuda")
+    for index in (torch.tensor([0, 1], device="cuda"), x < 1):
+        with pytest.raises(RuntimeError, match="at least two devices, cuda:0 and cpu"):
+            x[index] = torch.ones(int(index.numel() if index.dtype == torch.bool else 2))
+    x[x < 1] = torch.tensor(3.0)
+    assert x.tolist() == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("weight", [torch.ones(2, 3), None], ids=["held", "made on the way"])
+def test_a_host_matrix_is_refused_inside_composed_functions(weight):
+    x = torch.ones(4, 3, device="cuda")
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.nn.functional.linear(x, torch.ones(2, 3) if weight is None else weight)
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.einsum("ij,kj->ik", x, torch.ones(2, 3) if weight is None else weight)
+
+
+def test_a_convolution_names_the_types_of_input_and_weight():
+    layer, x = torch.nn.Conv1d(2, 2, 1), torch.ones(1, 2, 3)
+    names = r"Input type \(torch.cuda.FloatTensor\) and weight type \(torch.FloatTensor\) should be the same"
+    with pytest.raises(RuntimeError, match=names):
+        layer(x.cuda())
+    with pytest.raises(RuntimeError, match="or input should be a MKLDNN tensor and weight is a dense tensor"):
+        layer.cuda()(x)
+
+
+def test_the_device_of_a_tensor_is_a_number_too():
+    assert torch.get_device(torch.ones(1, device="cuda")) == 0 and torch.get_device(torch.ones(1)) == -1
+    assert torch.get_device_module() is torch.cuda
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,)),
+        lambda: torch.nested.nested_tensor([torch.ones(2)], layout=torch.jagged),
+        lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,), device="cuda"),
+    ],
+    ids=["sparse", "nested", "sparse from the start"],
+)
+def test_a_layout_that_is_not_modelled_says_so(virtual, tensor):
+    from gpulab.cuda import NotModelled
+
+    with pytest.raises(NotModelled):
+        tensor().cuda()

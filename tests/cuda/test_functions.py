@@ -74,3 +74,32 @@ def test_a_function_gives_the_hosts_values(name):
     expected, got = FUNCTIONS[name](x), FUNCTIONS[name](x.cuda())
     assert got.is_cuda and got.dtype == expected.dtype
     torch.testing.assert_close(got.cpu(), expected, atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32])
+def test_padded_sequences_stay_on_the_device(dtype):
+    parts = [torch.arange(n, device="cuda", dtype=dtype) for n in (3, 1)]
+    padded = torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=7)
+    assert padded.is_cuda and padded.tolist() == [[0, 1, 2], [0, 7, 7]]
+
+
+def test_padding_passes_gradients_and_waits_for_nothing(virtual):
+    from gpulab import observe
+
+    x = torch.ones(3, 2, device="cuda", requires_grad=True)
+    with observe() as seen:
+        torch.nn.utils.rnn.pad_sequence([x, x[:1]]).sum().backward()
+    assert x.grad[:, 0].tolist() == [2, 1, 1] and not seen.waits
+
+
+def test_an_unpacked_sequence_is_on_the_device_and_its_lengths_on_the_host():
+    x = torch.arange(12.0, device="cuda").view(2, 3, 2)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 2]), batch_first=True)
+    again, lengths = torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    assert again.is_cuda and torch.equal(again[1, :2], x[1, :2]) and lengths.tolist() == [3, 2]
+    assert lengths.device.type == "cpu"
+
+
+def test_a_vandermonde_matrix_is_on_the_device():
+    x = torch.tensor([1.0, 2.0, 3.0], device="cuda")
+    assert torch.vander(x).is_cuda and torch.equal(torch.vander(x).cpu(), torch.vander(x.cpu()))

@@ -48,6 +48,56 @@ def test_in_place_work_happens_again():
     assert x.tolist() == [2, 2]
 
 
+def test_capturing_runs_nothing():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout()).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), capturable=True)
+    x, total = torch.randn(8, 4, device="cuda"), torch.zeros(4, device="cuda")
+
+    def step(x):
+        optimizer.zero_grad()
+        out = model(x)
+        total.add_(out.detach().sum(0))
+        out.square().sum().backward()
+        optimizer.step()
+
+    step(x)
+    before = [t.clone() for t in (*model.state_dict().values(), total)]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step(x)
+    assert all(torch.equal(a, b) for a, b in zip(before, (*model.state_dict().values(), total)))
+    graph.replay()
+    assert not any(torch.equal(a, b) for a, b in zip(before, (*model.state_dict().values(), total)))
+    assert {int(s["step"]) for s in optimizer.state.values()} == {2}
+
+
+def test_a_captured_training_step_takes_the_eager_steps():
+    def trained(as_graph):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 1).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x = torch.ones(2, 4, device="cuda")
+
+        def step(x):
+            optimizer.zero_grad(set_to_none=True)
+            model(x).square().mean().backward()
+            optimizer.step()
+
+        again = captured(step, x)[0].replay if as_graph else lambda: step(x)
+        for _ in range(3 if as_graph else 4):
+            again()
+        return model.weight.detach().clone()
+
+    torch.testing.assert_close(trained(as_graph=True), trained(as_graph=False))
+
+
+def test_an_unknown_error_mode_is_refused():
+    with pytest.raises(RuntimeError, match="Unknown capture error mode"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph(), capture_error_mode="loud"):
+            pass
+    assert not torch.cuda.is_current_stream_capturing()
+
+
 def test_views_and_temporaries_are_followed():
     x = torch.arange(6.0, device="cuda")
 

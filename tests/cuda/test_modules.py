@@ -328,3 +328,68 @@ def test_attention_gives_the_hosts_values(backend, causal):
         torch.testing.assert_close(
             attend(*[q.cuda()] * 3, is_causal=causal).cpu(), attend(q, q, q, is_causal=causal), atol=1e-5, rtol=1e-3
         )
+
+
+def test_clipping_and_stepping_wait_for_nothing(cuda):
+    from gpulab import observe
+
+    model = torch.nn.Linear(4, 4).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(2, 4, device="cuda")).sum().backward()
+    with observe() as seen:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    assert not seen.waits
+
+
+@pytest.mark.parametrize("options", [{"fused": True}, {"capturable": True, "foreach": True}], ids=str)
+def test_a_learning_rate_on_the_device_is_used(cuda, options):
+    weight = torch.ones(2, device="cuda", requires_grad=True)
+    optimizer = torch.optim.Adam([weight], lr=torch.tensor(0.1, device="cuda"), **options)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (weight * 3).sum().backward()
+        optimizer.step()
+    torch.testing.assert_close(weight.detach().cpu(), torch.full((2,), 0.7))
+
+
+def test_clipping_goes_over_both_devices(cuda):
+    weights = [torch.ones(2, device="cuda", requires_grad=True), torch.ones(2, requires_grad=True)]
+    for weight in weights:
+        weight.grad = torch.ones_like(weight)
+    norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
+    assert norm.item() == pytest.approx(2.0)
+    assert all(weight.grad.tolist() == pytest.approx([0.5, 0.5], rel=1e-4) for weight in weights)
+
+
+def test_state_that_stayed_behind_is_refused(cuda):
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    model.cuda()
+    model(torch.ones(1, 2, device="cuda")).sum().backward()
+    with pytest.raises(RuntimeError, match="same device"):
+        optimizer.step()
+
+
+def test_a_module_moves_while_a_graph_still_holds_its_parameters(cuda):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
+    x = torch.ones(1, 2)
+    out = model(x)
+    assert torch.allclose(model.cuda()(x.cuda()).cpu(), out)
+    assert out.grad_fn is not None and all(p.is_cuda for p in model.parameters())
+
+
+def test_a_module_without_memory_cannot_move(cuda):
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        torch.nn.Linear(2, 2, device="meta").cuda()
+    with pytest.raises(NotImplementedError, match="torch.nn.Module.to_empty"):
+        torch.nn.Linear(2, 2, device="meta").to("cuda")
+    assert torch.nn.Linear(2, 2, device="meta").to_empty(device="cuda").weight.is_cuda
+
+
+def test_data_parallel_over_one_card_is_the_module(cuda):
+    model = torch.nn.Linear(2, 2).cuda()
+    x = torch.ones(3, 2, device="cuda")
+    torch.testing.assert_close(torch.nn.DataParallel(model, device_ids=[0])(x), model(x))

@@ -322,3 +322,51 @@ def test_a_stream_is_a_context_manager():
     with side:
         assert torch.cuda.current_stream() == side
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
+
+
+def test_each_thread_has_a_current_stream_of_its_own():
+    import threading
+
+    side, inside, done, seen = torch.cuda.Stream(), threading.Event(), threading.Event(), []
+
+    def work():
+        with torch.cuda.stream(side):
+            seen.append(torch.cuda.current_stream())
+            inside.set()
+            done.wait(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    inside.wait(10)
+    here = torch.cuda.current_stream()
+    done.set()
+    thread.join()
+    assert here == torch.cuda.default_stream() and seen == [side]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda card: torch.cuda.synchronize(card),
+        lambda card: torch.cuda.mem_get_info(card),
+        lambda card: torch.cuda.memory_allocated(card),
+        lambda card: torch.cuda.current_stream(card),
+        lambda card: torch.cuda.Stream(device=card),
+        lambda card: torch.cuda.device(card).__enter__(),
+    ],
+)
+def test_a_card_that_is_not_there_is_asked_for_nothing(ask):
+    with pytest.raises(RuntimeError, match="invalid device ordinal|Invalid device argument|out of index range"):
+        ask(torch.cuda.device_count())
+
+
+def test_an_unknown_debug_mode_is_refused():
+    with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+        torch.cuda.set_sync_debug_mode(5)
+
+
+def test_the_profiler_of_the_vendor_may_be_told_to_start_and_stop():
+    with torch.cuda.profiler.profile():
+        torch.ones(1, device="cuda")
+    assert torch.cuda.cudart().cudaProfilerStart() == torch.cuda.cudart().cudaError.success
+    torch.cuda.cudart().cudaProfilerStop()

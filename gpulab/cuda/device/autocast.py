@@ -11,7 +11,7 @@ import weakref
 import torch
 
 from gpulab.cuda.device import state
-from gpulab.cuda.device.autocast_policy import BANNED, policy_of
+from gpulab.cuda.device.autocast_policy import BANNED, RECURRENT, policy_of
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
 from gpulab.cuda.errors import NotModelled
@@ -28,9 +28,11 @@ class Autocast:
         self._library: torch.library.Library | None = None
         self._cache: dict[int, tuple[weakref.ref, torch.Tensor]] = {}
         self._host_wanted = False
+        self._dtype_before = torch.float16
 
     def install(self, patches: Patches) -> None:
         self._host_wanted = self._is("cpu")
+        self._dtype_before = torch.get_autocast_dtype("cuda")
         patches.set(torch, "set_autocast_enabled", self._set_enabled)
         patches.set(torch, "is_autocast_enabled", self._is_enabled)
         patches.set(torch, "clear_autocast_cache", self._clear_cache)
@@ -40,10 +42,12 @@ class Autocast:
         self._cache.clear()
         self._set("cuda", False)
         self._set("cpu", self._host_wanted)
+        torch.set_autocast_dtype("cuda", self._dtype_before)
 
     def _set_enabled(self, device, enabled=None) -> None:
         if enabled is None:
             device, enabled = "cuda", device
+        device = _type_of(device)
         if device not in ("cuda", "cpu"):
             return self._set(device, enabled)
         if device == "cuda":
@@ -61,9 +65,8 @@ class Autocast:
             self._unregister()
 
     def _is_enabled(self, device=None) -> bool:
-        if device == "cpu":
-            return self._host_wanted
-        return self._is("cuda" if device is None else device)
+        device = "cuda" if device is None else _type_of(device)
+        return self._host_wanted if device == "cpu" else self._is(device)
 
     def _clear_cache(self) -> None:
         self._cache.clear()
@@ -131,9 +134,14 @@ class Autocast:
         return cast
 
 
+def _type_of(device: str) -> str:
+    """``cuda`` of ``cuda:0``: PyTorch takes both."""
+    return device.partition(":")[0]
+
+
 def _names() -> set[str]:
     listed = torch._C._dispatch_get_registrations_for_dispatch_key
-    return {name.removeprefix("aten::") for key in ("AutocastCUDA", _KEY) for name in listed(key)}
+    return RECURRENT | {name.removeprefix("aten::") for key in ("AutocastCUDA", _KEY) for name in listed(key)}
 
 
 def _operator(name: str):

@@ -13,6 +13,9 @@ _cudnn_rnn lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _scaled_dot_product_fl
 scaled_dot_product_attention
 """.split())
 
+# On a card they are cuDNN's, as one operation of the list above; here they are composed of others.
+RECURRENT = {f"{name}.{form}" for name in ("lstm", "gru", "rnn_tanh", "rnn_relu") for form in ("input", "data")}
+
 FP32 = set("""
 acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan
 pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm group_norm
@@ -45,7 +48,7 @@ BANNED = {
 
 def policy_of(name: str) -> str:
     """``lower``, ``fp32``, ``widest``, ``banned``, or ``none``."""
-    for policy, names in (("lower", LOWER), ("fp32", FP32), ("widest", WIDEST), ("banned", BANNED)):
+    for policy, names in (("lower", LOWER | RECURRENT), ("fp32", FP32), ("widest", WIDEST), ("banned", BANNED)):
         if name in names:
             return policy
     return "none"

@@ -39,13 +39,30 @@ class _Properties:
         )
 
 
+class _CudaError:
+    """Its codes: nothing fails here."""
+
+    success = 0
+
+
 class _Cudart:
-    """The little of the CUDA runtime library that PyTorch's Python reaches for."""
+    """The little of the CUDA runtime library that PyTorch's Python reaches for.
+
+    No profiler of NVIDIA's listens: starting and stopping one succeeds and does nothing.
+    """
+
+    cudaError = _CudaError
 
     def __init__(self, device) -> None:
         self._device = device
 
+    def cudaProfilerStart(self) -> int:
+        return _CudaError.success
+
+    cudaProfilerStop = cudaProfilerStart
+
     def cudaMemGetInfo(self, index: int) -> tuple[int, int]:
+        _exchange_device(index)
         allocator = self._device.machine.allocator
         return allocator.capacity - allocator.reserved, allocator.capacity
 
@@ -62,6 +79,9 @@ def install(patches: Patches, device) -> None:
     # Pinned host memory is not cached here: there is nothing to give back.
     patches.set(torch._C, "_host_emptyCache", lambda: None)
     patches.set(torch._C, "_has_cuda", True)
+    patches.set(torch._C, "_get_accelerator", lambda check=None: torch.device("cuda"))
+    patches.set(torch._C, "_scatter", _scatter)
+    patches.set(torch, "get_device", lambda tensor: tensor.get_device())
     for name, value in _initialised(device).items():
         patches.set(torch.cuda, name, value)
 
@@ -72,8 +92,9 @@ def _initialised(device) -> dict:
         "_initialized": True,
         "_cached_device_count": 1,
         "_get_device_properties": lambda index: _Properties(device.card),
-        "_exchange_device": lambda index: 0,
-        "_maybe_exchange_device": lambda index: 0,
+        "_exchange_device": _exchange_device,
+        "_maybe_exchange_device": _maybe_exchange_device,
+        "_cudart": cudart,
         "_is_in_bad_fork": lambda: False,
         "default_generators": (device.generator,),
         "cudart": lambda: cudart,
@@ -82,8 +103,42 @@ def _initialised(device) -> dict:
     }
 
 
+def _exchange_device(index: int) -> int:
+    """The card that was current; a negative index changes nothing. Raises RuntimeError for another card."""
+    if index > 0:
+        state.is_cuda(index)
+    return 0
+
+
+def _maybe_exchange_device(index: int) -> int:
+    return _exchange_device(index)
+
+
+def _for_the_card(function, refusal: str):
+    """``function(index)``, which says ``refusal`` of a card that is not there."""
+
+    def checked(index):
+        if index != 0:
+            raise RuntimeError(refusal.format(index))
+        return function()
+
+    return checked
+
+
+_NO_STATS = "Invalid device argument {}: did you call init?"
+_NO_STREAM = "Device index value {} is out of index range [0, 1)"
+_BETWEEN_CARDS = ("_broadcast", "_broadcast_coalesced", "_broadcast_out", "_gather", "_gather_out", "_scatter_out")
+
+
+def _scatter(tensor, devices, chunk_sizes, dim, streams=None) -> tuple:
+    """To the one card there is, as DataParallel asks."""
+    if len(devices) != 1:
+        raise NotModelled("torch.cuda.comm.scatter to several cards")
+    return (tensor.cuda(devices[0]),)
+
+
 def _missing(name: str):
-    if name.startswith(("_cuda_", "_Cuda", "_CUDA", "_nccl_", "_cudart")):
+    if name.startswith(("_cuda_", "_Cuda", "_CUDA", "_nccl_", "_cudart")) or name in _BETWEEN_CARDS:
         raise NotModelled(f"torch._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
 
@@ -93,8 +148,8 @@ def _basics(device) -> dict:
         "getDeviceCount": lambda: 1,
         "getDevice": lambda: 0,
         "setDevice": lambda index: state.is_cuda(index) and None,
-        "exchangeDevice": lambda index: 0,
-        "maybeExchangeDevice": lambda index: 0,
+        "exchangeDevice": _exchange_device,
+        "maybeExchangeDevice": _maybe_exchange_device,
         "init": lambda: None,
         "isInBadFork": lambda: False,
         "getArchFlags": lambda: "sm_{}{}".format(*device.card.capability),
@@ -108,6 +163,8 @@ def _waiting(device) -> dict:
     machine = device.machine
 
     def set_sync_debug_mode(mode: int) -> None:
+        if mode not in (0, 1, 2):
+            raise RuntimeError("invalid value of debug_mode, expected one of 0,1,2")
         device.sync_debug_mode = mode
         machine.on_unsafe_wait = None if mode == 0 else lambda: _object_to_wait(device)
 
@@ -140,8 +197,8 @@ def _streams(device) -> dict:
         machine.current = machine.queues[stream_id]
 
     return {
-        "getCurrentStream": lambda index: (machine.current.number, 0, 1),
-        "getDefaultStream": lambda index: (0, 0, 1),
+        "getCurrentStream": _for_the_card(lambda: (machine.current.number, 0, 1), _NO_STREAM),
+        "getDefaultStream": _for_the_card(lambda: (0, 0, 1), _NO_STREAM),
         "setStream": set_stream,
         "getCurrentRawStream": lambda index: handle(machine.current.number),
     }
@@ -151,15 +208,16 @@ def _memory(device) -> dict:
     allocator, history = device.machine.allocator, device.history
 
     def set_fraction(fraction: float, index: int) -> None:
+        _exchange_device(index)
         allocator.fraction = fraction
 
     return {
-        "memoryStats": lambda index: allocator.stats.as_nested_dict(),
-        "resetPeakMemoryStats": lambda index: allocator.stats.reset_peaks(),
-        "resetAccumulatedMemoryStats": lambda index: allocator.stats.reset_accumulated(),
+        "memoryStats": _for_the_card(allocator.stats.as_nested_dict, _NO_STATS),
+        "resetPeakMemoryStats": _for_the_card(allocator.stats.reset_peaks, _NO_STATS),
+        "resetAccumulatedMemoryStats": _for_the_card(allocator.stats.reset_accumulated, _NO_STATS),
         "emptyCache": allocator.empty_cache,
         "setMemoryFraction": set_fraction,
-        "getMemoryFraction": lambda index: allocator.fraction,
+        "getMemoryFraction": _for_the_card(lambda: allocator.fraction, _NO_STATS),
         "getAllocatorBackend": lambda: "native",
         "memorySnapshot": lambda pool: snapshot(allocator, history),
         "record_memory_history": history.record,

@@ -1,6 +1,7 @@
 """Recording operations while a stream is capturing, and running them again.
 
-What is recorded is the operation and, for each tensor, which storage it shows and how. A
+Nothing runs on a card while a stream captures: what was written meanwhile is undone when the
+capture ends. What is recorded is the operation and, for each tensor, which storage it shows and how. A
 storage from before the capture is used again as it then is. One made inside is written again
 in place while the program holds it; a temporary that is gone gets plain memory for the run.
 """
@@ -17,6 +18,8 @@ from gpulab.cuda.device.plans import Plan
 from gpulab.cuda.device.randomness import drawing
 
 Tensor = torch.Tensor
+# Written by batch normalisation, whose schema does not say so.
+_WRITTEN_UNSAID = {"running_mean", "running_var"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ class Node:
 class Capture:
     """The operations and the kernels of one graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, generator: torch.Generator) -> None:
+        self._generator, self._drawn_from = generator, generator.get_state()
+        self._saved: dict[int, Tensor] = {}
         self.nodes: list[Node] = []
         self.kernels: list[tuple] = []
         self._numbers: dict[int, int] = {}
@@ -58,6 +63,32 @@ class Capture:
         number = self._number(storage)
         self._inside[number] = weakref.ref(storage)
         self._unrecorded.add(number)
+
+    def before(self, cls, plan: Plan, args, kwargs) -> None:
+        """Keep what an operation that is about to run will write over in storages from outside."""
+        for name, value in (*zip(plan.argument_names, args), *kwargs.items()):
+            if name in plan.writes_by_name or name in _WRITTEN_UNSAID:
+                for tensor in value if isinstance(value, (list, tuple)) else (value,):
+                    if isinstance(tensor, cls):
+                        self._keep(tensor)
+
+    def _keep(self, tensor: Tensor) -> None:
+        number = self._shown(tensor).storage
+        if number in self._outside and number not in self._saved:
+            self._saved[number] = _bytes(self._outside[number]).clone()
+
+    def undo(self) -> None:
+        """The capture ends: outside all is as it was, inside nothing has been written yet."""
+        guard = _DisableTorchDispatch()
+        try:
+            for number, before in self._saved.items():
+                _bytes(self._outside[number]).copy_(before)
+            for alive in filter(None, (storage() for storage in self._inside.values())):
+                _bytes(alive).zero_()
+        finally:
+            del guard
+        self._saved.clear()
+        self._generator.set_state(self._drawn_from)
 
     def record(self, cls, call, args, kwargs, outputs: list, plan: Plan | None = None) -> None:
         """Note an operation that has just run. Views are none: every use says what it shows."""
@@ -121,3 +152,12 @@ class Capture:
             number = self._number(storage)
             self._outside[number] = storage
         return Shown(number, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.dtype)
+
+
+def _bytes(storage: torch.UntypedStorage) -> Tensor:
+    guard = _DisableTorchDispatch()
+    try:
+        empty = torch.empty(0, dtype=torch.uint8)
+        return torch._C.TensorBase.set_(empty, storage)
+    finally:
+        del guard

@@ -1,6 +1,7 @@
 """One operation on the virtual device: run it on the CPU, account for it on the machine."""
 
 import functools
+import os
 import sys
 from contextlib import ExitStack
 
@@ -14,10 +15,15 @@ from gpulab.cuda.device.plans import Plan, plan_of
 from gpulab.cuda.device.memory import span
 from gpulab.cuda.device.refusals import different_device, index_device
 from gpulab.cuda.errors import GhostHasNoValues, MachineTooSmall, NotModelled
+from gpulab.observe import recorder
 from gpulab.observe.device import DeviceLog
-from gpulab.observe.recorder import Recorder
 
 Tensor = torch.Tensor
+_RUN_BACKWARD = torch.autograd.graph._engine_run_backward.__code__
+# What stands between an operation and whoever called it.
+_BETWEEN = tuple(
+    module.__file__ for module in (sys.modules[__name__], recorder, torch._ops, torch.utils._python_dispatch)
+) + (os.path.join(os.path.dirname(__file__), "tensor.py"),)
 _PLANS: dict[object, Plan] = {}
 # Arguments that CUDA's kernels read on the host.
 _HOST_ARGUMENTS = {
@@ -76,6 +82,8 @@ def _run(cls, device, plan, func, args, kwargs, inputs):
         raise GhostHasNoValues()
     if device.host_autocast:
         raise NotModelled("an operation on a device tensor inside torch.autocast('cpu')")
+    if device.capture is not None and not device.ghost:
+        device.capture.before(cls, plan, args, kwargs)
     out = _computed(cls, device, func, args, kwargs)
     if plan.view:
         return _tagged(cls, out, None)
@@ -203,6 +211,8 @@ def _with_care(cls, device, plan, func, args, kwargs, inputs, hosts):
             return transfer.copy_between(cls, device, func, args, kwargs)
         _check_hosts(plan, args, kwargs, hosts)
     if "device" in kwargs:
+        if not device.ghost and kwargs["device"] is not None and kwargs["device"].type == "meta":
+            return _without_values(func, args, kwargs)
         # PyTorch's C++ asks for "the same device", which it takes for the CPU. What the learner
         # asks for is answered above, in Python.
         kwargs = {name: value for name, value in kwargs.items() if name != "device"}
@@ -212,11 +222,19 @@ def _with_care(cls, device, plan, func, args, kwargs, inputs, hosts):
     return _run(cls, device, plan, func, args, kwargs, inputs)
 
 
+def _without_values(func, args, kwargs):
+    guard = _DisableTorchDispatch()
+    try:
+        return func(*args, **kwargs)
+    finally:
+        del guard
+
+
 def _check_hosts(plan, args, kwargs, hosts) -> None:
     """Raise as CUDA does when a host tensor takes part that may not."""
     if any(args[i] is tensor for i in plan.writes[:1] for tensor, _ in hosts):
         _check_written_host(plan, args, kwargs, hosts)
-    if torch._C._current_graph_task_id() != -1:
+    if torch._C._current_graph_task_id() != -1 and _called_by_the_engine():
         return
     strangers = [tensor for tensor, references in hosts if not _may_take_part(tensor, references)]
     if not strangers or all(_is_read_on_host(plan, args, s) for s in strangers):
@@ -225,6 +243,16 @@ def _check_hosts(plan, args, kwargs, hosts) -> None:
         raise different_device(plan, args, kwargs)
     if any(args[0] is s for s in strangers):
         raise index_device()
+    if any(value is s for value in args[2:3] for s in strangers):
+        raise different_device(plan, args, kwargs)
+
+
+def _called_by_the_engine() -> bool:
+    """Whether no Python of a backward pass, a Function or a hook, called the operation."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+        frame = frame.f_back
+    return frame is None or frame.f_code is _RUN_BACKWARD
 
 
 def _is_read_on_host(plan, args, tensor: Tensor) -> bool:
@@ -244,11 +272,26 @@ def _may_take_part(tensor: Tensor, references: int) -> bool:
         return True
     if references > references_of_a_temporary(_observers()):
         return False
-    return not (tensor._is_view() and _is_held(tensor._base))
+    return not (tensor._is_view() and _is_held(tensor))
 
 
-def _is_held(base: Tensor) -> bool:
-    return base.is_leaf and base.requires_grad or sys.getrefcount(base) > references_of_a_temporary(_observers())
+def _is_held(view: Tensor) -> bool:
+    """Whether the program holds the tensor that ``view`` shows, and not PyTorch's C++ alone."""
+    base = view._base
+    known = base.is_leaf and base.requires_grad
+    del base
+    return known or _references_of_base(view) > references_of_a_base()
+
+
+def _references_of_base(view: Tensor) -> int:
+    return sys.getrefcount(view._base)
+
+
+@functools.cache
+def references_of_a_base() -> int:
+    """How often Python refers to a base that only a view holds. To be asked first outside an operation."""
+    with _disable_current_modes(), torch.inference_mode(False):
+        return _references_of_base(torch.zeros(2, device="cpu").view(2))
 
 
 def _observers() -> int:
@@ -266,7 +309,7 @@ def references_of_a_temporary(observers: int) -> int:
     """
     with _disable_current_modes(), ExitStack() as modes:
         for _ in range(observers):
-            modes.enter_context(Recorder())
+            modes.enter_context(recorder.Recorder())
         return _references_seen_by_a_probe()
 
 

@@ -1,16 +1,19 @@
 """``torch.zeros(..., device="cuda")`` and its kin."""
 
 import functools
+from contextlib import nullcontext
 
 import torch
 import torch.utils._device as device_context
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
-from gpulab.cuda.device import state, transfer
+from gpulab.cuda.device import randomness, state, transfer
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
 from gpulab.cuda.errors import MachineTooSmall, NotModelled
 from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
 
+_NOTHING = nullcontext()
 _NO_KERNEL = {"empty", "empty_strided", "empty_like", "empty_permuted"}
 _FROM_HOST_DATA = {"tensor", "as_tensor", "asarray", "scalar_tensor"}
 _RANDOM = {"rand", "randn", "randint", "randperm", "normal"}
@@ -59,9 +62,9 @@ def _one_hot(original):
 
 
 def _constructors() -> set:
-    # Generator and the sparse constructors have their own treatment.
-    left = {torch.Generator, torch.sparse_coo_tensor, torch.sparse_csr_tensor}
-    return device_context._device_constructors() - left
+    # Generator has its own treatment. The default device does not reach torch.normal, device= does.
+    left = {torch.Generator}
+    return (device_context._device_constructors() | {torch.normal}) - left
 
 
 def _hashable(value) -> bool:
@@ -76,8 +79,8 @@ def _wrapped(name: str, original):
             if isinstance(args[0], CudaTensor):
                 return _from_card_data(name, args[0], **kwargs)
             args = (_read(args[0]), *args[1:])
-        if device is None:
-            device = device_context.CURRENT_DEVICE
+        if device is None and name != "normal":
+            device = state.default_device()
         if device is not None and state.is_cuda(device):
             return _on_card(name, original, args, kwargs)
         return _on_host(original, args, kwargs)
@@ -102,6 +105,8 @@ def _has_card_data(data) -> bool:
 
 
 def _on_host(original, args, kwargs):
+    if not any(isinstance(value, CudaTensor) for value in args):
+        randomness.check_device(kwargs.get("generator"), "cpu")
     if not kwargs.get("pin_memory"):
         return original(*args, **kwargs)
     kwargs = {**kwargs, "pin_memory": False}
@@ -109,6 +114,8 @@ def _on_host(original, args, kwargs):
 
 
 def _on_card(name: str, original, args, kwargs):
+    if name.startswith("sparse_") or name == "nested_tensor":
+        raise NotModelled(f"torch.{name} on the device")
     kwargs = {**kwargs, "device": "cpu" if name in _FROM_HOST_DATA else state.device_on().memory_of}
     requires_grad = kwargs.pop("requires_grad", False)
     if kwargs.get("pin_memory"):
@@ -116,7 +123,8 @@ def _on_card(name: str, original, args, kwargs):
     if kwargs.get("layout", torch.strided) is not torch.strided:
         raise NotModelled(f"a tensor of layout {kwargs['layout']}")
     if name in _FROM_HOST_DATA:
-        out = transfer.to_card(original(*args, **kwargs))
+        with _outside_transforms():
+            out = transfer.to_card(original(*args, **kwargs))
     else:
         out = _generated(name, original, args, kwargs)
     return out.requires_grad_(requires_grad) if requires_grad else out
@@ -130,8 +138,23 @@ def _from_card_data(name: str, data, dtype=None, device=None, requires_grad=Fals
 
 
 def _generated(name: str, original, args, kwargs):
+    if name in _RANDOM and torch._C._functorch.peek_interpreter_stack() is not None:
+        raise NotModelled(f"torch.{name} on the device inside torch.func's transforms")
+    with _outside_transforms():
+        return _made(name, original, args, kwargs)
+
+
+def _outside_transforms():
+    """What is made here does not depend on what vmap or grad goes over."""
+    if torch._C._functorch.peek_interpreter_stack() is None:
+        return _NOTHING
+    return temporarily_clear_interpreter_stack()
+
+
+def _made(name: str, original, args, kwargs):
     device = state.device_on()
     _check_room(device, name, original, args, kwargs)
+    randomness.check_device(kwargs.get("generator"), "cuda")
     if name in _RANDOM and not device.ghost:
         kwargs["generator"] = kwargs.get("generator") or device.generator
     if "out" in kwargs and kwargs["out"] is not None:

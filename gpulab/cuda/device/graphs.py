@@ -14,6 +14,7 @@ _NOT_PERMITTED = (
     "below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
     "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
 )
+_ERROR_MODES = ("global", "thread_local", "relaxed")
 
 
 class GraphBase:
@@ -29,23 +30,36 @@ class GraphBase:
 
     def capture_begin(self, pool=None, capture_error_mode="global") -> None:
         device = state.device_on()
+        if capture_error_mode not in _ERROR_MODES:
+            raise RuntimeError(
+                f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
+            )
+        if device.capture is not None:
+            _refuse()
         if device.machine.current.number == 0:
             raise RuntimeError(
                 "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok "
                 "to replay them on the default stream.)"
             )
-        device.capture = self._capture = Capture()
+        device.capture = self._capture = Capture(device.generator)
         device.memory.on_new = self._capture.made
         device.machine.captured = self._capture.kernels
         device.machine.refuse_wait = _refuse
 
     def capture_end(self) -> None:
         device = state.device_on()
+        if device.capture is None:
+            raise RuntimeError("capture_end() called before capture_begin().")
+        if not device.ghost:
+            device.capture.undo()
         device.capture = device.memory.on_new = None
         device.machine.captured = device.machine.refuse_wait = None
 
     def instantiate(self) -> None:
         pass
+
+    def register_generator_state(self, generator) -> None:
+        """Every generator of the card is read when the graph runs."""
 
     def replay(self) -> None:
         if self._capture is None:

@@ -7,21 +7,25 @@ from gpulab.cuda.device import (
     accelerator,
     bindings,
     clock,
+    composed,
     factories,
     ghosts,
     gpu_trace,
+    gradients,
     graphs,
     methods,
     missing,
     nvtx,
+    optim,
     profiler,
     saving,
     state,
     storages,
     streams,
+    swapping,
 )
 from gpulab.cuda.device.autocast import Autocast
-from gpulab.cuda.device.dispatch import references_of_a_temporary
+from gpulab.cuda.device.dispatch import references_of_a_base, references_of_a_temporary
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.randomness import Generator, default_generator
 from gpulab.cuda.device.tensor import CudaTensor
@@ -33,7 +37,7 @@ from gpulab.observe.device import set_device
 
 _PARTS = (
     graphs, nvtx, missing, streams, accelerator, factories, methods, saving, storages, profiler,
-    gpu_trace, ghosts,
+    gpu_trace, ghosts, composed, optim, gradients, swapping,
 )  # fmt: skip
 
 
@@ -43,6 +47,7 @@ class Installation:
     def __init__(self, card: Card, ghost: bool = False) -> None:
         self.device = device = state.VirtualDevice(card, ghost)
         references_of_a_temporary(0)
+        references_of_a_base()
         device.generator = default_generator()
         device.machine.after_wait.append(lambda: device.undelivered and deliver(device))
         device.machine.on_wait = gpu_trace.tell_wait

@@ -137,6 +137,8 @@ class PinnedMemory:
 
 def byte_range(tensor: torch.Tensor) -> tuple[int, int]:
     """First byte and end of the bytes of its storage that ``tensor`` spans."""
+    if tensor.is_nested:
+        return 0, tensor.untyped_storage().nbytes()
     if tensor.numel() == 0:
         return 0, 0
     size = tensor.element_size()

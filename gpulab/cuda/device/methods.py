@@ -6,31 +6,57 @@ import torch
 
 from gpulab.cuda.device import state, transfer
 from gpulab.cuda.device.patches import Patches
-from gpulab.cuda.device.tensor import NEW, CudaTensor, converted
+from gpulab.cuda.device.tensor import NEW, CudaTensor, converted, copied_into, the_card
 from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
 _to, _numpy, _tolist, _type_as = Tensor.to, Tensor.numpy, Tensor.tolist, Tensor.type_as
 _data = torch._C.TensorBase.data
+_is_wrapped, _unwrapped = torch._C._functorch.is_functorch_wrapped_tensor, torch._C._functorch.get_unwrapped
 
 
 def install(patches: Patches) -> None:
     """Replace them on torch.Tensor."""
+    patches.set(Tensor, "copy_", lambda self, *args, **kwargs: copied_into(self, *args, **kwargs))
     for method in (to, cpu, type_as, cuda, pin_memory, is_pinned, numpy, tolist):
         patches.set(Tensor, method.__name__, method)
     for name in NEW:
         patches.set(Tensor, name, _new(getattr(Tensor, name)))
     patches.set(Tensor, "data", property(_data.__get__, _set_data))
+    for name in ("device", "is_cuda", "is_cpu"):
+        patches.set(Tensor, name, _through_transforms(name))
 
 
 def to(self, *args, **kwargs):
+    if _is_wrapped(self):
+        return _inside_a_transform(self, *args, **kwargs)
     if not isinstance(self, CudaTensor) and _stays_on_host(args, kwargs):
         return _to(self, *args, **kwargs)
     return converted(self, *args, **kwargs)
 
 
+def _inside_a_transform(self, *args, device=None, **kwargs):
+    if args and isinstance(args[0], (Tensor, str, torch.device, int)):
+        device, args = args[0], args[1:]
+    if isinstance(device, Tensor):
+        device, kwargs = device.device, {"dtype": device.dtype, **kwargs}
+    if device is not None and state.is_cuda(device) != self.is_cuda:
+        raise NotModelled("a copy between host and device inside torch.func's transforms")
+    return _to(self, *args, **kwargs) if args or kwargs else self
+
+
 def cpu(self, memory_format=torch.preserve_format):
     return to(self, "cpu", memory_format=memory_format)
+
+
+def _through_transforms(name: str) -> property:
+    # Inside vmap or grad a tensor stands for another one, and is none of this device's own.
+    original = getattr(torch._C.TensorBase, name).__get__
+
+    def read(self):
+        return getattr(_unwrapped(self), name) if _is_wrapped(self) else original(self)
+
+    return property(read)
 
 
 def _new(original):
@@ -64,7 +90,9 @@ def type_as(self, other):
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
-    return converted(self, "cuda" if device is None else device, non_blocking=non_blocking)
+    if _is_wrapped(self):
+        return _inside_a_transform(self, the_card(device))
+    return converted(self, the_card(device), non_blocking=non_blocking, memory_format=memory_format)
 
 
 def pin_memory(self, device=None):

@@ -3,8 +3,11 @@
 import functools
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
+from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
+from gpulab.cuda.device.tensor import A_FAKE, CudaTensor
 from gpulab.cuda.errors import NotModelled
 
 _FUNCTIONS = (
@@ -25,6 +28,37 @@ def install(patches: Patches) -> None:
         if hasattr(torch.cuda, name):
             patches.set(torch.cuda, name, type(name, (), {"__new__": _raising(f"torch.cuda.{name}")}))
     _watch_compile(patches)
+    _refuse_fakes(patches)
+    _refuse_lazy(patches)
+
+
+def _refuse_fakes(patches: Patches) -> None:
+    # PyTorch's C++ would end the process: it has no guard for the device that the fake would be on.
+    original = FakeTensorMode.from_tensor
+
+    @functools.wraps(original)
+    def from_tensor(self, tensor, *args, **kwargs):
+        if isinstance(tensor, CudaTensor):
+            raise NotModelled(A_FAKE)
+        return original(self, tensor, *args, **kwargs)
+
+    patches.set(FakeTensorMode, "from_tensor", from_tensor)
+
+
+def _refuse_lazy(patches: Patches) -> None:
+    for kind in (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer):
+        patches.set(kind, "__new__", _on_host_only(kind.__new__))
+
+
+def _on_host_only(original):
+    @functools.wraps(original)
+    def __new__(cls, *args, device=None, **kwargs):
+        wanted = state.default_device() if device is None else device
+        if state.is_cuda(wanted):
+            raise NotModelled("a lazy module made on the device (make it on the host and run one batch there)")
+        return original(cls, *args, device=device, **kwargs)
+
+    return __new__
 
 
 def _raising(what: str):

@@ -3,7 +3,7 @@
 import torch
 
 # Kernels that are "structured" in native_functions.yaml: their wrapper carries no overload name.
-_STRUCTURED = {"mm", "addmm", "bmm", "baddbmm", "cat", "gather", "scatter", "index_add", "argmax"}
+_STRUCTURED = {"mm", "addmm", "bmm", "baddbmm", "cat", "gather", "scatter", "index_add", "argmax", "nll_loss_forward"}
 
 # Composed of another kernel, which is the one that checks, under its own argument's name.
 _CHECKED_BY = {("embedding", "indices"): ("index_select", "index")}
@@ -12,7 +12,9 @@ _CHECKED_BY = {("embedding", "indices"): ("index_select", "index")}
 def different_device(plan, args, kwargs) -> RuntimeError:
     """The error for the first tensor that lives elsewhere than those before it."""
     text = "Expected all tensors to be on the same device, but "
-    if plan.pointwise:
+    if plan.name == "aten.convolution":
+        return _of_convolution(*args[:3])
+    if plan.pointwise or plan.name in _CHECKED_BY_ITERATOR:
         return RuntimeError(f"{text}found at least two devices, cuda:0 and cpu!")
     first, name, other = _first_difference(plan, args, kwargs)
     short = plan.name.removeprefix("aten.")
@@ -21,6 +23,21 @@ def different_device(plan, args, kwargs) -> RuntimeError:
     return RuntimeError(
         f"{text}got {name} is on {other}, different from other tensors on {first} "
         f"(when checking argument in method {method})"
+    )
+
+
+# Their device check is TensorIterator's, as that of pointwise operations is.
+_CHECKED_BY_ITERATOR = {
+    "aten.index_put", "aten.index_put_", "aten._index_put_impl_", "aten.mse_loss", "aten.smooth_l1_loss",
+    "aten.huber_loss", "aten.allclose", "aten.masked_fill", "aten.masked_fill_",
+}  # fmt: skip
+
+
+def _of_convolution(source, weight, bias) -> RuntimeError:
+    other, what = (weight, "weight") if weight.is_cuda != source.is_cuda else (bias, "bias")
+    or_mkldnn = "" if source.is_cuda else f" or input should be a MKLDNN tensor and {what} is a dense tensor"
+    return RuntimeError(
+        f"Input type ({source.type()}) and {what} type ({other.type()}) should be the same{or_mkldnn}"
     )
 
 
@@ -40,6 +57,13 @@ def _first_difference(plan, args, kwargs) -> tuple[str, str, str]:
 
 def index_device() -> RuntimeError:
     return RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
+
+
+def gradient_elsewhere(of_gradient, of_tensor) -> RuntimeError:
+    return RuntimeError(
+        f"attempting to assign a gradient with device type '{of_gradient.type}' to a tensor with device "
+        f"type '{of_tensor.type}'. Please ensure that the gradient and the tensor are on the same device"
+    )
 
 
 def no_numpy() -> TypeError:

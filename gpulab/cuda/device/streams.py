@@ -25,6 +25,8 @@ class StreamBase:
             raise NotModelled("ExternalStream")
         self = object.__new__(cls)
         machine = state.device_on().machine
+        if stream_id is not None and (device_index != 0 or stream_id not in machine.queues):
+            raise RuntimeError("this stream is of another card, or of one that is switched off")
         if stream_id is None:
             stream_id = machine.queue_from_pool(min(max(priority, HIGHEST_PRIORITY), LOWEST_PRIORITY)).number
             tell("StreamCreation", handle(stream_id))

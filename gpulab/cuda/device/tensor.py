@@ -1,18 +1,15 @@
 """The device tensor: CPU memory that says it is on the card and counts what is done to it."""
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from gpulab.cuda.device import refusals, state, transfer
 from gpulab.cuda.device.dispatch import dispatch
 from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
-_TYPE_NAMES = {
-    torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16",
-    torch.int64: "Long", torch.int32: "Int", torch.int16: "Short", torch.int8: "Char",
-    torch.uint8: "Byte", torch.bool: "Bool", torch.complex64: "ComplexFloat",
-    torch.complex128: "ComplexDouble",
-}  # fmt: skip
+A_FAKE = "a fake tensor on the device (torch.export, torch.compile, make_fx)"
+_grad = torch._C.TensorBase.grad
 
 
 class CudaTensor(Tensor):
@@ -29,6 +26,8 @@ class CudaTensor(Tensor):
         """The same storage as a device tensor; a leaf."""
         if isinstance(tensor, CudaTensor):
             return tensor
+        if isinstance(tensor, FakeTensor):
+            raise NotModelled(A_FAKE)
         return Tensor._make_subclass(CudaTensor, tensor, tensor.requires_grad)
 
     device = property(lambda self: state.CUDA)
@@ -38,6 +37,20 @@ class CudaTensor(Tensor):
     def get_device(self) -> int:
         return 0
 
+    @property
+    def grad(self):
+        return _grad.__get__(self)
+
+    @grad.setter
+    def grad(self, value) -> None:
+        if isinstance(value, Tensor) and not value.is_cuda:
+            raise refusals.gradient_elsewhere(value.device, self.device)
+        _grad.__set__(self, value)
+
+    @grad.deleter
+    def grad(self) -> None:
+        _grad.__delete__(self)
+
     def to(self, *args, **kwargs) -> Tensor:
         return converted(self, *args, **kwargs)
 
@@ -45,11 +58,13 @@ class CudaTensor(Tensor):
         return converted(self, other.device, other.dtype)
 
     def cpu(self, memory_format=torch.preserve_format) -> Tensor:
-        return transfer.moved(self, False)
+        return converted(self, "cpu", memory_format=memory_format)
 
     def cuda(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Tensor:
-        state.is_cuda("cuda" if device is None else device)
-        return self
+        return converted(self, the_card(device), non_blocking=non_blocking, memory_format=memory_format)
+
+    def copy_(self, source, non_blocking=False) -> Tensor:
+        return copied_into(self, source, non_blocking)
 
     def numpy(self, *, force: bool = False):
         if not force:
@@ -70,9 +85,9 @@ class CudaTensor(Tensor):
 
     def type(self, dtype=None, non_blocking=False, **kwargs):
         if dtype is None:
-            return f"torch.cuda.{_TYPE_NAMES.get(self.dtype, 'Float')}Tensor"
-        if isinstance(dtype, str):
-            raise NotModelled(f"Tensor.type({dtype!r}), the type as a string")
+            return "torch.cuda." + transfer.plain(self).type().removeprefix("torch.")
+        if not isinstance(dtype, torch.dtype):
+            raise NotModelled(f"Tensor.type({dtype!r}), a type that is no dtype (use Tensor.to)")
         return self.to(dtype, non_blocking=non_blocking)
 
     def record_stream(self, stream) -> None:
@@ -141,8 +156,12 @@ def converted(tensor: Tensor, *args, **kwargs) -> Tensor:
         args = (torch.device("cuda", args[0]), *args[1:])
     if isinstance(kwargs.get("device"), int):
         kwargs["device"] = torch.device("cuda", kwargs["device"])
+    if sum(isinstance(value, bool) for value in args) > 1:
+        *args, copy = args
     device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
     on_card = isinstance(tensor, CudaTensor)
+    if on_card and device is not None and device.type not in ("cuda", "cpu"):
+        return host_to(transfer.plain(tensor), device, dtype, non_blocking)
     to_card = on_card if device is None else state.is_cuda(device)
     if to_card != on_card:
         if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
@@ -151,6 +170,24 @@ def converted(tensor: Tensor, *args, **kwargs) -> Tensor:
         tensor = _cast(tensor, dtype, memory_format, False)
         return transfer.moved(tensor, to_card, non_blocking)
     return _cast(tensor, dtype, memory_format, copy)
+
+
+_copy = Tensor.copy_
+
+
+def copied_into(target: Tensor, source, non_blocking=False) -> Tensor:
+    """``target.copy_(source)``; across the two sides the gradient travels back, as ``Tensor.to``'s does."""
+    if isinstance(source, Tensor) and source.requires_grad and torch.is_grad_enabled():
+        if isinstance(target, CudaTensor) != isinstance(source, CudaTensor):
+            source = transfer.moved(source, isinstance(target, CudaTensor))
+    return _copy(target, source, non_blocking)
+
+
+def the_card(device) -> torch.device:
+    """The card that ``Tensor.cuda(device)`` means. Raises RuntimeError, as CUDA does, for another device."""
+    if device is not None and not state.is_cuda(device):
+        raise RuntimeError("Invalid device, must be cuda device")
+    return state.CUDA
 
 
 def _cast(tensor: Tensor, dtype, memory_format, copy: bool) -> Tensor:

@@ -2,6 +2,8 @@
 
 import torch
 from torch._C import _DisableTorchDispatch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from gpulab.cuda.device import state
 from gpulab.cuda.device.memory import span
@@ -34,6 +36,7 @@ def to_card(source: Tensor, non_blocking: bool = False) -> Tensor:
     from gpulab.cuda.device.tensor import CudaTensor
 
     device = state.device_on()
+    _check_can_move(source)
     if device.undelivered:
         _deliver_into(device, source)
     guard = _DisableTorchDispatch()
@@ -67,6 +70,15 @@ def to_host(source: Tensor, non_blocking: bool = False) -> Tensor:
     finally:
         del guard
     return target
+
+
+def _check_can_move(source: Tensor) -> None:
+    if source.layout is not torch.strided:
+        raise NotModelled(f"a tensor of layout {source.layout}")
+    if is_traceable_wrapper_subclass(source) or isinstance(source, FakeTensor) or source.is_nested:
+        raise NotModelled(f"a {type(source).__name__} on the device, nested, fake or made of other tensors,")
+    if source.is_meta:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
 
 
 def _twin(device, source: Tensor) -> Tensor:
@@ -189,6 +201,8 @@ def copy_between(cls, device, func, args, kwargs) -> Tensor:
     non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
     if device.ghost and not isinstance(target, cls):
         raise GhostHasNoValues()
+    if device.capture is not None:
+        raise NotModelled("a copy between host and device inside a CUDA graph")
     if isinstance(target, cls):
         if device.undelivered:
             _deliver_into(device, source)
@@ -196,14 +210,19 @@ def copy_between(cls, device, func, args, kwargs) -> Tensor:
         _host_to_device(device, target, source, non_blocking)
         return target
     if non_blocking and device.pinned.trail_of(target) is not None:
-        guard = _DisableTorchDispatch()
-        arriving = torch.empty_like(target).copy_(plain(source))
-        del guard
-        _device_to_host(device, target, source, arriving, True)
+        _device_to_host(device, target, source, _as_it_arrives(target, source), True)
         return target
     _copied(func, target, source)
     _device_to_host(device, target, source, target, non_blocking)
     return target
+
+
+def _as_it_arrives(target: Tensor, source: Tensor) -> Tensor:
+    guard = _DisableTorchDispatch()
+    try:
+        return torch.empty_like(target).copy_(plain(source))
+    finally:
+        del guard
 
 
 def _copied(func, target: Tensor, source: Tensor) -> Tensor:

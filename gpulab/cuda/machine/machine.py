@@ -1,5 +1,6 @@
 """The machine: a host clock, a queue per stream, copy engines, and what each waits for."""
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -33,6 +34,12 @@ class Mark:
         self.time_us, self.seen = time_us, seen
 
 
+class _Thread(threading.local):
+    """Of each thread of the host: the queue that its work goes into; None for the first one."""
+
+    queue: Queue | None = None
+
+
 class Machine:
     """One card and its host. Time is in microseconds and moves only by what is modelled."""
 
@@ -44,7 +51,7 @@ class Machine:
         self._host_version = 0
         self.queues = {0: Queue(0)}
         self._pools: dict[int, deque[Queue]] = {}
-        self.current = self.queues[0]
+        self._thread = _Thread()
         self.engines = {"HtoD": 0.0, "DtoH": 0.0}
         self.logs: list = []
         self.find_line: Callable[[], object] = lambda: None
@@ -61,6 +68,15 @@ class Machine:
         )
 
     # ---- streams and marks
+
+    @property
+    def current(self) -> Queue:
+        """Where this thread's work goes."""
+        return self._thread.queue or self.queues[0]
+
+    @current.setter
+    def current(self, queue: Queue) -> None:
+        self._thread.queue = queue
 
     def queue_from_pool(self, priority: int = 0) -> Queue:
         """The next of the 32 queues of this priority, in turn: the 33rd asked for is the first again."""
@@ -96,7 +112,7 @@ class Machine:
 
     def follow_all(self) -> None:
         """The current queue starts after all that others hold: autograd orders its streams itself."""
-        for queue in self.queues.values():
+        for queue in list(self.queues.values()):
             if queue is not self.current:
                 self.current.ready_us = max(self.current.ready_us, queue.ready_us)
                 merge(self.current.seen, {**queue.seen, queue.number: queue.epoch})
@@ -124,7 +140,7 @@ class Machine:
         self.wait(self.mark(queue), reason, queue=queue)
 
     def wait_device(self, reason: str = "cudaDeviceSynchronize") -> None:
-        marks = [self.mark(queue) for queue in self.queues.values()]
+        marks = [self.mark(queue) for queue in list(self.queues.values())]
         everything: dict[int, int] = {}
         for mark in marks:
             merge(everything, mark.seen)

@@ -1,0 +1,85 @@
+"""Gradients stay on the device of what they belong to, as PyTorch's engine demands on a card.
+
+The engine compares the devices that its C++ knows, which are the host's on both sides here.
+"""
+
+import functools
+
+import torch
+from torch.autograd.function import BackwardCFunction, Function
+
+from gpulab.cuda.device.patches import Patches
+
+Tensor = torch.Tensor
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+_DEVICES = "_devices_of_inputs_and_outputs"
+
+
+def install(patches: Patches) -> None:
+    """Check what a program hands to the engine: the first gradients, and those of a Function's backward."""
+    patches.set(torch.autograd, "_make_grads", _first_gradients(torch.autograd._make_grads))
+    patches.set(Function, "apply", classmethod(_noting_devices(Function.apply.__func__)))
+    patches.set(BackwardCFunction, "apply", _checking_results(BackwardCFunction.apply))
+
+
+def _first_gradients(original):
+    @functools.wraps(original)
+    def make(outputs, grads, *args, **kwargs):
+        moved = [_on_device_of(i, out, grad) for i, (out, grad) in enumerate(zip(outputs, grads))]
+        return original(outputs, moved, *args, **kwargs)
+
+    return make
+
+
+def _on_device_of(index: int, out, grad):
+    if not (isinstance(out, Tensor) and isinstance(grad, Tensor)) or out.is_cuda == grad.is_cuda:
+        return grad
+    if grad.dim() and not (_is_wrapped(out) or _is_wrapped(grad)):
+        raise _elsewhere("invalid gradient", index, out.device, grad.device)
+    return grad.to(out.device)
+
+
+def _elsewhere(what: str, index: int, expected, got) -> RuntimeError:
+    return RuntimeError(f"{what} at index {index} - expected device {expected} but got {got}")
+
+
+def _noting_devices(original):
+    @functools.wraps(original)
+    def apply(cls, *args, **kwargs):
+        out = original(cls, *args, **kwargs)
+        outs = out if isinstance(out, tuple) else (out,)
+        node = next((o.grad_fn for o in outs if isinstance(o, Tensor)), None)
+        if isinstance(node, BackwardCFunction):
+            setattr(node, _DEVICES, ([_device_of(a) for a in args], [_device_of(o) for o in outs]))
+        return out
+
+    return apply
+
+
+def _device_of(value):
+    return value.device if isinstance(value, Tensor) and not _is_wrapped(value) else None
+
+
+def _checking_results(original):
+    @functools.wraps(original)
+    def apply(self, *grads):
+        of_inputs, of_outputs = getattr(self, _DEVICES, ((), ()))
+        if len(of_outputs) == len(grads):
+            grads = [_materialised(grad, device) for grad, device in zip(grads, of_outputs)]
+        results = original(self, *grads)
+        given = results if isinstance(results, (tuple, list)) else (results,)
+        for index, (grad, wanted) in enumerate(zip(given, of_inputs)):
+            got = _device_of(grad)
+            if wanted is not None and got is not None and grad.dim() and got.type != wanted.type:
+                name = f"Function {type(self).__name__} returned an invalid gradient"
+                raise _elsewhere(name, index, wanted, got)
+        return results
+
+    return apply
+
+
+def _materialised(grad, device):
+    # For an output that nobody used the engine makes zeros, on the device that its C++ knows.
+    if device is None or device.type != "cuda" or not isinstance(grad, Tensor) or grad.is_cuda:
+        return grad
+    return torch.zeros_like(grad, device=device)

@@ -1,0 +1,73 @@
+"""Generators and the device that they draw for."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.usefixtures("cuda")
+
+
+def test_a_host_generator_is_refused_on_the_device():
+    host = torch.Generator()
+    for draw in (
+        lambda: torch.randn(3, device="cuda", generator=host),
+        lambda: torch.empty(3, device="cuda").normal_(generator=host),
+        lambda: torch.multinomial(torch.ones(3, device="cuda"), 2, generator=host),
+    ):
+        with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator but found 'cpu'"):
+            draw()
+
+
+def test_a_device_generator_is_refused_on_the_host():
+    for draw in (torch.randn, torch.randperm):
+        with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda'"):
+            draw(3, generator=torch.Generator("cuda"))
+
+
+def test_a_device_generator_draws_for_tensors_that_are_there():
+    x, generator = torch.ones(3, device="cuda"), torch.Generator("cuda")
+    first = torch.normal(x, 1.0, generator=generator.manual_seed(1))
+    assert torch.equal(first, torch.normal(x, 1.0, generator=generator.manual_seed(1)))
+    assert torch.normal(0.0, 1.0, (2,), device="cuda", generator=generator).is_cuda
+
+
+def test_the_state_of_a_generator_holds_its_seed():
+    one, other = torch.Generator("cuda").manual_seed(5), torch.Generator("cuda")
+    other.set_state(one.get_state())
+    assert other.initial_seed() == 5
+
+
+def test_a_state_of_the_hosts_generator_is_refused():
+    with pytest.raises(RuntimeError, match="RNG state is wrong size"):
+        torch.cuda.set_rng_state(torch.get_rng_state())
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g)), lambda g: g.clone_state()])
+def test_a_copied_generator_goes_on_alike_on_its_device(again):
+    generator = torch.Generator("cuda").manual_seed(3)
+    twin = again(generator)
+    assert twin.device.type == "cuda"
+    one, other = (torch.rand(4, device="cuda", generator=g) for g in (generator, twin))
+    assert torch.equal(one, other)
+
+
+def test_the_default_device_is_that_of_a_new_generator():
+    with torch.device("cuda"):
+        assert torch.Generator().device.type == "cuda"
+        assert sorted(torch.utils.data.RandomSampler(range(3))) == [0, 1, 2]
+    assert torch.Generator().device.type == "cpu"
+
+
+def test_the_default_device_does_not_fit_the_hosts_default_generator():
+    with torch.device("cuda"), pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator"):
+        torch.utils.data.random_split(range(4), [2, 2])
+
+
+def test_reading_the_state_is_no_operation_of_the_program():
+    from gpulab import observe
+
+    with observe() as seen:
+        torch.cuda.set_rng_state(torch.cuda.get_rng_state())
+    assert not [op for op in seen.ops if op.op == "aten.cat"]

@@ -1,0 +1,84 @@
+"""Gradients and the device that they belong to."""
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.usefixtures("cuda")
+
+
+def leaf(*shape):
+    return torch.ones(*shape, device="cuda", requires_grad=True)
+
+
+def test_a_first_gradient_on_the_host_is_refused():
+    x = leaf(3)
+    with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cuda:0 but got cpu"):
+        (x * 2).backward(torch.ones(3))
+    with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cuda:0 but got cpu"):
+        torch.autograd.grad(x * 2, x, torch.ones(3))
+    assert x.grad is None
+
+
+def test_a_first_gradient_of_one_number_may_come_from_the_host():
+    x = leaf(3)
+    x.sum().backward(torch.tensor(2.0))
+    assert x.grad.is_cuda and x.grad.tolist() == [2, 2, 2]
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, gradient):
+        ctx.gradient = gradient
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.gradient(gradient), None
+
+
+@pytest.mark.parametrize("inner", [lambda x: x, lambda x: x * 1], ids=["a leaf", "inside a graph"])
+def test_a_function_whose_backward_returns_a_host_gradient_is_refused(inner):
+    wrong = "DoubledBackward returned an invalid gradient at index 0 - expected device cuda:0 but got cpu"
+    with pytest.raises(RuntimeError, match=wrong):
+        Doubled.apply(inner(leaf(3)), lambda gradient: torch.zeros(3)).sum().backward()
+
+
+def test_a_function_whose_backward_mixes_devices_is_refused():
+    factors = torch.ones(3)
+    with pytest.raises(RuntimeError, match="two devices, cuda:0 and cpu"):
+        Doubled.apply(leaf(3), lambda gradient: gradient * factors).sum().backward()
+
+
+class TwoOutputs(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, first, second):
+        (x,) = ctx.saved_tensors
+        return (first * 2 + second * 3) * x
+
+
+def test_the_gradient_of_an_output_that_nobody_used_is_zeros_on_the_device():
+    x = leaf(3)
+    TwoOutputs.apply(x)[1].sum().backward()
+    assert x.grad.is_cuda and x.grad.tolist() == [3, 3, 3]
+
+
+
+
+def test_a_host_tensor_is_no_gradient_of_a_device_tensor():
+    x = leaf(3)
+    with pytest.raises(RuntimeError, match="gradient with device type 'cpu' to a tensor with device type 'cuda'"):
+        x.grad = torch.ones(3)
+    x.grad = torch.ones(3, device="cuda")
+    x.grad = None
+
+
+def test_the_gradient_of_a_copy_into_the_other_side_travels_back():
+    on_host, on_card = torch.ones(3, requires_grad=True), leaf(3)
+    torch.zeros(3, device="cuda").copy_(on_host).sum().backward()
+    torch.zeros(3).copy_(on_card).sum().backward()
+    assert on_host.grad.device.type == "cpu" and on_card.grad.is_cuda
