@@ -1,5 +1,6 @@
 """A launch on the virtual CUDA device: one kernel on the current stream."""
 
+import numpy as np
 import torch
 
 from gpulab.cuda.device import state
@@ -20,13 +21,13 @@ def needs_counts() -> bool:
 
 
 def check_sides(arguments: dict) -> None:
-    """Raises LaunchError for a launch with tensors of the card and of the host together."""
-    tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
-    on_host = [name for name, tensor in tensors.items() if not tensor.is_cuda]
-    on_card = [name for name, tensor in tensors.items() if tensor.is_cuda]
+    """Raises LaunchError for a launch with tensors of the card and arrays of the host together."""
+    arrays = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor | np.ndarray)}
+    on_card = [name for name, array in arrays.items() if isinstance(array, torch.Tensor) and array.is_cuda]
+    on_host = [name for name in arrays if name not in on_card]
     if on_host and on_card:
         raise LaunchError(
-            f"{on_card[0]} is on the device and {on_host[0]} is not: move it with .cuda() before the launch"
+            f"{on_card[0]} is on the device and {on_host[0]} is not: make it a tensor there (.cuda()) before the launch"
         )
 
 

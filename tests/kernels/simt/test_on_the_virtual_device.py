@@ -1,5 +1,6 @@
 """A launch on the virtual CUDA device is a kernel on a stream like any other."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -118,10 +119,11 @@ def test_a_tensor_that_a_launch_only_writes_is_not_read():
     assert [race.kind for race in seen.races] == ["write after write"]
 
 
-def test_tensors_of_both_sides_in_one_launch_are_refused():
-    x, out = on_device()
+@pytest.mark.parametrize("x", [torch.zeros(4096), np.zeros(4096, np.float32)], ids=["tensor", "array"])
+def test_arrays_of_both_sides_in_one_launch_are_refused(x):
+    _, out = on_device()
     with pytest.raises(LaunchError, match="out is on the device and x is not"):
-        scale[16, 256](out, torch.zeros(4096), 2)
+        scale[16, 256](out, x, 2)
 
 
 def test_a_launch_inside_a_graph_is_not_modelled():
