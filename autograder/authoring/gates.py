@@ -95,13 +95,19 @@ def run_notebook(
     """
     namespace: dict = {"__name__": "__main__"}
     failed: dict[str, Exception] = {}
-    with contextlib.redirect_stdout(io.StringIO()):
-        for grade_id, source in _sources(notebook, answers, until):
-            try:
-                exec(compile(source, _readable(grade_id, source), "exec"), namespace)
-            except Exception as error:
-                failed[grade_id] = error
+    for grade_id, source in _sources(notebook, answers, until):
+        if error := _run_cell(grade_id, source, namespace):
+            failed[grade_id] = error
     return namespace, failed
+
+
+def _run_cell(grade_id: str, source: str, namespace: dict) -> Exception | None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            exec(compile(source, _readable(grade_id, source), "exec"), namespace)
+        except Exception as error:
+            return error
+    return None
 
 
 def _readable(grade_id: str, source: str) -> str:
@@ -138,6 +144,18 @@ def solution_earns_everything(bench: Bench) -> Iterator[str]:
             yield f"the solution loses {_listed(lost)} with seed {seed}"
     for grade_id, error in run_notebook(bench.notebook, {})[1].items():
         yield f"the solved notebook fails in {grade_id}: {type(error).__name__}: {error}"
+
+
+def solution_passes_its_check_after_every_mistake(bench: Bench) -> Iterator[str]:
+    """A learner tries again in the same kernel: what a wrong try left there is not held against the next."""
+    namespace, _ = run_notebook(bench.notebook, {}, bench.grade_id)
+    check = f"{bench.function}_seen"
+    for attempt in bench.mistakes:
+        for source in (attempt.as_cell(), solution_of(bench.notebook, bench.function)):
+            _run_cell(bench.function, source, namespace)
+            error = _run_cell(check, cell_of(bench.notebook, check).source, namespace)
+        if error:
+            yield f"after {attempt.name} the solution fails in {check}: {type(error).__name__}: {error}"
 
 
 def mistakes_lose_what_they_name(bench: Bench) -> Iterator[str]:
@@ -208,6 +226,7 @@ def _listed(names: object) -> str:
 GATES = (
     starter_earns_nothing,
     solution_earns_everything,
+    solution_passes_its_check_after_every_mistake,
     mistakes_lose_what_they_name,
     alternatives_earn_everything,
     idle_answers_earn_nothing,

@@ -49,8 +49,8 @@ def _is_view(name: str) -> bool:
 
 
 def type_name(value: Any) -> str:
-    """How a message names what came back: ``None``, ``a tuple``, ``a numpy.ndarray``."""
+    """How a message names what came back: ``None``, ``a tuple``, ``an int``."""
     if value is None:
         return "None"
     name = value.type_name if isinstance(value, Opaque) else type(value).__name__
-    return f"a {name}"
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -4,6 +4,9 @@ from collections.abc import Collection
 
 from gpulab import Observation
 
+ZEROS = ("aten.zeros", "aten.zero_", "aten.zeros_like", "aten.new_zeros")
+"""PyTorch's operations that fill a tensor with zeros, and carry nothing into it."""
+
 
 def own_work_problem(evidence: dict, seen: Observation, nbytes: int, prepares: Collection[str] = ()) -> str | None:
     """Why a result of ``nbytes`` bytes is not the work of kernels of the learner's own, or None.
@@ -17,6 +20,11 @@ def own_work_problem(evidence: dict, seen: Observation, nbytes: int, prepares: C
         return f"PyTorch did a part of the work ({foreign[0]}): a kernel of yours is to do all of it."
     if seen.copies:
         return f"A tensor was copied ({seen.copies[0].kind}): the data is on the device, and the work is done there."
+    if evidence["strange"]:
+        return (
+            f"A kernel reads `{str(evidence['strange']):.30}`, which is neither an input, as it was handed over, nor what a "
+            "kernel of yours wrote."
+        )
     if not nbytes:
         return None
     if not seen.launches:

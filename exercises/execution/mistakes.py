@@ -221,6 +221,27 @@ def from_the_three_numbers(image, gain, out, block):
     kernel[(across, down, 1), (*block, 1)](image.view(-1), gain, out.view(-1), width, height)
 
 
+@alternative("shade")
+def gains_shared_by_the_block(image, gain, out, block):
+    """The block loads each gain once, for all its rows."""
+    from gpulab.kernels import float32
+
+    wide = block[0]
+
+    @cuda.jit
+    def kernel(image, gain, out):
+        gains = cuda.shared.array(wide, float32)
+        x, y = cuda.grid(2)
+        if cuda.threadIdx.y == 0 and x < out.shape[1]:
+            gains[cuda.threadIdx.x] = gain[x]
+        cuda.syncthreads()
+        if x < out.shape[1] and y < out.shape[0]:
+            out[y, x] = image[y, x] * gains[cuda.threadIdx.x]
+
+    height, width = image.shape
+    kernel[(-(-width // block[0]), -(-height // block[1])), block](image, gain, out)
+
+
 # E3.2 divergence_cost ---------------------------------------------------------------------
 
 NO_COST = ("uniform", "mixed", "blocks", "tail")

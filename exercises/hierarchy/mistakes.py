@@ -159,6 +159,15 @@ whole_warps_only = edited(
     because="rows are thought to be multiples of a warp",
 )
 
+as_many_lanes_as_columns = edited(
+    "row_sums",
+    {
+        "range(lane, x.shape[1], 32)": "range(lane, min(x.shape[1], 256), 32)",
+    },
+    loses=("odd",),
+    because="rows are thought to be no longer than those that one has tried",
+)
+
 whole_blocks_only = edited(
     "row_sums",
     {"-(-rows // 4)": "(rows // 4)"},
@@ -198,6 +207,28 @@ adds_without_an_atomic = edited(
     loses=NO_SUMS,
     because="+= is thought to be one step; it is a load, an addition and a store",
 )
+
+
+@mistake("row_sums", loses=("once",), because="what an atomic operation costs is thought to cover a second look")
+def looks_twice_and_adds_in_shared_memory(x):
+    @cuda.jit
+    def kernel(x, out):
+        total = cuda.shared.array(1, float32)
+        row = cuda.blockIdx.x
+        if cuda.threadIdx.x == 0:
+            total[0] = 0
+        cuda.syncthreads()
+        for column in range(cuda.threadIdx.x, x.shape[1], cuda.blockDim.x):
+            if x[row, column] != 0:
+                cuda.atomic.add(total, 0, x[row, column])
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0:
+            out[row] = total[0]
+
+    out = torch.empty(len(x), device="cuda")
+    if len(x):
+        kernel[len(x), 64](x, out)
+    return out
 
 
 @mistake("row_sums", loses=("safe",), because="a store is thought to be seen by the other warps at once, in order")
@@ -266,6 +297,51 @@ def atomics_on_zeros(x):
     out = torch.zeros(len(x), device="cuda")
     if x.numel():
         kernel[(-(-x.shape[1] // 64), len(x)), 64](x, out)
+    return out
+
+
+@alternative("row_sums")
+def in_two_launches(x):
+    """A kernel for parts of rows, and one for their sums: what lies between is read once, too."""
+
+    @cuda.jit
+    def add_up(x, out, length):
+        lane, row, part = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
+        total = float32(0)
+        for column in range(part * length + lane, min(x.shape[1], (part + 1) * length), 32):
+            total += x[row, column]
+        for step in range(5):
+            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << step)
+        if lane == 0:
+            out[row, part] = total
+
+    rows, columns = x.shape
+    parts = -(-columns // 64)
+    between, out = torch.empty(rows, parts, device="cuda"), torch.zeros(rows, 1, device="cuda")
+    if x.numel():
+        add_up[(rows, parts), 32](x, between, 64)
+        add_up[(rows, 1), 32](between, out, parts)
+    return out.view(-1)
+
+
+@alternative("row_sums")
+def whole_numbers_as_integers(x):
+    from gpulab.kernels import int32
+
+    @cuda.jit
+    def kernel(x, out):
+        lane, row = cuda.threadIdx.x, cuda.blockIdx.x
+        total = int32(0)
+        for column in range(lane, x.shape[1], 32):
+            total += int32(x[row, column])
+        for step in range(5):
+            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << step)
+        if lane == 0:
+            out[row] = total
+
+    out = torch.empty(len(x), device="cuda")
+    if len(x):
+        kernel[len(x), 32](x, out)
     return out
 
 
@@ -483,6 +559,42 @@ def two_pairs_of_tiles(a, b):
     return c
 
 
+@alternative("tiled_matmul")
+def a_sum_that_starts_with_the_first_product(a, b):
+    """No zeros in the tiles, and an addition fewer for each element."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        left, right = cuda.shared.array((16, 16), float32), cuda.shared.array((16, 16), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        column, row = cuda.grid(2)
+        total = float32(0)
+        for start in range(0, a.shape[1], 16):
+            depth = min(16, a.shape[1] - start)
+            if row < a.shape[0] and x < depth:
+                left[y, x] = a[row, start + x]
+            if column < b.shape[1] and y < depth:
+                right[y, x] = b[start + y, column]
+            cuda.syncthreads()
+            if row < c.shape[0] and column < c.shape[1]:
+                for i in range(depth):
+                    product = left[y, i] * right[i, x]
+                    if start + i == 0:
+                        total = product
+                    else:
+                        total += product
+            cuda.syncthreads()
+        if row < c.shape[0] and column < c.shape[1]:
+            c[row, column] = total
+
+    if a.shape[1] != b.shape[0]:
+        raise ValueError("these do not fit")
+    c = torch.zeros(len(a), b.shape[1], device="cuda")
+    if c.numel():
+        kernel[(-(-b.shape[1] // 16), -(-len(a) // 16)), (16, 16)](a, b, c)
+    return c
+
+
 # E4.3 work --------------------------------------------------------------------------------
 
 NO_WORK = ("gemm", "gemv", "layer_norm", "decode_attention", "formats", "errors")
@@ -654,6 +766,20 @@ the_other_bound = edited(
     {'"compute" if arithmetic >= traffic else "memory"': '"memory" if arithmetic >= traffic else "compute"'},
     loses=("bound",),
     because="what takes longer is thought to be what there is enough of",
+)
+
+memory_where_they_tie = edited(
+    "roofline",
+    {"arithmetic >= traffic": "arithmetic > traffic"},
+    loses=("bound",),
+    because="at the ridge itself the kernel is thought to wait for memory still",
+)
+
+no_work_without_both = edited(
+    "roofline",
+    {"min(flops, nbytes) < 0 or flops == nbytes == 0": "min(flops, nbytes) <= 0"},
+    loses=("bound",),
+    because="a copy, which has no arithmetic, is thought to be no work",
 )
 
 ridge_upside_down = edited(

@@ -51,7 +51,7 @@ torch.manual_seed(7)
 x, gate = torch.randn(64, 100).cuda(), torch.randn(64, 100).cuda()
 bias = torch.randn(100).cuda()
 with gpulab.observe() as seen:
-    expected = plain_gate(x, gate, bias)
+    plain_gate(x, gate, bias)
 for kernel in seen.kernels:
     print(f"{kernel.name:12}{kernel.bytes_read:8} bytes read{kernel.bytes_written:8} written")
 
@@ -136,14 +136,17 @@ def fused_gate(x, gate, bias):
     ### END SOLUTION
 
 # %% nbgrader={"grade": false, "grade_id": "fused_gate_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+inputs = x.clone(), gate.clone(), bias.clone()
 with gpulab.observe() as seen:
-    found = fused_gate(x, gate, bias)
+    found = fused_gate(*inputs)
 print(seen.table().split("\n\n")[-1])
 
+assert isinstance(found, torch.Tensor), f"fused_gate returned {found!r}: a tensor is due"
 assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
 assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
-assert not seen.launches[0].faults, f"a lane left its array: {seen.launches[0].faults[0]}"
-assert torch.allclose(found, expected, atol=1e-5), "the values are not those of plain_gate"
+assert not seen.launches[0].faults, "a lane left its array: the lines below the table say where"
+assert torch.allclose(found, plain_gate(x, gate, bias), atol=1e-5), "the values are not those of plain_gate"
+assert all(map(torch.equal, inputs, (x, gate, bias))), "an input was changed"
 assert seen.launches[0].total("written_bytes") == x.nbytes, "each element is stored once"
 
 # %% nbgrader={"grade": true, "grade_id": "fused_gate_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
@@ -168,7 +171,6 @@ def plain_softmax(x):
 scores = torch.randn(16, 200).cuda()
 budget = fuse_budget(plain_softmax, scores)
 print(budget, f"{budget['bytes'] / budget['fused_bytes']:.1f} times what is needed")
-expected = plain_softmax(scores)
 
 # %% [markdown]
 # Write `row_softmax(x)`:
@@ -177,7 +179,7 @@ expected = plain_softmax(scores)
 #   (`x.stride(1)` is 1); its rows may lie further apart than they are long, as those of a part of
 #   a wider matrix do. At most 4,096 columns, and possibly no rows. An element may be `-inf` (a
 #   masked score), but not a whole row;
-# - returns the softmax of each row in a new contiguous tensor of the same shape;
+# - returns the softmax of each row in a new contiguous tensor of the same shape, from `torch.empty`;
 # - **one launch** of a Triton kernel of your own loads each element **once** and stores each
 #   element **once**; PyTorch computes nothing, and `x` stays as it is;
 # - large scores do not overflow;
@@ -211,14 +213,18 @@ def row_softmax(x):
     ### END SOLUTION
 
 # %% nbgrader={"grade": false, "grade_id": "row_softmax_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+mine = scores.clone()
 with gpulab.observe() as seen:
-    found = row_softmax(scores)
+    found = row_softmax(mine)
 print(seen.table().split("\n\n")[-1])
 
-launch = seen.launches[0]
+assert isinstance(found, torch.Tensor), f"row_softmax returned {found!r}: a tensor is due"
 assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
-assert not launch.faults, f"a lane left its array: {launch.faults[0]}"
-assert torch.allclose(found, expected, atol=1e-6), "the values are not those of a softmax"
+assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
+launch = seen.launches[0]
+assert not launch.faults, "a lane left its array: the lines below the table say where"
+assert torch.equal(mine, scores), "the scores were changed"
+assert torch.allclose(found, plain_softmax(scores), atol=1e-6), "the values are not those of a softmax"
 loads = launch.total("read_bytes") / scores.nbytes
 assert loads == 1, f"each element is loaded {loads:g} times"
 
@@ -247,7 +253,7 @@ def a_layer(m, n, k):
 
 layer = a_layer(80, 48, 72)
 with gpulab.observe() as seen:
-    expected = plain_linear(*layer)
+    plain_linear(*layer)
 for kernel in seen.kernels:
     print(f"{kernel.name:16}{kernel.bytes_read:8} bytes read{kernel.bytes_written:8} written")
 
@@ -257,7 +263,7 @@ for kernel in seen.kernels:
 # - `x`: `(M, K)`; `weight`: `(N, K)`, as `torch.nn.Linear` keeps it; `bias`: `(N,)`. All float16,
 #   contiguous and on the card. `N` and `K` are 1 or more, `M` may be 0, and none need be a
 #   multiple of a tile;
-# - returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`;
+# - returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`, from `torch.empty`;
 # - **one launch** of a Triton kernel of your own, in which sums, bias and activation stay in
 #   float32 and in registers: each element of the result is stored **once**, and nothing that was
 #   stored is loaded;
@@ -302,16 +308,19 @@ def linear_silu(x, weight, bias):
     ### END SOLUTION
 
 # %% nbgrader={"grade": false, "grade_id": "linear_silu_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+inputs = [tensor.clone() for tensor in layer]
 with gpulab.observe() as seen:
-    found = linear_silu(*layer)
+    found = linear_silu(*inputs)
 print(seen.table().split("\n\n")[-1], "\n")
-for use in seen.launches[0].arrays:
+for use in [use for launch in seen.launches for use in launch.arrays]:
     print(f"{use.array:12}{use.bytes:8} bytes{use.read_bytes:8} read{use.written_bytes:8} written")
 
-launch = seen.launches[0]
+assert isinstance(found, torch.Tensor), f"linear_silu returned {found!r}: a tensor is due"
 assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
-assert not launch.faults, f"a lane left its array: {launch.faults[0]}"
-assert torch.allclose(found.float(), expected.float(), atol=2e-2), "the values are not those of plain_linear"
+assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
+launch = seen.launches[0]
+assert not launch.faults, "a lane left its array: the lines below the table say where"
+assert torch.allclose(found.float(), plain_linear(*layer).float(), atol=2e-2), "the values are not those of plain_linear"
 assert launch.total("written_bytes") == found.nbytes, "each element of the result is stored once"
 
 # %% nbgrader={"grade": true, "grade_id": "linear_silu_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
@@ -357,7 +366,8 @@ print(watched.report)
 #   A row may be all zeros, but not all rows. `limit`: a positive Python `float`;
 # - returns what `first_squash` returns, whichever branch a batch takes;
 # - `torch.compile(squash)` captures **one graph, with no graph break**, and the host reads no
-#   value of a tensor (`torch.cond` does). It is an ordinary function: decorate it with nothing;
+#   value of a tensor (`torch.cond` does, and so does `x[mask]`). It is an ordinary function: decorate it with
+#   nothing;
 # - **two graphs serve all sizes**: the first size gets one, and all others share another;
 # - **the gradient** is that of `first_squash`. A row of zeros passes it on unchanged.
 #

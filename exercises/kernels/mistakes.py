@@ -129,6 +129,20 @@ rounds_the_grid_down = edited(
     because="a size is thought to be a multiple of the tile",
 )
 
+one_program_for_all = edited(
+    "fused_gate",
+    {"(triton.cdiv(size, block),)": "(1,)", "size, block = x.numel(), 1024": "size, block = x.numel(), 4096"},
+    loses=("bounds",),
+    because="a tile that holds what one has tried is thought to hold everything",
+)
+
+fills_the_result_first = edited(
+    "fused_gate",
+    {"torch.empty_like(x)": "torch.zeros_like(x)"},
+    loses=("fused",),
+    because="a fill is thought to be free; it is a launch, and a pass over the result",
+)
+
 in_place = edited(
     "fused_gate",
     {"    out = torch.empty_like(x)\n": "    out = x\n"},
@@ -167,7 +181,7 @@ def two_kernels(x, gate, bias):
 
 @alternative("fused_gate")
 def a_program_for_each_row(x, gate, bias):
-    """The bias needs no remainder, and sigmoid is spelled out."""
+    """The bias needs no remainder, sigmoid is spelled out, and the host waits, which nobody asked for."""
 
     @triton.jit
     def one_row(x_ptr, gate_ptr, bias_ptr, out_ptr, columns, BLOCK: tl.constexpr):
@@ -180,6 +194,7 @@ def a_program_for_each_row(x, gate, bias):
     rows, columns = x.shape
     out = x.new_empty(rows, columns)
     one_row[(rows,)](x, gate, bias, out, columns, BLOCK=triton.next_power_of_2(columns))
+    torch.cuda.synchronize()
     return out
 
 
@@ -284,6 +299,25 @@ def conditional_in_the_graph(x, limit):
     return torch.where(squares == 0, x, x / length * torch.tanh(length))
 
 
+@mistake("squash", loses=("graph", "shapes"), because="rows that are picked by a mask are thought to be picked on the device alone")
+def picks_the_rows_that_move(x, limit):
+    x = x * (limit / x.abs().amax().clamp(min=limit))
+    length = x.norm(dim=1)
+    moves = length > 0
+    result = x.clone()
+    result[moves] = x[moves] * (torch.tanh(length[moves]) / length[moves]).unsqueeze(1)
+    return result
+
+
+@alternative("squash")
+def the_largest_by_its_place(x, limit):
+    """max along a dimension, whose gradient goes to one element; and a length that is never 0."""
+    top = x.abs().flatten().max(0).values
+    x = torch.where(top > limit, x * (limit / top), x)
+    length = torch.sqrt((x * x).sum(1, keepdim=True) + 1e-12)
+    return x * (torch.tanh(length) / length)
+
+
 @alternative("squash")
 def a_factor_for_each_row(x, limit):
     """minimum instead of clamp, and one factor that is 1 where a row is zero."""
@@ -292,6 +326,18 @@ def a_factor_for_each_row(x, limit):
     length = torch.linalg.vector_norm(x.masked_fill(still, 1.0), dim=1, keepdim=True)
     factor = (torch.tanh(length) / length).masked_fill(still, 1.0)
     return x * factor
+
+
+@alternative("squash")
+def what_it_expects_is_asserted(x, limit):
+    """It tells the compiler which sizes it is for: a check that no graph needs a value for."""
+    torch._check(x.shape[0] > 1)
+    assert x.shape[1] > 1
+    x = x / torch.clamp(x.abs().amax() / limit, min=1.0)
+    length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    moves = length > 0
+    safe = torch.where(moves, length, torch.ones_like(length))
+    return torch.where(moves, x * torch.tanh(safe) / safe, x)
 
 
 # E7.3 row_softmax -------------------------------------------------------------------------
@@ -360,6 +406,20 @@ minimum_for_maximum = edited(
     {"tl.max(x, axis=0)": "tl.min(x, axis=0)"},
     loses=("tail", "stable"),
     because="any shift is thought to do, since it cancels",
+)
+
+fills_the_rows_first = edited(
+    "row_softmax",
+    {"torch.empty(rows, columns": "torch.zeros(rows, columns"},
+    loses=("once",),
+    because="a fill is thought to be free; it is a launch, and a pass over the result",
+)
+
+a_tile_of_one_size = edited(
+    "row_softmax",
+    {"BLOCK=triton.next_power_of_2(columns)": "BLOCK=1024"},
+    loses=("tail",),
+    because="a tile is thought to be as wide as the rows that one has tried",
 )
 
 assumes_full_rows = edited(
@@ -531,6 +591,20 @@ half_sums = edited(
     },
     loses=("exact",),
     because="a sum is thought to need no more digits than what is summed",
+)
+
+fills_the_layer_first = edited(
+    "linear_silu",
+    {"torch.empty(M, N,": "torch.zeros(M, N,"},
+    loses=("once",),
+    because="a fill is thought to be free; it is a launch, and a pass over the result",
+)
+
+one_step_along_k = edited(
+    "linear_silu",
+    {"range(0, K, BK)": "range(0, 1, BK)", "BK=32": "BK=256"},
+    loses=("ragged",),
+    because="a tile that is deep enough for what one has tried is thought to need no loop",
 )
 
 no_mask_across = edited(

@@ -332,7 +332,7 @@ waits_on_the_host_at_the_end = edited(
 one_after_the_other = edited(
     "run_two_models",
     {"    with torch.cuda.stream(side):\n        seen_by = image_model(image)\n": "    seen_by = image_model(image)\n"},
-    loses=("overlap",),
+    loses=("inputs", "outputs", "overlap", "host", "caller"),
     because="two calls are thought to be two streams",
 )
 

@@ -42,8 +42,8 @@ runtime = gpulab.cuda.use("virtual:H100")
 # %% [markdown]
 # ## E6.1 `honest_time`
 #
-# The sources time a matrix product with two looks at the clock. Run it. How long does the
-# product take?
+# A matrix product, timed with two looks at the clock, as the chapter's opening does it. Run it.
+# How long does the product take?
 
 # %% nbgrader={"grade": false, "grade_id": "naive_time", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def naive_time(fn):
@@ -98,13 +98,14 @@ def honest_time(fn, warmup, iters):
 # %% nbgrader={"grade": false, "grade_id": "honest_time_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 with gpulab.observe() as seen:
     measured = honest_time(lambda: a @ a, warmup=2, iters=5)
-product = statistics.median(kernel.end_us - kernel.start_us for kernel in seen.kernels)
 print(seen.table(), "\n")
+
+assert isinstance(measured, float), f"honest_time returned {measured!r}: a float is due"
+assert len(seen.kernels) == 7, f"fn was called {len(seen.kernels)} times; 2 + 5 are due"
+product = statistics.median(kernel.end_us - kernel.start_us for kernel in seen.kernels)
 print(f"honest_time {measured:8.1f} us")
 print(f"the kernel  {product:8.1f} us ({seen.device})")
 
-assert isinstance(measured, float), f"a float is due, not a {type(measured).__name__}"
-assert len(seen.kernels) == 7, f"fn was called {len(seen.kernels)} times; 2 + 5 are due"
 assert abs(measured - product) < 0.1 * product, "that is not the time of the kernel: what did you time, in which unit?"
 assert len(seen.waits) <= 2, f"the host waited {len(seen.waits)} times: see the table"
 
@@ -149,10 +150,10 @@ def a_job(steps):
     return model, torch.optim.SGD(model.parameters(), lr=0.1), batches
 
 
-model, optimizer, batches = a_job(steps=10)
+slow_model, optimizer, batches = a_job(steps=10)
 with gpulab.observe() as seen:
-    expected = first_train(model, optimizer, batches, every=4, limit=100.0)
-print(f"{len(seen.waits)} host waits for {len(expected)} entries of the log")
+    slow_log = first_train(slow_model, optimizer, batches, every=4, limit=100.0)
+print(f"{len(seen.waits)} host waits for {len(slow_log)} entries of the log")
 for line, waits in itertools.groupby(sorted(seen.waits, key=lambda w: w.line.number), key=lambda w: w.line):
     print(f"{len(list(waits)):4} x  {line}")
 
@@ -199,20 +200,20 @@ def entry(losses, limit):
 
 
 # %% nbgrader={"grade": false, "grade_id": "train_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-slow_model = model
 model, optimizer, batches = a_job(steps=10)
 with gpulab.observe() as seen:
     log = train(model, optimizer, batches, every=4, limit=100.0)
 print(seen.table().split("\n\n")[-1], "\n")
-for due, found in zip(expected, log):
+assert isinstance(log, list), f"train returned {log!r}: the log is due, a list"
+for due, found in zip(slow_log, log):
     print(due, "\n", found, sep="")
 
-assert len(log) == len(expected), f"the log has {len(log)} entries, {len(expected)} are due"
-for due, found in zip(expected, log):
+assert len(log) == len(slow_log), f"the log has {len(log)} entries, {len(slow_log)} are due"
+for due, found in zip(slow_log, log):
     assert all(abs(due[key] - found[key]) <= 1e-4 * abs(due[key]) for key in due), f"{found} is not {due}"
 drift = (model.weight - slow_model.weight).abs().max().item()
 assert drift < 1e-4, f"a weight differs by {drift}: which steps must change nothing?"
-assert len(seen.waits) <= len(expected), f"{len(seen.waits)} host waits: see the lines above"
+assert len(seen.waits) <= len(slow_log), f"{len(seen.waits)} host waits: see the lines above"
 assert not seen.races, "a number was read before it had arrived: see the lines above"
 
 # %% nbgrader={"grade": true, "grade_id": "train_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
@@ -225,12 +226,12 @@ import autograder; autograder.grade("streams.train")
 # %% [markdown]
 # ## E6.3 `run_two_models`
 #
-# The sources run two models of a robot side by side: one sees, one acts. This is their sample,
-# as a function. Its values come out right here. Run it, and read what the observation says.
+# Two models of a robot run side by side: one sees, one acts. This is the chapter's sample, as a
+# function. Its values come out right here. Run it, and read what the observation says.
 
 # %% nbgrader={"grade": false, "grade_id": "the_sample", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def the_sample(image_model, action_model, img, state):
-    """The sources' two-stream sample."""
+    """The chapter's two-stream sample."""
     s1 = torch.cuda.Stream()
     s2 = torch.cuda.Stream()
     with torch.cuda.stream(s1):
@@ -261,12 +262,14 @@ torch.cuda.synchronize()
 def one_tick(run):
     """What a control loop does: prepare the inputs, run both models, use what they say."""
     img, state = (camera - 0.5) * 2, joints * 0.1
-    seen_by, done_by = run(image_model, action_model, img, state)
+    outputs = run(image_model, action_model, img, state)
+    assert isinstance(outputs, tuple), f"{run.__name__} returned {outputs!r}: two outputs are due"
+    seen_by, done_by = outputs
     return seen_by.sum() + done_by.sum()
 
 
 with torch.no_grad(), gpulab.observe() as seen:
-    expected = one_tick(the_sample)
+    right = one_tick(the_sample)
 print(seen.table().split("\n\n")[-1])
 seen.timeline()
 
@@ -303,6 +306,7 @@ def run_two_models(image_model, action_model, image, state):
 
 
 # %% nbgrader={"grade": false, "grade_id": "run_two_models_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+torch.cuda.synchronize()  # nothing of an earlier try is still under way
 with torch.no_grad(), gpulab.observe() as seen:
     found = one_tick(run_two_models)
 print(seen.table().split("\n\n")[-1])
@@ -311,7 +315,7 @@ spins = [kernel for kernel in seen.kernels if kernel.name == "spin_kernel"]
 assert not seen.races, "a race: the lines above say which two accesses no stream order separates"
 assert not seen.waits, "the host waited: the line is above"
 assert spins[0].start_us < spins[1].end_us and spins[1].start_us < spins[0].end_us, "one model ran after the other"
-assert abs(found.item() - expected.item()) < 1e-4, "an output is wrong"
+assert abs(found.item() - right.item()) < 1e-4, "an output is wrong"
 seen.timeline()
 
 # %% nbgrader={"grade": true, "grade_id": "run_two_models_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}

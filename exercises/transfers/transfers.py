@@ -112,10 +112,12 @@ def step(x):
 
 
 batches = [torch.arange(256 * 1024.0).view(256, 1024) + i for i in range(8)]
+torch.cuda.synchronize()  # nothing of an earlier try is still under way
 torch.cuda.reset_peak_memory_stats()
 before = torch.cuda.memory_stats()["active_bytes.all.current"]
 with gpulab.observe() as seen:
     results = overlapped(batches, step)
+    assert isinstance(results, list), f"overlapped returned {results!r}: a list is due"
     values = [result.clone() for result in results]  # the caller reads them at once
 peak = torch.cuda.memory_stats()["active_bytes.all.peak"] - before
 
@@ -204,6 +206,7 @@ LINKS = {
 print(f"{'':20}{'1 GB':>12}{'4 KB':>12}{'1 GB in 4 KB messages':>24}")
 for name, link in LINKS.items():
     large, small = transfer_time(10**9, link), transfer_time(4096, link)
+    assert isinstance(large, float), f"transfer_time returned {large!r}: seconds are due, a float"
     many = transfer_time(10**9, link, messages=244_141)
     print(f"{name:20}{large * 1e3:>9.2f} ms{small * 1e6:>9.2f} us{many * 1e3:>21.0f} ms")
 
@@ -287,8 +290,10 @@ move_to({"model": model}, "cuda")
 for name, tensor in model.state_dict(keep_vars=True).items():
     print(f"{name:24}{tensor.device}")
 
+assert isinstance(there, dict), f"move_to returned {there!r}: a dictionary went in"
 assert type(there) is OrderedDict and type(there["sample"]) is Sample, "a container has lost its type"
-assert there["sample"].image.is_cuda and there["instruction"] == "reach the red cube"
+assert there["sample"].image.is_cuda, "a tensor in a namedtuple in a dictionary stayed on the host"
+assert there.get("instruction") == "reach the red cube", "what is no tensor is kept as it is"
 assert there["masks"][0] is there["masks"][2], "one tensor became two"
 assert not seen.waits, "the host waited for copies that need not be waited for"
 assert not again.copies and still["masks"][0] is there["masks"][0], "what is there already was copied"

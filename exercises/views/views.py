@@ -178,6 +178,7 @@ with gpulab.observe() as seen:
     patches = patchify(images, 8)
 print(seen.table())
 
+assert isinstance(patches, torch.Tensor), f"patchify returned {patches!r}: a tensor is due"
 assert patches.shape == (2, 2, 3, 3, 8, 8), f"the shape is {tuple(patches.shape)}"
 assert torch.equal(patches[1, 0, 2], images[1, :, 0:8, 16:24]), (
     "patches[1, 0, 2] is not the patch in rows 0-7, columns 16-23 of image 1"
@@ -239,9 +240,12 @@ def file_bytes(tensor):
 
 readings = torch.rand(1000, 1024)
 batch = [readings[10], readings[:, 7], readings[:3].t(), torch.rand(64, 64).t(), torch.rand(1, 8).expand(500, 8)]
+stored = [gpulab.storage_bytes(tensor) for tensor in batch]
 with gpulab.observe() as seen:
     kept = compact(batch)
 print(seen.table(), "\n")
+assert isinstance(kept, list) and len(kept) == 5, f"compact returned {kept!r:.40}: a list of 5 tensors is due"
+assert [gpulab.storage_bytes(tensor) for tensor in batch] == stored, "the tensors of the batch were changed"
 
 print(f"{'elements':>10}{'storage before':>16}{'after':>10}{'file before':>14}{'after':>10}{'contiguous()':>14}   (bytes)")
 for before, after in zip(batch, kept):
@@ -316,13 +320,16 @@ def to_tokens(frames, patch, dtype):
 
 
 # %% nbgrader={"grade": false, "grade_id": "to_tokens_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+frames = camera.clone().permute(0, 3, 1, 2)
 with gpulab.observe() as seen:
     tokens = to_tokens(frames, 8, torch.float32)
 print(seen.table(), "\n")
+assert isinstance(tokens, torch.Tensor), f"to_tokens returned {tokens!r}: a tensor is due"
 with gpulab.observe() as seen_strips:
     strips = to_tokens(frames, 64, torch.uint8)
 print(seen_strips.table())
 
+assert torch.equal(frames, camera.permute(0, 3, 1, 2)), "the frames were changed"
 assert tokens.dtype == torch.float32 and tokens.shape == expected.shape, "a token is missing, or of another dtype"
 assert torch.equal(tokens, expected), "the tokens are not those of first_try"
 assert torch.equal(strips, first_try(frames, 64, torch.uint8)), "patches as wide as the image come out wrong"

@@ -88,3 +88,18 @@ def test_a_value_that_decides_breaks_the_graph_in_two():
         assert torch.allclose(watched(x), decided(x))
     assert watched.report.graph_breaks and watched.report.graphs > 1
     assert "y.sum() > 0" in watched.report.graph_breaks[0].line.text
+
+
+@pytest.mark.parametrize("function", [lambda x: x * x.abs().amax().item(), lambda x: x[x > 0] * 2.0])
+def test_fullgraph_takes_in_a_value_read_that_breaks_a_graph_otherwise(function):
+    graphs = {False: 0, True: 0}
+    for whole in graphs:
+
+        def run(graph, inputs):
+            graphs[whole] += 1
+            return graph.forward
+
+        torch._dynamo.reset()
+        torch.compile(function, backend=run, fullgraph=whole)(torch.randn(6))
+    torch._dynamo.reset()
+    assert graphs == {False: 2, True: 1}

@@ -49,6 +49,17 @@ def test_a_solution_that_its_own_visible_check_refuses(bench):
     assert "fails in patchify_seen: AssertionError" in problem
 
 
+def test_a_check_that_holds_a_wrong_try_against_the_next(bench):
+    made = "images = torch.arange(2 * 3 * 16 * 24).view(2, 3, 16, 24)\n"
+    rewrite(bench, "patchify_seen", made, "")
+    rewrite(bench, "setup", "import torch", f"import torch\n{made}pixels = images.clone()")
+    rewrite(bench, "patchify_seen", "images[1, :,", "pixels[1, :,")
+    source = "def patchify(images, patch):\n    return images.zero_()"
+    wrong = replace(bench.mistakes[0], name="wipes_the_images", source=source)
+    (problem,) = gates.solution_passes_its_check_after_every_mistake(replace(bench, attempts=(wrong,)))
+    assert problem.startswith("after wipes_the_images the solution fails in patchify_seen: AssertionError: patches[1,")
+
+
 def test_a_mistake_that_loses_something_else(bench):
     wrong = replace(bench.mistakes[0], loses=("values",))
     problems = list(gates.mistakes_lose_what_they_name(replace(bench, attempts=(wrong,))))

@@ -58,7 +58,7 @@ def _values_problem(out: object, due: torch.Tensor) -> str | None:
 def _once_problem(launch: Launch, loads: int, stores: int) -> str | None:
     if launch.total("stores") != stores:
         return "Elements are written more than once: several threads do the same element, or one thread does all."
-    if launch.total("loads") != loads:
+    if launch.total("loads") > loads:
         return "Elements are read more often than needed: each is to be read once."
     if launch.races:
         return "Two threads use the same element, one of them to write it."
@@ -93,7 +93,7 @@ def _judge_shade(case: Case, evidence: dict) -> Iterator[Lost]:
             "bounds": bounds_problem(launch),
             "once": _once_problem(launch, loads=2 * image.numel(), stores=image.numel()),
             "launch": grid_problem(launch, grid, (*block, 1)),
-            "sectors": _sectors_problem(launch, _least_sectors(height, width, block)),
+            "sectors": _sectors_problem(launch, _least_sectors(height, width, block), loads=2 * image.numel()),
         }
         yield from (Lost(name, found) for name, found in problems.items() if found and name in case.about)
 
@@ -114,14 +114,16 @@ def _distinct(warps: np.ndarray, elements: np.ndarray) -> int:
     return len(np.unique(np.stack([warps, sectors]), axis=1).T)
 
 
-def _sectors_problem(launch: Launch, least: tuple[int, int]) -> str | None:
+def _sectors_problem(launch: Launch, least: tuple[int, int], loads: int) -> str | None:
     found = launch.total("read_sectors"), launch.total("written_sectors")
     if found[0] <= least[0] and found[1] <= least[1]:
         return None
-    return (
-        f"The launch moves {sum(found) / sum(least):.1f} times the sectors that it needs: neighbours in a warp differ in "
-        "threadIdx.x first, so x must be the index that runs along memory."
+    why = (
+        "what is read again moves again."
+        if launch.total("loads") > loads
+        else "neighbours in a warp differ in threadIdx.x first, so x must be the index that runs along memory."
     )
+    return f"The launch moves {sum(found) / sum(least):.2f} times the sectors that it needs: {why}"
 
 
 add_vectors = Exercise(

@@ -30,7 +30,7 @@ def grid_problem(launch: Launch, grid: tuple[int, ...], block: tuple[int, ...]) 
     if launch.grid == grid:
         return None
     if launch.grid == (grid[1], grid[0], grid[2]):
-        return "The grid's x and y are the other way round: x is to run over the columns."
+        return "The grid's x and y are the other way round: x is to be the dimension that runs along memory."
     more = launch.grid[0] * launch.grid[1] * launch.grid[2] > grid[0] * grid[1] * grid[2]
     why = "blocks are launched that have no element" if more else "there are fewer blocks than one element a thread takes"
     return f"The grid is not the smallest that gives each element a thread: {why}."

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 
 import torch
 
-from autograder.verdicts.own_work import own_work_problem
+from autograder.verdicts.own_work import ZEROS, own_work_problem
 from gpulab import Observation
 from gpulab.observe.launches import SECTOR_BYTES, Launch
-
-_ZEROS = ("aten.zeros", "aten.zero_", "aten.zeros_like", "aten.new_zeros")
 
 
 def total(launches: Iterable[Launch], count: str) -> int:
@@ -25,20 +23,34 @@ def efficiency(launches: Iterable[Launch]) -> float:
 
 def not_by_kernels(evidence: dict, seen: Observation, due: torch.Tensor) -> str | None:
     """Why the result is not the work of kernels that ran under the instrument, or None."""
-    return own_work_problem(evidence, seen, due.nbytes, _ZEROS)
+    return own_work_problem(evidence, seen, due.nbytes, ZEROS)
 
 
-def did_less(launches: Iterable[Launch], flops: int, loads: int, stores: int) -> str | None:
-    """Why kernels that did no more than this cannot have made a result that is right."""
-    arithmetic = total(launches, "flops") + total(launches, "atomics")
-    if arithmetic >= flops and total(launches, "loads") >= loads and total(launches, "stores") >= stores:
+def did_less(launches: Iterable[Launch], operations: int, loads: int, stores: int) -> str | None:
+    """Why kernels that did no more than this cannot have made a result that is right.
+
+    operations: of lanes, whatever they compute with. Whole numbers may be added up as integers.
+    """
+    if total(launches, "active_lanes") >= operations and total(launches, "loads") >= loads and total(launches, "stores") >= stores:
         return None
     return "The kernels did less than the work takes: something else made the result."
+
+
+def read_bytes(launches: Iterable[Launch]) -> int:
+    """Bytes that lanes read; what is read to be written back, as an atomic operation does, left out."""
+    return sum(max(0, use.read_bytes - use.written_bytes) for launch in launches for use in launch.arrays)
+
+
+def kept_bytes(launches: Iterable[Launch], result_bytes: int) -> int:
+    """Bytes that kernels wrote beside the result, for kernels after them to read."""
+    written = sum(use.distinct_written_bytes for launch in launches for use in launch.arrays)
+    return max(0, written - result_bytes)
 
 
 def fault_problem(launches: Iterable[Launch]) -> str | None:
     """A sentence about the first access outside an array, or the like."""
     for launch in launches:
         for fault in launch.faults:
-            return f"A thread went wrong ({fault.kind}, `{fault.array:.20}`, at `{str(fault.line.text):.80}`)."
+            where = f"`{fault.array:.20}`, " if fault.array else ""
+            return f"A thread went wrong ({fault.kind}, {where}at `{str(fault.line.text):.80}`)."
     return None

@@ -16,7 +16,7 @@ def _roofline_cases(draw: Draw) -> Iterator[Case]:
     yield _case("dense", [_question(draw, _card(draw, sparse=True), "fp32", side) for side in (1.2, 2.5, 0.7)])
     yield _case("formats", [_question(draw, _card(draw), dtype, 3.0) for dtype in ("bf16", "tf32", "fp8")])
     yield _case("units", [_question(draw, _card(draw, *units), "fp32", side) for units in _ODD_UNITS for side in (0.5, 2.0)])
-    yield _case("bound", [_question(draw, _card(draw), "fp32", side) for side in (0.3, 4.0)])
+    yield _case("bound", [_question(draw, _card(draw), "fp32", side) for side in (0.3, 4.0)] + list(_edges(draw)))
     yield _case("errors", list(_refused(draw)), refused=True)
 
 
@@ -54,6 +54,15 @@ def _question(draw: Draw, card: dict, dtype: str, side: float) -> dict:
     return {"flops": round(side * nbytes / bandwidth * peak), "nbytes": nbytes, "card": card, "dtype": dtype}
 
 
+def _edges(draw: Draw) -> Iterator[dict]:
+    """No arithmetic, no traffic, and a tie: powers of two apart, so that every formula finds it."""
+    yield {"flops": 0, "nbytes": draw.integer(1, 10**9), "card": _card(draw), "dtype": "fp32"}
+    yield {"flops": draw.integer(1, 10**9), "nbytes": 0, "card": _card(draw), "dtype": "fp32"}
+    card = {"name": "a card", "memory": [2.0, "TB/s"], "peaks": {"fp32": [64.0, "TFLOPS", "dense"]}}
+    nbytes = 2 ** draw.integer(10, 30)
+    yield {"flops": 32 * nbytes, "nbytes": nbytes, "card": card, "dtype": "fp32"}
+
+
 def _refused(draw: Draw) -> Iterator[dict]:
     card = _card(draw)
     yield {"flops": draw.integer(1, 10**9), "nbytes": draw.integer(1, 10**9), "card": card, "dtype": "fp64"}
@@ -88,7 +97,7 @@ def _wrong(about: str, question: dict, answer: dict) -> str | None:
 
 def _bound_problem(value: dict, bound: str, ridge: float) -> str | None:
     if value["bound"] != bound:
-        return "The bound is wrong: it is whichever of the two takes longer."
+        return 'The bound is wrong: it is whichever of the two takes longer, and "compute" where they tie.'
     if not _is(value["ridge"], ridge):
         return "The ridge is wrong: it is where peak and bandwidth take the same time, in operations a byte."
     return None

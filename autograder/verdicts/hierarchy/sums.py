@@ -7,7 +7,7 @@ import torch
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import tensor_problem
-from autograder.verdicts.hierarchy.kernels import did_less, efficiency, fault_problem, not_by_kernels, total
+from autograder.verdicts.hierarchy.kernels import did_less, efficiency, fault_problem, kept_bytes, not_by_kernels, read_bytes
 from gpulab import Observation
 
 _LEAST_EFFICIENCY = 0.6
@@ -24,7 +24,8 @@ def _row_sums_cases(draw: Draw) -> Iterator[Case]:
 def _odd_sizes(draw: Draw) -> list[tuple[int, int]]:
     ragged = 32 * draw.integer(2, 4) + draw.integer(1, 31)
     some = draw.integer(5, 31)
-    return [(draw.integer(33, 50), ragged), (draw.integer(3, 9), some), (some, 1), (1, ragged), (some, 0), (0, some)]
+    long = 1024 + draw.integer(1, 200)  # longer than a block has threads
+    return [(draw.integer(33, 50), ragged), (2, long), (draw.integer(3, 9), some), (some, 1), (1, ragged), (some, 0), (0, some)]
 
 
 def _case(about: tuple[str, ...], draw: Draw, rows: int, columns: int) -> Case:
@@ -69,9 +70,8 @@ def _moved_problem(x: torch.Tensor, seen: Observation) -> str | None:
 
 
 def _once_problem(x: torch.Tensor, seen: Observation) -> str | None:
-    # An atomic operation on the result counts as a load and a store of its own.
-    loads = total(seen.launches, "loads") - total(seen.launches, "atomics")
-    if loads <= x.numel():
+    result_bytes = len(x) * x.element_size()
+    if read_bytes(seen.launches) <= x.nbytes + kept_bytes(seen.launches, result_bytes):
         return None
     return "Elements are read from global memory more than once: keep what is needed again in a variable."
 

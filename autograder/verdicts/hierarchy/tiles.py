@@ -77,7 +77,7 @@ def _conflicts_problem(case: Case, seen: Observation) -> str | None:
     if not conflicts:
         return None
     return (
-        f"Shared memory took {1 + conflicts / requests:.1f} passes for each request: lanes of one warp use different "
+        f"Shared memory took {conflicts} passes more than its {requests} requests need: lanes of one warp use different "
         "words of the same bank. Which index does the lane move?"
     )
 

@@ -82,7 +82,8 @@ def _fused_problem(due: dict, found: dict, evidence: dict) -> str | None:
 
 
 def _once_problem(due: dict, found: dict, evidence: dict) -> str | None:
-    if evidence["calls"] == 1:
+    # The number of calls is in the notebook's reach; the card's kernels are counted elsewhere.
+    if evidence["calls"] == 1 and len(evidence["seen"]["kernels"]) < 2 * due["kernels"]:
         return None
     return "The chain is to be called once: a chain may write to what it is given, and a second call then works on something else."
 

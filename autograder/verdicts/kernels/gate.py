@@ -18,6 +18,8 @@ def _fused_gate_cases(draw: Draw) -> Iterator[Case]:
     yield _case(("values", "fused", "inputs"), draw, 16, 128)
     yield _case(("bounds",), draw, draw.integer(5, 9), 2 * draw.integer(100, 140) + 1)
     yield _case(("bounds",), draw, draw.integer(30, 50), 2 * draw.integer(10, 20) + 1)
+    yield _case(("bounds",), draw, draw.integer(2, 4), 2 * draw.integer(1100, 1400) + 1)
+    yield _case(("bounds",), draw, draw.integer(310, 350), 2 * draw.integer(20, 30) + 1)
     yield _case(("bounds",), draw, 0, draw.integer(3, 9))
 
 

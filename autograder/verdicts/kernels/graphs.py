@@ -33,7 +33,8 @@ def _case(about: tuple[str, ...], draw: Draw, batches: list[torch.Tensor], limit
 
 
 def _batch(draw: Draw, shape: tuple[int, int], largest: float) -> torch.Tensor:
-    values = draw.tensor(*shape)
+    """No two of one magnitude: which of two largest elements gets the gradient is nobody's business."""
+    values = draw.tensor(*shape) + 1 / 32
     return largest * values / values.abs().max()
 
 
@@ -89,6 +90,8 @@ def _graph_problem(case: Case, evidence: dict) -> str | None:
         return "The graph holds next to nothing, or a function that torch.compile cannot look into: the work is hidden from it."
     if read := next((name for name in operations if name.rpartition(".")[2] in _READS), None):
         return f"The host reads a value ({read}) and has to wait for it: the number is a tensor already."
+    if "torch.size_from_values" in operations:
+        return "How large a tensor is depends on values (a boolean index): the host has to wait for them."
     if any("higher_order" in operation for operation in operations):
         return "A branch is left in the graph (torch.cond): the host reads its condition, and waits for it."
     return None

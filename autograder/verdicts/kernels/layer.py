@@ -23,8 +23,9 @@ _PROMISE = "an element of x is read once for each tile of columns, and one of th
 
 def _linear_silu_cases(draw: Draw) -> Iterator[Case]:
     yield _case(("values", "once", "tiles"), draw, 64, 64, 64)
-    yield _case(("ragged", "bounds", "once"), draw, 64 + draw.integer(3, 30), draw.integer(35, 60), 64)
-    yield _case(("ragged", "bounds", "tiles"), draw, draw.integer(35, 60), draw.integer(67, 90), 32 + draw.integer(3, 29))
+    # Larger in each direction than a tile that a program could hold for all of it.
+    yield _case(("ragged", "bounds", "once"), draw, 128 + draw.integer(3, 30), draw.integer(35, 60), 320)
+    yield _case(("ragged", "bounds", "tiles"), draw, draw.integer(35, 60), 128 + draw.integer(3, 30), 32 + draw.integer(3, 29))
     yield _case(("exact",), draw, 32, 32, 256, high=8)
     yield _case(("edges",), draw, 0, 32, 32)
     yield _wrong(draw, x=(4, 17), weight=(8, 16), bias=(8,))
@@ -103,7 +104,7 @@ def _tiles_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
     loaded = sum(launch.total("read_bytes") for launch in seen.launches) / case.inputs["x"].element_size()
     if loaded > elements:
         return (
-            f"{loaded / elements:.1f} times the loads that tiles of {_LEAST_TILE} x {_LEAST_TILE} need: with tiles, {_PROMISE}."
+            f"{loaded / elements:.2f} times the loads that tiles of {_LEAST_TILE} x {_LEAST_TILE} need: with tiles, {_PROMISE}."
         )
     if loaded < m * k + n * k:
         return "Not every element of the inputs is loaded."

@@ -6,7 +6,7 @@ import torch
 
 from autograder.exercise import Case, Lost
 from autograder.verdicts.expect import error_problem, tensor_problem, type_name
-from autograder.verdicts.own_work import own_work_problem
+from autograder.verdicts.own_work import ZEROS, own_work_problem
 from gpulab import Observation
 from gpulab.observe.launches import ArrayUse, Launch
 from gpulab.units import plural
@@ -41,10 +41,8 @@ def own_problem(evidence: dict, seen: Observation) -> str | None:
     result = evidence["result"]
     if not isinstance(result, torch.Tensor):
         return f"The function returned {result if isinstance(result, str) else type_name(result)}; a tensor on the card is due."
-    if problem := own_work_problem(evidence, seen, result.nbytes):
+    if problem := own_work_problem(evidence, seen, result.nbytes, ZEROS):
         return problem
-    if seen.waits:
-        return "The host waited for the card, which nothing here needs: a kernel's arguments are there when it runs."
     if not all(_arrays_agree(launch) for launch in seen.launches):
         return "The record of the launches contradicts itself: was gpulab changed in the notebook?"
     return None
@@ -80,6 +78,8 @@ def use_of(seen: Observation, written: bool, nbytes: int) -> list[ArrayUse]:
 
 
 def launches_problem(seen: Observation) -> str | None:
+    if seen.computing_ops:
+        return f"The result is filled before the kernel runs ({seen.computing_ops[0]}): that is one launch more, and writes it twice."
     if len(seen.launches) == 1:
         return None
     return f"{plural(len(seen.launches), 'kernel')} launched: one is enough, and what goes from one to the next goes through memory."

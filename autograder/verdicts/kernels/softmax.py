@@ -19,6 +19,7 @@ def _row_softmax_cases(draw: Draw) -> Iterator[Case]:
     yield _case(("values", "once", "bounds"), _scores(draw, rows, draw.choice([64, 128])))
     yield _case(("tail", "once", "bounds"), _scores(draw, rows, ragged))
     yield _case(("tail",), _scores(draw, rows, draw.integer(33, 60)) - 30)
+    yield _case(("tail",), _scores(draw, 2, draw.integer(2100, 4096)))  # no tile of fixed size that fits the others
     yield _case(("stable",), _scores(draw, rows, 64) + draw.integer(200, 400))
     yield _case(("stable",), _hidden(draw, _scores(draw, rows, 64)))
     yield _case(("strides", "once"), _scores(draw, rows, 128), columns=64)

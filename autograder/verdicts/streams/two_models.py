@@ -8,7 +8,7 @@ from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import tensor_problem, type_name
 from gpulab import Observation
-from gpulab.observe import Race
+from gpulab.observe import Kernel, Race
 
 _OVERLAP_SHARE = 0.5
 """Of the shorter model's time, this much must run beside the other model."""
@@ -48,7 +48,7 @@ def _judge_run_two_models(case: Case, evidence: dict) -> Iterator[Lost]:
         yield Lost("values", wrong)
     seen = Observation.from_dict(evidence["seen"])
     for criterion in case.about[1:]:
-        if problem := _PROBLEM[criterion](seen, case):
+        if problem := _PROBLEM[criterion](seen, case) or _one_stream_problem(seen, case):
             yield Lost(criterion, problem)
 
 
@@ -69,6 +69,21 @@ def _agree(due: list[torch.Tensor], used: list) -> bool:
         not tensor_problem(value, right.float()) and torch.allclose(value.double(), right, 1e-3, 1e-4)
         for value, right in zip(used, due, strict=True)
     )
+
+
+def _spins(seen: Observation, case: Case) -> list[Kernel]:
+    """One for each call of a model, in order. The caller's own are shorter or longer than any model's."""
+    shortest, longest = 0.9 * min(case.inputs["us"]), 1.1 * max(case.inputs["us"])
+    spins = (kernel for kernel in seen.kernels if kernel.name == "spin_kernel")
+    return [kernel for kernel in spins if shortest < kernel.end_us - kernel.start_us < longest]
+
+
+def _one_stream_problem(seen: Observation, case: Case) -> str | None:
+    """One stream needs no order and no waits: that it has neither is nobody's merit."""
+    spins = _spins(seen, case)
+    if any(first.stream == second.stream for first, second in zip(spins[::2], spins[1::2])):
+        return "Both models are in one stream, where nothing has to be put in order."
+    return None
 
 
 def _inputs_problem(seen: Observation, case: Case) -> str | None:
@@ -118,7 +133,7 @@ def _described(race: Race) -> str:
 
 
 def _overlap_problem(seen: Observation, case: Case) -> str | None:
-    spins = [kernel for kernel in seen.kernels if kernel.name == "spin_kernel"]
+    spins = _spins(seen, case)
     if len(spins) != 2:
         return "Each model is to be called once."
     shared = min(k.end_us for k in spins) - max(k.start_us for k in spins)

@@ -59,11 +59,12 @@ def _judge_overlapped(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem or case.about == ("edges",):
         return
     seen, nbytes = Observation.from_dict(evidence["seen"]), case.inputs["batches"][0].nbytes
+    idle = _nothing_asynchronous(seen)
     for criterion, problem in (
         ("hidden", _not_hidden(seen, nbytes, len(case.inputs["batches"]))),
-        ("races", _raced(seen)),
-        ("host_memory", _too_much_pinned(evidence["pinned_bytes"], nbytes)),
-        ("device_memory", _too_much_on_device(evidence["peak_bytes"], nbytes)),
+        ("races", _raced(seen) or idle),
+        ("host_memory", _too_much_pinned(evidence["pinned_bytes"], nbytes) or idle),
+        ("device_memory", _too_much_on_device(evidence["peak_bytes"], nbytes) or idle),
     ):
         if problem:
             yield Lost(criterion, problem)
@@ -123,9 +124,21 @@ def _not_hidden(seen: Observation, nbytes: int, count: int) -> str | None:
         )
     if _from_third_copy(copies, seen, 2 * nbytes) <= _due_us(seen, nbytes, count):
         return None
-    if len({copy.stream for copy in copies} | {kernel.stream for kernel in seen.kernels}) == 1:
+    if _one_stream(seen):
         return "Copies and steps are in one stream, so they take turns: a stream is a queue."
     return "Copies and steps have streams of their own and still take turns: something makes each wait for the other."
+
+
+def _one_stream(seen: Observation) -> bool:
+    copies = [copy for copy in seen.copies if copy.kind == "HtoD"]
+    return len({copy.stream for copy in copies} | {kernel.stream for kernel in seen.kernels}) == 1
+
+
+def _nothing_asynchronous(seen: Observation) -> str | None:
+    """Such a loop races with nothing and needs no buffers: that is nobody's merit."""
+    if not _one_stream(seen) or any(copy.pinned for copy in seen.copies if copy.kind == "HtoD"):
+        return None
+    return "All copies are from pageable memory and in the stream of the steps: each is over before the next thing begins."
 
 
 def _from_third_copy(copies: list, seen: Observation, skip: int) -> float:
