@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from autograder import wire
+from autograder.settings import fresh_settings
 from autograder.witness import witness
 from gpulab.observe.lines import is_learners_file
 
@@ -38,7 +39,7 @@ def sit(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
 
     ``elsewhere`` in the evidence says which kinds of thing worked where no instrument looks.
     """
-    with witness.watch() as elsewhere:
+    with fresh_settings(), witness.watch() as elsewhere:
         try:
             evidence = scenario(name)(Learner(namespace), wire.decode(inputs))
         except BaseException as error:
@@ -46,10 +47,11 @@ def sit(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
                 raise
             evidence = {"raised": describe(error)}
     evidence["elsewhere"] = sorted(set(elsewhere))
-    try:
-        return wire.encode(evidence)
-    except Exception as error:  # too large, too deep, or a key that cannot be written
-        return wire.encode({"raised": describe(error)})
+    with fresh_settings():
+        try:
+            return wire.encode(evidence)
+        except Exception as error:  # too large, too deep, or a key that cannot be written
+            return wire.encode({"raised": describe(error)})
 
 
 def describe(error: BaseException) -> dict[str, str]:

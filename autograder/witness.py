@@ -12,8 +12,9 @@ from gpulab.observe.lines import is_learners
 
 _THREAD = ("_thread.start_new_thread", "_thread.start_joinable_thread")
 _PROCESS = ("os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "subprocess.Popen")
-# A thread that sleeps on, such as a progress bar's, uses none of it; one answer takes more.
-IDLE_SECONDS = 100e-6
+# A thread that sleeps on, such as a progress bar's, uses none of it, and one that wakes now and
+# then a share of the time; one answer takes more.
+IDLE_SECONDS, IDLE_SHARE, MOST_IDLE_SECONDS = 250e-6, 0.01, 10e-3
 
 
 class Witness:
@@ -33,13 +34,15 @@ class Witness:
         thread of the notebook's own that worked (used processor time) meanwhile.
         """
         self._watched, self._elsewhere = threading.get_ident(), []
-        before = self._seconds_of_others()
+        # Its own processor time, not the clock's: sleeping buys nobody else a moment.
+        before, began = self._seconds_of_others(), time.thread_time()
         try:
             yield self._elsewhere
         finally:
             self._watched = None
+            idle = _idle_seconds(time.thread_time() - began)
             after = self._seconds_of_others()
-            worked = [thread for thread in before if after.get(thread, 0) - before[thread] > IDLE_SECONDS]
+            worked = [thread for thread in before if after.get(thread, 0) - before[thread] > idle]
             self._elsewhere += ["thread"] * len(worked)
 
     def _seconds_of_others(self) -> dict[int, float]:
@@ -63,6 +66,11 @@ class Witness:
             self._threads.add(thread)
         if self._watched == threading.get_ident():
             self._elsewhere.append("thread")
+
+
+def _idle_seconds(own_seconds: float) -> float:
+    """What another thread may use while the watched one uses ``own_seconds``."""
+    return min(IDLE_SECONDS + IDLE_SHARE * own_seconds, MOST_IDLE_SECONDS)
 
 
 def _called_by_a_learner() -> bool:

@@ -17,7 +17,7 @@ from autograder.glue.record import SaveLedgerGrades
 from autograder.glue.restore import Restore
 from autograder.glue.submission import AutogradeSubmissions
 
-STUB = "# YOUR CODE HERE\nraise NotImplementedError"
+STUB = '# YOUR CODE HERE\nraise NotImplementedError("write your code in place of this line")'
 
 
 def configure(c: Config) -> None:

@@ -24,6 +24,8 @@ from autograder.ledger import Ledger
 from autograder.report import as_html, as_text
 from autograder.verdict import Verdict
 
+TOO_LONG = "The function did not return in time: is there a loop that never ends?"
+
 
 class ExecuteGraded(Execute):
     """nbgrader's Execute with a referee beside the kernel and a bound on everything.
@@ -91,7 +93,8 @@ class ExecuteGraded(Execute):
         self._in_graded_cell = True
         cell = self._run(cell, index)
         self._in_graded_cell = False
-        verdict = self._hearing.close(self._stopped or _first_error(cell))
+        # The interrupt after a timeout arrives as the kernel's own KeyboardInterrupt.
+        verdict = self._hearing.close(self._stopped or (TOO_LONG if self._timed_out else _first_error(cell)))
         self._record(cell, verdict)
         return cell, resources
 
@@ -139,6 +142,7 @@ class ExecuteGraded(Execute):
     async def _async_handle_timeout(self, timeout: int, cell: NotebookNode | None = None):
         self._timed_out = True
         self._ended("timed out")
+        self._note(f"A cell ran for more than {timeout} s and was interrupted.")
         reply = await super()._async_handle_timeout(timeout, cell)
         reply["content"]["evalue"] = f"stopped after {timeout} s"
         reply["content"]["traceback"] = [f"Stopped: this cell ran for more than {timeout} s."]
@@ -235,8 +239,6 @@ def _chapters(nb: NotebookNode) -> list[str]:
 def _first_error(cell: NotebookNode) -> str:
     for output in cell.outputs:
         if output.output_type == "error":
-            if output.ename == "CellTimeoutError":
-                return "The function did not return in time: is there a loop that never ends?"
             return f"The hidden tests were stopped by {output.ename}."
     return ""
 

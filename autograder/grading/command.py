@@ -2,7 +2,7 @@
 
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from tqdm import tqdm
@@ -28,12 +28,17 @@ def run(job: Job, jobs: int, scheduler: str | None = None) -> int:
 def _run(job: Job, jobs: int, scheduler: str | None, started: float) -> int:
     from autograder.grading.engine import cluster, grade_class
 
-    with cluster(jobs, scheduler) as client:
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(cluster(jobs, scheduler))
+        except (OSError, ValueError) as error:
+            if scheduler is None:
+                raise
+            return _refused(f"no Dask scheduler at {scheduler}: {error}")
         try:
             count, results = grade_class(client, job)
         except LookupError as error:
-            print(f"autograder grade: {error}", file=sys.stderr)
-            return 2
+            return _refused(error)
         try:
             done = _watched(count, results)
         except KeyboardInterrupt:
@@ -41,6 +46,11 @@ def _run(job: Job, jobs: int, scheduler: str | None, started: float) -> int:
             return 130
     print(summary(done, time.monotonic() - started))
     return 1 if any(result.ending == "failed" for result in done) else 0
+
+
+def _refused(why: object) -> int:
+    print(f"autograder grade: {why}", file=sys.stderr)
+    return 2
 
 
 def _watched(count: int, results) -> list[Graded]:

@@ -47,6 +47,8 @@ def grade_class(client: Client, job: Job) -> tuple[int, Iterator[Graded]]:
     by another one; one that loses several workers in a row fails.
     """
     students = client.submit(worker.submissions, job, pure=False).result()
+    if isinstance(students, LookupError):
+        raise students
     futures = {client.submit(worker.grade, job, student, pure=False): student for student in students}
     return len(students), _results(futures)
 

@@ -15,12 +15,20 @@ from autograder.grading.job import Graded, Job
 _desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="grader")
 
 
-def submissions(job: Job) -> list[str]:
+def submissions(job: Job) -> list[str] | LookupError:
     """The students whose submissions the job is about, once the gradebook knows the course.
 
-    Raises LookupError when there are none.
+    Where the run cannot begin, the LookupError that says why: raised, Dask would print its
+    traceback, and nbgrader's exit at an option it does not know would end the worker.
     """
-    return _desk.submit(_submissions, job).result()
+    try:
+        return _desk.submit(_submissions, job).result()
+    except SystemExit:
+        return LookupError(f"nbgrader does not take {' '.join(job.options)}")
+    except LookupError as error:
+        return error
+    except Exception as error:
+        return LookupError(f"{type(error).__name__}: {error}")
 
 
 def grade(job: Job, student: str) -> Graded:

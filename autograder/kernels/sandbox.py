@@ -19,6 +19,7 @@ VISIBLE = (
     "autograder/kernels",
     "autograder/proctor.py",
     "autograder/scenarios",
+    "autograder/settings.py",
     "autograder/witness.py",
     "autograder/wire.py",
 )

@@ -111,7 +111,7 @@ def _import_scenarios(chapter: str) -> None:
         scenarios = importlib.import_module(f"autograder.scenarios.{chapter}")
         for module in getattr(scenarios, "PRELOAD", ()):
             importlib.import_module(module)
-    except ImportError:
+    except Exception:
         pass
     _share_all()
 

@@ -3,6 +3,7 @@
 Kernels run on a virtual card, where an interpreter counts what each warp does.
 """
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import torch
@@ -20,21 +21,21 @@ def add_vectors(learner: Learner, case: dict) -> dict:
     """Have two vectors added on the card, watched."""
     with idle_card():
         a, b = case["a"].cuda(), case["b"].cuda()
-        return _filled(a, lambda out: learner.add_vectors(a, b, out, case["threads"]))
+        return _filled(lambda out: learner.add_vectors(a, b, out, case["threads"]), a, b)
 
 
 def shade(learner: Learner, case: dict) -> dict:
     """Have a picture shaded on the card, watched."""
     with idle_card():
         image, gain = case["image"].cuda(), case["gain"].cuda()
-        return _filled(image, lambda out: learner.shade(image, gain, out, tuple(case["block"])))
+        return _filled(lambda out: learner.shade(image, gain, out, tuple(case["block"])), image, gain)
 
 
-def _filled(like: torch.Tensor, call) -> dict:
-    """What ``call`` did to a tensor of NaN."""
-    out = torch.full_like(like, torch.nan)
+def _filled(call: Callable, *inputs: torch.Tensor) -> dict:
+    """What ``call``, which kernels do with ``inputs``, did to a tensor of NaN like the first of them."""
+    out = torch.full_like(inputs[0], torch.nan)
     torch.cuda.synchronize()
-    with kernels_ran() as ran, observe() as seen:
+    with kernels_ran(*inputs, out) as ran, observe() as seen:
         call(out)
     return work_of(out, ran, seen) | {"out": out.cpu()}
 
@@ -79,7 +80,8 @@ def regroup(learner: Learner, case: dict) -> dict:
     with idle_card():
         arguments = [torch.tensor(values).cuda() for values in (case["kinds"], case["turns"], order)]
         x = torch.arange(len(order), dtype=torch.float32).cuda()
-        evidence |= _filled(x, lambda out: gather[-(-len(order) // case["threads"]), case["threads"]](*arguments, x, out))
+        launch = gather[-(-len(order) // case["threads"]), case["threads"]]
+        evidence |= _filled(lambda out: launch(*arguments, x, out), x, *arguments)
     return evidence
 
 

@@ -6,6 +6,7 @@ Kernels run on a virtual card, whose interpreter counts what they load and store
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -16,9 +17,13 @@ from autograder.scenarios.card import idle_card
 from autograder.scenarios.kernels_ran import kernels_ran, tiles, work_of
 from autograder.scenarios.outcome import outcome
 from gpulab import observe
+from gpulab.observe.lines import is_learners_file
 
 PRELOAD = ("gpulab.kernels.tiles.facade", "gpulab.kernels.fusion.compiled")
 """What these scenarios and their notebooks import on first use."""
+
+SIZE_FROM_VALUES = "torch.size_from_values"
+"""Stands among a graph's operations when a tensor in it is as large as values decide."""
 
 _STEPS: dict[str, Callable] = {
     "bias": lambda v, bias, gate: v + bias,
@@ -43,6 +48,11 @@ _DEFAULTS = {
     "recompile_limit": 8,
     "suppress_errors": False,
 }
+
+_PYTORCHS = ("aten", "prims", "prim")
+"""Namespaces of operations."""
+_NOT_TRACED = "flat_apply_capture"
+"""What stands in a graph for a function marked ``torch._dynamo.nonstrict_trace``."""
 
 
 def fuse_budget(learner: Learner, case: dict) -> dict:
@@ -86,6 +96,8 @@ def squash(learner: Learner, case: dict) -> dict:
 def _compiled(learner: Learner, case: dict) -> dict:
     graphs: list[list[str]] = []
     found: dict[str, Any] = {"graphs": graphs, "broke": None, "compiled": []}
+    if not _is_pytorchs_own(torch.compile):
+        return found | {"broke": "torch.compile is a function of the notebook's"}
     with dynamo_afresh():
         compiled = torch.compile(learner.squash, backend=partial(_run_as_it_is, graphs), fullgraph=True)
         try:
@@ -93,6 +105,10 @@ def _compiled(learner: Learner, case: dict) -> dict:
         except torch._dynamo.exc.TorchDynamoException as error:
             found["broke"] = describe(error)["message"]
     return found
+
+
+def _is_pytorchs_own(function: object) -> bool:
+    return isinstance(function, FunctionType) and not is_learners_file(function.__code__.co_filename)
 
 
 @contextmanager
@@ -113,14 +129,37 @@ def _run_as_it_is(graphs: list[list[str]], graph: torch.fx.GraphModule, inputs: 
     """A backend for torch.compile that needs no compiler; notes the operations of each graph."""
     calls = ("call_function", "call_method", "call_module")
     graphs.append([_named(node.target) for node in graph.graph.nodes if node.op in calls])
+    if any(map(_size_depends_on_values, graph.graph.nodes)):
+        graphs[-1].append(SIZE_FROM_VALUES)
     return graph.forward
 
 
+def _size_depends_on_values(node: torch.fx.Node) -> bool:
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    value = node.meta.get("example_value")
+    return isinstance(value, torch.Tensor) and bool(free_unbacked_symbols(value))
+
+
 def _named(target: str | Callable) -> str:
-    """``torch.where``, ``torch.Tensor.abs``, ``torch.ops.higher_order.cond``: what a node of a graph calls."""
+    """``torch.where``, ``torch.Tensor.abs``, ``torch.ops.higher_order.cond``: what a node of a graph calls.
+
+    ``notebook.x`` for what the compiler does not look into: an operation or a function of the
+    notebook's own, whatever it is called.
+    """
     if isinstance(target, str):
         return f"torch.Tensor.{target}"
+    if _is_the_notebooks(target):
+        return f"notebook.{target.__name__}"
     return f"{target.__module__}.{target.__name__}"
+
+
+def _is_the_notebooks(target: Callable) -> bool:
+    if isinstance(target, torch._ops.OpOverload):
+        return target.namespace not in _PYTORCHS
+    if isinstance(target, FunctionType):
+        return is_learners_file(target.__code__.co_filename) or target.__name__ == _NOT_TRACED
+    return False
 
 
 def _gradient(function: Callable, x: torch.Tensor, upstream: torch.Tensor) -> torch.Tensor | None:
@@ -156,7 +195,7 @@ def _launched(function: Callable, inputs: list[torch.Tensor], columns: int | Non
         owners = [tensor.cuda() for tensor in inputs]
         given = [owners[0][:, :columns], *owners[1:]]
         torch.cuda.synchronize()
-        with kernels_ran(tiles) as ran, observe() as seen:
+        with kernels_ran(*given, interpreter=tiles) as ran, observe() as seen:
             result = function(*given)
         work = work_of(result, ran, seen)
         torch.cuda.synchronize()

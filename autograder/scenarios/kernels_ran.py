@@ -1,7 +1,7 @@
-"""Whether the launches of an observation are those of kernels that ran, and a result is their work."""
+"""Whether the launches of an observation are those of kernels that ran, and a result is their work alone."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType, ModuleType, SimpleNamespace
@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from autograder.scenarios.sources import Sources
 from gpulab import Observation
 from gpulab.observe import device, launches
 from gpulab.observe.lines import is_learners
@@ -16,11 +17,18 @@ from gpulab.observe.lines import is_learners
 
 @dataclass(frozen=True)
 class Interpreter:
-    """Where kernels run: ``runner`` hands each launch to ``keeper``'s ``record_launch``."""
+    """Where kernels run: ``runner`` hands each launch to ``keeper``'s ``record_launch``.
+
+    Before it, it calls ``gate``, a function of ``gatekeeper``; the argument at place ``arguments``
+    holds those of the launch, by parameter.
+    """
 
     runner: ModuleType
     keeper: ModuleType
     modules: tuple[ModuleType, ...]
+    gatekeeper: ModuleType
+    gate: str
+    arguments: int
 
     @property
     def instruments(self) -> tuple[ModuleType, ...]:
@@ -29,22 +37,25 @@ class Interpreter:
 
 def simt() -> Interpreter:
     """Of ``@cuda.jit`` kernels."""
-    from gpulab.kernels.simt import arrays, batch, counters, launcher, races, requests, run, statements
+    from gpulab.kernels.simt import arrays, batch, counters, launcher, races, requests, run, statements, virtual
 
-    return Interpreter(launcher, launcher, (arrays, batch, counters, races, requests, run, statements))
+    modules = (arrays, batch, counters, races, requests, run, statements, virtual)
+    return Interpreter(launcher, launcher, modules, virtual, "check_sides", 0)
 
 
 def tiles() -> Interpreter:
     """Of ``@triton.jit`` kernels. Raises ImportError without Triton."""
     from gpulab.kernels.tiles import builder, counts, interpret, kernel, memory, modelled, races
 
-    return Interpreter(kernel, device, (builder, counts, interpret, memory, modelled, races))
+    modules = (builder, counts, interpret, memory, modelled, races)
+    return Interpreter(kernel, device, modules, interpret, "interpret", 1)
 
 
 class Ran:
     """What :func:`kernels_ran` saw; ``problem`` is complete once its block has ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, handed: Iterable[torch.Tensor]) -> None:
+        self.sources = Sources(handed)
         self.launches: list = []
         self.replaced: list[str] = []
 
@@ -59,24 +70,36 @@ class Ran:
 
 
 @contextmanager
-def kernels_ran(interpreter: Callable[[], Interpreter] = simt) -> Iterator[Ran]:
-    """Keep every launch that the interpreter itself hands over inside the block."""
+def kernels_ran(*handed: torch.Tensor, interpreter: Callable[[], Interpreter] = simt) -> Iterator[Ran]:
+    """Keep every launch that the interpreter itself hands over inside the block.
+
+    handed: the tensors that kernels may read besides those that they wrote.
+    """
     home = interpreter()
-    ran, record = Ran(), home.keeper.record_launch
+    ran, record, gate = Ran(handed), home.keeper.record_launch, getattr(home.gatekeeper, home.gate)
     ran.replaced += _replaced(home)
 
     def noted(launch, *rest, **named) -> None:
         if sys._getframe(1).f_code.co_filename == home.runner.__file__:
             ran.launches.append(launch)
+            ran.sources.after(launch, *rest)
         record(launch, *rest, **named)
 
+    def guarded(*rest, **named):
+        ran.sources.before(rest[home.arguments])
+        return gate(*rest, **named)
+
     home.keeper.record_launch = noted
+    setattr(home.gatekeeper, home.gate, guarded)
     try:
         yield ran
     finally:
         if home.keeper.record_launch is not noted:
             ran.replaced.append("record_launch")
+        if getattr(home.gatekeeper, home.gate) is not guarded:
+            ran.replaced.append(home.gate)
         home.keeper.record_launch = record
+        setattr(home.gatekeeper, home.gate, gate)
         ran.replaced += _replaced(home)
 
 
@@ -84,10 +107,12 @@ def work_of(result: Any, ran: Ran, seen: Observation) -> dict:
     """What a judge needs to believe that kernels made a result.
 
     ``kernel_bytes``: bytes of it that kernels wrote last. ``tampered``: why the launches are not
-    believed, or nothing.
+    believed, or nothing. ``strange``: by which parameter a kernel read something that is neither
+    what the function was handed nor a kernel's work, or nothing.
     """
     written = seen.authors(result).launch_bytes if isinstance(result, torch.Tensor) and result.numel() else 0
-    return {"kernel_bytes": written, "tampered": ran.problem(seen), "seen": seen.to_dict()}
+    told = {"tampered": ran.problem(seen), "strange": ran.sources.problem}
+    return {"kernel_bytes": written, **told, "seen": seen.to_dict()}
 
 
 def _replaced(home: Interpreter) -> list[str]:

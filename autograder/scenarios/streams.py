@@ -9,8 +9,9 @@ import torch
 
 from autograder.proctor import Learner
 from autograder.scenarios.card import idle_card
+from autograder.scenarios.device_told import device_told
 from autograder.scenarios.outcome import outcome
-from gpulab import Observation, observe
+from gpulab import Observation
 
 _CYCLES_PER_US = 1000  # of the virtual card, for torch.cuda._sleep
 
@@ -36,7 +37,7 @@ def honest_time(learner: Learner, case: dict) -> dict:
             return outcome(lambda: learner.honest_time(fn, *counts))
         with torch.cuda.stream(torch.cuda.Stream() if case["side_stream"] else None):
             torch.cuda._sleep(int(case["before_us"] * _CYCLES_PER_US))
-            with observe() as seen:
+            with device_told() as seen:
                 result = learner.honest_time(fn, *counts)
     return {"result": result, "calls": spins.calls, "seen": seen.to_dict()}
 
@@ -50,7 +51,7 @@ def train(learner: Learner, case: dict) -> dict:
         optimizer = torch.optim.SGD(model.parameters(), lr=case["lr"])
         batches = [(x.cuda(), y.cuda()) for x, y in zip(case["xs"], case["ys"], strict=True)]
         torch.cuda.synchronize()
-        with observe() as seen:
+        with device_told() as seen:
             log = learner.train(model, optimizer, batches, case["every"], case["limit"])
         torch.cuda.synchronize()
         after = [parameter.detach().cpu() for parameter in (model.weight, model.bias)]
@@ -90,7 +91,7 @@ def _inputs(raw: list[torch.Tensor]) -> list[torch.Tensor]:
 
 def _late_inputs(run: Run, raw: list[torch.Tensor]) -> tuple[Observation, list]:
     """The inputs are still being written; the outputs are used after the host has waited."""
-    with observe() as seen:
+    with device_told() as seen:
         outputs = run(*_inputs(raw))
     torch.cuda.synchronize()
     return seen, [_used(outputs)]
@@ -100,7 +101,7 @@ def _early_use(run: Run, raw: list[torch.Tensor]) -> tuple[Observation, list]:
     """The inputs are ready; the outputs are used at once and let go, twice."""
     inputs = _inputs(raw)
     torch.cuda.synchronize()
-    with observe() as seen:
+    with device_told() as seen:
         used = [_used(run(*inputs)) for _ in range(2)]
     return seen, used
 
@@ -109,7 +110,7 @@ def _alone(run: Run, raw: list[torch.Tensor]) -> tuple[Observation, list]:
     """Nothing but the call."""
     inputs = _inputs(raw)
     torch.cuda.synchronize()
-    with observe() as seen:
+    with device_told() as seen:
         outputs = run(*inputs)
     torch.cuda.synchronize()
     return seen, [_used(outputs)]
@@ -118,7 +119,7 @@ def _alone(run: Run, raw: list[torch.Tensor]) -> tuple[Observation, list]:
 def _two_callers(run: Run, raw: list[torch.Tensor]) -> tuple[Observation, list]:
     """Called from one stream and then from another; each reads late and lets go."""
     streams, used = [torch.cuda.Stream() for _ in range(2)], []
-    with observe() as seen:
+    with device_told() as seen:
         for stream in streams:
             with torch.cuda.stream(stream):
                 outputs = run(*_inputs(raw))

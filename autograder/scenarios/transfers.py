@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from autograder.proctor import Learner
+from autograder.scenarios.device_told import device_told
 from autograder.scenarios.outcome import outcome
-from gpulab import cuda, observe
+from gpulab import cuda
 from gpulab.cuda.device import state
 
 CARD = "virtual:T4"
@@ -27,7 +28,7 @@ def overlapped(learner: Learner, case: dict) -> dict:
         torch.cuda.synchronize()
         before, pinned = _active_bytes(), state.device_on().pinned
         torch.cuda.reset_peak_memory_stats()
-        with observe() as seen:
+        with device_told() as seen:
             results = learner.overlapped(_handed_out(case["batches"], case["as_generator"]), step)
             values = [_read(result) for result in results] if isinstance(results, (list, tuple)) else results
         # The recorded peak can be reset; what was active when a step began cannot.
@@ -95,7 +96,7 @@ def _nesting_moved(learner: Learner, case: dict) -> dict:
     tensors = [_placed(tensor, case["place"]) for tensor in case["tensors"]]
     given = _nesting(tensors, case["empty"])
     before = _described(given, tensors)
-    with observe() as seen:
+    with device_told() as seen:
         result = learner.move_to(given, "cuda", **({"non_blocking": True} if case["non_blocking"] else {}))
     known: list[torch.Tensor] = []
     return {
@@ -161,7 +162,7 @@ def _module_moved(learner: Learner, case: dict) -> dict:
     policy = Policy(case["weight"], case["scale"], case["offset"])
     optimizer = torch.optim.SGD(policy.parameters(), lr=case["lr"])
     holder = {"policy": policy, "steps": 3} if case["held"] else policy
-    with observe() as seen:
+    with device_told() as seen:
         result = learner.move_to(holder, "cuda")
     moved = result["policy"] if case["held"] and isinstance(result, dict) else result
     if not isinstance(moved, torch.nn.Module):

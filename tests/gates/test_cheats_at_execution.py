@@ -4,6 +4,7 @@ import ctypes
 import threading
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -42,6 +43,13 @@ def fetch(ready, out):
 
 
 @cuda.jit
+def first(ready, other, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = ready[i] + 0 * other[i]
+
+
+@cuda.jit
 def nothing(a, b, out):
     i = cuda.grid(1)
 
@@ -60,6 +68,13 @@ def scale(image, gain, out):
         out[y, x] = image[y, x] * gain[x]
 
 
+@cuda.jit
+def first_of(ready, gain, out):
+    x, y = cuda.grid(2)
+    if x < out.shape[1] and y < out.shape[0]:
+        out[y, x] = ready[y, x] + 0 * gain[x]
+
+
 def blocks(n, threads):
     return max(1, -(-n // threads))
 
@@ -74,6 +89,45 @@ def by_address(a, b, out):
     """Writes the sum into the memory of ``out`` where no instrument is."""
     values = (a.cpu() + b.cpu()).contiguous()
     ctypes.memmove(out.untyped_storage().data_ptr(), values.data_ptr(), values.nbytes)
+
+
+def on_the_host(tensor):
+    """The tensor's values where the virtual card keeps them, as NumPy sees them."""
+    data = (ctypes.c_float * tensor.numel()).from_address(tensor.data_ptr())
+    return np.frombuffer(data, np.float32).reshape(tensor.shape)
+
+
+def fetched_from(source):
+    """The sum from NumPy, at a place where a kernel then fetches it."""
+
+    def add_vectors(a, b, out, threads):
+        if len(out):
+            fetch[blocks(len(out), threads), threads](source(on_the_host(a) + on_the_host(b)), out)
+
+    return add_vectors
+
+
+def put_down_by_hand(values):
+    tensor = torch.empty(values.shape, device="cuda")
+    on_the_host(tensor)[:] = values
+    return tensor
+
+
+def input_swapped(a, b, out, threads):
+    """The sum stands in ``a`` for as long as a kernel reads it."""
+    if len(out):
+        held = on_the_host(a)
+        was = held.copy()
+        held += on_the_host(b)
+        first[blocks(len(out), threads), threads](a, b, out)
+        held[:] = was
+
+
+def result_kept(a, b, out, threads):
+    """The sum is put into ``out`` by hand, and a kernel writes there what it reads there."""
+    if len(out):
+        on_the_host(out)[:] = on_the_host(a) + on_the_host(b)
+        first[blocks(len(out), threads), threads](out, b, out)
 
 
 def beside(work):
@@ -105,6 +159,10 @@ ADD = {
     "a launch beside NumPy": beside(lambda a, b, out: out.copy_(torch.from_numpy(a.cpu().numpy() + b.cpu().numpy()))),
     "a launch beside a pointer": beside(by_address),
     "a kernel that fetches": lambda a, b, out, threads: fetch[blocks(len(out), threads), threads](a + b, out),
+    "a kernel that fetches from NumPy": fetched_from(lambda values: values),
+    "a kernel that fetches what was put down by hand": fetched_from(put_down_by_hand),
+    "an input swapped for a moment": input_swapped,
+    "a result put down by hand and kept": result_kept,
     "a forged record": forged,
     "zeros": lambda a, b, out, threads: out.zero_(),
     "another thread": lambda a, b, out, t: elsewhere(lambda: add[blocks(len(out), t), t](a, b, out)),
@@ -112,6 +170,9 @@ ADD = {
 }
 SHADE = {
     "PyTorch": lambda image, gain, out, block: torch.mul(image, gain, out=out),
+    "a picture of NumPy's, copied": lambda image, gain, out, block: first_of[(9, 9), block](
+        on_the_host(image) * on_the_host(gain), gain, out
+    ),
     "another picture": lambda image, gain, out, block: scale[(9, 9), block](image, gain, torch.empty_like(out)),
     "PyTorch over a kernel's work": lambda image, gain, out, block: (
         scale[(9, 9), block](image, gain, out), torch.mul(image, gain, out=out)

@@ -3,9 +3,12 @@
 import ctypes
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.functional import silu
+from torch.utils._mode_utils import no_dispatch
 
 import gpulab.cuda
 from autograder.draw import Draw
@@ -63,6 +66,43 @@ def poked(function, *inputs):
     return out
 
 
+def bytes_on_the_card(tensor):
+    """The tensor's values where the virtual card keeps them, as NumPy sees them."""
+    storage = tensor.untyped_storage()
+    data = (ctypes.c_ubyte * storage.nbytes()).from_address(storage.data_ptr())
+    values = np.frombuffer(data, str(tensor.dtype).removeprefix("torch."))
+    return torch.from_numpy(values).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+
+def carried(function, *inputs):
+    """Computed where no instrument is, put into a tensor of the card's by hand, and carried into the result by a kernel."""
+    with no_dispatch():
+        result = function(*map(bytes_on_the_card, inputs)).contiguous()
+    middle, out = (torch.empty(result.shape, dtype=result.dtype, device=inputs[0].device) for _ in range(2))
+    if result.numel():
+        ctypes.memmove(middle.data_ptr(), result.data_ptr(), result.nbytes)
+        copy_kernel[(triton.cdiv(result.numel(), 1024),)](middle, out, result.numel(), BLOCK=1024)
+    return out
+
+
+def swapped(function, *inputs):
+    """The answer stands in the input for as long as a kernel copies it."""
+    x = inputs[0]
+    with no_dispatch():
+        result = function(*map(bytes_on_the_card, inputs)).contiguous()
+        held = bytes_on_the_card(x)
+        was = held.clone()
+    if result.shape != x.shape or not x.is_contiguous() or not x.numel():
+        return torch.empty_like(x)
+    out = torch.empty_like(x)
+    with no_dispatch():
+        held.copy_(result)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    with no_dispatch():
+        held.copy_(was)
+    return out
+
+
 def decoy(function, *inputs):
     """A launch that reads the input, beside the work of PyTorch."""
     x = inputs[0]
@@ -94,6 +134,8 @@ WAYS = {
     "copied by a kernel": lambda function: lambda *inputs: copied(function(*inputs)),
     "beside a decoy": lambda function: lambda *inputs: decoy(function, *inputs),
     "poked into memory": lambda function: lambda *inputs: poked(function, *inputs),
+    "put down by hand and carried": lambda function: lambda *inputs: carried(function, *inputs),
+    "put into the input for a moment": lambda function: lambda *inputs: swapped(function, *inputs),
     "a constant": lambda function: lambda *inputs: torch.zeros_like(inputs[0]),
     "an empty tensor": lambda function: lambda *inputs: torch.empty_like(inputs[0]),
 }
@@ -211,6 +253,62 @@ def hidden_squash(x: torch.Tensor, limit: float) -> torch.Tensor:
 hidden_squash.register_fake(lambda x, limit: torch.empty_like(x))
 
 
+@torch.library.custom_op("cheats::squash_with_gradient", mutates_args=())
+def hidden_with_gradient(x: torch.Tensor, limit: float) -> torch.Tensor:
+    return first_squash(x, limit).clone()
+
+
+def keep(ctx, inputs, output):
+    ctx.save_for_backward(inputs[0])
+    ctx.limit = inputs[1]
+
+
+def gradient(ctx, upstream):
+    (x,) = ctx.saved_tensors
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        first_squash(x, ctx.limit).backward(upstream)
+    return x.grad, None
+
+
+hidden_with_gradient.register_fake(lambda x, limit: torch.empty_like(x))
+hidden_with_gradient.register_autograd(gradient, setup_context=keep)
+
+
+@torch._dynamo.nonstrict_trace
+def not_traced(x, limit):
+    return torch.empty_like(x) if isinstance(x, FakeTensor) else first_squash(x, limit)
+
+
+def called_torchs_own(x, limit):
+    return torch.empty_like(x) if isinstance(x, FakeTensor) else first_squash(x, limit)
+
+
+@pytest.fixture
+def called_torchs(monkeypatch):
+    """A function of the notebook's that the compiler is to take for one of PyTorch's."""
+    monkeypatch.setattr(called_torchs_own, "__module__", "torch")
+    monkeypatch.setattr(called_torchs_own, "__name__", "squashed")
+    monkeypatch.setattr(torch, "squashed", called_torchs_own, raising=False)
+    torch.compiler.allow_in_graph(called_torchs_own)
+
+
+def padded(function):
+    """Beside operations that the compiler does see."""
+    return lambda x, limit: -(-(function(x, limit) * 1.0)) + 0.0 - 0.0
+
+
+def with_its_own_compiler(x, limit):
+    """Puts a function in the place of torch.compile that compiles nothing and tells of a fine graph."""
+
+    def compile(function, *, backend, **rest):
+        backend.args[0].append(["torch.where", "torch.tanh", "_operator.mul"])
+        return function
+
+    torch.compile = compile
+    return first_squash(x, limit)
+
+
 def behind_a_switch(x, limit):
     """Shows the compiler something else than it does."""
     return x * 2.0 if torch.compiler.is_compiling() else first_squash(x, limit)
@@ -234,6 +332,18 @@ def test_code_that_the_compiler_does_not_see_earns_no_graph():
     with torch._dynamo.config.patch(capture_scalar_outputs=False):  # so that the next test meets no other settings
         for what, function in seen.items():
             assert score("squash", function) <= VALUES_AND_GRADIENT, what
+
+
+@pytest.mark.parametrize("function", [hidden_with_gradient, not_traced, called_torchs_own])
+def test_work_hidden_in_a_function_beside_visible_operations_earns_no_graph(function, called_torchs):
+    assert score("squash", padded(function)) == VALUES_AND_GRADIENT
+
+
+def test_a_compiler_of_ones_own_earns_no_graph(monkeypatch):
+    # A card that is on has a torch.compile of its own, which it would put back.
+    with gpulab.cuda.use("off", quiet=True), monkeypatch.context() as patch:
+        patch.setattr(torch, "compile", torch.compile)
+        assert score("squash", with_its_own_compiler) == VALUES_AND_GRADIENT
 
 
 def test_a_function_that_differs_when_compiled_earns_nothing_for_its_values():

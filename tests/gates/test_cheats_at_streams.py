@@ -11,6 +11,7 @@ import gpulab.cuda
 from autograder.draw import Draw
 from autograder.proctor import sit
 from autograder.referee import judge_here
+from gpulab.observe import device
 
 
 @pytest.fixture(autouse=True, params=["off", "virtual:H100"])
@@ -113,12 +114,59 @@ def test_losses_read_behind_the_devices_back_earn_the_updates_alone():
     assert score("train", train) == 2
 
 
-def test_the_models_run_twice_do_not_count_as_run_together():
-    def run_two_models(image_model, action_model, image, state):
-        image_model(image), action_model(state)
-        return image_model(image), action_model(state)
+def on_the_side(image_model, action_model, image, state):
+    """A right answer."""
+    here, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    side.wait_stream(here)
+    image.record_stream(side)
+    with torch.cuda.stream(side):
+        seen_by = image_model(image)
+    done_by = action_model(state)
+    here.wait_stream(side)
+    seen_by.record_stream(here)
+    return seen_by, done_by
 
-    assert score("run_two_models", run_two_models) == 7
+
+def without_waits(image_model, action_model, image, state):
+    """Two streams, and nothing that puts them in order."""
+    with torch.cuda.stream(torch.cuda.Stream()):
+        seen_by = image_model(image)
+    return seen_by, action_model(state)
+
+
+def test_the_models_run_twice_do_not_count_as_run_together():
+    assert score("run_two_models", on_the_side) == 8
+    assert score("run_two_models", lambda *job: (on_the_side(*job), on_the_side(*job))[1]) == 7
+
+
+def test_one_line_without_a_stream_earns_its_values_alone():
+    assert score("run_two_models", lambda a, b, image, state: (a(image), b(state))) == 1
+
+
+def test_races_struck_from_the_record_are_still_told():
+    def struck(*job):
+        pair = without_waits(*job)
+        for log in device._logs:
+            log.races = Deaf()
+        return pair
+
+    assert score("run_two_models", struck) == score("run_two_models", without_waits) == 3
+
+
+class Deaf(list):
+    def append(self, item):
+        pass
+
+
+def test_waits_struck_from_the_record_are_still_told():
+    def train(model, optimizer, batches, every, limit):
+        windows = trained(model, optimizer, batches, every, limit)
+        values = [[loss.item() for loss in window] for window in windows]
+        for log in device._logs:
+            del log.waits[len(values) :]
+        return [{"mean": sum(w) / len(w), "worst": max(w), "skipped": sum(v > limit for v in w)} for w in values]
+
+    assert score("train", train) == 5
 
 
 def test_a_card_switched_off_inside_the_function_earns_nothing():

@@ -182,6 +182,10 @@ def test_work_under_an_observation_of_its_own_is_still_seen():
     assert score("overlapped", overlapped) == score("overlapped", copies_everything_first)
 
 
+def test_the_loop_as_it_was_earns_its_values_alone():
+    assert score("overlapped", lambda batches, step: [step(batch.cuda()).cpu() for batch in batches]) == 3
+
+
 # E5.2 transfer_time ------------------------------------------------------------------------
 
 

@@ -74,7 +74,21 @@ def test_a_second_run_grades_nothing_again(graded):
 def test_a_glob_that_matches_nobody_is_an_error(graded):
     run = graded.command("--jobs", "1", "--students", "nobody*")
     assert run.returncode == 2
-    assert "no submission matches" in run.stderr
+    assert "no submission matches" in run.stderr and "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--jobs", "1", "--froce"], "nbgrader does not take --froce"),
+        (["--jobs", "1", "--CourseDirectory.db_url=sqlite:////nowhere/at/all.db"], "OperationalError"),
+        (["--scheduler", "nowhere"], "no Dask scheduler at nowhere"),
+    ],
+)
+def test_a_run_that_cannot_begin_says_why_in_a_sentence(graded, options, says):
+    run = graded.command(*options)
+    assert run.returncode == 2
+    assert f"autograder grade: {says}" in run.stderr and "Traceback" not in run.stderr
 
 
 def test_a_submission_that_cannot_be_graded_makes_the_exit_status_1(group):

@@ -43,3 +43,13 @@ def test_nothing_a_learner_wrote_can_run(page):
 def test_learners_code_and_output_are_shown(page):
     assert "permute(0, 2, 4, 1, 3, 5).clone()" in page
     assert "&lt;script&gt;alert(5)" in page
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_nothing_is_wider_than_the_screen(page, browser, width):
+    context = browser.new_context(viewport={"width": width, "height": 844})
+    shown = context.new_page()
+    shown.set_content(page)
+    beyond = shown.evaluate("document.documentElement.scrollWidth - innerWidth")
+    context.close()
+    assert beyond <= 0, f"{beyond} px lie beyond a screen of {width}"

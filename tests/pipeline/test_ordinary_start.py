@@ -30,6 +30,9 @@ def test_an_endless_loop_is_interrupted_and_costs_its_exercise_alone(cold):
     assert cold.autograde("hangs", warm_kernels=False, timeout=3)["success"]
     lost = {name for name, points in cold.full_marks().items() if cold.scores("hangs")[name] < points}
     assert lost == {"patchify_hidden"}
+    page = cold.feedback("hangs")
+    assert "did not return in time" in page and "ran for more than 3 s" in page
+    assert "stopped by KeyboardInterrupt" not in page
 
 
 def test_the_memory_of_the_kernel_is_bounded(cold):

@@ -48,4 +48,4 @@ def test_evidence_of_neither_is_an_error():
 
 
 def test_type_names():
-    assert [type_name(value) for value in (None, 3, Opaque("set"))] == ["None", "a int", "a set"]
+    assert [type_name(value) for value in (None, 3, Opaque("set"))] == ["None", "an int", "a set"]

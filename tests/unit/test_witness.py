@@ -11,7 +11,7 @@ from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
 from autograder.proctor import sit
 from autograder.referee import Session
-from autograder.witness import witness
+from autograder.witness import IDLE_SECONDS, MOST_IDLE_SECONDS, _idle_seconds, witness
 
 
 def in_a_thread():
@@ -90,6 +90,39 @@ print(elsewhere)
 @pytest.mark.parametrize(("seconds", "named"), [(0.01, ["thread"]), (0, [])])
 def test_an_earlier_thread_is_named_when_it_worked(seconds, named):
     assert alone(EARLIER.format(seconds=seconds)) == str(named)
+
+
+TICKING = """
+import threading, time
+from autograder.witness import witness
+
+def tick():
+    while not over.wait(0.02):
+        sum(range(500))
+
+def work(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+over = threading.Event()
+thread = threading.Thread(target=tick)
+thread.start()
+with witness.watch() as elsewhere:
+    work(0.3)
+over.set()
+thread.join()
+print(elsewhere)
+"""
+
+
+def test_a_thread_that_only_wakes_now_and_then_is_not_named():
+    assert alone(TICKING) == "[]"
+
+
+def test_sleeping_buys_another_thread_no_time():
+    assert _idle_seconds(0.0) == IDLE_SECONDS
+    assert _idle_seconds(3600.0) == MOST_IDLE_SECONDS
 
 
 def test_a_pool_of_threads_is_heard():

@@ -1,0 +1,20 @@
+"""A chapter whose scenarios cannot be imported costs its kernels a message, and never their server."""
+
+import importlib
+
+import pytest
+
+from autograder.kernels import zygote
+
+
+@pytest.mark.parametrize("error", [ImportError("no Triton"), SyntaxError("typo"), RuntimeError("no such operator")])
+def test_what_fails_at_import_is_left_to_the_kernel(monkeypatch, error):
+    shared = []
+
+    def fail(name):
+        raise error
+
+    monkeypatch.setattr(importlib, "import_module", fail)
+    monkeypatch.setattr(zygote, "_share_all", lambda: shared.append(True))
+    zygote._import_scenarios("broken")
+    assert shared == [True]
