@@ -33,7 +33,7 @@ export function reason(shape, found) {
   if (stride > 1) return `Lanes are ${step} bytes apart: of each sector, one item in ${stride} is used.`;
   return late
     ? `The lanes are neighbours, but the first begins ${late} bytes into a sector: one more is touched.`
-    : `The lanes are neighbours and the first begins a sector: ${found.sectors.length} sectors, all of them used.`;
+    : `The lanes are neighbours and the first begins a sector: ${found.sectors.length} sector${found.sectors.length === 1 ? "" : "s"}, fully used.`;
 }
 
 const pick = (random, items) => items[Math.floor(random() * items.length)];

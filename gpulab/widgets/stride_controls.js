@@ -26,7 +26,9 @@ function dimension(d, change) {
   return { node, set(state) { size.set(state.size[d]); stride.set(state.stride[d]); } };
 }
 
-const addDimension = ({ size, stride }) => ({ size: [1, ...size], stride: [(size[0] ?? 1) * (stride[0] ?? 1), ...stride] });
+/* The stride of a contiguous outer dimension, as far as the slider goes. */
+const outer = (size, stride) => Math.min(MAX_STRIDE, (size[0] ?? 1) * (stride[0] ?? 1));
+const addDimension = ({ size, stride }) => ({ size: [1, ...size], stride: [outer(size, stride), ...stride] });
 const dropDimension = ({ size, stride }) => ({ size: size.slice(1), stride: stride.slice(1) });
 
 export function controls(change) {

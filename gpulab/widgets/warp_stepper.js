@@ -109,7 +109,7 @@ function render({ model, el }) {
   }
   function start() {
     ask.replaceChildren();
-    if (at() === run().steps.length - 1) go(0);
+    go(at() === run().steps.length - 1 ? 0 : at());
     play.textContent = "Pause";
     timer = setInterval(() => (at() < run().steps.length - 1 ? go(at() + 1) : stop()), TICK_MS);
   }
@@ -120,6 +120,7 @@ function render({ model, el }) {
     quiz.setAttribute("aria-pressed", String(asking));
     ask.replaceChildren();
     if (asking) pose();
+    else draw();
   }
   function pose() {
     stop();

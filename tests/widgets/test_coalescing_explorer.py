@@ -62,6 +62,12 @@ def test_a_real_launch_moves_what_the_browser_says(model):
         assert seen.launches[0].total("read_sectors") == model("(one) => m.request(one).sectors.length", one)
 
 
+def test_one_sector_is_not_said_to_be_several(model):
+    says = "(one) => m.reason(one, m.request(one))"
+    assert "1 sector," in model(says, {"stride": 1, "offset": 0, "item_bytes": 1})
+    assert "4 sectors," in model(says, {"stride": 1, "offset": 0, "item_bytes": 4})
+
+
 def test_every_lane_is_drawn_once(model):
     for one in random_requests(60):
         lanes = model(

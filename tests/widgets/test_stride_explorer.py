@@ -114,6 +114,14 @@ def test_dimensions_come_and_go(mount):
     assert page.get_by_role("button", name="Drop dim 0").is_disabled()
 
 
+def test_a_new_dimensions_stride_is_one_that_its_slider_has(mount):
+    page = mount(StrideExplorer((2,), (32,)))
+    page.get_by_role("button", name="Add a dimension").click()
+    assert page.evaluate("model.get('stride')") == [32, 32]
+    page.get_by_role("button", name="decrease stride of dimension 0").click()
+    assert page.evaluate("model.get('stride')") == [31, 32]
+
+
 def test_a_picture_too_large_is_refused_with_a_reason(mount):
     page = mount(StrideExplorer((8, 8)))
     page.get_by_role("button", name="Add a dimension").click()

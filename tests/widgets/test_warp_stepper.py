@@ -164,6 +164,18 @@ def test_it_asks_before_it_shows(mount):
     assert "Step 5 of 5" in status(page)
 
 
+def test_what_a_question_hid_comes_back_without_an_answer(mount):
+    page = mount(a_stepper(step=3))
+    page.get_by_role("button", name="Ask me first").click()
+    assert page.locator(".lane.on").count() == 0
+    page.get_by_role("button", name="Ask me first").click()
+    line = page.locator(".codeline[aria-current] .text").inner_text().strip()
+    assert page.locator(".lane.on").count() > 0 and line in status(page)
+    page.get_by_role("button", name="Ask me first").click()
+    page.get_by_role("button", name="Play").click()
+    assert page.locator(".lane.on").count() > 0
+
+
 def test_it_plays_to_the_end_and_stops(mount):
     page = mount(a_stepper(step=4))
     page.get_by_role("button", name="Play").click()
