@@ -1,8 +1,7 @@
 """Kernels are forked from a server that has imported what their chapters need."""
 
-import asyncio
-
 import pytest
+from jupyter_core.utils import run_sync
 
 from autograder.glue.environment import kernel_environment
 from autograder.kernels.desk import desk
@@ -41,4 +40,4 @@ def test_a_kernel_finds_its_chapters_scenarios_imported(chapters, wanted, found)
     # Limits that no other test has: a kernel server of its own, which has met no chapter yet.
     own = Limits(memory_bytes=3 * 1024**3 + len(wanted) + len(chapters))
     with desk("auto", own) as seat:
-        assert asyncio.run(said_by_a_kernel(seat, chapters, wanted)) == found
+        assert run_sync(said_by_a_kernel)(seat, chapters, wanted) == found
