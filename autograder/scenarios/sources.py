@@ -47,23 +47,23 @@ class Sources:
             self._know(tensor)
 
     def _poisoned(self, value: Any, already: dict) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The arrays in an argument that nobody accounts for: their bytes, poisoned, and what they were.
+        """The tensors in an argument that nobody accounts for: their bytes, poisoned, and what they were.
 
         ``already``: those of the launch's other arguments, by address.
         """
         if isinstance(value, tuple):
             for part in value:
                 yield from self._poisoned(part, already)
-        elif (held := _bytes_of(value)) is not None and held.any() and not self._is_known(value, held):
+            return
+        value = getattr(value, "base", value) if not isinstance(value, torch.Tensor) else value
+        if isinstance(value, torch.Tensor) and (held := memory(value)).any() and not self._is_known(value, held):
             if held.ctypes.data not in already:
                 already[held.ctypes.data] = held, held.copy()
                 held[...] = _POISON
             yield already[held.ctypes.data]
 
-    def _is_known(self, value: Any, held: np.ndarray) -> bool:
-        if not isinstance(value, torch.Tensor):
-            return False
-        _, bytes_then = self._known.get(value.untyped_storage()._cdata, (None, None))
+    def _is_known(self, tensor: torch.Tensor, held: np.ndarray) -> bool:
+        _, bytes_then = self._known.get(tensor.untyped_storage()._cdata, (None, None))
         return bytes_then is not None and np.array_equal(bytes_then, held)
 
     def _know(self, tensor: torch.Tensor) -> None:
@@ -73,13 +73,3 @@ class Sources:
 def _put_back(strange: list[tuple[np.ndarray, np.ndarray]]) -> None:
     for held, were in strange:
         held[...] = were
-
-
-def _bytes_of(value: Any) -> np.ndarray | None:
-    """All the bytes behind an array, to be read and written; None for what is no array."""
-    value = getattr(value, "base", value) if not isinstance(value, np.ndarray | torch.Tensor) else value
-    if isinstance(value, torch.Tensor):
-        return memory(value)
-    if isinstance(value, np.ndarray) and value.flags.c_contiguous and value.flags.writeable:
-        return value.reshape(-1).view(np.uint8)
-    return np.array([1], np.uint8) if isinstance(value, np.ndarray) and value.any() else None
