@@ -7,14 +7,21 @@ import torch
 from torch._ops import OpOverload
 from torch.utils.flop_counter import flop_registry
 
-_aten = torch.ops.aten
-_STANDS_FOR = {
-    "aten::_scaled_dot_product_flash_attention_for_cpu": _aten._scaled_dot_product_flash_attention,
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": (
-        _aten._scaled_dot_product_flash_attention_backward
-    ),
-    "aten::_addmm_activation": _aten.addmm,
-}
+_STANDS_FOR = {"aten::_addmm_activation": torch.ops.aten.addmm}
+
+
+def _attention(query, key, value, *rest, **options) -> int:
+    """Scores, and their product with the values; torch 2.11's own formula takes no grouped heads."""
+    return 2 * _scores(query, key) * (query.shape[-1] + value.shape[-1])
+
+
+def _attention_backward(gradient, query, key, value, *rest, **options) -> int:
+    """The scores again, and the gradients of scores, values, queries and keys."""
+    return 2 * _scores(query, key) * (3 * query.shape[-1] + 2 * value.shape[-1])
+
+
+def _scores(query, key) -> int:
+    return query.shape[0] * query.shape[1] * query.shape[2] * key.shape[2]
 
 
 def _addbmm(bias, batch1, batch2, **options) -> int:
@@ -30,7 +37,13 @@ def _rnn_layer(source, input_weights, hidden_weights, *rest, **options) -> int:
     return 2 * steps * (input_weights.numel() + hidden_weights.numel())
 
 
-_OWN = {"aten::addbmm": _addbmm, "aten::mv": _matrix_vector, "aten::mkldnn_rnn_layer": _rnn_layer}
+_OWN = {
+    "aten::addbmm": _addbmm,
+    "aten::mv": _matrix_vector,
+    "aten::mkldnn_rnn_layer": _rnn_layer,
+    "aten::_scaled_dot_product_flash_attention_for_cpu": _attention,
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
+}
 
 
 def flop_formula(op: OpOverload):
