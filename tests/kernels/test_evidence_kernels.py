@@ -73,6 +73,25 @@ def a_job(monkeypatch, kernel):
     return kernels.measured("planted", "H100")
 
 
+REFERENCES = {
+    "gate_kernel": ("*fp32 *fp32 *fp32 *fp32 i32 i32", {"BLOCK": 1024}),
+    "softmax_kernel": ("*fp32 *fp32 i32 i32", {"BLOCK": 4096}),
+    "linear_silu_kernel": ("*fp16 *fp16 *fp16 *fp16 i32 i32 i32", {"BM": 32, "BN": 32, "BK": 32}),
+}
+
+
+@pytest.mark.parametrize("capability", sorted({10 * c.capability[0] + c.capability[1] for c in gpulab.cuda.CARDS.values()}))
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_triton_reference_kernel_becomes_machine_code_for_every_card(name, capability, tmp_path, monkeypatch):
+    """Triton brings ptxas along, and needs no GPU to run it."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    types, constants = REFERENCES[name]
+    kernel = getattr(solutions("kernels"), name)
+    signature = dict(zip(kernel.arg_names, types.split())) | dict.fromkeys(constants, "constexpr")
+    made = triton.compile(ASTSource(kernel, signature, constants), GPUTarget("cuda", capability, 32))
+    assert made.asm["cubin"].startswith(b"\x7fELF") and f"sm_{capability}" in made.asm["ptx"]
+
+
 @pytest.mark.parametrize("tile, warps, stages", TILES)
 def test_the_layer_with_larger_tiles_uses_what_an_h100_has(tile, warps, stages, tmp_path, monkeypatch):
     """Triton's compiler needs no GPU: warp-group matrix instructions, and tiles that fit in 227 KiB."""
