@@ -4,24 +4,30 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
-IMPORT = re.compile(r'^import [^;]+? from "\./([\w.]+)";\n', re.MULTILINE)
+IMPORT = re.compile(r'^import [^;]+? from "(\.[\w./]+)";\n', re.MULTILINE)
 
 
 def module(name: str) -> str:
-    """The text of the ES module `name` with its relative imports inlined, each file once."""
-    parts: dict[str, str] = {}
-    _collect(name, parts)
+    """The text of an ES module with its relative imports inlined, each file once.
+
+    Args:
+        name: a widget's folder, for its ``widget.js``, or a file below this folder.
+    """
+    parts: dict[Path, str] = {}
+    _collect(HERE / (name if name.endswith(".js") else f"{name}/widget.js"), parts)
     return "\n".join(parts.values())
 
 
-def style(*names: str) -> str:
-    """The text of the named style sheets, in order."""
-    return "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)
+def style(widget: str) -> str:
+    """The text of what all widgets share and of the widget's own style sheet."""
+    files = HERE / "shared" / "base.css", HERE / widget / "widget.css"
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
-def _collect(name: str, parts: dict[str, str]) -> None:
-    text = (HERE / name).read_text(encoding="utf-8")
-    for needed in IMPORT.findall(text):
+def _collect(file: Path, parts: dict[Path, str]) -> None:
+    text = file.read_text(encoding="utf-8")
+    for address in IMPORT.findall(text):
+        needed = (file.parent / address).resolve()
         if needed not in parts:
             _collect(needed, parts)
-    parts[name] = IMPORT.sub("", text)
+    parts[file.resolve()] = IMPORT.sub("", text)

@@ -5,14 +5,12 @@ import random
 import numpy as np
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 
 from gpulab import observe
 from gpulab.kernels import cuda
 from gpulab.kernels.simt.requests import sectors
 from gpulab.widgets import CoalescingExplorer
-from gpulab.widgets._source import module
-from tests.widgets.test_widgets_are_accessible import RULES
+from tests.widgets.looks import assert_accessible, imported
 
 REQUESTS = 500
 DTYPES = {1: torch.int8, 2: torch.float16, 4: torch.float32, 8: torch.float64}
@@ -20,15 +18,8 @@ DTYPES = {1: torch.int8, 2: torch.float16, 4: torch.float32, 8: torch.float64}
 
 @pytest.fixture(scope="module")
 def model(browser):
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_content("<title>coalescing</title>")
-    page.evaluate(
-        """async (text) => { window.m = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" }))); }""",
-        module("coalescing_model.js"),
-    )
-    yield page.evaluate
-    context.close()
+    with imported(browser, "coalescing_explorer/model.js") as evaluate:
+        yield evaluate
 
 
 def random_requests(count):
@@ -135,9 +126,7 @@ def test_axe_finds_nothing(mount, scheme, width, quiz):
     if quiz:
         page.get_by_role("spinbutton").fill("7")
         page.get_by_role("button", name="Answer").click()
-    found = Axe().run(page, options=RULES)
-    assert found.violations_count == 0, found.generate_report()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_accessible(page, width)
 
 
 def test_what_the_picture_cannot_hold_is_refused():

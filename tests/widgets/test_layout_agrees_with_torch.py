@@ -12,6 +12,9 @@ from gpulab.widgets._source import module
 VIEWS = 1500
 
 
+FILES = [("shared", "random"), *(("stride_explorer", name) for name in ("layout", "presets", "puzzles", "facts"))]
+
+
 @pytest.fixture(scope="module")
 def javascript(browser):
     """javascript(expression, argument): evaluates with the module's functions in scope as `m`."""
@@ -25,7 +28,7 @@ def javascript(browser):
             window[name] = await import(url);
           }
         }""",
-        {name: module(f"{name}.js") for name in ("layout", "stride_presets", "stride_puzzles", "stride_facts", "random")},
+        {name: module(f"{folder}/{name}.js") for folder, name in FILES},
     )
     yield page.evaluate
     context.close()
@@ -143,7 +146,7 @@ def test_view_succeeds_or_fails_as_torchs(javascript, views):
 
 def test_puzzles_have_torchs_answers(javascript):
     puzzles = javascript(
-        "(n) => Array.from({ length: n }, (_, seed) => stride_puzzles.puzzle(random.generator(seed + 1)))", 600
+        "(n) => Array.from({ length: n }, (_, seed) => puzzles.puzzle(random.generator(seed + 1)))", 600
     )
     for p in puzzles:
         x = eval(p["code"], {"torch": torch})  # the puzzle's own words, run
@@ -163,7 +166,7 @@ def puzzle_answer(x, p):
 
 def test_a_puzzles_reason_names_the_dimensions_that_do_not_merge(javascript):
     puzzles = javascript(
-        "(n) => Array.from({ length: n }, (_, seed) => stride_puzzles.puzzle(random.generator(seed + 1)))", 600
+        "(n) => Array.from({ length: n }, (_, seed) => puzzles.puzzle(random.generator(seed + 1)))", 600
     )
     for p in puzzles:
         if p["kind"] == "viewable":
@@ -172,7 +175,7 @@ def test_a_puzzles_reason_names_the_dimensions_that_do_not_merge(javascript):
 
 def test_a_typed_shape_is_read_as_python_would(javascript):
     typed = {"-1": [-1], "2, 3": [2, 3], "(2,3)": [2, 3], " ( 6, ) ": [6], "": [], "()": [], "a": None, "2 3": None}
-    assert javascript("(t) => t.map(stride_facts.parseShape)", list(typed)) == list(typed.values())
+    assert javascript("(t) => t.map(facts.parseShape)", list(typed)) == list(typed.values())
 
 
 def test_the_view_on_show_is_a_tensor():
@@ -208,7 +211,7 @@ PRESETS = {
 
 
 def test_presets_are_the_views_they_are_named_for(javascript):
-    shown = {preset["name"]: preset for preset in javascript("() => stride_presets.PRESETS")}
+    shown = {preset["name"]: preset for preset in javascript("() => presets.PRESETS")}
     assert list(shown) == list(PRESETS)
     for name, x in PRESETS.items():
         layout = list(x.shape), list(x.stride()), x.storage_offset(), x.untyped_storage().nbytes() // 8

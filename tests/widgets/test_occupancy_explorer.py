@@ -4,30 +4,19 @@ import math
 import random
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
-from gpulab.cuda.machine.cards import CARDS
-from gpulab.kernels.simt.limits import multiprocessor
+from gpulab.cards.cards import CARDS
+from gpulab.cards.multiprocessors import multiprocessor
 from gpulab.kernels.simt.occupancy import occupancy
 from gpulab.widgets import OccupancyExplorer
-from gpulab.widgets._source import module
-from tests.widgets.test_widgets_are_accessible import RULES
+from tests.widgets.looks import assert_accessible, imported
 
 
 @pytest.fixture(scope="module")
 def model(browser):
     """model(expression, argument): evaluates with the module in scope as `occupancy`."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_content("<title>model</title>")
-    page.evaluate(
-        """async (text) => {
-          window.occupancy = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-        }""",
-        module("occupancy_model.js"),
-    )
-    yield page.evaluate
-    context.close()
+    with imported(browser, "occupancy_explorer/model.js", "occupancy") as evaluate:
+        yield evaluate
 
 
 def in_python(threads, registers, shared, sm):
@@ -118,9 +107,7 @@ def test_axe_finds_nothing(mount, asking, scheme, width):
     page = mount(OccupancyExplorer(), width=width, scheme=scheme)
     if asking:
         page.get_by_role("button", name="Ask me").click()
-    found = Axe().run(page, options=RULES)
-    assert found.violations_count == 0, found.generate_report()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_accessible(page, width)
 
 
 @pytest.mark.parametrize("wrong", [{"threads": 0}, {"threads": 1025}, {"registers": 256}, {"shared": -1}, {"blocks": 0}])

@@ -7,7 +7,7 @@ import pytest
 from gpulab.cuda import CARDS
 from gpulab.plots.roofline import Point, attainable, bound, ridge
 from gpulab.widgets import RooflineExplorer
-from gpulab.widgets._source import module
+from tests.widgets.looks import assert_accessible, imported
 
 OPERATIONS = ("chain", "fused", "linear")
 FORMATS = ("fp32", "tf32", "fp16", "bf16")
@@ -16,15 +16,8 @@ FORMATS = ("fp32", "tf32", "fp16", "bf16")
 @pytest.fixture(scope="module")
 def javascript(browser):
     """javascript(expression, arguments): the value of an expression over the model's functions, m."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_content("<title>roofline</title>")
-    page.evaluate(
-        """async (text) => { window.m = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" }))); }""",
-        module("roofline_quiz.js"),
-    )
-    yield lambda expression, arguments: page.evaluate(f"(given) => {expression}", arguments)
-    context.close()
+    with imported(browser, "roofline_explorer/quiz.js") as evaluate:
+        yield lambda expression, arguments: evaluate(f"(given) => {expression}", arguments)
 
 
 def random_job(seed):
@@ -133,15 +126,9 @@ def test_the_picture_says_in_words_what_it_shows(mount):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1100, 390])
 def test_axe_finds_nothing(mount, scheme, width):
-    from axe_playwright_python.sync_playwright import Axe
-
-    from tests.widgets.test_widgets_are_accessible import RULES
-
     page = mount(RooflineExplorer(seed=5), width=width, scheme=scheme)
     page.get_by_text("Quiz:").click()
-    found = Axe().run(page, options=RULES)
-    assert found.violations_count == 0, found.generate_report()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_accessible(page, width)
 
 
 def test_what_the_sliders_cannot_hold_is_refused():

@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 
 from gpulab import observe
 from gpulab.kernels import cuda, float32, trace
 from gpulab.widgets import TilePlayer
 from gpulab.widgets._source import module
-from tests.widgets.test_widgets_are_accessible import RULES
+from tests.widgets.looks import assert_accessible
 
 TILE, SIZE = 4, 8
 SHAPES = {"a": (SIZE, SIZE), "b": (SIZE, SIZE), "a_tile": (TILE, TILE), "b_tile": (TILE, TILE), "c": (SIZE, SIZE)}
@@ -67,7 +66,7 @@ def test_counts_and_marks_follow_the_frames(browser, player):
         """async ([text, frames]) => { const m = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
         return frames.map((_, at) => [m.countsAt(frames, at), Object.entries(m.marksAt(frames, at)).map(
           ([name, k]) => [name, [...k.reads], [...k.writes], [...k.before]])]); }""",
-        [module("tile_frames.js"), frames],
+        [module("tile_player/frames.js"), frames],
     )
     context.close()
     before = {}
@@ -122,9 +121,7 @@ def test_python_moves_it(mount, player):
 @pytest.mark.parametrize("width", [1100, 390])
 def test_axe_finds_nothing(mount, traced, scheme, width):
     page = mount(TilePlayer(traced[0], SHAPES, step=4), width=width, scheme=scheme)
-    found = Axe().run(page, options=RULES)
-    assert found.violations_count == 0, found.generate_report()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_accessible(page, width)
 
 
 def test_no_path_of_this_machine_is_in_the_page(player):

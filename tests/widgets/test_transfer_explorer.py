@@ -6,7 +6,7 @@ import pytest
 
 from gpulab.cuda import CARDS
 from gpulab.widgets import TransferExplorer
-from gpulab.widgets._source import module
+from tests.widgets.looks import assert_accessible, imported
 
 LOOPS = 300
 SWITCHES = ("pinned", "non_blocking", "side_stream", "two_buffers")
@@ -15,15 +15,8 @@ SWITCHES = ("pinned", "non_blocking", "side_stream", "two_buffers")
 @pytest.fixture(scope="module")
 def javascript(browser):
     """javascript(plans): for each, [lane, start, end] of every span that the browser computes."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_content("<title>transfers</title>")
-    page.evaluate(
-        """async (text) => { window.m = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" }))); }""",
-        module("transfer_model.js"),
-    )
-    yield lambda plans: page.evaluate("(plans) => plans.map((p) => m.transfers(p).map((s) => [s.lane, s.start, s.end]))", plans)
-    context.close()
+    with imported(browser, "transfer_explorer/model.js") as evaluate:
+        yield lambda plans: evaluate("(plans) => plans.map((p) => m.transfers(p).map((s) => [s.lane, s.start, s.end]))", plans)
 
 
 def random_loop(rng):
@@ -112,14 +105,8 @@ def test_the_picture_says_in_words_what_it_shows(mount):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1100, 390])
 def test_axe_finds_nothing(mount, scheme, width):
-    from axe_playwright_python.sync_playwright import Axe
-
-    from tests.widgets.test_widgets_are_accessible import RULES
-
     page = mount(TransferExplorer(pinned=True), width=width, scheme=scheme)
-    found = Axe().run(page, options=RULES)
-    assert found.violations_count == 0, found.generate_report()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_accessible(page, width)
 
 
 def test_what_the_picture_cannot_hold_is_refused():

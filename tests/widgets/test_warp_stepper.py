@@ -6,13 +6,11 @@ import random
 import numpy as np
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 
 from gpulab.kernels import cuda, trace
 from gpulab.kernels.simt.batch import unravel
 from gpulab.widgets import WarpStepper
-from gpulab.widgets._source import module
-from tests.widgets.test_widgets_are_accessible import RULES
+from tests.widgets.looks import assert_accessible, imported
 
 
 @cuda.jit
@@ -59,17 +57,8 @@ def a_stepper(**options):
 @pytest.fixture(scope="module")
 def masks(browser):
     """masks(expression, argument): evaluates with the module in scope as `masks`."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_content("<title>masks</title>")
-    page.evaluate(
-        """async (text) => {
-          window.masks = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-        }""",
-        module("warp_masks.js"),
-    )
-    yield page.evaluate
-    context.close()
+    with imported(browser, "warp_stepper/masks.js", "masks") as evaluate:
+        yield evaluate
 
 
 def random_traces(count):
@@ -198,9 +187,7 @@ def test_no_path_of_this_machine_is_in_the_page():
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(a_stepper(step=3), width=width, scheme=scheme)
     page.get_by_role("button", name="Ask me first").click()
-    found = Axe().run(page, options=RULES)
-    assert found.violations_count == 0, found.generate_report()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_accessible(page, width)
 
 
 def test_a_trace_of_nothing_is_refused():
