@@ -3,39 +3,51 @@ PYTHON ?= python3
 VENV   ?= .venv
 COURSE ?= .
 PORT   ?= 8000
+CLASS  ?= views
+JOBS   ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 BIN    := $(VENV)/bin
 ENV    := $(VENV)/.made
+TOOLS  := $(VENV)/.made-for-tests
 SITE   := _build/html/index.html
 DOWNLOADS := _build/exercises/.made
 CACHE  := _build/.jupyter_cache/.made-with
 
 code      := $(shell find gpulab -name '*.py' -o -name '*.js' -o -name '*.css' | grep -v __pycache__)
 pipeline  := $(wildcard autograder/authoring/*.py) autograder/glue/config.py
-exercises := $(wildcard exercises/*/*.py)
+marker    := $(shell find autograder -name '*.py' -o -path 'autograder/marking/*' -o -name '*.css' | grep -v __pycache__)
+exercises := $(wildcard exercises/*/*.py exercises/*/hints.yml)
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
-.PHONY: help demo evidence test book serve lab source env clean clean-all
+.PHONY: help demo evidence opinfo test book release serve lab source env clean clean-all
 help:
-	@echo "make demo    build the site, grade a sample class, print the scores"
-	@echo "make test    run the tests"
+	@echo "make demo    build the site, grade a sample class, print the scores (CLASS=all: of every chapter the whole gallery)"
+	@echo "make test    run the tests (CHAPTER=views: of one chapter; ONLY=grader: of a part; JOBS=1: one by one)"
 	@echo "make evidence  measure this machine's GPU and compare it with the model (EVIDENCE=--runtime=virtual: a dry run)"
+	@echo "make opinfo  compare every operation of PyTorch's own table on the virtual card with the host"
 	@echo "make book    build the site into _build/html"
+	@echo "make release write the site, the notebooks and the wheels to host into _build/release"
 	@echo "make serve   show the site at http://localhost:$(PORT)"
 	@echo "make lab     JupyterLab with nbgrader on the course (COURSE=_build/demo: the sample class)"
 	@echo "make source  write nbgrader's source notebooks from exercises/"
 	@echo "make clean   remove what was built (never a course's submissions or grades)"
 
 demo: book
-	@$(BIN)/python -m autograder demo
+	@$(BIN)/python -m autograder demo --whole=$(CLASS) --jobs=$(JOBS)
 
-test: book
-	$(BIN)/python -m pytest
+test: book $(TOOLS)
+	$(BIN)/python -m pytest $(if $(filter 1,$(JOBS)),,--numprocesses=$(JOBS) --dist=loadscope) $(if $(CHAPTER),--chapter=$(CHAPTER)) $(if $(ONLY),--room=$(ONLY)) $(TESTS)
+
+opinfo: $(TOOLS)
+	$(BIN)/python -m tests.cuda.opinfo --write
 
 # Without an environment it takes PYTHON as it is (PyTorch, Triton, numba-cuda, pytest) and installs nothing.
 evidence:
 	@PYTHONPATH=. $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m evidence $(EVIDENCE)
 
 book: $(SITE)
+release: book
+	@$(BIN)/python tools/release.py
+
 serve: book
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
@@ -49,15 +61,20 @@ env: $(ENV)
 $(ENV): pyproject.toml constraints.txt tools/install.py
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing (Debian: apt-get install python3-venv)"; exit 1; }
-	@$(BIN)/python tools/install.py
+	@$(BIN)/python tools/install.py course
+	@touch $@
+
+$(TOOLS): $(ENV)
+	@$(BIN)/python tools/install.py course test
 	@touch $@
 
 $(SITE): $(ENV) $(CACHE) $(DOWNLOADS) $(pages) $(exercises)
+	@$(BIN)/python tools/execute.py
 	@echo "-- Building the site"
-	@$(BIN)/jupyter-book build --all -W -n --keep-going .
+	@$(BIN)/jupyter-book build --quiet --all -W -n --keep-going .
 	@touch $@
 
-$(DOWNLOADS): $(exercises) $(pipeline) $(code) pyproject.toml | $(ENV)
+$(DOWNLOADS): $(exercises) $(pipeline) $(marker) $(code) pyproject.toml | $(ENV)
 	@echo "-- Making the learners' notebooks"
 	@$(BIN)/python -m autograder downloads
 	@touch $@

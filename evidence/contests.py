@@ -103,7 +103,7 @@ def _softmax(rows: int, columns: int) -> Contest:
 
 
 def _linear_silu(tile: tuple[int, int, int] | None = None, warps: int = 0, stages: int = 0) -> Callable[..., Contest]:
-    """The layer of E7.3: as the exercise launches it, or its kernel with other tiles, (M, N, K)."""
+    """The layer of E7.4: as the exercise launches it, or its kernel with other tiles, (M, N, K)."""
 
     def prepare(m: int, n: int, k: int) -> Contest:
         of = solutions("kernels")

@@ -7,7 +7,7 @@ import torch
 import gpulab.cuda
 from evidence.contests import JOBS, Contest, Job
 from evidence.timing import interleaved_us, repeats
-from gpulab.cuda.machine.cards import CARDS
+from gpulab.cards.cards import CARDS
 
 
 def measured(name: str, card: str | None) -> dict:

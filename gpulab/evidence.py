@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from gpulab.cuda.machine.cards import CARDS
+from gpulab.cards.cards import CARDS
 
 FOLDER = Path(__file__).parents[1] / "evidence"
 

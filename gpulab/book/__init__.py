@@ -1,5 +1,6 @@
-"""What the book's own pages need: the ledger of claims. Installed with the `course` extra."""
+"""What the book's own pages need: the ledger of claims, functions side by side. Installed with the `course` extra."""
 
 from gpulab.book.claims import Claim, Ledger, claims_table
+from gpulab.book.contrast import Contrast, contrast
 
-__all__ = ["Claim", "Ledger", "claims_table"]
+__all__ = ["Claim", "Contrast", "Ledger", "claims_table", "contrast"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 from pybtex.database import BibliographyData, parse_file
 
+from gpulab.book.settlement import MODEL, Settlement
 from gpulab.book.table import Table, render
 
 VERDICTS = ("correct", "imprecise", "depends", "outdated", "wrong")
@@ -15,8 +16,7 @@ VERDICTS = ("correct", "imprecise", "depends", "outdated", "wrong")
 class Claim:
     """One claim. Texts may hold `code` between backticks.
 
-    `test` is a pytest node id relative to the repository, `cite` a key of the bibliography;
-    at least one of them is given.
+    `settled` says what settles it, and how. `open` is said of a claim that only the model settles.
     """
 
     id: str
@@ -25,15 +25,24 @@ class Claim:
     quote: str
     verdict: str
     right: str
-    test: str | None = None
-    cite: str | None = None
+    settled: tuple[Settlement, ...] = ()
+    open: bool = False
     implied: bool = False
 
     def __post_init__(self):
         if self.verdict not in VERDICTS:
             raise ValueError(f"{self.id}: {self.verdict!r} is no verdict; use one of {', '.join(VERDICTS)}")
-        if self.test is None and self.cite is None:
-            raise ValueError(f"{self.id}: nothing settles it; name a test or a bibliography key")
+        if not self.settled:
+            raise ValueError(f"{self.id}: nothing settles it; name a test, a record or a source")
+        if self.open != all(one.word == MODEL for one in self.settled):
+            raise ValueError(
+                f"{self.id}: a claim that is settled in the model alone says `open: true`, and no other claim does"
+            )
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The tests that settle it, real or modelled."""
+        return tuple(one.name for one in self.settled if one.is_test)
 
 
 @dataclass(frozen=True)
@@ -46,14 +55,18 @@ class Ledger:
 
     @classmethod
     def read(cls, chapters: Path) -> "Ledger":
-        """Read `claims.yml` and `references.bib` in the folder `chapters`.
+        """Read `claims.yml` and `references.bib` in the folder `chapters` of a repository.
 
         Raises:
-            ValueError: for a claim that lacks a field, a verdict or what settles it.
+            ValueError: for a claim that lacks a field, a verdict or what settles it, or that
+                names a test, a record or a source which does not exist.
         """
         data = yaml.safe_load((chapters / "claims.yml").read_text(encoding="utf-8"))
         bibliography = parse_file(chapters / "references.bib", bib_format="bibtex")
-        return cls(tuple(map(_claim, data["claims"])), data["sources"], bibliography)
+        claims = tuple(map(_claim, data["claims"]))
+        for claim in claims:
+            _check(claim, chapters.parent, bibliography)
+        return cls(claims, data["sources"], bibliography)
 
     def of(self, chapter: str) -> tuple[Claim, ...]:
         """The claims of one chapter, such as "tensors/views". Raises KeyError if it has none."""
@@ -70,11 +83,19 @@ def claims_table(chapter: str | None = None) -> Table:
 
 
 def _claim(record: dict) -> Claim:
-    settled = record.pop("settled", {})
     try:
-        return Claim(**record, **settled)
-    except TypeError as error:
+        settled = tuple(map(Settlement.read, record.get("settled") or ()))
+        return Claim(**{**record, "settled": settled})
+    except (TypeError, ValueError) as error:
         raise ValueError(f"claims.yml, {record.get('id', 'a claim with no id')}: {error}") from error
+
+
+def _check(claim: Claim, root: Path, bibliography: BibliographyData) -> None:
+    for one in claim.settled:
+        try:
+            one.check(root, bibliography)
+        except ValueError as error:
+            raise ValueError(f"{claim.id} is settled by {error}") from error
 
 
 def _chapters(start: Path) -> Path:

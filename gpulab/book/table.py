@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpulab.book.settlement import MEASURED, OPEN, Settlement, published
+from gpulab.published import Measurement
+
 if TYPE_CHECKING:
     from gpulab.book.claims import Claim, Ledger
 
 STYLE = Path(__file__).with_name("table.css")
 HEADINGS = ("They say", "Verdict", "What is right", "Settled by")
+_BRACES = str.maketrans("", "", "{}\\")
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ def _row(claim: "Claim", ledger: "Ledger") -> str:
         f"<q>{_prose(claim.quote)}</q><small>{claim.id}, {said} in {html.escape(source)}</small>",
         verdict,
         _prose(claim.right),
-        " ".join(_settled(claim, ledger)),
+        _settled(claim, ledger),
     )
     return '<tr role="row">' + "".join(map(_cell, HEADINGS, cells)) + "</tr>"
 
@@ -57,16 +61,31 @@ def _cell(heading: str, content: str) -> str:
     return f'<td role="cell" data-heading="{heading}"><div>{content}</div></td>'
 
 
-def _settled(claim: "Claim", ledger: "Ledger") -> list[str]:
-    found = []
-    if claim.test:
-        name = claim.test.rsplit("::", 1)[1].removeprefix("test_").replace("_", " ")
-        found.append(f'<span title="{html.escape(claim.test)}">A test that runs: {html.escape(name)}.</span>')
-    if claim.cite:
-        fields = ledger.bibliography.entries[claim.cite].fields
-        title = fields["title"].replace("{", "").replace("}", "")
-        found.append(f'<a href="{html.escape(fields["url"])}">{html.escape(title)}</a>')
-    return found
+def _settled(claim: "Claim", ledger: "Ledger") -> str:
+    found = [f"<li><b>{one.word.capitalize()}:</b> {_named(one, ledger)}</li>" for one in claim.settled]
+    still = f"<em>{OPEN}</em>" if claim.open else ""
+    return f"<ul>{''.join(found)}</ul>{still}"
+
+
+def _named(one: Settlement, ledger: "Ledger") -> str:
+    if one.is_test:
+        name = one.name.rsplit("::", 1)[1].removeprefix("test_").replace("_", " ")
+        return f'<span title="{html.escape(one.name)}">{html.escape(name)}.</span>'
+    if one.word == MEASURED:
+        return f"<code>{html.escape(one.name)}</code>"
+    if one.name in ledger.bibliography.entries:
+        fields = ledger.bibliography.entries[one.name].fields
+        return _link(fields["url"], fields["title"].translate(_BRACES))
+    return _figure(published(one.name))
+
+
+def _figure(figure: Measurement) -> str:
+    said = f"{figure.what}: {figure.value:g} {figure.unit}, {figure.card}"
+    return f"{html.escape(said)} ({_link(figure.source.url, figure.source.title)}, {figure.source.year})"
+
+
+def _link(url: str, text: str) -> str:
+    return f'<a href="{html.escape(url)}">{html.escape(text)}</a>'
 
 
 def _prose(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import torch
 
-from gpulab.cuda.machine.cards import Card, card_named
+from gpulab.cards.cards import Card, card_named
 
 DEFAULT_CARD = "H100"
 

@@ -8,15 +8,17 @@ from gpulab.observe.authors import Authors
 from gpulab.observe.errors import InstrumentError
 from gpulab.observe.launches import ArrayUse, Fault, Launch, LineCounts, Occupancy, ThreadRace
 from gpulab.observe.observation import Observation
-from gpulab.observe.records import Copy, Kernel, Op, Race, SourceLine, Wait
+from gpulab.observe.records import Collective, Copy, Held, Kernel, Op, Race, SourceLine, Wait
 from gpulab.observe.recorder import observe
 from gpulab.observe.storage import shares_storage, storage_bytes
 
 __all__ = [
     "ArrayUse",
     "Authors",
+    "Collective",
     "Copy",
     "Fault",
+    "Held",
     "InstrumentError",
     "Kernel",
     "Launch",

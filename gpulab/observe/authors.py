@@ -34,13 +34,19 @@ class Authors:
 
 @dataclass(frozen=True)
 class _Write:
-    """``first``: byte of the storage; an operation writes ``shape`` elements, a launch ``mask`` bytes."""
+    """``first``: byte of the storage; an operation writes ``shape`` elements, a launch ``mask`` bytes.
+
+    ``read``: the storages that the operation was handed; ``outside``: those that no
+    operation of the block made, and those that what it made was made of.
+    """
 
     first: int
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     mask: np.ndarray | None = None
     values: np.ndarray | None = None
+    read: frozenset[int] = frozenset()
+    outside: frozenset[int] = frozenset()
 
     def sign(self, authors: np.ndarray, number: int) -> None:
         if self.mask is None:
@@ -61,15 +67,22 @@ class AuthorLedger:
         self._writes: dict[int, list[_Write]] = {}
         self._watchers: dict[int, weakref.ref] = {}
 
-    def operation(self, func: OpOverload, args: tuple, kwargs: dict, results: list[torch.Tensor]) -> None:
+    def operation(
+        self, func: OpOverload, args: tuple, kwargs: dict, results: list[torch.Tensor],
+        read: frozenset[int] = frozenset(), outside: frozenset[int] = frozenset(),
+    ) -> None:  # fmt: skip
         """``func`` ran: what it returned or wrote in place is its work, unless it only looked."""
         if not _computes(func):
             return
+        if _takes_only_a_shape(func):
+            read = outside = frozenset()
+        outside = outside.union(*(write.outside for key in read for write in self._writes.get(key, ())))
         for tensor in (*results, *_written_arguments(func, args, kwargs)):
             if tensor.numel() and tensor.layout is torch.strided:
                 size = tensor.element_size()
                 strides = tuple(4 * size * stride for stride in tensor.stride())
-                write = _Write(tensor.storage_offset() * size, (*tensor.shape, size), (*strides, 4))
+                first, shape = tensor.storage_offset() * size, (*tensor.shape, size)
+                write = _Write(first, shape, (*strides, 4), read=read, outside=outside)
                 self._add(tensor, write, whole=tensor.nbytes == tensor.untyped_storage().nbytes())
 
     def launch(self, tensor: torch.Tensor, mask: np.ndarray) -> None:
@@ -96,6 +109,15 @@ class AuthorLedger:
         by_launch = [number for number, write in enumerate(writes, 1) if write.mask is not None]
         launched, nobody = int(np.isin(shown, by_launch).sum()), int((shown == 0).sum())
         return Authors(launched, math.prod(shown.shape) - launched - nobody, nobody)
+
+    def made_of(self, tensor: torch.Tensor, origin: torch.Tensor) -> bool:
+        """Whether operations wrote all of ``tensor`` from ``origin`` and from what the block's operations made."""
+        source = origin.untyped_storage()._cdata
+        writes = self._writes.get(tensor.untyped_storage()._cdata, [])
+        made = [write for write in writes if write.read and write.mask is None]
+        if not all(write.outside == {source} for write in made):
+            return False
+        return sum(math.prod(write.shape) for write in made) >= tensor.nbytes
 
     def _add(self, tensor: torch.Tensor, write: _Write, whole: bool = False) -> None:
         storage = tensor.untyped_storage()
@@ -133,6 +155,11 @@ def _computes(func: OpOverload) -> bool:
     returns, arguments = func._schema.returns, func._schema.arguments
     writes = any(a.alias_info is not None and a.alias_info.is_write for a in arguments)
     return writes or any(r.alias_info is None for r in returns if "Tensor" in str(r.type))
+
+
+def _takes_only_a_shape(func: OpOverload) -> bool:
+    name = func._schema.name.removeprefix("aten::")
+    return name.endswith("_like") or name.startswith("new_")
 
 
 def _takes_tensors(func: OpOverload) -> bool:

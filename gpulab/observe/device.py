@@ -11,9 +11,18 @@ import numpy as np
 import torch
 
 from gpulab.observe.launches import Launch
-from gpulab.observe.records import Copy, Kernel, Race, Wait
+from gpulab.observe.records import Collective, Copy, Held, Kernel, Race, Wait
 
 HOST = -1
+
+Tell = Callable[[str, object], None]
+"""Is told each record as it is made: its kind (``op``, ``copy``, ``kernel``, ``wait``, ``race``,
+``launch``, ``collective``, ``new``) and the record; of ``new``, storage that no operation returned, its bytes.
+A collective is told twice: when it is posted, and when it is known when it ended."""
+
+
+def tell_nobody(kind: str, record: object) -> None:
+    pass
 
 
 class Device(Protocol):
@@ -40,6 +49,7 @@ class DeviceLog:
         on_copy: Callable[[Copy], None] = lambda copy: None,
         on_new: Callable[[torch.Tensor], None] = lambda tensor: None,
         on_written: Callable[[torch.Tensor, np.ndarray], None] = lambda tensor, mask: None,
+        tell: Tell = tell_nobody,
     ) -> None:
         self.device = device
         self.blind = False
@@ -47,15 +57,38 @@ class DeviceLog:
         self.waits: list[Wait] = []
         self.races: list[Race] = []
         self.launches: list[Launch] = []
+        self.held: list[Held] = []
+        self._collectives: dict[int, Collective] = {}
         self.copies_seen = 0
         self.on_new, self.on_written = on_new, on_written
-        self._on_copy = on_copy
+        self._on_copy, self._tell = on_copy, tell
 
     def kernel(self, *fields) -> None:
-        self.kernels.append(Kernel(*fields))
+        self._keep("kernel", self.kernels, Kernel(*fields))
 
     def wait(self, *fields) -> None:
-        self.waits.append(Wait(*fields))
+        self._keep("wait", self.waits, Wait(*fields))
+
+    def launch(self, launch: Launch) -> None:
+        self._keep("launch", self.launches, launch)
+
+    @property
+    def collectives(self) -> list[Collective]:
+        """In the order in which they were posted."""
+        return list(self._collectives.values())
+
+    def posted(self, collective: Collective) -> None:
+        self._tell("collective", collective)
+        self._collectives[collective.number] = collective
+
+    def arrived(self, collective: Collective) -> None:
+        """What is now known of one that was posted; nothing when that was before this log began."""
+        if collective.number in self._collectives:
+            self.posted(collective)
+
+    def _keep(self, kind: str, records: list, record: object) -> None:
+        self._tell(kind, record)
+        records.append(record)
 
     def copy(self, kind, nbytes, pinned, stream, start_us, end_us, line) -> None:
         self.copies_seen += 1
@@ -66,6 +99,7 @@ class DeviceLog:
         found = Race(
             kind, first.op, first.queue, first.line, second.op, second.queue, second.line, first.former
         )
+        self._tell("race", found)
         if found not in self.races:
             self.races.append(found)
 
@@ -94,9 +128,27 @@ def record_launch(launch: Launch, written: Iterable[tuple[torch.Tensor, np.ndarr
     """
     written = list(written)
     for log in _logs:
-        log.launches.append(launch)
+        log.launch(launch)
         for tensor, mask in written:
             log.on_written(tensor, mask)
+
+
+def record_held(held: Held) -> None:
+    """Called by ``gpulab.memory`` when a ``track`` block ends: every open block keeps what it found."""
+    for log in _logs:
+        log.held.append(held)
+
+
+def record_posted(collective: Collective) -> None:
+    """Called by ``gpulab.collectives`` when a rank posts a collective: every open block sees it."""
+    for log in _logs:
+        log.posted(collective)
+
+
+def record_arrived(collective: Collective) -> None:
+    """Called when somebody has waited for it: the same record with its times."""
+    for log in _logs:
+        log.arrived(collective)
 
 
 def observing() -> bool:
@@ -122,13 +174,18 @@ def _gpu_in_use() -> bool:
 def _real_device() -> Device | None:
     global _real
     if _real is None and _gpu_in_use():
-        from gpulab.observe.real import RealDevice
-
-        _real = RealDevice()
+        _real = _instrument()
     return _real
 
 
+def measures_gpus_with(instrument: Callable[[], Device]) -> None:
+    """To be called once by who is above both this module and the instrument."""
+    global _instrument
+    _instrument = instrument
+
+
 _real: Device | None = None
+_instrument: Callable[[], Device] | None = None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from gpulab.observe.columns import sentence
 from gpulab.units import format_bytes, plural
 
 if TYPE_CHECKING:
@@ -13,7 +14,8 @@ def device_lines(seen: "Observation") -> list[str]:
     """A summary, then each line that waits and each race; nothing when no device took part."""
     if seen.device is None or not (seen.kernels or seen.waits or _moved(seen)):
         return []
-    return ["", f"{seen.device}: {_summary(seen)}", *_waits(seen), *_races(seen)]
+    said = [f"{seen.device}: {_summary(seen)}", *_waits(seen), *_races(seen)]
+    return ["", *(line for text in said for line in sentence(text))]
 
 
 def _moved(seen: "Observation") -> list:

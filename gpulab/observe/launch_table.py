@@ -1,14 +1,14 @@
 """Kernels written in Python, as lines of text: what each source line of theirs cost."""
 
+import math
 from typing import TYPE_CHECKING
 
+from gpulab.observe.columns import columns, sentence
 from gpulab.observe.launches import SECTOR_BYTES, WARP, ArrayUse, Fault, Launch, LineCounts, ThreadRace
-from gpulab.units import format_bytes
+from gpulab.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from gpulab.observe.observation import Observation
-
-_CODE_WIDTH = 44
 
 
 def launch_lines(seen: "Observation") -> list[str]:
@@ -17,13 +17,16 @@ def launch_lines(seen: "Observation") -> list[str]:
 
 
 def _lines(launch: Launch) -> list[str]:
-    return [
-        f"{launch.name}{_shape(launch)}: {_summary(launch)}",
-        *_columns([_HEAD, *(_row(line) for line in launch.lines)]),
+    below = [
         *(f"  {_use(use)}" for use in launch.arrays),
         *(f"  {_fault(fault)}" for fault in launch.faults),
         *(f"  {_race(race)}" for race in launch.races),
         *(f"  note: {text}" for text in launch.warnings),
+    ]
+    return [
+        *sentence(f"{launch.name}{_shape(launch)}: {_summary(launch)}"),
+        *columns([_HEAD, *(_row(line) for line in launch.lines)]),
+        *(line for text in below for line in sentence(text)),
     ]
 
 
@@ -33,7 +36,8 @@ def _shape(launch: Launch) -> str:
         return str(trimmed[0]) if len(trimmed) == 1 else str(tuple(trimmed))
 
     if launch.language == "triton":
-        return f"[{short(launch.grid)}]"
+        warps = "" if launch.num_warps is None else f" of {plural(launch.num_warps, 'warp')}"
+        return f"[{short(launch.grid)}], {plural(math.prod(launch.grid), 'program')}{warps}"
     return f"[{short(launch.grid)}, {short(launch.block)}]"
 
 
@@ -45,9 +49,21 @@ def _summary(launch: Launch) -> str:
     if launch.total("instructions"):
         parts.append(f"warps {launch.warp_efficiency:.0%} full")
     if launch.occupancy is not None:
-        held = launch.occupancy
-        parts.append(f"{held.warps} of {held.max_warps} warps resident (limit: {held.limit})")
+        parts.append(_room(launch))
     return ", ".join(parts)
+
+
+def _room(launch: Launch) -> str:
+    """What a multiprocessor could hold, and what the whole grid has: the card's number of them is not known here."""
+    held = launch.occupancy
+    x, y, z = launch.grid
+    a, b, c = launch.block
+    warps = x * y * z * -(-a * b * c // WARP)
+    registers = "" if held.registers_known else ", registers not counted"
+    return (
+        f"{warps} {'warp' if warps == 1 else 'warps'} in the grid, "
+        f"a multiprocessor has room for {held.warps} of at most {held.max_warps} (limit: {held.limit}{registers})"
+    )
 
 
 _NAMES = {
@@ -62,6 +78,7 @@ _NAMES = {
     "shared_requests": "shared req.",
     "bank_conflicts": "conflicts",
     "atomics": "atomics",
+    "atomic_conflicts": "atomics in turn",
     "barriers": "barriers",
     "flops": "flops",
 }
@@ -70,23 +87,15 @@ _HEAD = ("line", "code", "lanes", *_NAMES.values())
 
 def _row(counts: LineCounts) -> tuple[str, ...]:
     full = counts.active_lanes / (WARP * counts.instructions) if counts.instructions else None
-    text = counts.line.text
-    code = text if len(text) <= _CODE_WIDTH else text[: _CODE_WIDTH - 3] + "..."
     numbers = [str(getattr(counts, name) or "") for name in _NAMES]
-    return (str(counts.line.number), code, "" if full is None else f"{full:.0%}", *numbers)
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    used = [i for i in range(len(rows[0])) if any(row[i] for row in rows[1:])]
-    widths = {i: max(len(row[i]) for row in rows) for i in used}
-    lines = ["  ".join(_padded(row[i], widths[i], left=i == 1) for i in used).rstrip() for row in rows]
-    lines.insert(1, "-" * max(map(len, lines)))
-    return lines
+    return (str(counts.line.number), counts.line.text, "" if full is None else f"{full:.0%}", *numbers)
 
 
 def _use(use: ArrayUse) -> str:
     ways = (("read", use.read_bytes, use.distinct_read_bytes), ("written", use.written_bytes, use.distinct_written_bytes))
     done = [f"{_share(distinct, use.bytes)} {verb} {_times(asked, distinct)}" for verb, asked, distinct in ways if asked]
+    if use.atomics:
+        done.append(f"{use.atomics} atomics, {use.busiest_atomics} of them on one element")
     return f"{use.array} of {format_bytes(use.bytes)}: {', '.join(done) or 'not used'}"
 
 
@@ -96,10 +105,6 @@ def _share(distinct: int, whole: int) -> str:
 
 def _times(asked: int, distinct: int) -> str:
     return "once" if asked == distinct else f"{asked / distinct:.3g} times"
-
-
-def _padded(text: str, width: int, left: bool) -> str:
-    return text.ljust(width) if left else text.rjust(width)
 
 
 def _fault(fault: Fault) -> str:

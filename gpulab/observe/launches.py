@@ -1,4 +1,4 @@
-"""What one kernel written in Python did: plain records, a warp or a program at a time.
+"""What one kernel written in Python did: plain records, counted by warp or by program.
 
 ``gpulab.kernels`` produces them; a table, a figure or a verdict reads them.
 """
@@ -29,7 +29,13 @@ class LineCounts:
 
     Shared memory: shared_requests of warps, and bank_conflicts: further passes they take.
 
-    atomics: atomic operations of lanes. barriers: block barriers passed in this line.
+    atomics: atomic operations of lanes. One instruction of a warp is one request; its elements
+    count as loaded and as stored, since each is read and written. atomic_conflicts: operations that
+    wait for another lane of their warp at the same element (global or shared), since those go one
+    after another (CUDA C++ Programming Guide, SIMT Architecture); in shared memory each is a
+    further pass too.
+
+    barriers: block barriers passed in this line.
     masked: Triton lanes that a mask switched off. flops: floating-point operations of lanes.
     """
 
@@ -48,6 +54,7 @@ class LineCounts:
     shared_requests: int = 0
     bank_conflicts: int = 0
     atomics: int = 0
+    atomic_conflicts: int = 0
     barriers: int = 0
     masked: int = 0
     flops: int = 0
@@ -60,6 +67,12 @@ class ArrayUse:
     ``array``: the parameter's name. ``bytes``: of the array. read_bytes and written_bytes: what
     lanes asked for inside it; distinct_read_bytes and distinct_written_bytes: the same, each byte
     once. Equal when nothing was read, or written, twice. Atomics count as both.
+
+    atomics: atomic operations of lanes on it; busiest_atomics: those on the element that had most of
+    them. No two of these happen at once, whatever the grid: it is what contention costs.
+
+    busiest_stores: stores into it, atomics too, of the thread that made most of them; 0 for Triton, whose
+    programs have no threads to tell apart.
     """
 
     array: str
@@ -68,6 +81,9 @@ class ArrayUse:
     distinct_read_bytes: int = 0
     written_bytes: int = 0
     distinct_written_bytes: int = 0
+    atomics: int = 0
+    busiest_atomics: int = 0
+    busiest_stores: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,9 @@ class ThreadRace:
 class Fault:
     """What a kernel did that a GPU does not forgive, or does not tell.
 
-    ``kind``: ``out of bounds``, ``uninitialised read``, ``barrier not reached by all``.
+    ``kind``: ``out of bounds``, ``misaligned address``, ``uninitialised read``, ``barrier not reached by
+    all``; for Triton ``masked lane used``: a load without ``other`` in ``line``, first switched off at
+    ``index``, whose lane was stored or decided something.
     ``count``: how often on this line; ``thread`` and ``index``: of the first time.
     """
 
@@ -107,19 +125,21 @@ class Fault:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks and warps that one multiprocessor holds at once.
+    """Blocks and warps of one kind that a multiprocessor has room for at once, however many there are.
 
     ``limit``: what binds: ``warps``, ``blocks``, ``shared memory`` or ``registers``.
+    ``registers_known``: False where registers were left out, since only the compiler knows them.
     """
 
     blocks: int
     warps: int
     max_warps: int
     limit: str
+    registers_known: bool = True
 
     @property
     def share(self) -> float:
-        """Resident warps over those that fit at most, 0 to 1."""
+        """Warps that there is room for over those that fit at most, 0 to 1."""
         return self.warps / self.max_warps
 
 
@@ -128,7 +148,8 @@ class Launch:
     """One launch of a kernel written in Python.
 
     ``language``: ``numba`` or ``triton``. ``grid`` and ``block``: three numbers each (x, y, z); a
-    Triton program has a block of ``(1, 1, 1)``. ``line``: where it was launched.
+    Triton program has a block of ``(1, 1, 1)``, whatever its threads: ``num_warps`` warps of them,
+    None for Numba. ``line``: where it was launched.
     """
 
     name: str
@@ -143,6 +164,7 @@ class Launch:
     occupancy: Occupancy | None = None
     warnings: tuple[str, ...] = field(default=())
     arrays: tuple[ArrayUse, ...] = ()
+    num_warps: int | None = None
 
     def array(self, name: str) -> ArrayUse:
         """What it did to the array of that name. Raises KeyError when it was given none."""

@@ -1,5 +1,6 @@
 """Finds the learner's line behind an operation."""
 
+import functools
 import linecache
 import os
 import sys
@@ -29,6 +30,7 @@ def is_learners(frame: FrameType) -> bool:
     return is_learners_file(frame.f_code.co_filename)
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def is_learners_file(name: str) -> bool:
     """Whether no library owns the file of that name."""
     return not name.startswith(_NOT_LEARNERS) and not name.startswith("<frozen")
@@ -42,8 +44,8 @@ def learners_line() -> SourceLine | None:
     return None if frame is None else source_line(frame)
 
 
-def source_line(frame: FrameType) -> SourceLine:
-    """The line that ``frame`` is at."""
-    file, number = frame.f_code.co_filename, frame.f_lineno
+def source_line(frame: FrameType, number: int | None = None) -> SourceLine:
+    """The line that ``frame`` is at, or was at: ``number``."""
+    file, number = frame.f_code.co_filename, frame.f_lineno if number is None else number
     text = linecache.getline(file, number).strip()
     return SourceLine(file, number, text, frame.f_code.co_name)

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import torch
 
 from gpulab.observe.authors import Authors, computes
 from gpulab.observe.device import DeviceLog
 from gpulab.observe.launches import Launch
-from gpulab.observe.records import Copy, Kernel, Op, Race, SourceLine, Wait
+from gpulab.observe.records import Collective, Copy, Held, Kernel, Op, Race, SourceLine, Wait
 
 
 class Observation:
@@ -24,6 +25,8 @@ class Observation:
     device: what the device is, and whether its times are measured or modelled; None without.
 
     launches: of :class:`Launch`, kernels written in Python with :mod:`gpulab.kernels`, device or not.
+    collectives: of :class:`Collective`, in the order in which this rank posted them, device or not.
+    held: of :class:`Held`, what each :func:`gpulab.memory.track` block that ended inside this one found.
     """
 
     ops: tuple[Op, ...]
@@ -35,6 +38,8 @@ class Observation:
     races: tuple[Race, ...]
     device: str | None
     launches: tuple[Launch, ...]
+    collectives: tuple[Collective, ...]
+    held: tuple[Held, ...]
 
     @classmethod
     def running(cls) -> "Observation":
@@ -49,16 +54,18 @@ class Observation:
         peak_bytes: int,
         origin: Callable[[torch.Tensor], str] | None = None,
         authors: Callable[[torch.Tensor], Authors] | None = None,
+        made_of: Callable[[torch.Tensor, torch.Tensor], bool] | None = None,
         log: DeviceLog | None = None,
     ) -> "Observation":
         log = log or DeviceLog()
         self.device = log.device
         self.launches = tuple(log.launches)
+        self.collectives, self.held = tuple(log.collectives), tuple(log.held)
         if not log.blind:
             self.kernels, self.waits, self.races = tuple(log.kernels), tuple(log.waits), tuple(log.races)
         self.ops, self.copies = tuple(ops), tuple(copies)
         self.new_bytes, self.peak_bytes = new_bytes, peak_bytes
-        self._origin, self._authors = origin, authors
+        self._origin, self._authors, self._made_of = origin, authors, made_of
         return self
 
     def __getattr__(self, name: str):
@@ -75,6 +82,27 @@ class Observation:
     def copied_bytes(self) -> int:
         """Bytes written by all copies together."""
         return sum(copy.bytes for copy in self.copies)
+
+    def beside(self, collective: Collective) -> tuple[Kernel, ...]:
+        """The kernels of other streams that ran while ``collective`` did; none while its end is not known."""
+        if collective.stream is None or collective.end_us is None:
+            return ()
+        own = {c.stream for c in self.collectives}
+        return tuple(
+            k for k in self.kernels
+            if k.stream not in own and k.start_us < collective.end_us and collective.start_us < k.end_us
+        )  # fmt: skip
+
+    def hidden_us(self, collective: Collective) -> float:
+        """For how many microseconds of ``collective`` some kernel of another stream ran: its overlap."""
+        shares = [
+            (max(k.start_us, collective.start_us), min(k.end_us, collective.end_us)) for k in self.beside(collective)
+        ]
+        hidden, until = 0.0, 0.0
+        for start, end in sorted(shares):
+            hidden += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return hidden
 
     def origin(self, tensor: torch.Tensor) -> str:
         """Where a tensor's storage came from.
@@ -94,6 +122,16 @@ class Observation:
             raise RuntimeError("authors() needs the live tensors: ask in the process that observed")
         return self._authors(tensor)
 
+    def made_of(self, tensor: torch.Tensor, origin: torch.Tensor) -> bool:
+        """Whether PyTorch's operations wrote all of ``tensor`` from ``origin``'s storage.
+
+        False when they read anything else that was not made inside the block: an array of NumPy's,
+        or a copy that was made where nothing is seen. In the process that observed only.
+        """
+        if self._made_of is None:
+            raise RuntimeError("made_of() needs the live tensors: ask in the process that observed")
+        return self._made_of(tensor, origin)
+
     @property
     def computing_ops(self) -> tuple[str, ...]:
         """PyTorch's operations that computed or moved elements: no views, no bare allocations."""
@@ -102,18 +140,20 @@ class Observation:
     def to_dict(self) -> dict:
         """Lists, strings and integers only."""
         return {
-            "ops": [asdict(op) for op in self.ops],
-            "copies": [asdict(copy) for copy in self.copies],
+            "ops": [_plain(op) for op in self.ops],
+            "copies": [_plain(copy) for copy in self.copies],
             "new_bytes": self.new_bytes,
             "peak_bytes": self.peak_bytes,
             **{name: self._device_records(name) for name in ("kernels", "waits", "races")},
             "device": self.device,
             "launches": [asdict(launch) for launch in self.launches],
+            "collectives": [_plain(collective) for collective in self.collectives],
+            "held": [asdict(held) for held in self.held],
         }
 
     def _device_records(self, name: str) -> list[dict] | None:
         records = vars(self).get(name)
-        return None if records is None else [asdict(record) for record in records]
+        return None if records is None else [_plain(record) for record in records]
 
     @classmethod
     def from_dict(cls, data: dict) -> "Observation":
@@ -149,9 +189,17 @@ class Observation:
         return self.table()
 
 
+def _plain(record: Any) -> dict:
+    """As :func:`dataclasses.asdict`, which copies every string and number, for records that hold nothing deeper than a line."""
+    return {name: dict(vars(value)) if isinstance(value, SourceLine) else value for name, value in vars(record).items()}
+
+
 def _device_log(data: dict) -> DeviceLog:
     log = DeviceLog(data["device"])
     log.launches = [Launch.from_dict(launch) for launch in data["launches"]]
+    for collective in data["collectives"]:
+        log.posted(Collective(**_with_line(collective) | {"ranks": tuple(collective["ranks"])}))
+    log.held = [Held(**held | {"timeline": tuple(map(tuple, held["timeline"]))}) for held in data["held"]]
     if data["kernels"] is None:
         log.blind = True
         return log

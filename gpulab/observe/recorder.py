@@ -10,12 +10,16 @@ from torch.utils._pytree import tree_leaves
 from gpulab.observe import device
 from gpulab.observe.authors import AuthorLedger
 from gpulab.observe.copies import copy_kind
+from gpulab.observe.device import Tell, tell_nobody
 from gpulab.observe.errors import InstrumentError
 from gpulab.observe.lines import learners_line
 from gpulab.observe.observation import Observation
+from gpulab.observe.real import RealDevice
 from gpulab.observe.records import Copy, Op
 from gpulab.observe.storage import StorageLedger
 
+
+device.measures_gpus_with(RealDevice)
 
 # Their argument was made outside the dispatcher: torch.tensor([...]) allocates, then lifts.
 _LIFTS = ("aten.lift", "aten.lift_fresh", "aten.lift_fresh_copy")
@@ -24,8 +28,9 @@ _LIFTS = ("aten.lift", "aten.lift_fresh", "aten.lift_fresh_copy")
 class Recorder(TorchDispatchMode):
     """Records operations, copies and storages; blind to other threads and to NumPy."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Tell = tell_nobody) -> None:
         super().__init__()
+        self._tell = tell
         self.ops: list[Op] = []
         self.copies: list[Copy] = []
         self.storages = StorageLedger()
@@ -44,21 +49,33 @@ class Recorder(TorchDispatchMode):
         if name not in _LIFTS:
             for tensor in tensors_in:
                 self.storages.met_as_argument(tensor)
+        read, outside = self.storages.sources(tensors_in)
         result = func(*args, **(kwargs or {}))
         results = _tensors(result)
-        self.authors.operation(func, args, kwargs or {}, results)
+        self.authors.operation(func, args, kwargs or {}, results, read, outside)
         self._record(name, tensors_in, results)
         return result
 
     def _record(self, name: str, tensors_in: list, results: list) -> None:
         new_bytes = sum(self.storages.met_as_result(tensor) for tensor in results)
         line = learners_line()
-        where = next((str(tensor.device) for tensor in (*results, *tensors_in)), "cpu")
-        self.ops.append(Op(name, new_bytes, self.storages.live_bytes, line, where))
+        at = next(iter((*results, *tensors_in)), None)
+        where, dtype = ("cpu", "") if at is None else (str(at.device), str(at.dtype).removeprefix("torch."))
+        op = Op(name, new_bytes, self.storages.live_bytes, line, where, dtype)
+        self._tell("op", op)
+        self.ops.append(op)
         for result in results[:1]:
             kind = copy_kind(name, tensors_in, result)
             if kind is not None:
-                self.copies.append(Copy(kind, name, result.nbytes, line))
+                self.copied(Copy(kind, name, result.nbytes, line))
+
+    def copied(self, copy: Copy) -> None:
+        self._tell("copy", copy)
+        self.copies.append(copy)
+
+    def allocated(self, tensor: torch.Tensor) -> None:
+        """Memory for ``tensor`` was found without an operation."""
+        self._tell("new", self.storages.met_as_result(tensor))
 
     def prove_alive(self) -> None:
         """Run one operation that must be seen. Raises InstrumentError when it is not."""
@@ -79,18 +96,20 @@ def _tensors(tree) -> list[torch.Tensor]:
 
 
 @contextmanager
-def observe() -> Iterator[Observation]:
+def observe(tell: Tell = tell_nobody) -> Iterator[Observation]:
     """Record what PyTorch does on this thread inside the ``with`` block.
 
     Yields an :class:`Observation`, to be read after the block, also after one that raised.
     Work outside PyTorch (NumPy, plain Python) and on other threads is not seen.
+    tell: is called with each record as it is made, its kind before it.
     Raises InstrumentError when the instrument was switched off inside the block.
     """
-    recorder, seen = Recorder(), Observation.running()
+    recorder, seen = Recorder(tell), Observation.running()
     log = device.DeviceLog(
-        on_copy=recorder.copies.append,
-        on_new=recorder.storages.met_as_result,
+        on_copy=recorder.copied,
+        on_new=recorder.allocated,
         on_written=recorder.authors.launch,
+        tell=tell,
     )
     with recorder:
         recorder.prove_alive()
@@ -106,6 +125,7 @@ def observe() -> Iterator[Observation]:
                 recorder.storages.peak_bytes,
                 origin=recorder.storages.origin,
                 authors=recorder.authors.authors,
+                made_of=recorder.authors.made_of,
                 log=log,
             )
         recorder.prove_alive()

@@ -22,7 +22,8 @@ class Op:
 
     ``new_bytes``: bytes of storage it allocated for its results; 0 for a view.
     ``live_bytes``: bytes of storage allocated since the block began that were alive when
-    it returned. ``device``: where its result is (``cpu``, ``cuda:0``).
+    it returned. ``device``: where its result is (``cpu``, ``cuda:0``). ``dtype``: its result's
+    (``bfloat16``), or that of its first argument where it gives no tensor; empty without either.
     """
 
     op: str
@@ -30,6 +31,7 @@ class Op:
     live_bytes: int
     line: SourceLine | None
     device: str = "cpu"
+    dtype: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,56 @@ class Kernel:
     bytes_read: int | None
     bytes_written: int | None
     line: SourceLine | None
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective, or one message between two ranks, as this rank took part in it.
+
+    ``operation``: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all``, ``broadcast``,
+    ``reduce``, ``gather``, ``scatter``, ``barrier``, ``send``, ``recv``. ``bytes``: of the whole, the size that
+    nccl-tests names: of an all-gather what each rank has afterwards, of a reduce-scatter what each had before;
+    of an all-to-all what this rank gives. ``reduces``: ``SUM``, ``AVG``, ``MAX`` ..., empty where nothing is
+    reduced. ``ranks``: who takes part, by their numbers in the whole job; of a message the sender, then the
+    receiver. ``group``: PyTorch's name of the process group. ``number``: counts those of this rank.
+
+    Modelled microseconds of the clock that all ranks share: ``ready_us``, from when this rank could begin;
+    ``start_us``, when the last rank could; ``end_us``. The last two are None when nobody had waited for it by
+    the end of the block. ``stream``: the communicator's own; None for host tensors.
+    """
+
+    number: int
+    operation: str
+    bytes: int
+    dtype: str
+    reduces: str
+    group: str
+    ranks: tuple[int, ...]
+    stream: int | None
+    ready_us: float
+    start_us: float | None
+    end_us: float | None
+    line: SourceLine | None
+
+    @property
+    def us(self) -> float | None:
+        """How long it took, once the last rank had come; None while it is under way."""
+        return None if self.end_us is None else self.end_us - self.start_us
+
+
+@dataclass(frozen=True)
+class Held:
+    """What held the bytes of the device while a ``gpulab.memory.track`` block ran, which ended inside this one.
+
+    ``peak``, ``end``: bytes by kind (``parameters``, ``gradients``, ``optimizer``, ``activations``, ``temporaries``,
+    ``cache``), when their sum was largest and at the end. ``peak_at``: after which operation, ``backward: aten.mm``.
+    ``timeline``: (after what, bytes by kind) for each change.
+    """
+
+    peak: dict[str, int]
+    peak_at: str
+    end: dict[str, int]
+    timeline: tuple[tuple[str, dict[str, int]], ...]
 
 
 @dataclass(frozen=True)

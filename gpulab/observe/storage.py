@@ -36,6 +36,11 @@ class StorageLedger:
             return "new"
         return "input" if key in self._inputs else "unseen"
 
+    def sources(self, tensors: list[torch.Tensor]) -> tuple[frozenset[int], frozenset[int]]:
+        """The tensors' storages, and those among them that no operation of the block made."""
+        read = frozenset(tensor.untyped_storage()._cdata for tensor in tensors)
+        return read, read - self._new.keys()
+
     def met_as_argument(self, tensor: torch.Tensor) -> None:
         storage = tensor.untyped_storage()
         if storage._cdata not in self._new and storage._cdata not in self._inputs:

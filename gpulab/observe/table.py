@@ -3,6 +3,8 @@
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from gpulab.observe.collective_table import collective_lines
+from gpulab.observe.columns import columns, sentence
 from gpulab.observe.device_table import device_lines
 from gpulab.observe.launch_table import launch_lines
 from gpulab.units import format_bytes, plural
@@ -10,15 +12,16 @@ from gpulab.units import format_bytes, plural
 if TYPE_CHECKING:
     from gpulab.observe.observation import Observation
 
-_LINE_WIDTH = 40
-
 
 def observation_table(seen: "Observation") -> str:
-    """The headline, then a row for each run of equal (line, operation)."""
-    on_device = [*device_lines(seen), *launch_lines(seen)]
+    """The headline, then a row for each run of equal (line, operation), 80 columns wide.
+
+    Lines are told apart by their number, in their file or cell; their text may be cut.
+    """
+    on_device = [*device_lines(seen), *collective_lines(seen), *launch_lines(seen)]
     if not seen.ops:
         return "\n".join(on_device[1:]) or "No PyTorch operation ran inside the block."
-    return "\n".join([_headline(seen), "", *_columns(_rows(seen)), *on_device])
+    return "\n".join([*sentence(_headline(seen)), "", *columns(_rows(seen), left=(2, 3)), *on_device])
 
 
 def _headline(seen: "Observation") -> str:
@@ -30,23 +33,13 @@ def _headline(seen: "Observation") -> str:
     )
 
 
-def _rows(seen: "Observation") -> list[tuple[str, str, str, str]]:
+def _rows(seen: "Observation") -> list[tuple[str, ...]]:
     kinds = {(copy.op, copy.line): copy.kind for copy in seen.copies}
-    rows = [("line", "operation", "copy", "new")]
+    rows = [("line", "code", "operation", "copy", "new")]
     for (line, op), run in groupby(seen.ops, key=lambda op: (op.line, op.op)):
         run = list(run)
         times = f" x{len(run)}" if len(run) > 1 else ""
         new_bytes = sum(op.new_bytes for op in run)
-        rows.append((_short(str(line or "")), op + times, kinds.get((op, line), ""), format_bytes(new_bytes)))
+        where = (str(line.number), str(line)) if line else ("", "")
+        rows.append((*where, op + times, kinds.get((op, line), ""), format_bytes(new_bytes)))
     return rows
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LINE_WIDTH else text[: _LINE_WIDTH - 3] + "..."
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-    lines.insert(1, "-" * max(map(len, lines)))
-    return lines

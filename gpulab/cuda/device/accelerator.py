@@ -2,6 +2,7 @@
 
 import torch
 
+from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.errors import NotModelled
 
@@ -24,7 +25,7 @@ def _replacement(name: str):
     if name == "current_accelerator":
         return lambda check_available=False: torch.device("cuda")
     if name in ("current_device_index", "current_device_idx"):
-        return lambda: 0
+        return lambda: state.CUDA.index
     if name in ("set_device_index", "set_device_idx"):
         return lambda device: torch.cuda.set_device(device)
     if name == "get_memory_info":

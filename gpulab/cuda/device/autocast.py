@@ -11,7 +11,7 @@ import weakref
 import torch
 
 from gpulab.cuda.device import state
-from gpulab.cuda.device.autocast_policy import BANNED, RECURRENT, policy_of
+from gpulab.cuda.device.autocast_policy import BANNED, RECURRENT, WITH_DTYPE, policy_of
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
 from gpulab.cuda.errors import NotModelled
@@ -92,30 +92,37 @@ class Autocast:
         policy = policy_of(name)
         if policy == "none":
             return torch.library.fallthrough_kernel
-        cast = getattr(self, f"_{policy}")
+        rule = getattr(self, f"_{policy}")
         host_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEY))
 
         def kernel(*args, **kwargs):
             with torch._C._ExcludeDispatchKeyGuard(host_key):
-                return op(*cast(name, args), **kwargs)
+                return rule(name, op, args, kwargs)
 
         return kernel
 
-    def _lower(self, name: str, args):
-        return self._all_cast(args, torch.get_autocast_dtype("cuda"))
+    def _lower(self, name: str, op, args, kwargs):
+        return op(*self._all_cast(args, torch.get_autocast_dtype("cuda")), **kwargs)
 
-    def _fp32(self, name: str, args):
-        return self._all_cast(args, torch.float32)
+    def _fp32(self, name: str, op, args, kwargs):
+        return op(*self._all_cast(args, torch.float32), **kwargs)
 
-    def _widest(self, name: str, args):
+    def _result(self, name: str, op, args, kwargs):
+        if not _is_eligible(args[0]) or _names_a_dtype(op, args, kwargs):
+            return op(*args, **kwargs)
+        if name in WITH_DTYPE:
+            op, args = _operator(WITH_DTYPE[name]), _all_positional(op, args)
+        return op(*args, **{**kwargs, "dtype": torch.float32})
+
+    def _widest(self, name: str, op, args, kwargs):
         floating = [t.dtype for t in _eligible(args)]
         widest = torch.float32 if torch.float32 in floating else torch.get_autocast_dtype("cuda")
-        return self._all_cast(args, widest)
+        return op(*self._all_cast(args, widest), **kwargs)
 
-    def _banned(self, name: str, args):
+    def _banned(self, name: str, op, args, kwargs):
         if any(True for _ in _eligible(args)):
             raise RuntimeError(BANNED[name])
-        return args
+        return op(*args, **kwargs)
 
     def _all_cast(self, value, dtype):
         if isinstance(value, (list, tuple)):
@@ -147,6 +154,17 @@ def _names() -> set[str]:
 def _operator(name: str):
     packet, _, overload = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+
+
+def _all_positional(op, args) -> tuple:
+    """``args``, and the defaults of those that were not given."""
+    declared = [a for a in op._schema.arguments if not a.kwarg_only]
+    return tuple(args) + tuple(a.default_value for a in declared[len(args):])
+
+
+def _names_a_dtype(op, args, kwargs) -> bool:
+    declared = dict(zip((a.name for a in op._schema.arguments), args))
+    return {**declared, **kwargs}.get("dtype") is not None
 
 
 def _is_eligible(value) -> bool:

@@ -27,9 +27,17 @@ logsumexp upsample_nearest1d _upsample_nearest_exact1d upsample_nearest2d
 _upsample_nearest_exact2d upsample_nearest3d _upsample_nearest_exact3d upsample_linear1d
 upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d
 _upsample_bicubic2d_aa
+""".split())
+
+# Their input stays as it is and their result is float32, unless the call names a dtype itself.
+# A softmax then casts its input itself; a card spares that copy for float16 alone, and here it is made.
+RESULT = set("""
 prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm
 linalg_matrix_norm linalg_matrix_norm.str_ord sum sum.dim_IntList norm.Scalar norm.ScalarOpt_dim
 """.split())
+
+# These two have no dtype to name; the form that has one runs in their place.
+WITH_DTYPE = {"norm.Scalar": "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim": "norm.ScalarOpt_dim_dtype"}
 
 WIDEST = set("""
 addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put scatter_add tensordot vdot
@@ -47,8 +55,8 @@ BANNED = {
 
 
 def policy_of(name: str) -> str:
-    """``lower``, ``fp32``, ``widest``, ``banned``, or ``none``."""
-    for policy, names in (("lower", LOWER | RECURRENT), ("fp32", FP32), ("widest", WIDEST), ("banned", BANNED)):
+    """``lower``, ``fp32``, ``result``, ``widest``, ``banned``, or ``none``."""
+    for policy, names in (("lower", LOWER | RECURRENT), ("fp32", FP32), ("result", RESULT), ("widest", WIDEST), ("banned", BANNED)):
         if name in names:
             return policy
     return "none"

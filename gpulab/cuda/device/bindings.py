@@ -38,6 +38,15 @@ class _Properties:
             f"multi_processor_count={self.multi_processor_count})"
         )
 
+    def _key(self) -> tuple:
+        return self.name, self.major, self.minor, self.total_memory
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, _Properties) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
 
 class _CudaError:
     """Its codes: nothing fails here."""
@@ -76,8 +85,8 @@ def install(patches: Patches, device) -> None:
     for name, function in functions.items():
         patches.set(torch._C, f"_cuda_{name}", function)
     patches.set(torch._C, "__getattr__", _missing)
-    # Pinned host memory is not cached here: there is nothing to give back.
-    patches.set(torch._C, "_host_emptyCache", lambda: None)
+    patches.set(torch._C, "_host_emptyCache", device.pinned.empty_cache)
+    patches.set(torch._C, "_accelerator_setAllocatorSettings", _set_allocator_settings)
     patches.set(torch._C, "_has_cuda", True)
     patches.set(torch._C, "_get_accelerator", lambda check=None: torch.device("cuda"))
     patches.set(torch._C, "_scatter", _scatter)
@@ -86,28 +95,48 @@ def install(patches: Patches, device) -> None:
         patches.set(torch.cuda, name, value)
 
 
+_SETTINGS = (
+    "max_split_size_mb", "max_non_split_rounding_mb", "garbage_collection_threshold", "roundup_power2_divisions",
+    "expandable_segments", "release_lock_on_cudamalloc", "pinned_use_cuda_host_register", "pinned_num_register_threads",
+    "pinned_use_background_threads", "pinned_reserve_segment_size_mb", "graph_capture_record_stream_reuse",
+    "per_process_memory_fraction", "throw_on_cudamalloc_oom", "large_segment_size_mb", "use_rocm_host_register",
+)  # fmt: skip
+_AS_MODELLED = ("", "backend:native", "expandable_segments:False")
+
+
+def _set_allocator_settings(settings: str) -> None:
+    """``PYTORCH_ALLOC_CONF`` while the program runs: what is as the model has it, or a refusal."""
+    for setting in settings.replace(" ", "").split(","):
+        name = setting.partition(":")[0]
+        if setting in _AS_MODELLED:
+            continue
+        if name not in (*_SETTINGS, "backend"):
+            raise ValueError(f"Unrecognized key '{name}' in Accelerator allocator config.")
+        raise NotModelled(f"the allocator setting {setting}")
+
+
 def _initialised(device) -> dict:
     cudart = _Cudart(device)
     return {
         "_initialized": True,
-        "_cached_device_count": 1,
+        "_cached_device_count": state.COUNT,
         "_get_device_properties": lambda index: _Properties(device.card),
         "_exchange_device": _exchange_device,
         "_maybe_exchange_device": _maybe_exchange_device,
         "_cudart": cudart,
         "_is_in_bad_fork": lambda: False,
-        "default_generators": (device.generator,),
+        "default_generators": (device.generator,) * state.COUNT,
         "cudart": lambda: cudart,
         "is_available": lambda: True,
-        "device_count": lambda: 1,
+        "device_count": lambda: state.COUNT,
     }
 
 
 def _exchange_device(index: int) -> int:
     """The card that was current; a negative index changes nothing. Raises RuntimeError for another card."""
-    if index > 0:
+    if index >= 0:
         state.is_cuda(index)
-    return 0
+    return state.CUDA.index
 
 
 def _maybe_exchange_device(index: int) -> int:
@@ -118,7 +147,7 @@ def _for_the_card(function, refusal: str):
     """``function(index)``, which says ``refusal`` of a card that is not there."""
 
     def checked(index):
-        if index != 0:
+        if index != state.CUDA.index:
             raise RuntimeError(refusal.format(index))
         return function()
 
@@ -145,8 +174,8 @@ def _missing(name: str):
 
 def _basics(device) -> dict:
     return {
-        "getDeviceCount": lambda: 1,
-        "getDevice": lambda: 0,
+        "getDeviceCount": lambda: state.COUNT,
+        "getDevice": lambda: state.CUDA.index,
         "setDevice": lambda index: state.is_cuda(index) and None,
         "exchangeDevice": _exchange_device,
         "maybeExchangeDevice": _maybe_exchange_device,
@@ -169,8 +198,8 @@ def _waiting(device) -> dict:
         machine.on_unsafe_wait = None if mode == 0 else lambda: _object_to_wait(device)
 
     def sleep(cycles: int) -> None:
-        # As on a card: a kernel that spins. The model's card does a cycle in a nanosecond.
-        machine.kernel("spin_kernel", cycles / 1e3, 1, 0, [], [], 0, 0)
+        # As on a card: a kernel that spins, at the multiprocessors' clock.
+        machine.kernel("spin_kernel", cycles / device.card.clock_hz * 1e6, 1, 0, [], [], 0, 0)
 
     return {
         "synchronize": machine.wait_device,
@@ -197,8 +226,8 @@ def _streams(device) -> dict:
         machine.current = machine.queues[stream_id]
 
     return {
-        "getCurrentStream": _for_the_card(lambda: (machine.current.number, 0, 1), _NO_STREAM),
-        "getDefaultStream": _for_the_card(lambda: (0, 0, 1), _NO_STREAM),
+        "getCurrentStream": _for_the_card(lambda: (machine.current.number, state.CUDA.index, 1), _NO_STREAM),
+        "getDefaultStream": _for_the_card(lambda: (0, state.CUDA.index, 1), _NO_STREAM),
         "setStream": set_stream,
         "getCurrentRawStream": lambda index: handle(machine.current.number),
     }

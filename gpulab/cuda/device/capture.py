@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch._C import _DisableTorchDispatch
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_flatten, tree_map_only
 
 from gpulab.cuda.device import state
 from gpulab.cuda.device.plans import Plan
@@ -101,7 +101,8 @@ class Capture:
         temporaries: dict[int, torch.UntypedStorage] = {}
         guard = _DisableTorchDispatch()
         try:
-            with torch.no_grad(), torch._C.DisableTorchFunction():
+            # No tensor here asks for a gradient; some kernels keep a workspace only where one might be wanted.
+            with torch.enable_grad(), torch._C.DisableTorchFunction():
                 for node in self.nodes:
                     self._run(node, temporaries)
         finally:
@@ -114,7 +115,7 @@ class Capture:
         else:
             with drawing(state.device_on(), node.plan, kwargs) as kwargs:
                 out = node.call(*args, **kwargs)
-        made = [t for t in (out if isinstance(out, (list, tuple)) else [out]) if isinstance(t, Tensor)]
+        made = [t for t in tree_flatten(out)[0] if isinstance(t, Tensor)]
         for position, shown in node.results:
             alive = self._inside[shown.storage]()
             if alive is None:

@@ -10,18 +10,20 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.cuda.device import state
+from gpulab.cuda.device.factories import accounted
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
-from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
 
 Tensor = torch.Tensor
 _aten = torch.ops.aten
-_MEMORY_ONLY = (_aten.empty.memory_format,)
 # Of each function the factories that make a device tensor; the lengths of sequences stay on the host.
+_FACTORIES = (_aten.empty.memory_format, _aten.full.default, _aten.zeros.default, _aten.ones.default)
 _COMPOSED = (
     (torch._C._nn, "pad_sequence", (_aten.full.default,)),
     (torch._VF, "_pad_packed_sequence", (_aten.full.default,)),
-    (torch, "vander", _MEMORY_ONLY),
+    (torch, "vander", (_aten.empty.memory_format,)),
+    (torch.linalg, "matrix_rank", _FACTORIES),
+    (torch._C._linalg, "linalg_matrix_rank", _FACTORIES),
 )
 
 
@@ -34,10 +36,13 @@ def install(patches: Patches) -> None:
 def _on_card(original, factories: tuple):
     @functools.wraps(original)
     def function(*args, **kwargs):
-        if not _has_card(args):
+        if not _has_card(args) and not _has_card(kwargs.values()):
             return original(*args, **kwargs)
+        # PyTorch's C++ leaves out= as it is where an argument is of another class than Tensor.
+        out = kwargs.pop("out", None)
         with FactoriesOnCard(factories):
-            return original(*args, **kwargs)
+            result = original(*args, **kwargs)
+        return result if out is None else out.resize_(result.shape).copy_(result)
 
     return function
 
@@ -60,13 +65,5 @@ class FactoriesOnCard(TorchDispatchMode):
         kwargs = kwargs or {}
         if func not in self._factories:
             return func(*args, **kwargs)
-        device = state.device_on()
-        out = CudaTensor.tag(func(*args, **{**kwargs, "device": device.memory_of}))
-        trail = device.memory.of(out).trail
-        if func not in _MEMORY_ONLY:
-            duration = KERNEL_FLOOR_US + out.nbytes / device.machine.card.bytes_per_s * 1e6
-            name = func._schema.name.replace("::", ".")
-            device.machine.kernel(name, duration, out.numel(), 0, [], [(trail, out)], 0, out.nbytes)
-        if device.capture is not None:
-            device.capture.record(CudaTensor, func, args, kwargs, [out])
-        return out
+        out = CudaTensor.tag(func(*args, **{**kwargs, "device": state.device_on().memory_of}))
+        return accounted(func._schema.name.removeprefix("aten::"), func, args, kwargs, out)

@@ -5,8 +5,8 @@ import math
 import torch
 
 from gpulab.cuda.device.plans import Plan
-from gpulab.cuda.machine.cards import Card
-from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
+from gpulab.cards.cards import Card
+from gpulab.cards.constants import KERNEL_FLOOR_US, ROW_SHARE, TILE
 
 _FORMAT = {
     torch.float64: "fp64",
@@ -17,6 +17,7 @@ _FORMAT = {
     torch.uint8: "int8",
     torch.complex128: "fp64",
 }
+_BY_ROWS = {"aten._softmax", "aten._log_softmax", "aten.native_layer_norm", "aten._fused_rms_norm"}
 
 
 def flops_of(plan: Plan, args, kwargs, inputs: list, elements: int, result) -> int:
@@ -29,29 +30,47 @@ def flops_of(plan: Plan, args, kwargs, inputs: list, elements: int, result) -> i
     if plan.name == "aten.addmm":
         a, b = inputs[1].shape, inputs[2].shape
         return 2 * a[0] * a[1] * b[1]
+    if plan.own is not None:
+        args = [value for value in args if not isinstance(value, torch.dtype)]
     return plan.flops(*args, **kwargs, out_val=result)
 
 
 def peak_of(card: Card, plan: Plan, tensor: torch.Tensor) -> float:
-    """Dense peak in FLOP/s for this operation on tensors of this dtype."""
+    """FLOP/s that this operation can reach on tensors of this dtype."""
     fmt = _FORMAT.get(tensor.dtype, "fp32")
     if not plan.matrix:
         # Outside the matrix units half precision saves bytes, not arithmetic.
         return card.flops_per_s["fp64" if fmt == "fp64" else "fp32"]
+    if fmt == "fp64":
+        return card.matrix_flops_per_s("fp64 matrix")
     if fmt == "fp32" and _tf32_allowed("conv" in plan.name):
         fmt = "tf32"
-    return card.flops_per_s[fmt]
+    return card.matrix_flops_per_s(fmt)
 
 
 def _tf32_allowed(convolution: bool) -> bool:
-    if convolution:
-        return torch.backends.cudnn.allow_tf32
-    return torch.backends.cuda.matmul.allow_tf32
+    # Under these names both ways of asking are read; `allow_tf32` raises where the newer one was used.
+    asked = torch.backends.cudnn.conv if convolution else torch.backends.cuda.matmul
+    return asked.fp32_precision == "tf32"
 
 
-def duration_us(card: Card, flops: int, nbytes: int, peak: float) -> float:
+def duration_us(card: Card, flops: int, nbytes: float, peak: float) -> float:
     """Microseconds of one kernel."""
-    return KERNEL_FLOOR_US + max(flops / peak, nbytes / card.bytes_per_s) * 1e6
+    return KERNEL_FLOOR_US + max(flops / peak, nbytes / card.sustained_bytes_per_s) * 1e6
+
+
+def memory_share(plan: Plan) -> float:
+    """Share of the sustained bandwidth that this operation reaches."""
+    return ROW_SHARE if plan.name in _BY_ROWS else 1.0
+
+
+def busy_share(card: Card, plan: Plan, outputs: list) -> float:
+    """Share of the multiprocessors that a product's waves of tiles keep busy."""
+    if not plan.matrix or not outputs or outputs[0].dim() < 2 or "conv" in plan.name:
+        return 1.0
+    *batch, rows, columns = outputs[0].shape
+    tiles = math.prod(batch) * -(-rows // TILE) * -(-columns // TILE)
+    return tiles / (-(-tiles // card.multiprocessors) * card.multiprocessors) if tiles else 1.0
 
 
 def distinct_bytes(tensor: torch.Tensor) -> int:

@@ -7,11 +7,10 @@ import torch
 import torch.utils._device as device_context
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
-from gpulab.cuda.device import randomness, state, transfer
+from gpulab.cuda.device import cost, randomness, state, transfer
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
 from gpulab.cuda.errors import MachineTooSmall, NotModelled
-from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
 
 _NOTHING = nullcontext()
 _NO_KERNEL = {"empty", "empty_strided", "empty_like", "empty_permuted"}
@@ -165,17 +164,20 @@ def _made(name: str, original, args, kwargs):
     except RuntimeError as error:
         MachineTooSmall.raise_if_that_is(error)
         raise
+    return accounted(name, original, args, kwargs, out)
+
+
+def accounted(name: str, original, args, kwargs, out):
+    """``out``, which the factory ``name`` has made: its memory, the kernel that fills it, and its place in a graph."""
+    device = state.device_on()
     trail = device.memory.of(out).trail
     if name not in _NO_KERNEL:
-        _fill(device.machine, name, out, trail)
+        card = device.machine.card
+        duration = cost.duration_us(card, 0, out.nbytes, card.flops_per_s["fp32"])
+        device.machine.kernel(f"aten.{name}", duration, out.numel(), 0, [], [(trail, out)], 0, out.nbytes)
     if device.capture is not None:
         device.capture.record(CudaTensor, original, args, kwargs, [out])
     return out
-
-
-def _fill(machine, name: str, out, trail) -> None:
-    duration = KERNEL_FLOOR_US + out.nbytes / machine.card.bytes_per_s * 1e6
-    machine.kernel(f"aten.{name}", duration, out.numel(), 0, [], [(trail, out)], 0, out.nbytes)
 
 
 def _check_room(device, name: str, original, args, kwargs) -> None:

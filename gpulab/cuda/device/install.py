@@ -5,14 +5,17 @@ from torch.optim.optimizer import _foreach_supported_types
 
 from gpulab.cuda.device import (
     accelerator,
+    attention,
     bindings,
     clock,
     composed,
+    early,
     factories,
     ghosts,
     gpu_trace,
     gradients,
     graphs,
+    identity,
     methods,
     missing,
     nvtx,
@@ -22,6 +25,7 @@ from gpulab.cuda.device import (
     state,
     storages,
     streams,
+    subclasses,
     swapping,
 )
 from gpulab.cuda.device.autocast import Autocast
@@ -31,13 +35,13 @@ from gpulab.cuda.device.randomness import Generator, default_generator
 from gpulab.cuda.device.tensor import CudaTensor
 from gpulab.cuda.device.transfer import deliver
 from gpulab.cuda.device.observed import ObservedDevice
-from gpulab.cuda.machine.cards import Card
+from gpulab.cards.cards import Card
 from gpulab.observe.device import set_device
 
 
 _PARTS = (
     graphs, nvtx, missing, streams, accelerator, factories, methods, saving, storages, profiler,
-    gpu_trace, ghosts, composed, optim, gradients, swapping,
+    gpu_trace, ghosts, composed, optim, gradients, swapping, subclasses, identity, attention,
 )  # fmt: skip
 
 
@@ -52,6 +56,7 @@ class Installation:
         device.machine.after_wait.append(lambda: device.undelivered and deliver(device))
         device.machine.on_wait = gpu_trace.tell_wait
         self._patches = Patches()
+        self._backend = early.Backend()
 
     def install(self) -> None:
         """``device="cuda"`` means this device from now on."""
@@ -66,6 +71,7 @@ class Installation:
 
     def _install(self) -> None:
         device, patches = self.device, self._patches
+        self._backend.install()
         bindings.install(patches, device)
         for part in _PARTS:
             part.install(patches)
@@ -76,11 +82,13 @@ class Installation:
         patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
         patches.append(_foreach_supported_types, CudaTensor)
         torch.__future__.set_swap_module_params_on_conversion(True)
+        early.install(patches)
 
     def remove(self) -> None:
         """Put everything back. The device keeps its memory, for the tensors that live on."""
         self._autocast.remove()
         self._patches.undo()
+        self._backend.remove()
         set_device(None)
         state.switch(None)
         torch.__future__.set_swap_module_params_on_conversion(self._swap)

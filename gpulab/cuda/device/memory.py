@@ -6,9 +6,10 @@ import torch
 
 from gpulab.cuda.device.gpu_trace import tell
 from gpulab.cuda.errors import NotModelled
+from gpulab.cards import constants as assumed
 from gpulab.cuda.machine.allocator import OutOfMemory
 from gpulab.cuda.machine.blocks import Block
-from gpulab.cuda.machine.machine import Machine
+from gpulab.cuda.machine.machine import Machine, staging_us
 from gpulab.cuda.machine.order import Trail
 
 
@@ -33,6 +34,7 @@ class DeviceMemory:
         self._machine = machine
         self.held: dict[int, Held] = {}
         self.on_new = None
+        self._busy, self._late = False, []
 
     def holds(self, storage: torch.UntypedStorage) -> bool:
         return storage._cdata in self.held
@@ -73,13 +75,13 @@ class DeviceMemory:
             return
         fresh = self._malloc(nbytes) if nbytes else None
         if held.block is not None:
-            self._machine.allocator.free(held.block)
+            self._free(held.block)
         held.block, held.nbytes = fresh, nbytes
         held.trail = Trail() if fresh is None else fresh.trail
 
     def check_room(self, nbytes: int) -> None:
         """Raise torch.OutOfMemoryError now when ``nbytes`` cannot be had."""
-        self._machine.allocator.free(self._malloc(nbytes))
+        self._free(self._malloc(nbytes))
 
     def used_by(self, tensor: torch.Tensor, stream: int) -> None:
         """``Tensor.record_stream``: the block is not reused before ``stream`` is done with it."""
@@ -88,28 +90,50 @@ class DeviceMemory:
             held.block.stream_uses.add(stream)
 
     def _malloc(self, nbytes: int) -> Block:
+        self._busy = True
         try:
             return self._machine.malloc(nbytes)
         except OutOfMemory as why:
             raise torch.OutOfMemoryError(str(why)) from None
+        finally:
+            self._busy = False
+            if self._late:
+                self._free(self._late.pop())
+
+    def _free(self, block: Block) -> None:
+        """Give ``block`` back. Python's garbage collector may ask in the middle of the allocator's work: then later."""
+        self._late.append(block)
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._late:
+                self._machine.allocator.free(self._late.pop())
+        finally:
+            self._busy = False
 
     def _freed(self, key: int, address: int) -> None:
         held = self.held.pop(key, None)
         tell("MemoryDeallocation", address)
         if held is not None and held.block is not None:
-            self._machine.allocator.free(held.block)
+            self._free(held.block)
 
 
 class PinnedMemory:
     """Page-locked host storages, each with the accesses that copies make to it.
 
-    ``bytes_in_all``: how much was page-locked so far, what is free again included.
+    As in PyTorch's caching host allocator a block has a power of two of bytes, and one that was
+    freed is handed out again when the copies that used it have ended; else cudaHostAlloc takes
+    its time. ``bytes_in_all``: how much was asked for so far, what is free again included.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine) -> None:
         self.bytes_in_all = 0
+        self._machine = machine
         self._trails: dict[int, Trail] = {}
         self._watchers: dict[int, weakref.ref] = {}
+        self._used_by: dict[int, set[int]] = {}
+        self._free: list[tuple[int, list]] = []
 
     def __bool__(self) -> bool:
         return bool(self._trails)
@@ -118,10 +142,13 @@ class PinnedMemory:
         """Call the storage of a host tensor page-locked; returns ``tensor``."""
         storage = tensor.untyped_storage()
         key = storage._cdata
-        if key not in self._trails:
+        if key not in self._trails and storage.nbytes():
+            size = 1 << (storage.nbytes() - 1).bit_length()
+            self._take(size)
             self._trails[key] = Trail()
+            self._used_by[key] = set()
             self.bytes_in_all += storage.nbytes()
-            self._watchers[key] = weakref.ref(storage, lambda _: self._freed(key))
+            self._watchers[key] = weakref.ref(storage, lambda _: self._freed(key, size))
         return tensor
 
     def trail_of(self, tensor: torch.Tensor) -> Trail | None:
@@ -130,9 +157,32 @@ class PinnedMemory:
             return None
         return self._trails.get(tensor.untyped_storage()._cdata)
 
-    def _freed(self, key: int) -> None:
+    def used(self, tensor: torch.Tensor, stream: int) -> None:
+        """A copy in ``stream`` uses the memory: it is not handed out again before that has ended."""
+        used_by = self._used_by.get(tensor.untyped_storage()._cdata)
+        if used_by is not None:
+            used_by.add(stream)
+
+    def filled(self, tensor: torch.Tensor) -> None:
+        """``pin_memory()`` copies: the host's time for it."""
+        self._machine.host_works(staging_us(tensor.nbytes))
+
+    def empty_cache(self) -> None:
+        """Give the free blocks back to the system."""
+        self._free.clear()
+
+    def _take(self, size: int) -> None:
+        for position, (free, marks) in enumerate(self._free):
+            if free == size and all(self._machine.has_passed(mark) for mark in marks):
+                del self._free[position]
+                return
+        self._machine.host_works(assumed.HOST_ALLOC_US + size / assumed.HOST_ALLOC_BYTES_PER_S * 1e6)
+
+    def _freed(self, key: int, size: int) -> None:
         self._trails.pop(key, None)
         self._watchers.pop(key, None)
+        marks = [self._machine.mark_of(number) for number in sorted(self._used_by.pop(key, ()))]
+        self._free.append((size, marks))
 
 
 def byte_range(tensor: torch.Tensor) -> tuple[int, int]:

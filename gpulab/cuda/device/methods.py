@@ -5,6 +5,7 @@ import functools
 import torch
 
 from gpulab.cuda.device import state, transfer
+from gpulab.cuda.device.memory import byte_range
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import NEW, CudaTensor, converted, copied_into, the_card
 from gpulab.cuda.errors import NotModelled
@@ -99,7 +100,9 @@ def pin_memory(self, device=None):
     pinned = state.device_on().pinned
     if pinned.trail_of(self) is not None:
         return self
-    return pinned.pin(self.clone(memory_format=torch.preserve_format))
+    copy = pinned.pin(self.clone(memory_format=torch.preserve_format))
+    pinned.filled(copy)
+    return copy
 
 
 def is_pinned(self, device=None):
@@ -134,4 +137,4 @@ def _host_reads(tensor: Tensor, op: str) -> None:
     device.memory.refuse_on_host(tensor, op)
     trail = device.pinned.trail_of(tensor)
     if trail is not None:
-        device.machine.host_access(trail, writes=False, op=op)
+        device.machine.host_access(trail, False, op, *byte_range(tensor))

@@ -1,5 +1,7 @@
 """Attributes of other modules that are replaced, and put back as they were."""
 
+from types import ModuleType
+
 _ABSENT = object()
 
 
@@ -24,6 +26,11 @@ class Patches:
         """``mapping[key] = value`` for a new key, until :meth:`undo`."""
         mapping[key] = value
         self._done.append((mapping, "", key))
+
+    def replaced_functions(self) -> dict[int, object]:
+        """What stands now for each function or class of a module that was replaced, by the ``id`` of the old one."""
+        modules = ((owner, name, before) for owner, name, before in self._done if isinstance(owner, ModuleType))
+        return {id(before): vars(owner)[name] for owner, name, before in modules if callable(before)}
 
     def undo(self) -> None:
         while self._done:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch._ops import OpOverload
 
+from gpulab.cuda.device import kernels
 from gpulab.cuda.device.flops import flop_formula, shown_name
 
 _NO_KERNEL = {
@@ -51,6 +52,8 @@ class Plan:
     ``waits``: the host needs its result. ``may_wait_for_mask``: it does with a boolean index.
     ``flops``: its formula when it multiplies matrices, which the matrix units then do.
     ``overwrites``: it reads nothing of its first argument. ``sparse``: it touches a few elements of its first tensor. ``random``: where its random numbers come from.
+    ``composite``: PyTorch's C++ composes it of other operations. ``own``: what is
+    called in its place. ``program``: its kernel when somebody else's Python is that. ``refusal``: raises for a dtype that a card refuses.
     """
 
     name: str
@@ -68,6 +71,10 @@ class Plan:
     overwrites: bool
     sparse: bool
     argument_names: tuple[str, ...]
+    composite: bool
+    own: object
+    program: object
+    refusal: object
 
 
 def plan_of(op: OpOverload) -> Plan:
@@ -93,6 +100,10 @@ def plan_of(op: OpOverload) -> Plan:
         overwrites=name in _OVERWRITES,
         sparse=name in _SPARSE,
         argument_names=tuple(a.name for a in arguments),
+        own=kernels.with_other_dtype(op),
+        program=kernels.program_of(op),
+        refusal=kernels.refusal_of(schema),
+        composite=not view and not op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU),
     )
 
 

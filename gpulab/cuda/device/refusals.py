@@ -2,6 +2,8 @@
 
 import torch
 
+from gpulab.cuda.device import state
+
 # Kernels that are "structured" in native_functions.yaml: their wrapper carries no overload name.
 _STRUCTURED = {"mm", "addmm", "bmm", "baddbmm", "cat", "gather", "scatter", "index_add", "argmax", "nll_loss_forward"}
 
@@ -15,7 +17,7 @@ def different_device(plan, args, kwargs) -> RuntimeError:
     if plan.name == "aten.convolution":
         return _of_convolution(*args[:3])
     if plan.pointwise or plan.name in _CHECKED_BY_ITERATOR:
-        return RuntimeError(f"{text}found at least two devices, cuda:0 and cpu!")
+        return RuntimeError(f"{text}found at least two devices, {state.CUDA} and cpu!")
     first, name, other = _first_difference(plan, args, kwargs)
     short = plan.name.removeprefix("aten.")
     short, name = _CHECKED_BY.get((short, name), (short, name))
@@ -68,7 +70,7 @@ def gradient_elsewhere(of_gradient, of_tensor) -> RuntimeError:
 
 def no_numpy() -> TypeError:
     return TypeError(
-        "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to "
+        f"can't convert {state.CUDA} device type tensor to numpy. Use Tensor.cpu() to "
         "copy the tensor to host memory first."
     )
 

@@ -1,4 +1,4 @@
-"""``torch.save`` and ``torch.load``: storages of the card carry the tag ``cuda:0``."""
+"""``torch.save`` and ``torch.load``: storages of the card carry the tag of their card."""
 
 import torch
 
@@ -30,14 +30,14 @@ def install(patches: Patches) -> None:
 
 def _tag(storage) -> str | None:
     untyped = getattr(storage, "_untyped_storage", storage)
-    return "cuda:0" if state.device_on().memory.holds(untyped) else None
+    return str(state.CUDA) if state.device_on().memory.holds(untyped) else None
 
 
 def _restore(storage, location: str):
     if not location.startswith("cuda"):
         return None
-    if not state.is_cuda(location):
-        return None
+    # What another rank saved is restored on this rank's card: it has no other.
+    state.check_exists(torch.device(location).index or 0)
     device = state.device_on()
     held = device.memory.adopt(storage)
     written = [(held.trail, 0, held.nbytes)]

@@ -8,7 +8,7 @@ from gpulab.cuda.device import state
 from gpulab.cuda.device.gpu_trace import handle, tell
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.errors import NotModelled
-from gpulab.cuda.machine.constants import CALL_US, HIGHEST_PRIORITY, LOWEST_PRIORITY
+from gpulab.cards.constants import CALL_US, HIGHEST_PRIORITY, LOWEST_PRIORITY
 
 _CUDA_DEVICE_TYPE = 1
 
@@ -17,15 +17,15 @@ class StreamBase:
     """What ``torch._C._CudaStreamBase`` does on a card."""
 
     device_type = _CUDA_DEVICE_TYPE
-    device_index = 0
+    device_index = property(lambda self: state.CUDA.index)
     device = property(lambda self: state.CUDA)
 
-    def __new__(cls, priority=0, stream_id=None, device_index=0, device_type=1, stream_ptr=None):
+    def __new__(cls, priority=0, stream_id=None, device_index=None, device_type=1, stream_ptr=None):
         if stream_ptr is not None:
             raise NotModelled("ExternalStream")
         self = object.__new__(cls)
         machine = state.device_on().machine
-        if stream_id is not None and (device_index != 0 or stream_id not in machine.queues):
+        if stream_id is not None and (device_index not in (None, state.CUDA.index) or stream_id not in machine.queues):
             raise RuntimeError("this stream is of another card, or of one that is switched off")
         if stream_id is None:
             stream_id = machine.queue_from_pool(min(max(priority, HIGHEST_PRIORITY), LOWEST_PRIORITY)).number

@@ -2,10 +2,12 @@
 
 A parameter keeps its identity by trading places with the tensor on the other side. PyTorch refuses
 that as soon as anything else holds the old one; where a card is real it need not, since it only
-changes the parameter's ``data``.
+changes the parameter's ``data``. For the same reason a gradient trades places with an alias of what
+it becomes: a function given to ``Module._apply`` may return one tensor several times.
 """
 
 import functools
+from types import FrameType
 
 import torch
 
@@ -30,6 +32,13 @@ def _lenient(original):
             _trade(one, other)
 
     return swap_tensors
+
+
+def alias_for_apply(other: torch.Tensor, caller: FrameType) -> torch.Tensor:
+    """What a gradient is to trade places with: where ``Module._apply`` asks, an alias; a parameter is one already."""
+    if caller.f_code is not torch.nn.Module._apply.__code__ or isinstance(other, torch.nn.Parameter):
+        return other
+    return other.detach().requires_grad_(other.requires_grad)
 
 
 def _trade(one, other) -> None:

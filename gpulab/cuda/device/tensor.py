@@ -2,6 +2,7 @@
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from gpulab.cuda.device import refusals, state, transfer
 from gpulab.cuda.device.dispatch import dispatch
@@ -9,7 +10,13 @@ from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
 A_FAKE = "a fake tensor on the device (torch.export, torch.compile, make_fx)"
+_make_subclass = torch._C.TensorBase._make_subclass
 _grad = torch._C.TensorBase.grad
+
+
+def dispatched(cls, func, types, args=(), kwargs=None):
+    """``__torch_dispatch__`` of every class of device tensors."""
+    return dispatch(CudaTensor, func, args, kwargs or {})
 
 
 class CudaTensor(Tensor):
@@ -28,18 +35,23 @@ class CudaTensor(Tensor):
             return tensor
         if isinstance(tensor, FakeTensor):
             raise NotModelled(A_FAKE)
-        return Tensor._make_subclass(CudaTensor, tensor, tensor.requires_grad)
+        return _make_subclass(CudaTensor, tensor, tensor.requires_grad)
 
     device = property(lambda self: state.CUDA)
     is_cuda = property(lambda self: True)
     is_cpu = property(lambda self: False)
 
     def get_device(self) -> int:
-        return 0
+        return state.CUDA.index
 
     @property
     def grad(self):
-        return _grad.__get__(self)
+        gradient = _grad.__get__(self)
+        if gradient is None or isinstance(gradient, CudaTensor):
+            return gradient
+        gradient = brought_to_card(gradient)
+        _grad.__set__(self, gradient)
+        return gradient
 
     @grad.setter
     def grad(self, value) -> None:
@@ -129,6 +141,22 @@ class CudaTensor(Tensor):
         raise NotModelled("DLPack exchange of a device tensor")
 
 
+state.tags_with(CudaTensor.tag)
+
+
+def brought_to_card(made: Tensor) -> Tensor:
+    """What PyTorch's C++ made for a device tensor, as the device tensor that it would be on a card."""
+    if made is None or isinstance(made, CudaTensor) or not _is_plain(made):
+        return made
+    if made._is_zerotensor():
+        return torch.zeros_like(made, device=state.CUDA)
+    return CudaTensor.tag(made)
+
+
+def _is_plain(made) -> bool:
+    return isinstance(made, Tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(made)
+
+
 def _new(name: str):
     inherited = getattr(Tensor, name)
 
@@ -152,23 +180,26 @@ def converted(tensor: Tensor, *args, **kwargs) -> Tensor:
     if args and isinstance(args[0], Tensor):
         other, args = args[0], args[1:]
         kwargs = {"device": other.device, "dtype": other.dtype, **kwargs}
-    if args and isinstance(args[0], int):
+    if args and isinstance(args[0], int) and not isinstance(args[0], bool):
         args = (torch.device("cuda", args[0]), *args[1:])
     if isinstance(kwargs.get("device"), int):
         kwargs["device"] = torch.device("cuda", kwargs["device"])
-    if sum(isinstance(value, bool) for value in args) > 1:
-        *args, copy = args
+    flags = [value for value in args if isinstance(value, bool)]
+    args = [value for value in args if not isinstance(value, bool)]
+    kwargs |= dict(zip(("non_blocking", "copy"), flags))
+    copy = kwargs.pop("copy", copy)
     device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
-    on_card = isinstance(tensor, CudaTensor)
+    on_card = isinstance(tensor, CudaTensor) or is_traceable_wrapper_subclass(tensor) and tensor.is_cuda
     if on_card and device is not None and device.type not in ("cuda", "cpu"):
         return host_to(transfer.plain(tensor), device, dtype, non_blocking)
     to_card = on_card if device is None else state.is_cuda(device)
     if to_card != on_card:
         if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
             raise NotModelled("a lazy module moved before its first batch (run one on the host first)")
-        # PyTorch converts on the side it comes from, then copies the bytes.
-        tensor = _cast(tensor, dtype, memory_format, False)
-        return transfer.moved(tensor, to_card, non_blocking)
+        # PyTorch converts on the host what it waits for, and on the card what it does not.
+        if to_card == non_blocking:
+            return _cast(transfer.moved(tensor, to_card, non_blocking), dtype, memory_format, False)
+        return transfer.moved(_cast(tensor, dtype, memory_format, False), to_card, non_blocking)
     return _cast(tensor, dtype, memory_format, copy)
 
 
@@ -229,7 +260,7 @@ def _deep_copy(tensor: Tensor, memo):
 
 def _text(tensor: Tensor) -> str:
     if state.device_on().ghost:
-        return f"tensor(..., device='cuda:0', size={tuple(tensor.shape)}, dtype={tensor.dtype})"
+        return f"tensor(..., device='{state.CUDA}', size={tuple(tensor.shape)}, dtype={tensor.dtype})"
     shown = transfer.to_host(tensor.detach()).as_subclass(_Shown)
     shown.of = tensor
     text = torch._tensor_str._str(shown)

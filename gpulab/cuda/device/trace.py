@@ -7,7 +7,7 @@ from torch.autograd import DeviceType
 
 from gpulab.cuda.device.snapshot import python_frames
 from gpulab.cuda.errors import NotModelled
-from gpulab.cuda.machine.constants import LAUNCH_US
+from gpulab.cards.constants import LAUNCH_US
 
 _THREAD = 1
 _DEFAULTS = {
@@ -68,7 +68,8 @@ class Trace:
         self._on_device(f"Memcpy {kind} ({way})", "gpu_memcpy", "cudaMemcpyAsync", stream, start_us, end_us, facts)
 
     def wait(self, reason, start_us, end_us, line) -> None:
-        name = reason if reason.startswith("cuda") else "cudaStreamSynchronize"
+        staged = reason.endswith("until staged")
+        name = reason if reason.startswith("cuda") else "cudaMemcpyAsync" if staged else "cudaStreamSynchronize"
         self._on_host(name, start_us, end_us, "cuda_runtime", linked_correlation_id=self._operation)
 
     def race(self, first, second) -> None:

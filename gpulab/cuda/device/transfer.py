@@ -6,6 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from gpulab.cuda.device import state
+from gpulab.cuda.device.cost import duration_us
 from gpulab.cuda.device.memory import span
 from gpulab.cuda.errors import GhostHasNoValues, NotModelled
 
@@ -33,8 +34,6 @@ def moved(source: Tensor, to_device: bool, non_blocking: bool = False) -> Tensor
 
 def to_card(source: Tensor, non_blocking: bool = False) -> Tensor:
     """A device tensor with the bytes of a host tensor, in the current stream."""
-    from gpulab.cuda.device.tensor import CudaTensor
-
     device = state.device_on()
     _check_can_move(source)
     if device.undelivered:
@@ -42,7 +41,7 @@ def to_card(source: Tensor, non_blocking: bool = False) -> Tensor:
     guard = _DisableTorchDispatch()
     try:
         with device.operation("aten::_to_copy"):
-            target = CudaTensor.tag(_twin(device, source))
+            target = state.tag(_twin(device, source))
             _host_to_device(device, target, source, non_blocking)
         _tell(device, target)
     finally:
@@ -59,6 +58,8 @@ def to_host(source: Tensor, non_blocking: bool = False) -> Tensor:
     device = state.device_on()
     if device.ghost:
         raise GhostHasNoValues()
+    if device.later:
+        device.use([source])
     guard = _DisableTorchDispatch()
     try:
         target = plain(source).clone(memory_format=torch.preserve_format)
@@ -89,11 +90,9 @@ def _twin(device, source: Tensor) -> Tensor:
 
 def nothing_on_card(like: Tensor) -> Tensor:
     """An empty device tensor of the dtype of ``like``: what ``new_zeros`` and its kin ask."""
-    from gpulab.cuda.device.tensor import CudaTensor
-
     guard = _DisableTorchDispatch()
     try:
-        return CudaTensor.tag(torch.empty(0, dtype=like.dtype, device=state.device_on().memory_of))
+        return state.tag(torch.empty(0, dtype=like.dtype, device=state.device_on().memory_of))
     finally:
         del guard
 
@@ -131,42 +130,90 @@ def plain(source: Tensor) -> Tensor:
 
 
 def _host_to_device(device, target: Tensor, source: Tensor, non_blocking: bool) -> None:
-    if not source.nbytes:
+    """Record the copy, with the temporaries that PyTorch makes for what does not travel as it lies.
+
+    After ``copy_kernel_cuda`` in ATen/native/cuda/Copy.cu: conversions happen on the host when the
+    copy is blocking, on the card when it is not.
+    """
+    if not target.nbytes:
         return
     if device.capture is not None:
         raise NotModelled("a copy between host and device inside a CUDA graph")
-    trail = device.pinned.trail_of(source)
+    direct, converted = _is_direct(target, source), target.dtype != source.dtype
+    on_card = converted and non_blocking or not _is_dense(target)
+    as_it_is = direct or (_is_dense(source) and target.shape == source.shape and (non_blocking or not converted))
+    trail = device.pinned.trail_of(source) if as_it_is else None
+    nbytes = target.numel() * (source if converted and non_blocking else target).element_size()
+    written = [span(device.memory.of(target).trail, target)]
+    if on_card:
+        device.memory.check_room(nbytes)
     device.machine.copy(
         "HtoD",
-        source.nbytes,
+        nbytes,
         pinned=trail is not None,
         blocking=not non_blocking,
         reads=[] if trail is None else [span(trail, source)],
-        writes=[span(device.memory.of(target).trail, target)],
+        writes=[] if on_card else written,
     )
+    if non_blocking:
+        device.pinned.used(source, device.machine.current.number)
+    if on_card:
+        _kernel_of_a_temporary(device, nbytes, [], [(written[0][0], target)], target.nbytes)
 
 
 def _device_to_host(device, target: Tensor, source: Tensor, values: Tensor, non_blocking: bool) -> None:
     """Record the copy. ``values`` holds what arrives; while it is under way ``target`` shows zeros."""
-    if not source.nbytes:
+    if not target.nbytes:
         return
     if device.capture is not None:
         raise NotModelled("a copy between host and device inside a CUDA graph")
-    trail = device.pinned.trail_of(target)
+    converted = target.dtype != source.dtype
+    trail = device.pinned.trail_of(target) if _is_dense(target) and (non_blocking or not converted) else None
+    nbytes = target.numel() * (target if converted and non_blocking else source).element_size()
+    read = span(device.memory.of(source).trail, source)
+    on_card = converted and non_blocking or not _is_dense(source)
+    if on_card:
+        device.memory.check_room(nbytes)
+        _kernel_of_a_temporary(device, source.nbytes, [(read[0], source)], [], nbytes)
     late = non_blocking and trail is not None
     if late:
         arriving = values.detach().clone()
         target.data.zero_() if values is target else None
     mark = device.machine.copy(
         "DtoH",
-        source.nbytes,
+        nbytes,
         pinned=trail is not None,
         blocking=not non_blocking,
-        reads=[span(device.memory.of(source).trail, source)],
+        reads=[] if on_card else [read],
         writes=[] if trail is None else [span(trail, target)],
     )
     if late:
+        device.pinned.used(target, device.machine.current.number)
         device.undelivered.append((mark, target.data, arriving))
+
+
+def _is_direct(target: Tensor, source: Tensor) -> bool:
+    """Whether the bytes travel as they lie."""
+    alike = all(n == 1 or s == t for n, s, t in zip(target.shape, target.stride(), source.stride()))
+    return target.dtype == source.dtype and target.shape == source.shape and alike and _is_dense(target)
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Whether no two elements share bytes and none are left out, in whatever order they lie."""
+    if tensor.is_contiguous():
+        return True
+    due = 1
+    for stride, extent in sorted(zip(tensor.stride(), tensor.shape)):
+        if extent > 1 and stride != due:
+            return False
+        due *= extent
+    return True
+
+
+def _kernel_of_a_temporary(device, bytes_read: int, reads, writes, bytes_written: int) -> None:
+    machine = device.machine
+    us = duration_us(machine.card, 0, bytes_read + bytes_written, 1.0)
+    machine.kernel("aten.copy_", us, bytes_written, 0, reads, writes, bytes_read, bytes_written)
 
 
 def deliver(device) -> None:

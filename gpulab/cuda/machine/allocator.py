@@ -15,7 +15,6 @@ from gpulab.cuda.machine.blocks import (
     segment_size,
     should_split,
 )
-from gpulab.cuda.machine.order import Trail
 from gpulab.cuda.machine.stats import Stats
 
 _FIRST_ADDRESS = 0x7F00_0000_0000
@@ -116,7 +115,7 @@ class Allocator:
         self._note("alloc", block.address, block.size, block.stream)
 
     def _release(self, block: Block) -> None:
-        block.trail.leave(block.stream)
+        block.trail.leave(block.size)
         for stats in self.stats.of(block.small):
             stats.release(block.size, block.requested)
         self._note("free_completed", block.address, block.size, block.stream)
@@ -149,8 +148,6 @@ class Allocator:
                 continue
             block.waiting -= 1
             if not block.waiting:
-                # The host saw that work end, so nothing of it can clash with the next tenant.
-                block.trail = Trail()
                 self._release(block)
         self._waiting = still
 

@@ -29,7 +29,7 @@ class Block:
         self.allocated = False
         self.waiting = 0
         self.stream_uses: set[int] = set()
-        self.trail = Trail()
+        self.trail = Trail(address)
 
     @property
     def is_split(self) -> bool:
@@ -43,7 +43,8 @@ class Block:
         """Keep the first ``size`` bytes; returns the block of those that remain."""
         rest = Block(self.address + size, self.size - size, self.stream, self.segment, self.small)
         if self.trail.writes or self.trail.reads:
-            rest.trail = self.trail.copy()
+            rest.trail = self.trail.part(rest.address, rest.size)
+            self.trail = self.trail.part(self.address, size)
         rest.previous, rest.next = self, self.next
         if self.next is not None:
             self.next.previous = rest

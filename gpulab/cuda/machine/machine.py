@@ -5,21 +5,24 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import contextmanager
 
-from gpulab.cuda.machine import constants as assumed
+from gpulab.cards import constants as assumed
 from gpulab.cuda.machine.allocator import Allocator
 from gpulab.cuda.machine.blocks import Block
-from gpulab.cuda.machine.cards import Card
+from gpulab.cards.cards import Card
 from gpulab.cuda.machine.multiprocessors import Multiprocessors
 from gpulab.cuda.machine.order import HOST, WHOLE, Access, Trail, merge
 
 
 class Queue:
-    """A stream's work, in order. ``ready_us``: when the newest of it ends."""
+    """A stream's work, in order. ``ready_us``: when the newest of it ends.
 
-    __slots__ = ("number", "priority", "ready_us", "epoch", "seen", "host_version")
+    ``communicates``: it is a communicator's, and holds no kernels of the program.
+    """
 
-    def __init__(self, number: int, priority: int = 0) -> None:
-        self.number, self.priority = number, priority
+    __slots__ = ("number", "priority", "communicates", "ready_us", "epoch", "seen", "host_version")
+
+    def __init__(self, number: int, priority: int = 0, communicates: bool = False) -> None:
+        self.number, self.priority, self.communicates = number, priority, communicates
         self.ready_us, self.epoch = 0.0, 0
         self.seen: dict[int, int] = {}
         self.host_version = -1
@@ -38,6 +41,11 @@ class _Thread(threading.local):
     """Of each thread of the host: the queue that its work goes into; None for the first one."""
 
     queue: Queue | None = None
+
+
+def staging_us(nbytes: int) -> float:
+    """Microseconds of the host for one copy of ``nbytes`` into page-locked memory, or out of it."""
+    return nbytes / assumed.PAGEABLE_BYTES_PER_S * 1e6
 
 
 class Machine:
@@ -61,6 +69,7 @@ class Machine:
         self.on_wait: Callable[[str, int | None], None] = lambda reason, queue: None
         self.captured: list[tuple] | None = None
         self.replaying = False
+        self.before_wait: list[Callable[[], None]] = []
         self.after_wait: list[Callable[[], None]] = []
         self._multiprocessors = Multiprocessors(card)
         self.allocator = Allocator(
@@ -110,12 +119,21 @@ class Machine:
         queue.ready_us = max(queue.ready_us, mark.time_us)
         merge(queue.seen, mark.seen)
 
-    def follow_all(self) -> None:
-        """The current queue starts after all that others hold: autograd orders its streams itself."""
-        for queue in list(self.queues.values()):
-            if queue is not self.current:
-                self.current.ready_us = max(self.current.ready_us, queue.ready_us)
-                merge(self.current.seen, {**queue.seen, queue.number: queue.epoch})
+    def follow_users(self, uses) -> None:
+        """The current queue starts after what others did to these: autograd orders its streams itself.
+
+        ``uses``: (trail, tensor). It knows no communicator's queue: what waits for a collective is told to.
+        """
+        current = self.current
+        for trail, _ in uses:
+            for was in (*trail.writes, *trail.reads):
+                if was.queue != current.number and current.seen.get(was.queue, 0) < was.epoch:
+                    self._follow(current, self.queues.get(was.queue))
+
+    def _follow(self, current: Queue, queue: Queue | None) -> None:
+        if queue is not None and not queue.communicates:
+            current.ready_us = max(current.ready_us, queue.ready_us)
+            merge(current.seen, {**queue.seen, queue.number: queue.epoch})
 
     # ---- the host waits
 
@@ -140,6 +158,8 @@ class Machine:
         self.wait(self.mark(queue), reason, queue=queue)
 
     def wait_device(self, reason: str = "cudaDeviceSynchronize") -> None:
+        for prepare in self.before_wait:
+            prepare()
         marks = [self.mark(queue) for queue in list(self.queues.values())]
         everything: dict[int, int] = {}
         for mark in marks:
@@ -191,28 +211,87 @@ class Machine:
     def copy(self, kind, nbytes, pinned, blocking, reads=(), writes=(), reason="") -> Mark:
         """A copy between host and device in the current stream; returns the mark at its end.
 
-        ``kind``: ``HtoD`` or ``DtoH``. Pageable memory makes the host wait whatever
-        ``blocking`` says, since the driver stages it through a pinned buffer of its own.
+        ``kind``: ``HtoD`` or ``DtoH``. ``blocking``: PyTorch waits for the stream afterwards. What
+        the driver does with pageable memory by itself: to the card the host stands still until the
+        bytes are staged, and not at all for ``ASYNC_PAGEABLE_BYTES`` or fewer; to the host, until
+        they are there.
         """
         queue = self.current
         self.host_us += assumed.LAUNCH_US
         self._follow_host(queue)
         start = max(self.host_us, queue.ready_us, self.engines[kind])
-        queue.ready_us = self.engines[kind] = start + self.copy_us(nbytes, pinned)
+        queue.ready_us = self.engines[kind] = self._copy_ends(kind, nbytes, pinned, start)
         queue.epoch += 1
         line = self.find_line() if self.logs else None
         self._touch(queue, f"copy {kind}", line, reads, writes)
         for log in self.logs:
             log.copy(kind, nbytes, pinned, queue.number, start, queue.ready_us, line)
         mark = self.mark(queue)
-        if blocking or not pinned:
-            self.wait(mark, reason or f"copy {kind}, {'pinned' if pinned else 'pageable'} memory", queue=queue)
+        reason = reason or f"copy {kind}, {'pinned' if pinned else 'pageable'} memory"
+        if blocking:
+            self.wait(mark, reason, queue=queue)
+        elif not pinned and kind == "DtoH":
+            self.wait(mark, reason, asked_for=True)
+        elif not pinned and nbytes > assumed.ASYNC_PAGEABLE_BYTES:
+            self.host_works(staging_us(nbytes), f"{reason}, until staged")
         return mark
 
+    def _copy_ends(self, kind: str, nbytes: int, pinned: bool, start: float) -> float:
+        if pinned or kind == "DtoH":
+            return start + self.copy_us(nbytes, pinned)
+        # The host stages while the queue may still be busy; the last bytes are sent when both are done.
+        staged = self.host_us + staging_us(nbytes)
+        return max(start + self.copy_us(nbytes, True), staged + assumed.COPY_LATENCY_US)
+
+    def queue_of_communicator(self) -> Queue:
+        """A new queue outside the pools, for collectives alone."""
+        queue = Queue(len(self.queues), assumed.HIGHEST_PRIORITY, communicates=True)
+        self.queues[queue.number] = queue
+        return queue
+
+    def post(self, queue: Queue, op: str, reads, writes) -> Mark:
+        """Put a collective into a communicator's ``queue``, behind all that the current queue holds.
+
+        ``reads``, ``writes``: (trail, tensor). Returns a mark: from when this card could take part, and
+        what is over once the collective is. When it ends others decide: :meth:`communicated`.
+        """
+        self.host_us += assumed.LAUNCH_US
+        here = self.mark(self.current)
+        merge(queue.seen, here.seen)
+        queue.epoch += 1
+        self._touch(queue, op, self.find_line(), [self.span(*r) for r in reads], [self.span(*w) for w in writes])
+        return Mark(here.time_us, {**queue.seen, queue.number: queue.epoch})
+
+    def communicated(self, queue: Queue, op: str, start_us: float, end_us: float, nbytes: int, line) -> None:
+        """When a collective in ``queue`` took the card's time."""
+        queue.ready_us = max(queue.ready_us, end_us)
+        for log in self.logs:
+            log.kernel(op, queue.number, start_us, end_us, 0, nbytes, nbytes, line)
+
+    def host_waits_until(self, us: float, reason: str) -> None:
+        """The host stands still until ``us`` for something that is not on the card."""
+        start, self.host_us = self.host_us, max(self.host_us, us)
+        for log in self.logs:
+            log.wait(reason, start, self.host_us, self.find_line())
+
+    def host_works(self, us: float, reason: str = "") -> None:
+        """The host is busy inside a call for ``us``; with a ``reason``, observers see it wait.
+
+        Other threads than the first have a time of their own, which nothing here counts.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return
+        start = self.host_us
+        self.host_us += us
+        if reason:
+            for log in self.logs:
+                log.wait(reason, start, self.host_us, self.find_line())
+
     def copy_us(self, nbytes: int, pinned: bool) -> float:
-        """Microseconds of the copy engine for ``nbytes`` bytes."""
+        """Microseconds of a copy of ``nbytes`` bytes in an idle stream."""
         rate = self.card.link_bytes_per_s * assumed.LINK_EFFICIENCY
-        return assumed.COPY_LATENCY_US + nbytes / (rate if pinned else assumed.PAGEABLE_BYTES_PER_S) * 1e6
+        sent = nbytes / rate * 1e6
+        return assumed.COPY_LATENCY_US + (sent if pinned else max(sent, staging_us(nbytes)))
 
     def host_access(self, trail: Trail, writes: bool, op: str, low: int = 0, high: int = WHOLE) -> None:
         """The host itself touches pinned memory that a copy may still be using."""

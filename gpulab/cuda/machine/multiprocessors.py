@@ -2,8 +2,8 @@
 
 from collections import deque
 
-from gpulab.cuda.machine import constants as assumed
-from gpulab.cuda.machine.cards import Card
+from gpulab.cards.cards import Card
+from gpulab.cards.multiprocessors import multiprocessor
 
 
 class Multiprocessors:
@@ -14,7 +14,7 @@ class Multiprocessors:
     """
 
     def __init__(self, card: Card) -> None:
-        self._capacity = card.multiprocessors * assumed.THREADS_PER_MULTIPROCESSOR
+        self._capacity = card.multiprocessors * multiprocessor(card.capability).max_threads
         self._least = 1 / card.multiprocessors
         self._running: deque[tuple[int, float, float, float]] = deque()
 

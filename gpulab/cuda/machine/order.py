@@ -9,11 +9,16 @@ from typing import NamedTuple
 
 HOST = -1
 _LONG = 64
+_SLICES = 512
+"""So many accesses to parts of one storage are told apart: a table has a row for each of its users."""
 WHOLE = 1 << 62
 
 
 class Access(NamedTuple):
-    """One kernel's or copy's use of bytes ``[low, high)`` of a storage."""
+    """One kernel's or copy's use of bytes ``[low, high)`` of a storage.
+
+    ``former``: the storage is gone, its memory has been handed on; the bytes are addresses then.
+    """
 
     queue: int
     epoch: int
@@ -33,67 +38,100 @@ def merge(into: dict[int, int], other: dict[int, int]) -> None:
 
 
 class Trail:
-    """The accesses to one storage that a later access may still clash with."""
+    """The accesses to one storage that a later access may still clash with.
 
-    __slots__ = ("writes", "reads")
+    ``base``: the address of the storage's first byte. Accesses of storages that lay there before
+    are kept with their addresses: memory that one queue frees may be handed to another.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("writes", "reads", "base")
+
+    def __init__(self, base: int = 0) -> None:
         self.writes: list[Access] = []
         self.reads: list[Access] = []
+        self.base = base
 
     def read(self, access: Access, seen: dict[int, int]) -> Access | None:
         """Record a read; returns the write it is not ordered after, if any."""
-        clash = _clash(self.writes, access, seen)
-        self.reads = [*_without_covered(self.reads, access), access]
+        clash = self._clash(self.writes, access, seen)
+        self.reads = [*self._without_covered(self.reads, access), access]
         return clash
 
     def write(self, access: Access, seen: dict[int, int]) -> Access | None:
         """Record a write; returns an access that it is not ordered after, if any."""
-        clash = _clash(self.writes, access, seen) or _clash(self.reads, access, seen)
-        self.writes = [*_without_covered(self.writes, access, any_queue=True), access]
-        self.reads = _without_covered(self.reads, access, any_queue=True)
+        clash = self._clash(self.writes, access, seen) or self._clash(self.reads, access, seen)
+        self.writes = [*self._without_covered(self.writes, access, any_queue=True), access]
+        self.reads = self._without_covered(self.reads, access, any_queue=True)
         return clash
 
-    def leave(self, queue: int) -> None:
-        """The storage is freed into ``queue``'s pool: what that queue did is in order there."""
-        self.writes = [a._replace(former=True) for a in self.writes if a.queue != queue]
-        self.reads = [a._replace(former=True) for a in self.reads if a.queue != queue]
+    def leave(self, size: int) -> None:
+        """The storage of ``size`` bytes is freed: what used it is still there for the next tenant.
+
+        The tenant may be another queue's: a tensor is made in one stream and first written in
+        another. For work of the same queue the order is given.
+        """
+        self.writes = [self._left(a, size) for a in self.writes]
+        self.reads = [self._left(a, size) for a in self.reads]
+
+    def _left(self, access: Access, size: int) -> Access:
+        if access.former:
+            return access
+        high = self.base + min(access.high, size)
+        return access._replace(low=self.base + access.low, high=high, former=True)
 
     def join(self, other: "Trail") -> None:
-        self.writes = self.writes + other.writes
-        self.reads = self.reads + other.reads
+        """The free memory behind is one with this."""
+        self.writes = _short(self.writes + other.writes)
+        self.reads = _short(self.reads + other.reads)
 
-    def copy(self) -> "Trail":
-        twin = Trail()
-        twin.writes, twin.reads = list(self.writes), list(self.reads)
+    def part(self, base: int, size: int) -> "Trail":
+        """Of free memory: the trail of ``size`` bytes from address ``base`` on."""
+        twin = Trail(base)
+        twin.writes = _within(self.writes, base, base + size)
+        twin.reads = _within(self.reads, base, base + size)
         return twin
 
+    def _span(self, was: Access) -> tuple[int, int]:
+        return (was.low - self.base, was.high - self.base) if was.former else (was.low, was.high)
 
-def _clash(earlier: list[Access], now: Access, seen: dict[int, int]) -> Access | None:
-    for was in earlier:
-        if (
-            was.queue != now.queue
-            and seen.get(was.queue, 0) < was.epoch
-            and (was.former or (was.low < now.high and now.low < was.high))
-        ):
-            return was
-    return None
+    def _clash(self, earlier: list[Access], now: Access, seen: dict[int, int]) -> Access | None:
+        for was in earlier:
+            if was.queue != now.queue and seen.get(was.queue, 0) < was.epoch:
+                low, high = self._span(was)
+                if low < now.high and now.low < high:
+                    return was
+        return None
+
+    def _without_covered(self, accesses: list[Access], now: Access, any_queue: bool = False) -> list[Access]:
+        kept = []
+        for was in accesses:
+            low, high = self._span(was)
+            if not (now.low <= low and high <= now.high and (any_queue or was.queue == now.queue)):
+                kept.append(was)
+        return _short(kept)
 
 
-def _without_covered(accesses: list[Access], now: Access, any_queue: bool = False) -> list[Access]:
-    kept = [
-        was
-        for was in accesses
-        if not (now.low <= was.low and was.high <= now.high and (any_queue or was.queue == now.queue))
+def _within(accesses: list[Access], low: int, high: int) -> list[Access]:
+    return [
+        a._replace(low=max(a.low, low), high=min(a.high, high)) for a in accesses if a.low < high and low < a.high
     ]
-    return kept if len(kept) < _LONG else _coalesced(kept)
 
 
-def _coalesced(accesses: list[Access]) -> list[Access]:
+def _short(accesses: list[Access]) -> list[Access]:
+    if len(accesses) < _LONG:
+        return accesses
+    former, own = [a for a in accesses if a.former], [a for a in accesses if not a.former]
+    return _newest(former, _LONG) + _newest(own, _SLICES)
+
+
+def _newest(accesses: list[Access], at_most: int) -> list[Access]:
     # Errs towards reporting: the newest epoch stands for all bytes of its queue.
-    newest: dict[int, Access] = {}
+    if len(accesses) < at_most:
+        return accesses
+    newest: dict[tuple[int, bool], Access] = {}
     for was in accesses:
-        held = newest.get(was.queue, was)
+        key = was.queue, was.former
+        held = newest.get(key, was)
         low, high = min(held.low, was.low), max(held.high, was.high)
-        newest[was.queue] = max(held, was, key=lambda a: a.epoch)._replace(low=low, high=high)
+        newest[key] = max(held, was, key=lambda a: a.epoch)._replace(low=low, high=high)
     return list(newest.values())

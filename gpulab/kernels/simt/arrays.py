@@ -53,7 +53,10 @@ class Array:
         mine = compact(group.stamp, inside, group.size)
         if self.shadow is not None:
             self._report(group, inside, at, self.shadow.write(at, mine, group.floor_of(inside), place), place)
-        self.flat[at] = _cast(compact(value, inside, group.size), self.dtype)
+        new = _cast(compact(value, inside, group.size), self.dtype)
+        if group.launch.watched:
+            group.launch.progress += bool((self.flat[at] != new).any())
+        self.flat[at] = new
         self._count(group, inside, at, place, store=True)
 
     def atomic(self, group, mask: Mask, index: tuple, operate, place: int):
@@ -64,12 +67,12 @@ class Array:
         mine = compact(group.stamp, inside, group.size)
         if self.shadow is not None:
             self._check_written(group, inside, at, place)
-            self._report(group, inside, at, self.shadow.atomic(at, mine, group.floor_of(inside), place), place)
+            clash = self.shadow.atomic(at, mine, group.floor_of(inside), place, group.launch.result_used)
+            self._report(group, inside, at, clash, place)
         before = operate(self.flat, at, inside.positions())
-        if group.launch.trace is not None:
-            self._count(group, inside, at, place, store=False)
-            self._count(group, inside, at, place, store=True)
-            group.launch.trace.at(place).atomics += inside.active
+        if group.launch.watched:
+            group.launch.progress += bool((self.flat[at] != before).any())
+        self._count_atomic(group, inside, at, place)
         return spread(before, inside)
 
     # ---- where
@@ -175,19 +178,45 @@ class Array:
         else:
             counter.loads += mask.active
             counter.read_bytes += nbytes
-        self._count_request(group, mask, at, counter, store)
-        if group.launch.steps is not None:
-            group.launch.steps.access(group, self, mask, at, place, store)
-
-    def _count_request(self, group, mask: Mask, at, counter, store: bool) -> None:
-        addresses = at * self.dtype.itemsize + self.base_bytes
-        count, misaligned = requests.sectors(addresses, compact(group.lane_warps, mask, group.size))
-        counter.requests += mask.warps
-        counter.misaligned_requests += misaligned
+        count = self._count_request(group, mask, at, counter)
         if store:
             counter.written_sectors += count
         else:
             counter.read_sectors += count
+        self._show(group, mask, at, place, store)
+
+    def _count_request(self, group, mask: Mask, at, counter) -> int:
+        """One request of each warp. Returns the sectors that they touch."""
+        addresses = at * self.dtype.itemsize + self.base_bytes
+        count, misaligned = requests.sectors(addresses, compact(group.lane_warps, mask, group.size))
+        counter.requests += mask.warps
+        counter.misaligned_requests += misaligned
+        return count
+
+    def _count_atomic(self, group, mask: Mask, at, place: int) -> None:
+        """One request, whose elements are read and written."""
+        trace = group.launch.trace
+        if trace is None or not mask.active:
+            return
+        counter = trace.at(place)
+        self._count_turns(group, mask, at, counter)
+        nbytes = mask.active * self.dtype.itemsize
+        counter.loads += mask.active
+        counter.stores += mask.active
+        counter.read_bytes += nbytes
+        counter.written_bytes += nbytes
+        count = self._count_request(group, mask, at, counter)
+        counter.read_sectors += count
+        counter.written_sectors += count
+        self._show(group, mask, at, place, store=True)
+
+    def _count_turns(self, group, mask: Mask, at, counter) -> None:
+        counter.atomics += mask.active
+        counter.atomic_conflicts += requests.atomic_conflicts(at, compact(group.lane_warps, mask, group.size))
+
+    def _show(self, group, mask: Mask, at, place: int, store: bool) -> None:
+        if group.launch.steps is not None:
+            group.launch.steps.access(group, self, mask, at, place, store)
 
 
 class SharedArray(Array):
@@ -199,10 +228,10 @@ class SharedArray(Array):
 
     space = "shared"
 
-    def __init__(self, name, dtype, shape, copies, threads) -> None:
+    def __init__(self, name, dtype, shape, copies, threads, releases=None) -> None:
         size = int(np.prod(shape, dtype=np.int64))
         flat = np.full(max(1, size * copies), poison(dtype), dtype=dtype)
-        shadow = Shadow(len(flat), shared=True, threads=threads, reads=True, atomics=True)
+        shadow = Shadow(len(flat), shared=True, threads=threads, reads=True, atomics=True, releases=releases)
         super().__init__(name, flat, shape, row_major(shape), shadow=shadow)
         self.copy_size = size
         self.before = flat.copy()
@@ -236,13 +265,22 @@ class SharedArray(Array):
         trace = group.launch.trace
         if trace is None or not mask.active:
             return
-        counter = trace.at(place)
+        self._count_passes(mask, at, trace.at(place), atomic=False)
+        self._show(group, mask, at, place, store)
+
+    def _count_passes(self, mask: Mask, at, counter, atomic: bool) -> None:
         counter.shared_requests += mask.warps
         item = self.dtype.itemsize
         addresses = (at % self.copy_size) * item + self.base_bytes
-        counter.bank_conflicts += requests.bank_conflicts(addresses, item, mask.positions())
-        if group.launch.steps is not None:
-            group.launch.steps.access(group, self, mask, at, place, store)
+        counter.bank_conflicts += requests.bank_conflicts(addresses, item, mask.positions(), atomic)
+
+    def _count_atomic(self, group, mask: Mask, at, place: int) -> None:
+        trace = group.launch.trace
+        if trace is None or not mask.active:
+            return
+        self._count_turns(group, mask, at, trace.at(place))
+        self._count_passes(mask, at, trace.at(place), atomic=True)
+        self._show(group, mask, at, place, store=True)
 
 
 class LocalArray(Array):

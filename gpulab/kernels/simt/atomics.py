@@ -33,6 +33,19 @@ def _at_once(ufunc):
     return operate
 
 
+class Atomic(Operation):
+    """Says at each call whether the kernel looks at what it gives back."""
+
+    def compile(self, expressions, node):
+        call, used = super().compile(expressions, node), not expressions.is_dropped(node)
+
+        def run(frame, mask):
+            frame.group.launch.result_used = used
+            return call(frame, mask)
+
+        return run
+
+
 def _atomic(name: str, operate, values: int = 1) -> Operation:
     def implement(group, mask, place, array, index, *given):
         if not isinstance(array, Array):
@@ -47,7 +60,7 @@ def _atomic(name: str, operate, values: int = 1) -> Operation:
 
         return array.atomic(group, mask, where, on, place)
 
-    return Operation(f"atomic.{name}", implement, (2 + values,))
+    return Atomic(f"atomic.{name}", implement, (2 + values,), touches=("atomic",))
 
 
 def _cas(group, mask, place, array, old, new):
@@ -76,5 +89,5 @@ inc = _atomic("inc", _one_by_one(_wrap_up))
 dec = _atomic("dec", _one_by_one(_wrap_down))
 cas = _atomic("cas", _one_by_one(lambda old, expected, new: new if old == expected else old), values=2)
 compare_and_swap_at = cas.implement
-compare_and_swap = Operation("atomic.compare_and_swap", _cas, (3,))
+compare_and_swap = Atomic("atomic.compare_and_swap", _cas, (3,), touches=("atomic",))
 

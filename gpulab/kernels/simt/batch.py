@@ -3,7 +3,8 @@
 import numpy as np
 
 from gpulab.kernels.simt.lanes import WARP, Mask
-from gpulab.kernels.simt.races import CLOCK_BITS, EPOCH_SHIFT, MAX_CLOCK, WHO_BITS
+from gpulab.kernels.errors import KernelError
+from gpulab.kernels.simt.races import EPOCH_BITS, EPOCH_SHIFT, MAX_CLOCK, MAX_EPOCH, WHO_BITS
 
 
 class Shape:
@@ -31,9 +32,10 @@ def unravel(number, extents):
 class Batch:
     """Some blocks of a launch: their shared memory and the barriers that each has passed."""
 
-    def __init__(self, shape: Shape, blocks: np.ndarray) -> None:
-        self.shape, self.blocks = shape, blocks
+    def __init__(self, shape: Shape, blocks: np.ndarray, releases=None) -> None:
+        self.shape, self.blocks, self.releases = shape, blocks, releases
         self.epochs = np.zeros(len(blocks), dtype=np.int64)
+        self.clocks = np.zeros((len(blocks), shape.warps), dtype=np.int64)
         self.shared: dict = {}
         self.turns = None
 
@@ -54,6 +56,11 @@ class Batch:
     def release(self, here) -> None:
         """What the blocks ``here`` wrote is ordered before what they do next."""
         self.epochs[here] += 1
+        self.clocks[here] = 0
+        if self.releases is not None:
+            self.releases.barrier(self.blocks[here])
+        if self.epochs.max() > MAX_EPOCH:
+            raise KernelError(f"a block with more than {MAX_EPOCH} barriers: the race detector counts no further")
         for array in self.shared.values():
             array.at_barrier()
 
@@ -94,7 +101,7 @@ class Group:
         self.exists = Mask(self.threads < shape.threads)
         self.alive = self.exists
         self.returned_early = False
-        self.clocks = np.zeros(self.size // WARP, dtype=np.int64)
+        self.clocks = batch.clocks.reshape(-1) if warp is None else batch.clocks[:, warp]
         self._coordinates: dict = {}
         self.restamp()
 
@@ -118,13 +125,27 @@ class Group:
         floor = epochs << EPOCH_SHIFT
         alike = len(epochs) == 1 or (epochs == epochs[0]).all()
         self.floor = floor[0] if alike else floor[self.slots]
-        clocks = np.repeat(np.minimum(self.clocks, MAX_CLOCK) << WHO_BITS, WARP)
-        self.stamp = self.floor + clocks + self.who
+        self.stamp = self.floor + np.repeat(self.clocks << WHO_BITS, WARP) + self.who
 
     def warp_barrier(self, mask: Mask) -> None:
         """What lanes of a warp did before is ordered before what they do next."""
+        if self.batch.releases is not None:
+            self.batch.releases.warp_barrier(self.who[mask.positions()])
         self.clocks += mask.by_warp()
+        if self.clocks.max() > MAX_CLOCK:
+            self._begin_again()
         self.restamp()
+
+    def _begin_again(self) -> None:
+        """A warp's clock is full: its block begins a new epoch, which costs the races across this moment."""
+        full = np.zeros(len(self.batch.blocks), dtype=bool)
+        full[self.slots[::WARP][self.clocks > MAX_CLOCK]] = True
+        self.batch.epochs[full] += 1
+        self.batch.clocks[full] = 0
+        self.launch.findings.warn(
+            f"more than {MAX_CLOCK} warp barriers with no block barrier between them: races between accesses "
+            "before and after them are not looked for"
+        )
 
     def leave(self, mask: Mask) -> None:
         """Lanes return from the kernel."""
@@ -145,4 +166,4 @@ class Group:
         return self.floor if np.ndim(self.floor) == 0 or mask.index is None else self.floor[mask.index]
 
 
-assert WHO_BITS + CLOCK_BITS == EPOCH_SHIFT
+assert EPOCH_SHIFT + EPOCH_BITS == 63

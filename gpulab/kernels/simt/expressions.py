@@ -16,6 +16,10 @@ from gpulab.kernels.simt.arrays import Array
 from gpulab.kernels.simt.intrinsics import DeviceFunction, Intrinsic, Reading, meaning_of
 from gpulab.kernels.simt.lanes import Mask, as_bool
 from gpulab.kernels.simt.source import Places, Source
+from gpulab.kernels.simt.views import Slice, part_of
+
+
+_NO_METHODS = "inside a kernel an array has shape, size and ndim, and no methods"
 
 
 class Static:
@@ -50,6 +54,10 @@ class Expressions:
 
     def place(self, node: ast.AST) -> int:
         return self.places.number(self.source.line(node))
+
+    def is_dropped(self, node: ast.expr) -> bool:
+        """Whether nobody looks at the value of ``node``: it stands alone."""
+        return any(isinstance(n, ast.Expr) and n.value is node for n in ast.walk(self.source.tree))
 
     def compile(self, node: ast.expr):
         """The closure for ``node``. Raises CompileError."""
@@ -111,21 +119,16 @@ class Expressions:
                 return Static(meaning_of(getattr(owner.thing, name)))
             except AttributeError as error:
                 self.fail(node, str(error))
-        if name not in ("shape", "size", "ndim", "strides", "dtype", "T", "real", "imag", "x", "y", "z"):
-            self.fail(node, f".{name}: inside a kernel an array has shape, size and ndim, and no methods")
-        return lambda frame, mask: self._of_array(owner(frame, mask), name, node)
+        return lambda frame, mask: self._of_value(owner(frame, mask), name, node)
 
-    def _of_array(self, owner, name: str, node):
-        if isinstance(owner, Array):
-            if name == "shape":
-                return owner.shape
-            if name == "size":
-                return owner.size
-            if name == "ndim":
-                return np.int64(owner.ndim)
-        if name in ("real", "imag") and not isinstance(owner, (Array, tuple)):
+    def _of_value(self, owner, name: str, node):
+        if isinstance(owner, Array) and name in ("shape", "size", "ndim"):
+            return np.int64(owner.ndim) if name == "ndim" else getattr(owner, name)
+        if isinstance(owner, tuple) and name in getattr(owner, "_fields", ()):
             return getattr(owner, name)
-        self.fail(node, f".{name} is not known inside a kernel")
+        if name in ("real", "imag") and isinstance(owner, (np.ndarray, np.generic)):
+            return getattr(owner, name)
+        self.fail(node, f".{name}: {_NO_METHODS}")
 
     # ---- operations
 
@@ -177,10 +180,12 @@ class Expressions:
         return lambda frame, mask: operate(operand(frame, mask))
 
     def _compare(self, node: ast.Compare):
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            return self._membership(node)
         parts = [self.compile(part) for part in (node.left, *node.comparators)]
         operations = [values.COMPARE.get(type(op)) for op in node.ops]
         if None in operations:
-            self.fail(node, "a comparison other than < <= > >= == !=")
+            self.fail(node, "a comparison other than < <= > >= == != and in")
         if len(operations) == 1:
             (left, right), operate = parts, operations[0]
             return lambda frame, mask: operate(left(frame, mask), right(frame, mask))
@@ -193,6 +198,21 @@ class Expressions:
                 result = holds if result is None else result & holds
                 left = right
             return result
+
+        return run
+
+    def _membership(self, node: ast.Compare):
+        left, among = self.compile(node.left), self.compile(node.comparators[0])
+        turned = isinstance(node.ops[0], ast.NotIn)
+
+        def run(frame, mask):
+            wanted, found = left(frame, mask), among(frame, mask)
+            if not isinstance(found, tuple) or not found:
+                self.fail(node, "in looks through a tuple of numbers: write a loop over anything else")
+            held = np.equal(wanted, found[0])
+            for part in found[1:]:
+                held = held | np.equal(wanted, part)
+            return ~held if turned else held
 
         return run
 
@@ -245,38 +265,53 @@ class Expressions:
 
         return run
 
+    def _slice(self, node: ast.Slice):
+        parts = [None if part is None else self.compile(part) for part in (node.lower, node.upper, node.step)]
+
+        def run(frame, mask):
+            bounds = [None if part is None else part(frame, mask) for part in parts]
+            if any(bound is not None and bound.dtype.kind not in "iu" for bound in bounds):
+                self.fail(node, "a slice's bound is no integer: use // or int()")
+            return Slice(*bounds)
+
+        return run
+
     def _subscript(self, node: ast.Subscript):
         owner, place = self.static_or_closure(node.value), self.place(node)
-        if isinstance(owner, Static) and isinstance(owner.thing, tuple):
-            position = self.static(node.slice, "the position in a tuple of constants")
-            return Static(owner.thing[position])
+        if isinstance(owner, Static) and isinstance(owner.thing, tuple) and _is_constant(node.slice):
+            return Static(owner.thing[ast.literal_eval(node.slice)])
         owner = self._as_closure(owner, node.value)
-        index = self.index(node.slice)
+        index, text = self.index(node.slice), ast.unparse(node)
 
         def run(frame, mask):
             array = owner(frame, mask)
             if isinstance(array, tuple):
                 return array[self.position(node, index(frame, mask))]
             found = self.checked_index(node, array, index(frame, mask))
+            if len(found) < array.ndim or any(isinstance(i, Slice) for i in found):
+                return part_of(array, found, text)
             return array.load(frame.group, mask, found, place)
 
         return run
 
-    def position(self, node, index: tuple) -> int:
-        if len(index) != 1 or np.ndim(index[0]) or index[0].dtype.kind not in "iu":
+    def position(self, node, index: tuple) -> int | slice:
+        if len(index) == 1 and isinstance(index[0], Slice):
+            bounds = [getattr(index[0], name) for name in Slice.__slots__]
+            if all(np.ndim(bound) == 0 for bound in bounds):
+                return slice(*(None if bound is None else int(bound) for bound in bounds))
+        if len(index) != 1 or isinstance(index[0], Slice) or np.ndim(index[0]) or index[0].dtype.kind not in "iu":
             self.fail(node, "a tuple is indexed with one whole number, the same in all threads")
         return int(index[0])
 
     def checked_index(self, node, array, index: tuple) -> tuple:
         if not isinstance(array, Array):
             self.fail(node, "only an array or a tuple can be indexed")
-        if len(index) != array.ndim:
-            self.fail(
-                node,
-                f"{array.name} has {array.ndim} dimensions and {len(index)} indices: "
-                "the interpreter follows single elements",
-            )
-        if any(i.dtype.kind not in "iu" for i in index):
+        if len(index) > array.ndim:
+            self.fail(node, f"{array.name} has {array.ndim} dimensions and {len(index)} indices")
+        steps = [i.step for i in index if isinstance(i, Slice) and i.step is not None]
+        if any(np.any(step == 0) for step in steps):
+            self.fail(node, "a slice's step is not 0")
+        if any(not isinstance(i, Slice) and getattr(i, "dtype", _FLOAT).kind not in "iu" for i in index):
             self.fail(node, f"an index of {array.name} is no integer: use // or int()")
         return index
 
@@ -285,6 +320,8 @@ class Expressions:
     def _call(self, node: ast.Call):
         function = self.static_or_closure(node.func)
         if not isinstance(function, Static):
+            if isinstance(node.func, ast.Attribute):
+                self.fail(node, f".{node.func.attr}: {_NO_METHODS}")
             self.fail(node, "a call of something that is known only when the kernel runs")
         thing = function.thing
         if isinstance(thing, Intrinsic):
@@ -301,6 +338,10 @@ class Expressions:
         name = getattr(thing, "__name__", repr(thing))
         if module.startswith("numpy") or isinstance(thing, np.ufunc):
             return f"np.{name}: NumPy works on whole arrays on the host; write the loop, or use math"
+        if module == "math":
+            return f"math.{name}: Numba has no such function for a kernel"
+        if module.startswith("numba"):
+            return f"{name}: the interpreter does not follow this part of Numba"
         if module.startswith("torch"):
             return f"torch.{name}: a kernel cannot call PyTorch"
         if callable(thing):
@@ -314,17 +355,23 @@ class Expressions:
         return lambda frame, mask: argument(frame, mask).astype(dtype)
 
     def _device_call(self, function: DeviceFunction, node: ast.Call):
-        if node.keywords:
-            self.fail(node, "a device function takes positional arguments")
-        arguments = [self.compile(argument) for argument in node.args]
         body = function.body(self.places)
-        if len(arguments) != len(body.names):
-            self.fail(node, f"{function.name} takes {len(body.names)} arguments and gets {len(arguments)}")
+        arguments = [self.compile(argument) for argument in self._by_parameter(function, body, node)]
 
         def run(frame, mask: Mask):
-            return body.call(frame.group, mask, [argument(frame, mask) for argument in arguments])
+            return function.call(body, frame.group, mask, [argument(frame, mask) for argument in arguments])
 
         return run
+
+    def _by_parameter(self, function: DeviceFunction, body, node: ast.Call) -> list[ast.expr]:
+        """The call's arguments in the order of the parameters, defaults among them."""
+        given = dict(zip(body.names, node.args)) | {keyword.arg: keyword.value for keyword in node.keywords}
+        missing = [name for name in body.names if name not in given and name not in body.defaults]
+        if len(given) != len(node.args) + len(node.keywords) or missing or given.keys() - set(body.names):
+            count = len(node.args) + len(node.keywords)
+            self.fail(node, f"{function.name} takes {len(body.names)} arguments ({', '.join(body.names)}) and gets {count}")
+        constants = {name: ast.copy_location(ast.Constant(value), node) for name, value in body.defaults.items()}
+        return [given.get(name, constants.get(name)) for name in body.names]
 
 
 _FOLDS = {
@@ -344,8 +391,16 @@ _HANDLERS = {
     ast.IfExp: Expressions._ifexp,
     ast.Tuple: Expressions._tuple,
     ast.Subscript: Expressions._subscript,
+    ast.Slice: Expressions._slice,
     ast.Call: Expressions._call,
 }
+
+
+_FLOAT = np.dtype(float)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 def _local(frame: Frame, name: str):

@@ -1,18 +1,22 @@
 """A launch on a real GPU: ``numba-cuda`` compiles the same source. Untested where there is none."""
 
 import types
+from importlib import import_module
 
 import torch
 
 from gpulab.cuda.device import state
 from gpulab.kernels.errors import LaunchError
-from gpulab.kernels.simt.arguments import Argument, read_argument
-from gpulab.kernels.simt.intrinsics import DeviceFunction
+from gpulab.kernels.simt.arguments import arguments_in, read_argument
+from gpulab.kernels.simt.intrinsics import OURS, DeviceFunction, Operation
+from gpulab.kernels.simt.virtual import tensors_in
 
 
 def runs_here(arguments) -> bool:
     """Whether an argument lives on a real GPU."""
-    return not state.is_on() and any(isinstance(a, torch.Tensor) and a.is_cuda for a in arguments)
+    return not state.is_on() and any(
+        runs_here(a) if isinstance(a, tuple) else isinstance(a, torch.Tensor) and a.is_cuda for a in arguments
+    )
 
 
 def launch(configured, arguments, interpret) -> None:
@@ -33,8 +37,8 @@ def _read_copies(names, arguments) -> list:
     found = []
     for name, value, twin in zip(names, arguments, twins(arguments)):
         read = read_argument(name, twin)
-        if isinstance(read, Argument):
-            read.tensor = value if isinstance(value, torch.Tensor) else None
+        for argument, (_, tensor) in zip(arguments_in([read]), tensors_in([name], [value])):
+            argument.tensor = tensor
         found.append(read)
     return found
 
@@ -44,6 +48,9 @@ def twins(arguments) -> list:
     storages: dict[int, torch.UntypedStorage] = {}
 
     def twin(value):
+        if isinstance(value, tuple):
+            parts = map(twin, value)
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         if not isinstance(value, torch.Tensor):
             return value
         storage = value.untyped_storage()
@@ -66,19 +73,30 @@ def _numba():
 def _compiled(kernel):
     """The kernel as Numba compiles it, made once."""
     if not hasattr(kernel, "on_gpu"):
-        kernel.on_gpu = _numba().jit(_with_numbas_names(kernel.py_func), **kernel.keywords)
+        kernel.on_gpu = _jitted(kernel, kernel.py_func, **kernel.keywords)
     return kernel.on_gpu
+
+
+def _jitted(ours, function, **keywords):
+    given = ours.signature_as_given
+    decorate = _numba().jit(**keywords) if given is None else _numba().jit(given, **keywords)
+    return decorate(_with_numbas_names(function))
 
 
 def _with_numbas_names(function):
     """The function with Numba's ``cuda`` and device functions in the place of ours."""
-    from gpulab.kernels import cuda as ours
+    ours = OURS[""]
 
     def theirs(value):
         if value is ours:
             return _numba()
+        if value is ours.random or value is ours.libdevice:
+            return import_module(f"numba.cuda.{value.__name__.rpartition('.')[2]}")
+        if isinstance(value, Operation) and value.name.startswith(("random.", "libdevice.")):
+            module, name = value.name.split(".")
+            return getattr(import_module(f"numba.cuda.{module}"), name)
         if isinstance(value, DeviceFunction):
-            return _numba().jit(_with_numbas_names(value.function), device=True)
+            return _jitted(value, value.function, device=True)
         return value
 
     code = function.__code__

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from gpulab.kernels.simt.lanes import as_bool
-from gpulab.kernels.simt.values import as_dtype, power, select
+from gpulab.kernels.simt.mathematics import fraction_and_exponent, gamma, remainder, rounded
+from gpulab.kernels.simt.values import BINARY, as_dtype, power, select
 
 
 class Intrinsic:
@@ -38,22 +39,26 @@ class Reading(Intrinsic):
         expressions.fail(node, f"{self.name} is a number, not a function")
 
 
-class Range(Intrinsic):
-    """``range``: known to ``for`` alone."""
+class Iteration(Intrinsic):
+    """``range``, ``enumerate`` and ``zip``: known to ``for`` alone."""
 
     def compile(self, expressions, node):
-        expressions.fail(node, "range stands in a for loop")
+        expressions.fail(node, f"{self.name} stands in a for loop")
 
 
 class Operation(Intrinsic):
     """``implement(group, mask, place, *values)``. ``counts``: how many arguments it may take.
 
-    ``flops``: floating-point operations of a lane when the result is a float.
+    ``flops``: floating-point operations of a lane when the result is a float. ``touches``: what it
+    does to an array that is its first argument: ``read``, ``write``, ``atomic``.
     """
 
-    def __init__(self, name: str, implement: Callable, counts: tuple[int, ...], flops: int = 0, keywords=()) -> None:
+    def __init__(
+        self, name: str, implement: Callable, counts: tuple[int, ...], flops: int = 0, keywords=(), touches=()
+    ) -> None:
         super().__init__(name)
         self.implement, self.counts, self.flops, self.keywords = implement, counts, flops, keywords
+        self.touches = touches
 
     def compile(self, expressions, node: ast.Call):
         arguments = [expressions.compile(argument) for argument in self._in_order(expressions, node)]
@@ -157,24 +162,46 @@ def _gives(statement: ast.Assign, name: str) -> bool:
 class DeviceFunction:
     """What ``@cuda.jit(device=True)`` makes: callable inside a kernel."""
 
-    def __init__(self, function) -> None:
-        self.function = function
+    compile: Callable
+    """Makes a body; entered by :mod:`gpulab.kernels.simt.statements`, which is above this module."""
+
+    def __init__(self, function, signatures: tuple = (), as_given=None) -> None:
+        self.function, self.signatures, self.signature_as_given = function, signatures, as_given
         self.name = self.__name__ = function.__name__
         self._bodies: dict = {}
 
+    def compiled(self) -> "DeviceFunction":
+        """Compile it, as Numba does when it has a signature. Raises CompileError."""
+        from gpulab.kernels.simt.source import Places
+
+        self.body(Places())
+        return self
+
     def body(self, places):
         """The compiled function, its lines numbered by ``places``."""
+        from gpulab.kernels.simt.signatures import check_signatures
         from gpulab.kernels.simt.source import Source
-        from gpulab.kernels.simt.statements import Body
 
         if places not in self._bodies:
             self._bodies[places] = None
-            self._bodies[places] = Body(Source(self.function), places, device=True)
+            source = Source(self.function)
+            check_signatures(self.signatures, source.arguments, self.name, device=True)
+            self._bodies[places] = self.compile(source, places, device=True)
         if self._bodies[places] is None:
             from gpulab.kernels.errors import CompileError
 
             raise CompileError(f"{self.name} calls itself: write the recursion as a loop")
         return self._bodies[places]
+
+    def call(self, body, group, mask, arguments: list):
+        """Run ``body`` with these values, which a signature casts, and its result too."""
+        if not self.signatures:
+            return body.call(group, mask, arguments)
+        signature = self.signatures[0]
+        pairs = zip(signature.arguments, arguments)
+        cast = [typed.number(v) if typed.ndim == 0 and hasattr(v, "astype") else v for typed, v in pairs]
+        found = body.call(group, mask, cast)
+        return found if signature.result is None or not hasattr(found, "astype") else signature.result.number(found)
 
     def __call__(self, *args):
         raise RuntimeError(f"{self.name} is a device function: a kernel calls it, the host does not")
@@ -212,16 +239,18 @@ def _with_torch(function: Callable) -> Callable:
     return compute
 
 
-_FLOAT_FUNCTIONS = {
+MATH_FUNCTIONS = {
     "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10,
     "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh, "fabs": np.abs, "erf": _with_torch(torch.erf),
     "erfc": _with_torch(torch.erfc), "lgamma": _with_torch(torch.lgamma), "radians": np.radians,
-    "degrees": np.degrees, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+    "degrees": np.degrees, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "exp2": np.exp2,
+    "gamma": gamma,
 }  # fmt: skip
 _PAIR_FUNCTIONS = {
     "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "copysign": np.copysign, "pow": np.power,
+    "remainder": remainder, "nextafter": np.nextafter,
 }  # fmt: skip
 _NUMPY_FUNCTIONS = {
     "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
@@ -248,8 +277,28 @@ def _float(group, mask, place, a):
     return _floating(a)
 
 
-def _round(group, mask, place, a):
-    return np.rint(_floating(a)).astype(np.int64)
+def _round(group, mask, place, a, digits=None):
+    if digits is None:
+        return np.rint(_floating(a)).astype(np.int64)
+    return rounded(_floating(a), digits)
+
+
+def _divmod(group, mask, place, a, b):
+    return BINARY[ast.FloorDiv](a, b), BINARY[ast.Mod](a, b)
+
+
+def _frexp(group, mask, place, a):
+    return fraction_and_exponent(_floating(a))
+
+
+def _ldexp(group, mask, place, a, exponent):
+    if exponent.dtype.kind not in "biu":
+        raise TypeError("math.ldexp takes a whole number as its exponent")
+    return np.ldexp(_floating(a), np.clip(exponent, -(2**30), 2**30).astype(np.int32))
+
+
+def _modf(group, mask, place, a):
+    return tuple(np.modf(_floating(a)))
 
 
 def _len(group, mask, place, a):
@@ -290,30 +339,47 @@ _BUILTINS = {
     builtins.int: Operation("int", _int, (1,)),
     builtins.float: Operation("float", _float, (1,)),
     builtins.bool: Operation("bool", lambda group, mask, place, a: as_bool(a), (1,)),
-    builtins.round: Operation("round", _round, (1,)),
+    builtins.round: Operation("round", _round, (1, 2)),
+    builtins.divmod: Operation("divmod", _divmod, (2,)),
     builtins.len: Operation("len", _len, (1,)),
     builtins.pow: Operation("pow", _pow, (2,), flops=1),
-    builtins.range: Range("range"),
+    builtins.range: Iteration("range"),
+    builtins.enumerate: Iteration("enumerate"),
+    builtins.zip: Iteration("zip"),
     builtins.print: Print("print", _print, ()),
 }
 _MATH = {
-    **{name: Operation(f"math.{name}", _unary(function), (1,), flops=1) for name, function in _FLOAT_FUNCTIONS.items()},
+    **{name: Operation(f"math.{name}", _unary(function), (1,), flops=1) for name, function in MATH_FUNCTIONS.items()},
     **{name: Operation(f"math.{name}", _binary(function), (2,), flops=1) for name, function in _PAIR_FUNCTIONS.items()},
+    "frexp": Operation("math.frexp", _frexp, (1,)),
+    "ldexp": Operation("math.ldexp", _ldexp, (2,), flops=1),
+    "modf": Operation("math.modf", _modf, (1,)),
     "floor": Operation("math.floor", _whole(np.floor), (1,)),
     "ceil": Operation("math.ceil", _whole(np.ceil), (1,)),
     "trunc": Operation("math.trunc", _whole(np.trunc), (1,)),
 }
 
 
+OURS: dict[str, types.ModuleType] = {}
+"""Our modules in the place of Numba's, by what follows ``numba.cuda``: they are above this one and enter themselves."""
+
+
+def _our_module(name: str) -> types.ModuleType | None:
+    """Ours for one of Numba's modules."""
+    inner = name.removeprefix("numba_cuda.").removeprefix("numba.cuda")
+    if not name.startswith(("numba.cuda", "numba_cuda.numba.cuda")) or inner not in ("", ".random", ".libdevice"):
+        return None
+    return OURS[inner]
+
+
 def meaning_of(thing):
     """What a global stands for inside a kernel: Numba's and Python's own names become ours."""
     if isinstance(thing, types.ModuleType):
-        name = thing.__name__
-        if name in ("numba.cuda", "numba_cuda.numba.cuda"):
-            from gpulab.kernels import cuda
-
-            return cuda
-        return thing
+        return _our_module(thing.__name__) or thing
+    named = getattr(thing, "__name__", "")
+    ours = _our_module(getattr(thing, "__module__", None) or "") if callable(thing) else None
+    if ours is not None and named in vars(ours):
+        return vars(ours)[named]
     if isinstance(thing, np.ufunc) and thing.__name__ in _NUMPY_FUNCTIONS:
         return _MATH[_NUMPY_FUNCTIONS[thing.__name__]]
     if isinstance(thing, types.BuiltinFunctionType) and thing.__module__ == "math":

@@ -36,7 +36,6 @@ _NOT_FOLLOWED: dict[type, str] = {
     ast.Global: "global: globals are constants to a kernel, and need no declaration",
     ast.Match: "match: use if and elif",
     ast.NamedExpr: "an assignment inside an expression: give it a line of its own",
-    ast.Slice: "a slice: index single elements",
 }
 
 

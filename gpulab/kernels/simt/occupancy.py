@@ -4,7 +4,8 @@ The rules are those of CUDA's own ``cuda_occupancy.h``: registers are given to w
 multiprocessor's four partitions; shared memory is rounded up, with the system's reserve in each block.
 """
 
-from gpulab.kernels.simt.limits import Multiprocessor
+from gpulab.cards.multiprocessors import Multiprocessor
+from gpulab.kernels.simt.limits import MAX_THREADS
 from gpulab.observe.launches import WARP, Occupancy
 
 
@@ -27,7 +28,20 @@ def occupancy(threads: int, registers: int, shared_bytes: int, sm: Multiprocesso
     blocks = fits[limit]
     if blocks == 0:
         raise ValueError(f"no multiprocessor of capability {sm.capability} can run this block: {limit}")
-    return Occupancy(blocks, blocks * warps, sm.max_warps, limit)
+    return Occupancy(blocks, blocks * warps, sm.max_warps, limit, registers > 0)
+
+
+def best_block(registers: int, shared_bytes: int, sm: Multiprocessor) -> int:
+    """Threads of the largest block with which a multiprocessor holds the most warps."""
+    sizes = range(MAX_THREADS, 0, -WARP)
+
+    def warps(threads: int) -> int:
+        try:
+            return occupancy(threads, registers, shared_bytes, sm).warps
+        except ValueError:
+            return 0
+
+    return max(sizes, key=warps)
 
 
 def _by_shared(shared_bytes: int, sm: Multiprocessor) -> int:

@@ -9,25 +9,28 @@ are such: whoever writes later is unordered with one of them if with any.
 
 import numpy as np
 
-WHO_BITS, CLOCK_BITS = 33, 12
+WHO_BITS, CLOCK_BITS, EPOCH_BITS = 27, 16, 20
 WHO = (1 << WHO_BITS) - 1
 EPOCH_SHIFT = WHO_BITS + CLOCK_BITS
 NOBODY = -1
-MAX_CLOCK = (1 << CLOCK_BITS) - 1
+MAX_CLOCK, MAX_EPOCH = (1 << CLOCK_BITS) - 1, (1 << EPOCH_BITS) - 1
 
 
 class Marks:
     """For each element the last stamp of one kind of access, and its place in the source."""
 
-    __slots__ = ("stamp", "place")
+    __slots__ = ("stamp", "place", "time")
 
-    def __init__(self, elements: int) -> None:
+    def __init__(self, elements: int, timed: bool = False) -> None:
         self.stamp = np.full(elements, NOBODY, dtype=np.int64)
         self.place = np.zeros(elements, dtype=np.int16)
+        self.time = np.zeros(elements, dtype=np.int64) if timed else None
 
-    def set(self, at, stamp, place: int) -> None:
+    def set(self, at, stamp, place: int, now: int = 0) -> None:
         self.stamp[at] = stamp
         self.place[at] = place
+        if self.time is not None:
+            self.time[at] = now
 
 
 class Clash:
@@ -41,13 +44,17 @@ class Clash:
 
 
 class Shadow:
-    """The history of one array's elements. ``shared``: all accesses are of one block each."""
+    """The history of one array's elements. ``shared``: all accesses are of one block each.
 
-    def __init__(self, elements: int, shared: bool, threads: int, reads: bool, atomics: bool) -> None:
-        self.shared, self._threads = shared, threads
-        self.writes = Marks(elements)
-        self.reads = (Marks(elements), Marks(elements)) if reads else ()
-        self.atomics = (Marks(elements), Marks(elements)) if atomics else ()
+    ``releases``: what fences and atomics order besides, in a kernel that has fences.
+    """
+
+    def __init__(self, elements: int, shared: bool, threads: int, reads: bool, atomics: bool, releases=None) -> None:
+        self.shared, self._threads, self._releases = shared, threads, releases
+        timed = releases is not None
+        self.writes = Marks(elements, timed)
+        self.reads = (Marks(elements, timed), Marks(elements, timed)) if reads else ()
+        self.atomics = (Marks(elements, timed), Marks(elements, timed)) if atomics else ()
 
     def unwritten(self, at: np.ndarray) -> np.ndarray:
         """For each access whether nobody has ever written its element."""
@@ -58,7 +65,8 @@ class Shadow:
 
     def read(self, at, mine, floor, place: int) -> tuple[Clash | None, np.ndarray | None]:
         """Note reads of the elements ``at``. Returns a clash, and which lanes clash with a write."""
-        late = self._unordered(self.writes.stamp[at], mine, floor)
+        self._tick()
+        late = self._unordered(self.writes, at, mine, floor)
         clash = None if late is None else self._clash("read after write", self.writes, at, late)
         for marks in self.atomics:
             clash = clash or self._look(marks, "read after write", at, mine, floor)
@@ -68,27 +76,41 @@ class Shadow:
 
     def write(self, at, mine, floor, place: int) -> Clash | None:
         """Note writes of the elements ``at``, all by different lanes in one step."""
+        self._tick()
         clash = self._look(self.writes, "write after write", at, mine, floor)
         for marks in self.reads:
             clash = clash or self._look(marks, "write after read", at, mine, floor)
         for marks in self.atomics:
             clash = clash or self._look(marks, "write after write", at, mine, floor)
-        self.writes.set(at, mine, place)
+        self.writes.set(at, mine, place, self._now())
         lost = self.writes.stamp[at] != mine
         if clash is None and lost.any():
             clash = self._clash("write after write", self.writes, at, lost)
         return clash
 
-    def atomic(self, at, mine, floor, place: int) -> Clash | None:
-        """Note atomic operations: unordered with plain accesses, never with each other."""
+    def atomic(self, at, mine, floor, place: int, acquires: bool = False) -> Clash | None:
+        """Note atomic operations: unordered with plain accesses, never with each other.
+
+        ``acquires``: whether the threads look at what they give back.
+        """
+        self._tick()
         clash = self._look(self.writes, "write after write", at, mine, floor)
         for marks in self.reads:
             clash = clash or self._look(marks, "write after read", at, mine, floor)
         self._keep_two(self.atomics, at, mine, floor, place)
+        if self._releases is not None:
+            self._releases.atomic(self, at, mine, acquires)
         return clash
 
+    def _tick(self) -> None:
+        if self._releases is not None:
+            self._releases.now += 1
+
+    def _now(self) -> int:
+        return 0 if self._releases is None else self._releases.now
+
     def _look(self, marks: Marks, kind: str, at, mine, floor) -> Clash | None:
-        late = self._unordered(marks.stamp[at], mine, floor)
+        late = self._unordered(marks, at, mine, floor)
         return None if late is None else self._clash(kind, marks, at, late)
 
     def _clash(self, kind: str, marks: Marks, at, lanes) -> Clash:
@@ -96,8 +118,9 @@ class Shadow:
         element = at[lane]
         return Clash(kind, lane, int(marks.stamp[element]) & WHO, int(marks.place[element]))
 
-    def _unordered(self, theirs, mine, floor) -> np.ndarray | None:
-        """For each lane whether the access ``theirs`` is unordered with its own; None if none is."""
+    def _unordered(self, marks: Marks, at, mine, floor) -> np.ndarray | None:
+        """For each lane whether the access in ``marks`` is unordered with its own; None if none is."""
+        theirs = marks.stamp[at]
         found = theirs >= floor
         if not self.shared:
             found |= (theirs != NOBODY) & ((theirs & WHO) // self._threads != (mine & WHO) // self._threads)
@@ -107,17 +130,28 @@ class Shadow:
         found &= apart != 0
         # One warp, whose clock has moved on since.
         found &= (apart >> 5 != 0) | (theirs >> WHO_BITS >= mine >> WHO_BITS)
+        if self._releases is not None:
+            self._leave_out_released(found, marks, at, theirs, mine)
         return found if found.any() else None
+
+    def _leave_out_released(self, found, marks: Marks, at, theirs, mine) -> None:
+        atomic = any(marks is one for one in self.atomics)
+        for lane in np.flatnonzero(found):
+            element = int(at[lane])
+            where = (id(self), element) if atomic else None
+            found[lane] = not self._releases.knows(
+                int(mine[lane]) & WHO, int(theirs[lane]), int(marks.time[element]), where
+            )
 
     def _keep_two(self, pair, at, mine, floor, place: int) -> None:
         one, two = pair
-        held = one.stamp[at]
-        stands = self._unordered(held, mine, floor)
+        now = self._now()
+        stands = self._unordered(one, at, mine, floor)
         if stands is None:
-            one.set(at, mine, place)
+            one.set(at, mine, place, now)
         else:
             free = ~stands
-            one.set(at[free], mine[free], place)
+            one.set(at[free], mine[free], place, now)
         others = np.flatnonzero((one.stamp[at] ^ mine) & WHO)
         if others.size:
             floors = floor if np.ndim(floor) == 0 else floor[others]
@@ -126,13 +160,13 @@ class Shadow:
     def _keep_second(self, one, two, at, mine, floor, place: int) -> None:
         near = self._near(one.stamp[at], mine)
         held = two.stamp[at]
-        stands = self._unordered(held, mine, floor)
+        stands = self._unordered(two, at, mine, floor)
         if stands is not None:
             # A second reader from further away stays: it cannot be ordered with the first's warp.
             near &= ~(stands & ~self._near(held, one.stamp[at]))
         far = ~self._near(one.stamp[at], mine)
-        two.set(at[near], mine[near], place)
-        two.set(at[far], mine[far], place)
+        two.set(at[near], mine[near], place, self._now())
+        two.set(at[far], mine[far], place, self._now())
 
     def _near(self, a, b) -> np.ndarray:
         if self.shared:

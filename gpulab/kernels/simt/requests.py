@@ -43,12 +43,22 @@ def _misaligned(addresses, warps, starts, late) -> int:
     return found
 
 
-def bank_conflicts(addresses: np.ndarray, item_bytes: int, lanes: np.ndarray) -> int:
+def atomic_conflicts(addresses: np.ndarray, warps: np.ndarray) -> int:
+    """Of all warps' atomic operations those that wait for another lane of their warp at their address.
+
+    The busiest address of a warp decides how long its request takes.
+    """
+    found, times = np.unique((warps << 40) + addresses, return_counts=True)
+    starts = np.flatnonzero(np.diff(found >> 40, prepend=-1))
+    return int((np.maximum.reduceat(times, starts) - 1).sum()) if len(addresses) else 0
+
+
+def bank_conflicts(addresses: np.ndarray, item_bytes: int, lanes: np.ndarray, atomic: bool = False) -> int:
     """Passes over the shared memory beyond those that a conflict-free request takes.
 
     addresses: byte addresses within a block's shared memory. lanes: each one's position, whose
-    warp is ``lane // 32``. Lanes of one 4-byte word share a pass (a broadcast). Elements of 8 bytes
-    go by half warps, of 16 bytes by quarters.
+    warp is ``lane // 32``. Lanes of one 4-byte word share a pass (a broadcast), but for ``atomic``
+    operations, which take one each. Elements of 8 bytes go by half warps, of 16 bytes by quarters.
     """
     unit = max(BANK_BYTES, item_bytes)
     banks = BANKS * BANK_BYTES // unit
@@ -57,7 +67,7 @@ def bank_conflicts(addresses: np.ndarray, item_bytes: int, lanes: np.ndarray) ->
     keys = (part << 24) + ((element % banks) << 18) + element // banks
     if np.any(np.diff(keys) < 0):
         keys.sort()
-    distinct = keys[np.flatnonzero(np.diff(keys, prepend=-1))]
+    distinct = keys if atomic else keys[np.flatnonzero(np.diff(keys, prepend=-1))]
     cell = distinct >> 18
     cell -= (cell[0] >> 6) << 6
     passes = np.bincount(cell, minlength=(int(cell[-1]) // 64 + 1) * 64)

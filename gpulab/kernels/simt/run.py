@@ -2,34 +2,52 @@
 
 import numpy as np
 
-from gpulab.kernels.errors import MemoryFault
-from gpulab.kernels.simt.arguments import Argument, GlobalArray, as_array, histories
+from gpulab.kernels.errors import LaunchError, MemoryFault
+from gpulab.kernels.simt.arguments import Argument, GlobalArray, arguments_in, as_array, histories
 from gpulab.kernels.simt.arrays import LocalArray, SharedArray
 from gpulab.kernels.simt.batch import Batch, Group, Shape
 from gpulab.kernels.simt.counters import Findings, Trace
 from gpulab.kernels.simt.limits import check_shared, check_static_shared
+from gpulab.kernels.simt.races import WHO_BITS
+from gpulab.kernels.simt.releases import Releases
+from gpulab.kernels.simt.spinning import Spinning
 from gpulab.kernels.simt.turns import Turns
 
 LANES_AT_ONCE = 8192
 """Blocks run side by side until they fill this many lanes: NumPy's cost of a call is then small."""
 
 MAX_TURNS = 1_000_000
+MOST_THREADS = 1 << WHO_BITS
 
 
 class Run:
     """What all blocks of a launch have in common."""
 
     def __init__(self, kernel, shape: Shape, shared_bytes: int, capability, tracing: bool, order, steps=None) -> None:
+        if shape.blocks * shape.lanes > MOST_THREADS:
+            raise LaunchError(f"{shape.blocks} blocks of {shape.threads}: at most {MOST_THREADS} threads run here")
         self.kernel, self.shape, self.places = kernel, shape, kernel.places
         self.capability, self.dynamic_bytes = capability, shared_bytes
-        self.findings = Findings(kernel.places)
-        self.trace = Trace(kernel.places) if tracing else None
         self.steps, self.order = steps, order
         self.max_turns = MAX_TURNS
         self.raises = not tracing
+        self.watched = self.places.may_spin
+        self._tracing = tracing
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing has run, nothing is known."""
+        self.findings = Findings(self.places)
+        self.trace = Trace(self.places) if self._tracing else None
+        threads = self.shape.blocks * self.shape.lanes
+        self.releases = Releases(threads, self.shape.lanes) if self.places.fences else None
+        self.result_used = False
+        self.progress = 0
         self.static_bytes = 0
         self.arrays: list[GlobalArray] = []
         self._shared_offsets: dict = {}
+        if self.steps is not None:
+            self.steps.clear()
 
     # ---- what happens in it
 
@@ -56,7 +74,9 @@ class Run:
             key, shape = ("dynamic", dtype), (self.dynamic_bytes // dtype.itemsize,)
         if key not in arrays:
             base = self._shared_base(key, shape, dtype)
-            arrays[key] = SharedArray(name, dtype, shape, len(group.batch.blocks), self.shape.lanes)
+            arrays[key] = SharedArray(
+                name, dtype, shape, len(group.batch.blocks), self.shape.lanes, self.releases
+            )
             arrays[key].base_bytes = base
         return arrays[key]
 
@@ -88,29 +108,62 @@ class Run:
 
     def go(self, values: list) -> None:
         """Run every block with these arguments."""
-        arguments = self._bound(values)
-        at_once = 1 if self.order is not None else max(1, LANES_AT_ONCE // self.shape.lanes)
+        before = self._written_to(values) if self.watched else []
         with np.errstate(all="ignore"):
-            for first in range(0, self.shape.blocks, at_once):
-                blocks = np.arange(first, min(first + at_once, self.shape.blocks))
-                self._run_batch(Batch(self.shape, blocks), arguments)
+            try:
+                self._run_all(self._bound(values))
+            except Spinning:
+                for memory, was in before:
+                    np.copyto(memory, was)
+                self.order = 0
+                self._begin()
+                self._run_all(self._bound(values))
+
+    def _written_to(self, values: list) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The memory that the kernel may change, each beside a copy of it."""
+        uses = self.kernel.usage
+        changed = [a for a in arguments_in(values) if uses[a.parameter] & {"write", "atomic"}]
+        return [(a.memory, a.memory.copy()) for a in changed]
+
+    def _run_all(self, arguments: list) -> None:
+        if self.order is not None:
+            return self._in_turns(arguments)
+        at_once = max(1, LANES_AT_ONCE // self.shape.lanes)
+        for first in range(0, self.shape.blocks, at_once):
+            blocks = np.arange(first, min(first + at_once, self.shape.blocks))
+            group = Group(self, Batch(self.shape, blocks, self.releases))
+            self.kernel.body.call(group, group.exists, list(arguments))
+
+    def _in_turns(self, arguments: list) -> None:
+        def warps_of(block: int):
+            batch = Batch(self.shape, np.array([block]), self.releases)
+            return batch, [Group(self, batch, warp) for warp in range(self.shape.warps)]
+
+        Turns(
+            map(warps_of, range(self.shape.blocks)),
+            self.order,
+            lambda group: self.kernel.body.call(group, group.exists, list(arguments)),
+            lambda: self.progress,
+            lambda: self.findings.warn(
+                "a block waits for a later one: CUDA promises no order of blocks, and this ends only when all "
+                "of them fit on the card at once"
+            ),
+        ).run()
 
     def _bound(self, values: list) -> list:
-        given = [value for value in values if isinstance(value, Argument)]
+        given = list(arguments_in(values))
         uses = self.kernel.usage
-        known = histories(given, uses, self.shape.lanes, self.findings.warn)
+        known = histories(given, uses, self.shape.lanes, self.findings.warn, self.releases)
         made = {a.name: as_array(a, *known.get(a.name, (None, 0)), self.trace is not None) for a in given}
         self.arrays = list(made.values())
-        return [made[value.name] if isinstance(value, Argument) else value for value in values]
+        return [_in_place(value, made) for value in values]
 
-    def _run_batch(self, batch: Batch, arguments: list) -> None:
-        body = self.kernel.body
-        if self.order is None:
-            group = Group(self, batch)
-            body.call(group, group.exists, list(arguments))
-            return
-        groups = [Group(self, batch, warp) for warp in range(self.shape.warps)]
-        Turns(batch, groups, self.order).run(lambda group: body.call(group, group.exists, list(arguments)))
+
+def _in_place(value, made: dict):
+    if isinstance(value, tuple):
+        parts = [_in_place(part, made) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return made[value.name] if isinstance(value, Argument) else value
 
 
 def _in_words(fault, shape) -> str:

@@ -7,13 +7,18 @@ import textwrap
 from types import FunctionType
 
 from gpulab.kernels.errors import CompileError
+from gpulab.kernels.simt.values import literal
 from gpulab.observe.records import SourceLine
 
 
 class Places:
-    """The source lines of a kernel and of what it calls, each with a number."""
+    """The source lines of a kernel and of what it calls, each with a number.
+
+    ``fences``: whether one of them has a fence; ``may_spin``: whether a loop may wait for memory.
+    """
 
     def __init__(self) -> None:
+        self.fences = self.may_spin = False
         self.lines: list[SourceLine] = []
         self._numbers: dict[SourceLine, int] = {}
 
@@ -48,10 +53,18 @@ class Source:
 
     def _argument_names(self) -> list[str]:
         arguments = self.tree.args
-        odd = arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults
-        if odd:
-            raise CompileError("a kernel takes plain positional arguments, without defaults", self.line(self.tree))
+        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
+            raise CompileError("a kernel takes plain positional arguments: no * and no **", self.line(self.tree))
         return [argument.arg for argument in arguments.posonlyargs + arguments.args]
+
+    def defaults(self) -> dict[str, object]:
+        """By argument, the number that it has when none is given. Raises CompileError for no number."""
+        values = self.function.__defaults__ or ()
+        found = dict(zip(self.arguments[len(self.arguments) - len(values) :], values))
+        for name, value in found.items():
+            if literal(value) is None:
+                raise CompileError(f"the default of {name} is no number: {value!r}", self.line(self.tree))
+        return found
 
     def line(self, node: ast.AST) -> SourceLine:
         """The source line at which ``node`` begins."""

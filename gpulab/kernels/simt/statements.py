@@ -7,11 +7,20 @@ import numpy as np
 from gpulab.kernels.errors import CompileError, EndlessLoop
 from gpulab.kernels.simt.arrays import Array
 from gpulab.kernels.simt.expressions import Expressions, Frame, operations_in
-from gpulab.kernels.simt.intrinsics import Range
 from gpulab.kernels.simt.lanes import Mask, as_bool
+from gpulab.kernels.simt.intrinsics import DeviceFunction
 from gpulab.kernels.simt.language import check, refuse_result
 from gpulab.kernels.simt.source import Places, Source
-from gpulab.kernels.simt.values import literal, select, widen
+from gpulab.kernels.simt.spinning import Patience, may_wait
+from gpulab.kernels.simt.values import select
+from gpulab.kernels.simt.views import Slice, merged
+from gpulab.kernels.simt.walks import compile_walk
+
+
+_ALL_WAIT = (
+    "Every thread that has not ended waits, and none changes what the others wait for. (The threads of a warp "
+    "run together here: one of them must not wait for another, as on cards before compute capability 7.0.)"
+)
 
 
 class Loop:
@@ -30,7 +39,7 @@ class Body:
         check(source)
         if not device:
             refuse_result(source)
-        self.names = source.arguments
+        self.names, self.defaults = source.arguments, source.defaults()
         self._run = Statements(source, places, device).block(source.tree.body)
 
     def call(self, group, mask: Mask, arguments: list):
@@ -149,6 +158,9 @@ class Statements:
         def run(frame, mask, value):
             array = owner(frame, mask)
             found = self.expressions.checked_index(node, array, index(frame, mask))
+            if len(found) < array.ndim or any(isinstance(i, Slice) for i in found):
+                reason = f"{ast.unparse(node)} is a part of an array: the interpreter assigns single elements, in a loop"
+                raise CompileError(reason, self.source.line(node))
             if isinstance(value, (tuple, Array)):
                 raise CompileError(f"an element of {array.name} holds one number", self.source.line(node))
             array.store(frame.group, mask, found, value, place)
@@ -196,10 +208,12 @@ class Statements:
         test = self.expressions.compile(node.test)
         count = self._counted(node, operations_in(node.test) + 1)
         body, place = self.block(node.body), self.expressions.place(node)
+        waits = may_wait(self.expressions, node)
 
         def run(frame, mask):
             loop = Loop(mask.none())
             live, left, turns = mask, loop.broken, 0
+            patience = Patience(frame.group.launch) if waits else None
             frame.loops.append(loop)
             while live.active:
                 count(frame, live)
@@ -209,8 +223,10 @@ class Statements:
                 left = leaving.plus(left)
                 if not staying.active:
                     break
-                live = self._turn(frame, loop, body, staying)
+                before, live = live, self._turn(frame, loop, body, staying)
                 turns = self._guarded(frame, turns, node)
+                if waits and live.active and not patience.lasts(frame.group, live.active == before.active):
+                    raise self._endless(node, turns, _ALL_WAIT)
             frame.loops.pop()
             return _all_or(mask, left.plus(loop.broken))
 
@@ -225,49 +241,42 @@ class Statements:
 
     def _guarded(self, frame, turns: int, node) -> int:
         if turns >= frame.group.launch.max_turns:
-            line = self.source.line(node)
-            raise EndlessLoop(
-                f"{line.function}, line {line.number}: {line.text}\n  this loop has run {turns} times and goes on. "
-                "Does every thread reach its end? A thread that waits here for another of its warp waits for ever"
-            )
+            raise self._endless(node, turns, "Does every thread reach its end?")
         return turns + 1
 
+    def _endless(self, node, turns: int, why: str) -> EndlessLoop:
+        line = self.source.line(node)
+        return EndlessLoop(
+            f"{line.function}, line {line.number}: {line.text}\n  this loop has run {turns} times and goes on. {why}"
+        )
+
     def _for(self, node: ast.For):
-        limits = self._range(node)
+        walk_over = compile_walk(self.expressions, node.iter)
         assign_to = self._target(node.target)
         count = self._counted(node, 1)
         body, place = self.block(node.body), self.expressions.place(node)
 
         def run(frame, mask):
-            start, stop, step = limits(frame, mask)
+            walk = walk_over(frame, mask)
             loop = Loop(mask.none())
-            live, left, turns, at = mask, loop.broken, 0, start
+            live, left, turns = mask, loop.broken, 0
             frame.loops.append(loop)
             while live.active:
                 count(frame, live)
-                staying = live.where(_goes_on(at, stop, step))
+                staying = live.where(walk.condition())
                 leaving = live.minus(staying)
                 _count_divergence(frame, place, live, staying, leaving)
                 left = leaving.plus(left)
                 if not staying.active:
                     break
-                assign_to(frame, staying, at)
+                assign_to(frame, staying, walk.item(frame, staying))
                 live = self._turn(frame, loop, body, staying)
-                at = at + step
+                walk.advance()
                 turns = self._guarded(frame, turns, node)
             frame.loops.pop()
             return _all_or(mask, left.plus(loop.broken))
 
         return run
-
-    def _range(self, node: ast.For):
-        call = node.iter
-        if isinstance(call, ast.Call) and not call.keywords:
-            function = self.expressions.static_or_closure(call.func)
-            if isinstance(getattr(function, "thing", None), Range) and 1 <= len(call.args) <= 3:
-                arguments = [self.expressions.compile(argument) for argument in call.args]
-                return lambda frame, mask: _limits(*[widen(a(frame, mask)) for a in arguments])
-        raise CompileError("a for loop runs over range(...): index arrays with its variable", self.source.line(node))
 
     def _break(self, node: ast.Break):
         count = self._counted(node, 1)
@@ -340,9 +349,12 @@ def _covers(mask: Mask, other: Mask) -> bool:
 
 def _merged(mask: Mask, new, old):
     if isinstance(new, tuple) and isinstance(old, tuple) and len(new) == len(old):
-        return tuple(_merged(mask, n, o) for n, o in zip(new, old))
+        parts = [_merged(mask, n, o) for n, o in zip(new, old)]
+        return type(new)(*parts) if hasattr(new, "_fields") else tuple(parts)
     if new is old:
         return old
+    if isinstance(new, Array) and (both := merged(mask, new, old)) is not None:
+        return both
     if isinstance(new, (tuple, Array)) or isinstance(old, (tuple, Array)):
         raise CompileError("one name stands for an array or a tuple in some threads and for something else in others")
     return select(mask.lanes, new, old)
@@ -351,19 +363,6 @@ def _merged(mask: Mask, new, old):
 def _all_or(mask: Mask, found: Mask) -> Mask:
     """``mask`` itself when ``found``, a part of it, is all of it: what is known of it is kept."""
     return mask if found.active == mask.active else found
-
-
-def _goes_on(at, stop, step):
-    if np.ndim(step) == 0:
-        return at < stop if step > 0 else at > stop
-    return np.where(step > 0, at < stop, at > stop)
-
-
-def _limits(*found):
-    start, stop, step = literal(0), None, literal(1)
-    if len(found) == 1:
-        return start, found[0], step
-    return (*found, step) if len(found) == 2 else found
 
 
 def _count_divergence(frame, place: int, mask: Mask, yes: Mask, no: Mask) -> None:
@@ -380,3 +379,6 @@ def _as_load(node: ast.expr) -> ast.expr:
 
 def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+DeviceFunction.compile = Body

@@ -53,6 +53,10 @@ class Steps:
         self.accesses: list[Access] = []
         self.cut = False
 
+    def clear(self) -> None:
+        """A launch that begins again shows its steps once."""
+        del self.steps[:], self.accesses[:]
+
     def step(self, group, mask, place: int) -> None:
         """Called by the interpreter before a statement runs."""
         slot = self._slot(group)

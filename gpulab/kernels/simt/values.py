@@ -51,6 +51,8 @@ def _bitwise(ufunc):
 
 def _shift(ufunc):
     def operate(a, b):
+        if b.dtype.kind not in "biu":
+            raise TypeError("a shift by something that is no whole number")
         a = widen(a)
         return ufunc(a, b.astype(a.dtype))
 
@@ -68,25 +70,33 @@ def power(a, b):
     return np.where(b < 0, np.where(a == 1, 1, 0), positive).astype(positive.dtype)
 
 
-def compare(ufunc):
-    def operate(a, b):
-        if a.dtype is not b.dtype:
-            a, b = _paired(a, b)
-        return ufunc(a, b)
-
-    return operate
-
-
 def select(condition, a, b):
     """``a`` where ``condition`` holds, else ``b``, in the kind of number that holds both."""
     return np.where(condition, a, b)
+
+
+def _divided(a, b):
+    # Each becomes a float by itself: -1 and an unsigned number have no integer kind in common.
+    if a.dtype.kind in "biu" and b.dtype.kind in "biu":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    return np.true_divide(a, b)
+
+
+def _negated(a):
+    return widen(np.negative(widen(a) if a.dtype == bool else a))
+
+
+def _inverted(a):
+    # In its own width, then widened, as the minus above; a truth value stays one.
+    found = np.invert(a)
+    return found if a.dtype == bool else widen(found)
 
 
 BINARY = {
     ast.Add: _arithmetic(np.add),
     ast.Sub: _arithmetic(np.subtract),
     ast.Mult: _arithmetic(np.multiply),
-    ast.Div: _arithmetic(np.true_divide),
+    ast.Div: _divided,
     ast.FloorDiv: _arithmetic(np.floor_divide),
     ast.Mod: _arithmetic(np.remainder),
     ast.Pow: power,
@@ -96,18 +106,19 @@ BINARY = {
     ast.LShift: _shift(np.left_shift),
     ast.RShift: _shift(np.right_shift),
 }
+# NumPy compares signed with unsigned by value, as Numba does.
 COMPARE = {
-    ast.Lt: compare(np.less),
-    ast.LtE: compare(np.less_equal),
-    ast.Gt: compare(np.greater),
-    ast.GtE: compare(np.greater_equal),
-    ast.Eq: compare(np.equal),
-    ast.NotEq: compare(np.not_equal),
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
 }
 UNARY = {
-    ast.USub: lambda a: np.negative(widen(a)),
+    ast.USub: _negated,
     ast.UAdd: widen,
-    ast.Invert: lambda a: np.invert(widen(a)),
+    ast.Invert: _inverted,
     ast.Not: lambda a: np.equal(a, 0),
 }
 

@@ -1,11 +1,13 @@
 """A launch on the virtual CUDA device: one kernel on the current stream."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 
 from gpulab.cuda.device import state
 from gpulab.cuda.errors import NotModelled
-from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
+from gpulab.cards.constants import KERNEL_FLOOR_US
 from gpulab.kernels.errors import LaunchError
 from gpulab.observe.launches import SECTOR_BYTES
 
@@ -22,22 +24,26 @@ def needs_counts() -> bool:
 
 def check_sides(arguments: dict) -> None:
     """Raises LaunchError for a launch with tensors of the card and arrays of the host together."""
-    arrays = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor | np.ndarray)}
-    on_card = [name for name, array in arrays.items() if isinstance(array, torch.Tensor) and array.is_cuda]
-    on_host = [name for name in arrays if name not in on_card]
+    sides: dict[bool, list[str]] = {True: [], False: []}
+    for name, value in arguments.items():
+        for array in _arrays_in(value):
+            sides[isinstance(array, torch.Tensor) and array.is_cuda].append(name)
+    on_card, on_host = sides[True], sides[False]
     if on_host and on_card:
         raise LaunchError(
             f"{on_card[0]} is on the device and {on_host[0]} is not: make it a tensor there (.cuda()) before the launch"
         )
 
 
+def _arrays_in(value) -> list:
+    if isinstance(value, tuple):
+        return [array for part in value for array in _arrays_in(part)]
+    return [value] if isinstance(value, torch.Tensor | np.ndarray) else []
+
+
 def launched(configured, run, arguments) -> None:
     """Tell the machine: time by counted flops and sectors, and which tensors were used how."""
-    tensors = {
-        name: value
-        for name, value in zip(configured.kernel.body.names, arguments)
-        if isinstance(value, torch.Tensor) and value.is_cuda
-    }
+    tensors = [(name, t) for name, t in tensors_in(configured.kernel.body.names, arguments) if t.is_cuda]
     if not state.is_on() or not tensors:
         return
     device = state.device_on()
@@ -47,12 +53,21 @@ def launched(configured, run, arguments) -> None:
         _put(device, configured.kernel, run, tensors)
 
 
-def _put(device, kernel, run, tensors: dict) -> None:
+def tensors_in(names, arguments) -> Iterator[tuple[str, torch.Tensor]]:
+    """Each tensor of a launch, those in tuples too, with the parameter that it came by."""
+    for name, value in zip(names, arguments):
+        if isinstance(value, tuple):
+            yield from tensors_in([name] * len(value), value)
+        elif isinstance(value, torch.Tensor):
+            yield name, value
+
+
+def _put(device, kernel, run, tensors: list) -> None:
     lines = run.trace.lines()
     flops, read, written = (sum(getattr(line, name) for line in lines) for name in _COUNTS)
     card = device.card
-    seconds = max(flops / card.flops_per_s["fp32"], SECTOR_BYTES * (read + written) / card.bytes_per_s)
-    uses = [(device.memory.of(tensor).trail, tensor, kernel.usage[name]) for name, tensor in tensors.items()]
+    seconds = max(flops / card.flops_per_s["fp32"], SECTOR_BYTES * (read + written) / card.sustained_bytes_per_s)
+    uses = [(device.memory.of(tensor).trail, tensor, kernel.usage[name]) for name, tensor in tensors]
     device.machine.kernel(
         kernel.__name__,
         KERNEL_FLOOR_US + seconds * 1e6,

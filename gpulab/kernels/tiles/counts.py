@@ -1,11 +1,14 @@
 """What a launch did, line by line and array by array, while it runs."""
 
+import math
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 
 from gpulab.kernels.simt.source import Places
 from gpulab.kernels.tiles.memory import Access, AddressSpace, Region
+from gpulab.kernels.tiles.order import Order
 from gpulab.kernels.tiles.races import Clash, ElementRaces
 from gpulab.observe.launches import SECTOR_BYTES, ArrayUse, Fault, LineCounts, ThreadRace
 from gpulab.observe.records import SourceLine
@@ -19,6 +22,22 @@ class Faults:
     def __init__(self) -> None:
         self._first: dict[tuple, tuple] = {}
         self._count: Counter = Counter()
+        self._switched_off: list[tuple] = []
+
+    def switched_off(self, line: SourceLine, array: str, element: int) -> int:
+        """Number, from 1, of a load that a mask without ``other`` switched off, first at ``element``."""
+        for number, (_, held, where, _) in enumerate(self._switched_off, 1):
+            if (held, where) == (array, line):
+                return number
+        self._switched_off.append(("masked lane used", array, line, element))
+        return len(self._switched_off)
+
+    def uses(self, numbers: np.ndarray, program: Program) -> None:
+        """Lanes whose value came from a load that was switched off there; 0 for none."""
+        for number, times in zip(*np.unique(numbers[numbers > 0], return_counts=True)):
+            *key, element = self._switched_off[number - 1]
+            self._first.setdefault(tuple(key), ((element,), program))
+            self._count[tuple(key)] += int(times)
 
     def check(self, access: Access, program: Program, line: SourceLine) -> None:
         wrong = access.asked & ~access.inside
@@ -49,17 +68,16 @@ class Counts:
     def __init__(self, space: AddressSpace, grid: tuple[int, int, int]) -> None:
         self._lines: dict[SourceLine, Counter] = defaultdict(Counter)
         self._uses = {region: _Use(region) for region in space.regions.values()}
-        self._storages = _storages(space)
+        self.order = Order(math.prod(grid))
+        self._storages = _storages(space, self.order)
         self._races: dict[tuple, ThreadRace] = {}
         self._places = Places()
         self._grid = grid
-        self._ordered: set[int] = set()
-        self._program = 0
         self.matrix_flops: Counter = Counter()
 
     def begin(self, program: Program) -> None:
         """A program starts: nothing is ordered before it."""
-        self._program, self._ordered = self._linear(program), set()
+        self.order.begin(self._linear(program))
 
     def instruction(self, line: SourceLine, lanes: np.ndarray, addresses: np.ndarray, itemsize: int, kind: str) -> None:
         """One tile of loads, stores or atomics: ``kind``. ``lanes``: bool, those not masked off."""
@@ -87,9 +105,21 @@ class Counts:
         storage, shift, granule = self._storages[access.region]
         where = _elements(access, shift, granule)
         method = {"loads": storage.read, "stores": storage.write, "atomic": storage.atomic}[kind]
-        clash = method(where, self._program, self._places.number(line), self._ordered)
+        clash = method(where, self._places.number(line))
         if clash is not None:
             self._race(access.region, clash, shift)
+
+    def synchronise(self, access: Access, releases: bool) -> np.ndarray | None:
+        """An atomic took place: what it saw, as :meth:`Order.seen` has it. None for one on several elements."""
+        storage, shift, granule = self._storages[access.region]
+        where = _elements(access, shift, granule)
+        if where.size != max(1, access.itemsize // granule):
+            return None
+        element = (id(storage), int(where[0]))
+        seen = self.order.seen(element)
+        if releases:
+            self.order.release(element)
+        return seen
 
     def same_element_twice(self, line: SourceLine, access: Access, values: np.ndarray) -> None:
         """Two lanes of one store write different values to one element: which stays is chance."""
@@ -101,7 +131,7 @@ class Counts:
         if differ.any():
             element = int(where[order][1:][differ][0]) // access.itemsize
             number = self._places.number(line)
-            self._race(access.region, Clash("write after write", element, self._program, number, self._program, number), 0)
+            self._race(access.region, Clash("write after write", element, self.order.program, number, self.order.program, number), 0)
 
     def lines(self) -> tuple[LineCounts, ...]:
         by_place = sorted(self._lines.items(), key=lambda item: (item[0].file, item[0].number))
@@ -112,6 +142,15 @@ class Counts:
 
     def races(self) -> tuple[ThreadRace, ...]:
         return tuple(self._races.values())
+
+    def adopt(self, races: Iterable[ThreadRace]) -> None:
+        """Races of another order of the programs; between the same lines, over the same array, they are known."""
+
+        def place(race: ThreadRace) -> tuple:
+            return race.array, frozenset((race.first_line, race.second_line))
+
+        known = {place(race) for race in self._races.values()}
+        self._races.update({("another order", *place(race)): race for race in races if place(race) not in known})
 
     def written(self) -> dict[str, np.ndarray]:
         """For each array that was written: bool, which of its bytes."""
@@ -200,14 +239,14 @@ def _elements(access: Access, shift: int, granule: int) -> np.ndarray:
     return (first[:, None] + np.arange(access.itemsize // granule)).ravel()
 
 
-def _storages(space: AddressSpace) -> dict[Region, tuple[ElementRaces, int, int]]:
+def _storages(space: AddressSpace, order: Order) -> dict[Region, tuple[ElementRaces, int, int]]:
     """For each array: who uses its storage, its first element's number there, bytes of an element."""
     found = {}
     for group in _sharing(space):
         low = min(region.real for region in group)
         granule = min(region.itemsize for region in group)
         high = max(region.real + region.nbytes for region in group)
-        storage = ElementRaces(-(-(high - low) // granule))
+        storage = ElementRaces(-(-(high - low) // granule), order)
         found |= {region: (storage, (region.real - low) // granule, granule) for region in group}
     return found
 

@@ -10,3 +10,7 @@ class DeviceAssertion(KernelError, AssertionError):
     def __init__(self, line: SourceLine, program: tuple[int, ...], message: str) -> None:
         place = f"{line.function}, line {line.number}: {line.text}"
         super().__init__(f"device_assert failed in program {program}: {message}\n  {place}")
+
+
+class EnoughAccesses(Exception):
+    """A program that is sampled has made as many accesses as were asked for."""

@@ -5,9 +5,9 @@ from types import ModuleType
 
 import torch
 import triton as _triton
-from triton.runtime import driver
 
 from gpulab.cuda.device import state
+from gpulab.kernels.tiles.driver import ACTIVE, Driver, do_bench
 from gpulab.kernels.tiles.kernel import Kernel
 
 
@@ -28,10 +28,23 @@ def _time(kernel_call, quantiles):
     """Times of a config in ms by quantile; all alike where no GPU runs it."""
     if state.is_on() or not torch.cuda.is_available():
         return [0.0] * len(quantiles)
-    return driver.active.get_benchmarker()(kernel_call, quantiles=quantiles)
+    return ACTIVE.get_benchmarker()(kernel_call, quantiles=quantiles)
+
+
+def _around(module: ModuleType, **own) -> ModuleType:
+    """``module`` with some names of its own."""
+    wrapped = ModuleType(module.__name__, module.__doc__)
+    wrapped.__dict__.update(own)
+    wrapped.__getattr__ = lambda name: getattr(module, name)
+    return wrapped
 
 
 # A module, since Triton's compiler lets a kernel reach modules by name and no other objects.
-triton = ModuleType("triton", f"Triton {_triton.__version__}; its jit and its autotune are gpulab's.")
-triton.jit, triton.autotune = jit, autotune
-triton.__getattr__ = lambda name: getattr(_triton, name)
+triton = _around(
+    _triton,
+    __doc__=f"Triton {_triton.__version__}; its jit, its autotune and, without a GPU, its driver are gpulab's.",
+    jit=jit,
+    autotune=autotune,
+    runtime=_around(_triton.runtime, driver=Driver()),
+    testing=_around(_triton.testing, do_bench=do_bench),
+)

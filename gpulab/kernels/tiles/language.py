@@ -12,7 +12,7 @@ from types import FunctionType, ModuleType
 
 import triton.language as tl
 from triton.compiler.code_generator import CodeGenerator
-from triton.runtime.jit import JITFunction
+from triton.runtime.jit import ConstexprFunction, JITFunction
 
 from gpulab.kernels.errors import CompileError
 from gpulab.observe.records import SourceLine
@@ -100,7 +100,7 @@ def _builtin(name: str) -> str:
 def _compiles(name: str, value: object) -> bool:
     return (
         name in CodeGenerator.builtin_namespace
-        or isinstance(value, (JITFunction, tl.constexpr, tl.dtype))
+        or isinstance(value, (JITFunction, ConstexprFunction, tl.constexpr, tl.dtype))
         or getattr(value, "__triton_builtin__", False)
         or str(getattr(value, "__module__", "")).startswith("triton.language")
     )

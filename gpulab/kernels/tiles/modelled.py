@@ -42,5 +42,5 @@ def _peak(card, counts, flops: int) -> float:
     """FLOP/s of the units that do most of the work: matrix units for ``tl.dot``."""
     for matrix, count in counts.matrix_flops.items():
         if 2 * count > flops and matrix in card.flops_per_s:
-            return card.flops_per_s[matrix]
+            return card.matrix_flops_per_s(matrix)
     return card.flops_per_s["fp32"]

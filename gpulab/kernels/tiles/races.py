@@ -4,17 +4,11 @@ Triton runs programs in any order and all at once. The interpreter runs them one
 so a race shows here only in who touched what, never in the values.
 """
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-_NOBODY = -1
-
-
-def _several(first: int | np.ndarray) -> int | np.ndarray:
-    """Stands for two or more readers, of which ``first`` was one. Its own inverse; below ``_NOBODY``."""
-    return -2 - first
+from gpulab.kernels.tiles.order import Order
 
 
 @dataclass(frozen=True)
@@ -29,88 +23,96 @@ class Clash:
     second_line: int
 
 
-@dataclass
+class _Uses:
+    """Uses of elements: program, epoch, line and the use before. Use 0 is nobody's."""
+
+    def __init__(self) -> None:
+        self._rows, self._used = np.zeros((4, 64), np.int32), 1
+
+    program, epoch, line, before = (property(lambda self, row=row: self._rows[row]) for row in range(4))
+
+    def add(self, program: int, epoch: int, line: int, before: np.ndarray) -> np.ndarray:
+        """A use after each of ``before``; their numbers."""
+        numbers = np.arange(self._used, self._used + before.size, dtype=np.int32)
+        self._used += before.size
+        while self._used > self._rows.shape[1]:
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)], axis=1)
+        self._rows[:3, numbers] = np.array([[program], [epoch], [line]])
+        self._rows[3, numbers] = before
+        return numbers
+
+
 class _Trail:
-    """The last program and line that touched each element in one way."""
+    """Who used each element in one way since it was forgotten: for each the last use, of a chain."""
 
-    elements: int
-    program: np.ndarray | None = field(default=None)
-    line: np.ndarray | None = field(default=None)
+    def __init__(self, elements: int, order: Order) -> None:
+        self._elements, self._order = elements, order
+        self._last: np.ndarray | None = None
+        self._uses = _Uses()
 
-    def clash(self, where: np.ndarray, program: int, ordered: np.ndarray) -> tuple[int, int, int] | None:
-        """(element, program, line) of the first use by a program not ordered before this one."""
-        if self.program is None:
+    def add(self, where: np.ndarray, line: int) -> None:
+        """The running program uses the elements ``where``."""
+        if self._last is None:
+            self._last = np.zeros(self._elements, np.int32)
+        order, uses, last = self._order, self._uses, self._last[where]
+        new = (uses.program[last] != order.program) | (uses.epoch[last] != order.epoch) | (last == 0)
+        before, which = np.unique(last[new], return_inverse=True)
+        if before.size:
+            self._last[where[new]] = uses.add(order.program, order.epoch, line, before)[which]
+
+    def forget(self, where: np.ndarray) -> None:
+        if self._last is not None:
+            self._last[where] = 0
+
+    def clash(self, where: np.ndarray) -> tuple[int, int, int] | None:
+        """(element, program, line) of a use that is not ordered before the running program."""
+        if self._last is None:
             return None
-        who = self.program[where]
-        others = (who != _NOBODY) & (who != program)
-        if ordered.size and others.any():
-            others &= ~np.isin(who, ordered)
-        if not others.any():
-            return None
-        at = int(np.argmax(others))
-        first = int(who[at])
-        return int(where[at]), _several(first) if first < _NOBODY else first, int(self.line[where[at]])
-
-    def mark(self, where: np.ndarray, program: int, line: int) -> None:
-        self._begin()
-        self.program[where], self.line[where] = program, line
-
-    def add(self, where: np.ndarray, program: int, line: int, ordered: np.ndarray) -> None:
-        """As :meth:`mark`, keeping that others, not ordered before, did so too."""
-        self._begin()
-        who = self.program[where]
-        replaced = (who == _NOBODY) | (who == program) | np.isin(who, ordered)
-        self.program[where] = np.where(replaced, program, np.where(who < _NOBODY, who, _several(who)))
-        self.line[where] = line
-
-    def _begin(self) -> None:
-        if self.program is None:
-            self.program = np.full(self.elements, _NOBODY, np.int32)
-            self.line = np.zeros(self.elements, np.int32)
+        uses, heads = self._uses, np.unique(self._last[where])
+        chain = np.stack([heads, heads])[:, heads > 0]
+        while chain.size:
+            head, use = chain
+            free = ~self._order.before(uses.program[use], uses.epoch[use])
+            if free.any():
+                at = int(np.argmax(free))
+                element = where[np.argmax(self._last[where] == head[at])]
+                return int(element), int(uses.program[use[at]]), int(uses.line[use[at]])
+            earlier = uses.before[use]
+            chain = np.stack([head, earlier])[:, earlier > 0]
+        return None
 
 
 class ElementRaces:
-    """Who used each element of one storage, program after program.
+    """Who used each element of one storage, program after program; ``order`` says who is before whom."""
 
-    An atomic on one element orders programs as its release and acquire do: what follows it comes
-    after all that a program did before an earlier atomic on the same element. Atomics on blocks
-    order nothing: they add up, and nobody waits for them.
-    """
+    def __init__(self, elements: int, order: Order) -> None:
+        self._order = order
+        self._read, self._written, self._atomic = (_Trail(elements, order) for _ in range(3))
 
-    def __init__(self, elements: int) -> None:
-        self._read, self._written, self._atomic = (_Trail(elements) for _ in range(3))
-        self._released: dict[int, set[int]] = defaultdict(set)
-
-    def read(self, where: np.ndarray, program: int, line: int, ordered: set[int]) -> Clash | None:
-        before = np.fromiter(ordered, np.int32, len(ordered))
-        found = self._against(("read after write", self._written, self._atomic), where, program, line, before)
-        self._read.add(where, program, line, before)
+    def read(self, where: np.ndarray, line: int) -> Clash | None:
+        found = self._against(where, line, ("read after write", self._written), ("read after write", self._atomic))
+        self._read.add(where, line)
         return found
 
-    def write(self, where: np.ndarray, program: int, line: int, ordered: set[int]) -> Clash | None:
-        before = np.fromiter(ordered, np.int32, len(ordered))
-        found = self._against(("write after write", self._written, self._atomic), where, program, line, before)
-        found = found or self._against(("write after read", self._read), where, program, line, before)
-        self._written.mark(where, program, line)
+    def write(self, where: np.ndarray, line: int) -> Clash | None:
+        trails = ("write after write", self._written), ("write after write", self._atomic), ("write after read", self._read)
+        found = self._against(where, line, *trails)
+        # Whoever comes after this write comes after all that it came after.
+        for _, trail in trails:
+            trail.forget(where)
+        self._written.add(where, line)
         return found
 
-    def atomic(self, where: np.ndarray, program: int, line: int, ordered: set[int]) -> Clash | None:
-        """As :meth:`write`, but atomics do not race with one another. Extends ``ordered``."""
-        if where.size == 1:
-            ordered |= self._released[int(where[0])]
-            self._released[int(where[0])] |= ordered | {program}
-        before = np.fromiter(ordered, np.int32, len(ordered))
-        found = self._against(("write after write", self._written), where, program, line, before)
-        found = found or self._against(("write after read", self._read), where, program, line, before)
-        self._atomic.mark(where, program, line)
+    def atomic(self, where: np.ndarray, line: int) -> Clash | None:
+        """As :meth:`write`, but atomics do not race with one another."""
+        found = self._against(where, line, ("write after write", self._written), ("write after read", self._read))
+        self._atomic.add(where, line)
         return found
 
-    @staticmethod
-    def _against(kind_and_trails, where, program, line, before) -> Clash | None:
-        kind, *trails = kind_and_trails
-        for trail in trails:
-            found = trail.clash(where, program, before)
+    def _against(self, where: np.ndarray, line: int, *trails: tuple[str, _Trail]) -> Clash | None:
+        for kind, trail in trails:
+            found = trail.clash(where)
             if found is not None:
-                element, first_program, first_line = found
-                return Clash(kind, element, first_program, first_line, program, line)
+                element, program, first_line = found
+                return Clash(kind, element, program, first_line, self._order.program, line)
         return None

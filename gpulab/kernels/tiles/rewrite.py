@@ -2,15 +2,18 @@
 
 import ast
 import functools
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType, FunctionType
 
 import triton.language as tl
 from triton.compiler.code_generator import CodeGenerator
+from triton.language.semantic import TritonSemantic
 
-from gpulab.kernels.tiles import language
+from gpulab.kernels.tiles import language, libdevice
 
 # What the rewritten source calls; the names cannot clash with a learner's.
-_TENSOR, _TRUTH = "__gpulab_tensor", "__gpulab_truth"
+_TENSOR, _TRUTH, _TURN = "__gpulab_tensor", "__gpulab_truth", "__gpulab_turn"
 _code_of_kernels: set[CodeType] = set()
 
 
@@ -32,28 +35,49 @@ class _Rewriter(ast.NodeTransformer):
         node.test = _call(_TRUTH, node.test)
         return node
 
-    visit_While = visit_IfExp = visit_If
+    visit_IfExp = visit_If
+
+    def visit_While(self, node: ast.While) -> ast.While:
+        self.generic_visit(node)
+        node.test = _call(_TURN, _call(_TRUTH, node.test))
+        return node
 
 
 def _call(name: str, value: ast.expr) -> ast.Call:
     return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [value], []), value)
 
 
+@dataclass(frozen=True, eq=False)
+class Language:
+    """What a kernel's names stand for under the interpreter.
+
+    ``semantic``: the interpreter's TritonSemantic. ``library``: libdevice's functions by name.
+    ``turn``: called with the condition of a while loop on each turn; gives it back.
+    """
+
+    semantic: TritonSemantic
+    library: dict[str, Callable]
+    turn: Callable
+
+
 @functools.cache
-def interpretable(fn: FunctionType, semantic, checked: bool) -> FunctionType:
+def interpretable(fn: FunctionType, spoken: Language, checked: bool) -> FunctionType:
     """``fn`` rewritten; its globals are its own, and nothing is added to them.
 
-    ``semantic``: the interpreter's TritonSemantic. ``checked``: whether ``fn`` is a learner's,
-    whose lines are checked against Triton's language and counted. Raises CompileError, ValueError.
+    ``checked``: whether ``fn`` is a learner's, whose lines are checked against Triton's language
+    and counted. Raises CompileError, ValueError.
     """
     tree = language.parsed(fn)
     if checked:
         language.check(fn, tree)
+    scope = language.names_in_scope(fn)
     helpers = {
-        _TENSOR: lambda value: semantic.to_tensor(value, False),
+        _TENSOR: lambda value: spoken.semantic.to_tensor(value, False),
         _TRUTH: _truth,
+        _TURN: spoken.turn,
         **_builtins_of_triton(fn),
-        **{name: value for name, value in language.names_in_scope(fn).items() if name in fn.__code__.co_freevars},
+        **{name: value for name, value in scope.items() if name in fn.__code__.co_freevars},
+        **{name: spoken.library[known] for name, known in libdevice.names_of(scope).items() if known in spoken.library},
     }
     made = _compiled(_bare(_Rewriter().visit(tree)), fn, helpers)
     made.__defaults__, made.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__

@@ -9,12 +9,25 @@
 >>> double[blocks, threads](x)  # doctest: +SKIP
 """
 
+import sys
 import types
 
 import numpy as np
 
 from gpulab.kernels.simt import atomics as atomic
-from gpulab.kernels.simt.intrinsics import Allocation, Grid, Operation, Reading, full
+from gpulab.kernels.cuda import libdevice, random
+from gpulab.kernels.simt.constants import Constant
+from gpulab.kernels.simt.host import (
+    default_stream,
+    device_array,
+    device_array_like,
+    is_available,
+    pinned_array,
+    stream,
+    synchronize,
+    to_device,
+)
+from gpulab.kernels.simt.intrinsics import OURS, Allocation, Grid, Operation, Reading, full
 from gpulab.kernels.simt.lanes import WARP
 from gpulab.kernels.simt.launcher import jit
 from gpulab.kernels.simt.warp import (
@@ -33,11 +46,13 @@ from gpulab.kernels.simt.warp import (
 )
 
 __all__ = [
-    "activemask", "all_sync", "any_sync", "atomic", "ballot_sync", "blockDim", "blockIdx", "brev", "clz", "eq_sync",
-    "ffs", "fma", "grid", "gridDim", "gridsize", "jit", "laneid", "lanemask_lt", "local", "match_any_sync", "popc",
-    "selp", "shared", "shfl_down_sync", "shfl_sync", "shfl_up_sync", "shfl_xor_sync", "synchronize", "syncthreads",
-    "syncthreads_and", "syncthreads_count", "syncthreads_or", "syncwarp", "threadIdx", "threadfence",
-    "threadfence_block", "threadfence_system", "warpsize",
+    "activemask", "all_sync", "any_sync", "atomic", "ballot_sync", "blockDim", "blockIdx", "brev", "cbrt", "clz",
+    "const", "default_stream", "device_array", "device_array_like", "eq_sync", "ffs", "fma", "grid", "gridDim",
+    "gridsize", "is_available", "jit", "laneid", "lanemask_lt", "libdevice", "local", "match_all_sync",
+    "match_any_sync", "nanosleep", "pinned_array", "popc", "random", "selp", "shared", "shfl_down_sync", "shfl_sync",
+    "shfl_up_sync", "shfl_xor_sync", "stream", "synchronize", "syncthreads", "syncthreads_and", "syncthreads_count",
+    "syncthreads_or", "syncwarp", "threadIdx", "threadfence", "threadfence_block", "threadfence_system", "to_device",
+    "warpsize",
 ]  # fmt: skip
 
 
@@ -103,13 +118,24 @@ syncthreads_and = Operation("syncthreads_and", _and, (1,))
 syncthreads_or = Operation("syncthreads_or", _or, (1,))
 
 
-def _nothing(group, mask, place):
-    """Memory is in order already: a fence orders nothing that the race detector looks at."""
+class Fence(Operation):
+    """Orders what its thread did before it: see :mod:`gpulab.kernels.simt.releases`."""
+
+    def compile(self, expressions, node):
+        expressions.places.fences = True
+        return super().compile(expressions, node)
 
 
-threadfence = Operation("threadfence", _nothing, (0,))
-threadfence_block = Operation("threadfence_block", _nothing, (0,))
-threadfence_system = Operation("threadfence_system", _nothing, (0,))
+def _fence(name: str, device: bool) -> Fence:
+    def implement(group, mask, place):
+        index = mask.positions()
+        group.launch.releases.fence(group.who[index], group.stamp[index], device)
+
+    return Fence(name, implement, (0,))
+
+
+threadfence, threadfence_system = _fence("threadfence", True), _fence("threadfence_system", True)
+threadfence_block = _fence("threadfence_block", False)
 
 
 def _fma(group, mask, place, a, b, c):
@@ -162,11 +188,43 @@ ffs, brev = Operation("ffs", _ffs, (1,)), Operation("brev", _brev, (1,))
 selp = Operation("selp", lambda group, mask, place, c, a, b: np.where(c, a, b), (3,))
 
 
-def synchronize() -> None:
-    """Wait for the device, as ``torch.cuda.synchronize``; nothing to do without one."""
-    import torch
+def _cbrt(group, mask, place, value):
+    return np.cbrt(value if value.dtype.kind == "f" else value.astype(np.float64))
 
-    from gpulab.cuda.device import state
 
-    if state.is_on() or torch.cuda.is_available():
-        torch.cuda.synchronize()
+def _match_all(group, mask, place, asked, value):
+    same = match_any_sync.implement(group, mask, place, asked, value)
+    everyone = activemask.implement(group, mask, place)
+    agreed = same == everyone
+    return np.where(agreed, everyone, np.uint32(0)), agreed
+
+
+cbrt = Operation("cbrt", _cbrt, (1,), flops=1)
+match_all_sync = Operation("match_all_sync", _match_all, (2,))
+nanosleep = Operation("nanosleep", lambda group, mask, place, nanoseconds: None, (1,))
+const = types.SimpleNamespace(array_like=Constant("const.array_like"))
+
+_OUTSIDE = {
+    "cg": "cooperative groups: grid-wide barriers are not followed; end the kernel and launch another",
+    "fp16": "its functions are the operators + - * / and < on float16 values: use those",
+    "reduce": "write the kernel, or use torch.sum",
+    "Reduce": "write the kernel, or use torch.sum",
+    "event": "use torch.cuda.Event",
+    "get_current_device": "use torch.cuda.get_device_properties()",
+    "current_context": "use torch.cuda.mem_get_info()",
+    "select_device": "there is one device",
+    "gpus": "use torch.cuda.device_count()",
+    "detect": "use torch.cuda.get_device_properties()",
+    "mapped_array": "memory that host and device share is not modelled",
+    "managed_array": "memory that host and device share is not modelled",
+    "declare_device": "functions written in CUDA C++ are not followed",
+    "vectorize": "write the kernel",
+    "guvectorize": "write the kernel",
+}
+
+
+def __getattr__(name: str):
+    why = _OUTSIDE.get(name, "this interpreter has no such name of numba.cuda")
+    raise AttributeError(f"cuda.{name}: {why}", name=name)
+
+OURS.update({"": sys.modules[__name__], ".random": random, ".libdevice": libdevice})

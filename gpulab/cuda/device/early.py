@@ -1,0 +1,73 @@
+"""Names that a program bound before ``use()``: ``from torch import zeros`` above it.
+
+Such a name is PyTorch's own function. In the learner's modules it is bound anew to what stands in
+its place. Elsewhere (a library, a list of functions) a factory still works: PyTorch's C++ asks the
+CUDA backend for empty memory, and this device is that backend.
+"""
+
+import sys
+import types
+
+import torch
+
+from gpulab.cuda.device import state
+from gpulab.cuda.device.patches import Patches
+from gpulab.observe.lines import is_learners_file
+
+
+class Backend:
+    """The two operations of a CUDA backend that every factory in PyTorch's C++ is made of."""
+
+    def __init__(self) -> None:
+        self._library: torch.library.Library | None = None
+
+    def install(self) -> None:
+        if torch.version.cuda is not None:
+            return
+        self._library = torch.library.Library("aten", "IMPL")
+        self._library.impl("empty.memory_format", _empty, "CUDA")
+        self._library.impl("empty_strided", _empty_strided, "CUDA")
+
+    def remove(self) -> None:
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
+
+
+def _empty(size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    options = {} if memory_format is None else {"memory_format": memory_format}
+    return torch.empty(size, dtype=dtype, device=device, **options)
+
+
+def _empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return torch.empty_strided(size, stride, dtype=dtype, device=device)
+
+
+_LIBRARIES: dict[str, types.ModuleType] = {}
+"""Modules that were found to be no learner's: there are thousands, and a card is put on often."""
+
+
+def install(patches: Patches) -> None:
+    """Bind the learner's names anew. To be called when all else is in place."""
+    replaced = patches.replaced_functions()
+    for name, module in list(sys.modules.items()):
+        if _LIBRARIES.get(name) is module or not isinstance(module, types.ModuleType):
+            continue
+        if _is_learners(module):
+            _rebind(patches, module, replaced)
+        else:
+            _LIBRARIES[name] = module
+
+
+def _is_learners(module) -> bool:
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return module.__name__ == "__main__"
+    return is_learners_file(file)
+
+
+def _rebind(patches: Patches, module, replaced: dict) -> None:
+    for name, value in list(vars(module).items()):
+        new = replaced.get(id(value))
+        if new is not None:
+            patches.set(module, name, new)

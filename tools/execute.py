@@ -1,0 +1,46 @@
+"""Executes the chapters whose cells changed, side by side, into the cache that the site is built from.
+
+Called by make before Jupyter Book, which executes one page after another. A page that fails
+here is left to Jupyter Book: it executes it again and says what is wrong.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jupyter_cache import get_cache
+from jupyter_cache.executors import load_executor
+
+ROOT = Path(__file__).parents[1]
+CELL = "```{code-cell}"
+SECONDS_A_CELL = 600
+"""More than _config.yml allows: here every core is busy."""
+
+
+def main() -> None:
+    cache = get_cache(ROOT / "_build" / ".jupyter_cache")
+    pages = [str(page) for page in sorted((ROOT / "chapters").rglob("*.md")) if CELL in page.read_text("utf-8")]
+    for page in pages:
+        cache.add_nb_to_project(page, read_data={"name": "myst_nb_md", "type": "plugin"})
+    if changed := [record.uri for record in cache.list_unexecuted(pages)]:
+        print(f"-- Executing {len(changed)} pages, side by side", flush=True)
+        executor = load_executor("local-parallel", cache, logger=logging.getLogger("execute"))
+        with _silence():
+            executor.run_and_cache(filter_uris=changed, timeout=SECONDS_A_CELL)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What kernels say of themselves as they start goes nowhere; nor does a failure, which Jupyter Book will say."""
+    said, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(said, 2)
+
+
+if __name__ == "__main__":
+    main()
