@@ -1,0 +1,1 @@
+"""The switchboard: the process through which every byte between ranks passes."""

@@ -1,0 +1,140 @@
+"""Where a switchboard comes from, and the seam at which somebody else may start one.
+
+A switchboard is a process apart from the ranks. Its ends of the socket pairs stay with it; the ranks' ends and
+the supervisor's are what :func:`run_ranks` works with, and all that it ever sees of it: :class:`Ends`.
+
+Whoever must own the journal (a referee) runs switchboards itself, in a process that it starts before any of the
+learner's code runs, and keeps one end of a socket pair there::
+
+    ours, theirs = socket.socketpair()
+    if os.fork() == 0:                                    # a process that the learner's code cannot reach
+        serve_boards(ours, network, on_run=..., on_entry=...)     # who owns the record is told as it comes about
+        os._exit(0)
+    with boards_from(asked_for_at(theirs)):               # in the process whose code calls run_ranks
+        ...
+
+``run_ranks`` asks at ``theirs`` for a switchboard and is handed the ends as descriptors. A single one can be made by
+hand too: :func:`socket_pairs`, ``Switchboard(...).serve()`` over the one side, and ``run_ranks(..., board=lambda *_: ends)``
+with the other. One switchboard serves one run.
+"""
+
+import os
+import signal
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from gpulab.collectives.board.clocks import Carrier
+from gpulab.collectives.board.switchboard import OnEntry, OnProblem, Switchboard
+
+
+@dataclass
+class Ends:
+    """One side of the socket pairs: one for each rank, and one for who watches over the ranks.
+
+    ``pid``: the switchboard's process where it is a child of this one, to be waited for; None elsewhere.
+    """
+
+    ranks: list[socket.socket]
+    supervisor: socket.socket
+    pid: int | None = None
+
+    def close(self) -> None:
+        for sock in (*self.ranks, self.supervisor):
+            sock.close()
+
+
+Connect = Callable[[int, Carrier | None], Ends]
+"""(world_size, network) -> the ends to work with, of a switchboard that serves nobody else."""
+
+
+def socket_pairs(world_size: int) -> tuple[Ends, Ends]:
+    """(the switchboard's ends, the ranks' and the supervisor's ends)."""
+    pairs = [socket.socketpair() for _ in range(world_size + 1)]
+    boards, others = zip(*pairs)
+    return Ends(list(boards[1:]), boards[0]), Ends(list(others[1:]), others[0])
+
+
+def forked_board(world_size: int, network: Carrier | None) -> Ends:
+    """A switchboard in a child of this process: what :func:`run_ranks` does by itself."""
+    board, ends = socket_pairs(world_size)
+    ends.pid = os.fork()
+    if ends.pid == 0:
+        try:
+            ends.close()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            torch.set_num_threads(1)
+            Switchboard(board.ranks, board.supervisor, network).serve()
+        finally:
+            os._exit(0)
+    board.close()
+    return ends
+
+
+_connect: Connect = forked_board
+
+
+def connected(world_size: int, network: Carrier | None) -> Ends:
+    """A switchboard from where they come from now."""
+    return _connect(world_size, network)
+
+
+@contextmanager
+def boards_from(connect: Connect) -> Iterator[None]:
+    """Inside the block, switchboards are had from ``connect``."""
+    global _connect
+    before, _connect = _connect, connect
+    try:
+        yield
+    finally:
+        _connect = before
+
+
+# ---- for somebody else's process
+
+
+_ASKS, _REFUSED, _HANDED = struct.Struct("!I"), b"0", b"1"
+MOST_RANKS = 64
+
+
+def serve_boards(
+    asks: socket.socket,
+    network: Carrier | None = None,
+    on_run: Callable[[int], None] = lambda world_size: None,
+    on_entry: OnEntry = lambda entry, given: None,
+    on_problem: OnProblem = lambda problem: None,
+) -> None:
+    """Serve one run after another for whoever asks at the other end of ``asks``, until that hangs up.
+
+    on_run: is told the number of ranks of each run before it begins. on_entry, on_problem: as :class:`Switchboard`'s. network: of every run, whatever the asking process would have (None: :class:`Instant`).
+    More than MOST_RANKS are refused.
+    """
+    while wanted := asks.recv(_ASKS.size, socket.MSG_WAITALL):
+        (world_size,) = _ASKS.unpack(wanted)
+        if not 1 <= world_size <= MOST_RANKS:
+            asks.sendall(_REFUSED)
+            continue
+        board, ends = socket_pairs(world_size)
+        on_run(world_size)
+        socket.send_fds(asks, [_HANDED], [sock.fileno() for sock in (ends.supervisor, *ends.ranks)])
+        ends.close()
+        Switchboard(board.ranks, board.supervisor, network, on_entry, on_problem).serve()
+        board.close()
+
+
+def asked_for_at(desk: socket.socket) -> Connect:
+    """Where :func:`serve_boards` listens at the other end. What it gives raises ValueError for too many ranks."""
+
+    def connect(world_size: int, network: Carrier | None) -> Ends:
+        desk.sendall(_ASKS.pack(world_size))
+        said, descriptors, _, _ = socket.recv_fds(desk, len(_HANDED), world_size + 1)
+        if said != _HANDED:
+            raise ValueError(f"{world_size} ranks: no more than {MOST_RANKS} are served here")
+        supervisor, *ranks = (socket.socket(fileno=descriptor) for descriptor in descriptors)
+        return Ends(ranks, supervisor)
+
+    return connect

@@ -1,0 +1,58 @@
+"""The bytes of tensors, as they go onto the wire and come from it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch._C import _DisableTorchDispatch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from gpulab.cuda.device import state, transfer
+from gpulab.cuda.device.tensor import CudaTensor
+
+Tensor = torch.Tensor
+_numpy = torch._C.TensorBase.numpy
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """PyTorch alone: no device, no observer, no default device, no autograd."""
+    with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad():
+        guard = _DisableTorchDispatch()
+        try:
+            yield
+        finally:
+            del guard
+
+
+def payload(tensors: list[Tensor]) -> list:
+    """Their bytes, one after another; each tensor's in the order of its elements."""
+    with unseen():
+        return [_bytes(tensor) for tensor in tensors]
+
+
+def _bytes(tensor: Tensor):
+    plain = transfer.plain(tensor.detach()).resolve_conj().resolve_neg()
+    # One element counts as contiguous whatever its stride.
+    return _numpy(plain.contiguous().as_strided((plain.numel(),), (1,)).view(torch.uint8))
+
+
+def fill(tensors: list[Tensor], data: bytearray) -> None:
+    """Write what came into ``tensors``; nothing when nothing came (a ghost's, or another rank's to have)."""
+    if not data:
+        return
+    at = 0
+    with unseen():
+        for tensor in tensors:
+            if tensor.nbytes:
+                flat = torch.frombuffer(data, dtype=tensor.dtype, count=tensor.numel(), offset=at)
+                transfer.plain(tensor.detach()).copy_(flat.view(tensor.shape))
+            at += tensor.nbytes
+
+
+def on_card(tensors: list[Tensor]) -> bool:
+    """Whether they lie on the card; PyTorch's C++ may hand over plain tensors over its memory."""
+    if not state.is_on():
+        return False
+    holds = state.device_on().memory.holds
+    return any(isinstance(tensor, CudaTensor) or holds(tensor.untyped_storage()) for tensor in tensors)
