@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 
-from gpulab.cuda.machine.cards import Card, card_named
+from gpulab.cards.cards import Card, card_named
 from gpulab.plots.figure import ACCENT, INK, WARNING, Figure, style
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ class Point:
 
     @classmethod
     def of_launch(cls, launch: "Launch", fmt: str = "fp32", us: float | None = None) -> "Point":
-        """A kernel written in Python, with the bytes of the 32-byte sectors that it touched."""
+        """A kernel written in Python, with the bytes of the 32-byte sectors that it asked of L1.
+
+        Caches let fewer cross to device memory, so its place is as far left as the kernel can stand.
+        """
         return cls(launch.name, launch.total("flops"), _SECTOR_BYTES * launch.sectors, fmt, us)
 
     @classmethod
