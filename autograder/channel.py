@@ -4,12 +4,14 @@ Frames are the standard library's ``multiprocessing.connection`` ones, bytes onl
 pickling ``send``/``recv`` are never called.
 """
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
 import msgspec
 
+from autograder.ends import ranks_have, receive_ends
 from autograder.wire import MAX_MESSAGE_BYTES
 
 MAX_FRAME_BYTES = MAX_MESSAGE_BYTES + 1024
@@ -28,11 +30,19 @@ class Evidence(msgspec.Struct, tag="evidence", forbid_unknown_fields=True):
     data: bytes
 
 
-class Inputs(msgspec.Struct, tag="inputs", forbid_unknown_fields=True):
-    """Play case ``number`` with these inputs."""
+class Told(msgspec.Struct, tag="told", forbid_unknown_fields=True):
+    """A record that an instrument made while case ``number`` is played; nothing answers it."""
 
     number: int
     data: bytes
+
+
+class Inputs(msgspec.Struct, tag="inputs", forbid_unknown_fields=True):
+    """Play case ``number`` with these inputs, and with so many ranks, whose ends of a switchboard follow."""
+
+    number: int
+    data: bytes
+    ranks: int = 0
 
 
 class Done(msgspec.Struct, tag="done", forbid_unknown_fields=True):
@@ -45,7 +55,7 @@ class Refused(msgspec.Struct, tag="refused", forbid_unknown_fields=True):
     why: str
 
 
-_to_referee = msgspec.msgpack.Decoder(Begin | Evidence)
+_to_referee = msgspec.msgpack.Decoder(Begin | Evidence | Told)
 _to_kernel = msgspec.msgpack.Decoder(Inputs | Done | Refused)
 
 
@@ -53,7 +63,7 @@ def send(connection: Connection, message: msgspec.Struct) -> None:
     connection.send_bytes(msgspec.msgpack.encode(message))
 
 
-def receive_at_referee(connection: Connection) -> Begin | Evidence:
+def receive_at_referee(connection: Connection) -> Begin | Evidence | Told:
     """The next message. Raises EOFError, OSError (oversized) or msgspec.DecodeError."""
     return _to_referee.decode(connection.recv_bytes(MAX_FRAME_BYTES))
 
@@ -61,10 +71,25 @@ def receive_at_referee(connection: Connection) -> Begin | Evidence:
 def play(exercise: str, namespace: Mapping[str, Any], address: str) -> None:
     """Play every case of ``exercise`` that the referee at ``address`` sends."""
     from autograder.proctor import sit
+    from autograder.telling import telling
 
     with Client(address, family="AF_UNIX") as referee:
         send(referee, Begin(exercise))
         while isinstance(answer := _to_kernel.decode(referee.recv_bytes()), Inputs):
-            send(referee, Evidence(answer.number, sit(exercise, namespace, answer.data)))
+            ends = receive_ends(referee, answer.ranks) if answer.ranks else None
+            with telling(_told_to(referee, answer.number)), ranks_have(ends):
+                data = sit(exercise, namespace, answer.data)
+            send(referee, Evidence(answer.number, data))
     if isinstance(answer, Refused):
         raise RuntimeError(f"the referee refused {exercise}: {answer.why}")
+
+
+def _told_to(referee: Connection, number: int) -> Callable[[bytes], None]:
+    # The card tells from whichever thread works on it; a frame may be written in two parts.
+    lock = threading.Lock()
+
+    def tell(data: bytes) -> None:
+        with lock:
+            send(referee, Told(number, data))
+
+    return tell

@@ -7,9 +7,12 @@ learner's code and knows no answer.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograder.draw import Draw
+
+if TYPE_CHECKING:
+    from gpulab.collectives import Carrier
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,21 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs for a scenario. ``about``: the criteria that it can settle."""
+    """One set of inputs for a scenario. ``about``: the criteria that it can settle.
+
+    ``raises``: the exception that is due, by its name. It stays in the referee, so nothing in
+    the kernel tells such a case from another.
+
+    ``ranks``: how many its scenario starts, once, with :func:`autograder.scenarios.ranks.in_ranks`. The judge then finds
+    in ``evidence["crossed"]`` an :class:`autograder.boards.Crossed`: what a switchboard of the referee's own carried
+    between them, over ``network``.
+    """
 
     about: tuple[str, ...]
     inputs: dict[str, Any] = field(default_factory=dict)
+    raises: str = ""
+    ranks: int = 0
+    network: "Carrier | None" = None
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.channel import Begin, Done, Evidence, Inputs, Refused, receive_at_referee, send
-from autograder.draw import Draw
+from autograder.channel import Begin, Done, Evidence, Inputs, Refused, Told, receive_at_referee, send
+from autograder.ends import send_ends
 from autograder.exercise import find
-from autograder.referee import Session
+from autograder.judging import BoundedBench, Judges, judges
+from autograder.referee import Session, at_work_elsewhere
 from autograder.verdict import Verdict
 
 
 MAX_CONVERSATIONS = 4
+MAX_TRACEBACKS = 5
 
 
 class Hearing:
@@ -23,14 +25,19 @@ class Hearing:
 
     ``open(exercise)`` before its graded cell is executed, ``close()`` after: only between
     the two is evidence for that exercise taken, and only once. ``incidents`` are sentences
-    about messages that an honest notebook never sends.
+    about messages that an honest notebook never sends, ``broken`` about judges and scenarios that
+    failed; ``tracebacks`` are theirs. ``of``: the judges; without them, this process's own.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, of: Judges | None = None) -> None:
+        self._judges = of or judges()
         self.address = str(folder / "referee")
         self.incidents: list[str] = []
+        self.broken: list[str] = []
+        self.tracebacks: list[str] = []
         self._lock = threading.Lock()
         self._session: Session | None = None
+        self._bench: BoundedBench | None = None
         self._begun = False
         self._number = 0
         self._closed = False
@@ -50,19 +57,28 @@ class Hearing:
         self._listener.close()
 
     def open(self, exercise: str) -> None:
-        """Raises LookupError when there is no such exercise."""
-        session = Session(find(exercise), Draw())
+        """Raises LookupError when there is no such exercise, JudgesLost when there is no judge."""
+        self._bench = self._judges.bench(find(exercise).name)
+        session = Session(find(exercise), bench=self._bench)
         with self._lock:
             self._session, self._begun, self._number = session, False, 0
 
-    def close(self, message: str = "") -> Verdict:
-        """The verdict; ``message`` says what stopped the cell, when something did."""
+    def close(self, message: str = "", helped: bool = False) -> Verdict:
+        """The verdict; ``message`` says what stopped the cell, when something did.
+
+        ``helped``: another process of the notebook's was at work meanwhile.
+        """
         with self._lock:
             session, self._session = self._session, None
+        self._bench.close()
         if message and not session.finished:
             session.abandon(message)
+        if helped and session.exercise.alone:
+            session.abandon(at_work_elsewhere("process"))
         for incident in session.incidents:
             self._incident(incident)
+        self.broken += session.broken
+        self.tracebacks = (self.tracebacks + session.tracebacks)[:MAX_TRACEBACKS]
         return session.verdict()
 
     def _accept(self) -> None:
@@ -93,11 +109,23 @@ class Hearing:
                 except (OSError, msgspec.DecodeError) as error:
                     self._incident(f"a message that could not be read ({type(error).__name__})")
                     return
+                if isinstance(message, Told):
+                    self._hear(message)
+                    continue
                 with self._lock:
                     answer = self._answer(message)
+                    ends = self._session.ends if isinstance(answer, Inputs) else None
                 send(connection, answer)
+                if ends is not None:
+                    send_ends(connection, ends)
                 if not isinstance(answer, Inputs):
                     return
+
+    def _hear(self, message: Told) -> None:
+        """One that comes late, from a cell that was interrupted, is nobody's fault."""
+        with self._lock:
+            if self._session is not None and message.number == self._number:
+                self._session.tell(message.data)
 
     def _answer(self, message: Begin | Evidence) -> msgspec.Struct:
         if self._session is None:
@@ -119,7 +147,8 @@ class Hearing:
         if inputs is None:
             return Done()
         self._number += 1
-        return Inputs(self._number, inputs)
+        ends = self._session.ends
+        return Inputs(self._number, inputs, 0 if ends is None else len(ends.ranks))
 
     def _refuse(self, why: str) -> Refused:
         self._incident(why)

@@ -22,7 +22,8 @@ class Entry:
     ``outcome`` says how its code ended: ``ran``, ``timed out``, ``crashed`` (the kernel died)
     or ``flooded`` (stopped for its output). ``verdicts`` by grade_id; ``notes`` are sentences
     for the learner and the instructor about what happened on the way; ``incidents`` are for
-    the instructor.
+    the instructor. ``broken`` says which judge or scenario failed and where, so that points may
+    have been denied that were due; ``tracebacks``, of such judges, are for the exercise's author.
     """
 
     assignment: str
@@ -32,6 +33,8 @@ class Entry:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     incidents: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    tracebacks: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict:
         verdicts = {grade_id: verdict.to_dict() for grade_id, verdict in self.verdicts.items()}

@@ -9,11 +9,11 @@ from gpulab.observe.copies import copy_kind
 def contradiction(seen: dict) -> str | None:
     """What in an observation's plain data cannot be, or None.
 
-    Records of a device are left alone: its copies and allocations have no operation of
-    their own on the host. Raises KeyError or TypeError on what is no observation.
+    Records of a device that did something are left alone: its copies and allocations have no
+    operation of their own on the host. Raises KeyError or TypeError on what is no observation.
     """
     observation = Observation.from_dict(seen)
-    if observation.device is not None:
+    if observation.kernels or any(copy.kind in ("HtoD", "DtoH") for copy in observation.copies):
         return None
     if sum(op.new_bytes for op in observation.ops) != observation.new_bytes:
         return "its operations did not allocate what it says was allocated"

@@ -1,10 +1,15 @@
 """Runs scenarios beside the learner's code. It knows no expected answer."""
 
+import builtins
+import os
+import re
 import traceback
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
+import gpulab
 from autograder import wire
 from autograder.settings import fresh_settings
 from autograder.witness import witness
@@ -29,15 +34,23 @@ class Learner:
 
 
 def scenario(name: str) -> Callable[[Learner, dict], dict]:
-    """The function that plays ``<chapter>.<exercise>``."""
+    """The function that plays ``<chapter>.<exercise>``. Raises LookupError when there is none."""
     chapter, _, exercise = name.partition(".")
-    return getattr(import_module(f"autograder.scenarios.{chapter}"), exercise)
+    module = f"autograder.scenarios.{chapter}"
+    if find_spec(module) is None:
+        raise LookupError(f"no scenarios for a chapter {chapter!r}: write {module.replace('.', '/')}.py")
+    played = getattr(import_module(module), exercise, None)
+    if not callable(played):
+        raise LookupError(f"{module.replace('.', '/')}.py defines no function {exercise!r}: write {exercise}(learner, case)")
+    return played
 
 
 def sit(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
     """Play one case; whatever the learner's code raises becomes evidence.
 
-    ``elsewhere`` in the evidence says which kinds of thing worked where no instrument looks.
+    ``elsewhere`` in the evidence says which kinds of thing worked where no instrument looks;
+    ``stumbled``: the line of the scenario that raised, where the notebook's code had no part;
+    ``unsent``: it was the evidence that could not cross, and no function that raised.
     """
     with fresh_settings(), witness.watch() as elsewhere:
         try:
@@ -45,18 +58,52 @@ def sit(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            evidence = {"raised": describe(error)}
+            evidence = {"raised": describe(error)} | _stumbled(error)
     evidence["elsewhere"] = sorted(set(elsewhere))
     with fresh_settings():
         try:
             return wire.encode(evidence)
         except Exception as error:  # too large, too deep, or a key that cannot be written
-            return wire.encode({"raised": describe(error)})
+            return wire.encode({"raised": describe(error), "unsent": True})
 
 
-def describe(error: BaseException) -> dict[str, str]:
-    """The exception's type, message and the innermost line that belongs to the notebook."""
-    return {"type": type(error).__name__, "message": _message(error), "line": _learners_frame(error)}
+def describe(error: BaseException) -> dict[str, Any]:
+    """The exception's type, message and the innermost line that belongs to the notebook.
+
+    ``kinds``: every class by which an ``except`` catches it; one that Python does not bring has its module before it.
+    """
+    kinds = [_full_name(kind) for kind in type(error).__mro__]
+    return {"type": type(error).__name__, "kinds": kinds, "message": _message(error), "line": _learners_frame(error)}
+
+
+_GPULAB = os.path.dirname(gpulab.__file__) + os.sep
+_CALLED_WRONG = re.compile(r"[\w.<>]+\(\) (takes|missing|got) ")
+
+
+def _stumbled(error: BaseException) -> dict[str, str]:
+    """``{"stumbled": place}`` where the innermost line of the course's or the notebook's code is the scenario's.
+
+    A learner's function that does not take the arguments raises there too, and is no fault of it; nor is it
+    where the learner's calls are nested too deeply for an instrument that watches them.
+    """
+    if isinstance(error, (NotDefined, KeyboardInterrupt)) or _CALLED_WRONG.match(_message(error)):
+        return {}
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, RecursionError) and any(is_learners_file(frame.filename) for frame in frames):
+        return {}
+    for frame in reversed(frames):
+        folder, _, file = frame.filename.rpartition("/autograder/")
+        if folder and file.startswith(("scenarios/", "proctor.py")):
+            return {"stumbled": f"{file}:{frame.lineno}"}
+        if is_learners_file(frame.filename) or frame.filename.startswith(_GPULAB):
+            return {}
+    return {}
+
+
+def _full_name(kind: type) -> str:
+    if getattr(builtins, kind.__name__, None) is kind:
+        return kind.__name__
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _message(error: BaseException) -> str:

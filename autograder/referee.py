@@ -1,46 +1,132 @@
 """The referee: draws cases, takes evidence, judges. It imports no learner code."""
 
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
 from autograder import wire
 from autograder.draw import Draw
-from autograder.exercise import Case, Exercise, Lost, find
+from autograder.ends import ranks_have
+from autograder.exercise import Case, Exercise, Lost, NotGradable, find
 from autograder.plausible import contradiction
+from autograder.report import printable
+from autograder.settings import fresh_settings
+from autograder.telling import telling
+from autograder.told import Record, disagreement, handed
 from autograder.verdict import Tally, Verdict
+from autograder.verdicts.expect import is_written, raised_problem
+
+if TYPE_CHECKING:
+    from autograder.boards import Board
+    from gpulab.collectives.boards import Ends
+
+MAX_TRACEBACK_CHARACTERS = 4000
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A case that waits for evidence: the criteria that it can settle, its inputs as bytes, and how many ranks it has."""
+
+    about: list[str]
+    inputs: bytes
+    ranks: int = 0
+
+
+@dataclass
+class Findings:
+    """What one case's evidence has shown.
+
+    ``incidents``: sentences about evidence that no honest notebook gives; ``broken``: about a judge
+    or a scenario that failed, with its place; ``tracebacks``: of such judges.
+    """
+
+    lost: list[Lost] = field(default_factory=list)
+    not_gradable: list[NotGradable] = field(default_factory=list)
+    incidents: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    tracebacks: list[str] = field(default_factory=list)
+
+
+class JudgingStopped(Exception):
+    """The hidden tests end before their end; says why, and where when their own code failed."""
+
+    def __init__(self, why: str, traceback: str = "") -> None:
+        super().__init__(why)
+        self.traceback = traceback
+
+
+class Bench(Protocol):
+    """Where an exercise's cases come from and are judged. Either may raise JudgingStopped.
+
+    ``ends``: of the open case's switchboard, where it has ranks.
+    """
+
+    ends: "Ends | None"
+
+    def next_case(self) -> Opened | None: ...
+
+    def judge(self, data: bytes, told: list[bytes]) -> Findings: ...
 
 
 class Session:
     """One exercise of one submission, case by case, in order.
 
-    ``next_case()`` gives the inputs as bytes, None when there are no more; ``take(evidence)``
-    judges what came back for that case. ``incidents``: sentences about evidence that no
-    honest notebook gives.
+    ``next_case()`` gives the inputs as bytes, None when there are no more; ``tell(record)`` keeps
+    what an instrument told while the case is played, ``take(evidence)`` judges what came back.
+    ``bench``: where that is done; without one, here.
     """
 
-    def __init__(self, exercise: Exercise, draw: Draw) -> None:
+    def __init__(self, exercise: Exercise, draw: Draw | None = None, bench: Bench | None = None) -> None:
         self.exercise = exercise
+        self._bench = bench or OpenBench(exercise, draw or Draw())
         self._tally = Tally(exercise)
-        self._cases = exercise.cases(draw)
-        self._open: Case | None = None
+        self._open: Opened | None = None
+        self._record = Record()
         self.finished = False
         self.incidents: list[str] = []
+        self.broken: list[str] = []
+        self.tracebacks: list[str] = []
 
     def next_case(self) -> bytes | None:
         """The next case's inputs. Raises RuntimeError while one is still open."""
         if self._open is not None:
             raise RuntimeError("the open case has no evidence yet")
-        self._open = next(self._cases, None)
+        if self.finished:
+            return None
+        try:
+            self._open = self._bench.next_case()
+        except JudgingStopped as why:
+            self._stop(why)
         if self._open is None:
             self.finished = True
             return None
-        return wire.encode(self._open.inputs)
+        self._record = Record()
+        return self._open.inputs
+
+    @property
+    def ends(self) -> "Ends | None":
+        """Of the open case's switchboard, where it has ranks."""
+        return self._bench.ends if self._open is not None and self._open.ranks else None
+
+    def tell(self, record: bytes) -> None:
+        self._record.add(record)
 
     def take(self, data: bytes) -> None:
         """Judge the evidence of the open case. Malformed evidence loses what the case is about."""
         if self._open is None:
             raise RuntimeError("no case is open")
-        case, self._open = self._open, None
-        for finding in self._findings(case, data):
+        opened, self._open = self._open, None
+        try:
+            findings = self._bench.judge(data, self._record.told)
+        except JudgingStopped as why:
+            return self._stop(why)
+        for finding in (*findings.lost, *findings.not_gradable):
             self._tally.found(finding)
-        for criterion in case.about:
+        self.incidents += findings.incidents
+        self.broken += [sentence for sentence in findings.broken if sentence not in self.broken]
+        self.tracebacks += findings.tracebacks
+        for criterion in opened.about:
             self._tally.judged(criterion)
 
     def abandon(self, message: str) -> None:
@@ -53,54 +139,159 @@ class Session:
             self.abandon("The hidden tests of this exercise did not run to their end.")
         return self._tally.verdict()
 
-    def _findings(self, case: Case, data: bytes) -> list:
-        try:
-            evidence = wire.decode(data)
-            if not isinstance(evidence, dict):
-                raise wire.WireError("evidence is a dictionary")
-            if "raised" in evidence:
-                message = _raised(evidence["raised"])
-                return [Lost(criterion, message) for criterion in case.about]
-            if problem := self._out_of_sight(evidence) or self._contradiction(evidence):
-                return [Lost(criterion, problem) for criterion in case.about]
-            return list(self.exercise.judge(case, evidence))
-        except Exception as error:  # whatever forged evidence makes a judge stumble over
-            message = f"The evidence was not what this exercise asks for ({type(error).__name__})."
-            return [Lost(criterion, message) for criterion in case.about]
+    def _stop(self, why: JudgingStopped) -> None:
+        self.finished = True
+        self.broken.append(f"the judge of {self.exercise.name} was stopped: {why}")
+        self.tracebacks += [why.traceback] if why.traceback else []
+        self.abandon(f"What the function gave could not be judged: {why}.")
 
+
+class OpenBench:
+    """Judges in this process, with no bound on time and memory."""
+
+    def __init__(self, exercise: Exercise, draw: Draw) -> None:
+        self.exercise = exercise
+        self._cases = exercise.cases(draw)
+        self._case: Case | None = None
+        self._board: Board | None = None
+
+    @property
+    def ends(self) -> "Ends | None":
+        return self._board and self._board.ends
+
+    def next_case(self) -> Opened | None:
+        self._board = None
+        try:
+            self._case = next(self._cases, None)
+        except Exception as error:
+            raise JudgingStopped(f"its cases failed at {_place(error)}", _traceback()) from error
+        if self._case is None:
+            return None
+        self._board = _board_for(self._case)
+        return Opened(list(self._case.about), wire.encode(self._case.inputs), self._case.ranks)
+
+    def judge(self, data: bytes, told: list[bytes]) -> Findings:
+        case, self._case = self._case, None
+        crossed = self._board.crossed() if self._board is not None else None
+        try:
+            evidence = _evidence(data)
+        except wire.WireError as error:
+            return _all_lost(case, _NOT_ASKED_FOR.format("WireError"), f"evidence that cannot be read: {str(error):.200}")
+        is_due = case.raises and "unsent" not in evidence
+        if "raised" in evidence and not (is_due and is_written(evidence["raised"])):
+            return self._raised(case, evidence)
+        if problem := self._out_of_sight(evidence):
+            return _all_lost(case, problem)
+        if problem := _untrue(evidence, told):
+            message = f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
+            return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
+        # What evidence itself says of it is not asked.
+        facts = {"handed": handed(told) if "seen" in evidence else [], "crossed": crossed}
+        return self._judged(case, evidence | facts)
+
+    def _judged(self, case: Case, evidence: dict) -> Findings:
+        try:
+            found = list(self.exercise.judge(case, evidence))
+        except Exception as error:
+            # Forged evidence, or a defect of the judge: an author must see which.
+            findings = _all_lost(case, _NOT_ASKED_FOR.format(type(error).__name__))
+            findings.broken.append(f"the judge of {self.exercise.name} failed at {_place(error)}")
+            findings.tracebacks.append(_traceback())
+            return findings
+        lost = [finding for finding in found if isinstance(finding, Lost)]
+        return Findings(lost, [finding for finding in found if isinstance(finding, NotGradable)])
+
+    def _raised(self, case: Case, evidence: dict) -> Findings:
+        problem = raised_problem(evidence["raised"])
+        if not isinstance(place := evidence.get("stumbled"), str):
+            return _all_lost(case, problem)
+        # What the kernel says of its scenario is a hint for the author, and may be forged.
+        what = printable(problem.removeprefix("The function raised "))
+        findings = _all_lost(case, _STUMBLED.format(what))
+        findings.broken.append(f"the scenario of {self.exercise.name} failed at {printable(place)} ({what:.100})")
+        return findings
 
     def _out_of_sight(self, evidence: dict) -> str | None:
         """Why work was done where no instrument looks, or None."""
         if self.exercise.alone and (elsewhere := evidence.get("elsewhere")):
-            return f"A {elsewhere[0]} of the notebook's own was at work, where no instrument looks: use the calling thread alone."
+            return at_work_elsewhere(elsewhere[0])
         return None
 
-    def _contradiction(self, evidence: dict) -> str | None:
-        """Why the observation in the evidence cannot be a true record, or None."""
-        if "seen" not in evidence or (problem := contradiction(evidence["seen"])) is None:
-            return None
-        self.incidents.append(f"an observation that contradicts itself: {problem}")
-        return f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
+
+def _board_for(case: Case) -> "Board | None":
+    if not case.ranks:
+        return None
+    from autograder.boards import Board  # the verdicts of a chapter with ranks have imported it
+
+    return Board(case.ranks, case.network)
 
 
-def _raised(raised: object) -> str:
-    if not isinstance(raised, dict):
-        return "The function raised an exception."
-    kind, message, line = (str(raised.get(key, ""))[:300] for key in ("type", "message", "line"))
-    if kind == "NotImplementedError":
-        return "The function is not written yet: it raised NotImplementedError."
-    if kind == "NotDefined":
-        return message
-    where = f" at `{line}`" if line else ""
-    return f"The function raised {kind}{where}: {message}"
+def at_work_elsewhere(kind: str) -> str:
+    """``kind``: ``thread`` or ``process``."""
+    return f"A {kind} of the notebook's own was at work, where no instrument looks: use the calling thread alone."
+
+
+_NOT_ASKED_FOR = "What came back could not be judged ({}): it is not what this exercise asks for, or its hidden test is wrong."
+_STUMBLED = (
+    "The hidden test stopped at no line of the notebook ({}): the function gave what the test cannot take, "
+    "or the test is wrong."
+)
+
+
+def _place(error: Exception) -> str:
+    """The innermost line of a verdict, or of all, when ``error`` was raised, and what it is."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = ([frame for frame in frames if "/autograder/verdicts/" in frame.filename] or frames)[-1]
+    file = at.filename.rpartition("/autograder/")[2]
+    return f"{file}:{at.lineno} ({type(error).__name__}: {str(error):.100})"
+
+
+def _traceback() -> str:
+    return traceback.format_exc()[-MAX_TRACEBACK_CHARACTERS:]
+
+
+def _evidence(data: bytes) -> dict:
+    evidence = wire.decode(data)
+    if not isinstance(evidence, dict):
+        raise wire.WireError("evidence is a dictionary")
+    if not isinstance(evidence.get("elsewhere", []), list):
+        raise wire.WireError("what worked elsewhere is a list")
+    return evidence
+
+
+def _all_lost(case: Case, message: str, *incidents: str) -> Findings:
+    return Findings([Lost(criterion, message) for criterion in case.about], incidents=list(incidents))
+
+
+def _untrue(evidence: dict, told: list[bytes]) -> str | None:
+    """Why the observation in the evidence cannot be a true record, or None."""
+    if "seen" not in evidence:
+        return None
+    try:
+        return contradiction(evidence["seen"]) or disagreement(told, evidence["seen"])
+    except Exception as error:
+        return f"it is no observation ({type(error).__name__})"
 
 
 def judge_here(name: str, sit, draw: Draw | None = None) -> Verdict:
+    """What :func:`play_here` comes to."""
+    return play_here(name, sit, draw).verdict()
+
+
+def play_here(name: str, sit, draw: Draw | None = None) -> Session:
     """Cases, scenario and judge in one process: for authors, with no defence at all.
 
-    ``sit(inputs: bytes) -> bytes`` runs the scenario.
+    ``sit(inputs: bytes) -> bytes`` runs the scenario. An author's notebook may have switched PyTorch's
+    settings: cases are drawn and judged under a fresh process's.
     """
-    session = Session(find(name), draw or Draw())
-    while (inputs := session.next_case()) is not None:
-        session.take(sit(inputs))
-    return session.verdict()
+    session = Session(find(name), draw)
+    while (inputs := _fresh(session.next_case)) is not None:
+        with telling(session.tell), ranks_have(session.ends):
+            evidence = sit(inputs)
+        _fresh(session.take, evidence)
+    return session
+
+
+def _fresh(do: Callable, *arguments: Any) -> Any:
+    with fresh_settings():
+        return do(*arguments)

@@ -11,6 +11,11 @@ def points(value: float) -> str:
     return f"{value:g}"
 
 
+def printable(name: str) -> str:
+    """A name that a learner chose, for notes and terminals: no line breaks, escapes or broken Unicode."""
+    return "".join(c if c.isprintable() else "?" for c in name)[:200]
+
+
 def as_text(verdict: Verdict) -> str:
     lines = [f"{verdict.exercise}: {points(verdict.score)} of {points(verdict.max_score)} points"]
     lines += [f"  {_mark(line)}  {line.says}{_reason(line)}" for line in verdict.lines]

@@ -6,6 +6,8 @@ index. Views of one storage stay views of one storage on the other side. Nothing
 unpickled and no object of the sender's choosing is built.
 """
 
+import math
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -15,6 +17,8 @@ MAX_MESSAGE_BYTES = 64 * 1024**2
 MAX_BODY_BYTES = 4 * 1024**2  # decoded, a body of empty lists takes fifty times its size
 MAX_STORAGES = 4096
 MAX_DEPTH = 16
+MAX_SHOWN_BYTES = 2 * MAX_MESSAGE_BYTES
+"""Bytes that all tensors of a message show together: a view may show an element more than once."""
 _TENSOR = 1
 _OPAQUE = 2
 _DTYPES = {
@@ -78,8 +82,7 @@ def decode(data: bytes) -> Any:
         message = msgspec.msgpack.decode(data, type=_Message)
         _require_small(bytes(message.body), message.storages)
         body = msgspec.msgpack.decode(message.body, ext_hook=msgspec.msgpack.Ext)
-        storages = [_storage(raw) for raw in message.storages]
-        return _rebuilt(body, storages, depth=0)
+        return _Receiver(message.storages).rebuilt(body)
     except WireError:
         raise
     except (ValueError, RecursionError, RuntimeError, OverflowError, TypeError) as error:
@@ -100,6 +103,7 @@ class _Sender:
         self.storages: list[bytes] = []
         self._index: dict[int, int] = {}
         self._bytes = 0
+        self._shown = _Shown()
 
     def plain(self, value: Any, depth: int = 0) -> Any:
         if depth > MAX_DEPTH:
@@ -126,6 +130,7 @@ class _Sender:
         name = str(tensor.dtype).removeprefix("torch.")
         if name not in _DTYPES or tensor.layout is not torch.strided or tensor.device.type != "cpu":
             return msgspec.msgpack.Ext(_OPAQUE, f"{tensor.device} {tensor.layout} {name} tensor".encode())
+        self._shown.add(tensor.shape, tensor.dtype)
         plain = tensor.detach().resolve_conj().resolve_neg()
         header = _TensorHeader(
             storage=self._storage_of(plain),
@@ -158,46 +163,63 @@ def _storage(raw: bytes) -> torch.UntypedStorage:
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8).untyped_storage()
 
 
-def _rebuilt(value: Any, storages: list[torch.UntypedStorage], depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        raise WireError(f"nested deeper than {MAX_DEPTH}")
-    if isinstance(value, list):
-        return [_rebuilt(item, storages, depth + 1) for item in value]
-    if isinstance(value, dict):
-        if not all(type(key) is str for key in value):
-            raise WireError("a key that is no string")
-        return {key: _rebuilt(item, storages, depth + 1) for key, item in value.items()}
-    if isinstance(value, msgspec.msgpack.Ext):
-        return _stranger(value, storages)
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    raise WireError(f"a {type(value).__name__} may not cross")
+class _Shown:
+    """Counts the bytes that the tensors of a message show, whatever their storages hold."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def add(self, shape: Sequence[int], dtype: torch.dtype) -> None:
+        self._bytes += math.prod(shape) * dtype.itemsize
+        if self._bytes > MAX_SHOWN_BYTES:
+            raise WireError(f"tensors that show more than {MAX_SHOWN_BYTES} bytes may not cross")
 
 
-def _stranger(value: msgspec.msgpack.Ext, storages: list[torch.UntypedStorage]) -> Any:
-    if value.code == _OPAQUE:
-        return Opaque(bytes(value.data).decode("utf-8", "replace")[:200])
-    if value.code != _TENSOR:
-        raise WireError(f"extension {value.code} is unknown")
-    header = msgspec.msgpack.decode(value.data, type=_TensorHeader)
-    return _tensor(header, storages)
+class _Receiver:
+    """Builds the tree of one message."""
 
+    def __init__(self, storages: list[bytes]) -> None:
+        self._storages = [_storage(raw) for raw in storages]
+        self._shown = _Shown()
 
-def _tensor(header: _TensorHeader, storages: list[torch.UntypedStorage]) -> torch.Tensor:
-    dtype = _DTYPES.get(header.dtype)
-    if dtype is None:
-        raise WireError(f"dtype {header.dtype!r} is unknown")
-    if not 0 <= header.storage < len(storages):
-        raise WireError(f"storage {header.storage} of {len(storages)}")
-    if len(header.shape) != len(header.stride) or len(header.shape) > 64:
-        raise WireError("shape and stride do not fit each other")
-    if header.offset < 0 or min([*header.shape, *header.stride, 0]) < 0:
-        raise WireError("a negative size, stride or offset")
-    storage = storages[header.storage]
-    _require_inside(header, storage.nbytes() // dtype.itemsize)
-    tensor = torch.empty(0, dtype=dtype).set_(storage, header.offset, header.shape, header.stride)
-    floating = dtype.is_floating_point or dtype.is_complex
-    return tensor.requires_grad_() if header.requires_grad and floating else tensor
+    def rebuilt(self, value: Any, depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
+            raise WireError(f"nested deeper than {MAX_DEPTH}")
+        if isinstance(value, list):
+            return [self.rebuilt(item, depth + 1) for item in value]
+        if isinstance(value, dict):
+            if not all(type(key) is str for key in value):
+                raise WireError("a key that is no string")
+            return {key: self.rebuilt(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, msgspec.msgpack.Ext):
+            return self._stranger(value)
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        raise WireError(f"a {type(value).__name__} may not cross")
+
+    def _stranger(self, value: msgspec.msgpack.Ext) -> Any:
+        if value.code == _OPAQUE:
+            return Opaque(bytes(value.data).decode("utf-8", "replace")[:200])
+        if value.code != _TENSOR:
+            raise WireError(f"extension {value.code} is unknown")
+        return self._tensor(msgspec.msgpack.decode(value.data, type=_TensorHeader))
+
+    def _tensor(self, header: _TensorHeader) -> torch.Tensor:
+        dtype = _DTYPES.get(header.dtype)
+        if dtype is None:
+            raise WireError(f"dtype {header.dtype!r} is unknown")
+        if not 0 <= header.storage < len(self._storages):
+            raise WireError(f"storage {header.storage} of {len(self._storages)}")
+        if len(header.shape) != len(header.stride) or len(header.shape) > 64:
+            raise WireError("shape and stride do not fit each other")
+        if header.offset < 0 or min([*header.shape, *header.stride, 0]) < 0:
+            raise WireError("a negative size, stride or offset")
+        storage = self._storages[header.storage]
+        _require_inside(header, storage.nbytes() // dtype.itemsize)
+        self._shown.add(header.shape, dtype)
+        tensor = torch.empty(0, dtype=dtype).set_(storage, header.offset, header.shape, header.stride)
+        floating = dtype.is_floating_point or dtype.is_complex
+        return tensor.requires_grad_() if header.requires_grad and floating else tensor
 
 
 def _require_inside(header: _TensorHeader, elements: int) -> None:

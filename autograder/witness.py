@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from gpulab.observe.lines import is_learners
@@ -14,7 +14,7 @@ _THREAD = ("_thread.start_new_thread", "_thread.start_joinable_thread")
 _PROCESS = ("os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "subprocess.Popen")
 # A thread that sleeps on, such as a progress bar's, uses none of it, and one that wakes now and
 # then a share of the time; one answer takes more.
-IDLE_SECONDS, IDLE_SHARE, MOST_IDLE_SECONDS = 250e-6, 0.01, 10e-3
+IDLE_SECONDS, IDLE_SHARE, MOST_IDLE_SECONDS = 250e-6, 0.03, 10e-3
 
 
 class Witness:
@@ -24,6 +24,7 @@ class Witness:
         self._threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
         self._watched: int | None = None
         self._elsewhere: list[str] = []
+        self._due = 0
         sys.addaudithook(self._hear)
 
     @contextmanager
@@ -33,7 +34,7 @@ class Witness:
         An entry for each that the calling thread starts in the block, and for each earlier
         thread of the notebook's own that worked (used processor time) meanwhile.
         """
-        self._watched, self._elsewhere = threading.get_ident(), []
+        self._watched, self._elsewhere, self._due = threading.get_ident(), [], 0
         # Its own processor time, not the clock's: sleeping buys nobody else a moment.
         before, began = self._seconds_of_others(), time.thread_time()
         try:
@@ -44,6 +45,19 @@ class Witness:
             after = self._seconds_of_others()
             worked = [thread for thread in before if after.get(thread, 0) - before[thread] > idle]
             self._elsewhere += ["thread"] * len(worked)
+
+    @contextmanager
+    def expects(self, processes: int) -> Iterator[None]:
+        """Inside the block the watched thread forks so many processes that are due; any other is not."""
+        self._due = processes
+        try:
+            yield
+        finally:
+            self._due = 0
+
+    def heard(self, elsewhere: Iterable[str]) -> None:
+        """What the witness of a process that was due has seen there."""
+        self._elsewhere += elsewhere
 
     def _seconds_of_others(self) -> dict[int, float]:
         """Processor seconds of every Python thread that no library started, but for this one."""
@@ -57,7 +71,10 @@ class Witness:
         if event in _THREAD:
             self._note_thread(getattr(arguments[0], "__self__", None))
         elif event in _PROCESS and self._watched == threading.get_ident():
-            self._elsewhere.append("process")
+            if event == "os.fork" and self._due:
+                self._due -= 1
+            else:
+                self._elsewhere.append("process")
 
     def _note_thread(self, thread: object) -> None:
         if not _called_by_a_learner():

@@ -4,25 +4,48 @@ import sys
 import time
 from pathlib import Path
 
-from autograder.authoring.gates import GATES, Bench, benches, gate
+from autograder.authoring.bench import readable
+from autograder.authoring.gates import GATES, Bench, gate
+from autograder.authoring.left import left_to_write
 
 
 def run(exercises: Path, names: list[str]) -> int:
     """Print each problem as a sentence. Returns 1 when there are any, 2 for an unknown name."""
-    try:
-        every = benches(exercises)
-    except Exception as error:  # an author's file that does not run
-        print(f"the exercises cannot be read: {type(error).__name__}: {error}")
-        return 1
-    if unknown := [name for name in names if not _named(every, name)]:
-        known = ", ".join(bench.name for bench in every)
-        print(f"autograder check: no exercise {', '.join(unknown)}; there are: {known}", file=sys.stderr)
+    benches, unreadable = chosen(exercises, names)
+    if not benches and not unreadable:
         return 2
-    chosen = [bench for bench in every if not names or any(bench in _named(every, name) for name in names)]
-    if not chosen:
-        print(f"autograder check: {exercises} holds no exercise", file=sys.stderr)
-        return 2
-    return 1 if sum(_checked(bench) for bench in chosen) else 0
+    return 1 if sum([*map(_checked, benches), _chapters_checked(exercises, benches, names), len(unreadable)]) else 0
+
+
+def chosen(exercises: Path, names: list[str]) -> tuple[list[Bench], dict[str, str]]:
+    """The exercises that ``names`` mean, all without names, and the chapters among them that cannot be read.
+
+    Those are printed, with the reason; nothing is returned, and a sentence printed, for an unknown name.
+    """
+    every, unreadable = readable(exercises)
+    unreadable = {chapter: why for chapter, why in unreadable.items() if not names or _speaks_of(names, chapter)}
+    if unknown := [name for name in names if not _named(every, name) and name.partition(".")[0] not in unreadable]:
+        _say_unknown(exercises, every, unknown)
+        return [], {}
+    for chapter, why in unreadable.items():
+        print(f"{chapter}: cannot be read, and is left out\n  {why.replace(f'{exercises.parent}/', '')}")
+    if not every and not unreadable:
+        print(f"autograder: {exercises} holds no exercise", file=sys.stderr)
+    wanted = {id(bench) for name in names for bench in _named(every, name)}
+    return [bench for bench in every if not names or id(bench) in wanted], unreadable
+
+
+def _say_unknown(exercises: Path, every: list[Bench], unknown: list[str]) -> None:
+    for name in unknown:
+        if (exercises / name).is_dir():
+            print(f"autograder: exercises/{name}/{name}.py grades no function: python -m autograder new exercise {name}.FUNCTION", file=sys.stderr)
+            return
+    known = ", ".join(bench.name for bench in every)
+    print(f"autograder: no exercise {', '.join(unknown)}; there are: {known}", file=sys.stderr)
+
+
+def _speaks_of(names: list[str], chapter: str) -> bool:
+    return any(name.partition(".")[0] == chapter for name in names)
 
 
 def _named(every: list[Bench], name: str) -> list[Bench]:
@@ -34,11 +57,27 @@ def _checked(bench: Bench) -> int:
     started = time.monotonic()
     try:
         problems = gate(bench)
-    except Exception as error:  # no such exercise among the verdicts, or a judge that stumbles
+    except Exception as error:  # a cell that is not there, or a gate that stumbles
         problems = [f"{bench.name}: the gates stopped at {type(error).__name__}: {error}"]
-    counts = f"{len(GATES)} gates, {len(bench.mistakes)} mistakes, {len(bench.alternatives)} alternatives"
-    says = f"{len(problems)} problems" if problems else "nothing wrong"
+    counts = f"{len(GATES)} gates, {_counted(len(bench.mistakes), 'mistake')}, {_counted(len(bench.alternatives), 'alternative')}"
+    says = _counted(len(problems), "problem") if problems else "nothing wrong"
     print(f"{bench.name}: {says} ({counts}, {time.monotonic() - started:.1f} s)")
     for problem in problems:
-        print(f"  {problem}")
+        print(f"  {problem.removeprefix(f'{bench.name}: ')}")
     return len(problems)
+
+
+def _chapters_checked(exercises: Path, benches: list[Bench], names: list[str]) -> int:
+    """What is left to write of the chapters themselves; not asked where one exercise alone was named."""
+    count = 0
+    for chapter in sorted({bench.name.partition(".")[0] for bench in benches}):
+        left = [one.sentence for one in left_to_write(exercises, chapter) if one.of == chapter]
+        if left and (not names or chapter in names):
+            print(f"{chapter}: {_counted(len(left), 'place')} of the chapter left to write")
+            print("\n".join(f"  {sentence}" for sentence in left))
+            count += len(left)
+    return count
+
+
+def _counted(number: int, of: str) -> str:
+    return f"{number} {of}" if number == 1 else f"{number} {of}s"

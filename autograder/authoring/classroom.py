@@ -10,8 +10,22 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
 from autograder.authoring.mistakes import Attempt, load_attempts
-from autograder.authoring.text import exercises_of
 from autograder.exercise import find
+from autograder.notebooks.cells import exercises_of
+
+
+BROKEN = (
+    "syntax_error",
+    "os_exit",
+    "edited_graded_cell",
+    "not_a_notebook",
+    "deleted_graded_cell",
+    "prints_100_mb",
+    "duplicated_cell",
+    "empty_notebook",
+    "endless_loop",
+)
+"""Who breaks things, the most telling first."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +141,19 @@ def _bytes(notebook: NotebookNode) -> bytes:
     return nbformat.writes(notebook).encode()
 
 
-def write_class(course: Path, exercises: Path, chapter: str) -> list[Submission]:
-    """Hand the sample class in to ``course``; a submission already there and equal is left alone."""
+def sample(submissions: list[Submission], number: int) -> list[Submission]:
+    """Four of a class: the solution, the untouched starter, a mistake, and the ``number``-th way to break things."""
+    by_student = {one.student: one for one in submissions}
+    return [by_student[student] for student in ("solution", "untouched", "mistakes_1", BROKEN[number % len(BROKEN)])]
+
+
+def write_class(course: Path, exercises: Path, chapter: str, number: int | None = None) -> list[Submission]:
+    """Hand the class in to ``course``, with a ``number`` its sample alone; one already there and equal is left alone."""
     solution = nbformat.read(course / "source" / chapter / f"{chapter}.ipynb", as_version=4)
     release = nbformat.read(course / "release" / chapter / f"{chapter}.ipynb", as_version=4)
     attempts = load_attempts(exercises / chapter / "mistakes.py")
     submissions = list(Classroom(solution, release, attempts).submissions())
+    submissions = submissions if number is None else sample(submissions, number)
     for submission in submissions:
         _hand_in(submission, course / "submitted" / submission.student / chapter, chapter)
     return submissions

@@ -1,25 +1,20 @@
 """What must hold of every exercise before it is handed out; each problem is a sentence."""
 
-import contextlib
-import io
-import linecache
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
 
-from nbformat import NotebookNode
-
-from autograder.authoring.mistakes import Attempt, load_attempts
-from autograder.authoring.text import cell_of, exercises_of, read_text_notebook, solution_of, starter_of
-from autograder.draw import Draw
-from autograder.exercise import Exercise, find
+from autograder.authoring import trials
+from autograder.authoring.apart import STOPPED, Apart
+from autograder.authoring.bench import SEEDS, Bench, HiddenTestBroken, benches, run_cell, run_notebook
+from autograder.authoring.clauses import is_quoted, statement, unquoted
+from autograder.authoring.left import left_to_write
+from autograder.authoring.mistakes import NOTHING, Attempt, in_autograder, listed
+from autograder.authoring.text import starter_of
 from autograder.hidden_region import BEGIN, END, without_hidden_tests
-from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.notebooks.cells import cell_of, solution_of
+from autograder.proctor import scenario
 
-SEEDS = (1, 20, 300)
+__all__ = ["GATES", "SEEDS", "Bench", "benches", "gate", "run_notebook"]
 
 IDLE = {
     "returns None": "return None",
@@ -33,100 +28,21 @@ IDLE = {
 """Answers that did no work, for any function."""
 
 
-@dataclass(frozen=True, eq=False)
-class Bench:
-    """One graded exercise on its author's bench: its notebook, its cells, its attempts."""
-
-    notebook: NotebookNode
-    grade_id: str
-    name: str
-    points: float
-    attempts: tuple[Attempt, ...]
-    _namespaces: dict = field(default_factory=dict)
-
-    @property
-    def function(self) -> str:
-        return self.name.partition(".")[2]
-
-    @cached_property
-    def exercise(self) -> Exercise:
-        return find(self.name)
-
-    @property
-    def criteria(self) -> set[str]:
-        return {criterion.name for criterion in self.exercise.criteria}
-
-    @property
-    def mistakes(self) -> list[Attempt]:
-        return [attempt for attempt in self.attempts if attempt.loses]
-
-    @property
-    def alternatives(self) -> list[Attempt]:
-        return [attempt for attempt in self.attempts if not attempt.loses]
-
-    def lost(self, source: str, seed: int) -> set[str]:
-        """The criteria that are not earned with ``source`` in the solution cell."""
-        if source not in self._namespaces:
-            self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
-        namespace = self._namespaces[source]
-        verdict = judge_here(self.name, lambda inputs: sit(self.name, namespace, inputs), Draw(seed))
-        return {line.criterion for line in verdict.lines if line.status != "earned"}
+def nothing_is_left_to_write(bench: Bench) -> Iterator[str]:
+    """Nor is a file missing in which the exercise's own would stand."""
+    if bench.folder is not None:
+        chapter = bench.folder.name
+        yield from (left.sentence for left in left_to_write(bench.folder.parent, chapter) if left.of == bench.function)
 
 
-def benches(exercises: Path) -> list[Bench]:
-    """A bench for each graded exercise of every chapter in the folder ``exercises``."""
-    found = []
-    for path in sorted(exercises.glob("*/mistakes.py")):
-        attempts = load_attempts(path)
-        notebook = read_text_notebook(path.with_name(f"{path.parent.name}.py"))
-        for grade_id, name, points in exercises_of(notebook):
-            own = tuple(attempt for attempt in attempts if attempt.exercise == name.partition(".")[2])
-            found.append(Bench(notebook, grade_id, name, points, own))
-    return found
-
-
-def run_notebook(
-    notebook: NotebookNode, answers: dict[str, str], until: str | None = None
-) -> tuple[dict, dict[str, Exception]]:
-    """Run every cell but the graded ones, as grading does: a cell that fails stops no other.
-
-    ``answers``: sources for solution cells, by grade_id; the author's own for the others.
-    ``until``: the grade_id of the cell to stop at. Returns the namespace, and what each failing cell raised by grade_id.
-    """
-    namespace: dict = {"__name__": "__main__"}
-    failed: dict[str, Exception] = {}
-    for grade_id, source in _sources(notebook, answers, until):
-        if error := _run_cell(grade_id, source, namespace):
-            failed[grade_id] = error
-    return namespace, failed
-
-
-def _run_cell(grade_id: str, source: str, namespace: dict) -> Exception | None:
-    with contextlib.redirect_stdout(io.StringIO()):
+def hidden_tests_can_be_had(bench: Bench) -> Iterator[str]:
+    for find in (lambda: bench.exercise, lambda: scenario(bench.name)):
         try:
-            exec(compile(source, _readable(grade_id, source), "exec"), namespace)
-        except Exception as error:
-            return error
-    return None
-
-
-def _readable(grade_id: str, source: str) -> str:
-    """A file name under which the text of a cell is found: a kernel is compiled from its source."""
-    name = f"<{grade_id} {hash(source):x}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    return name
-
-
-def _sources(
-    notebook: NotebookNode, answers: dict[str, str], until: str | None
-) -> Iterator[tuple[str, str]]:
-    for cell in notebook.cells:
-        nbgrader = cell.metadata.get("nbgrader", {})
-        if until is not None and nbgrader.get("grade_id") == until:
-            return
-        if cell.cell_type == "code" and not nbgrader.get("grade"):
-            grade_id = nbgrader.get("grade_id", cell["id"])
-            yield grade_id, answers.get(grade_id, cell.source)
+            find()
+        except LookupError as why:
+            yield str(why)
+        except Exception as error:  # an author's module that does not run
+            yield in_autograder(error)
 
 
 def starter_earns_nothing(bench: Bench) -> Iterator[str]:
@@ -134,14 +50,14 @@ def starter_earns_nothing(bench: Bench) -> Iterator[str]:
     if f"def {bench.function}(" not in starter or "raise NotImplementedError" not in starter:
         yield f"the starter is not a function {bench.function} that raises NotImplementedError"
     if kept := bench.criteria - bench.lost(starter, SEEDS[0]):
-        yield f"the starter earns {_listed(kept)}"
+        yield f"the starter earns {listed(kept)}"
 
 
 def solution_earns_everything(bench: Bench) -> Iterator[str]:
     source = solution_of(bench.notebook, bench.function)
-    for seed in SEEDS:
-        if lost := bench.lost(source, seed):
-            yield f"the solution loses {_listed(lost)} with seed {seed}"
+    for lost, which in _by_verdict(SEEDS, [bench.lost(source, seed) for seed in SEEDS]):
+        if lost != NOTHING:
+            yield f"the solution loses {lost}{which}"
     for grade_id, error in run_notebook(bench.notebook, {})[1].items():
         yield f"the solved notebook fails in {grade_id}: {type(error).__name__}: {error}"
 
@@ -152,8 +68,8 @@ def solution_passes_its_check_after_every_mistake(bench: Bench) -> Iterator[str]
     check = f"{bench.function}_seen"
     for attempt in bench.mistakes:
         for source in (attempt.as_cell(), solution_of(bench.notebook, bench.function)):
-            _run_cell(bench.function, source, namespace)
-            error = _run_cell(check, cell_of(bench.notebook, check).source, namespace)
+            run_cell(bench.function, source, namespace)
+            error = run_cell(check, cell_of(bench.notebook, check).source, namespace)
         if error:
             yield f"after {attempt.name} the solution fails in {check}: {type(error).__name__}: {error}"
 
@@ -161,36 +77,93 @@ def solution_passes_its_check_after_every_mistake(bench: Bench) -> Iterator[str]
 def mistakes_lose_what_they_name(bench: Bench) -> Iterator[str]:
     for attempt in bench.mistakes:
         if unknown := set(attempt.loses) - bench.criteria:
-            yield f"{attempt.name} is to lose {_listed(unknown)}: {bench.name} has no such criterion"
-        yield from _differences(bench, attempt)
+            yield f"{attempt.name} is to lose {listed(unknown)}: {bench.name} has no such criterion"
+    yield from _differences(bench, bench.mistakes)
 
 
 def alternatives_earn_everything(bench: Bench) -> Iterator[str]:
     if not bench.alternatives:
         yield "no right solution is written another way"
-    for attempt in bench.alternatives:
-        yield from _differences(bench, attempt)
+    yield from _differences(bench, bench.alternatives)
 
 
-def _differences(bench: Bench, attempt: Attempt) -> Iterator[str]:
+def _differences(bench: Bench, attempts: list[Attempt]) -> Iterator[str]:
     """Every seed must lose exactly what is named: so two runs with other seeds agree."""
-    for seed in SEEDS:
-        lost = bench.lost(attempt.as_cell(), seed)
-        if lost != set(attempt.loses):
-            yield f"{attempt.name} loses {_listed(lost)} with seed {seed}, not {_listed(attempt.loses)}"
+    many = {attempt.name for attempt in trials.not_yet_tried(bench)}
+    seeds = {attempt.name: SEEDS if attempt.name in many else SEEDS[:1] for attempt in attempts}
+    for attempt, verdicts in zip(attempts, _apart(bench, [(a.as_cell(), seeds[a.name]) for a in attempts]), strict=True):
+        for lost, which in _by_verdict(seeds[attempt.name], verdicts):
+            if lost != listed(attempt.loses):
+                yield f"{attempt.name} loses {lost}{which}, not {listed(attempt.loses)}"
+
+
+def _by_verdict(seeds: tuple[int, ...], verdicts: list) -> Iterator[tuple[str, str]]:
+    """Each verdict that was found, in words, and with which seed; nothing where it is so with each."""
+    found: dict[str, list[int]] = {}
+    for seed, lost in zip(seeds, verdicts, strict=True):
+        found.setdefault(listed(lost), []).append(seed)
+    for lost, its_seeds in found.items():
+        yield lost, "" if len(its_seeds) == len(seeds) else f" with seed {its_seeds[0]}"
+
+
+def _apart(bench: Bench, tries: list[tuple[str, tuple[int, ...]]]) -> list[list[list[str]]]:
+    """Sources with their seeds, each in a process of its own: what one leaves behind cannot help or hurt the next.
+
+    Raises HiddenTestBroken.
+    """
+    if not tries:
+        return []
+    apart = Apart()
+    apart.after(bench, solution_of(bench.notebook, bench.function))
+    found = apart.all([(bench, source, seeds) for source, seeds in tries])
+    if broken := {word for verdicts in found for lost in verdicts for word in lost} - bench.criteria - {STOPPED}:
+        raise HiddenTestBroken("; ".join(sorted(broken)))
+    return found
 
 
 def idle_answers_earn_nothing(bench: Bench) -> Iterator[str]:
-    for what, body in IDLE.items():
-        source = f"def {bench.function}(*arguments):\n    {body}"
-        if kept := bench.criteria - bench.lost(source, SEEDS[0]):
-            yield f"a function that {what} earns {_listed(kept)}"
+    tries = [(f"def {bench.function}(*arguments):\n    {body}", SEEDS[:1]) for body in IDLE.values()]
+    for what, (lost,) in zip(IDLE, _apart(bench, tries), strict=True):
+        if kept := bench.criteria - set(lost):
+            yield f"a function that {what} earns {listed(kept)}"
 
 
 def every_criterion_is_lost_by_a_mistake(bench: Bench) -> Iterator[str]:
     named = {criterion for attempt in bench.mistakes for criterion in attempt.loses}
     if never := bench.criteria - named:
-        yield f"no mistake loses {_listed(never)}"
+        yield f"no mistake loses {listed(never)}"
+
+
+def mistakes_quote_what_they_break(bench: Bench) -> Iterator[str]:
+    text = statement(bench.notebook, bench.function)
+    for attempt in bench.mistakes:
+        if not is_quoted(text, attempt.breaks):
+            yield f"{attempt.name} breaks {attempt.breaks!r}, words that the statement of {bench.function} does not have"
+    for clause in bench.unbreakable:
+        if not is_quoted(text, clause.words) or not clause.because:
+            yield f"{clause.words!r} is said to be unbreakable: the statement has no such words, or no reason is given"
+
+
+def every_clause_is_broken_by_a_mistake(bench: Bench) -> Iterator[str]:
+    quotations = [attempt.breaks for attempt in bench.mistakes] + [clause.words for clause in bench.unbreakable]
+    for clause in unquoted(statement(bench.notebook, bench.function), quotations):
+        yield f"no mistake breaks this clause of the statement: {clause}"
+
+
+def mutants_and_many_seeds_were_tried(bench: Bench) -> Iterator[str]:
+    """The record beside the mistakes is that of what stands there now."""
+    chapter = bench.name.partition(".")[0]
+    record = trials.current(bench)
+    if not record:
+        yield f"its mutants were not tried since it changed: python -m autograder mutate {chapter}"
+    elif record["harmless"] != sorted([one.line, one.becomes] for one in bench.harmless):
+        yield f"mistakes.py names other harmless mutants than the record: python -m autograder mutate {chapter}"
+    elif untried := trials.not_yet_tried(bench):
+        names = listed(attempt.name for attempt in untried)
+        yield f"not tried with many seeds, or with a verdict that is a chance: {names}: python -m autograder mutate {chapter}"
+    for one in bench.harmless:
+        if not one.because:
+            yield f"no reason is given why a mutant is harmless: {one.becomes}"
 
 
 def points_are_those_of_the_criteria(bench: Bench) -> Iterator[str]:
@@ -219,18 +192,19 @@ def hidden_part_is_one_line(bench: Bench) -> Iterator[str]:
         yield "the visible part of the graded cell is more than comments"
 
 
-def _listed(names: object) -> str:
-    return ", ".join(sorted(names)) or "nothing"
-
-
 GATES = (
-    starter_earns_nothing,
+    nothing_is_left_to_write,
+    hidden_tests_can_be_had,
     solution_earns_everything,
+    starter_earns_nothing,
     solution_passes_its_check_after_every_mistake,
     mistakes_lose_what_they_name,
     alternatives_earn_everything,
     idle_answers_earn_nothing,
     every_criterion_is_lost_by_a_mistake,
+    mistakes_quote_what_they_break,
+    every_clause_is_broken_by_a_mistake,
+    mutants_and_many_seeds_were_tried,
     points_are_those_of_the_criteria,
     statement_names_the_function,
     hidden_part_is_one_line,
@@ -238,5 +212,21 @@ GATES = (
 
 
 def gate(bench: Bench) -> list[str]:
-    """Every problem of one exercise, each a sentence; empty when it may be handed out."""
-    return [f"{bench.name}: {problem}" for check in GATES for problem in check(bench)]
+    """Every problem of one exercise, each a sentence; empty when it may be handed out.
+
+    What is not written yet, or cannot judge the solution, is said alone: the rest would follow from it.
+    """
+    problems: list[str] = []
+    for check in GATES:
+        if problems and check in _AFTER_THESE:
+            break
+        try:
+            problems += check(bench)
+        except HiddenTestBroken as why:
+            problems += [str(why)] if str(why) not in problems else []
+            if check is solution_earns_everything:
+                break
+    return [f"{bench.name}: {problem}" for problem in problems]
+
+
+_AFTER_THESE = (hidden_tests_can_be_had, solution_earns_everything)

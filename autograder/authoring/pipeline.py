@@ -71,6 +71,12 @@ def write_wheel(root: Path, folder: Path) -> Path:
         shutil.copytree(root / "gpulab", source / "gpulab", ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(root / name, source)
+        return wheel_of(source, folder)
+
+
+def wheel_of(source: Path, folder: Path) -> Path:
+    """The wheel that pip builds from the project in ``source``, in ``folder``."""
+    with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", scratch, str(source)]
         subprocess.run(command, check=True)
         (wheel,) = Path(scratch).glob("*.whl")

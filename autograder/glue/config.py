@@ -10,8 +10,10 @@ from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
 from autograder.glue.execute import ExecuteGraded
-from autograder.glue.feedback import EscapeLearners, FeedbackExporter, HideHiddenTests, ShowLedger, TEMPLATES
+from autograder.glue.feedback import FeedbackExporter, HideHiddenTests, ShowLedger, STYLES, TEMPLATES
+from autograder.glue.formgrader import use_in_formgrader
 from autograder.glue.gradebook import share_engines
+from autograder.glue.inert import EscapeLearners
 from autograder.glue.reading import SubmissionExporter
 from autograder.glue.record import SaveLedgerGrades
 from autograder.glue.restore import Restore
@@ -44,7 +46,9 @@ def configure(c: Config) -> None:
     c.FeedbackExporter.exclude_anchor_links = True
     c.FeedbackExporter.template_name = "course_feedback"
     c.FeedbackExporter.extra_template_basedirs = TEMPLATES
+    c.FeedbackExporter.extra_template_paths = STYLES
     _use_our_converter()
+    use_in_formgrader()
     share_engines()
     _find_alembic()
     _quieten()

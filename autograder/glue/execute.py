@@ -1,267 +1,37 @@
-"""Runs a submission's notebook; what its graded cells earn is decided by the referee."""
+"""nbgrader's Execute, by which a submission is run beside the referee."""
 
-import time
-from pathlib import Path
-
-from jupyter_core.utils import ensure_async, run_sync
-from nbclient.exceptions import DeadKernelError
 from nbconvert.exporters.exporter import ResourcesDict
-from nbformat import NotebookNode
-from nbformat.validator import isvalid
-from nbformat.v4 import new_output
 from nbgrader.preprocessors import Execute
-from nbgrader.utils import is_grade, is_solution
-from traitlets import Bool, Enum, Integer
 
-from autograder.glue.environment import kernel_environment
-from autograder.hearing import Hearing
-from autograder.hidden import REFEREE_VARIABLE
-from autograder.hidden_region import named_exercise
-from autograder.kernels.desk import desk
-from autograder.kernels.limits import Limits
-from autograder.kernels.manager import MAX_MESSAGE_BYTES
 from autograder.ledger import Ledger
-from autograder.report import as_html, as_text
+from autograder.notebooks.run import RunGraded
 from autograder.verdict import Verdict
 
-TOO_LONG = "The function did not return in time: is there a loop that never ends?"
+
+class ExecuteGraded(RunGraded, Execute):
+    """A submission's notebook is run, and its ledger entry is the sheet that is filled in."""
+
+    def sheet(self, resources: ResourcesDict) -> "LedgerSheet":
+        return LedgerSheet(resources)
 
 
-class ExecuteGraded(Execute):
-    """nbgrader's Execute with a referee beside the kernel and a bound on everything.
+class LedgerSheet:
+    """A submission's entry in the ledger of the course that nbgrader works on."""
 
-    A kernel that dies, hangs or floods its output costs this submission's remaining cells
-    and nothing else: every graded cell has a verdict when ``preprocess`` returns.
-    """
+    def __init__(self, resources: ResourcesDict) -> None:
+        self._ledger, self._resources = Ledger.of_course(), resources
 
-    timeout = Integer(20, allow_none=True, help="Seconds a cell may run.").tag(config=True)
-    submission_seconds = Integer(240, help="Seconds a whole submission may run.").tag(config=True)
-    cell_output_bytes = Integer(256 * 1024, help="Bytes of output kept for each cell.").tag(config=True)
-    # A learner's widgets would be kept in the grader's memory, and nothing shows them.
-    store_widget_state = False
-    flood_bytes = Integer(32 * 1024**2, help="Bytes of output at which a kernel is stopped.").tag(config=True)
-    iopub_timeout = Integer(20, help="Seconds to wait for output of a cell that has ended.").tag(config=True)
-    shutdown_kernel = "immediate"
-    memory_bytes = Integer(4 * 1024**3, help="Bytes of memory for a kernel and all its processes.").tag(config=True)
-    sandbox = Enum(
-        ["auto", "required", "off"], "auto", help="auto: sandbox kernels where that is possible."
-    ).tag(config=True)
+    def note(self, sentence: str) -> None:
+        self._ledger.note(self._resources, sentence)
 
-    warm_kernels = Bool(True, help="Fork kernels from a server that has imported everything.").tag(config=True)
-
-    def preprocess(self, nb: NotebookNode, resources: ResourcesDict, km=None):
-        self._ledger = Ledger.of_course()
-        self._deadline = time.monotonic() + self.submission_seconds
-        self._stopped = ""
-        self._notes: set[str] = set()
-        self._in_graded_cell = False
-        self._outcome = "ran"
-        self._student_resources = resources
-        limits = Limits(memory_bytes=self.memory_bytes)
-        with desk(self.sandbox, limits, self.warm_kernels) as self._desk, Hearing(self._desk.folder) as self._hearing:
-            if self._desk.unsandboxed_because:
-                self._note(f"This ran without a sandbox: {self._desk.unsandboxed_because}.")
-            if self._desk.cold_because:
-                self.log.warning(f"kernels are started one by one, which is slow: {self._desk.cold_because}")
-            self._desk.lay_out(Path(resources["metadata"]["path"]))
-            try:
-                nb, resources = super().preprocess(nb, resources, self._desk.kernel_manager(_chapters(nb)))
-                self._desk.require_server(self.km)
-                _keep_well_formed(nb)
-                return nb, resources
-            finally:
-                self._leave()
-                with self._ledger.entry(resources) as entry:
-                    entry.incidents += self._hearing.incidents
-                    if entry.outcome == "ran":
-                        entry.outcome = self._outcome
-
-    async def async_start_new_kernel(self, **kwargs) -> None:
-        kwargs["env"] = kernel_environment() | {REFEREE_VARIABLE: self._hearing.address}
-        kwargs["cwd"] = str(self._desk.folder / "work")
-        await super().async_start_new_kernel(**kwargs)
-
-    start_new_kernel = run_sync(async_start_new_kernel)
-
-    def preprocess_cell(self, cell: NotebookNode, resources: ResourcesDict, index: int):
-        if cell.cell_type != "code":
-            return cell, resources
-        exercise = exercise_of(cell)
-        if exercise is None:
-            return self._run(cell, index), resources
-        self._hearing.open(exercise)
-        self._in_graded_cell = True
-        cell = self._run(cell, index)
-        self._in_graded_cell = False
-        # The interrupt after a timeout arrives as the kernel's own KeyboardInterrupt.
-        verdict = self._hearing.close(self._stopped or (TOO_LONG if self._timed_out else _first_error(cell)))
-        self._record(cell, verdict)
-        return cell, resources
-
-    def _run(self, cell: NotebookNode, index: int) -> NotebookNode:
-        """Execute the cell unless the kernel is gone; whatever happens, the cell says it."""
-        if not self._stopped and time.monotonic() > self._deadline:
-            self._stop(f"The notebook ran for more than {self.submission_seconds} s and was stopped.", "timed out")
-        if self._stopped:
-            cell.outputs = [_said(f"Not run. {self._stopped}")]
-            return cell
-        self._output_bytes = 0
-        self._timed_out = False
-        self._execute(cell, index)
-        if not self._stopped and self.kc.was_cut_off:
-            self._stop(f"The code printed more than {MAX_MESSAGE_BYTES // 1024**2} MiB at once and was stopped.", "flooded")
-        if self._timed_out and not self._stopped and not self._answers():
-            self._stop("The kernel could not be interrupted and was stopped.", "timed out")
-        if self._stopped:
-            cell.setdefault("outputs", []).append(_said(self._stopped))
-        return cell
-
-    def _execute(self, cell: NotebookNode, index: int) -> None:
-        try:
-            self.execute_cell(cell, index, store_history=True)
-        except DeadKernelError:
-            self._stop(
-                self._stopped or self._desk.cause_of_death(self.km) or
-                "The kernel died: the code ended its own process or ran out of memory.", "crashed"
-            )
-        except Exception as error:
-            # nbclient raises several kinds when a kernel stops answering; none may stop the class.
-            if self._timed_out:
-                cell.outputs.append(new_output("error", ename="CellTimeoutError", evalue="", traceback=[]))
-            else:
-                self._lost_touch(error)
-
-    def _lost_touch(self, error: Exception) -> None:
-        if not self.kc.was_cut_off:
-            self._stop(f"The kernel stopped answering ({type(error).__name__}).", "crashed")
-
-    def _get_timeout(self, cell: NotebookNode | None) -> int | None:
-        left = max(1, int(self._deadline - time.monotonic()))
-        return min(super()._get_timeout(cell) or left, left)
-
-    async def _async_handle_timeout(self, timeout: int, cell: NotebookNode | None = None):
-        self._timed_out = True
-        self._ended("timed out")
-        self._note(f"A cell ran for more than {timeout} s and was interrupted.")
-        reply = await super()._async_handle_timeout(timeout, cell)
-        reply["content"]["evalue"] = f"stopped after {timeout} s"
-        reply["content"]["traceback"] = [f"Stopped: this cell ran for more than {timeout} s."]
-        return reply
-
-    def process_message(self, msg: dict, cell: NotebookNode, cell_index: int):
-        if msg["msg_type"] not in ("status", "execute_input"):
-            self._output_bytes += _size(msg["content"])
-            if self._output_bytes > self.flood_bytes and not self._stopped:
-                self._stop(f"The code printed more than {self.flood_bytes // 1024**2} MiB and was stopped.", "flooded")
-            if self._output_bytes > self.cell_output_bytes:
-                self._note(f"Output beyond {self.cell_output_bytes // 1024} KiB a cell is not kept.")
-                return None
-        if self._is_left_out(msg):
-            return None
-        if msg["msg_type"] == "stream" and msg["content"].get("name") == "stderr":
-            msg["content"]["name"] = "stdout"  # a warning is no failure
-        return super().process_message(msg, cell, cell_index)
-
-    def _is_left_out(self, msg: dict) -> bool:
-        """Whether a message is for no reader of a graded notebook.
-
-        A graded cell shows the referee's verdict: what its functions display is not kept, or a
-        later cell could update it, by its display id, into a verdict of its own.
-        """
-        if msg["msg_type"].startswith("comm"):
-            return True
-        if self._in_graded_cell and msg["msg_type"] == "error":
-            msg["content"].pop("transient", None)
-            return False
-        return self._in_graded_cell and msg["msg_type"] != "status"
-
-    def _leave(self) -> None:
-        """Stop the client and the kernel: nbclient leaves a manager it was handed alone."""
-        if getattr(self, "kc", None) is not None:
-            self.kc.stop_channels()
-            self.kc = None
-        if self.km is not None:
-            run_sync(self.km.shutdown_kernel)(now=True)
-
-    def _answers(self, seconds: float = 5.0) -> bool:
-        """Whether the kernel is idle again soon after an interrupt."""
-
-        async def idle() -> bool:
-            request, end = self.kc.kernel_info(), time.monotonic() + seconds
-            while (left := end - time.monotonic()) > 0:
-                try:
-                    reply = await ensure_async(self.kc.shell_channel.get_msg(timeout=left))
-                except Exception:
-                    return False
-                if reply["parent_header"].get("msg_id") == request:
-                    return True
-            return False
-
-        return run_sync(idle)()
-
-    def _ended(self, outcome: str) -> None:
-        """The first thing that went wrong is the outcome."""
-        if self._outcome == "ran":
-            self._outcome = outcome
-
-    def _stop(self, why: str, outcome: str) -> None:
-        self._stopped = why
-        self._ended(outcome)
-        self._note(why)
-        self._desk.kill(self.km)
-
-    def _note(self, sentence: str) -> None:
-        if sentence not in self._notes:
-            self._notes.add(sentence)
-            self._ledger.note(self._student_resources, sentence)
-
-    def _record(self, cell: NotebookNode, verdict: Verdict) -> None:
-        grade_id = cell.metadata["nbgrader"]["grade_id"]
-        with self._ledger.entry(self._student_resources) as entry:
+    def record(self, grade_id: str, verdict: Verdict) -> None:
+        with self._ledger.entry(self._resources) as entry:
             entry.verdicts[grade_id] = verdict
-        data = {"text/plain": as_text(verdict), "text/html": as_html(verdict)}
-        cell.outputs = [new_output("display_data", data=data, metadata={"autograder": "verdict"})]
 
-
-def exercise_of(cell: NotebookNode) -> str | None:
-    """The exercise that a graded cell's hidden part names, or None."""
-    if not is_grade(cell) or is_solution(cell):
-        return None
-    return named_exercise(cell.source)
-
-
-def _chapters(nb: NotebookNode) -> list[str]:
-    """The chapters whose exercises the notebook's graded cells name."""
-    named = filter(None, map(exercise_of, nb.cells))
-    return sorted({name.partition(".")[0] for name in named})
-
-
-def _first_error(cell: NotebookNode) -> str:
-    for output in cell.outputs:
-        if output.output_type == "error":
-            return f"The hidden tests were stopped by {output.ename}."
-    return ""
-
-
-def _said(sentence: str) -> NotebookNode:
-    return new_output("stream", name="stdout", text=sentence + "\n")
-
-
-def _size(content: object) -> int:
-    """Roughly the characters in a message, without copying the large ones."""
-    if isinstance(content, str):
-        return len(content)
-    values = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
-    return 8 + sum(map(_size, values))
-
-
-def _keep_well_formed(nb: NotebookNode) -> None:
-    for cell in (cell for cell in nb.cells if cell.cell_type == "code"):
-        cell.outputs = [output for output in cell.outputs if _is_well_formed(output)]
-        if type(cell.execution_count) is not int:
-            cell.execution_count = None
-
-
-def _is_well_formed(output: NotebookNode) -> bool:
-    """Whether an output is one that a notebook may hold: a kernel can send anything."""
-    return isvalid(output, ref="output", version=4)
+    def leave(self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str]) -> None:
+        with self._ledger.entry(self._resources) as entry:
+            entry.incidents += incidents
+            entry.broken += broken
+            entry.tracebacks += tracebacks
+            if entry.outcome == "ran":
+                entry.outcome = outcome

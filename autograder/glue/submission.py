@@ -1,18 +1,22 @@
 """nbgrader's Autograde, one submission at a time and none lost."""
 
+import errno
 import glob
 import os
 import shutil
 import time
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import parse_utc
 
+from autograder.glue.execute import ExecuteGraded
+from autograder.kernels.desk import SandboxRequired, why_unsandboxed
 from autograder.ledger import Entry, Ledger
-from autograder.report import points
+from autograder.report import points, printable
 
 # What may lie beside a notebook: a kernel's working folder takes twice as much.
 MAX_FILE_BYTES = 128 * 1024**2
@@ -28,6 +32,7 @@ class AutogradeSubmissions(Autograde):
     """
 
     def convert_notebooks(self) -> None:
+        self._require_sandbox()
         self.ledger = Ledger(self.coursedir.root)
         self._held = ExitStack()
         self._entry: Entry | None = None
@@ -35,6 +40,18 @@ class AutogradeSubmissions(Autograde):
             super().convert_notebooks()
         finally:
             self._let_go()
+
+    def _require_sandbox(self) -> None:
+        """Nothing is touched where submissions could not be held."""
+        try:
+            self.require_sandbox()
+        except SandboxRequired as error:
+            self.log.error("Nothing was graded: %s", error)
+            raise NbGraderException(str(error)) from error
+
+    def require_sandbox(self) -> None:
+        """Raises SandboxRequired where kernels cannot be sandboxed and the configuration does not say that they need not."""
+        why_unsandboxed(ExecuteGraded(parent=self).sandbox)
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
         self._let_go()
@@ -46,7 +63,7 @@ class AutogradeSubmissions(Autograde):
         return super().init_destination(assignment_id, student_id)
 
     def _held_by_another(self, student_id: str) -> None:
-        self.log.info("Skipping %s: another grader has it", student_id)
+        self.log.info("Skipping %s: another grader has it", printable(student_id))
 
     def init_notebooks(self) -> None:
         """Also takes folders without any notebook: they are graded, with the reason."""
@@ -91,7 +108,9 @@ class AutogradeSubmissions(Autograde):
         due = sum(verdict.max_score for verdict in entry.verdicts.values())
         seconds = time.monotonic() - self._started
         remark = f"  ({entry.notes[0]})" if entry.notes else ""
-        print(f"graded {entry.student}: {points(earned)} of {points(due)} in {seconds:.1f} s{remark}", flush=True)
+        print(f"graded {printable(entry.student)}: {points(earned)} of {points(due)} in {seconds:.1f} s{remark}", flush=True)
+        for sentence in entry.broken:
+            print(f"  BROKEN HIDDEN TEST, points may be due: {sentence}", flush=True)
 
     def _let_go(self) -> None:
         """Release the submission; one that did not reach its end is marked failed."""
@@ -109,7 +128,7 @@ class AutogradeSubmissions(Autograde):
         if not graded.exists():
             return
         if entry is None or entry.state != "graded":
-            self.log.warning("Grading of %s was interrupted: starting it again", student_id)
+            self.log.warning("Grading of %s was interrupted: starting it again", printable(student_id))
             shutil.rmtree(graded)
         elif self.force or self._is_newer(assignment_id, student_id):
             # nbgrader is about to remove the folder file by file: a run killed there must not
@@ -152,7 +171,8 @@ def replace_odd_files(folder: Path) -> list[str]:
         if part.is_symlink():
             raise PermissionError(f"{part} is a link: put the submission itself there")
     notes = []
-    for path in sorted(folder.rglob("*")):
+    found = contents(folder)
+    for path in found if found is not None else sorted(folder.iterdir()):
         if path.is_symlink():
             target = os.readlink(path)
             path.unlink()
@@ -163,6 +183,27 @@ def replace_odd_files(folder: Path) -> list[str]:
             path.write_text("This was no ordinary file.\n")
             notes.append(f"`{_printable(path, folder)}` is no ordinary file and was not opened.")
     return notes
+
+
+def contents(folder: Path) -> list[Path] | None:
+    """All that lies in a submission, in order, links not followed; None when that is more than ``MAX_FILES``.
+
+    Folders that lie too deep to be named count as too many.
+    """
+    found, todo = [], [folder]
+    while todo:
+        try:
+            with os.scandir(todo.pop()) as inside:
+                entries = list(islice(inside, MAX_FILES + 1 - len(found)))
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            return None
+        found += [Path(entry.path) for entry in entries]
+        todo += [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+        if len(found) > MAX_FILES:
+            return None
+    return sorted(found)
 
 
 def replace_broken_timestamp(folder: Path) -> list[str]:
@@ -186,9 +227,9 @@ def _is_time(path: Path) -> bool:
 
 def what_to_leave(folder: Path) -> tuple[list[str], list[str]]:
     """Patterns of what is not copied from a submission, since it is too much, and notes on it."""
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix != ".ipynb" and path.is_file()]
-    if len(files) > MAX_FILES:
-        return ["*"], [f"The submission holds more than {MAX_FILES} files: only the notebook was taken."]
+    if (found := contents(folder)) is None:
+        return ["*"], [f"The submission holds more than {MAX_FILES} files and folders: only the notebook was taken."]
+    files = [path for path in found if path.suffix != ".ipynb" and path.is_file()]
     total, ignored, notes = 0, [], []
     for path in files:
         if total + path.stat().st_size > MAX_FILE_BYTES:
@@ -202,4 +243,5 @@ def what_to_leave(folder: Path) -> tuple[list[str], list[str]]:
 
 def _printable(path: Path, folder: Path) -> str:
     """A file's name for notes and terminals, without line breaks, escapes and broken Unicode."""
-    return "".join(c if c.isprintable() else "?" for c in str(path.relative_to(folder)))[:200]
+    return printable(str(path.relative_to(folder)))
+

@@ -12,10 +12,11 @@ from autograder.grading.job import Graded, Job
 from autograder.grading.summary import summary
 from autograder.kernels import sandbox
 from autograder.kernels.server import KernelServer
+from autograder.report import printable
 
 
 def run(job: Job, jobs: int, scheduler: str | None = None) -> int:
-    """Grade, print, return the exit status: 1 when a submission could not be graded."""
+    """Grade, print, return the exit status: 1 when a submission could not be graded, or a hidden test is broken."""
     started = time.monotonic()
     if scheduler is not None:
         return _run(job, jobs, scheduler, started)
@@ -45,7 +46,7 @@ def _run(job: Job, jobs: int, scheduler: str | None, started: float) -> int:
             print("\nautograder grade: interrupted; type it again to grade the rest", file=sys.stderr)
             return 130
     print(summary(done, time.monotonic() - started))
-    return 1 if any(result.ending == "failed" for result in done) else 0
+    return 1 if any(result.ending == "failed" or result.broken for result in done) else 0
 
 
 def _refused(why: object) -> int:
@@ -58,6 +59,6 @@ def _watched(count: int, results) -> list[Graded]:
     with tqdm(total=count, unit="submission", dynamic_ncols=True) as bar:
         for result in results:
             done.append(result)
-            bar.set_postfix_str(result.student, refresh=False)
+            bar.set_postfix_str(printable(result.student), refresh=False)
             bar.update()
     return done

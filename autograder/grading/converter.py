@@ -75,4 +75,5 @@ def _graded(student: str, entry: Entry | None, ending: str, seconds: float) -> G
         len(entry.incidents),
         entry.notes[0] if entry.notes else "",
         seconds,
+        tuple(entry.broken),
     )

@@ -29,8 +29,9 @@ class Graded:
     """What became of one submission.
 
     ``ending``: ``graded``, ``skipped`` (was graded before), ``held`` (another grader has it) or
-    ``failed``. ``outcome`` is the ledger's; ``suspicious`` counts its incidents; ``remark`` is
-    its first note or the reason of a failure. ``seconds`` is wall time.
+    ``failed``. ``outcome`` is the ledger's; ``suspicious`` counts its incidents, ``broken`` are its
+    sentences about judges and scenarios; ``remark`` is its first note or the reason of a failure.
+    ``seconds`` is wall time.
     """
 
     student: str
@@ -41,3 +42,4 @@ class Graded:
     suspicious: int = 0
     remark: str = ""
     seconds: float = 0.0
+    broken: tuple[str, ...] = ()

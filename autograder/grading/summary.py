@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from autograder.grading.job import Graded
+from autograder.report import printable
 
 _HEADINGS = {
     "timed out": "timed out",
@@ -20,14 +21,24 @@ def summary(results: list[Graded], seconds: float) -> str:
     for outcome, heading in _HEADINGS.items():
         lines += _named(heading, (r for r in graded if r.outcome == outcome))
     lines += _named("suspicious (see incidents in the ledger)", (r for r in graded if r.suspicious))
+    lines += _broken(graded)
     lines += _named("skipped: graded before and not handed in since", (r for r in results if r.ending == "skipped"))
     lines += _named("skipped: another grader has it", (r for r in results if r.ending == "held"))
-    lines += [f"FAILED {r.student}: {r.remark}" for r in results if r.ending == "failed"]
+    lines += [f"FAILED {printable(r.student)}: {r.remark}" for r in results if r.ending == "failed"]
     return "\n".join(lines)
 
 
+def _broken(graded: list[Graded]) -> list[str]:
+    """One line a failing judge or scenario, with everyone who may have lost points by it."""
+    by_place: dict[str, list[Graded]] = {}
+    for result in graded:
+        for sentence in result.broken:
+            by_place.setdefault(printable(sentence), []).append(result)
+    return [line for place, some in by_place.items() for line in _named(f"BROKEN HIDDEN TEST, points may be due: {place}", some)]
+
+
 def _named(heading: str, results: Iterable[Graded]) -> list[str]:
-    students = sorted(result.student for result in results)
+    students = sorted(printable(result.student) for result in results)
     if not students:
         return []
     more = f" and {len(students) - _NAMES} more" if len(students) > _NAMES else ""

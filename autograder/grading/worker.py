@@ -38,6 +38,7 @@ def grade(job: Job, student: str) -> Graded:
 
 def _submissions(job: Job) -> list[str]:
     converter = _converter(job)
+    converter.require_sandbox()
     pattern = converter._format_source(job.assignment, job.students)
     student = re.compile(converter._format_source(re.escape(job.assignment), "(?P<student>.*)", escape=True))
     found = [student.match(folder) for folder in glob.glob(pattern) if os.path.isdir(folder)]

@@ -5,14 +5,15 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from jupyter_core.utils import run_sync
 
 from autograder.kernels import sandbox
-from autograder.kernels.limits import Limits
+from autograder.kernels.company import Look
+from autograder.kernels.limits import UNCOUNTED, Limits
 from autograder.kernels.manager import ForkedKernelManager
 from autograder.kernels.nursery import Nursery
 from autograder.kernels.ordinary import OrdinaryNursery
@@ -20,7 +21,7 @@ from autograder.kernels.server import Address, KernelServerError
 
 
 class SandboxRequired(RuntimeError):
-    """The instructor's configuration demands a sandbox that this machine does not offer."""
+    """This machine offers no sandbox, and the instructor has not said that none is needed."""
 
 
 @dataclass
@@ -48,6 +49,11 @@ class Desk:
         """Why the grader killed the kernel, or an empty string when it did not."""
         return manager.provisioner.cause_of_death
 
+    def company(self, manager: ForkedKernelManager) -> Look:
+        """The processes beside the kernel, and their work so far."""
+        provisioner = manager.provisioner
+        return self.nursery.company(provisioner.kernel) if provisioner is not None and provisioner.has_process else Look()
+
     def require_server(self, manager: ForkedKernelManager) -> None:
         """Raises KernelServerError when the kernel died with its server: not the learner's doing."""
         if manager.provisioner is not None and manager.provisioner.server_was_lost:
@@ -59,20 +65,33 @@ class Desk:
 
 @contextmanager
 def desk(policy: str, limits: Limits = Limits(), warm: bool = True) -> Iterator[Desk]:
-    """A fresh desk. ``policy``: ``auto``, ``required`` (raises SandboxRequired) or ``off``.
+    """A fresh desk. ``policy``: ``required`` or ``off``, see :func:`why_unsandboxed`.
 
     ``warm``: kernels are forked from a server that has imported everything, where that is possible.
     """
-    why_not = "it is switched off in nbgrader_config.py" if policy == "off" else sandbox.problem()
-    if why_not and policy == "required":
-        raise SandboxRequired(f"ExecuteGraded.sandbox is 'required', but {why_not}")
+    why_not = why_unsandboxed(policy)
     why_cold = _why_cold(warm)
+    if why_not:
+        # Without namespaces the system counts whatever else the user runs: a desktop is over any bound.
+        limits = replace(limits, processes=UNCOUNTED)
     nursery = _nursery(not why_not, limits, not why_cold)
     folder = nursery.new_folder()
     try:
         yield Desk(nursery, folder, why_not, why_cold)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def why_unsandboxed(policy: str) -> str:
+    """Why kernels get no sandbox, or an empty string when they do. Raises SandboxRequired unless it is ``off``."""
+    if policy == "off":
+        return "it is switched off in nbgrader_config.py"
+    if problem := sandbox.problem():
+        raise SandboxRequired(
+            f"submissions run in a sandbox, and {problem}. Only where you trust every submission, since each could then "
+            'read and write what you can: say c.ExecuteGraded.sandbox = "off" in nbgrader_config.py'
+        )
+    return ""
 
 
 _shared: Address | None = None

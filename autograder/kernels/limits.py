@@ -3,6 +3,9 @@
 import resource
 from dataclasses import asdict, dataclass
 
+UNCOUNTED = 1 << 22
+"""As many processes as a system can have."""
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -13,11 +13,17 @@ from autograder.kernels import provisioner
 from autograder.kernels.nursery import Nursery
 
 # A larger message would be held, and decoded, in the grader's memory: its connection is cut.
-MAX_MESSAGE_BYTES = 128 * 1024**2
+MAX_MESSAGE_BYTES = 32 * 1024**2
+# Messages of a channel that wait to be read: beyond them the kernel's own memory fills.
+MAX_WAITING = 4
 
 
 class PromptClient(AsyncKernelClient):
     """Ready as soon as the kernel says it is; the stock client sleeps 0.2 s to be sure."""
+
+    def start_channels(self, *_, **__) -> None:
+        """Those that are read: a channel that is open and unread would hold what a kernel sends there."""
+        super().start_channels(shell=True, iopub=True, stdin=False, hb=True, control=False)
 
     def connect_iopub(self, identity: bytes | None = None) -> zmq.Socket:
         self._iopub = super().connect_iopub(identity)
@@ -36,6 +42,7 @@ class PromptClient(AsyncKernelClient):
 
     def _create_connected_socket(self, channel: str, identity: bytes | None = None) -> zmq.Socket:
         self.context.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)  # of sockets to come
+        self.context.setsockopt(zmq.RCVHWM, MAX_WAITING)
         return super()._create_connected_socket(channel, identity)
 
     async def _async_wait_for_ready(self, timeout: float | None = None) -> None:

@@ -9,11 +9,15 @@ import socket
 import threading
 from pathlib import Path
 
+import psutil
+
 from autograder.kernels import sandbox
+from autograder.kernels.company import Look, look
 from autograder.kernels.folders import fresh_folder
 from autograder.kernels.limits import Limits
+from autograder.kernels.memory_group import MemoryGroup, memory_group
 from autograder.kernels.server import Address, KernelServer, KernelServerError
-from autograder.kernels.watch import MemoryWatch
+from autograder.kernels.watch import MemoryWatch, used_too_much
 from autograder.kernels.zygote import MAX_PACKET_BYTES, NOBODY
 
 
@@ -32,8 +36,9 @@ class Nursery:
         self._lock = threading.Lock()
         self._line: socket.socket | None = None
         self._watch: MemoryWatch | None = None
+        self._group: MemoryGroup | None = None
         self._folder: Path | None = None
-        self._serial = 0
+        self._serial = self._kills_before = 0
         self.servers = 0  # how many were met
         atexit.register(self.close)
 
@@ -65,6 +70,7 @@ class Nursery:
             limits=self.limits.to_dict(), also=sandbox.in_tmp(),
         )["pid"]  # fmt: skip
         self._watch.add(kernel)
+        self._kills_before = self._group.kills() if self._group is not None else 0
         return kernel
 
     def signal(self, kernel: int, number: int) -> None:
@@ -79,7 +85,15 @@ class Nursery:
 
     def cause_of_death(self, kernel: int) -> str:
         """Why the grader itself killed the kernel, or an empty string when it did not."""
+        if self._group is not None and self._group.kills() > self._kills_before:
+            return used_too_much(self.limits.memory_bytes)
         return self._watch.cause_of_death(kernel)
+
+    def company(self, kernel: int) -> Look:
+        """The processes beside the kernel, and their work so far."""
+        keeper = self._watch.keeper_of(kernel)
+        # Below the keeper: the namespace's first process, which starts and reaps, and the kernel.
+        return Look() if keeper is None else look(keeper, 1 + int(self.sandboxed))
 
     def lost(self, server: int) -> bool:
         """Whether the ``server``-th kernel server has ended, and its kernels with it."""
@@ -117,6 +131,8 @@ class Nursery:
         self._line.close()
         self._line = None
         self._watch.close()
+        if self._group is not None:
+            self._group.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._held.close()
 
@@ -124,13 +140,25 @@ class Nursery:
         if self._is_open():
             return
         self._hang_up()
-        address, line = self._reach_a_server()
+        address, (line, zygote) = self._reach_a_server()
         self._watch = MemoryWatch(address.pid, int(self.sandboxed), self.limits.memory_bytes)
+        self._group = self._bounded(zygote)
         self._folder, self._held = fresh_folder(address.folder)
         self._line = line
         self.servers += 1
 
-    def _reach_a_server(self) -> tuple[Address, socket.socket]:
+    def _bounded(self, zygote: int) -> MemoryGroup | None:
+        """The group that holds what is forked for us, where there is one to be had."""
+        if (group := memory_group(self.limits.memory_bytes)) is None:
+            return None
+        try:
+            group.hold(self._watch.process_of(zygote))
+        except (OSError, psutil.Error):
+            group.close()
+            return None
+        return group
+
+    def _reach_a_server(self) -> tuple[Address, tuple[socket.socket, int]]:
         if self._shared is not None:
             shared, self._shared = self._shared, None
             try:

@@ -28,6 +28,11 @@ class ForkedKernel(KernelProvisionerBase):
         return self._kernel is not None
 
     @property
+    def kernel(self) -> int:
+        """The nursery's handle of it."""
+        return self._kernel
+
+    @property
     def nursery(self) -> Nursery:
         return self.parent.nursery
 

@@ -15,11 +15,13 @@ VISIBLE = (
     "gpulab",
     "autograder/__init__.py",
     "autograder/channel.py",
+    "autograder/ends.py",
     "autograder/hidden.py",
     "autograder/kernels",
     "autograder/proctor.py",
     "autograder/scenarios",
     "autograder/settings.py",
+    "autograder/telling.py",
     "autograder/witness.py",
     "autograder/wire.py",
 )
@@ -31,13 +33,24 @@ _SETTINGS = (
 _GPU = ("/dev/nvidia*", "/dev/dxg")
 
 
-def command(shared: str) -> list[str]:
-    """``bwrap`` and its options; ``shared`` is the one folder that both sides see and write."""
+GIVEN = "/mnt/given"
+
+
+def command(shared: str, work: str = "", scratch_bytes: int = 0) -> list[str]:
+    """``bwrap`` and its options; ``shared`` is the one folder that both sides see and write.
+
+    ``work``: the folder below it of a kernel that is alone in its sandbox; it becomes memory of the kernel's own,
+    what lay there lies in ``GIVEN``, and ``scratch_bytes`` bound each place that can be written.
+    """
     options = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent"]
-    options += ["--hostname", "grader", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/mnt"]
-    # The whole of /proc, since the kernel server may only mount each kernel a /proc of its own
-    # where none of the outer one is covered. No kernel ever sees the outer one.
-    options += ["--bind", "/proc", "/proc"]
+    options += ["--hostname", "grader", "--dev", "/dev", "--dir", "/mnt"]
+    options += [*(["--size", str(scratch_bytes)] if work else []), "--tmpfs", "/tmp"]
+    if work:
+        options += ["--proc", "/proc"]
+    else:
+        # The whole of /proc, since the kernel server may only mount each kernel a /proc of its own
+        # where none of the outer one is covered. No kernel ever sees the outer one.
+        options += ["--bind", "/proc", "/proc"]
     if os.getuid() == 0:
         # The server gives up root for an id that process limits hold for.
         options += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -48,11 +61,22 @@ def command(shared: str) -> list[str]:
     for folder in sorted({str(parent) for path in [*paths, shared] for parent in Path(path).parents}):
         options += ["--perms", "0755", "--dir", folder]
     for path in paths:
+        if path == str(ROOT / VISIBLE[0]) and _is_installed():
+            options += ["--tmpfs", str(ROOT / "autograder")]
         if os.path.lexists(path):
             options += ["--symlink", os.readlink(path), path] if _is_usr_merge(path) else ["--ro-bind", path, path]
+    if _is_installed():
+        options += ["--remount-ro", str(ROOT / "autograder")]
+    # Shared memory without a file behind it belongs to no process, and no limit counts it.
+    options += ["--dev-bind", "/dev/null", "/dev/zero"]
     for device in (found for pattern in _GPU for found in glob.glob(pattern)):
         options += ["--dev-bind", device, device]
-    return ["bwrap", *options, "--bind", shared, shared]
+    options += ["--bind", shared, shared]
+    if work:
+        options += ["--ro-bind", work, GIVEN]
+        for place in ("/dev/shm", work):
+            options += ["--size", str(scratch_bytes), "--perms", "1777", "--tmpfs", place]
+    return ["bwrap", *options]
 
 
 def _course() -> list[str]:
@@ -60,9 +84,15 @@ def _course() -> list[str]:
     return [*_python(), *(str(ROOT / name) for name in VISIBLE)]
 
 
+def _is_installed() -> bool:
+    """Whether all of the autograder lies in a folder that kernels see, as a wheel's files do: it is then covered."""
+    return any(ROOT.is_relative_to(folder) for folder in (*_SYSTEM, *_python()))
+
+
 def in_tmp() -> list[str]:
     """What of it lies in /tmp, which each kernel gets empty but for this."""
-    return [path for path in _course() if path.startswith("/tmp/") and os.path.lexists(path)]
+    found = [path for path in _course() if path.startswith("/tmp/") and os.path.lexists(path)]
+    return [path for path in found if not any(path.startswith(f"{other}/") for other in found)]
 
 
 def _is_usr_merge(path: str) -> bool:
@@ -70,8 +100,9 @@ def _is_usr_merge(path: str) -> bool:
 
 
 def _python() -> list[str]:
-    """The interpreter's own folders, outermost first."""
+    """The interpreter's own folders and those of packages that lie elsewhere, as a user's own do; outermost first."""
     folders = {sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parents[1])}
+    folders |= {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
     return sorted(folder for folder in folders if not folder.startswith("/usr"))
 
 

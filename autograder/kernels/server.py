@@ -38,18 +38,21 @@ class Address:
     def from_json(cls, text: str) -> "Address":
         return cls(**json.loads(text))
 
-    def connect(self) -> socket.socket:
-        """A line of one's own to the server, once it is ready. Raises KernelServerError."""
+    def connect(self) -> tuple[socket.socket, int]:
+        """A line of one's own to the server, once it is ready, and the process at its other end as the server knows it.
+
+        Raises KernelServerError.
+        """
         line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         line.settimeout(_START_SECONDS)
         try:
             line.connect(self.path)
-            if not line.recv(MAX_PACKET_BYTES):
+            if not (packet := line.recv(MAX_PACKET_BYTES)):
                 raise KernelServerError("the kernel server ended before it was ready")
         except (OSError, KernelServerError) as error:
             line.close()
             raise KernelServerError(str(error)) from None
-        return line
+        return line, json.loads(packet)["pid"]
 
 
 class KernelServer:
@@ -67,7 +70,7 @@ class KernelServer:
             self._process = _start(listener.fileno(), str(folder), sandboxed)
         self.address = Address(str(folder), self._process.pid, sandboxed)
 
-    def connect(self) -> socket.socket:
+    def connect(self) -> tuple[socket.socket, int]:
         """As :meth:`Address.connect`; the error says what the server said."""
         try:
             return self.address.connect()

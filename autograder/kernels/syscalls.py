@@ -1,13 +1,14 @@
 """System calls that no exercise needs, refused to a kernel and all that it starts.
 
-They reach memory that belongs to no process (anonymous files, System V segments), look into
-other processes, make namespaces or mounts, or are large surfaces of the operating system's
-kernel. A seccomp filter; on processors other than x86-64 and ARM64 there is none.
+They reach memory that belongs to no process (anonymous files, System V segments, shared mappings of
+no file), look into other processes, make namespaces or mounts, lead to a hypervisor or another kind of
+network, or are large surfaces of the operating system's kernel. A seccomp filter; on processors other than x86-64 and ARM64 there is none.
 """
 
 import ctypes
 import errno
 import platform
+import socket
 import struct
 
 _NAMES = (
@@ -23,10 +24,13 @@ _NUMBERS = {
 }  # fmt: skip
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE = {"x86_64": 56, "aarch64": 220}
+_MMAP, _SOCKET = {"x86_64": 9, "aarch64": 222}, {"x86_64": 41, "aarch64": 198}
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)  # 16: netlink, which the C library asks for addresses
 _CLONE3, _X32, _NEW_USER = 435, 0x40000000, 0x10000000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
+_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT, _FOURTH_ARGUMENT_AT = 0, 4, 16, 40
 _PR_SET_SECCOMP, _FILTER = 22, 2
 
 
@@ -51,11 +55,26 @@ def _program(machine: str) -> bytes:
         steps += [(_AT_LEAST, 0, 1, _X32), _returns(_ERRNO | errno.EPERM)]
     for number in _NUMBERS[machine]:
         steps += [(_EQUAL, 0, 1, number), _returns(_ERRNO | errno.EPERM)]
+    steps += _of_family(machine) + _of_mapping(machine)
     # The C library falls back to clone, whose flags can be looked at.
     steps += [(_EQUAL, 0, 1, _CLONE3), _returns(_ERRNO | errno.ENOSYS)]
     steps += [(_EQUAL, 0, 3, _CLONE[machine]), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT)]
     steps += [(_ANY_BIT, 0, 1, _NEW_USER), _returns(_ERRNO | errno.EPERM), _returns(_ALLOW)]
     return b"".join(struct.pack("HBBI", *step) for step in steps)
+
+
+def _of_family(machine: str) -> list[tuple[int, int, int, int]]:
+    """Sockets of the families that a program on one machine needs. Ends the filter for the call that it is about."""
+    allowed = [(_EQUAL, len(_FAMILIES) - place, 0, family) for place, family in enumerate(_FAMILIES)]
+    body = [(_LOAD, 0, 0, _FIRST_ARGUMENT_AT), *allowed, _returns(_ERRNO | errno.EAFNOSUPPORT), _returns(_ALLOW)]
+    return [(_EQUAL, 0, len(body), _SOCKET[machine]), *body]
+
+
+def _of_mapping(machine: str) -> list[tuple[int, int, int, int]]:
+    """No mapping that is shared and has no file. Ends the filter for the call that it is about."""
+    body = [(_LOAD, 0, 0, _FOURTH_ARGUMENT_AT), (_ANY_BIT, 0, 2, _MAP_ANONYMOUS), (_ANY_BIT, 0, 1, _MAP_SHARED)]
+    body += [_returns(_ERRNO | errno.EPERM), _returns(_ALLOW)]
+    return [(_EQUAL, 0, len(body), _MMAP[machine]), *body]
 
 
 def _returns(what: int) -> tuple[int, int, int, int]:

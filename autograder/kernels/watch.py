@@ -35,9 +35,23 @@ class MemoryWatch:
     def forget(self, kernel: int) -> None:
         self._keepers.pop(kernel, None)
 
+    def process_of(self, pid: int) -> int:
+        """As we see it, a process that the kernel server knows under ``pid``. Raises psutil.NoSuchProcess."""
+        return self._keeper(pid).pid
+
     def cause_of_death(self, kernel: int) -> str:
         """Why the kernel was killed here, or an empty string when it was not."""
         return self._causes.get(kernel, "")
+
+    def keeper_of(self, kernel: int) -> int | None:
+        """The keeper's process id, None when it has ended."""
+        try:
+            keeper = self._keepers.get(kernel) or self._keeper(kernel)
+        except psutil.Error:
+            return None
+        if kernel in self._keepers:
+            self._keepers[kernel] = keeper
+        return keeper.pid
 
     def close(self) -> None:
         self._stop.set()
@@ -59,8 +73,7 @@ class MemoryWatch:
         keeper = self._keepers[kernel] = self._keepers.get(kernel) or self._keeper(kernel)
         if _tree_bytes(keeper, self._limit_bytes) <= self._limit_bytes:
             return
-        limit = f"{self._limit_bytes / 1024**3:g} GiB"
-        self._causes[kernel] = f"The code used more than {limit} of memory, all its processes together, and was stopped."
+        self._causes[kernel] = used_too_much(self._limit_bytes)
         keeper.kill()
         self.forget(kernel)
 
@@ -71,6 +84,11 @@ class MemoryWatch:
             if len(ids) == depth and ids[-1] == kernel:
                 return process
         raise psutil.NoSuchProcess(kernel)
+
+
+def used_too_much(limit_bytes: int) -> str:
+    """What a learner is told whose kernel was ended for its memory."""
+    return f"The code used more than {limit_bytes / 1024**3:g} GiB of memory, all its processes together, and was stopped."
 
 
 def _ids(process: psutil.Process) -> list[int]:

@@ -50,7 +50,7 @@ def _be_zygote(listener: socket.socket, line: socket.socket, isolate: bool) -> N
         namespaces.die_with_parent(signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         listener.close()
-        line.send(json.dumps({"ready": True}).encode())
+        line.send(json.dumps({"ready": True, "pid": os.getpid()}).encode())
         Zygote(line, isolate).serve()
     finally:
         os._exit(0)

@@ -12,8 +12,7 @@ from autograder.proctor import Learner
 from autograder.scenarios.calls import library_calls
 from autograder.scenarios.card import idle_card
 from autograder.scenarios.kernels_ran import kernels_ran, work_of
-from autograder.scenarios.outcome import outcome
-from gpulab import observe
+from autograder.scenarios.told import observe
 from gpulab.kernels import cuda
 
 
@@ -36,15 +35,20 @@ def _filled(call: Callable, *inputs: torch.Tensor) -> dict:
     out = torch.full_like(inputs[0], torch.nan)
     torch.cuda.synchronize()
     with kernels_ran(*inputs, out) as ran, observe() as seen:
-        call(out)
-    return work_of(out, ran, seen) | {"out": out.cpu()}
+        returned = call(out)
+    return work_of(out, ran, seen) | {"out": out.cpu(), "returned": returned}
 
 
 def divergence_cost(learner: Learner, case: dict) -> dict:
-    """Ask for the instructions of a launch."""
-    with library_calls("torch", "numpy", "gpulab") as called:
-        result = learner.divergence_cost(list(case["kinds"]), list(case["costs"]), case["threads"])
-    return {"result": result, "called": sorted(called)}
+    """Ask for the instructions of a launch; the lists may have been asked about before, when they held something else."""
+    kinds, costs = list(case["kinds"]), list(case["costs"])
+    if case.get("refilled"):
+        kinds[:], costs[:] = [0] * len(kinds), [1] * len(costs)
+        learner.divergence_cost(kinds, costs, case["threads"])
+        kinds[:], costs[:] = case["kinds"], case["costs"]
+    with library_calls("torch", "numpy", "numba", "gpulab") as called:
+        result = learner.divergence_cost(kinds, costs, case["threads"])
+    return {"result": result, "called": sorted(called), "after": [kinds, costs]}
 
 
 @cuda.jit
@@ -71,8 +75,12 @@ def gather(kinds, turns, order, x, out):
 
 
 def regroup(learner: Learner, case: dict) -> dict:
-    """Run a kernel with branches over the learner's order, if it is one."""
+    """Run a kernel with branches over the learner's order, if it is one; the list may have been ordered before, with other kinds in it."""
     kinds = list(case["kinds"])
+    if case.get("refilled"):
+        kinds[:] = [0] * len(kinds)
+        learner.regroup(kinds)
+        kinds[:] = case["kinds"]
     order = learner.regroup(kinds)
     evidence = {"order": order, "kinds_after": kinds}
     if not _is_order(order, len(case["kinds"])):
@@ -92,9 +100,12 @@ def _is_order(order: object, n: int) -> bool:
 
 
 def occupancy(learner: Learner, case: dict) -> dict:
-    """Ask for the blocks that a multiprocessor holds."""
+    """Ask for the blocks that a multiprocessor holds; it may have been asked about before, when it held fewer."""
     sm = SimpleNamespace(**case["sm"])
-    call = lambda: learner.occupancy(*case["launch"], sm)  # noqa: E731
-    with library_calls("gpulab", "numba") as called:
-        found = outcome(call) if case["refused"] else {"result": call()}
-    return found | {"called": sorted(called)}
+    if case.get("refilled"):
+        sm.max_blocks = 1
+        learner.occupancy(*case["launch"], sm)
+        sm.max_blocks = case["sm"]["max_blocks"]
+    with library_calls("torch", "numpy", "numba", "gpulab") as called:
+        result = learner.occupancy(*case["launch"], sm)
+    return {"result": result, "called": sorted(called)}

@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from functools import partial
 from types import FunctionType
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
 import gpulab.cuda
 from autograder.proctor import Learner, describe
 from autograder.scenarios.card import idle_card
+from autograder.scenarios.kernels_large import launched_large
 from autograder.scenarios.kernels_ran import kernels_ran, tiles, work_of
-from autograder.scenarios.outcome import outcome
-from gpulab import observe
+from autograder.scenarios.told import observe
 from gpulab.observe.lines import is_learners_file
 
 PRELOAD = ("gpulab.kernels.tiles.facade", "gpulab.kernels.fusion.compiled")
@@ -25,16 +26,35 @@ PRELOAD = ("gpulab.kernels.tiles.facade", "gpulab.kernels.fusion.compiled")
 SIZE_FROM_VALUES = "torch.size_from_values"
 """Stands among a graph's operations when a tensor in it is as large as values decide."""
 
+
+def _doubled(v: torch.Tensor, bias: torch.Tensor | None = None, gate: torch.Tensor | None = None) -> torch.Tensor:
+    """By a Triton kernel, in a tensor of its own."""
+    from gpulab.kernels import tl, triton
+
+    @triton.jit
+    def doubling(v_ptr, out_ptr, n, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out_ptr + at, 2 * tl.load(v_ptr + at, mask=at < n), mask=at < n)
+
+    out = torch.empty_like(v)
+    doubling[(triton.cdiv(v.numel(), 1024),)](v, out, v.numel(), BLOCK=1024)
+    return out
+
+
 _STEPS: dict[str, Callable] = {
-    "bias": lambda v, bias, gate: v + bias,
-    "gate": lambda v, bias, gate: v * gate,
-    "double": lambda v, bias, gate: v * 2.0,
-    "relu": lambda v, bias, gate: torch.relu(v),
-    "sigmoid": lambda v, bias, gate: torch.sigmoid(v),
-    "in place": lambda v, bias, gate: v.add_(1.0),
-    "view": lambda v, bias, gate: v.view(-1).unsqueeze(0).view(v.shape),
-    "transposed twice": lambda v, bias, gate: v.t().t(),
-    "row sum": lambda v, bias, gate: v.sum(1),
+    "bias": lambda v, bias=None, gate=None: v + bias,
+    "gate": lambda v, bias=None, gate=None: v * gate,
+    "double": lambda v, bias=None, gate=None: v * 2.0,
+    "relu": lambda v, bias=None, gate=None: torch.relu(v),
+    "sigmoid": lambda v, bias=None, gate=None: torch.sigmoid(v),
+    "in place": lambda v, bias=None, gate=None: v.add_(1.0),
+    "choice": lambda v, bias=None, gate=None: torch.where(v > 0.5, v, 0.25),
+    "above": lambda v, bias=None, gate=None: v > 0.5,
+    "doubling": _doubled,
+    "view": lambda v, bias=None, gate=None: v.view(-1).unsqueeze(0).view(v.shape),
+    "transposed twice": lambda v, bias=None, gate=None: v.t().t(),
+    "every other": lambda v, bias=None, gate=None: v[:, ::2],
+    "row sum": lambda v, bias=None, gate=None: v.sum(1),
 }
 
 _DEFAULTS = {
@@ -56,41 +76,85 @@ _NOT_TRACED = "flat_apply_capture"
 
 
 def fuse_budget(learner: Learner, case: dict) -> dict:
-    """Have a chain of operations counted; ``calls``: how often it was called."""
-    calls = 0
+    """Have a chain of operations counted, twice.
 
-    def chain(x: torch.Tensor, bias: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        for step in case["steps"]:
-            x = _STEPS[step](x, bias, gate)
-        return x
-
+    ``results``: of each time. ``calls``: how often the chain was called each time, ``strangers``: with
+    how many tensors that are none of the inputs.
+    """
+    given: list[torch.Tensor] = []
+    names = [name for name in ("x", "bias", "gate") if name in case]
+    chain = _chain(names, [_STEPS[step] for step in case["steps"]], given)
     with idle_card():
-        inputs = [case[name].cuda() for name in ("x", "bias", "gate")]
+        inputs = _inputs(case, names)
         torch.cuda.synchronize()
         with observe() as seen:
-            result = learner.fuse_budget(chain, *inputs)
-    return {"result": result, "calls": calls, "seen": seen.to_dict()}
+            results = [learner.fuse_budget(chain, *inputs)]
+        calls = [len(given) / len(inputs)]
+        results.append(learner.fuse_budget(chain, *inputs))
+        calls.append(len(given) / len(inputs) - calls[0])
+    strangers = sum(all(tensor is not one for one in inputs) for tensor in given)
+    return {"results": results, "calls": calls, "strangers": strangers, "seen": seen.to_dict()}
+
+
+def _inputs(case: dict, names: list[str]) -> list[torch.Tensor]:
+    """On the card: x a part of a wider matrix, and a gate that is ``None`` the part of it behind x."""
+    columns, owners = case["columns"], {name: case[name].cuda() for name in names if case[name] is not None}
+    parts = {"x": _part(owners["x"], columns), "gate": _part(owners["x"], columns, columns)}
+    return [parts["x"] if name == "x" else owners.get(name, parts["gate"]) for name in names]
+
+
+def _chain(names: list[str], steps: list[Callable], given: list[torch.Tensor]) -> Callable:
+    """A function of tensors that does ``steps``, and notes what it was given. It holds no case."""
+
+    def chain(*inputs: torch.Tensor) -> torch.Tensor:
+        given.extend(inputs)
+        others = dict(zip(names, inputs, strict=True))
+        x = others.pop("x")
+        for step in steps:
+            x = step(x, **others)
+        return x
+
+    return chain
+
+
+def _part(owner: torch.Tensor, columns: int | None, first: int = 0) -> torch.Tensor:
+    """``owner``, or the part of it that is ``columns`` wide."""
+    return owner[..., first : None if columns is None else first + columns]
 
 
 def fused_gate(learner: Learner, case: dict) -> dict:
     """Gate one batch with a kernel of the learner's."""
-    return _launched(learner.fused_gate, [case["x"], case["gate"], case["bias"]])
+    if "shapes" in case:
+        return launched_large(learner.fused_gate, case["shapes"], case["dtype"])
+    return _launched(learner.fused_gate, [case["x"], case["gate"], case["bias"]], again=case["again"])
 
 
 def squash(learner: Learner, case: dict) -> dict:
     """Call the function as it is, then compiled by a backend that runs its graphs and counts them.
 
-    ``broke``: what torch.compile says where it cannot capture the function whole, or None.
+    ``inputs``: the batches, after the first. ``broke``: what torch.compile says where it cannot capture the function whole, or None.
     """
     function = partial(learner.squash, limit=case["limit"])
+    if case["card"]:
+        return _on_the_card(function, case["batches"])
     with gpulab.cuda.use("off", quiet=True):
         evidence = {
             "eager": [function(x) for x in case["batches"]],
+            "inputs": [x.detach().clone() for x in case["batches"]],
             "gradients": [_gradient(function, *pair) for pair in zip(case["batches"], case["upstream"], strict=True)],
         }
         return evidence | _compiled(learner, case) if case["compiled"] else evidence
+
+
+def _on_the_card(function: Callable, batches: list[torch.Tensor]) -> dict:
+    """``eager``: results, as they come back from the card; ``inputs``: what they were made from, afterwards."""
+    with idle_card():
+        inputs = [x.cuda() for x in batches]
+        torch.cuda.synchronize()
+        with observe() as seen:
+            results = [function(x) for x in inputs]
+        afterwards = [x.cpu() for x in inputs]
+        return {"eager": [_on_host(result) for result in results], "inputs": afterwards, "seen": seen.to_dict()}
 
 
 def _compiled(learner: Learner, case: dict) -> dict:
@@ -120,7 +184,9 @@ def dynamo_afresh() -> Iterator[None]:
     torch._dynamo.reset()
     # It may have looked PyTorch's functions up while a virtual card stood in for some of them.
     torch._dynamo.trace_rules.clear_lru_cache()
-    with torch._dynamo.config.patch(**_DEFAULTS):
+    # It times its guards with a cold cache, which costs as much as the tracing, and nobody reads the time.
+    untimed = patch.object(torch._dynamo.guards, "profile_guard_manager", lambda *_: 0.0)
+    with torch._dynamo.config.patch(**_DEFAULTS), untimed:
         yield
     torch._dynamo.reset()
 
@@ -170,30 +236,31 @@ def _gradient(function: Callable, x: torch.Tensor, upstream: torch.Tensor) -> to
 
 def row_softmax(learner: Learner, case: dict) -> dict:
     """The softmax of one matrix, which may be a part of a wider one."""
-    if case["refused"]:
-        with idle_card():
-            return outcome(lambda: _on_host(learner.row_softmax(case["x"].cuda())))
-    return _launched(learner.row_softmax, [case["x"]], columns=case["columns"])
+    if "shapes" in case:
+        return launched_large(learner.row_softmax, case["shapes"], case["dtype"])
+    part = {"columns": case["columns"], "first": case["first"]}
+    return _launched(learner.row_softmax, [case["x"]], again=case["again"], **part)
 
 
 def linear_silu(learner: Learner, case: dict) -> dict:
     """One layer, its bias and its activation."""
-    inputs = [case["x"], case["weight"], case["bias"]]
-    if case["refused"]:
-        with idle_card():
-            return outcome(lambda: _on_host(learner.linear_silu(*(tensor.cuda() for tensor in inputs))))
-    return _launched(learner.linear_silu, inputs)
+    if "shapes" in case:
+        return launched_large(learner.linear_silu, case["shapes"], case["dtype"])
+    return _launched(learner.linear_silu, [case["x"], case["weight"], case["bias"]], again=case["again"])
 
 
-def _launched(function: Callable, inputs: list[torch.Tensor], columns: int | None = None) -> dict:
-    """Call ``function`` on the card, watched.
+def _launched(
+    function: Callable, inputs: list[torch.Tensor], again: bool = False, columns: int | None = None, first: int = 0
+) -> dict:
+    """Call ``function`` on the card, watched; once more where ``again`` is asked for.
 
-    ``columns``: the first input is that many of a wider matrix's. ``inputs`` in the evidence:
-    what they hold afterwards.
+    ``columns``: the first input is that many of a wider matrix's, from ``first`` on. ``inputs`` in
+    the evidence: what they hold afterwards. ``is_an_input``: the result lies where one of them does;
+    ``handed_out_twice``: a second result lies where the first does.
     """
     with idle_card():
         owners = [tensor.cuda() for tensor in inputs]
-        given = [owners[0][:, :columns], *owners[1:]]
+        given = [_part(owners[0], columns, first), *owners[1:]]
         torch.cuda.synchronize()
         with kernels_ran(*given, interpreter=tiles) as ran, observe() as seen:
             result = function(*given)
@@ -202,8 +269,19 @@ def _launched(function: Callable, inputs: list[torch.Tensor], columns: int | Non
         return {
             "result": _on_host(result),
             "inputs": [tensor.cpu() for tensor in owners],
+            "contiguous": isinstance(result, torch.Tensor) and result.is_contiguous(),
+            "is_an_input": any(_same_memory(result, tensor) for tensor in given),
+            "handed_out_twice": again and _same_memory(result, function(*given)),
             **work,
         }
+
+
+def _same_memory(one: Any, other: Any) -> bool:
+    """Of one storage, though it has no bytes, or of one address."""
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return False
+    a, b = one.untyped_storage(), other.untyped_storage()
+    return a._cdata == b._cdata or 0 != a.data_ptr() == b.data_ptr()
 
 
 def _on_host(value: Any) -> Any:

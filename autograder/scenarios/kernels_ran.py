@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FunctionType, ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ import torch
 from autograder.scenarios.sources import Sources
 from gpulab import Observation
 from gpulab.observe import device, launches
-from gpulab.observe.lines import is_learners
+from gpulab.observe.lines import is_learners_file
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,24 @@ class Interpreter:
 
 def simt() -> Interpreter:
     """Of ``@cuda.jit`` kernels."""
-    from gpulab.kernels.simt import arrays, batch, counters, launcher, races, requests, run, statements, virtual
+    from gpulab.kernels.simt import (
+        arguments, arrays, atomics, batch, counters, expressions, launcher, races, releases, requests, run, spinning,
+        statements, turns, virtual,
+    )  # fmt: skip
 
-    modules = (arrays, batch, counters, races, requests, run, statements, virtual)
+    modules = (
+        arguments, arrays, atomics, batch, counters, expressions, races, releases, requests, run, spinning, statements,
+        turns, virtual,
+    )  # fmt: skip
     return Interpreter(launcher, launcher, modules, virtual, "check_sides", 0)
 
 
 def tiles() -> Interpreter:
     """Of ``@triton.jit`` kernels. Raises ImportError without Triton."""
-    from gpulab.kernels.tiles import builder, counts, interpret, kernel, memory, modelled, races
+    from gpulab.kernels.tiles import builder, counts, interpret, kernel, libdevice, memory, modelled, order, races, shadows
 
-    modules = (builder, counts, interpret, memory, modelled, races)
-    return Interpreter(kernel, device, modules, interpret, "interpret", 1)
+    modules = (builder, counts, interpret, libdevice, memory, modelled, order, races, shadows)
+    return Interpreter(kernel, device, modules, interpret, "interpret_both_ways", 1)
 
 
 class Ran:
@@ -119,16 +125,20 @@ def _replaced(home: Interpreter) -> list[str]:
     """Functions of the interpreter and of its record that a notebook has put there."""
     return [
         name
-        for module in home.instruments
-        for name, function in _functions(module)
-        if is_learners(SimpleNamespace(f_code=function.__code__)) and function.__code__.co_filename != "<string>"
+        for owner in _owners(home.instruments)
+        for name, function in _functions(owner)
+        if function.__code__.co_filename != "<string>" and is_learners_file(function.__code__.co_filename)
     ]  # a dataclass writes methods of its own, in no file
 
 
-def _functions(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
-    owners = [module, *(value for value in vars(module).values() if isinstance(value, type))]
-    for owner in owners:
-        for name, value in vars(owner).items():
-            function = getattr(value, "__func__", value)
-            if isinstance(function, FunctionType):
-                yield name, function
+def _owners(modules: Iterable[ModuleType]) -> Iterable[ModuleType | type]:
+    """The modules and the classes named in them, each once."""
+    named = (owner for module in modules for owner in (module, *vars(module).values()))
+    return dict.fromkeys(owner for owner in named if owner in modules or isinstance(owner, type))
+
+
+def _functions(owner: ModuleType | type) -> Iterator[tuple[str, FunctionType]]:
+    for name, value in vars(owner).items():
+        function = getattr(value, "__func__", value)
+        if isinstance(function, FunctionType):
+            yield name, function

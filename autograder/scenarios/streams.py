@@ -3,143 +3,295 @@
 All cases run on a virtual card, where a race is found whether or not it strikes.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 
 import torch
 
 from autograder.proctor import Learner
 from autograder.scenarios.card import idle_card
-from autograder.scenarios.device_told import device_told
-from autograder.scenarios.outcome import outcome
+from autograder.scenarios.told import observe
 from gpulab import Observation
+from gpulab.cuda.device import state
 
-_CYCLES_PER_US = 1000  # of the virtual card, for torch.cuda._sleep
+CALLERS = 6
+"""Streams that one function is called from, each once."""
+STREAMS = 32
+"""So many streams of a priority PyTorch hands out, in turn."""
+_LATER_US = 20_000
+_CALLERS_PRIORITY = -2
+"""Of streams that cases call from: PyTorch hands out 32 of each priority in turn, and a function's
+own are of another, so they are never the caller's."""
+
+
+def _spin(us: float) -> None:
+    """Keep one multiprocessor of the virtual card busy."""
+    torch.cuda._sleep(round(us * state.device_on().card.clock_hz / 1e6))
+
+
+def _callers_stream(side: bool) -> torch.cuda.Stream:
+    return torch.cuda.Stream(priority=_CALLERS_PRIORITY) if side else torch.cuda.default_stream()
+
+
+def _plain(value: object) -> object:
+    """A number of a class derived from float, such as NumPy's, as a float; all else as it is."""
+    return float.__add__(value, 0.0) if isinstance(value, float) else value
 
 
 class Spins:
-    """A function to be timed: its n-th call keeps the device busy for the n-th of ``us``."""
+    """A function to be timed: its n-th call keeps the device busy for the n-th of ``us``, by ``parts`` kernels."""
 
-    def __init__(self, us: list[float]) -> None:
-        self._us, self.calls = us, 0
+    def __init__(self, us: list[float], parts: int) -> None:
+        self._us, self._parts, self.calls = us, parts, 0
 
     def __call__(self) -> None:
         us = self._us[min(self.calls, len(self._us) - 1)]
         self.calls += 1
-        torch.cuda._sleep(int(us * _CYCLES_PER_US))
+        for _ in range(self._parts):
+            _spin(us / self._parts)
 
 
 def honest_time(learner: Learner, case: dict) -> dict:
-    """Have the calls timed, behind other work and in another stream where the case says so."""
-    spins, counts = Spins(case["us"]), (case["warmup"], case["iters"])
+    """Have the calls timed, behind other work, in another stream or a second time where the case says so."""
+    spins, counts = Spins(case["us"], case["parts"]), (case["warmup"], case["iters"])
     fn = lambda: spins()  # noqa: E731  a bare function: what it will do is not written on it
-    with idle_card():
-        if case["refused"]:
-            return outcome(lambda: learner.honest_time(fn, *counts))
-        with torch.cuda.stream(torch.cuda.Stream() if case["side_stream"] else None):
-            torch.cuda._sleep(int(case["before_us"] * _CYCLES_PER_US))
-            with device_told() as seen:
-                result = learner.honest_time(fn, *counts)
-    return {"result": result, "calls": spins.calls, "seen": seen.to_dict()}
+    with idle_card(), torch.cuda.stream(_callers_stream(case["side_stream"])):
+        here = torch.cuda.current_stream()
+        if case["again"]:
+            learner.honest_time(fn, *counts)
+            spins.calls = 0
+        _spin(case["before_us"])
+        with observe() as seen:
+            result = learner.honest_time(fn, *counts)
+        stays = torch.cuda.current_stream() == here
+    told = {"calls": spins.calls, "stream": here.stream_id, "stays": stays}
+    return {"result": _plain(result), **told, "seen": seen.to_dict()}
+
+
+class Delayed(torch.nn.Module):
+    """Layers with a tanh between them, behind a kernel that takes ``us``: so the host can run ahead."""
+
+    def __init__(self, layers: list[torch.nn.Linear], us: float) -> None:
+        super().__init__()
+        self.layers, self._us = torch.nn.ModuleList(layers), us
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        _spin(self._us)
+        for layer in self.layers[:-1]:
+            x = layer(x).tanh()
+        return self.layers[-1](x)
 
 
 def train(learner: Learner, case: dict) -> dict:
-    """Train a linear model, watched; the parameters come back from the model itself."""
-    with idle_card():
-        model = torch.nn.Linear(case["weight"].shape[1], case["weight"].shape[0])
-        model.load_state_dict({"weight": case["weight"], "bias": case["bias"]})
-        model = model.cuda()
-        optimizer = torch.optim.SGD(model.parameters(), lr=case["lr"])
+    """Train a model of one layer or two, watched; the parameters come back from the model itself."""
+    with idle_card(), torch.cuda.stream(_callers_stream(case["side_stream"])):
+        model = Delayed([_linear(*layer) for layer in case["layers"]], case["us"]).cuda()
+        optimizer = torch.optim.SGD(_groups(model, case["lr"], case["groups"]), lr=case["lr"])
         batches = [(x.cuda(), y.cuda()) for x, y in zip(case["xs"], case["ys"], strict=True)]
+        if case["stale"]:
+            for parameter in model.parameters():
+                parameter.grad = torch.ones_like(parameter)
         torch.cuda.synchronize()
-        with device_told() as seen:
+        here = torch.cuda.current_stream().stream_id
+        with observe() as seen:
             log = learner.train(model, optimizer, batches, case["every"], case["limit"])
+            returned_us = state.device_on().machine.host_us
         torch.cuda.synchronize()
-        after = [parameter.detach().cpu() for parameter in (model.weight, model.bias)]
-    return {"log": log, "weight": after[0], "bias": after[1], "seen": seen.to_dict()}
+        after = [[layer.weight.detach().cpu(), layer.bias.detach().cpu()] for layer in model.layers]
+    return {"log": _plain_log(log), "layers": after, "stream": here, "returned_us": returned_us, "seen": seen.to_dict()}
+
+
+def _linear(weight: torch.Tensor, bias: torch.Tensor) -> torch.nn.Linear:
+    layer = torch.nn.Linear(weight.shape[1], weight.shape[0])
+    layer.load_state_dict({"weight": weight, "bias": bias})
+    return layer
+
+
+def _groups(model: Delayed, lr: float, several: bool) -> Iterable:
+    """All parameters, or the biases in a group of their own, with twice the rate."""
+    if not several:
+        return model.parameters()
+    weights, biases = [layer.weight for layer in model.layers], [layer.bias for layer in model.layers]
+    return [{"params": weights}, {"params": biases, "lr": 2 * lr}]
+
+
+def _plain_log(log: object) -> object:
+    if not isinstance(log, list):
+        return log
+    return [{key: _plain(value) for key, value in entry.items()} if isinstance(entry, dict) else entry for entry in log]
 
 
 def run_two_models(learner: Learner, case: dict) -> dict:
     """Play one robot's ticks, watched; ``outputs``: what the caller made of them, tick by tick."""
-    with idle_card(), torch.no_grad():
-        models = [_model(weight, us) for weight, us in zip(case["weights"], case["us"], strict=True)]
+    with idle_card(), torch.set_grad_enabled(case["grad"]):
+        worked_in: list[torch.cuda.Stream] = []
+        models = [_model(weight, us, worked_in) for weight, us in zip(case["weights"], case["us"], strict=True)]
         raw = [case["image"].cuda(), case["state"].cuda()]
         torch.cuda.synchronize()
-        seen, outputs = _TICKS[case["tick"]](lambda *inputs: learner.run_two_models(*models, *inputs), raw)
+        robot = Robot(lambda *inputs: learner.run_two_models(*models, *inputs), raw, worked_in)
+        seen = _TICKS[case["tick"]](robot)
         torch.cuda.synchronize()
-        return {"outputs": [_on_host(pair) for pair in outputs], "seen": seen.to_dict()}
+        return {**robot.told(), "seen": seen.to_dict()}
 
 
-Run = Callable[[torch.Tensor, torch.Tensor], object]
-
-
-def _model(weight: torch.Tensor, us: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """One layer behind a kernel that fills one multiprocessor for ``us`` microseconds."""
+def _model(weight: torch.Tensor, us: float, worked_in: list[torch.cuda.Stream]) -> Callable[[torch.Tensor], torch.Tensor]:
+    """One layer behind a kernel that fills one multiprocessor for ``us`` microseconds; it notes its streams."""
     weight = weight.cuda()
 
     def model(x: torch.Tensor) -> torch.Tensor:
-        torch.cuda._sleep(int(us * _CYCLES_PER_US))
+        worked_in.append(torch.cuda.current_stream())
+        _spin(us)
         return torch.tanh(x @ weight)
 
     return model
 
 
-def _inputs(raw: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Inputs that the current stream has yet to write."""
-    torch.cuda._sleep(200 * _CYCLES_PER_US)
-    return [tensor + 1 for tensor in raw]
+class Robot:
+    """The caller: writes inputs, runs the models and uses their outputs, all in its current stream.
 
+    ``worked_in``: the stream of each call of a model so far.
+    """
 
-def _late_inputs(run: Run, raw: list[torch.Tensor]) -> tuple[Observation, list]:
-    """The inputs are still being written; the outputs are used after the host has waited."""
-    with device_told() as seen:
-        outputs = run(*_inputs(raw))
-    torch.cuda.synchronize()
-    return seen, [_used(outputs)]
+    def __init__(self, run: Callable, raw: list[torch.Tensor], worked_in: list[torch.cuda.Stream]) -> None:
+        self._run, self._raw, self.worked_in = run, raw, worked_in
+        self._used: list = []
+        self.host_us: list[float] = []
+        self.stays: list[bool] = []
 
+    def inputs(self, tick: int, behind_us: float) -> list[torch.Tensor]:
+        """Inputs of a tick that the current stream has yet to write, behind other work."""
+        _spin(behind_us)
+        return [tensor + (1 + tick) for tensor in self._raw]
 
-def _early_use(run: Run, raw: list[torch.Tensor]) -> tuple[Observation, list]:
-    """The inputs are ready; the outputs are used at once and let go, twice."""
-    inputs = _inputs(raw)
-    torch.cuda.synchronize()
-    with device_told() as seen:
-        used = [_used(run(*inputs)) for _ in range(2)]
-    return seen, used
-
-
-def _alone(run: Run, raw: list[torch.Tensor]) -> tuple[Observation, list]:
-    """Nothing but the call."""
-    inputs = _inputs(raw)
-    torch.cuda.synchronize()
-    with device_told() as seen:
-        outputs = run(*inputs)
-    torch.cuda.synchronize()
-    return seen, [_used(outputs)]
-
-
-def _two_callers(run: Run, raw: list[torch.Tensor]) -> tuple[Observation, list]:
-    """Called from one stream and then from another; each reads late and lets go."""
-    streams, used = [torch.cuda.Stream() for _ in range(2)], []
-    with device_told() as seen:
-        for stream in streams:
-            with torch.cuda.stream(stream):
-                outputs = run(*_inputs(raw))
-                torch.cuda._sleep(3000 * _CYCLES_PER_US)
-                used.append(_used(outputs))
-                del outputs
-    return seen, used
-
-
-_TICKS = {"late inputs": _late_inputs, "early use": _early_use, "alone": _alone, "two callers": _two_callers}
-
-
-def _used(outputs: object) -> object:
-    """What the caller makes of the outputs, in its current stream."""
-    if not isinstance(outputs, (list, tuple)):
+    def call(self, inputs: list[torch.Tensor]) -> object:
+        machine, here = state.device_on().machine, torch.cuda.current_stream()
+        before = machine.host_us
+        outputs = self._run(*inputs)
+        self.host_us.append(machine.host_us - before)
+        self.stays.append(torch.cuda.current_stream() == here)
         return outputs
-    return [output * 2 if isinstance(output, torch.Tensor) else output for output in outputs]
+
+    def use(self, outputs: object) -> None:
+        """Read the outputs in the current stream."""
+        self._used.append([_doubled(output) for output in outputs] if isinstance(outputs, tuple) else outputs)
+
+    def told(self) -> dict:
+        return {"outputs": [_on_host(pair) for pair in self._used], "host_us": self.host_us, "stays": self.stays}
+
+
+def _doubled(output: object) -> object:
+    return output * 2 if isinstance(output, torch.Tensor) and output.is_cuda else None
 
 
 def _on_host(used: object) -> object:
     if not isinstance(used, list):
         return used
     return [value.cpu() if isinstance(value, torch.Tensor) else value for value in used]
+
+
+def _late_inputs(robot: Robot) -> Observation:
+    """The inputs are still being written, at each of two calls; the outputs are used after the host has waited."""
+    kept, outputs = [], []
+    with observe() as seen:
+        for tick in range(2):
+            kept.append(robot.inputs(tick, behind_us=2500))
+            outputs.append(robot.call(kept[-1]))
+    torch.cuda.synchronize()
+    for pair in outputs:
+        robot.use(pair)
+    return seen
+
+
+def _early_use(robot: Robot) -> Observation:
+    """The inputs are ready; the outputs are used at once, and those of the first call once more after the second."""
+    inputs = [robot.inputs(tick, behind_us=200) for tick in range(2)]
+    torch.cuda.synchronize()
+    with observe() as seen:
+        first = robot.call(inputs[0])
+        robot.use(first)
+        robot.use(robot.call(inputs[1]))
+        robot.use(first)
+    return seen
+
+
+def _inputs_let_go(robot: Robot) -> Observation:
+    """The caller lets go of the inputs at once, and writes other tensors of their sizes."""
+    inputs = robot.inputs(0, behind_us=200)
+    torch.cuda.synchronize()
+    with observe() as seen:
+        outputs = robot.call(inputs)
+        sizes = [tensor.shape for tensor in inputs]
+        del inputs
+        others = [torch.full(size, 9.0, device="cuda") for size in sizes]
+    torch.cuda.synchronize()
+    robot.use(outputs)
+    del others
+    return seen
+
+
+def _alone(robot: Robot) -> Observation:
+    """Nothing but the call."""
+    inputs = robot.inputs(0, behind_us=200)
+    torch.cuda.synchronize()
+    with observe() as seen:
+        outputs = robot.call(inputs)
+    torch.cuda.synchronize()
+    robot.use(outputs)
+    return seen
+
+
+def _several_callers(robot: Robot) -> Observation:
+    """Called from one stream and then from another; each reads late and lets go.
+
+    Between the calls the pools of streams have come round: whoever asks for new ones at each call
+    gets those of the call before.
+    """
+    streams = [_callers_stream(side=True) for _ in range(CALLERS)]
+    newest = {priority: torch.cuda.Stream(priority=priority) for priority in (0, -1)}
+    with observe() as seen:
+        for tick, stream in enumerate(streams):
+            with torch.cuda.stream(stream):
+                outputs = robot.call(robot.inputs(tick, behind_us=200))
+                _spin(3000)
+                robot.use(outputs)
+                del outputs
+            for priority, stream in newest.items():
+                while torch.cuda.Stream(priority=priority) != stream:
+                    pass
+    return seen
+
+
+def _streams_of_its_own(robot: Robot) -> Observation:
+    """Called from the streams that it works in itself: those of its first call, and the first or second it will be given."""
+    with observe() as seen:
+        _tick(robot, 0, torch.cuda.default_stream())
+        for tick, stream in enumerate((*robot.worked_in, *[torch.cuda.default_stream()] * 2)[:2], 1):
+            _tick(robot, tick, stream)
+        for tick, (priority, place) in enumerate(itertools.product((0, -1), (1, 2)), 3):
+            _tick(robot, tick, _handed_out_again(priority, place))
+    return seen
+
+
+def _tick(robot: Robot, tick: int, stream: torch.cuda.Stream) -> None:
+    """One call, begun when the device is long done with the one before."""
+    with torch.cuda.stream(stream):
+        robot.use(robot.call(robot.inputs(tick, behind_us=0)))
+    state.device_on().machine.host_us += _LATER_US
+
+
+def _handed_out_again(priority: int, place: int) -> torch.cuda.Stream:
+    """The stream that PyTorch hands out next, or after the next."""
+    stream = torch.cuda.Stream(priority=priority)
+    for _ in range(STREAMS - place):
+        torch.cuda.Stream(priority=priority)
+    return stream
+
+
+_TICKS = {
+    "late inputs": _late_inputs,
+    "early use": _early_use,
+    "inputs let go": _inputs_let_go,
+    "alone": _alone,
+    "several callers": _several_callers,
+    "streams of its own": _streams_of_its_own,
+}

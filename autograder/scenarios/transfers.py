@@ -4,14 +4,14 @@ Each case gets a card of its own, so that times, streams and memory start from n
 """
 
 from collections import OrderedDict, namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from autograder.proctor import Learner
-from autograder.scenarios.device_told import device_told
 from autograder.scenarios.outcome import outcome
+from autograder.scenarios.told import observe
 from gpulab import cuda
 from gpulab.cuda.device import state
 
@@ -22,43 +22,88 @@ CARD = "virtual:T4"
 
 
 def overlapped(learner: Learner, case: dict) -> dict:
-    """Run the batches through, watched; the caller reads the results at once, as it may."""
-    with cuda.use(CARD, quiet=True):
-        step, calls, active = _step(case["weight"].cuda(), case["passes"])
+    """Run the batches through, watched; the caller reads the results at once, as it may.
+
+    When the call comes, the current stream holds work, on memory that is free again. ``pinned_bytes``:
+    what each call has page-locked; a case of several calls hands the same batches to each.
+    """
+    with cuda.use(CARD, quiet=True), _stream(case["side_stream"]):
+        step, calls, active = _step(case["weight"].cuda(), _table(case["depth"]))
+        batches, pinned = _batches(case), state.device_on().pinned
         torch.cuda.synchronize()
-        before, pinned = _active_bytes(), state.device_on().pinned
+        _leave_work_pending(batches)
+        before, ahead, values, pinned_bytes, kinds = _active_bytes(), [0], [], [], []
         torch.cuda.reset_peak_memory_stats()
-        with device_told() as seen:
-            results = learner.overlapped(_handed_out(case["batches"], case["as_generator"]), step)
-            values = [_read(result) for result in results] if isinstance(results, (list, tuple)) else results
+        with observe() as seen:
+            for _ in range(case["calls"]):
+                so_far, begun = pinned.bytes_in_all, len(calls)
+                given = _read_out(batches, calls, ahead, begun) if case["as_generator"] else list(batches)
+                results = learner.overlapped(given, step)
+                kinds.append(isinstance(results, list))
+                values.append([_read(result) for result in results] if kinds[-1] else results)
+                pinned_bytes.append(pinned.bytes_in_all - so_far)
         # The recorded peak can be reset; what was active when a step began cannot.
         peak = max(torch.cuda.memory_stats()["active_bytes.all.peak"], *active, 0) - before
-    record = {"rows": calls, "peak_bytes": peak, "pinned_bytes": pinned.bytes_in_all, "seen": seen.to_dict()}
-    return {"values": values, **record}
+    record = {"rows": calls, "ahead": max(ahead), "peak_bytes": peak, "pinned_bytes": pinned_bytes, "lists": kinds}
+    return {"values": values, **record, "seen": seen.to_dict()}
+
+
+def _stream(side: bool) -> Any:
+    """The stream of the call: one of its own, or the one that is current anyway."""
+    return torch.cuda.stream(torch.cuda.Stream() if side else torch.cuda.current_stream())
+
+
+def _batches(case: dict) -> list[torch.Tensor]:
+    """Batch i is what was drawn, turned by i rows, and of it as many rows as the batch has."""
+    batches = [case["drawn"].roll(i, 0)[:rows].clone() for i, rows in enumerate(case["rows"])]
+    return [_with_gaps(batch) for batch in batches] if case["gaps"] else batches
+
+
+def _table(depth: int) -> torch.Tensor:
+    """A product with itself takes this card the longer the deeper it is, and the host next to nothing."""
+    table = torch.zeros(64, depth, dtype=torch.float64)
+    table[0, 0] = 1
+    return table.cuda()
+
+
+def _with_gaps(batch: torch.Tensor) -> torch.Tensor:
+    """The same values, with a gap behind each row, so that the rows do not merge."""
+    return torch.cat([batch, batch.flip(0)], -1)[..., : batch.shape[-1]]
+
+
+def _leave_work_pending(batches: list[torch.Tensor]) -> None:
+    """Kernels in the current stream, on memory of three batches that this function gives back."""
+    for there in [torch.zeros(batches[0].shape, dtype=batches[0].dtype, device="cuda") for _ in range(3) if batches]:
+        there.add_(1)
 
 
 def _active_bytes() -> int:
     """Bytes in use on the device, and what was let go while another stream may be using it."""
-    return torch.cuda.memory_stats()["active_bytes.all.current"]
+    return torch.cuda.memory_stats_as_nested_dict()["active_bytes"]["all"]["current"]
 
 
-def _step(weight: torch.Tensor, passes: int) -> tuple[Callable, list[int], list[int]]:
-    """A step; how many rows each call got, and how many bytes were active then."""
+def _step(weight: torch.Tensor, table: torch.Tensor) -> tuple[Callable, list[int], list[int]]:
+    """A step; how many rows each call got, and how many bytes were active then.
+
+    It reads the batch last: whatever takes the batch away while the step runs comes in between.
+    """
     calls: list[int] = []
     active: list[int] = []
 
     def step(x: torch.Tensor) -> torch.Tensor:
         calls.append(len(x) if isinstance(x, torch.Tensor) and x.is_cuda else -1)
         active.append(_active_bytes())
-        for _ in range(passes):
-            x = x * weight
-        return x.sum(1)
+        one = (table @ table.T)[0, 0].to(x.dtype)
+        return (x * weight).sum(1) + one
 
     return step, calls, active
 
 
-def _handed_out(batches: list[torch.Tensor], as_generator: bool) -> Any:
-    return (batch for batch in batches) if as_generator else list(batches)
+def _read_out(batches: list[torch.Tensor], calls: list[int], ahead: list[int], begun: int) -> Iterator[torch.Tensor]:
+    """The batches; ``ahead``: how many were out at a time without a call of step, of those since ``begun``."""
+    for number, batch in enumerate(batches, 1):
+        ahead.append(number + begun - len(calls))
+        yield batch
 
 
 def _read(result: Any) -> Any:
@@ -70,15 +115,31 @@ def _read(result: Any) -> Any:
 
 
 def transfer_time(learner: Learner, case: dict) -> dict:
-    """Ask every question."""
-    return {"answers": [outcome(lambda: learner.transfer_time(*_arguments(q))) for q in case["questions"]]}
+    """Ask every question; a line that is asked about twice is one dictionary. ``links``: what they are in the end."""
+    lines: list[tuple[dict, dict]] = []
+    answers = [_seconds(learner, question, lines) for question in case["questions"]]
+    return {"answers": answers, "links": [_line(question["link"], lines) for question in case["questions"]]}
 
 
-def _arguments(question: dict) -> list:
-    link = dict(question["link"])
-    if "encoding" in link:
-        link["encoding"] = tuple(link["encoding"])
-    return [question["nbytes"], link, *([question["messages"]] if "messages" in question else [])]
+def _seconds(learner: Learner, question: dict, lines: list[tuple[dict, dict]]) -> dict:
+    """What a call gave. A float of a subclass, such as NumPy's, is a float."""
+    answer = outcome(lambda: learner.transfer_time(*_arguments(question, lines)))
+    value = answer.get("returned")
+    return {"returned": float(value)} if isinstance(value, float) else answer
+
+
+def _arguments(question: dict, lines: list[tuple[dict, dict]]) -> list:
+    return [question["nbytes"], _line(question["link"], lines), *([question["messages"]] if "messages" in question else [])]
+
+
+def _line(link: dict, lines: list[tuple[dict, dict]]) -> dict:
+    """The dictionary that stands for ``link``: the one that was handed out for it before, if any."""
+    for known, given in lines:
+        if known == link:
+            return given
+    pair = {"encoding": tuple(link["encoding"])} if "encoding" in link else {}
+    lines.append((link, {**link, **pair}))
+    return lines[-1][1]
 
 
 # E5.3 move_to
@@ -93,19 +154,74 @@ def move_to(learner: Learner, case: dict) -> dict:
 
 
 def _nesting_moved(learner: Learner, case: dict) -> dict:
-    tensors = [_placed(tensor, case["place"]) for tensor in case["tensors"]]
-    given = _nesting(tensors, case["empty"])
-    before = _described(given, tensors)
-    with device_told() as seen:
-        result = learner.move_to(given, "cuda", **({"non_blocking": True} if case["non_blocking"] else {}))
-    known: list[torch.Tensor] = []
-    return {
-        "result": _described(result, known, tensors),
-        "tensors": [tensor.cpu() for tensor in known],
-        "on_device": [_is_on_card(tensor) for tensor in known],
-        "handed_in": [before, _described(given, tensors)],
-        "seen": seen.to_dict(),
-    }
+    """Each part of the case is a nesting of its own, moved by a call of its own."""
+    parts = [_Part(learner, part) for part in case["parts"]]
+    options = {"non_blocking": True} if case["non_blocking"] else {}
+    with observe() as seen:
+        results = [learner.move_to(part.given, part.device, **options) for part in parts]
+    return {"parts": [part.shown(result) for part, result in zip(parts, results)], "seen": seen.to_dict()}
+
+
+class _Part:
+    """A nesting that is to be moved, and what is known of it before."""
+
+    def __init__(self, learner: Learner, part: dict) -> None:
+        self.tensors = [_placed(tensor, part["places"][i % len(part["places"])]) for i, tensor in enumerate(part["tensors"])]
+        if len(self.tensors) > 1:
+            self.tensors[5], self.tensors[9] = _others_at_the_same_address(self.tensors[0])
+        self.leaves = _made_to_require_gradients(self.tensors) if part["gradient"] else []
+        self.set = {"a", "b", torch.ones(1)}
+        self.given, self.device = _nesting(self.tensors, part["form"], self.set), _device(part["device"])
+        self.before = self._described(self.given, self.tensors)
+        if part["again"]:
+            _moved_once_with_other_values(learner, self.given, self.tensors, self.device)
+
+    def shown(self, result: Any) -> dict:
+        known: list[torch.Tensor] = []
+        return {
+            "result": self._described(result, known),
+            "tensors": [tensor.detach().cpu() for tensor in known],
+            "on_device": [_is_on_card(tensor) for tensor in known],
+            "gradients": [[_gradient(tensor, leaf) for leaf in self.leaves] for tensor in known],
+            "handed_in": [self.before, self._described(self.given, self.tensors)],
+        }
+
+    def _described(self, value: Any, known: list[torch.Tensor]) -> Any:
+        return _described(value, known, self.tensors, self.set)
+
+
+def _others_at_the_same_address(square: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of the same shape, one with other strides, one with another dtype: neither is that tensor."""
+    return square.t(), square.view(torch.int32)
+
+
+def _made_to_require_gradients(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The first becomes a leaf, the fourth is computed from one. Returns both leaves."""
+    leaves = [tensors[0].requires_grad_(), tensors[3].requires_grad_()]
+    tensors[3] = leaves[1] * 1
+    return leaves
+
+
+def _device(name: str) -> Any:
+    return {"object": torch.device("cuda", 0), "number": 0, "host": torch.device("cpu")}.get(name, name)
+
+
+def _moved_once_with_other_values(learner: Learner, given: Any, tensors: list[torch.Tensor], device: Any) -> None:
+    values = [tensor.detach().clone() for tensor in tensors]
+    with torch.no_grad():
+        for tensor in tensors:
+            tensor.zero_()
+        learner.move_to(given, device)
+        for tensor, value in zip(tensors, values):
+            tensor.copy_(value)
+
+
+def _gradient(moved: torch.Tensor, source: torch.Tensor) -> torch.Tensor | None:
+    """What arrives at ``source`` from the sum of what it became; None where nothing does."""
+    if not moved.requires_grad:
+        return None
+    (gradient,) = torch.autograd.grad(moved.sum(), source, allow_unused=True)
+    return None if gradient is None else gradient.cpu()
 
 
 def _is_on_card(tensor: torch.Tensor) -> bool:
@@ -117,34 +233,70 @@ def _placed(tensor: torch.Tensor, place: str) -> torch.Tensor:
     return {"pageable": tensor.clone, "pinned": tensor.pin_memory, "cuda": tensor.cuda}[place]()
 
 
-def _nesting(tensors: list[torch.Tensor], empty: bool) -> Any:
-    """Every kind of container that the statement names; the last tensor occurs three times."""
-    *others, twice = tensors
-    if empty:
-        return {"rest": [], "pair": (), "alone": twice}
+def _nesting(tensors: list[torch.Tensor], form: str, kept: set) -> Any:
+    """Every kind of container that the statement names, inside each other or alone.
+
+    Of ``all`` the seventh tensor occurs three times; the one before it and the last lie where the first does.
+    """
+    one = tensors[-1]
+    forms = {
+        "tensor": lambda: one,
+        "list": lambda: [one, [], {}],
+        "tuple": lambda: (one,),
+        "namedtuple": lambda: Observed(one, None, ()),
+        "dict": lambda: {"rest": [], "pair": (), 3: one},
+        "nothing": lambda: "reach the red cube",
+        "pairs": lambda: [_holding([_holding([one, inner], inner) for inner in _KINDS], outer) for outer in _KINDS],
+    }
+    if form in forms:
+        return forms[form]()
+    twice = tensors[6]
     return OrderedDict(
-        z=Observed(others[0], {"joints": others[1], "ids": [others[2], 7]}, "reach the red cube"),
-        a=[None, (twice, 2.5), twice],
-        m={"inner": (others[3], [twice])},
+        z=Observed(tensors[0], {"joints": tensors[1], "ids": [tensors[2], 7]}, "reach the red cube"),
+        a=[None, (twice, 2.5), twice, True],
+        m={
+            2: (tensors[3], [twice]),
+            1: kept,
+            None: Observed(Observed(tensors[4], 0, [tensors[5]]), ((),), {}),
+            "least": [tensors[7], tensors[8], tensors[9]],
+        },
     )
 
 
-def _described(value: Any, known: list[torch.Tensor], originals: list[torch.Tensor] = ()) -> Any:
-    """The nesting as plain data. A tensor is its place in ``known``, where a new one is added."""
+_KINDS = ("list", "tuple", "namedtuple", "dict", "OrderedDict")
+
+
+def _holding(items: list, kind: str) -> Any:
+    """A container of this kind with these items; a namedtuple holds three, the last of them together."""
+    made = {"list": list, "tuple": tuple, "namedtuple": lambda some: Observed(some[0], some[1], some[2:])}
+    keyed = {"dict": dict, "OrderedDict": OrderedDict}
+    if kind in keyed:
+        return keyed[kind]((f"{len(items) - number}", item) for number, item in enumerate(items))
+    return made[kind](items)
+
+
+def _described(value: Any, known: list[torch.Tensor], originals: list[torch.Tensor], kept: set) -> Any:
+    """The nesting as plain data: the kind of a container, then its items, or its keys and items in turn.
+
+    A tensor is its place in ``known``, where a new one is added.
+    """
     if isinstance(value, torch.Tensor):
         if not any(tensor is value for tensor in known):
             known.append(value)
         number = next(i for i, tensor in enumerate(known) if tensor is value)
         return ["tensor", number, any(tensor is value for tensor in originals)]
     if isinstance(value, dict):
-        return [type(value).__name__, [[key, _described(item, known, originals)] for key, item in value.items()]]
+        pairs = [(key, _described(item, known, originals, kept)) for key, item in value.items()]
+        return [type(value).__name__, *(one for pair in pairs for one in pair)]
     if isinstance(value, (list, tuple)):
-        return [type(value).__name__, [_described(item, known, originals) for item in value]]
+        return [type(value).__name__, *(_described(item, known, originals, kept) for item in value)]
+    if isinstance(value, set):
+        return ["set", value is kept, len(value)]
     return ["other", value]
 
 
 class Policy(torch.nn.Module):
-    """Parameters, a persistent buffer, one that is not, and a tied weight."""
+    """Parameters, one of them frozen, a tied weight, a buffer, one that is not saved, and one in a part."""
 
     def __init__(self, weight: torch.Tensor, scale: torch.Tensor, offset: torch.Tensor) -> None:
         super().__init__()
@@ -153,17 +305,24 @@ class Policy(torch.nn.Module):
         self.tied = self.head.weight
         self.register_buffer("scale", scale.clone())
         self.register_buffer("offset", offset.clone(), persistent=False)
+        self.head.register_buffer("count", torch.ones((), dtype=torch.int64))
+        self.frozen = torch.nn.Parameter(offset.clone(), requires_grad=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(x) * self.scale + self.offset
+        return self.head(x) * self.scale + self.offset + self.frozen * self.head.count
 
 
 def _module_moved(learner: Learner, case: dict) -> dict:
     policy = Policy(case["weight"], case["scale"], case["offset"])
+    if case["pinned"]:
+        for tensor in (*policy.parameters(), *policy.buffers()):
+            tensor.data = tensor.data.pin_memory()
     optimizer = torch.optim.SGD(policy.parameters(), lr=case["lr"])
-    holder = {"policy": policy, "steps": 3} if case["held"] else policy
-    with device_told() as seen:
-        result = learner.move_to(holder, "cuda")
+    if case["gradient"]:
+        policy.head.weight.grad = torch.ones_like(policy.head.weight)
+    holder = {"policy": policy, "steps": 3, "same": [policy]} if case["held"] else policy
+    with observe() as seen:
+        result = learner.move_to(holder, "cuda", **({"non_blocking": True} if case["pinned"] else {}))
     moved = result["policy"] if case["held"] and isinstance(result, dict) else result
     if not isinstance(moved, torch.nn.Module):
         return {"moved": type(moved).__name__}
@@ -171,11 +330,12 @@ def _module_moved(learner: Learner, case: dict) -> dict:
 
 
 def _trained(policy: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> dict:
-    """Where everything is, and what one step of the optimizer made of what is there."""
+    """Where everything is, and what one step of the optimizer made of what is there, once nothing is frozen."""
     tensors = {**dict(policy.named_parameters(remove_duplicate=False)), **dict(policy.named_buffers())}
     where = {name: bool(tensor.is_cuda) for name, tensor in tensors.items()}
     if not all(where.values()):
         return {"where": where}
+    policy.frozen.requires_grad_()
     policy(x.cuda()).sum().backward()
     optimizer.step()
     after = {name: tensor.detach().cpu() for name, tensor in tensors.items()}

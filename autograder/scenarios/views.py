@@ -5,6 +5,7 @@ same storage: the learner's code can point its own argument elsewhere.
 """
 
 import gc
+import itertools
 import weakref
 
 import torch
@@ -12,42 +13,47 @@ import torch
 from autograder.proctor import Learner
 from autograder.scenarios.calls import library_calls
 from autograder.scenarios.outcome import outcome
-from gpulab import observe
+from autograder.scenarios.refilled import zeroed_first
+from autograder.scenarios.told import hand_over, observe, place
 
 
 def predict_view(learner: Learner, case: dict) -> dict:
     """Ask every question, watched: a prediction runs no operation and calls no array library."""
     questions = [[tuple(question[key]) for key in ("size", "stride", "new_size")] for question in case["questions"]]
     with observe() as seen, library_calls("torch", "numpy") as called:
-        if case["refused"]:
-            answers = [outcome(lambda: learner.predict_view(*question)) for question in questions]
-        else:
-            answers = [learner.predict_view(*question) for question in questions]
+        answers = [outcome(lambda: learner.predict_view(*question)) for question in questions]
     return {"answers": answers, "called": sorted(called), "seen": seen.to_dict()}
 
 
 def patchify(learner: Learner, case: dict) -> dict:
-    """Cut the images, watched."""
+    """Cut the images, watched; ``turned_first``: when the same memory has been cut before, read the other way."""
     images, patch = case["images"], case["patch"]
-    if case["refused"]:
-        return outcome(lambda: learner.patchify(images, patch))
+    if case["turned_first"]:
+        learner.patchify(images.transpose(2, 3), patch)
     given = images.detach()
+    hand_over(given)
     with observe() as seen:
         patches = learner.patchify(images, patch)
-    return {"images": given, "patches": patches, "seen": seen.to_dict()}
+    return {"images": images, "given": given, "patches": patches, "lie_at": [place(patches)], "seen": seen.to_dict()}
 
 
 def compact(learner: Learner, case: dict) -> dict:
-    """Compact the batch, watched; or let the batch go and see whether its storages are freed."""
-    batch = case.pop("batch")
-    if case["on_a_graph"]:
-        batch = [_on_a_graph(tensor) for tensor in batch]
+    """Compact the batch, watched; or let the batch go and see which of its storages are freed."""
+    once = [_on_a_graph(tensor) if hangs else tensor for tensor, hangs in zip(case.pop("once"), case["on_a_graph"])]
+    batch = [once[place] for place in case["places"]]
+    once.clear()
     if case["let_go"]:
         return _compact_and_let_go(learner, batch)
-    given = [tensor.detach() for tensor in batch]
+    if case["refilled"]:
+        zeroed_first(lambda: learner.compact(list(batch)), *batch)
+    given, handed = [tensor.detach() for tensor in batch], list(batch)
+    hand_over(*given)
     with observe() as seen:
-        results = learner.compact(list(batch))
-    return {"batch": batch, "given": given, "results": results, "seen": seen.to_dict()}
+        results = learner.compact(handed)
+    after = {"batch": batch, "given": given, "hanging": [tensor.grad_fn is not None for tensor in batch]}
+    same = {"same": _same(results, batch), "list_kept": _same(handed, batch)}
+    lie_at = [place(result) for result in _listed(results)]
+    return after | same | {"results": results, "lie_at": lie_at, "seen": seen.to_dict()}
 
 
 def _compact_and_let_go(learner: Learner, batch: list[torch.Tensor]) -> dict:
@@ -59,19 +65,33 @@ def _compact_and_let_go(learner: Learner, batch: list[torch.Tensor]) -> dict:
         gc.collect()
     finally:
         gc.unfreeze()
-    return {"results": results, "freed": all(storage() is None for storage in storages)}
+    leaves = [isinstance(result, torch.Tensor) and result.is_leaf for result in _listed(results)]
+    return {"results": results, "leaves": leaves, "freed": [storage() is None for storage in storages]}
+
+
+def _same(some: object, batch: list[torch.Tensor]) -> list[bool]:
+    """Place by place, whether ``some`` holds the very tensors of the batch; as long as the longer one."""
+    return [a is b for a, b in itertools.zip_longest(_listed(some), batch)]
+
+
+def _listed(some: object) -> list:
+    return list(some) if isinstance(some, (list, tuple)) else []
 
 
 def _on_a_graph(tensor: torch.Tensor) -> torch.Tensor:
     """The same bytes, reached through a view that autograd has recorded."""
-    return tensor.view_as(tensor) if tensor.requires_grad else tensor
+    return tensor.view_as(tensor)
 
 
 def to_tokens(learner: Learner, case: dict) -> dict:
     """Make the tokens, watched."""
-    frames = case["frames"]
+    frames, patch, dtype = case["frames"], case["patch"], getattr(torch, case["dtype"])
+    if case["refilled"]:
+        zeroed_first(lambda: learner.to_tokens(frames, patch, dtype), frames)
     given = frames.detach()
+    hand_over(given)
     with observe() as seen:
-        tokens = learner.to_tokens(frames, case["patch"], getattr(torch, case["dtype"]))
-    origin = seen.origin(tokens) if isinstance(tokens, torch.Tensor) else "unseen"
-    return {"frames": given, "tokens": tokens, "origin": origin, "seen": seen.to_dict()}
+        tokens = learner.to_tokens(frames, patch, dtype)
+    made = isinstance(tokens, torch.Tensor) and seen.made_of(tokens, given)
+    where = {"lie_at": [place(tokens)], "made_of_frames": made}
+    return where | {"frames": frames, "given": given, "tokens": tokens, "seen": seen.to_dict()}

@@ -26,26 +26,62 @@ def tensor_problem(value: Any, like: torch.Tensor) -> str | None:
 
 
 def error_problem(evidence: dict[str, Any], due: str) -> str | None:
-    """Why evidence of ``outcome`` is not the exception ``due``, or None when it is."""
-    if "returned" in evidence:
-        return f"The function returned {type_name(evidence['returned'])} where {due} is due."
-    error = evidence["error"]
-    if error["type"] == due:
+    """Why evidence, of a case or of one :func:`outcome`, is not what ``except due`` catches; None when it is."""
+    error = evidence.get("raised") or evidence.get("error")
+    if error is None:
+        value = evidence.get("returned", evidence.get("result", evidence))
+        returned = "" if value is evidence else f" {type_name(value)}"
+        return f"The function returned{returned} where {due} is due."
+    if due in error["kinds"]:
         return None
     return f"The function raised {error['type']} where {due} is due."
 
 
-_ONLY_ALLOCATE = ("aten.empty", "aten.new_empty", "aten.resize_", "aten.set_", "aten._unsafe_view", "aten.lift")
+def is_written(error: dict[str, Any]) -> bool:
+    """Whether a function raised this itself: it is neither missing nor a starter."""
+    return not isinstance(error, dict) or error.get("type") not in ("NotImplementedError", "NotDefined")
 
 
-def nothing_wrote(seen: Observation) -> bool:
-    """True when no operation that ran could have written an element: views and allocations alone."""
-    return all(op.op.startswith(_ONLY_ALLOCATE) or _is_view(op.op) for op in seen.ops)
+def raised_problem(error: object) -> str:
+    """What a learner is told of an exception that was not due."""
+    if not isinstance(error, dict):
+        return "The function raised an exception."
+    kind, message, line = (str(error.get(key, ""))[:300] for key in ("type", "message", "line"))
+    if kind == "NotImplementedError":
+        return "The function is not written yet: it raised NotImplementedError."
+    if kind == "NotDefined":
+        return message
+    where = f" at `{line}`" if line else ""
+    return f"The function raised {kind}{where}: {message}"
 
 
-def _is_view(name: str) -> bool:
-    packet = getattr(torch.ops.aten, name.removeprefix("aten."), None)
-    return packet is not None and any(getattr(packet, overload).is_view for overload in packet.overloads())
+def changed_problem(after: Any, before: torch.Tensor, what: str) -> str | None:
+    """Why what a function was handed does not hold what it held ``before`` the call, or None. ``what``: its name."""
+    if tensor_problem(after, before) or not torch.equal(after, before):
+        return f"The function changed {what}."
+    return None
+
+
+def device_problem(seen: Observation) -> str | None:
+    """Why an observation is not of work on the host alone, or None."""
+    transfers = any(copy.kind in ("HtoD", "DtoH") for copy in seen.copies)
+    if seen.kernels or seen.waits or transfers or any(op.device not in ("cpu", "meta") for op in seen.ops):
+        return "A device took part: the work is to be done where the tensors are, on the host."
+    return None
+
+
+def lies_where_handed(evidence: dict[str, Any], number: int = 0) -> bool:
+    """Whether the function's ``number``-th result is in the storage of the ``number``-th tensor that it was handed.
+
+    By addresses, the one of them told before the call: a tensor can be pointed elsewhere.
+    """
+    handed, lie_at = evidence["handed"], evidence["lie_at"]
+    return number < min(len(handed), len(lie_at)) and handed[number] == lie_at[number]
+
+
+def count_problem(values: Any, due: int) -> str | None:
+    """Why evidence is not a list of ``due`` entries, or None: a judge that loops over fewer finds nothing wrong."""
+    return None if isinstance(values, list) and len(values) == due else "The record does not hold every call."
 
 
 def type_name(value: Any) -> str:

@@ -7,6 +7,8 @@ from gpulab import Observation
 ZEROS = ("aten.zeros", "aten.zero_", "aten.zeros_like", "aten.new_zeros")
 """PyTorch's operations that fill a tensor with zeros, and carry nothing into it."""
 
+UNWRITTEN = "A part of the result was not written by a kernel of yours."
+
 
 def own_work_problem(evidence: dict, seen: Observation, nbytes: int, prepares: Collection[str] = ()) -> str | None:
     """Why a result of ``nbytes`` bytes is not the work of kernels of the learner's own, or None.
@@ -32,7 +34,7 @@ def own_work_problem(evidence: dict, seen: Observation, nbytes: int, prepares: C
     if not _card_agrees(seen, prepares):
         return "The record of the launches is not that of the kernels which ran on the card."
     if evidence["kernel_bytes"] != nbytes:
-        return "A part of the result was not written by a kernel of yours."
+        return UNWRITTEN
     return None
 
 

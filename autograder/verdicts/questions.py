@@ -1,26 +1,39 @@
 """The judge of exercises whose cases are lists of questions, each with one right answer."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from autograder.exercise import Case, Lost
-from autograder.verdicts.expect import error_problem
+from autograder.verdicts.expect import error_problem, raised_problem
 
-Wrong = Callable[[str, dict, dict], str | None]
+Wrong = Callable[[str, dict, Any], str | None]
+
+
+def ask(about: str, questions: list[dict], raises: str = "") -> Case:
+    """A case of questions that one criterion is about; ``raises``: what each of them is due to raise."""
+    return Case((about,), {"questions": questions}, raises)
 
 
 def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Lost]]:
     """A judge that loses a case's one criterion at the first wrong answer.
 
-    ``wrong(criterion, question, answer)`` gives the sentence, or None for a right answer. Where the
-    case is ``refused``, every answer has to be a ValueError.
+    ``wrong(criterion, question, value)`` gives the sentence, or None for a right value. Where the
+    case ``raises``, every answer has to.
     """
 
     def judge(case: Case, evidence: dict) -> Iterator[Lost]:
         (about,) = case.about
         for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
-            problem = error_problem(answer, "ValueError") if case.inputs["refused"] else wrong(about, question, answer)
-            if problem:
+            if problem := _problem(case, question, answer, wrong):
                 yield Lost(about, problem)
                 return
 
     return judge
+
+
+def _problem(case: Case, question: dict, answer: dict, wrong: Wrong) -> str | None:
+    if case.raises:
+        return error_problem(answer, case.raises)
+    if "error" in answer:
+        return raised_problem(answer["error"])
+    return wrong(case.about[0], question, answer["returned"])

@@ -1,23 +1,69 @@
-"""E3.2 divergence_cost: cases and judge."""
+"""E3.3 divergence_cost: cases and judge."""
 
 from collections.abc import Iterator
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import type_name
-
-_WARP = 32
+from gpulab.observe.launches import WARP
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    aligned = [kind for _ in range(draw.integer(2, 4)) for kind in draw.shuffled([0, 1, 2]) for _ in range(_WARP)]
-    yield _case("uniform", draw, aligned, 3 * _WARP)
-    yield _case("mixed", draw, [draw.integer(0, 1) for _ in range(_WARP * draw.integer(4, 8))], 4 * _WARP)
-    yield _case("mixed", draw, _runs(draw, _WARP * draw.integer(5, 9)), 2 * _WARP)
-    yield _case("blocks", draw, _halves(draw), _WARP + _WARP // 2)
+    for case in draw.each(*_uniform(draw), *_mixed(draw), *_blocks(draw), *_tails(draw), *_alike_but_for_one(draw)):
+        yield case
+
+
+def _uniform(draw: Draw) -> Iterator[Case]:
+    aligned = [kind for _ in range(draw.integer(2, 4)) for kind in draw.shuffled([0, 1, 2]) for _ in range(WARP)]
+    yield _case("uniform", draw, aligned, 3 * WARP)
+    yield _case("uniform", draw, aligned, 1024)
+    yield Case(("uniform",), {"kinds": [0] * 2 * WARP, "costs": [draw.integer(3, 9)], "threads": WARP})
+
+
+def _alike_but_for_one(draw: Draw) -> Iterator[Case]:
+    """What was kept of one call is wrong for another: of other costs, of other kinds, of other blocks."""
+    two, dear = [0] * WARP + [1] * WARP, draw.integer(20, 9999)
+    for kinds, costs in ((two, [dear, 3]), (two, [dear, 5]), ([0] * 2 * WARP, [dear, 3])):
+        yield Case(("uniform",), {"kinds": kinds, "costs": costs, "threads": WARP})
+    yield Case(("uniform",), {"kinds": two, "costs": [dear, 7], "threads": WARP, "refilled": True})
+    for threads in (WARP, WARP // 2):
+        yield Case(("blocks",), {"kinds": [1] * 3 * WARP, "costs": [3, dear], "threads": threads})
+
+
+def _mixed(draw: Draw) -> Iterator[Case]:
+    yield _case("mixed", draw, [draw.integer(0, 1) for _ in range(WARP * draw.integer(4, 8))], 4 * WARP)
+    yield _case("mixed", draw, _runs(draw, WARP * draw.integer(5, 9)), 2 * WARP)
+    many = draw.shuffled(range(40))
+    yield Case(("mixed",), {"kinds": many * 4, "costs": [draw.integer(1, 99) for _ in many], "threads": 2 * WARP})
+    yield _of_many_kinds(draw)
+    alike = draw.integer(3, 9)
+    yield Case(("mixed",), {"kinds": [0, 1, 3] * WARP, "costs": [alike, alike, 1000, alike, 0], "threads": 3 * WARP})
+    yield Case(("mixed",), {"kinds": [2, 0] * WARP, "costs": [0, alike, alike], "threads": 2 * WARP})
+
+
+def _of_many_kinds(draw: Draw) -> Case:
+    """More kinds than calls may be nested, some of whose numbers end alike, and costs whose sum no float holds."""
+    kinds = draw.shuffled(range(34 * WARP))
+    costs = [2**62, 1, *(2 * draw.integer(1, 49) for _ in kinds[2:])]  # the sum is odd
+    return Case(("mixed",), {"kinds": kinds, "costs": costs, "threads": 2 * WARP})
+
+
+def _blocks(draw: Draw) -> Iterator[Case]:
+    """Blocks of less than a warp, of one thread, and such as end in a part of one."""
+    yield _case("blocks", draw, _halves(draw), WARP + WARP // 2)
+    less = draw.integer(2, WARP - 1)
+    yield _case("blocks", draw, _runs(draw, 1200), 1)
+    for threads in draw.each(1, less, WARP - 1, WARP + 1, 1000):
+        yield _case("blocks", draw, _runs(draw, 4 * threads if threads < 100 else 1100), threads)
+
+
+def _tails(draw: Draw) -> Iterator[Case]:
     last = draw.integer(3, 20)
-    yield _case("tail", draw, [0] * _WARP * draw.integer(1, 3) + [1] * last, 2 * _WARP)
-    yield _case("tail", draw, [2] * draw.integer(1, 9), 2 * _WARP)
+    yield _case("tail", draw, [0] * WARP * draw.integer(1, 3) + [1] * last, 2 * WARP)
+    yield _case("tail", draw, [2] * draw.integer(1, 9), 2 * WARP)
+    for threads in (WARP, 1024):
+        yield _case("tail", draw, [1], threads)
+    yield _case("tail", draw, [1] * (2 * WARP) + [2], 2 * WARP)
 
 
 def _case(about: str, draw: Draw, kinds: list[int], threads: int) -> Case:
@@ -35,14 +81,14 @@ def _runs(draw: Draw, n: int) -> list[int]:
 
 def _halves(draw: Draw) -> list[int]:
     """For blocks of 48: the kind changes with every block's first warp and with its last, half one."""
-    return [kind for _ in range(draw.integer(2, 4)) for kind in [0] * _WARP + [1] * (_WARP // 2)]
+    return [kind for _ in range(draw.integer(2, 4)) for kind in [0] * WARP + [1] * (WARP // 2)]
 
 
 def cost(kinds: list[int], costs: list[int], threads: int) -> int:
     """Instructions that warps issue in branches: each warp, those of each kind that it holds."""
     warps: dict[tuple[int, int], set[int]] = {}
     for thread, kind in enumerate(kinds):
-        warps.setdefault((thread // threads, thread % threads // _WARP), set()).add(kind)
+        warps.setdefault((thread // threads, thread % threads // WARP), set()).add(kind)
     return sum(costs[kind] for held in warps.values() for kind in held)
 
 
@@ -54,14 +100,16 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
 
 def _problem(inputs: dict, evidence: dict) -> str | None:
     result = evidence["result"]
+    kinds, costs, threads = (inputs[name] for name in ("kinds", "costs", "threads"))
     if evidence["called"]:
         return f"The function calls {evidence['called'][0]}; plain Python is due."
     if type(result) is not int:
         return f"The function returned {type_name(result)}; an int is due."
-    kinds, costs, threads = (inputs[name] for name in ("kinds", "costs", "threads"))
+    if evidence["after"] != [kinds, costs]:
+        return "The lists that were handed over are not as they were."
     if result == cost(kinds, costs, threads):
         return None
-    warps = sum(-(-len(kinds[at : at + threads]) // _WARP) for at in range(0, len(kinds), threads))
+    warps = sum(-(-len(kinds[at : at + threads]) // WARP) for at in range(0, len(kinds), threads))
     if result == warps * sum(costs):
         return "Every warp is charged for every branch: a warp whose lanes all take one branch issues only that one."
     if result == cost(kinds, costs, len(kinds)):

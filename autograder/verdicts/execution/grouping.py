@@ -1,6 +1,6 @@
-"""E3.2 regroup: cases and judge."""
+"""E3.4 regroup: cases and judge."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
@@ -10,21 +10,59 @@ from gpulab import Observation
 from gpulab.observe.launches import SECTOR_BYTES, WARP
 
 _KIND_BYTES, _VALUE_BYTES = 8, 4
-_KINDS = 4
-_SLACK = 1.05
-"""Which kind comes first decides where in a warp its objects begin, and so a few sectors."""
+_BRANCHES = 4
+"""Of the scenario's kernel; objects of further kinds take the last one."""
+_LARGEST = 99_999
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    about = ("order", "splits", "sectors")
-    yield _case(about, draw, [draw.integer(0, 1) for _ in range(128 * draw.integer(4, 6))])
-    yield _case(about, draw, [draw.integer(0, _KINDS - 1) for _ in range(128 * draw.integer(5, 7))])
+    """Two kinds, four, some that are far apart, aligned runs, runs among mixed warps, one warp, one kind, more than a block holds.
+
+    And kinds of few objects: numbers that end alike, and more kinds than calls may be nested.
+    """
+    two, apart = draw.shuffled(range(_BRANCHES))[:2], [1, draw.integer(5, 9), draw.integer(1000, 2000)]
     runs = [kind for _ in range(4) for kind in draw.shuffled(range(3)) for _ in range(WARP)]
-    yield _case(about, draw, runs)
+    for kinds in draw.each(
+        _of_two(draw, *two),
+        _mixed(draw, range(_BRANCHES), WARP * draw.integer(17, 21)),
+        _mixed(draw, apart, WARP * draw.integer(9, 12)),
+        runs,
+        [kind for run in draw.shuffled(range(3)) for kind in (*_mixed(draw, range(3), WARP), *[run] * WARP)],
+        _mixed(draw, range(3), 1024 + WARP * draw.integer(2, 4)),
+        _mixed(draw, [0, 1], WARP),
+        [draw.integer(0, 3)] * WARP * 2,
+        _mixed(draw, _ending_alike(draw), 4 * WARP),
+        draw.shuffled([*range(34 * WARP), *(draw.integer(0, 99) for _ in range(2 * WARP))]),
+    ):
+        yield _case(("order", "splits", "sectors"), draw, kinds)
+    again = _case(("order", "splits", "sectors"), draw, _mixed(draw, range(_BRANCHES), 2 * WARP))
+    again.inputs["refilled"] = True
+    yield again
+
+
+def _of_two(draw: Draw, one: int, other: int) -> list[int]:
+    """Two kinds at random places. With one of them between halves of the other, warps split twice."""
+    while True:
+        n, ones = WARP * draw.integer(13, 17), WARP * draw.integer(5, 8) + draw.integer(1, WARP - 1)
+        halves = [(ones + up) // 2 for up in (0, 1)] + [(n - ones + up) // 2 for up in (0, 1)]
+        if all(half % WARP and (n - half) % WARP for half in halves):
+            return draw.shuffled([one] * ones + [other] * (n - ones))
+
+
+def _ending_alike(draw: Draw) -> list[int]:
+    """The largest number, and some that differ by a power of two or of ten: those that share a bucket are too many for one warp."""
+    low = draw.integer(0, 9)
+    return [_LARGEST, low, *(low + base**power for base, powers in ((2, range(4, 17)), (10, range(1, 5))) for power in powers)]
+
+
+def _mixed(draw: Draw, kinds: Sequence[int], n: int) -> list[int]:
+    """Each of the kinds, at random places: the first objects hold every kind at least twice."""
+    first = [kind for kind in kinds for _ in range(2)]
+    return draw.shuffled(first + [draw.choice(kinds) for _ in range(n - len(first))])
 
 
 def _case(about: tuple[str, ...], draw: Draw, kinds: list[int]) -> Case:
-    turns = [draw.integer(1, 6) for _ in range(_KINDS)]
+    turns = [draw.integer(1, 6) for _ in range(_BRANCHES)]
     return Case(about, {"kinds": kinds, "turns": turns, "threads": draw.choice([32, 64])})
 
 
@@ -35,18 +73,38 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         yield Lost("order", problem)
         return
     (launch,) = Observation.from_dict(evidence["seen"]).launches
-    if launch.total("divergent_branches") > len(set(kinds)) - 1:
+    order = evidence["order"]
+    found, borders = splits(order, kinds), len(set(kinds)) - 1
+    if found > borders:
         yield Lost(
             "splits",
-            f"Warps split {launch.total('divergent_branches') / max(1, len(set(kinds)) - 1):.0f} times as often as they "
-            "must: lanes of a warp that hold different kinds issue every branch of theirs.",
+            f"Warps split {found / max(1, borders):.1f} times as often as one border between each two kinds makes them: "
+            "lanes of a warp that hold different kinds issue every branch of theirs.",
         )
-    if launch.sectors > _SLACK * _sectors(sorted(range(len(kinds)), key=lambda j: kinds[j]), kinds):
+    if not _ascends(order, kinds):
+        ratio = launch.sectors / _sectors(sorted(sorted(order), key=lambda j: _first(order, kinds).index(kinds[j])), kinds)
         yield Lost(
             "sectors",
-            "More sectors move than needed: the objects of a warp lie further apart than their kind makes them. Within "
-            "a kind, ascending order keeps neighbours in one sector.",
+            f"Within a kind objects do not ascend, and {ratio:.2f} times the sectors move: the objects of a warp then lie "
+            "further apart than their kind makes them. In ascending order neighbours share a sector.",
         )
+
+
+def splits(order: list[int], kinds: list[int]) -> int:
+    """Divergent branches of a kernel with a branch for each kind: a warp splits once for each further kind that it holds."""
+    return sum(len({kinds[j] for j in order[at : at + WARP]}) - 1 for at in range(0, len(order), WARP))
+
+
+def _ascends(order: list[int], kinds: list[int]) -> bool:
+    of_kind: dict[int, list[int]] = {}
+    for j in order:
+        of_kind.setdefault(kinds[j], []).append(j)
+    return all(objects == sorted(objects) for objects in of_kind.values())
+
+
+def _first(order: list[int], kinds: list[int]) -> list[int]:
+    """The kinds, in the order in which they come first."""
+    return list(dict.fromkeys(kinds[j] for j in order))
 
 
 def _order_problem(kinds: list[int], evidence: dict) -> str | None:
@@ -55,14 +113,16 @@ def _order_problem(kinds: list[int], evidence: dict) -> str | None:
         return f"The function returned {type_name(order)}; a list is due."
     if evidence["kinds_after"] != kinds:
         return "The list of kinds is not as it was."
+    if stranger := next((j for j in order if type(j) is not int), None):
+        return f"The list holds {type_name(stranger)}; Python's own int is due: an array's `tolist()` gives them."
     if "seen" not in evidence:
-        return "The result is not an order: every object once, as an int."
+        return "The result is not an order: every object is due once."
     return None
 
 
 def _run_problem(kinds: list[int], turns: list[int], evidence: dict) -> str | None:
     """Whether the kernel that ran over the order did its work: its values are known."""
-    due = [j + turns[kind] * (kind + 1) for j, kind in enumerate(kinds)]
+    due = [j + turns[branch] * (branch + 1) for j, branch in enumerate(min(kind, _BRANCHES - 1) for kind in kinds)]
     foreign = one_launch_problem(evidence, Observation.from_dict(evidence["seen"]), _VALUE_BYTES * len(kinds))
     if foreign or evidence["out"].tolist() != due:
         return "The kernel did not run over the order as it is."
@@ -77,7 +137,7 @@ def _sectors(order: list[int], kinds: list[int]) -> int:
         total += WARP * _KIND_BYTES // SECTOR_BYTES
         total += len({j * _KIND_BYTES // SECTOR_BYTES for j in lanes})
         total += 2 * len({j * _VALUE_BYTES // SECTOR_BYTES for j in lanes})
-        total += len({kinds[j] for j in lanes})
+        total += len({min(kinds[j], _BRANCHES - 1) for j in lanes})
     return total
 
 
@@ -85,8 +145,8 @@ regroup = Exercise(
     "execution.regroup",
     criteria=(
         Criterion("order", 1, "the result is an order of all objects"),
-        Criterion("splits", 3, "warps split no more often than they must", ("order",)),
-        Criterion("sectors", 2, "no more sectors move than with ascending order within each kind", ("splits",)),
+        Criterion("splits", 3, "warps split no more often than there are borders between kinds", ("order",)),
+        Criterion("sectors", 2, "objects of a kind ascend, and the gather stays near", ("splits",)),
     ),
     cases=_cases,
     judge=_judge,

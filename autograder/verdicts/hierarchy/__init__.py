@@ -1,4 +1,4 @@
-"""Chapter "The memory hierarchy": the exercises E4.1 to E4.3, in order."""
+"""Chapter "The memory hierarchy": the exercises E4.1 to E4.5, in order."""
 
 from autograder.verdicts.hierarchy.counting import work
 from autograder.verdicts.hierarchy.requests import sectors

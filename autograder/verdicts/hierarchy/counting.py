@@ -1,59 +1,80 @@
-"""E4.3 work: cases and judge."""
+"""E4.4 work: cases and judge."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise
+from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.questions import judge_questions
 
 _ITEM_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
-_TWO_BYTES = ("bf16", "fp16")
 
 
 def _work_cases(draw: Draw) -> Iterator[Case]:
     for kind in _COUNTS:
-        yield _case(kind, [_question(draw, kind, draw.choice(_TWO_BYTES)) for _ in range(3)])
-    yield _case("formats", [_question(draw, "gemm", dtype) for dtype in _ITEM_BYTES])
-    yield _case("errors", list(_refused(draw)), refused=True)
+        sizes = [*_sizes(draw, kind), _vast(draw, kind)]
+        yield _case(kind, [_question(draw, kind, size, dtype) for size in sizes for dtype in ("bf16", "fp16")])
+    yield _case("formats", [_in_every_format(draw, kind) for kind in _COUNTS])
+    yield _case("errors", list(_refused(draw)), raises="ValueError")
 
 
-def _case(about: str, questions: list[dict], refused: bool = False) -> Case:
-    return Case((about,), {"questions": questions, "refused": refused})
+def _case(about: str, questions: list[dict], raises: str = "") -> Case:
+    return Case((about,), {"questions": questions}, raises)
 
 
-def _question(draw: Draw, kind: str, dtype: str) -> dict:
-    return {"operation": {"kind": kind, **_SIZES[kind](draw)}, "dtype": dtype}
+def _question(draw: Draw, kind: str, sizes: dict, *dtypes: str) -> dict:
+    """One dictionary, its entries in any order, asked for in each format."""
+    return {"operation": dict(draw.shuffled([("kind", kind), *sizes.items()])), "dtypes": list(dtypes)}
 
 
-def _product_sizes(draw: Draw) -> dict:
-    return {name: draw.integer(1, 9000) for name in ("m", "n", "k")}
+def _sizes(draw: Draw, kind: str) -> Iterator[dict]:
+    """Every size once 1 and once not, with every other that way."""
+    for is_one in draw.cover(**dict.fromkeys(_LARGEST[kind], (True, False))):
+        sizes = {name: 1 if is_one[name] else draw.integer(2, most) for name, most in _LARGEST[kind].items()}
+        yield _with_heads(sizes)
 
 
-def _attention_sizes(draw: Draw) -> dict:
-    kv_heads = draw.integer(2, 8)
-    return {
-        "batch": draw.integer(2, 64),
-        "heads": kv_heads * draw.integer(2, 8),
-        "kv_heads": kv_heads,
-        "head_dim": draw.choice((64, 80, 128)),
-        "context": draw.integer(3, 9000),
-    }
+def _vast(draw: Draw, kind: str) -> dict:
+    """So large that a float holds neither of the counts, which four times two divides at most."""
+    sizes = dict.fromkeys(_LARGEST[kind], 1) | {name: 4 * draw.integer(10**8, 14 * 10**7) + 1 for name in _VAST[kind]}
+    return _with_heads(sizes)
 
 
-_SIZES = {
-    "gemm": _product_sizes,
-    "gemv": lambda draw: {name: draw.integer(2, 9000) for name in ("m", "k")},
-    "layer_norm": lambda draw: {"rows": draw.integer(2, 9000), "width": draw.integer(2, 9000)},
-    "decode_attention": _attention_sizes,
+def _with_heads(sizes: dict) -> dict:
+    """Heads are so many for each of the cached ones: one, where every head has a cache of its own."""
+    return {**sizes, "heads": sizes["heads"] * sizes["kv_heads"]} if "heads" in sizes else sizes
+
+
+def _in_every_format(draw: Draw, kind: str) -> dict:
+    sizes = {name: draw.integer(2, most) for name, most in _LARGEST[kind].items()}
+    return _question(draw, kind, _with_heads(sizes), *draw.each(*_ITEM_BYTES))
+
+
+_LARGEST = {
+    "gemm": {"m": 9000, "n": 9000, "k": 9000},
+    "gemv": {"m": 9000, "k": 9000},
+    "layer_norm": {"rows": 9000, "width": 9000},
+    "decode_attention": {"batch": 64, "heads": 8, "kv_heads": 8, "head_dim": 256, "context": 9000},
+}
+
+
+_VAST = {
+    "gemm": ("m", "k"),
+    "gemv": ("m", "k"),
+    "layer_norm": ("rows", "width"),
+    "decode_attention": ("head_dim", "context"),
 }
 
 
 def _refused(draw: Draw) -> Iterator[dict]:
-    for dtype in ("fp4", "float32", ""):
-        yield _question(draw, draw.choice(list(_COUNTS)), dtype)
-    for kind in ("convolution", "GEMM"):
-        yield {"operation": {"kind": kind, **_product_sizes(draw)}, "dtype": "bf16"}
+    for kind in _COUNTS:
+        sizes = next(_sizes(draw, kind))
+        yield from (_question(draw, kind, sizes, dtype) for dtype in ("fp4", "fp64", "float32", "FP32", "fp", ""))
+        yield from (_question(draw, other, sizes, "bf16") for other in ("convolution", kind.upper(), f"{kind}_backward", kind[:3], ""))
+        yield _question(draw, "convolution", sizes, "fp4")
+    for dtype in _ITEM_BYTES:
+        yield _question(draw, "copy", {"elements": draw.integer(1, 9000)}, dtype)
 
 
 # (floating-point operations, elements read, elements written)
@@ -69,23 +90,43 @@ _COUNTS = {
 }
 
 
-def _wrong(question: dict, answer: dict) -> str | None:
-    if "returned" not in answer:
-        return f"The function raised {answer['error']['type']} for an operation that has an answer."
-    value = answer["returned"]
+def _judge_work(case: Case, evidence: dict) -> Iterator[Lost]:
+    flat = [question for question in case.inputs["questions"] for _ in question["dtypes"]]
+    one_by_one = Case(case.about, {"questions": flat}, case.raises)
+    lost = list(judge_questions(_wrong)(one_by_one, evidence))
+    if case.about == ("formats",):
+        if not all(answer["kept"] for answer in evidence["answers"]):
+            lost = [Lost("formats", "The function changed the operation that it was given, and was asked about it again.")]
+        elif not lost:
+            lost += _format_problems(case.inputs["questions"], [answer["returned"] for answer in evidence["answers"]])
+    yield from lost
+
+
+def _format_problems(questions: list[dict], pairs: list[list[int]]) -> Iterator[Lost]:
+    """Bytes are in the ratio of the formats, and operations the same, however many either are."""
+    answers = iter(pairs)
+    for question in questions:
+        found = [(*next(answers), _ITEM_BYTES[dtype]) for dtype in question["dtypes"]]
+        kind = question["operation"]["kind"]
+        if len({flops for flops, _, _ in found}) > 1:
+            yield Lost("formats", f"The floating-point operations change with the format ({kind}): they are counted, not timed.")
+        if len({nbytes * 4 // item for _, nbytes, item in found}) > 1:
+            yield Lost("formats", f"The bytes are not in the ratio of the formats' sizes ({kind}).")
+
+
+def _wrong(about: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, list) or len(value) != 2 or not all(type(number) is int for number in value):
-        return f"The function returned {type_name(value)}; a pair of ints is due: operations, bytes."
-    return _miscounted(question, *value)
+        return f"The function returned {type_name(value)}; a pair of integers is due: operations, bytes."
+    return None if about == "formats" else _miscounted(question["operation"], *value)
 
 
-def _miscounted(question: dict, flops: int, nbytes: int) -> str | None:
-    kind, *sizes = question["operation"].values()
-    due, read, written = _COUNTS[kind](*sizes)
-    item = _ITEM_BYTES[question["dtype"]]
-    if nbytes in (item * read, item * written):
-        return f"Bytes that are {'read' if nbytes == item * read else 'written'} are only a part of those that move ({kind})."
-    if (flops, nbytes) == (due, item * (read + written)):
+def _miscounted(operation: dict, flops: int, nbytes: int) -> str | None:
+    kind = operation["kind"]
+    due, read, written = _COUNTS[kind](**{name: size for name, size in operation.items() if name != "kind"})
+    if (flops, nbytes) == (due, 2 * (read + written)):
         return None
+    if nbytes in (2 * read, 2 * written):
+        return f"Bytes that are {'read' if nbytes == 2 * read else 'written'} are only a part of those that move ({kind})."
     if flops == due:
         return f"The bytes are not those that must move ({kind}): each element of each input and of the output, once."
     return f"The floating-point operations are not those of the table ({kind}): a multiplication and an addition are two."
@@ -102,9 +143,9 @@ work = Exercise(
         _about("gemv", 1, "a matrix times a vector is counted"),
         _about("layer_norm", 1, "a normalisation is counted"),
         _about("decode_attention", 2, "one step of decoding's attention is counted, shared heads included"),
-        _about("formats", 1, "every format has its size in memory"),
+        _about("formats", 1, "every format has its size in memory, and one operation can be asked for in all of them"),
         _about("errors", 1, "other kinds and formats are refused with ValueError"),
     ),
     cases=_work_cases,
-    judge=judge_questions(lambda about, question, answer: _wrong(question, answer)),
+    judge=_judge_work,
 )

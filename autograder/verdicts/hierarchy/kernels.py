@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import torch
 
-from autograder.verdicts.own_work import ZEROS, own_work_problem
+from autograder.verdicts.expect import raised_problem, tensor_problem
 from gpulab import Observation
 from gpulab.observe.launches import SECTOR_BYTES, Launch
 
@@ -19,11 +19,6 @@ def efficiency(launches: Iterable[Launch]) -> float:
     asked = total(launches, "read_bytes") + total(launches, "written_bytes")
     moved = SECTOR_BYTES * sum(launch.sectors for launch in launches)
     return asked / moved if moved else 1.0
-
-
-def not_by_kernels(evidence: dict, seen: Observation, due: torch.Tensor) -> str | None:
-    """Why the result is not the work of kernels that ran under the instrument, or None."""
-    return own_work_problem(evidence, seen, due.nbytes, ZEROS)
 
 
 def did_less(launches: Iterable[Launch], operations: int, loads: int, stores: int) -> str | None:
@@ -47,10 +42,56 @@ def kept_bytes(launches: Iterable[Launch], result_bytes: int) -> int:
     return max(0, written - result_bytes)
 
 
+def result_problem(evidence: dict, due: torch.Tensor) -> str | None:
+    """Why the result cannot be ``due``, whoever made it: its type, shape, dtype or device."""
+    if problem := tensor_problem(evidence["result"], due):
+        return problem
+    return None if evidence["device"] == "cuda" else f"The result is on {evidence['device']!r}, not on the device of the input."
+
+
+def again_problem(evidence: dict, due: torch.Tensor, due_again: torch.Tensor) -> str | None:
+    """What a second call has done to the first one's result, or got wrong itself."""
+    if torch.equal(evidence["result"], due_again) and not torch.equal(evidence["result"], due):
+        return "A second call wrote over the result of the first: each returns a new tensor."
+    if tensor_problem(evidence["again"], due_again) or not torch.equal(evidence["again"], due_again):
+        return "A second call is wrong: something was kept from the first."
+    return None
+
+
+def order_problem(seen: Observation) -> str | None:
+    """A kernel that its stream did not put behind what wrote its inputs."""
+    if not seen.races:
+        return None
+    return "A kernel does not wait for its inputs: it is not in the stream that is current, where they are still being written."
+
+
+def answers_problem(evidence: dict, dues: list[torch.Tensor]) -> str | None:
+    """Why the results of calls are not these, or None."""
+    for answer, due in zip(evidence["answers"], dues, strict=True):
+        if "error" in answer:
+            return raised_problem(answer["error"])
+        if problem := result_problem(answer["returned"], due):
+            return problem
+        if not torch.equal(answer["returned"]["result"], due):
+            return "A sum of no element is not 0."
+    return None
+
+
 def fault_problem(launches: Iterable[Launch]) -> str | None:
     """A sentence about the first access outside an array, or the like."""
     for launch in launches:
         for fault in launch.faults:
             where = f"`{fault.array:.20}`, " if fault.array else ""
             return f"A thread went wrong ({fault.kind}, {where}at `{str(fault.line.text):.80}`)."
+    return None
+
+
+def race_problem(launches: Iterable[Launch]) -> str | None:
+    """A sentence about the first race."""
+    for launch in launches:
+        for race in launch.races:
+            return (
+                f"Two threads race in {race.space} memory ({race.kind}, `{race.array:.20}`, at "
+                f"`{str(race.second_line.text):.80}`): a barrier has to stand between them, or an atomic operation has to do both."
+            )
     return None

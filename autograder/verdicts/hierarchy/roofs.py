@@ -1,43 +1,95 @@
-"""E4.3 roofline: cases and judge."""
+"""E4.5 roofline: cases and judge."""
 
 from collections.abc import Iterator
-from math import isclose
+from math import inf, isclose
+from typing import Any
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise
+from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.questions import judge_questions
 
 _UNITS = {"GB/s": 1e9, "TB/s": 1e12, "TFLOPS": 1e12, "PFLOPS": 1e15}
+_RATIOS = {"fp32": 1, "tf32": 3, "bf16": 7, "fp8": 11, "fp64": 0.5, "fp4": 17}
+_KNOWN = ("fp32", "tf32", "bf16", "fp8", "fp64")
+"""The formats of the H100's sheet: one that reads no others loses ``formats`` alone."""
 
 
 def _roofline_cases(draw: Draw) -> Iterator[Case]:
-    yield _case("seconds", [_question(draw, _card(draw), "fp32", side) for side in (0.2, 0.7, 1.5, 6.0)])
-    yield _case("dense", [_question(draw, _card(draw, sparse=True), "fp32", side) for side in (1.2, 2.5, 0.7)])
-    yield _case("formats", [_question(draw, _card(draw), dtype, 3.0) for dtype in ("bf16", "tf32", "fp8")])
-    yield _case("units", [_question(draw, _card(draw, *units), "fp32", side) for units in _ODD_UNITS for side in (0.5, 2.0)])
-    yield _case("bound", [_question(draw, _card(draw), "fp32", side) for side in (0.3, 4.0)] + list(_edges(draw)))
-    yield _case("errors", list(_refused(draw)), refused=True)
+    yield _case("seconds", [_question(draw, _card(draw), "fp32", side) for side in (0.2, 0.7, 1.5, 6.0)] + _of_one_work(draw))
+    yield _case("dense", list(_sparse(draw)))
+    one = _question(draw, _card(draw), "fp32", 2.0 * max(_RATIOS.values()))
+    own = [_question(draw, _card(draw), dtype, side) for dtype in _RATIOS for side in (3.0, 0.8)]
+    yield _case("formats", own + [{**one, "dtype": dtype} for dtype in draw.each(*_RATIOS)])
+    yield _case("units", list(_in_odd_units(draw)))
+    yield _case("bound", [*_edges(draw), *(question for card in _all_cards(draw) for question in _about_one_card(draw, *card))])
+    yield _case("errors", list(_refused(draw)), raises="ValueError")
 
 
-_ODD_UNITS = [("TFLOPS", "TB/s"), ("PFLOPS", "TB/s"), ("PFLOPS", "GB/s")]
+def _case(about: str, questions: list[dict], raises: str = "") -> Case:
+    return Case((about,), {"questions": questions}, raises)
 
 
-def _case(about: str, questions: list[dict], refused: bool = False) -> Case:
-    return Case((about,), {"questions": questions, "refused": refused})
-
-
-def _card(draw: Draw, peaks_in: str = "TFLOPS", memory_in: str = "GB/s", sparse: bool = False) -> dict:
-    """A datasheet; each format has a peak of its own."""
-    factor = _UNITS["TFLOPS"] / _UNITS[peaks_in]
-    base = draw.integer(20, 99)
-    peaks = {name: base * ratio * factor for name, ratio in (("fp32", 1), ("tf32", 3), ("bf16", 7), ("fp8", 11))}
-    rate = draw.integer(300, 4800)
-    return {
-        "name": "a card",
-        "memory": [rate * _UNITS["GB/s"] / _UNITS[memory_in], memory_in],
-        "peaks": {name: [peak, peaks_in, "with sparsity" if sparse else "dense"] for name, peak in peaks.items()},
+def _card(draw: Draw, peaks_in: str = "TFLOPS", memory_in: str = "GB/s", kind: str = "dense", but: dict | None = None) -> dict:
+    """A datasheet; each format has a peak of its own. ``but``: formats whose unit and kind are others."""
+    base, rate = draw.integer(20, 99), draw.integer(300, 4800)
+    printed = {name: (but or {}).get(name, (peaks_in, kind)) for name in draw.each(*_RATIOS)}
+    peaks = {
+        name: [base * _RATIOS[name] * _UNITS["TFLOPS"] / _UNITS[unit], unit, kind] for name, (unit, kind) in printed.items()
     }
+    return {"name": "a card", "memory": [rate * _UNITS["GB/s"] / _UNITS[memory_in], memory_in], "peaks": peaks}
+
+
+def _of_one_work(draw: Draw) -> list[dict]:
+    """The same counts on a card and on one whose memory is twice as fast."""
+    card = _card(draw)
+    rate, unit = card["memory"]
+    on_one = _question(draw, card, "fp32", 0.2)
+    return [on_one, {**on_one, "card": {**card, "memory": [2 * rate, unit]}}]
+
+
+def _sparse(draw: Draw) -> Iterator[dict]:
+    """Sheets with sparsity throughout, and sheets on which only the format asked for has it, or lacks it."""
+    sparse, dense = ("TFLOPS", "with sparsity"), ("TFLOPS", "dense")
+    for side in (1.2, 2.5, 0.7):
+        yield _question(draw, _card(draw, kind="with sparsity"), "fp32", side)
+    for dtype in _KNOWN:
+        yield _question(draw, _card(draw, but={dtype: sparse}), dtype, 1.5)
+        yield _question(draw, _card(draw, kind="with sparsity", but={dtype: dense}), dtype, 1.5)
+
+
+def _in_odd_units(draw: Draw) -> Iterator[dict]:
+    """Every unit, and sheets on which only the format asked for has another."""
+    for units in (("TFLOPS", "TB/s"), ("PFLOPS", "TB/s"), ("PFLOPS", "GB/s")):
+        yield from (_question(draw, _card(draw, *units), "fp32", side) for side in (0.5, 2.0))
+    for dtype in _KNOWN:
+        yield _question(draw, _card(draw, but={dtype: ("PFLOPS", "dense")}), dtype, 2.0)
+        yield _question(draw, _card(draw, "PFLOPS", but={dtype: ("TFLOPS", "dense")}), dtype, 2.0)
+
+
+def _all_cards(draw: Draw) -> Iterator[tuple[dict, str]]:
+    ways = {"peaks_in": ("TFLOPS", "PFLOPS"), "memory_in": ("GB/s", "TB/s"), "kind": ("dense", "with sparsity")}
+    for way in draw.cover(dtype=_KNOWN, **ways):
+        dtype = way.pop("dtype")
+        yield _card(draw, **way), dtype
+
+
+def _about_one_card(draw: Draw, card: dict, dtype: str) -> Iterator[dict]:
+    """First its two rates, then what they bound."""
+    yield {"flops": draw.integer(1, 10**9), "nbytes": 0, "card": card, "dtype": dtype}
+    yield {"flops": 0, "nbytes": draw.integer(1, 10**9), "card": card, "dtype": dtype}
+    yield from (_question(draw, card, dtype, side) for side in (0.4, 0.8, 1.2, 2.5))
+
+
+def _edges(draw: Draw) -> Iterator[dict]:
+    """Ties: powers of two apart, so that every formula finds them."""
+    for power in (2, draw.integer(3, 6), 7):
+        peak = [2.0 * 2**power, "TFLOPS", "dense"]
+        card = {"name": "a card", "memory": [2.0, "TB/s"], "peaks": {"fp32": peak}}
+        nbytes = 2 ** draw.integer(10, 30)
+        yield {"flops": 2**power * nbytes, "nbytes": 0, "card": card, "dtype": "fp32"}
+        yield {"flops": 0, "nbytes": nbytes, "card": card, "dtype": "fp32"}
+        yield {"flops": 2**power * nbytes, "nbytes": nbytes, "card": card, "dtype": "fp32"}
 
 
 def _rates(card: dict, dtype: str) -> tuple[float, float]:
@@ -54,21 +106,14 @@ def _question(draw: Draw, card: dict, dtype: str, side: float) -> dict:
     return {"flops": round(side * nbytes / bandwidth * peak), "nbytes": nbytes, "card": card, "dtype": dtype}
 
 
-def _edges(draw: Draw) -> Iterator[dict]:
-    """No arithmetic, no traffic, and a tie: powers of two apart, so that every formula finds it."""
-    yield {"flops": 0, "nbytes": draw.integer(1, 10**9), "card": _card(draw), "dtype": "fp32"}
-    yield {"flops": draw.integer(1, 10**9), "nbytes": 0, "card": _card(draw), "dtype": "fp32"}
-    card = {"name": "a card", "memory": [2.0, "TB/s"], "peaks": {"fp32": [64.0, "TFLOPS", "dense"]}}
-    nbytes = 2 ** draw.integer(10, 30)
-    yield {"flops": 32 * nbytes, "nbytes": nbytes, "card": card, "dtype": "fp32"}
-
-
 def _refused(draw: Draw) -> Iterator[dict]:
     card = _card(draw)
-    yield {"flops": draw.integer(1, 10**9), "nbytes": draw.integer(1, 10**9), "card": card, "dtype": "fp64"}
-    yield {"flops": -draw.integer(1, 99), "nbytes": draw.integer(1, 10**9), "card": card, "dtype": "fp32"}
-    yield {"flops": draw.integer(1, 10**9), "nbytes": -draw.integer(1, 99), "card": card, "dtype": "bf16"}
-    yield {"flops": 0, "nbytes": 0, "card": card, "dtype": "fp32"}
+    some, few = draw.integer(100, 10**9), draw.integer(2, 9)
+    for dtype in ("int8", "fp", "BF16", ""):
+        yield {"flops": some, "nbytes": some, "card": card, "dtype": dtype}
+    yield {"flops": some, "nbytes": some, "card": {**card, "peaks": {"bf16": card["peaks"]["bf16"]}}, "dtype": "fp32"}
+    for flops, nbytes in ((-few, some), (some, -few), (-1, some), (some, -1), (-some, -few), (-few, 0), (0, -few), (0, 0)):
+        yield {"flops": flops, "nbytes": nbytes, "card": card, "dtype": "fp32"}
 
 
 _HINTS = {
@@ -76,29 +121,50 @@ _HINTS = {
     "dense": "A peak with sparsity is twice what dense matrices reach.",
     "formats": "Each format has a peak of its own.",
     "units": "T is 10^12 and G is 10^9, of bytes as of operations.",
-    "bound": "",
 }
 
 
-def _wrong(about: str, question: dict, answer: dict) -> str | None:
-    if "returned" not in answer:
-        return f"The function raised {answer['error']['type']} for work that has an answer."
-    value = answer["returned"]
-    if not isinstance(value, dict) or set(value) != {"seconds", "bound", "ridge"}:
+def _wrong(about: str, question: dict, value: Any) -> str | None:
+    if not isinstance(value, dict) or not {"seconds", "bound", "ridge"} <= set(value):
         return f'The function returned {type_name(value)}; a dictionary of "seconds", "bound" and "ridge" is due.'
-    peak, bandwidth = _rates(question["card"], question["dtype"])
-    arithmetic, traffic = question["flops"] / peak, question["nbytes"] / bandwidth
     if about == "bound":
-        return _bound_problem(value, "compute" if arithmetic >= traffic else "memory", peak / bandwidth)
-    if _is(value["seconds"], max(arithmetic, traffic)):
         return None
-    return f"The time is wrong. {_HINTS[about]}"
+    return None if _is(value["seconds"], _due_seconds(question)) else f"The time is wrong. {_HINTS[about]}"
 
 
-def _bound_problem(value: dict, bound: str, ridge: float) -> str | None:
-    if value["bound"] != bound:
+def _due_seconds(question: dict) -> float:
+    peak, bandwidth = _rates(question["card"], question["dtype"])
+    return max(question["flops"] / peak, question["nbytes"] / bandwidth)
+
+
+def _judge_roofline(case: Case, evidence: dict) -> Iterator[Lost]:
+    lost = list(judge_questions(_wrong)(case, evidence))
+    if not lost and case.about == ("bound",):
+        lost += _bound_problems(case.inputs["questions"], [answer["returned"] for answer in evidence["answers"]])
+    if not all(answer["kept"] for answer in evidence["answers"]):
+        lost.append(Lost(*case.about, "The function changed the card that it was given."))
+    yield from lost
+
+
+def _bound_problems(questions: list[dict], values: list[dict]) -> Iterator[Lost]:
+    """By the rates that the function's own times tell: a peak that is misread is held against it once."""
+    peak = bandwidth = 1.0
+    for question, value in zip(questions, values, strict=True):
+        flops, nbytes, seconds = question["flops"], question["nbytes"], value["seconds"]
+        if not (flops and nbytes):
+            if type(seconds) not in (int, float) or not 0 < seconds < inf:
+                yield Lost("bound", "Without arithmetic the traffic takes its time, and without traffic the arithmetic.")
+                return
+            peak, bandwidth = (flops / seconds if flops else peak), (nbytes / seconds if nbytes else bandwidth)
+        if problem := _bound_problem(value, flops, nbytes, peak, bandwidth):
+            yield Lost("bound", problem)
+
+
+def _bound_problem(value: dict, flops: int, nbytes: int, peak: float, bandwidth: float) -> str | None:
+    """A group of questions begins with its peak alone, so its ridge is known from the second on."""
+    if value["bound"] != ("compute" if flops / peak >= nbytes / bandwidth else "memory"):
         return 'The bound is wrong: it is whichever of the two takes longer, and "compute" where they tie.'
-    if not _is(value["ridge"], ridge):
+    if nbytes and not _is(value["ridge"], peak / bandwidth):
         return "The ridge is wrong: it is where peak and bandwidth take the same time, in operations a byte."
     return None
 
@@ -122,5 +188,5 @@ roofline = Exercise(
         _about("errors", 1, "a format without a peak and counts that make no sense are refused with ValueError"),
     ),
     cases=_roofline_cases,
-    judge=judge_questions(_wrong),
+    judge=_judge_roofline,
 )

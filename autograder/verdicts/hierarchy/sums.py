@@ -1,4 +1,4 @@
-"""E4.1 row_sums: cases and judge."""
+"""E4.2 row_sums: cases and judge."""
 
 from collections.abc import Iterator
 
@@ -6,55 +6,90 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import tensor_problem
-from autograder.verdicts.hierarchy.kernels import did_less, efficiency, fault_problem, kept_bytes, not_by_kernels, read_bytes
+from autograder.verdicts.expect import raised_problem
+from autograder.verdicts.hierarchy.kernels import (
+    again_problem,
+    answers_problem,
+    did_less,
+    efficiency,
+    fault_problem,
+    kept_bytes,
+    order_problem,
+    race_problem,
+    read_bytes,
+    result_problem,
+)
+from autograder.verdicts.hierarchy.numbers import whole_numbers
+from autograder.verdicts.own_work import ZEROS, own_work_problem
 from gpulab import Observation
 
 _LEAST_EFFICIENCY = 0.6
+_LONG = 96
 
 
 def _row_sums_cases(draw: Draw) -> Iterator[Case]:
-    about = ("values", "moved", "once", "safe")
-    yield _case(about, draw, 32 * draw.integer(1, 2), 32 * draw.integer(3, 6))
-    yield _case(about, draw, 32, 32 * draw.integer(4, 8))
-    for rows, columns in _odd_sizes(draw):
-        yield _case(("odd",), draw, rows, columns)
+    for columns, kind in ((_LONG, "mixed"), (32 * draw.integer(9, 10), "large")):
+        yield _case("values", draw, 32, columns, kind)
+    for rows, columns, kind in _odd_sizes(draw):
+        yield _case("odd", draw, rows, columns, kind)
+    yield _case("odd", draw, 32, 32, "mixed", again=True, side_stream=True, offset=draw.integer(1, 7))
+    few = draw.integer(3, 9)
+    yield Case(("odd",), {"calls": [[torch.zeros(rows, columns)] for rows, columns in draw.each((0, 0), (few, 0), (0, few))]})
+    yield Case(("odd",), {"tall": [draw.integer(2**16, 2**16 + 99), draw.integer(1, 9)]})
 
 
-def _odd_sizes(draw: Draw) -> list[tuple[int, int]]:
-    ragged = 32 * draw.integer(2, 4) + draw.integer(1, 31)
-    some = draw.integer(5, 31)
-    long = 1024 + draw.integer(1, 200)  # longer than a block has threads
-    return [(draw.integer(33, 50), ragged), (2, long), (draw.integer(3, 9), some), (some, 1), (1, ragged), (some, 0), (0, some)]
+def _odd_sizes(draw: Draw) -> Iterator[tuple[int, int, str]]:
+    """Long and ragged, longer than a block has threads, many rows, about a warp's width, and one."""
+    few = draw.integer(3, 9)
+    yield draw.integer(33, 50), draw.integer(_LONG + 1, 127), "negative"
+    yield 2, 1024 + draw.integer(1, 200), "large"
+    yield draw.integer(257, 300), 2, "mixed"
+    yield from ((few, columns, "negative") for columns in draw.around(32))
+    yield from ((rows, columns, "large") for rows, columns in draw.each((1, 1), (few, 1), (1, draw.integer(34, 70))))
 
 
-def _case(about: tuple[str, ...], draw: Draw, rows: int, columns: int) -> Case:
-    return Case(about, {"x": whole_numbers(draw, rows, columns)})
-
-
-def whole_numbers(draw: Draw, *shape: int) -> torch.Tensor:
-    """float32 from -8 to 8, never 0: a sum of a few thousand products is exact."""
-    count = int(torch.Size(shape).numel())
-    values = [draw.integer(1, 8) * draw.choice((-1, 1)) for _ in range(count)]
-    return torch.tensor(values, dtype=torch.float32).reshape(shape)
+def _case(values: str, draw: Draw, rows: int, columns: int, kind: str, again: bool = False, **how: int) -> Case:
+    """``values``: the criterion that a wrong sum loses."""
+    about = (values, "once", "safe", *(["moved"] if columns >= _LONG else []))
+    inputs = {"x": whole_numbers(draw, rows, columns, kind=kind), **how}
+    if again:
+        inputs["again"] = [whole_numbers(draw, rows, columns, kind=kind)]
+    return Case(about, inputs)
 
 
 def _judge_row_sums(case: Case, evidence: dict) -> Iterator[Lost]:
+    if "answers" in evidence:
+        if problem := _answers_problem(case, evidence):
+            yield Lost("odd", problem)
+        return
+    if "error" in evidence:
+        yield Lost(case.about[0], raised_problem(evidence["error"]))
+        return
     x, seen = case.inputs["x"], Observation.from_dict(evidence["seen"])
-    wrong = _values_problem(x, evidence, seen)
+    wrong = _values_problem(case, evidence, seen)
     for criterion in case.about:
         if problem := wrong if criterion in ("values", "odd") else _PROBLEM[criterion](x, seen):
             yield Lost(criterion, problem)
 
 
-def _values_problem(x: torch.Tensor, evidence: dict, seen: Observation) -> str | None:
-    due, launches = x.double().sum(1).float(), seen.launches
-    if problem := tensor_problem(evidence["result"], due) or fault_problem(launches):
+def _answers_problem(case: Case, evidence: dict) -> str | None:
+    if "calls" in case.inputs:
+        return answers_problem(evidence, [x.sum(1) for (x,) in case.inputs["calls"]])
+    (answer,) = evidence["answers"]
+    return raised_problem(answer["error"]) if "error" in answer else None
+
+
+def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    x, launches = case.inputs["x"], seen.launches
+    due, *due_again = (rows.double().sum(1).float() for rows in (x, *case.inputs.get("again", [])))
+    if problem := result_problem(evidence, due):
         return problem
-    if x.numel() and (problem := not_by_kernels(evidence, seen, due)):
+    if x.numel() and (problem := own_work_problem(evidence, seen, due.nbytes, ZEROS)):
+        return problem
+    if problem := order_problem(seen) or (again_problem(evidence, due, *due_again) if due_again else None):
         return problem
     if not torch.equal(evidence["result"], due):
-        return "A sum is wrong: is each element of a row added once, the last ones too, and by whom?"
+        return _safe_problem(x, seen) or "A sum is wrong: is each element of a row added once, the last ones too, and by whom?"
     if not evidence["inputs_kept"]:
         return "The function changed its input."
     return did_less(launches, x.numel() - len(x), x.numel(), len(x) if x.numel() else 0)
@@ -77,13 +112,7 @@ def _once_problem(x: torch.Tensor, seen: Observation) -> str | None:
 
 
 def _safe_problem(x: torch.Tensor, seen: Observation) -> str | None:
-    for launch in seen.launches:
-        for race in launch.races:
-            return (
-                f"Two threads race in {race.space} memory ({race.kind}, at `{str(race.second_line.text):.80}`): a barrier "
-                "has to stand between them, or an atomic operation has to do both."
-            )
-    return None
+    return race_problem(seen.launches) or fault_problem(seen.launches)
 
 
 _PROBLEM = {"moved": _moved_problem, "once": _once_problem, "safe": _safe_problem}
@@ -94,8 +123,8 @@ row_sums = Exercise(
         Criterion("values", 2, "a kernel of yours adds up each row"),
         Criterion("moved", 3, "at least 60 % of the bytes that move are asked for", ("values",)),
         Criterion("once", 1, "each element is read once", ("values",)),
-        Criterion("safe", 1, "no two threads race", ("values",)),
-        Criterion("odd", 1, "rows and columns of any number, 0 included, are added up", ("values",)),
+        Criterion("safe", 1, "no two threads race, and none leaves an array", ("values",)),
+        Criterion("odd", 1, "rows and columns of any number, 0 included, are added up, call after call", ("values",)),
     ),
     cases=_row_sums_cases,
     judge=_judge_row_sums,

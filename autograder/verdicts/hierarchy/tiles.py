@@ -1,4 +1,4 @@
-"""E4.2 tiled_matmul: cases and judge."""
+"""E4.3 tiled_matmul: cases and judge."""
 
 from collections.abc import Iterator
 
@@ -6,56 +6,116 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import error_problem, tensor_problem
-from autograder.verdicts.hierarchy.kernels import did_less, efficiency, fault_problem, not_by_kernels, total
-from autograder.verdicts.hierarchy.sums import whole_numbers
+from autograder.verdicts.expect import error_problem, raised_problem
+from autograder.verdicts.hierarchy.kernels import (
+    again_problem,
+    answers_problem,
+    did_less,
+    efficiency,
+    fault_problem,
+    order_problem,
+    race_problem,
+    result_problem,
+    total,
+)
+from autograder.verdicts.hierarchy.numbers import factors, whole_numbers
+from autograder.verdicts.own_work import ZEROS, own_work_problem
 from gpulab import Observation
 
 _TILE = 16
 _LEAST_EFFICIENCY = 0.5
-_ON_WHOLE_TILES = ("values", "traffic", "filled", "reused", "conflicts", "moved")
+_ON_ALL = ("traffic", "filled", "reused", "conflicts")
 
 
 def _tiled_matmul_cases(draw: Draw) -> Iterator[Case]:
-    m, n, k = (_TILE * tiles for tiles in draw.shuffled([2, 3, 4]))
-    yield _case(_ON_WHOLE_TILES, draw, m, k, n)
-    m, n, k = (_TILE * tiles + draw.integer(1, _TILE - 1) for tiles in draw.shuffled([1, 1, 2]))
-    yield _case(("odd", "traffic"), draw, m, k, n)
-    yield _case(("odd",), draw, *draw.shuffled([1, draw.integer(3, 9), draw.integer(17, 24)]))
-    for empty in range(3):
-        yield _case(("odd",), draw, *(0 if axis == empty else draw.integer(2, 20) for axis in range(3)))
-    yield _case(("odd",), draw, draw.integer(4, 9), draw.integer(10, 15), draw.integer(4, 9), inner=draw.integer(16, 20))
+    m, n = (_TILE * tiles for tiles in draw.each(1, 3))
+    yield _case(("values", "moved", *_ON_ALL), draw, m, 2 * _TILE, n)
+    for m, k, n in _odd_sizes(draw):
+        yield _case(("odd", *_ON_ALL), draw, m, k, n)
+    yield _case(("odd",), draw, *draw.each(9, 10, 11), again=True, side_stream=True, offset=draw.integer(1, 7))
+    yield Case(("odd",), {"calls": [[whole_numbers(draw, m, k), whole_numbers(draw, k, n)] for m, k, n in _empty_sizes(draw)]})
+    misfits = [[whole_numbers(draw, *a), whole_numbers(draw, *b)] for a, b in _misfits(draw)]
+    yield Case(("odd",), {"calls": misfits}, raises="ValueError")
 
 
-def _case(about: tuple[str, ...], draw: Draw, m: int, k: int, n: int, inner: int | None = None) -> Case:
-    a, b = whole_numbers(draw, m, k), whole_numbers(draw, k if inner is None else inner, n)
-    return Case(about, {"a": a, "b": b, "refused": inner is not None})
+def _odd_sizes(draw: Draw) -> Iterator[tuple[int, int, int]]:
+    """Ragged, with many tiles along k; each size on either side of a tile with each other's; some that are 1, and each one long."""
+    part = [draw.integer(1, _TILE - 1) for _ in "mkn"]
+    yield _TILE + part[0], 4 * _TILE + part[1], _TILE + part[2]
+    below, above = _TILE - 1, _TILE + 1
+    yield from draw.each((above, below, below), (below, above, below), (below, below, above))
+    long, short = draw.integer(16 * _TILE + 1, 17 * _TILE), draw.integer(2, 5)
+    yield from draw.each((long, short, 1), (1, 1, long), (short, long, short))
+
+
+def _empty_sizes(draw: Draw) -> Iterator[tuple[int, int, int]]:
+    some = draw.integer(2, 20)
+    yield from draw.each((0, some, some), (some, 0, some), (some, some, 0), (0, 0, some), (0, 0, 0))
+
+
+def _misfits(draw: Draw) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Inner sizes that differ by one, either way, by a tile, where others agree, and where there is nothing to multiply."""
+    m, k, n = draw.shuffled(range(4, 10))[:3]
+    yield from (((m, k), (inner, n)) for inner in (k - 1, k + 1, k + _TILE, 1, m))
+    yield (m, k), (m, k)
+    yield from (((0, k), (k - 1, n)), ((m, k), (k - 1, 0)), ((m, 0), (k, n)), ((m, k), (0, n)))
+    yield (m, k), (n, k)
+    yield from (((0, k), (n, m)), ((m, k), (n, 0)), ((m, 0), (n, k)), ((m, k), (0, n)))
+
+
+def _case(about: tuple[str, ...], draw: Draw, m: int, k: int, n: int, again: bool = False, **how: int) -> Case:
+    a, b = factors(draw, m, k, n)
+    return Case(about, {"a": a, "b": b, **how} | ({"again": list(factors(draw, m, k, n))} if again else {}))
 
 
 def _judge_tiled_matmul(case: Case, evidence: dict) -> Iterator[Lost]:
-    if case.inputs["refused"]:
-        if problem := error_problem(evidence, "ValueError"):
-            yield Lost("odd", f"{problem} The inner sizes differ.")
+    if "answers" in evidence:
+        if problem := _answers_problem(case, evidence):
+            yield Lost("odd", problem)
+        return
+    if "error" in evidence:
+        yield Lost(case.about[0], raised_problem(evidence["error"]))
         return
     seen = Observation.from_dict(evidence["seen"])
-    wrong = _values_problem(case.inputs["a"], case.inputs["b"], evidence, seen)
+    wrong = _values_problem(case, evidence, seen)
     for criterion in case.about:
         if problem := wrong if criterion in ("values", "odd") else _PROBLEM[criterion](case, seen):
             yield Lost(criterion, problem)
 
 
-def _values_problem(a: torch.Tensor, b: torch.Tensor, evidence: dict, seen: Observation) -> str | None:
-    due, launches = (a.double() @ b.double()).float(), seen.launches
+def _answers_problem(case: Case, evidence: dict) -> str | None:
+    if not case.raises:
+        return answers_problem(evidence, [_product(a, b) for a, b in case.inputs["calls"]])
+    problems = (error_problem(answer, case.raises) for answer in evidence["answers"])
+    return next((f"{problem} The inner sizes differ." for problem in problems if problem), None)
+
+
+def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    a, b = case.inputs["a"], case.inputs["b"]
+    due, launches = _product(a, b), seen.launches
     works = a.numel() and b.numel()
-    if problem := tensor_problem(evidence["result"], due) or fault_problem(launches):
+    if problem := result_problem(evidence, due):
         return problem
-    if works and (problem := not_by_kernels(evidence, seen, due)):
+    if works and (problem := own_work_problem(evidence, seen, due.nbytes, ZEROS)):
+        return problem
+    if problem := order_problem(seen):
+        return problem
+    if problem := again_problem(evidence, due, _product(*case.inputs["again"])) if "again" in case.inputs else None:
         return problem
     if not torch.equal(evidence["result"], due):
-        return "An element of the product is wrong: was it computed from tiles that were there, and from all of them?"
+        return race_problem(launches) or fault_problem(launches) or _WRONG
+    if problem := fault_problem(launches):
+        return problem
     if not evidence["inputs_kept"]:
         return "The function changed an input."
     return did_less(launches, 2 * a.numel() * b.shape[1], a.numel() + b.numel(), due.numel()) if works else None
+
+
+_WRONG = "An element of the product is wrong: was it added up in float32, from tiles that were there, and from all of them?"
+
+
+def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a.double() @ b.double()).float()
 
 
 def _traffic_problem(case: Case, seen: Observation) -> str | None:

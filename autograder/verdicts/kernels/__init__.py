@@ -1,4 +1,4 @@
-"""Chapter "Kernels from Python": the exercises E7.1 to E7.4, in order."""
+"""Chapter "Kernels from Python": the exercises E7.1 to E7.5, in order."""
 
 from autograder.verdicts.kernels.budget import fuse_budget
 from autograder.verdicts.kernels.gate import fused_gate

@@ -1,51 +1,88 @@
 """E7.1 fuse_budget: cases and judge."""
 
+import math
 from collections.abc import Iterator
+
+import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import type_name
+from autograder.verdicts.expect import count_problem, type_name
 
-_FLOAT_BYTES = 4
-_VIEWS = ("view", "transposed twice")
+_VIEWS = ("view", "transposed twice", "every other")
 _KEYS = ("kernels", "bytes", "fused_bytes")
+_EVERY = ("kernels", "bytes", "fused", "once")
 
 
 def _fuse_budget_cases(draw: Draw) -> Iterator[Case]:
-    every = ("kernels", "bytes", "fused")
-    yield _case(every, draw, ["bias", "relu", "gate"])
-    yield _case(("kernels",), draw, ["double", "view", "gate", "transposed twice", "sigmoid"])
-    yield _case(every, draw, ["double", *draw.shuffled(["in place", "gate", "bias", "relu"]), "row sum"])
-    yield _case(("once",), draw, ["gate", "in place", "view", "bias"])
+    middle = draw.shuffled(["in place", "gate", "bias", "relu"])
+    yield _case(draw, ["bias", "relu", "gate"], torch.float32)
+    yield _case(draw, ["double", "view", "gate", "transposed twice", "sigmoid"], torch.float16)
+    yield _case(draw, ["double", *middle, "row sum"], torch.float64)
+    yield _case(draw, ["in place", "in place"], torch.float32)  # the result is the input itself
+    yield _case(draw, ["bias", "choice", "every other"], torch.float32)
+    yield _case(draw, ["relu", "gate"], torch.float32, more=draw.integer(1, 9))
+    yield _case(draw, ["relu", "gate", "above"], torch.float32, more=draw.integer(1, 9), apart=False)
+    yield _case(draw, ["bias", "doubling", "relu"], torch.float32)
+    yield _case(draw, ["gate", "bias", "sigmoid"], torch.float32, outer=(draw.integer(2, 3),), gate=torch.float16)
+    yield _case(draw, ["bias", "gate"], torch.float32, outer=(1, 2), gate=torch.float64)  # the result has the dtype of the gate
 
 
-def _case(about: tuple[str, ...], draw: Draw, steps: list[str]) -> Case:
-    rows, columns = draw.integer(11, 30), draw.integer(31, 60)
-    x, gate = draw.tensor(rows, columns), draw.tensor(rows, columns)
-    return Case(about, {"x": x, "gate": gate, "bias": draw.tensor(columns), "steps": steps})
+def _case(
+    draw: Draw,
+    steps: list[str],
+    dtype: torch.dtype,
+    more: int = 0,
+    apart: bool = True,
+    outer: tuple[int, ...] = (),
+    gate: torch.dtype | None = None,
+) -> Case:
+    """``more``: columns that the matrix has beyond x, which is a part of it; the gate is another where not ``apart``.
+
+    ``outer``: the dimensions of x before those of a matrix; the gate is one matrix, for all of them.
+    ``gate``: its dtype, where that is not x's.
+    """
+    rows, columns = draw.integer(11, 20), draw.integer(21, 40)
+    others = {"gate": (rows, columns), "bias": (columns,)}
+    dtypes = {"gate": gate or dtype, "bias": dtype}
+    used = {name: draw.tensor(*shape, dtype=dtypes[name]) for name, shape in others.items() if name in steps}
+    x = draw.tensor(*outer, rows, columns + more + (0 if apart else columns), dtype=dtype)
+    return Case(_EVERY, {"x": x, "columns": columns, "steps": steps, **used} | ({} if apart else {"gate": None}))
 
 
 def _due(inputs: dict) -> dict[str, int]:
-    x, bias = inputs["x"].nbytes, inputs["bias"].nbytes
-    row = inputs["x"].shape[0] * _FLOAT_BYTES
-    moved = {"bias": 2 * x + bias, "gate": 3 * x, "row sum": x + row}
-    steps = [step for step in inputs["steps"] if step not in _VIEWS]
-    result = row if steps[-1] == "row sum" else x
-    return {
-        "kernels": len(steps),
-        "bytes": sum(moved.get(step, 2 * x) for step in steps),
-        "fused_bytes": 2 * x + bias + result,
-    }
+    """By following the chain: how many elements, of how many bytes, each step reads and leaves."""
+    shape, size = [*inputs["x"].shape[:-1], inputs["columns"]], inputs["x"].element_size()
+    whole = math.prod(shape) * size
+    others = {name: inputs[name].nbytes if inputs[name] is not None else whole for name in ("gate", "bias") if name in inputs}
+    kernels = moved = 0
+    for step in inputs["steps"]:
+        before = math.prod(shape) * size
+        if step == "every other":
+            shape[-1] = -(-shape[-1] // 2)
+        if step in _VIEWS:
+            continue
+        if step == "row sum":
+            shape.pop()
+        if step == "gate" and inputs["gate"] is not None:
+            size = max(size, inputs["gate"].element_size())
+        if step == "choice":
+            # A comparison writes a byte for each element, which the choice reads.
+            kernels, moved = kernels + 1, moved + before + 2 * math.prod(shape)
+        if step == "above":
+            size = 1
+        kernels, moved = kernels + 1, moved + before + others.get(step, 0) + math.prod(shape) * size
+    return {"kernels": kernels, "bytes": moved, "fused_bytes": whole + sum(others.values()) + math.prod(shape) * size}
 
 
 def _judge_fuse_budget(case: Case, evidence: dict) -> Iterator[Lost]:
-    found = evidence["result"]
-    if problem := _shape_problem(found):
+    due, results = _due(case.inputs), evidence["results"]
+    if problem := count_problem(results, 2) or next(filter(None, map(_shape_problem, results)), None):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
-    due = _due(case.inputs)
     for criterion in case.about:
-        if problem := _PROBLEM[criterion](due, found, evidence):
+        problems = (_PROBLEM[criterion](due, found, evidence) for found in results)
+        if problem := next(filter(None, problems), None):
             yield Lost(criterion, problem)
 
 
@@ -82,8 +119,10 @@ def _fused_problem(due: dict, found: dict, evidence: dict) -> str | None:
 
 
 def _once_problem(due: dict, found: dict, evidence: dict) -> str | None:
+    if evidence["strangers"]:
+        return "The chain is called with other tensors than the inputs: making them is work that it does not do."
     # The number of calls is in the notebook's reach; the card's kernels are counted elsewhere.
-    if evidence["calls"] == 1 and len(evidence["seen"]["kernels"]) < 2 * due["kernels"]:
+    if evidence["calls"] == [1, 1] and len(evidence["seen"]["kernels"]) < 2 * due["kernels"]:
         return None
     return "The chain is to be called once: a chain may write to what it is given, and a second call then works on something else."
 

@@ -1,4 +1,4 @@
-"""E7.1 fused_gate: cases and judge."""
+"""E7.2 fused_gate: cases and judge."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,17 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
-from autograder.verdicts.kernels.own import fault_problem, judge_own, launches_problem, values_problem, written_once_problem
+from autograder.verdicts.kernels.large import large, or_large
+from autograder.verdicts.kernels.own import (
+    fault_problem,
+    judge_own,
+    launches_problem,
+    outside,
+    own_memory_problem,
+    use_of,
+    values_problem,
+    written_once_problem,
+)
 from gpulab import Observation
 
 _TOLERANCE = 1e-5
@@ -14,18 +24,22 @@ _BIAS_LOADS = 1.0  # for each element of x: a program reads the bias of its own 
 
 
 def _fused_gate_cases(draw: Draw) -> Iterator[Case]:
-    yield _case(("values", "fused", "inputs"), draw, 32, 64)
-    yield _case(("values", "fused", "inputs"), draw, 16, 128)
-    yield _case(("bounds",), draw, draw.integer(5, 9), 2 * draw.integer(100, 140) + 1)
-    yield _case(("bounds",), draw, draw.integer(30, 50), 2 * draw.integer(10, 20) + 1)
-    yield _case(("bounds",), draw, draw.integer(2, 4), 2 * draw.integer(1100, 1400) + 1)
-    yield _case(("bounds",), draw, draw.integer(310, 350), 2 * draw.integer(20, 30) + 1)
+    yield _case(("values", "fused", "inputs"), draw, 32, 64, again=True)
+    yield _case(("values",), draw, 16, 128, largest=200)  # exp of it is infinite
+    odd = 2 * draw.integer(10, 20) + 1
+    # A row, a column, and sizes that no power of two divides: less than a tile, and more than one.
+    for rows, columns in draw.each((1, odd), (odd, 1), (odd, 3 * odd), (97, odd), (2, 2 * draw.integer(520, 600) + 1)):
+        yield _case(("bounds", "fused", "inputs"), draw, rows, columns)
     yield _case(("bounds",), draw, 0, draw.integer(3, 9))
+    # More elements than the largest tile of Triton holds.
+    rows, columns = draw.integer(1025, 1060), draw.integer(1025, 1060)
+    yield large("fused", torch.float32, (rows, columns), (rows, columns), (columns,), writes=rows * columns)
 
 
-def _case(about: tuple[str, ...], draw: Draw, rows: int, columns: int) -> Case:
+def _case(about: tuple[str, ...], draw: Draw, rows: int, columns: int, largest: float = 6, again: bool = False) -> Case:
     x, gate, bias = draw.tensor(rows, columns), draw.tensor(rows, columns), draw.tensor(columns)
-    return Case(about, {"x": _small(x, 6), "gate": _small(gate, 3), "bias": _small(bias, 2)})
+    inputs = {"x": _small(x, largest), "gate": _small(gate, 3), "bias": _small(bias, 2)}
+    return Case(about, {**inputs, "again": again})
 
 
 def _small(values: torch.Tensor, largest: float) -> torch.Tensor:
@@ -44,21 +58,27 @@ def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None
 
 
 def _fused_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    if any(map(outside, seen.launches)):
+        return None  # another criterion's matter
     if problem := launches_problem(seen) or written_once_problem(seen, evidence["result"]):
         return problem
     size = case.inputs["x"].nbytes
     loaded = seen.launches[0].total("read_bytes") / size
-    if loaded > 2 + _BIAS_LOADS:
+    if loaded > 2 + _BIAS_LOADS or any(use.read_bytes > use.distinct_read_bytes for use in use_of(seen, False, size)):
         return f"{loaded:.1f} loads for each element of the result, where x, gate and bias are three: what is loaded twice is moved twice."
     return None
 
 
 def _bounds_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
     problem = _values_problem(case, evidence, seen)
+    if not problem and not evidence["result"].numel() and evidence["is_an_input"]:
+        return own_memory_problem(evidence)
     return fault_problem(seen) or (problem and f"Where the size is no multiple of the tile: {problem[0].lower()}{problem[1:]}")
 
 
 def _inputs_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
+    if evidence["handed_out_twice"] or evidence["is_an_input"] and evidence["result"].numel():
+        return own_memory_problem(evidence)
     before = [case.inputs[name] for name in ("x", "gate", "bias")]
     if all(torch.equal(a, b) for a, b in zip(before, evidence["inputs"], strict=True)):
         return None
@@ -73,8 +93,8 @@ fused_gate = Exercise(
         Criterion("values", 2, "a kernel of your own gives silu(x + bias) * gate"),
         Criterion("fused", 3, "one launch reads x and gate once and writes the result once", ("values",)),
         Criterion("bounds", 1, "sizes that are no multiple of a tile are right, and no lane leaves its array", ("values",)),
-        Criterion("inputs", 1, "x, gate and bias are what they were", ("values",)),
+        Criterion("inputs", 1, "x, gate and bias are what they were, and the result is new", ("values",)),
     ),
     cases=_fused_gate_cases,
-    judge=judge_own(_PROBLEM),
+    judge=or_large(judge_own(_PROBLEM, edge="bounds")),
 )

@@ -1,4 +1,4 @@
-"""E7.4 squash: cases and judge."""
+"""E7.5 squash: cases and judge."""
 
 from collections.abc import Iterator
 
@@ -18,24 +18,46 @@ _READS = ("item", "tolist", "_local_scalar_dense", "nonzero", "masked_select")
 
 def _squash_cases(draw: Draw) -> Iterator[Case]:
     limit = draw.integer(4, 9) / 16
-    shapes = list(zip(draw.shuffled(range(3, 14, 2)), draw.shuffled(range(4, 15, 2)), strict=True))
-    largest = [limit / 2, limit * 3, limit * 2, limit / 3, limit * 4]
+    shapes = list(zip(draw.shuffled(range(3, 12, 2)), draw.shuffled(range(4, 13, 2)), strict=True))
+    # One larger than what somebody might set apart as small.
+    shapes[2] = draw.integer(130, 140), draw.integer(260, 280)
+    # Each branch with the largest magnitude below 0 and above it.
+    largest = [limit / 2, -limit * 3, limit * 2, -limit / 3, limit * 4]
     batches = [_batch(draw, shape, top) for shape, top in zip(shapes, largest)]
     still = [_still(draw, batch) for batch in (batches[3], batches[4])]
     yield _case(("values", "graph", "shapes"), draw, [*batches[:3], *still], limit, compiled=True)
-    yield _case(("gradient",), draw, [_still(draw, batch) for batch in batches[:2]], limit, compiled=False)
+    yield _case(("gradient",), draw, [_still(draw, batch) for batch in batches[:2]], limit)
+    yield from _far_cases(draw)
+    least = _batch(draw, (2, 2), -limit * 2)
+    yield _case(("values", "graph"), draw, [least, still[0], batches[2]], limit, card=True)
 
 
-def _case(about: tuple[str, ...], draw: Draw, batches: list[torch.Tensor], limit: float, compiled: bool) -> Case:
-    """upstream: what the gradient of each result is. compiled: whether torch.compile is called at all."""
+def _far_cases(draw: Draw) -> Iterator[Case]:
+    """Rows so long that exp of twice their length is infinite, and batches far above their limit, in every layout."""
+    limit = draw.integer(60, 100)
+    turned = [_batch(draw, (5, 4), top).t() for top in draw.shuffled([limit * 0.9, -limit * 5.0])]
+    part = _batch(draw, (6, 9), limit * 2.0)[1:, ::2]
+    yield _case(("values", "gradient"), draw, [*turned, part], float(limit))
+    yield _case(("values", "gradient"), draw, [_batch(draw, (4, 5), draw.choice([-9e5, 9e5]))], 1 / 64)
+
+
+def _case(
+    about: tuple[str, ...],
+    draw: Draw,
+    batches: list[torch.Tensor],
+    limit: float,
+    compiled: bool = False,
+    card: bool = False,
+) -> Case:
+    """upstream: what the gradient of each result is. compiled: whether torch.compile is called at all; card: where."""
     upstream = [draw.tensor(*x.shape) / x.numel() for x in batches]
-    return Case(about, {"batches": batches, "upstream": upstream, "limit": limit, "compiled": compiled})
+    return Case(about, {"batches": batches, "upstream": upstream, "limit": limit, "compiled": compiled, "card": card})
 
 
 def _batch(draw: Draw, shape: tuple[int, int], largest: float) -> torch.Tensor:
     """No two of one magnitude: which of two largest elements gets the gradient is nobody's business."""
     values = draw.tensor(*shape) + 1 / 32
-    return largest * values / values.abs().max()
+    return largest * values / values.flatten()[values.abs().argmax()]
 
 
 def _still(draw: Draw, batch: torch.Tensor) -> torch.Tensor:
@@ -50,8 +72,10 @@ def _reference(x: torch.Tensor, limit: float, upstream: torch.Tensor) -> tuple[t
     x = x.double().requires_grad_()
     top = x.abs().amax()
     y = x * (limit / top) if top > limit else x
-    rows = [row * torch.tanh(row.norm()) / row.norm() if row.norm() > 0 else row for row in y]
-    result = torch.stack(rows)
+    moves = (y != 0).any(dim=1)
+    length = y[moves].norm(dim=1, keepdim=True)
+    result = y.clone()
+    result[moves] = y[moves] * torch.tanh(length) / length
     result.backward(upstream.double())
     return result.detach(), x.grad
 
@@ -68,10 +92,15 @@ def _judge_squash(case: Case, evidence: dict) -> Iterator[Lost]:
 
 
 def _values_problem(case: Case, evidence: dict) -> str | None:
+    if not all(map(torch.equal, evidence["inputs"], case.inputs["batches"])):
+        return "x is not what it was: the result belongs in a tensor of its own."
+    references = _references(case)
     for name, how in (("eager", "called as it is"), ("compiled", "compiled")):
-        if name == "compiled" and evidence["broke"]:
-            break  # another criterion's matter
-        for (due, _), found in zip(_references(case), evidence[name], strict=True):
+        if case.inputs["card"]:
+            how = "on the card"
+        if name == "compiled" and (not case.inputs["compiled"] or evidence["broke"]):
+            break  # not called, or another criterion's matter
+        for (due, _), found in zip(references, evidence[name], strict=True):
             if problem := tensor_problem(found, due.float()):
                 return problem
             if not torch.allclose(found.double(), due, _TOLERANCE, _TOLERANCE):
@@ -80,6 +109,9 @@ def _values_problem(case: Case, evidence: dict) -> str | None:
 
 
 def _graph_problem(case: Case, evidence: dict) -> str | None:
+    if case.inputs["card"]:
+        read = evidence["seen"]["waits"] or any(copy["kind"] == "DtoH" for copy in evidence["seen"]["copies"])
+        return "The host reads a value of a tensor, and waits for the card." if read else None
     if evidence["broke"]:
         return f"A graph break: {str(evidence['broke']).splitlines()[0]:.150}"
     if not evidence["graphs"]:

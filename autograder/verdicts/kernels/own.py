@@ -6,29 +6,33 @@ import torch
 
 from autograder.exercise import Case, Lost
 from autograder.verdicts.expect import error_problem, tensor_problem, type_name
-from autograder.verdicts.own_work import ZEROS, own_work_problem
+from autograder.verdicts.own_work import UNWRITTEN, ZEROS, own_work_problem
 from gpulab import Observation
-from gpulab.observe.launches import ArrayUse, Launch
+from gpulab.observe.launches import ArrayUse, Fault, Launch
 from gpulab.units import plural
 
 
 Problem = Callable[[Case, dict, Observation], str | None]
 
 
-def judge_own(problems: dict[str, Problem]) -> Callable[[Case, dict], Iterator[Lost]]:
+def judge_own(problems: dict[str, Problem], edge: str = "") -> Callable[[Case, dict], Iterator[Lost]]:
     """A judge by criterion, for results that kernels of the learner's own have to compute.
 
     A result that they did not compute loses every criterion of the case. Where the case is
-    ``refused``, a ValueError is due.
+    ``raises``, that exception is due. ``edge``: the criterion that alone is lost where a kernel
+    leaves a part of the result unwritten, in cases that are about it.
     """
 
     def judge(case: Case, evidence: dict) -> Iterator[Lost]:
-        if case.inputs.get("refused"):
-            problem = error_problem(evidence, "ValueError")
+        if case.raises:
+            problem = error_problem(evidence, case.raises)
             yield from (Lost(criterion, problem) for criterion in case.about if problem)
             return
         seen = Observation.from_dict(evidence["seen"])
         foreign = own_problem(evidence, seen)
+        if edge in case.about and foreign == UNWRITTEN:
+            yield Lost(edge, "Elements are left unwritten: the programs do not reach the end of the result.")
+            return
         for criterion in case.about:
             if problem := foreign or problems[criterion](case, evidence, seen):
                 yield Lost(criterion, problem)
@@ -54,10 +58,15 @@ def _arrays_agree(launch: Launch) -> bool:
     return asked == inside or bool(launch.faults) and asked > inside
 
 
+def outside(launch: Launch) -> list[Fault]:
+    """Its faults, without lanes that a mask kept inside and whose value was used all the same."""
+    return [fault for fault in launch.faults if fault.kind != "masked lane used"]
+
+
 def fault_problem(seen: Observation) -> str | None:
     """An access outside an array, or a race, in the first launch that has one."""
     for launch in seen.launches:
-        for fault in launch.faults:
+        for fault in outside(launch):
             return (
                 f"{fault.kind}: `{fault.line.text:.80}` uses {plural(fault.count, 'element')} that {fault.array} does "
                 "not have: a tile reaches over the edge, and a mask has to switch those lanes off."
@@ -87,22 +96,40 @@ def launches_problem(seen: Observation) -> str | None:
 
 def written_once_problem(seen: Observation, result: torch.Tensor) -> str | None:
     """Why the result was not written once, element by element, and never read."""
-    for launch in seen.launches:
-        for use in launch.arrays:
-            if use.written_bytes and use.read_bytes:
-                return f"{use.array} is read as well as written: what is summed up belongs in registers until it is done."
-            if use.written_bytes > use.distinct_written_bytes:
-                return f"Elements of {use.array} are written more than once."
+    if problem := in_memory_problem(seen):
+        return problem
     written = sum(use.written_bytes for launch in seen.launches for use in launch.arrays)
     if written != result.nbytes:
         return "More is written than the result: an intermediate goes through memory."
     return None
 
 
-def values_problem(found: torch.Tensor, due: torch.Tensor, tolerance: float, what: str) -> str | None:
-    """due: float64, in the result's shape. ``tolerance``: absolute and relative."""
+def in_memory_problem(seen: Observation) -> str | None:
+    """An array that is read as well as written, or written twice in one place."""
+    for launch in seen.launches:
+        for use in launch.arrays:
+            if use.written_bytes and use.read_bytes:
+                return f"{use.array} is read as well as written: what is summed up belongs in registers until it is done."
+            if use.written_bytes > use.distinct_written_bytes:
+                return f"Elements of {use.array} are written more than once."
+    return None
+
+
+def values_problem(
+    found: torch.Tensor, due: torch.Tensor, tolerance: float, what: str, absolute: float | None = None
+) -> str | None:
+    """due: float64, in the result's shape. ``tolerance``: relative, and ``absolute`` where that is not given."""
     if problem := tensor_problem(found, due.to(found.dtype) if isinstance(found, torch.Tensor) else due):
         return problem
-    if torch.allclose(found.double(), due, tolerance, tolerance):
+    if torch.allclose(found.double(), due, tolerance, tolerance if absolute is None else absolute):
         return None
     return what
+
+
+def own_memory_problem(evidence: dict) -> str | None:
+    """Why the result is no new contiguous tensor, or None when it is."""
+    if evidence["is_an_input"]:
+        return "The result lies in the memory of an input: it is due in a new tensor, also where there are no rows."
+    if evidence["handed_out_twice"]:
+        return "A second call returns the memory that the first result is still in: each result is a tensor of its own."
+    return None if evidence["contiguous"] else "The result is not contiguous: its rows are not one behind the other in memory."

@@ -1,4 +1,4 @@
-"""E7.2 row_softmax: cases and judge."""
+"""E7.3 row_softmax: cases and judge."""
 
 from collections.abc import Iterator
 
@@ -7,30 +7,56 @@ import torch
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
 from autograder.verdicts.expect import tensor_problem
-from autograder.verdicts.kernels.own import fault_problem, judge_own, launches_problem, written_once_problem
+from autograder.verdicts.kernels.large import large, or_large
+from autograder.verdicts.kernels.own import (
+    fault_problem,
+    judge_own,
+    launches_problem,
+    outside,
+    own_memory_problem,
+    written_once_problem,
+)
 from gpulab import Observation
 
 _TOLERANCE = 1e-5
 _MASKED = -float("inf")
+_FARTHEST = 1e29
 
 
 def _row_softmax_cases(draw: Draw) -> Iterator[Case]:
-    rows, ragged = draw.integer(3, 7), draw.integer(65, 120)
-    yield _case(("values", "once", "bounds"), _scores(draw, rows, draw.choice([64, 128])))
-    yield _case(("tail", "once", "bounds"), _scores(draw, rows, ragged))
-    yield _case(("tail",), _scores(draw, rows, draw.integer(33, 60)) - 30)
-    yield _case(("tail",), _scores(draw, 2, draw.integer(2100, 4096)))  # no tile of fixed size that fits the others
-    yield _case(("stable",), _scores(draw, rows, 64) + draw.integer(200, 400))
-    yield _case(("stable",), _hidden(draw, _scores(draw, rows, 64)))
-    yield _case(("strides", "once"), _scores(draw, rows, 128), columns=64)
-    yield _case(("edges",), torch.zeros(0, ragged), ragged)
-    yield _case(("edges",), _scores(draw, rows, 1))
-    for wrong in (_scores(draw, ragged), _scores(draw, 2, 3, 4), draw.tensor(rows, 16, dtype=torch.float64)):
-        yield Case(("edges",), {"x": wrong, "columns": wrong.shape[-1], "refused": True})
+    ragged = draw.integer(65, 120)
+    yield _case(("values", "once", "bounds"), _scores(draw, 2, draw.choice([64, 128])), again=True)
+    yield _case(("tail", "once", "bounds"), _scores(draw, 2, ragged))
+    yield _case(("tail",), _scores(draw, 1, draw.integer(33, 60)) - 30)
+    yield _case(("tail", "once", "bounds"), _scores(draw, 1, draw.integer(2100, 4095)))  # no tile of fixed size that fits the others
+    yield _case(("tail",), _scores(draw, 1, 2 * draw.integer(2, 3) - 1))
+    yield _case(("tail", "once", "bounds"), _scores(draw, draw.choice([5, 7]), 3))
+    rows = draw.integer(65_600, 70_000)  # more than CUDA launches along y or z
+    yield large("once", torch.float32, (rows, 3), writes=3 * rows)
+    # Far below 0 and close together: a lane that counts as 0 is the maximum, and no exp is left.
+    yield _case(("stable",), _scores(draw, 1, draw.integer(33, 60)) / 5 - 200)
+    yield _case(("stable",), _unlike(draw))
+    yield _case(("stable",), _far(draw, draw.integer(33, 60)))
+    yield _case(("strides", "once"), _scores(draw, 2, 128), columns=64)
+    # What lies behind the end of a row is there, and is not the row's.
+    wide = _scores(draw, 2, 2 * ragged)
+    yield _case(("once", "bounds"), wide, columns=ragged, first=draw.integer(1, 9))
+    yield _case(("edges", "bounds"), torch.zeros(0, ragged))
+    yield _case(("edges", "bounds"), torch.zeros(0, ragged), columns=33)
+    for columns in (1, 4096):
+        yield _case(("edges",), _scores(draw, 1, columns))
+    for wrong in (_scores(draw, ragged), _scores(draw, 2, 3, 4), *_other_dtypes(draw)):
+        yield Case(("edges",), {"x": wrong, "columns": None, "first": 0, "again": False}, raises="ValueError")
 
 
-def _case(about: tuple[str, ...], x: torch.Tensor, columns: int | None = None) -> Case:
-    return Case(about, {"x": x, "columns": columns or x.shape[1], "refused": False})
+def _other_dtypes(draw: Draw) -> Iterator[torch.Tensor]:
+    """One of them with no rows."""
+    for rows, dtype in zip(draw.each(0, 3, 3), (torch.float64, torch.float16, torch.int32)):
+        yield draw.tensor(rows, 16, dtype=dtype)
+
+
+def _case(about: tuple[str, ...], x: torch.Tensor, columns: int | None = None, first: int = 0, again: bool = False) -> Case:
+    return Case(about, {"x": x, "columns": columns or x.shape[1], "first": first, "again": again})
 
 
 def _scores(draw: Draw, *shape: int) -> torch.Tensor:
@@ -39,20 +65,35 @@ def _scores(draw: Draw, *shape: int) -> torch.Tensor:
     return 5 * values / values.abs().max()
 
 
-def _hidden(draw: Draw, x: torch.Tensor) -> torch.Tensor:
-    """Some positions of each row are masked, as attention masks the future."""
-    first = draw.integer(8, x.shape[1] - 8)
-    x[:, first:] = _MASKED
-    return x
+def _unlike(draw: Draw) -> torch.Tensor:
+    """Rows far above 0 and far below it, one of far scores, and some with positions masked: the future, the past, all but one."""
+    high, low, far, *masked = _scores(draw, 6, 64)
+    first = draw.integer(8, 56)
+    for row, hidden in zip(masked, (slice(first, None), slice(first), slice(1, None)), strict=True):
+        row[hidden] = _MASKED
+    rows = [high + draw.integer(200, 400), low - draw.integer(200, 400), 100 * far, *masked]
+    # Neighbours far apart: what one takes from the other is all it has left.
+    return torch.stack([*rows[:2], *draw.shuffled(rows[2:])])
+
+
+def _far(draw: Draw, columns: int) -> torch.Tensor:
+    """Rows about as far from 0 as scores get; beside -inf every finite number is large."""
+    one, two = draw.shuffled(range(columns))[:2]
+    rows = torch.full((3, columns), _MASKED)
+    rows[0, one], rows[1, [one, two]] = -_FARTHEST, torch.tensor([-_FARTHEST, -_FARTHEST / 2])
+    rows[2] = _FARTHEST * _scores(draw, columns) / 5
+    return rows
 
 
 def _value_problem(case: Case, evidence: dict, message: str) -> str | None:
-    x, found = case.inputs["x"], evidence["result"]
-    due = torch.softmax(x[:, : case.inputs["columns"]].double(), 1)
+    x, first, found = case.inputs["x"], case.inputs["first"], evidence["result"]
+    due = torch.softmax(x[:, first : first + case.inputs["columns"]].double(), 1)
     if problem := tensor_problem(found, due.float()):
         return problem
     if not torch.equal(evidence["inputs"][0], x):
         return "The input is not what it was: the result belongs in a tensor of its own."
+    if problem := own_memory_problem(evidence):
+        return problem
     return None if torch.allclose(found.double(), due, _TOLERANCE, _TOLERANCE) else message
 
 
@@ -61,14 +102,13 @@ def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None
 
 
 def _tail_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
-    if any(launch.faults for launch in seen.launches):
+    if any(outside(launch) for launch in seen.launches):
         return "The tile is wider than the row, and its last lanes are not switched off."
-    return _value_problem(
-        case,
-        evidence,
+    message = (
         "Where the tile is wider than the row, the result is wrong: a lane that the mask switches off must not count, "
-        "neither in the maximum nor in the sum.",
+        "neither in the maximum nor in the sum."
     )
+    return message if any(launch.faults for launch in seen.launches) else _value_problem(case, evidence, message)
 
 
 def _stable_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
@@ -129,5 +169,5 @@ row_softmax = Exercise(
         Criterion("edges", 1, "no rows, one column and wrong arguments", ("values",)),
     ),
     cases=_row_softmax_cases,
-    judge=judge_own(_PROBLEM),
+    judge=or_large(judge_own(_PROBLEM, edge="tail")),
 )

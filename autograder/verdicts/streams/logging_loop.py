@@ -1,5 +1,6 @@
 """E6.2 train: cases and judge."""
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -9,31 +10,49 @@ from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import tensor_problem, type_name
 from gpulab import Observation
+from gpulab.observe import Kernel
 from gpulab.units import plural
 
-_LIMIT = 100.0  # losses of ordinary steps stay below 20, of broken ones above 10,000
-_TOLERANCE = 1e-4  # relative; float32 on another path of sums
+_TOLERANCE = 1e-4
+"""Relative; float32 on another path of sums."""
+_US = 800.0
+"""Of the device for each step: so the host can run ahead."""
+_IDLE_US = 1.0
+_ALL = ("metrics", "updates", "waits")
 
 
 def _train_cases(draw: Draw) -> Iterator[Case]:
-    every = draw.integer(3, 5)
-    about = ("metrics", "updates", "waits")
-    yield _case(about, draw, steps=every * draw.integer(2, 4), every=every)
-    yield _case(about, draw, steps=every * 2, every=every)
-    yield _case(("edges",), draw, steps=every * 2 + draw.integer(1, every - 1), every=every)
-    yield _case(("edges",), draw, steps=every - 1, every=every)
-    yield _case(("edges",), draw, steps=0, every=every)
+    """``broken``: the steps whose loss is above the limit."""
+    many = draw.integer(10, 12)  # entries: more than a small ring has slots
+    yield _case(_ALL, draw, every=1, steps=many, broken=[draw.integer(0, many - 2)], depth=2, side_stream=True)
+    every = draw.integer(2, 3)
+    yield _case(_ALL, draw, every=every, steps=2 * every, broken=[1], stale=True, groups=True)
+    yield _case(_ALL, draw, every=2, steps=4, broken=[0, 1], at_limit=2)
+    yield _case(_ALL, draw, every=2, steps=2, broken=[0, 1], stale=True, huge=True)
+    yield _case(("edges", "waits"), draw, every=3, steps=4, broken=[draw.integer(0, 1)], depth=2)
+    few = draw.integer(4, 5)
+    yield _case(("edges", "waits"), draw, every=few, steps=few - 1, broken=[draw.integer(0, 1)])
+    yield _case(("edges", "waits"), draw, every=few, steps=0, broken=[])
 
 
-def _case(about: tuple[str, ...], draw: Draw, steps: int, every: int) -> Case:
-    rows, width, out = draw.integer(5, 9), draw.integer(4, 7), draw.integer(2, 3)
-    xs = [_small(draw, rows, width) for _ in range(steps)]
-    ys = [_small(draw, rows, out) for _ in range(steps)]
-    # Not in the last entry: beside a loss of a million, what the others should have been does not show.
-    for step in draw.shuffled(range(min(steps, max(1, steps - every))))[: draw.integer(1, 2)]:
-        ys[step] = ys[step] + 1000
-    inputs = {"weight": _small(draw, out, width), "bias": _small(draw, out), "xs": xs, "ys": ys}
-    return Case(about, inputs | {"lr": 0.05, "every": every, "limit": _LIMIT})
+def _case(about: tuple[str, ...], draw: Draw, every: int, steps: int, broken: list[int], depth=1, at_limit=None, huge=False, **others) -> Case:
+    """``at_limit``: a step whose loss is the limit exactly, at parameters that are zeros until then.
+
+    ``huge``: a broken step's loss is finite in float32, and the sum of two is not.
+    """
+    width, out = draw.integer(4, 7), 1 if huge else draw.integer(2, 3)
+    rows = [1 if huge else draw.integer(5, 9) - step % 3 for step in range(steps)]
+    xs, ys = [_small(draw, n, width) for n in rows], [_small(draw, n, out) for n in rows]
+    limit = 100.0 if at_limit is not None else float(draw.integer(50, 150))
+    for step in broken:
+        ys[step] = ys[step] + ((draw.integer(20, 30) * 1e37) ** 0.5 if huge else 3 * limit**0.5)
+    sizes = [width, *[draw.integer(3, 6)] * (depth - 1), out]
+    layers = [[_small(draw, wide, narrow), _small(draw, wide)] for narrow, wide in zip(sizes, sizes[1:])]
+    if at_limit is not None:
+        ys[at_limit] = torch.full_like(ys[at_limit], 10.0)
+        layers = [[torch.zeros_like(tensor) for tensor in layer] for layer in layers]
+    inputs = {"layers": layers, "xs": xs, "ys": ys, "lr": 0.05, "every": every, "limit": limit, "us": _US}
+    return Case(about, inputs | {"stale": False, "groups": False, "side_stream": False} | others)
 
 
 def _small(draw: Draw, *shape: int) -> torch.Tensor:
@@ -42,34 +61,45 @@ def _small(draw: Draw, *shape: int) -> torch.Tensor:
     return values / values.abs().max()
 
 
-def _reference(inputs: dict) -> tuple[list[dict], list[torch.Tensor]]:
+def _reference(inputs: dict) -> tuple[list[dict], list[list[torch.Tensor]]]:
     """The log and the parameters, in float64."""
-    weight, bias = (inputs[name].double().requires_grad_() for name in ("weight", "bias"))
-    losses = [_step(weight, bias, x.double(), y.double(), inputs) for x, y in zip(inputs["xs"], inputs["ys"])]
-    windows = [losses[at : at + inputs["every"]] for at in range(0, len(losses), inputs["every"])]
+    layers = [[tensor.double().requires_grad_() for tensor in layer] for layer in inputs["layers"]]
+    every, limit = inputs["every"], inputs["limit"]
+    losses = [_step(layers, x.double(), y.double(), inputs) for x, y in zip(inputs["xs"], inputs["ys"])]
+    windows = [losses[at : at + every] for at in range(0, len(losses), every)]
     log = [
-        {"mean": sum(window) / len(window), "worst": max(window), "skipped": sum(loss > _LIMIT for loss in window)}
+        {"mean": sum(window) / len(window), "worst": max(window), "skipped": sum(loss > limit for loss in window)}
         for window in windows
     ]
-    return log, [weight.detach(), bias.detach()]
+    return log, [[tensor.detach() for tensor in layer] for layer in layers]
 
 
-def _step(weight: torch.Tensor, bias: torch.Tensor, x: torch.Tensor, y: torch.Tensor, inputs: dict) -> float:
-    loss = mse_loss(x @ weight.T + bias, y)
+def _step(layers: list[list[torch.Tensor]], x: torch.Tensor, y: torch.Tensor, inputs: dict) -> float:
+    for weight, bias in layers[:-1]:
+        x = torch.tanh(x @ weight.T + bias)
+    loss = mse_loss(x @ layers[-1][0].T + layers[-1][1], y)
     if loss <= inputs["limit"]:
-        gradients = torch.autograd.grad(loss, (weight, bias))
-        with torch.no_grad():
-            for parameter, gradient in zip((weight, bias), gradients):
-                parameter -= inputs["lr"] * gradient
+        _descend(layers, loss, inputs)
     return loss.item()
+
+
+def _descend(layers: list[list[torch.Tensor]], loss: torch.Tensor, inputs: dict) -> None:
+    """One step; in groups, the biases go twice as fast."""
+    gradients = iter(torch.autograd.grad(loss, [tensor for layer in layers for tensor in layer]))
+    with torch.no_grad():
+        for weight, bias in layers:
+            weight -= inputs["lr"] * next(gradients)
+            bias -= inputs["lr"] * (2 if inputs["groups"] else 1) * next(gradients)
 
 
 def _judge_train(case: Case, evidence: dict) -> Iterator[Lost]:
     log, parameters = _reference(case.inputs)
     seen = Observation.from_dict(evidence["seen"])
     problems = {
-        "metrics": _race_problem(seen) or _log_problem(log, evidence["log"]) or _unfetched_problem(seen, len(log)),
-        "updates": _parameter_problem(parameters, [evidence["weight"], evidence["bias"]]),
+        "metrics": _race_problem(seen) or _log_problem(log, evidence["log"]) or _unfetched_problem(seen, evidence["returned_us"], len(log)),
+        "updates": _parameter_problem(parameters, evidence["layers"])
+        or _rounding_problem(case.inputs, log, evidence["layers"])
+        or _stream_problem(evidence["stream"], seen),
         "waits": _waits_problem(seen, len(log)),
     }
     if problems["metrics"] and problems["updates"]:
@@ -89,12 +119,17 @@ def _race_problem(seen: Observation) -> str | None:
     )
 
 
-def _unfetched_problem(seen: Observation, entries: int) -> str | None:
-    """A float for each entry is the least that comes to the host, and no host knows it without a wait."""
-    fetched = sum(copy.bytes for copy in seen.copies if copy.kind == "DtoH")
-    if fetched >= 4 * entries and (seen.waits or not entries):
+def _unfetched_problem(seen: Observation, returned_us: float, entries: int) -> str | None:
+    """A float for each entry is the least that comes to the host, and no host knows it before it has come."""
+    fetched = [copy for copy in seen.copies if copy.kind == "DtoH"]
+    if sum(copy.bytes for copy in fetched) >= 4 * entries and _last_us(seen) <= returned_us:
         return None
     return "The numbers of the log were not seen to come from the device: they come by a copy, and after a wait."
+
+
+def _last_us(seen: Observation) -> float:
+    """When the last number came to the host; 0 where none did."""
+    return max((copy.end_us for copy in seen.copies if copy.kind == "DtoH"), default=0.0)
 
 
 def _log_problem(due: list[dict], log: object) -> str | None:
@@ -111,14 +146,16 @@ def _entry_problem(due: dict, found: object) -> str | None:
     for key, value in due.items():
         if isinstance(found[key], bool) or not isinstance(found[key], (int, float)):
             return f'"{key}" is {type_name(found[key])}; a Python number is due.'
+        if not math.isfinite(found[key]):
+            return f'"{key}" is {found[key]}, and every loss is finite: a sum of large ones is beyond float32.'
         if not abs(found[key] - value) <= _TOLERANCE * abs(value):
             return f'"{key}" is not that of its steps: an entry counts the steps since the one before, skipped ones included.'
     return None
 
 
-def _parameter_problem(due: list[torch.Tensor], found: list) -> str | None:
-    for right, parameter in zip(due, found):
-        if tensor_problem(parameter, right.float()) or not torch.allclose(parameter.double(), right, 1e-3, 1e-4):
+def _parameter_problem(due: list[list[torch.Tensor]], found: list) -> str | None:
+    for right, parameter in zip(sum(due, []), sum(found, []), strict=True):
+        if tensor_problem(parameter, right.float()) or not torch.allclose(parameter.double(), right, 1e-4, 1e-5):
             return (
                 "The parameters are not those of the loop: a step whose loss is above the limit changes nothing, "
                 "every other step is taken once."
@@ -126,16 +163,44 @@ def _parameter_problem(due: list[torch.Tensor], found: list) -> str | None:
     return None
 
 
+def _rounding_problem(inputs: dict, log: list[dict], after: list) -> str | None:
+    """Where every step is skipped, not a bit of a parameter changes."""
+    all_skipped = sum(entry["skipped"] for entry in log) == len(inputs["xs"])
+    if all_skipped and not all(map(torch.equal, sum(inputs["layers"], []), sum(after, []))):
+        return "Every step's loss was above the limit, and parameters have changed: a step taken and taken back is rounded."
+    return None
+
+
+def _stream_problem(current: int, seen: Observation) -> str | None:
+    if any(kernel.stream != current for kernel in seen.kernels if kernel.name == "spin_kernel"):
+        return "The model ran in another stream than the caller's current one."
+    return None
+
+
 def _waits_problem(seen: Observation, entries: int) -> str | None:
-    if not seen.kernels:
+    if not seen.kernels and entries:
         return "No work of the device was seen."
-    if len(seen.waits) <= entries:
-        return None
-    line = next((str(wait.line) for wait in seen.waits if wait.line), "")
-    return (
-        f"The host waited {plural(len(seen.waits), 'time')} for {plural(entries, 'entry')} of the log, for example at "
-        f"`{line:.80}`: a number, a condition and a print all fetch the value from the device."
-    )
+    if len(seen.waits) > entries:
+        line = next((str(wait.line) for wait in seen.waits if wait.line), "")
+        return (
+            f"The host waited {plural(len(seen.waits), 'time')} for {plural(entries, 'entry')} of the log, for example at "
+            f"`{line:.80}`: a number, a condition and a print all fetch the value from the device."
+        )
+    asked_for_the_last = entries > 0 and not any(wait.end_us >= _last_us(seen) - _IDLE_US for wait in seen.waits)
+    if _pauses(seen) > entries or len(seen.waits) + asked_for_the_last > entries:
+        return "The device stood idle between steps: to ask it again and again whether it is done is to wait."
+    return None
+
+
+def _pauses(seen: Observation) -> int:
+    """How many steps began after their stream had run empty, of kernels and of copies, but for the first."""
+    pauses, ends = 0, {}
+    copies = [copy for copy in seen.copies if copy.start_us is not None]
+    for work in sorted((*seen.kernels, *copies), key=lambda work: work.start_us):
+        if isinstance(work, Kernel) and work.name == "spin_kernel" and work.stream in ends:
+            pauses += work.start_us - ends[work.stream] > _IDLE_US
+        ends[work.stream] = work.end_us
+    return pauses
 
 
 train = Exercise(

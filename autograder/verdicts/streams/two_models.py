@@ -6,28 +6,40 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import tensor_problem, type_name
+from autograder.verdicts.expect import count_problem, tensor_problem, type_name
 from gpulab import Observation
 from gpulab.observe import Kernel, Race
 
-_OVERLAP_SHARE = 0.5
-"""Of the shorter model's time, this much must run beside the other model."""
+_OVERLAP_SHARE = 0.7
+"""Of the shorter model's time, this much must run beside the other; launches and a first cudaMalloc take 100 to 200 us."""
+
+_USES = {
+    "alone": [0],
+    "late inputs": [0, 1],
+    "early use": [0, 1, 0],
+    "inputs let go": [0],
+    "several callers": list(range(6)),
+    "streams of its own": list(range(7)),
+}
+"""Of which calls the caller uses the outputs, in order."""
 
 
 def _run_two_models_cases(draw: Draw) -> Iterator[Case]:
-    yield _case(("values",), draw, "alone")
-    yield _case(("values", "inputs"), draw, "late inputs")
-    yield _case(("values", "outputs"), draw, "early use")
     yield _case(("values", "overlap", "host"), draw, "alone")
-    yield _case(("values", "caller"), draw, "two callers")
+    yield _case(("values", "inputs", "host"), draw, "late inputs", grad=True)
+    yield _case(("values", "outputs", "host"), draw, "early use")
+    yield _case(("values", "outputs", "overlap", "host"), draw, "inputs let go", grad=True)
+    yield _case(("values", "caller", "host"), draw, "several callers")
+    yield _case(("values", "overlap", "host"), draw, "streams of its own", grad=True)
 
 
-def _case(about: tuple[str, ...], draw: Draw, tick: str) -> Case:
+def _case(about: tuple[str, ...], draw: Draw, tick: str, grad: bool = False) -> Case:
+    """``grad``: whether gradients are recorded, as they are outside ``torch.no_grad()``."""
     widths = draw.shuffled([draw.integer(5, 9), draw.integer(11, 17)])
     inputs = [_small(draw, draw.integer(2, 4), width) for width in widths]
     weights = [_small(draw, width, draw.integer(3, 8)) for width in widths]
     us = draw.shuffled([draw.integer(900, 1200), draw.integer(1300, 1800)])
-    return Case(about, {"image": inputs[0], "state": inputs[1], "weights": weights, "us": us, "tick": tick})
+    return Case(about, {"image": inputs[0], "state": inputs[1], "weights": weights, "us": us, "tick": tick, "grad": grad})
 
 
 def _small(draw: Draw, *shape: int) -> torch.Tensor:
@@ -35,26 +47,52 @@ def _small(draw: Draw, *shape: int) -> torch.Tensor:
     return values / values.abs().max()
 
 
-def _reference(inputs: dict) -> list[torch.Tensor]:
-    """What the caller makes of the outputs, in float64."""
+def _reference(inputs: dict, call: int) -> list[torch.Tensor]:
+    """What the caller makes of the outputs of a call, in float64."""
     pairs = zip((inputs["image"], inputs["state"]), inputs["weights"], strict=True)
-    return [2 * torch.tanh((x.double() + 1) @ weight.double()) for x, weight in pairs]
+    return [2 * torch.tanh((x.double() + 1 + call) @ weight.double()) for x, weight in pairs]
 
 
 def _judge_run_two_models(case: Case, evidence: dict) -> Iterator[Lost]:
-    due = _reference(case.inputs)
-    wrong = next((problem for used in evidence["outputs"] if (problem := _values_problem(due, used))), None)
-    if wrong:
-        yield Lost("values", wrong)
     seen = Observation.from_dict(evidence["seen"])
-    for criterion in case.about[1:]:
-        if problem := _PROBLEM[criterion](seen, case) or _one_stream_problem(seen, case):
+    if wrong := _calls_problem(seen, case) or _outputs_of_calls_problem(case, evidence["outputs"]):
+        yield Lost("values", wrong)
+    problems = {criterion: _PROBLEM[criterion](seen, case) for criterion in case.about[1:]}
+    problems["host"] = problems["host"] or _held_problem(case, evidence["host_us"])
+    if "caller" in problems and evidence["stays"] != [True] * _calls(case):
+        problems["caller"] = "The caller's stream is not the current one afterwards: set_stream is not undone by itself."
+    for criterion, problem in problems.items():
+        if problem := problem or _one_stream_problem(seen, case):
             yield Lost(criterion, problem)
+
+
+def _calls(case: Case) -> int:
+    """How often a tick calls the function."""
+    return len(set(_USES[case.inputs["tick"]]))
+
+
+def _calls_problem(seen: Observation, case: Case) -> str | None:
+    return None if len(_spins(seen, case)) == 2 * _calls(case) else "Each model is to be called once, for each call of the function."
+
+
+def _outputs_of_calls_problem(case: Case, outputs: object) -> str | None:
+    uses = _USES[case.inputs["tick"]]
+    if problem := count_problem(outputs, len(uses)):
+        return problem
+    found = (_values_problem(_reference(case.inputs, call), used) for call, used in zip(uses, outputs, strict=True))
+    return next(filter(None, found), None)
+
+
+def _held_problem(case: Case, host_us: object) -> str | None:
+    """The shorter model takes many times what the host needs for all its launches."""
+    if count_problem(host_us, _calls(case)) or not all(us < min(case.inputs["us"]) for us in host_us):
+        return "The host does not come back before the device is done: to ask it again and again is to wait."
+    return None
 
 
 def _values_problem(due: list[torch.Tensor], used: object) -> str | None:
     if not isinstance(used, list) or len(used) != 2:
-        return f"The function returned {type_name(used)}; a pair of tensors is due."
+        return f"The function returned {type_name(used)}; a tuple of two device tensors is due."
     if _agree(due[::-1], used):
         return "The pair is the other way round: (image_model(image), action_model(state)) is due."
     if any(tensor_problem(value, right.float()) for value, right in zip(used, due)):
@@ -98,8 +136,9 @@ def _inputs_problem(seen: Observation, case: Case) -> str | None:
 def _outputs_problem(seen: Observation, case: Case) -> str | None:
     return _race_problem(
         seen,
-        "The caller's stream uses an output that a side stream may still be writing: the way back needs a wait as "
-        "well, for a point of the side stream behind the model's last kernel.",
+        "The caller's stream uses an output that a side stream may still be writing, or gives out the memory of an input "
+        "that it may still be reading: the way back needs a wait as well, for a point of the side stream behind the "
+        "model's last kernel.",
     )
 
 
@@ -134,14 +173,14 @@ def _described(race: Race) -> str:
 
 def _overlap_problem(seen: Observation, case: Case) -> str | None:
     spins = _spins(seen, case)
-    if len(spins) != 2:
-        return "Each model is to be called once."
-    shared = min(k.end_us for k in spins) - max(k.start_us for k in spins)
-    if shared >= _OVERLAP_SHARE * min(case.inputs["us"]):
-        return None
-    if spins[0].stream == spins[1].stream:
-        return "Both models are in one stream, which runs its kernels one after the other."
-    return "The models are in two streams and yet one runs after the other: something makes the second wait for the first."
+    for pair in zip(spins[::2], spins[1::2]):
+        shared = min(k.end_us for k in pair) - max(k.start_us for k in pair)
+        if shared >= _OVERLAP_SHARE * min(case.inputs["us"]):
+            continue
+        if pair[0].stream == pair[1].stream:
+            return "Both models are in one stream, which runs its kernels one after the other."
+        return "The models are in two streams and yet one runs after the other: something makes the second wait for the first."
+    return None
 
 
 def _host_problem(seen: Observation, case: Case) -> str | None:

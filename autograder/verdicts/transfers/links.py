@@ -1,48 +1,94 @@
 """E5.2 transfer_time: cases and judge."""
 
 from collections.abc import Iterator
+from typing import Any
 from math import isclose
 
 from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise
+from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.questions import judge_questions
 
 
+_ENCODINGS = ([8, 10], [128, 130], [64, 66], [242, 256])
+
+
 def _transfer_time_cases(draw: Draw) -> Iterator[Case]:
-    links = [_link(draw, unit) for unit in ("GB/s", "Gb/s") * 3]
-    yield _case("units", [{"nbytes": draw.integer(10**6, 10**11), "link": link} for link in links])
-    links = [{**_link(draw, unit), "counts": "both ways"} for unit in ("GB/s", "Gb/s")]
-    yield _case("directions", [{"nbytes": draw.integer(10**6, 10**11), "link": link} for link in links])
-    yield _case("lanes", [{"nbytes": draw.integer(10**6, 10**11), "link": _lanes(draw)} for _ in range(4)])
+    links = [_link(draw, unit) for unit in ("GB/s", "Gb/s") * 2]
+    links += [{**_link(draw, unit), "rate": rate} for unit in ("GB/s", "Gb/s") for rate in (0.25, 2)]
+    asked = [{"nbytes": draw.integer(10**6, 10**11), "link": link} for link in links]
+    yield _case("units", asked + list(_whole_seconds(draw)))
+    links = [{**_any(draw, unit), "counts": "both ways"} for unit in _UNITS]
+    yield _case("directions", [{"nbytes": draw.integer(10**6, 10**11), "link": link} for link in links] * 2)
+    yield _case("lanes", [{"nbytes": draw.integer(10**6, 10**11), "link": link} for link in _all_lanes(draw)])
     yield _case("latency", list(_late(draw)))
-    yield _case("errors", list(_refused(draw)), refused=True)
+    yield _case("errors", list(_refused(draw)), raises="ValueError")
 
 
-def _case(about: str, questions: list[dict], refused: bool = False) -> Case:
-    return Case((about,), {"questions": questions, "refused": refused})
+_UNITS = ("GB/s", "Gb/s", "GT/s")
+
+
+def _case(about: str, questions: list[dict], raises: str = "") -> Case:
+    return Case((about,), {"questions": questions}, raises)
 
 
 def _link(draw: Draw, unit: str) -> dict:
     return {"rate": draw.integer(10, 4000) / 4, "unit": unit, "counts": "one way", "latency_us": 0.0}
 
 
-def _lanes(draw: Draw) -> dict:
-    rate, encoding = draw.choice(((5, [8, 10]), (8, [128, 130]), (16, [128, 130]), (32, [128, 130])))
-    return {**_link(draw, "GT/s"), "rate": rate, "lanes": draw.choice((1, 4, 8, 16)), "encoding": encoding}
+def _whole_seconds(draw: Draw) -> Iterator[dict]:
+    rate = draw.integer(1, 400)
+    for seconds in (1, draw.integer(2, 9)):
+        yield {"nbytes": seconds * rate * 10**9, "link": {**_link(draw, "GB/s"), "rate": rate}}
+
+
+def _any(draw: Draw, unit: str) -> dict:
+    """A link of this unit; one of GT/s has one lane and no encoding, which other cases turn on."""
+    return _lanes(draw, 1, [64, 64]) if unit == "GT/s" else _link(draw, unit)
+
+
+def _lanes(draw: Draw, lanes: int, encoding: list[int]) -> dict:
+    return {**_link(draw, "GT/s"), "rate": draw.choice((2.5, 5, 8, 16, 32)), "lanes": lanes, "encoding": encoding}
+
+
+def _all_lanes(draw: Draw) -> Iterator[dict]:
+    for lanes, encoding in zip(draw.each(1, 4, 8, 16), draw.each(*_ENCODINGS)):
+        yield _lanes(draw, lanes, encoding)
 
 
 def _late(draw: Draw) -> Iterator[dict]:
-    for nbytes, messages in ((draw.integer(1, 4096), 1), (draw.integer(10**6, 10**8), draw.integer(20, 900)), (0, 1)):
-        latency = draw.integer(4, 60) / 4
-        yield {"nbytes": nbytes, "link": {**_link(draw, "GB/s"), "latency_us": latency}, "messages": messages}
+    """Few and many bytes and messages, more messages than bytes, no bytes; each unit."""
+    small, large, many = draw.integer(1, 4096), draw.integer(10**6, 10**8), draw.integer(20, 900)
+    yield {"nbytes": 0, "link": _link(draw, "GB/s")}
+    for unit in _UNITS:
+        for nbytes, messages in ((small, 1), (large, many), (draw.integer(1, 9), many), (0, 1), (0, many), (large, None)):
+            given = {} if messages is None else {"messages": messages}
+            yield {"nbytes": nbytes, "link": {**_any(draw, unit), "latency_us": draw.integer(4, 60) / 4}, **given}
+        both = {**_any(draw, unit), "counts": "both ways", "latency_us": draw.integer(4, 60) / 4}
+        yield {"nbytes": 0, "link": both, "messages": many}
 
 
 def _refused(draw: Draw) -> Iterator[dict]:
-    for change in ({"unit": "GBps"}, {"unit": "gb/s"}, {"counts": "total"}, {"rate": 0}, {"rate": -draw.integer(1, 9)}):
-        yield {"nbytes": draw.integer(1, 999), "link": {**_link(draw, "GB/s"), **change}}
-    yield {"nbytes": -draw.integer(1, 999), "link": _link(draw, "GB/s")}
-    yield {"nbytes": draw.integer(1, 999), "link": _link(draw, "Gb/s"), "messages": 0}
+    """Each kind of bad input at each unit, with bytes to send and with none."""
+    wrong = [{"unit": unit} for unit in ("GBps", "GiB/s", "MB/s", "B/s", "")]
+    wrong += [{"counts": counts} for counts in ("total", "both", "one", "oneway", "one-way", "both_ways", "")]
+    wrong += [{"counts": counts} for known in ("one way", "both ways") for counts in _misspelt(known)]
+    wrong += [{"rate": rate} for rate in (0, -0.25, -draw.integer(1, 9))]
+    for unit in _UNITS:
+        for change in (*wrong, *({"unit": other} for other in _misspelt(unit))):
+            yield {"nbytes": draw.choice((0, draw.integer(1, 999))), "link": {**_any(draw, unit), **change}}
+        for question in ({"nbytes": -1}, {"nbytes": -draw.integer(2, 999)}, {"messages": 0}, {"messages": -draw.integer(1, 9)}):
+            yield {"nbytes": draw.integer(1, 999), "link": _any(draw, unit), **question}
+    yield {"nbytes": 0, "link": {**_link(draw, "GB/s"), "rate": 0}}
+    yield {"nbytes": 0, "link": _link(draw, "Gb/s"), "messages": 0}
+
+
+def _misspelt(known: str) -> Iterator[str]:
+    """What one who is not strict about case and spaces takes for ``known``."""
+    for other in (known.lower(), known.upper(), known.swapcase(), known.capitalize(), known[:-1] + known[-1].upper()):
+        if other not in (*_UNITS, known):
+            yield other
+    yield from (f" {known}", f"{known} ", known.replace("/", " / ").replace(" ", "  "))
 
 
 def _seconds(question: dict) -> float:
@@ -63,15 +109,20 @@ _HINTS = {
 }
 
 
-def _wrong(about: str, question: dict, answer: dict) -> str | None:
-    if "returned" not in answer:
-        return f"The function raised {answer['error']['type']} for a question that has an answer."
-    value, due = answer["returned"], _seconds(question)
-    if type(value) not in (int, float):
+def _wrong(about: str, question: dict, value: Any) -> str | None:
+    due = _seconds(question)
+    if type(value) is not float:
         return f"The function returned {type_name(value)}; seconds, a float, are due."
     if isclose(value, due, rel_tol=1e-6):
         return None
     return f"{_by_how_much(value, due)}. {_HINTS[about]}"
+
+
+def _judge_transfer_time(case: Case, evidence: dict) -> Iterator[Lost]:
+    if evidence["links"] != [question["link"] for question in case.inputs["questions"]]:
+        yield Lost(case.about[0], "A link's dictionary was changed: it is the caller's, to be read only.")
+        return
+    yield from judge_questions(_wrong)(case, evidence)
 
 
 def _by_how_much(value: float, due: float) -> str:
@@ -97,5 +148,5 @@ transfer_time = Exercise(
         _about("errors", 1, "what is no link and no number of bytes is refused with ValueError", "units"),
     ),
     cases=_transfer_time_cases,
-    judge=judge_questions(_wrong),
+    judge=_judge_transfer_time,
 )

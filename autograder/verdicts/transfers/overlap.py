@@ -1,5 +1,6 @@
 """E5.1 overlapped: cases and judge. Times are the virtual card's; bounds are recomputed here."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import tensor_problem, type_name
+from autograder.verdicts.expect import count_problem, tensor_problem, type_name
 from autograder.wire import Opaque
 from gpulab import Observation
 from gpulab.cuda import CARDS
@@ -15,72 +16,102 @@ from gpulab.cuda.machine.machine import Machine
 from gpulab.observe.records import Race
 
 _TIMED = ("values", "hidden", "races", "host_memory", "device_memory")
-_SLACK = 1.1
-_STEP_BATCHES = 2  # a pass of the step holds what it reads and what it writes
-_HOST_BUFFERS, _DEVICE_BATCHES = 2, 3
+_SLACK = 1.3  # for the host, which stages, launches and waits between copies
+_STEP_BATCHES = 1  # a step makes one product of a batch
+_HOST_BUFFERS, _DEVICE_BATCHES, _BATCHES_OUT = 2, 3, 3
 _CARD = CARDS["T4"]
 
 
 def _overlapped_cases(draw: Draw) -> Iterator[Case]:
+    numbers = draw.tensor(262, 3144)
     for number, step_per_copy in enumerate(draw.shuffled((0.5, 1.0, 2.0))):
-        rows, columns, count = draw.integer(250, 262), draw.integer(1000, 1048), draw.integer(10, 12)
-        passes = round(step_per_copy * _copy_us(rows * columns * 4) / _pass_us(rows * columns * 4))
-        yield _case(draw, _TIMED, [rows] * count, columns, passes, as_generator=number == 1)
-    columns = draw.integer(40, 60)
-    for rows in ([], [draw.integer(5, 9)], [12] * draw.integer(3, 4) + [draw.integer(1, 11)]):
-        yield _case(draw, ("edges",), rows, columns, draw.integer(1, 3), as_generator=len(rows) > 1)
+        rows, columns, count = draw.integer(250, 262), draw.integer(3000, 3144), 6
+        how = {"as_generator": number == 1, "side_stream": number == 2}
+        nbytes = rows * columns * 4
+        depth = round((step_per_copy * _copy_us(nbytes) - _reading_us(nbytes)) / _product_us(1))
+        yield _case(draw, _TIMED, [rows] * count, numbers[:rows, :columns].clone(), depth, **how)
+    columns, several = draw.integer(100, 120), [12] * draw.integer(2, 3)  # a row is larger than all results, twice
+    for rows, shape, dtype, how in (
+        ([], (columns,), torch.float32, {}),
+        ([draw.integer(5, 9)], (3, columns), torch.float64, {"gaps": True}),
+        ([*several, draw.integer(2, 11)], (columns,), torch.int64, {"as_generator": True}),
+        ([*several, draw.integer(2, 11)], (columns,), torch.bfloat16, {}),
+        ([*several, 1], (columns,), torch.float32, {"side_stream": True, "gaps": True, "calls": 2}),
+    ):
+        numbers = draw.tensor(max(rows, default=1), *shape, dtype=dtype)
+        yield _case(draw, ("edges",), rows, numbers, draw.integer(1, 9), **how)
 
 
-def _case(draw: Draw, about: tuple, rows: list[int], columns: int, passes: int, as_generator: bool) -> Case:
-    most = max(rows, default=1)
-    drawn = draw.tensor(most, columns) / (most * columns)
-    inputs = {
-        "batches": [drawn.roll(i, 0)[:n].clone() for i, n in enumerate(rows)],
-        "weight": 1 + draw.tensor(columns) / (8 * columns),
-        "passes": passes,
-        "as_generator": as_generator,
-    }
-    return Case(about, inputs)
+def _case(
+    draw: Draw, about: tuple, rows: list[int], drawn: torch.Tensor, depth: int, calls: int = 1, **how: bool
+) -> Case:
+    """``depth``: of the product that decides how long a step takes."""
+    columns, dtype = drawn.shape[-1], drawn.dtype
+    weight = torch.full((columns,), 2, dtype=dtype)
+    if dtype.is_floating_point:
+        drawn, weight = drawn / drawn.numel(), 1 + draw.tensor(columns, dtype=dtype) / (8 * columns)
+    inputs = {"drawn": drawn, "rows": rows, "weight": weight, "depth": depth, "calls": calls}
+    return Case(about, {**inputs, **dict.fromkeys(("as_generator", "side_stream", "gaps"), False), **how})
 
 
 def _copy_us(nbytes: int) -> float:
     return Machine(_CARD).copy_us(nbytes, pinned=True)
 
 
-def _pass_us(nbytes: int) -> float:
-    """One pass of the step reads a batch and writes one."""
-    return 2 * nbytes / _CARD.bytes_per_s * 1e6
+def _product_us(depth: int) -> float:
+    """A step's product of 64 times 64 numbers: one tile, so one multiprocessor works on it."""
+    return 2 * 64 * 64 * depth / (_CARD.matrix_flops_per_s("fp64 matrix") / _CARD.multiprocessors) * 1e6
+
+
+def _reading_us(nbytes: int) -> float:
+    """A step reads its batch, writes what becomes of it and reads that."""
+    return 3 * nbytes / _CARD.sustained_bytes_per_s * 1e6
+
+
+def _sizes(inputs: dict) -> list[int]:
+    """Bytes of each batch."""
+    of_a_row = inputs["drawn"].nbytes // len(inputs["drawn"])
+    return [rows * of_a_row for rows in inputs["rows"]]
 
 
 def _judge_overlapped(case: Case, evidence: dict) -> Iterator[Lost]:
     problem = _wrong_values(case.inputs, evidence)
+    if case.about == ("edges",):
+        problem = problem or _badly_page_locked(case.inputs, evidence) or _raced(Observation.from_dict(evidence["seen"]))
     if problem:
         yield Lost(case.about[0], problem)
     if problem or case.about == ("edges",):
         return
-    seen, nbytes = Observation.from_dict(evidence["seen"]), case.inputs["batches"][0].nbytes
+    seen, nbytes = Observation.from_dict(evidence["seen"]), _sizes(case.inputs)[0]
     idle = _nothing_asynchronous(seen)
     for criterion, problem in (
-        ("hidden", _not_hidden(seen, nbytes, len(case.inputs["batches"]))),
+        ("hidden", _not_hidden(seen, nbytes, len(case.inputs["rows"]), case.inputs["depth"])),
         ("races", _raced(seen) or idle),
-        ("host_memory", _too_much_pinned(evidence["pinned_bytes"], nbytes) or idle),
+        ("host_memory", _too_much_pinned(evidence["pinned_bytes"][0], nbytes) or _read_ahead(evidence["ahead"]) or idle),
         ("device_memory", _too_much_on_device(evidence["peak_bytes"], nbytes) or idle),
     ):
         if problem:
             yield Lost(criterion, problem)
 
 
-def _reference(batch: torch.Tensor, inputs: dict) -> torch.Tensor:
-    return (batch.double() * inputs["weight"].double() ** inputs["passes"]).sum(1).float()
+def _due(inputs: dict) -> list[torch.Tensor]:
+    """The result of each batch: those of what was drawn, turned as the batch is."""
+    drawn = inputs["drawn"]
+    results = ((drawn.double() * inputs["weight"].double()).sum(1) + 1).to(drawn.dtype)
+    return [results.roll(i, 0)[:rows] for i, rows in enumerate(inputs["rows"])]
 
 
 def _wrong_values(inputs: dict, evidence: dict) -> str | None:
-    values, due = evidence["values"], [_reference(batch, inputs) for batch in inputs["batches"]]
-    if not isinstance(values, list):
-        return f"The function returned {type_name(values)}; a list of host tensors is due."
-    if len(values) != len(due):
-        return "There is not one result for each batch."
-    if evidence["rows"] != [len(batch) for batch in inputs["batches"]]:
+    if problem := count_problem(evidence["values"], inputs["calls"]):
+        return problem
+    for values, is_list in zip(evidence["values"], evidence["lists"], strict=True):
+        if not is_list or not isinstance(values, list):
+            return f"The function returned {'a tuple' if isinstance(values, list) else type_name(values)}; a list of host tensors is due."
+        if len(values) != len(inputs["rows"]):
+            return "There is not one result for each batch."
+    values = [value for each in evidence["values"] for value in each]
+    due = _due(inputs) * inputs["calls"]
+    if evidence["rows"] != inputs["rows"] * inputs["calls"]:
         return "step was not called once for each batch, in order, on the device."
     problem = next(filter(None, map(_wrong_value, values, due)), None)
     if problem or _travelled(inputs, Observation.from_dict(evidence["seen"])):
@@ -88,22 +119,49 @@ def _wrong_values(inputs: dict, evidence: dict) -> str | None:
     return "Every batch travels to the device, is worked on there, and its result travels back: not all of that was seen."
 
 
+def _badly_page_locked(inputs: dict, evidence: dict) -> str | None:
+    """Why a small case broke what large ones are asked for too, or None."""
+    least = min(_sizes(inputs), default=0)
+    sent = [copy for copy in Observation.from_dict(evidence["seen"]).copies if copy.kind == "HtoD"]
+    if any(not copy.pinned and copy.bytes >= least for copy in sent):
+        return "A batch travelled from pageable memory: the last one and the only one go as the others do."
+    taken = evidence["pinned_bytes"]
+    if least and not all(type(of_one) is int and of_one >= least for of_one in taken):
+        return "A call took no page-locked memory of its own: what an earlier call left is not made inside this one."
+    return _a_third_buffer(inputs, taken)
+
+
+def _a_third_buffer(inputs: dict, pinned_bytes: list) -> str | None:
+    """Two buffers, and the results, which may be page-locked too."""
+    results = sum(inputs["rows"]) * inputs["drawn"].element_size()
+    most = _HOST_BUFFERS * max(_sizes(inputs), default=0) + 2 * results
+    if all(type(of_one) is int and of_one <= most for of_one in pinned_bytes):
+        return None
+    return "More page-locked memory was taken than two buffers of one batch: a shorter batch fits into one that is there."
+
+
 def _travelled(inputs: dict, seen: Observation) -> bool:
     """Whether the device's record holds all batches, all steps and all results."""
     moved = {kind: sum(copy.bytes for copy in seen.copies if copy.kind == kind) for kind in ("HtoD", "DtoH")}
-    passes = sum(kernel.name == "aten.mul" for kernel in seen.kernels)
+    ran = Counter(kernel.name for kernel in seen.kernels)
+    steps = len(inputs["rows"]) * inputs["calls"]
     return (
-        moved["HtoD"] >= sum(batch.nbytes for batch in inputs["batches"])
-        and passes >= inputs["passes"] * len(inputs["batches"])
-        and moved["DtoH"] >= sum(len(batch) * batch.element_size() for batch in inputs["batches"])
+        moved["HtoD"] >= sum(_sizes(inputs)) * inputs["calls"]
+        and min(ran["aten.mm"], ran["aten.mul"], ran["aten.sum"]) >= steps
+        and moved["DtoH"] >= sum(inputs["rows"]) * inputs["drawn"].element_size() * inputs["calls"]
     )
+
+
+def _rounding(x: torch.Tensor) -> float:
+    return torch.finfo(x.dtype).eps if x.is_floating_point() else 0
 
 
 def _wrong_value(value: Any, due: torch.Tensor) -> str | None:
     if isinstance(value, Opaque) and "cuda" in value.type_name:
         return "A result is still on the device: the caller reads host tensors."
     problem = tensor_problem(value, due)
-    if problem or torch.allclose(value, due, rtol=1e-3, atol=1e-4):
+    # The sum that precedes the addition of 1 is rounded as it is, however near to -1.
+    if problem or torch.allclose(value, due, rtol=max(1e-3, 4 * _rounding(due)), atol=max(1e-4, _rounding(due))):
         return problem
     if not value.any():
         return (
@@ -113,7 +171,7 @@ def _wrong_value(value: Any, due: torch.Tensor) -> str | None:
     return "A result is not that of its batch."
 
 
-def _not_hidden(seen: Observation, nbytes: int, count: int) -> str | None:
+def _not_hidden(seen: Observation, nbytes: int, count: int, depth: int) -> str | None:
     copies = [copy for copy in seen.copies if copy.kind == "HtoD"]
     if sum(copy.bytes for copy in copies) < count * nbytes or not seen.kernels:
         return "The copies of the batches were not seen on the device's timeline."
@@ -122,7 +180,7 @@ def _not_hidden(seen: Observation, nbytes: int, count: int) -> str | None:
             "A batch travelled from pageable memory: the driver stages it and the host stands still, "
             "whatever non_blocking says."
         )
-    if _from_third_copy(copies, seen, 2 * nbytes) <= _due_us(seen, nbytes, count):
+    if _from_third_copy(copies, seen, 2 * nbytes) <= _due_us(nbytes, count, depth):
         return None
     if _one_stream(seen):
         return "Copies and steps are in one stream, so they take turns: a stream is a queue."
@@ -151,10 +209,10 @@ def _from_third_copy(copies: list, seen: Observation, skip: int) -> float:
     return float("inf")
 
 
-def _due_us(seen: Observation, nbytes: int, count: int) -> float:
-    copy = _copy_us(nbytes)
-    step = sum(k.end_us - k.start_us for k in seen.kernels if k.name in ("aten.mul", "aten.sum")) / count
-    return _SLACK * ((count - 2) * max(copy, step) + copy + step)
+def _due_us(nbytes: int, count: int, depth: int) -> float:
+    """What the third batch and all that follow may take, from the first of their copies to the last kernel."""
+    copy, step = _copy_us(nbytes), _product_us(depth) + _reading_us(nbytes)
+    return _SLACK * ((count - 3) * max(copy, step) + copy + step)
 
 
 def _raced(seen: Observation) -> str | None:
@@ -166,7 +224,8 @@ def _named_race(race: Race) -> str:
     if race.reuse:
         return (
             f"Device memory was handed out again while another stream still used it{where}: the "
-            "allocator knows only the stream that a tensor was made on, until record_stream tells it more."
+            "allocator knows only the stream that a tensor was made on. Another that is the first to write to it "
+            "waits for that stream; one that still uses it is told of by record_stream."
         )
     if -1 in (race.first_stream, race.second_stream):
         return (
@@ -180,13 +239,19 @@ def _named_race(race: Race) -> str:
 
 
 def _too_much_pinned(pinned_bytes: Any, nbytes: int) -> str | None:
-    """Two buffers; half of another is left for results that come back to page-locked memory."""
+    """Two buffers; half of another is left for results, which are small."""
     if type(pinned_bytes) is int and pinned_bytes <= (_HOST_BUFFERS + 0.5) * nbytes:
         return None
     return (
         "New page-locked memory was taken for every batch. pin_memory() allocates and copies; two "
         "buffers, filled again and again, do for any number of batches."
     )
+
+
+def _read_ahead(ahead: Any) -> str | None:
+    if type(ahead) is int and ahead <= _BATCHES_OUT:
+        return None
+    return "A generator was read far ahead of the steps: its batches then lie on the host all at once."
 
 
 def _too_much_on_device(peak_bytes: Any, nbytes: int) -> str | None:

@@ -1,39 +1,75 @@
 """E1.2 patchify: cases and judge."""
 
+import itertools
 from collections.abc import Iterator
 
 import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import error_problem, tensor_problem
+from autograder.verdicts.expect import device_problem, error_problem, lies_where_handed, tensor_problem
+from autograder.verdicts.views.pictures import LAYOUTS, change_problem, dtypes, grids, pictures, same_elements
 from gpulab import Observation, shares_storage
 from gpulab.units import format_bytes
 
 
 def _patchify_cases(draw: Draw) -> Iterator[Case]:
-    for layout in ("contiguous", "contiguous", "channels_last", "crop"):
-        about = ("values", "no_copy") if layout == "contiguous" else ("layouts",)
-        patch = draw.integer(2, 5)
-        images = _images(draw, layout, patch)
-        yield Case(about, {"images": images, "patch": patch, "refused": False})
-    none = torch.empty(0, 3, 8, 12)
-    yield Case(("values",), {"images": none, "patch": 4, "refused": False})
-    for height, width, patch in ((13, 12, 4), (12, 13, 4), (12, 12, 0)):
-        images = draw.tensor(1, 2, height, width)
-        yield Case(("errors",), {"images": images, "patch": patch, "refused": True})
+    """Every layout, dtype and grid once, with one channel and several, one image, several and none."""
+    dtype, counts = dtypes(draw), itertools.cycle(((1, 3), (2, 1), (3, 2)))
+    for grid in draw.each(*grids(draw)):
+        yield _case(("values", "no_copy"), _images(draw, "contiguous", next(counts), grid, next(dtype)), grid[0])
+    counts = itertools.cycle(((1, 2), (4, 1), (2, 4)))  # no shape of the cases before
+    several = itertools.cycle(draw.each(*(grid for grid in grids(draw) if grid[1] * grid[2] > 1)))
+    for layout in draw.each(*LAYOUTS[1:]):
+        grid = next(several)
+        yield _case(("layouts",), _images(draw, layout, next(counts), grid, next(dtype)), grid[0])
+    yield from _alike_but_for_one(draw)
+    none = _images(draw, "padded", (2, 3), (4, 2, 3), torch.float32)[:0]
+    yield _case(("values",), none, 4)
+    yield _case(("values",), none.contiguous(), 4)
+    for n, height, width, patch in _untiled(draw):
+        yield _case(("errors",), draw.tensor(n, 2, height, width), patch, raises="ValueError")
 
 
-def _images(draw: Draw, layout: str, patch: int) -> torch.Tensor:
-    """A batch whose grid has unequal numbers of rows and columns."""
-    n, c, rows = draw.integer(2, 3), draw.integer(2, 4), draw.integer(2, 4)
-    height, width = rows * patch, (rows + draw.integer(1, 3)) * patch
-    dtype = draw.choice((torch.float32, torch.int32))
-    if layout == "channels_last":
-        return draw.tensor(n, c, height, width, dtype=dtype).contiguous(memory_format=torch.channels_last)
-    if layout == "crop":
-        return draw.tensor(n, c, height + 3, width + 5, dtype=dtype)[:, :, 2:-1, 1:-4]
-    return draw.tensor(n, c, height, width, dtype=dtype)
+def _alike_but_for_one(draw: Draw) -> Iterator[Case]:
+    """One shape: what was kept of one call is wrong for other images, other strides, and another patch; one address too."""
+    for layout, patch in draw.each(("contiguous", 2), ("contiguous", 2), ("contiguous", 1), ("channels_last", 2), ("transposed", 2)):
+        yield _case(("layouts",), _images(draw, layout, (2, 3), (2, 2, 3), torch.float32), patch)
+    square = _images(draw, draw.choice(LAYOUTS), (2, 3), (2, 3, 3), torch.float32)
+    yield _case(("layouts",), square, 2, turned_first=True)
+
+
+def _case(about: tuple[str, ...], images: torch.Tensor, patch: int, raises: str = "", turned_first: bool = False) -> Case:
+    return Case(about, {"images": images, "patch": patch, "turned_first": turned_first}, raises)
+
+
+def _images(draw: Draw, layout: str, counts: tuple[int, int], grid: tuple[int, int, int], dtype: torch.dtype) -> torch.Tensor:
+    """counts: images, channels. grid: patch, rows, columns."""
+    patch, rows, columns = grid
+    return pictures(draw, layout, *counts, rows * patch, columns * patch, dtype)
+
+
+def _untiled(draw: Draw) -> list[tuple[int, int, int, int]]:
+    """(n, height, width, patch): one side is not divided, or both, or their product or sum alone is, by patch or its pixels; no patch at all."""
+    n, patch = draw.integer(1, 2), draw.integer(3, 5)
+    wholes = [patch * draw.integer(2, 3), patch * draw.integer(2, 3)]
+    rest = draw.integer(1, patch - 1)
+    return draw.each(
+        (n, wholes[0] + rest, wholes[1], patch),
+        (n, wholes[0], wholes[1] + rest, patch),
+        (n, wholes[0] + rest, wholes[1] + patch - rest, patch),
+        (n, 6, 10, 4),
+        (n, 9, 8, 6),
+        (n, patch**2, patch + 1, patch),
+        (n, patch + 1, patch**2, patch),
+        (n, *wholes, 0),
+        (n, *wholes, -1),
+        (n, *wholes, -patch),
+        (n, patch, 2 * patch, patch + 1),
+        (n, patch, patch, 2 * patch),
+        (0, wholes[0] + rest, wholes[1], patch),
+        (0, *wholes, 0),
+    )
 
 
 def _patchify_reference(images: torch.Tensor, patch: int) -> torch.Tensor:
@@ -41,42 +77,45 @@ def _patchify_reference(images: torch.Tensor, patch: int) -> torch.Tensor:
 
 
 def _judge_patchify(case: Case, evidence: dict) -> Iterator[Lost]:
-    if case.inputs["refused"]:
-        problem = error_problem(evidence, "ValueError")
-        if problem:
+    if case.raises:
+        if problem := error_problem(evidence, case.raises):
             yield Lost("errors", f"{problem} A patch that does not tile the image must be refused.")
         return
-    images, patches = evidence["images"], evidence["patches"]
-    right = _patchify_reference(case.inputs["images"], case.inputs["patch"])
+    images, patches = case.inputs["images"], evidence["patches"]
+    right = _patchify_reference(images, case.inputs["patch"])
     problem = tensor_problem(patches, right) or _wrong_patches(patches, right)
-    value = case.about[0]
+    problem = problem or change_problem(images, evidence["images"], evidence["given"])
     if problem:
-        yield Lost(value, problem)
-    elif copied := _copied(Observation.from_dict(evidence["seen"]), patches, images):
+        yield Lost(case.about[0], problem.replace("{}", "images"))
+    elif copied := _copied(Observation.from_dict(evidence["seen"]), evidence):
         yield Lost(case.about[-1], copied)
 
 
 def _wrong_patches(patches: torch.Tensor, right: torch.Tensor) -> str | None:
     if torch.equal(patches, right):
         return None
-    if sorted(patches.flatten().tolist()) != sorted(right.flatten().tolist()):
+    if not same_elements(patches, right):
         return "The result does not hold the images' pixels."
     if patches.shape == right.shape and torch.equal(patches, right.transpose(4, 5)):
         return "Inside each patch rows and columns are exchanged."
     return "The pixels are there, but in the wrong patch: [n, i, j] is row i, column j of the grid."
 
 
-def _copied(seen: Observation, patches: torch.Tensor, images: torch.Tensor) -> str | None:
-    if images.numel() == 0:
+def _copied(seen: Observation, evidence: dict) -> str | None:
+    if evidence["given"].numel() == 0:
         return None
+    if problem := device_problem(seen):
+        return problem
     if seen.copies:
         copy = seen.copies[0]
         return (
             f"The patches are right, but {format_bytes(seen.copied_bytes)} were copied "
             f"({copy.op}): splitting and reordering dimensions needs no copy, merging them does."
         )
-    if not shares_storage(patches, images):
+    if not shares_storage(evidence["patches"], evidence["given"]) or not lies_where_handed(evidence):
         return "The patches are right, but they live in a storage of their own: the pixels were copied."
+    if allocated := sum(op.new_bytes for op in seen.ops if op.op != "aten.set_"):
+        return f"The patches are right, but {format_bytes(allocated)} of storage were allocated: a view takes none."
     return None
 
 

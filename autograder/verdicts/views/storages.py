@@ -6,77 +6,123 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import tensor_problem, type_name
-from gpulab import shares_storage, storage_bytes
+from autograder.verdicts.expect import device_problem, lies_where_handed, tensor_problem, type_name
+from autograder.verdicts.views.pictures import DTYPES, telling
+from gpulab import Observation, shares_storage, storage_bytes
 
 
 def _compact_cases(draw: Draw) -> Iterator[Case]:
-    yield _case("compact", _cuts(draw, torch.float32) + [draw.tensor(draw.integer(3, 9), 5)])
-    yield _case("untouched", _compact_already(draw))
-    yield _case("kinds", _every_kind(draw))
+    yield _case("compact", [*_cuts(draw), *_cuts_at_one_address(draw), draw.tensor(draw.integer(3, 9), 5)])
+    yield _case("compact", _cuts(draw), refilled=True)
+    yield _case("untouched", draw.shuffled(_compact_already(draw)))
+    yield _case("untouched", draw.shuffled(_among_cuts(draw)))
+    yield _case("untouched", [draw.tensor(3)] * draw.integer(1050, 1100))  # more than calls may be nested
+    yield _case("kinds", draw.shuffled([*_every_dtype(draw), *_odd_ones(draw)]))
     yield _case("kinds", [])
-    yield _case("grad", [*_asking_for_grad(draw), draw.tensor(7, 3)[2:5]], on_a_graph=draw.chance(0.5))
-    yield Case(("released",), {"batch": _asking_for_grad(draw), "on_a_graph": True, "let_go": True})
+    yield _case("grad", draw.shuffled([*_asking_for_grad(draw), draw.tensor(7, 3)[2:5], draw.tensor(4)]))
+    yield _case("released", [*_asking_for_grad(draw), draw.tensor(7, 3)[2:5], draw.tensor(4)], let_go=True)
 
 
-def _case(about: str, batch: list[torch.Tensor], on_a_graph: bool = False) -> Case:
-    return Case((about,), {"batch": batch, "on_a_graph": on_a_graph, "let_go": False})
+def _case(about: str, batch: list[torch.Tensor], let_go: bool = False, refilled: bool = False) -> Case:
+    """Every second tensor that requires grad hangs on a graph; the others are leaves.
+
+    refilled: the batch has been compacted before, when its storages held other values.
+    """
+    once = list({id(tensor): tensor for tensor in batch}.values())
+    places = [next(i for i, tensor in enumerate(once) if tensor is shown) for shown in batch]
+    asking = [i for i, tensor in enumerate(once) if tensor.requires_grad]
+    on_a_graph = [i in asking[::2] for i in range(len(once))]
+    inputs = {"once": once, "places": places, "on_a_graph": on_a_graph, "let_go": let_go, "refilled": refilled}
+    return Case((about,), inputs)
 
 
-def _cuts(draw: Draw, dtype: torch.dtype) -> list[torch.Tensor]:
+def _batch(case: Case) -> list[torch.Tensor]:
+    """What was handed in: a tensor that stands there twice is one object."""
+    return [case.inputs["once"][place] for place in case.inputs["places"]]
+
+
+def _cuts(draw: Draw) -> list[torch.Tensor]:
     """Views that show a part of their storage; the first two share one."""
     rows, columns = draw.integer(9, 20), draw.integer(5, 8)
-    base, other = (draw.tensor(rows, columns, dtype=dtype) for _ in range(2))
-    cuts = [base[draw.integer(1, 3)], base[: draw.integer(2, 4)], other[:, draw.integer(1, 3)], other.t()[1:4, 2:5], other[-1:]]
-    return cuts[:2] + draw.shuffled(cuts[2:])
+    base, other = (draw.tensor(rows, columns) for _ in range(2))
+    cuts = [other[:, draw.integer(1, 3)], other.t()[1:4, 2:5], other[-1:], other[::2], other[:, :-1], draw.tensor(6)[:5], draw.tensor(6)[1:]]
+    return [base[draw.integer(1, 3)], base[: draw.integer(2, 4)], *draw.shuffled(cuts)]
+
+
+def _cuts_at_one_address(draw: Draw) -> list[torch.Tensor]:
+    """What differs in shape alone, in strides alone, and one tensor twice."""
+    base = draw.tensor(8, 6)
+    corner = base[:3, :3]
+    return draw.shuffled([base[:2], base[:3], corner, corner.t(), corner])
 
 
 def _compact_already(draw: Draw) -> list[torch.Tensor]:
     a, b = draw.integer(3, 5), draw.integer(6, 8)
     images = draw.tensor(2, 3, a, b)
-    twice = draw.tensor(a, b)
-    tensors = [
+    twice, wide = draw.tensor(a, b), draw.tensor(3 * b)
+    asking = [draw.tensor(a, b).t().requires_grad_() for _ in range(2)]
+    return [
         draw.tensor(a, b).t(),
         images.contiguous(memory_format=torch.channels_last),
         draw.tensor(a, b, 2).permute(2, 0, 1),
         draw.tensor(1, b).expand(a, b),
+        wide[:b].expand(3, b),
+        wide[1 : b + 1].expand(4, b),
+        draw.tensor(a + b).unfold(0, a, 1),
         draw.tensor(a * b).view(b, a),
+        draw.tensor(a, b).view(torch.uint8),
         twice,
         twice,
-        draw.tensor(a, dtype=torch.int64),
+        *(telling(draw, a, b, dtype=dtype) for dtype in DTYPES),
+        torch.empty(0, b),
+        draw.tensor(1)[0],
+        *asking,
     ]
-    return draw.shuffled(tensors)
 
 
-def _every_kind(draw: Draw) -> list[torch.Tensor]:
-    dtypes = (torch.float64, torch.bfloat16, torch.float16, torch.int32, torch.uint8, torch.complex64)
-    cuts = [draw.tensor(9, 7, dtype=dtype)[draw.integer(1, 6)] for dtype in dtypes]
-    base = draw.tensor(11, 5)
-    flags = draw.tensor(6, 4, dtype=torch.int64) % 2 == 0
-    odd = [flags[1:3], base[3, 2], base[4:4], base[:, 2:2], base[:1].expand(3, 5)]
-    return draw.shuffled(cuts + odd)
+def _among_cuts(draw: Draw) -> list[torch.Tensor]:
+    """Compact ones beside cuts, of their own storages too."""
+    base, other = draw.tensor(6, 5), draw.tensor(4, 7)
+    return [base, base[2], base.t(), other[:, 1:3], draw.tensor(3, 4).t(), draw.tensor(1, 4).expand(9, 4)]
+
+
+def _every_dtype(draw: Draw) -> Iterator[torch.Tensor]:
+    """Of each dtype one row, and all but one element."""
+    for dtype in DTYPES:
+        yield telling(draw, 9, 7, dtype=dtype)[draw.integer(1, 6)]
+        whole = telling(draw, draw.integer(9, 12), dtype=dtype)
+        yield draw.choice((whole[1:], whole[:-1]))
+
+
+def _odd_ones(draw: Draw) -> list[torch.Tensor]:
+    """Scalars, no elements, expanded cuts that show less than is stored, bytes that are no whole element, one address in two dtypes."""
+    base, row = draw.tensor(11, 5), draw.tensor(12)
+    part = draw.tensor(22, dtype=torch.uint8)[:20].view(torch.float32)
+    nothing = [base[4:4], base[:, 2:2], base[3:3, 0], base[:0]]
+    return [base[3, 2], row[0], *nothing, base[:1].expand(3, 5), row[:4].expand(2, 4), part, row[2:4], row[2:4].view(torch.int32)]
 
 
 def _asking_for_grad(draw: Draw) -> list[torch.Tensor]:
-    cuts = _cuts(draw, torch.float32)
-    return [cut.detach().requires_grad_() for cut in cuts]
+    dtypes = (torch.float32, torch.float32, torch.float64, torch.float64, torch.bfloat16, torch.bfloat16, torch.complex64)
+    wholes = [telling(draw, draw.integer(6, 9), 5, dtype=dtype) for dtype in dtypes]
+    return [(whole[1] if i % 3 else whole[:, 2:4]).detach().requires_grad_() for i, whole in enumerate(wholes)]
 
 
 def _judge_compact(case: Case, evidence: dict) -> Iterator[Lost]:
     (about,) = case.about
-    batch, results = case.inputs["batch"], evidence["results"]
+    batch, results = _batch(case), evidence["results"]
     problem = _list_problem(results, len(batch)) or _first_problem(batch, results)
     if problem is None and about != "released":
-        problem = _batch_problem(batch, evidence["batch"])
+        problem = _batch_problem(case, evidence)
     if problem is None and about in _ALSO:
-        problem = _ALSO[about](batch, evidence)
+        problem = _ALSO[about](case, evidence)
     if problem:
         yield Lost(about, problem)
 
 
 def _list_problem(results: object, count: int) -> str | None:
     if not isinstance(results, list):
-        return f"The function returned {type_name(results)}; a list of tensors is due."
+        return f"The function returned {type_name(results)}; a list or a tuple of tensors is due."
     return None if len(results) == count else "The result does not have one tensor for each of the batch."
 
 
@@ -103,25 +149,41 @@ _TOO_LARGE = (
 )
 
 
-def _batch_problem(batch: list[torch.Tensor], after_call: list[torch.Tensor]) -> str | None:
-    for before, after in zip(batch, after_call, strict=True):
+def _batch_problem(case: Case, evidence: dict) -> str | None:
+    """Why the caller's list and its tensors are not what they were."""
+    batch = _batch(case)
+    if not all(evidence["list_kept"]) or len(evidence["list_kept"]) != len(batch):
+        return "The function changed the list that it was handed."
+    for before, after in zip(batch, evidence["batch"], strict=True):
         if tensor_problem(after, before) or not torch.equal(after, before):
             return "The function changed a tensor of its batch."
         if after.stride() != before.stride() or storage_bytes(after) != storage_bytes(before):
             return "The function changed the storage of a tensor of its batch."
+    asking = [tensor.requires_grad for tensor in batch] == [tensor.requires_grad for tensor in evidence["batch"]]
+    if not asking or evidence["hanging"] != [case.inputs["on_a_graph"][place] for place in case.inputs["places"]]:
+        return "The function changed requires_grad, or the graph, of a tensor of its batch."
     return None
 
 
-def _kept_problem(batch: list[torch.Tensor], evidence: dict) -> str | None:
+def _kept_problem(case: Case, evidence: dict) -> str | None:
     """Why tensors that were compact already did not come back as they were."""
-    compact_already = [storage_bytes(tensor) <= tensor.nbytes for tensor in batch]
-    rows = zip(compact_already, evidence["given"], evidence["results"], strict=True)
-    for before, after in ((before, after) for already, before, after in rows if already):
-        if not shares_storage(before, after) or before.stride() != after.stride():
+    batch = _batch(case)
+    compact_already = [_is_compact(tensor) for tensor in batch]
+    rows = zip(range(len(batch)), evidence["given"], evidence["results"], evidence["same"], strict=True)
+    for number, before, after, same in (row for row in rows if compact_already[row[0]]):
+        if not shares_storage(before, after) or not lies_where_handed(evidence, number):
             return _copied(before)
-    if batch and all(compact_already) and (evidence["seen"]["copies"] or evidence["seen"]["new_bytes"]):
+        if not same:
+            return "A tensor that was compact already came back as another tensor over its storage: give back itself."
+    if problem := device_problem(Observation.from_dict(evidence["seen"])):
+        return problem
+    if all(compact_already) and (evidence["seen"]["copies"] or evidence["seen"]["new_bytes"]):
         return "Bytes were copied although every tensor was compact already."
     return None
+
+
+def _is_compact(tensor: torch.Tensor) -> bool:
+    return storage_bytes(tensor) <= tensor.nbytes
 
 
 def _copied(tensor: torch.Tensor) -> str:
@@ -132,18 +194,24 @@ def _copied(tensor: torch.Tensor) -> str:
     return "A tensor that fills its storage was copied: it was compact already."
 
 
-def _grad_problem(batch: list[torch.Tensor], evidence: dict) -> str | None:
-    asked, given = ([tensor.requires_grad for tensor in tensors] for tensors in (batch, evidence["results"]))
+def _grad_problem(case: Case, evidence: dict) -> str | None:
+    asked, given = ([tensor.requires_grad for tensor in tensors] for tensors in (_batch(case), evidence["results"]))
     return None if asked == given else "A result does not have the requires_grad of its tensor."
 
 
-def _held_problem(batch: list[torch.Tensor], evidence: dict) -> str | None:
-    if evidence["freed"] is True:
-        return None
-    return (
-        "The batch is gone and its large storage is not freed: the copies still hang on the graph of "
-        "what they were cut from."
-    )
+def _held_problem(case: Case, evidence: dict) -> str | None:
+    for before, leaf, freed in zip(_batch(case), evidence["leaves"], evidence["freed"], strict=True):
+        if not _is_compact(before) and not freed:
+            return _HELD
+        if not _is_compact(before) and not leaf:
+            return "A copy is no leaf: it hangs on a graph of its own making."
+    return None
+
+
+_HELD = (
+    "The batch is gone and its large storage is not freed: something leads back to it, as the graph of a "
+    "copy leads to what it was cut from."
+)
 
 
 _ALSO = {"untouched": _kept_problem, "grad": _grad_problem, "released": _held_problem}

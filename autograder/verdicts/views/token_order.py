@@ -1,79 +1,135 @@
 """E1.4 to_tokens: cases and judge."""
 
+import itertools
 from collections.abc import Iterator
 
 import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import nothing_wrote, tensor_problem
+from autograder.verdicts.expect import device_problem, lies_where_handed, tensor_problem
+from autograder.verdicts.views.pictures import change_problem, grids, pictures, same_elements, with_special_values
 from gpulab import Observation, shares_storage, storage_bytes
-from gpulab.units import format_bytes, plural
+from gpulab.units import format_bytes
 
-_OTHER_DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
+_SAME = (torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float32, torch.float64)
+_CASTS = (
+    (torch.uint8, torch.float32), (torch.uint8, torch.bfloat16), (torch.int16, torch.int64), (torch.int64, torch.float64),
+    (torch.float64, torch.float32), (torch.float32, torch.float64), (torch.int64, torch.int32),
+)  # fmt: skip
+"""Pixels that differ become numbers that differ: a wrong order shows in each of the grids, of which there are fewer."""
+_LOSING_CASTS = ((torch.float32, torch.uint8), (torch.uint8, torch.bool), (torch.bool, torch.float16))
 
 
 def _to_tokens_cases(draw: Draw) -> Iterator[Case]:
-    patch = draw.integer(2, 4)
-    dtype = draw.choice((torch.uint8, torch.float32))
-    yield _case("reorder", _frames(draw, patch, dtype), patch, dtype)
-    yield _case("reorder", _camera(_frames(draw, patch, dtype)), patch, dtype)
-    yield _case("cast", _camera(_frames(draw, patch, torch.uint8)), patch, draw.choice(_OTHER_DTYPES))
-    yield _case("cast", _frames(draw, patch, torch.int16), patch, draw.choice(_OTHER_DTYPES))
-    yield _case("as_is", _camera(_frames(draw, 1, dtype)), 1, dtype)
-    yield _case("as_is", _frames(draw, 1, dtype), 1, dtype)
-    yield _case("as_is", _camera(_frames(draw, patch, dtype, columns=1)), patch, dtype)
-    yield _case("as_is", _camera(_frames(draw, patch, torch.int64, columns=1))[:, :, patch:], patch, torch.int64)
-    yield _case("edges", _crop(_camera(_frames(draw, patch, torch.uint8)), patch), patch, torch.float32)
-    yield _case("edges", _crop(_frames(draw, patch, dtype), patch), patch, dtype)
-    yield _case("edges", _frames(draw, patch, torch.uint8)[:0], patch, torch.float32)
+    """Every pair of dtypes, every layout and every grid once for each criterion that they can settle."""
+    counts = itertools.cycle(((2, 3), (1, 3), (3, 2), (2, 1)))
+    tiled = itertools.cycle(draw.each(*(grid for grid in grids(draw) if grid[0] > 1 and grid[2] > 1)))
+    same, casts = itertools.cycle(draw.each(*_SAME)), [*draw.each(*_CASTS), *draw.each(*_LOSING_CASTS)]
+    every_grid = itertools.cycle(draw.each(*grids(draw)))
+    for layout in draw.each("contiguous", "channels_last", "offset"):
+        dtype = next(same)
+        yield _case("reorder", _frames(draw, layout, next(counts), next(tiled), dtype), dtype)
+    for rows, columns in draw.each((1, 1), (draw.integer(2, 3), 1), (1, 2)):
+        dtype = next(same)
+        yield _case("reorder", _frames(draw, "contiguous", (2, 3), (3, rows, columns), dtype), dtype)
+    for about, dtype, other in (("reorder", torch.float32, torch.float32), ("cast", torch.float64, torch.float32), ("cast", torch.float32, torch.int32)):
+        frames, patch = _frames(draw, "contiguous", (2, 3), (2, 3, 2), dtype)
+        yield _case(about, (with_special_values(frames), patch), other, refilled=True)
+    for i, (dtype, other) in enumerate(casts):
+        layout = ("contiguous", "channels_last")[i % 2]
+        yield _case("cast", _frames(draw, layout, next(counts), next(every_grid), dtype), other)
+    for frames, patch in _in_token_order(draw, same):
+        yield _case("as_is", (frames, patch), frames.dtype)
+    pairs = [*_CASTS[:4], *((dtype, dtype) for dtype in _SAME[1:4])]
+    for layout, (dtype, other) in zip(draw.each("stepped", "padded", "transposed", "expanded", "windows", "padded"), draw.shuffled(pairs)):
+        yield _case("edges", _frames(draw, layout, next(counts), next(tiled), dtype), other)
+    camera, patch = _frames(draw, "channels_last", (2, 3), (3, 2, 3), torch.uint8)
+    yield _case("edges", (_crop(camera), patch), torch.float32, refilled=True)
+    for _ in range(2):
+        yield _case("edges", (_crop(_camera_like(draw, 4, 5)), 1), torch.int32)
+    for dtype in (torch.float32, torch.uint8):
+        yield _case("edges", (camera[:0], patch), dtype)
 
 
-def _case(about: str, frames: torch.Tensor, patch: int, dtype: torch.dtype) -> Case:
+def _case(about: str, framed: tuple[torch.Tensor, int], dtype: torch.dtype, refilled: bool = False) -> Case:
+    """refilled: tokens have been made of these frames before, when they showed something else."""
+    frames, patch = framed
     name = str(dtype).removeprefix("torch.")
-    return Case((about,), {"frames": frames, "patch": patch, "dtype": name})
+    return Case((about,), {"frames": frames, "patch": patch, "dtype": name, "refilled": refilled})
 
 
-def _frames(draw: Draw, patch: int, dtype: torch.dtype, columns: int = 0) -> torch.Tensor:
-    """Contiguous frames, with more columns of patches than rows unless ``columns`` says how many."""
-    n, c, rows = draw.integer(2, 3), draw.integer(2, 4), draw.integer(3, 4)
-    columns = columns or rows + draw.integer(1, 3)
-    return draw.tensor(n, c, rows * patch, columns * patch, dtype=dtype)
+def _frames(
+    draw: Draw, layout: str, counts: tuple[int, int], grid: tuple[int, int, int], dtype: torch.dtype
+) -> tuple[torch.Tensor, int]:
+    """Frames and their patch. counts: images, channels. grid: patch, rows, columns."""
+    patch, rows, columns = grid
+    return pictures(draw, layout, *counts, rows * patch, columns * patch, dtype), patch
 
 
-def _camera(frames: torch.Tensor) -> torch.Tensor:
-    return frames.contiguous(memory_format=torch.channels_last)
+def _camera_like(draw: Draw, height: int, width: int, n: int = 2, c: int = 3, dtype: torch.dtype = torch.int32) -> torch.Tensor:
+    return pictures(draw, "channels_last", n, c, height, width, dtype)
 
 
-def _crop(frames: torch.Tensor, patch: int) -> torch.Tensor:
-    """One patch less each way, cut out in the middle of the pixels."""
-    return frames[:, :, 1 : 1 - patch, 1 : 1 - patch]
+def _crop(frames: torch.Tensor) -> torch.Tensor:
+    """As many pixels less on each side as leave whole patches of 1 or 3: 1 above and left, 2 below and right."""
+    return frames[:, :, 1:-2, 1:-2]
 
 
-def _to_tokens_reference(frames: torch.Tensor, patch: int, dtype: torch.dtype) -> torch.Tensor:
-    grid = frames.unfold(2, patch, patch).unfold(3, patch, patch).permute(0, 2, 3, 4, 5, 1)
-    return grid.flatten(3).flatten(1, 2).to(dtype)
+def _in_token_order(draw: Draw, dtypes: Iterator[torch.dtype]) -> Iterator[tuple[torch.Tensor, int]]:
+    """Frames and a patch for which strides reach the elements in the order of the tokens."""
+    a, b, p = draw.integer(3, 5), draw.integer(6, 8), draw.integer(2, 4)
+    yield _camera_like(draw, a, b, dtype=next(dtypes)), 1
+    yield pictures(draw, "contiguous", 2, 3, a, b, next(dtypes)), 1
+    yield _camera_like(draw, a * p, p, dtype=next(dtypes)), p
+    yield _camera_like(draw, p, p, n=3, dtype=next(dtypes)), p
+    yield _camera_like(draw, a * p, p, dtype=next(dtypes))[:, :, p:], p
+    yield _camera_like(draw, a * p, p, n=4, dtype=next(dtypes))[::2], p
+    yield _camera_like(draw, a * p, p, n=1, dtype=next(dtypes)), p
+    yield pictures(draw, "contiguous", 2, 1, a * p, p, next(dtypes)), p
+    yield pictures(draw, "expanded", 2, 3, a, b, next(dtypes)), 1
+    yield _camera_like(draw, 1, b, dtype=next(dtypes))[..., 2:], 1
+    yield _camera_like(draw, a, 2 * b, dtype=next(dtypes))[..., ::2], 1
+    for patch in draw.each(1, p, p):  # of one layout: what was kept of one call is wrong for others
+        yield _camera_like(draw, (a + 1) * p, p), patch
+
+
+def _grid(frames: torch.Tensor, patch: int) -> torch.Tensor:
+    return frames.unfold(2, patch, patch).unfold(3, patch, patch).permute(0, 2, 3, 4, 5, 1)
+
+
+def _flat(grid: torch.Tensor) -> torch.Tensor:
+    return grid.flatten(3).flatten(1, 2)
 
 
 def _judge_to_tokens(case: Case, evidence: dict) -> Iterator[Lost]:
     (about,) = case.about
     frames, dtype = case.inputs["frames"], getattr(torch, case.inputs["dtype"])
-    due = _to_tokens_reference(frames, case.inputs["patch"], dtype)
+    grid = _grid(frames, case.inputs["patch"])
+    due = _flat(grid).to(dtype)
     tokens = evidence["tokens"]
-    problem = tensor_problem(tokens, due) or _wrong_tokens(tokens, due, frames.shape[1])
-    if not problem and not torch.equal(evidence["frames"], frames):
-        problem = "The function changed the frames."
+    problem = tensor_problem(tokens, due) or _wrong_tokens(tokens, due, _flat(_has_a_value(grid, dtype)), frames.shape[1])
+    problem = problem or change_problem(frames, evidence["frames"], evidence["given"])
     if not problem and due.numel():
         seen = Observation.from_dict(evidence["seen"])
-        problem = _needless_copy(seen, evidence) if about == "as_is" else _over_budget(seen, evidence)
+        problem = device_problem(seen) or (_needless_copy if about == "as_is" else _over_budget)(seen, evidence)
     if problem:
-        yield Lost(about, problem)
+        yield Lost(about, problem.replace("{}", "frames"))
 
 
-def _wrong_tokens(tokens: torch.Tensor, due: torch.Tensor, channels: int) -> str | None:
-    if torch.equal(tokens, due):
+def _has_a_value(pixels: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Where a cast gives something definite: no floating-point number beyond the integers of ``dtype``."""
+    if not pixels.is_floating_point() or dtype.is_floating_point or dtype is torch.bool:
+        return torch.ones_like(pixels, dtype=torch.bool)
+    limits, whole = torch.iinfo(dtype), pixels.double().trunc()
+    return (whole >= limits.min) & (whole <= limits.max)
+
+
+def _wrong_tokens(tokens: torch.Tensor, due: torch.Tensor, has_a_value: torch.Tensor, channels: int) -> str | None:
+    both_nan = (tokens != tokens) & (due != due)
+    if ((tokens == due) | both_nan | ~has_a_value).all():
         return None
-    if sorted(tokens.flatten().tolist()) != sorted(due.flatten().tolist()):
+    if not same_elements(tokens, due):
         return "The tokens do not hold the frames' pixels."
     if torch.equal(tokens, due.unflatten(-1, (-1, channels)).transpose(-1, -2).flatten(-2)):
         return "Inside each token the channels come one after the other; those of a pixel belong side by side."
@@ -81,9 +137,10 @@ def _wrong_tokens(tokens: torch.Tensor, due: torch.Tensor, channels: int) -> str
 
 
 def _over_budget(seen: Observation, evidence: dict) -> str | None:
-    if len(seen.copies) > 1:
+    if seen.copied_bytes > evidence["tokens"].nbytes:
         made = ", ".join(copy.op.removeprefix("aten.") for copy in seen.copies[:4])
-        return f"The tokens are right, but they took {plural(len(seen.copies), 'copy')} ({made}): {_why(seen)}"
+        took = f"{format_bytes(seen.copied_bytes)} were copied for {format_bytes(evidence['tokens'].nbytes)} of tokens"
+        return f"The tokens are right, but {took} ({made}): {_why(seen)}"
     if seen.new_bytes > evidence["tokens"].nbytes:
         return f"The tokens are right, but {format_bytes(seen.new_bytes)} of storage were allocated, more than they take."
     return _UNSEEN if _came_from_outside(seen, evidence) else None
@@ -93,12 +150,16 @@ _UNSEEN = "The tokens were made outside PyTorch, where no copy can be counted: w
 
 
 def _came_from_outside(seen: Observation, evidence: dict) -> bool:
-    """True when NumPy, or whatever else, handed PyTorch the bytes: they are lifted, not allocated."""
-    if shares_storage(evidence["tokens"], evidence["frames"]):
+    """True unless PyTorch's operations wrote the tokens, and read the frames for it."""
+    if _lie_in_the_frames(evidence):
         return False
-    if seen.new_bytes < storage_bytes(evidence["tokens"]) or nothing_wrote(seen):
+    if seen.new_bytes < storage_bytes(evidence["tokens"]) or evidence["made_of_frames"] is not True:
         return True
-    return evidence["origin"] != "new" or any(op.op.startswith("aten.lift") for op in seen.ops)
+    return any(op.op.startswith("aten.lift") for op in seen.ops)
+
+
+def _lie_in_the_frames(evidence: dict) -> bool:
+    return shares_storage(evidence["tokens"], evidence["given"]) and lies_where_handed(evidence)
 
 
 def _why(seen: Observation) -> str:
@@ -113,7 +174,7 @@ def _why(seen: Observation) -> str:
 def _needless_copy(seen: Observation, evidence: dict) -> str | None:
     if seen.copies:
         return f"The frames' elements already lie in this order, and {seen.copies[0].op} copied them: reshape asks first."
-    if seen.new_bytes or not shares_storage(evidence["tokens"], evidence["frames"]):
+    if seen.new_bytes or not _lie_in_the_frames(evidence):
         return "The frames' elements already lie in this order, and yet the tokens have a storage of their own."
     return None
 

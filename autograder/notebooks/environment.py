@@ -16,4 +16,10 @@ def kernel_environment() -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "IPYTHONDIR": "/nonexistent",
-    }
+    } | ({} if _in_passwd(os.getuid()) else {"HOME": "/nonexistent", "USER": "learner"})
+
+
+def _in_passwd(user: int) -> bool:
+    """Who is known to a directory service alone has no entry in the file that the sandbox holds."""
+    path = Path("/etc/passwd")
+    return path.exists() and any(line.split(":")[2:3] == [str(user)] for line in path.read_text("utf-8", "replace").splitlines())

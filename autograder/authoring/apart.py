@@ -1,0 +1,122 @@
+"""Sources tried each in a process of its own: one that never ends, or eats memory, is stopped and has lost."""
+
+import contextlib
+import io
+import math
+import multiprocessing
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import torch
+
+from autograder.authoring.bench import HiddenTestBroken
+
+CPU_SECONDS, TIMES_THE_FIRST = 10.0, 10
+MEMORY_BYTES = 6 << 30
+NESTED_CALLS = 1000
+"""Python's own limit, which a kernel has; libraries in this process may have raised it."""
+Trial = tuple[Any, str, tuple[int, ...]]
+"""A bench, a source for its solution cell, seeds."""
+STOPPED = "(it was stopped)"
+RAISED = 1
+"""How a process of multiprocessing's ends whose function raised."""
+
+_fork = multiprocessing.get_context("fork")
+
+
+@dataclass
+class Apart:
+    """Runs trials, ``jobs`` at once. Forked children share what is imported already."""
+
+    jobs: int = 1
+    cpu_seconds: float = 20.0
+    """A trial may use ``CPU_SECONDS`` and this for its notebook, and again for each of its seeds."""
+
+    def after(self, bench: Any, source: str) -> None:
+        """Try ``source`` here first: what it imports and compiles is then there in every process.
+
+        With one thread, as in all of them: a pool of OpenMP's does not live through a fork. A trial may
+        then take ``TIMES_THE_FIRST`` as long for each seed.
+        """
+        torch.set_num_threads(1)
+        bench.begin(anew=True)
+        bench.lost(source, 1)
+        began = time.process_time()
+        bench.lost(source, 2)
+        self.cpu_seconds = TIMES_THE_FIRST * (time.process_time() - began)
+
+    def all(self, trials: list[Trial]) -> list[list[list[str]]]:
+        """For each trial and each of its seeds the criteria lost, in order."""
+        for bench, *_ in trials:
+            bench.begin()
+        lost: list = [None] * len(trials)
+        running: dict[Connection, tuple[int, Any]] = {}
+        todo = list(reversed(range(len(trials))))
+        while todo or running:
+            while todo and len(running) < self.jobs:
+                number = todo.pop()
+                mine, process = self._started(trials[number])
+                running[mine] = (number, process)
+            for mine in wait(list(running)):
+                number, process = running.pop(mine)
+                lost[number] = _heard(mine, process, [[STOPPED]] * len(trials[number][2]))
+        return lost
+
+    def _started(self, trial: Trial) -> tuple[Connection, Any]:
+        return _forked(_try, math.ceil(CPU_SECONDS + self.cpu_seconds), *trial)
+
+
+def _forked(target: Callable, *arguments: Any) -> tuple[Connection, Any]:
+    """Where ``target`` will be heard, to which the other end of a pipe is handed first, and its process."""
+    mine, its = _fork.Pipe(duplex=False)
+    process = _fork.Process(target=target, args=(its, *arguments))
+    process.start()
+    its.close()
+    return mine, process
+
+
+def _heard(mine: Connection, process: Any, stopped: list) -> list:
+    """What a process sends, or ``stopped`` where it ended without. Raises RuntimeError for a fault of its bench, not of its source."""
+    with mine:
+        try:
+            told = mine.recv()
+        except EOFError:
+            told = stopped
+    process.join()
+    if process.exitcode == RAISED:
+        raise RuntimeError("a trial ended with the traceback above: that is no verdict")
+    return told
+
+
+def _try(its: Connection, limit: int, bench: Any, source: str, seeds: tuple[int, ...]) -> None:
+    torch.set_num_threads(1)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    sys.setrecursionlimit(NESTED_CALLS)
+    with _silence():
+        bench.go_on(source)
+    # Each seed in a process forked from here: what the source keeps of one seed's calls is not there for the next.
+    its.send([_heard(*_forked(_try_seed, bench, source, seed), [STOPPED]) for seed in seeds])
+
+
+def _try_seed(its: Connection, bench: Any, source: str, seed: int) -> None:
+    its.send(_lost(bench, source, seed))
+
+
+def _silence() -> contextlib.AbstractContextManager:
+    """What a source says of races, for each seed anew."""
+    return contextlib.redirect_stderr(io.StringIO())
+
+
+def _lost(bench: Any, source: str, seed: int) -> list[str]:
+    """The criteria lost; where a hidden test broke, the sentence that says so, which no attempt is to lose."""
+    try:
+        with _silence():
+            return sorted(bench.lost(source, seed))
+    except HiddenTestBroken as why:
+        return [str(why)]

@@ -1,0 +1,185 @@
+"""One graded exercise on its author's bench, and how its notebook is run there."""
+
+import contextlib
+import io
+import json
+import linecache
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from autograder.authoring.mistakes import Attempt, Harmless, Unbreakable, Unreadable, load, where
+from autograder.authoring.text import read_text_notebook
+from autograder.draw import Draw
+from autograder.exercise import Exercise, find
+from autograder.notebooks.cells import exercises_of
+from autograder.proctor import sit
+from autograder.referee import play_here
+
+SEEDS = (1, 20)
+RECORD = "trials.json"
+
+
+class HiddenTestBroken(Exception):
+    """A judge or a scenario failed; says which, and where."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """One graded exercise on its author's bench: its notebook, its cells, its attempts."""
+
+    notebook: NotebookNode
+    grade_id: str
+    name: str
+    points: float
+    attempts: tuple[Attempt, ...]
+    unbreakable: tuple[Unbreakable, ...] = ()
+    harmless: tuple[Harmless, ...] = ()
+    record: dict = field(default_factory=dict)
+    folder: Path | None = None
+    _namespaces: dict = field(default_factory=dict)
+    _above: dict = field(default_factory=dict)
+
+    @property
+    def function(self) -> str:
+        return self.name.partition(".")[2]
+
+    @cached_property
+    def exercise(self) -> Exercise:
+        return find(self.name)
+
+    @property
+    def criteria(self) -> set[str]:
+        return {criterion.name for criterion in self.exercise.criteria}
+
+    @property
+    def mistakes(self) -> list[Attempt]:
+        return [attempt for attempt in self.attempts if attempt.loses]
+
+    @property
+    def alternatives(self) -> list[Attempt]:
+        return [attempt for attempt in self.attempts if not attempt.loses]
+
+    def begin(self, anew: bool = False) -> None:
+        """Run the cells above the solution cell, once for all processes that are forked from here.
+
+        ``anew``: also where that was done, since the card that they chose may be another by now.
+        """
+        if anew or not self._above:
+            self._above.clear()
+            self._above.update(run_notebook(self.notebook, {}, self.function)[0])
+
+    def go_on(self, source: str) -> None:
+        """In a process of its own: run what is left of the notebook that ``begin`` began, with ``source`` in the solution cell."""
+        run_notebook(self.notebook, {self.function: source}, self.grade_id, above=(self.function, self._above))
+        self._namespaces[source] = self._above
+
+    def lost(self, source: str, seed: int) -> set[str]:
+        """The criteria that are not earned with ``source`` in the solution cell. Raises HiddenTestBroken."""
+        if source not in self._namespaces:
+            self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
+        namespace = self._namespaces[source]
+        played = play_here(self.name, lambda inputs: sit(self.name, namespace, inputs), Draw(seed))
+        if played.broken:
+            raise HiddenTestBroken("; ".join(played.broken))
+        return {line.criterion for line in played.verdict().lines if line.status != "earned"}
+
+
+def benches(exercises: Path) -> list[Bench]:
+    """A bench for each graded exercise of every chapter in the folder ``exercises``. Raises Unreadable."""
+    return [bench for chapter in _folders(exercises) for bench in benches_of(exercises / chapter)]
+
+
+def readable(exercises: Path) -> tuple[list[Bench], dict[str, str]]:
+    """The benches that can be had, and by chapter why the others cannot: each spoils its own chapter alone."""
+    found, unreadable = [], {}
+    for chapter in _folders(exercises):
+        try:
+            found += benches_of(exercises / chapter)
+        except Unreadable as why:
+            unreadable[chapter] = str(why)
+    return found, unreadable
+
+
+def benches_of(folder: Path) -> list[Bench]:
+    """A bench for each graded exercise of the chapter in ``folder``. Raises Unreadable."""
+    text = folder / f"{folder.name}.py"
+    try:
+        notebook = read_text_notebook(text)
+    except Exception as error:  # jupytext and YAML raise what they like
+        raise Unreadable(where(error, text)) from error
+    said, kept, found = load(folder / "mistakes.py"), records(folder), []
+    for grade_id, name, points in exercises_of(notebook):
+        own = (_of(name, said.attempts), _of(name, said.unbreakable), _of(name, said.harmless))
+        found.append(Bench(notebook, grade_id, name, points, *own, record=kept.get(name, {}), folder=folder))
+    functions = {bench.function for bench in found}
+    for attempt in said.attempts:
+        if attempt.exercise not in functions:
+            raise Unreadable(f"{folder / 'mistakes.py'}: {attempt.name} is an attempt at {attempt.exercise!r}, which the notebook does not grade")
+    return found
+
+
+def _folders(exercises: Path) -> list[str]:
+    """The folders with a text notebook of their own name, or with mistakes."""
+    found = (path for path in exercises.glob("*/*.py") if path.stem in (path.parent.name, "mistakes"))
+    return sorted({path.parent.name for path in found})
+
+
+def records(folder: Path) -> dict[str, dict]:
+    """What was kept of the trials of a chapter's exercises, by name; empty where nothing was."""
+    path = folder / RECORD
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def _of(name: str, said: Iterable) -> tuple:
+    return tuple(one for one in said if one.exercise == name.partition(".")[2])
+
+
+def run_notebook(
+    notebook: NotebookNode, answers: dict[str, str], until: str | None = None, above: tuple[str, dict] | None = None
+) -> tuple[dict, dict[str, Exception]]:
+    """Run every cell but the graded ones, as grading does: a cell that fails stops no other.
+
+    ``answers``: sources for solution cells, by grade_id; the author's own for the others.
+    ``until``: the grade_id of the cell to stop at. ``above``: the grade_id of the cell to begin at, and the namespace that
+    the cells above it left. Returns the namespace, and what each failing cell raised by grade_id.
+    """
+    first, namespace = above or (None, {"__name__": "__main__"})
+    failed: dict[str, Exception] = {}
+    sources = list(_sources(notebook, answers, until))
+    begin = [grade_id for grade_id, _ in sources].index(first) if above else 0
+    for grade_id, source in sources[begin:]:
+        if error := run_cell(grade_id, source, namespace):
+            failed[grade_id] = error
+    return namespace, failed
+
+
+def run_cell(grade_id: str, source: str, namespace: dict) -> Exception | None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            exec(compile(source, _readable(grade_id, source), "exec"), namespace)
+        except Exception as error:
+            return error
+    return None
+
+
+def _readable(grade_id: str, source: str) -> str:
+    """A file name under which the text of a cell is found: a kernel is compiled from its source."""
+    name = f"<{grade_id} {hash(source):x}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    return name
+
+
+def _sources(
+    notebook: NotebookNode, answers: dict[str, str], until: str | None
+) -> Iterator[tuple[str, str]]:
+    for cell in notebook.cells:
+        nbgrader = cell.metadata.get("nbgrader", {})
+        if until is not None and nbgrader.get("grade_id") == until:
+            return
+        if cell.cell_type == "code" and not nbgrader.get("grade"):
+            grade_id = nbgrader.get("grade_id", cell["id"])
+            yield grade_id, answers.get(grade_id, cell.source)

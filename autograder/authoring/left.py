@@ -1,0 +1,55 @@
+"""What an author has still to write, by file and line."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_MARK = re.compile(r"WRITE\((?P<of>\w+)\): (?P<what>.+?)[\"'`*)\],.;]*$", re.M)
+
+
+@dataclass(frozen=True)
+class Left:
+    """A place where something is left to write. ``of``: the exercise's function or the chapter."""
+
+    of: str
+    sentence: str
+
+
+def left_to_write(exercises: Path, chapter: str) -> Iterator[Left]:
+    """Every mark that ``autograder new`` wrote and nobody replaced, and every file of the chapter's that is missing."""
+    for path, holds in rooms(exercises, chapter).items():
+        base = exercises.parent if path.is_relative_to(exercises.parent) else ROOT
+        name = path.relative_to(base).as_posix()
+        if not path.exists():
+            yield Left(chapter, f"{name} is missing: write {holds}")
+            continue
+        for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
+            for mark in _MARK.finditer(line):
+                if mark["of"] == chapter or path.name not in ("claims.yml", "_toc.yml"):
+                    yield Left(mark["of"], f"{name}:{number}: write {mark['what']}")
+
+
+def rooms(exercises: Path, chapter: str) -> dict[Path, str]:
+    """The files of a chapter, in the order in which they are best written, and what each holds."""
+    verdicts = ROOT / "autograder" / "verdicts" / chapter
+    pages = list((ROOT / "chapters").glob(f"*/{chapter}.md"))
+    found = {
+        exercises / chapter / f"{chapter}.py": "the exercises' text notebook",
+        ROOT / "autograder" / "scenarios" / f"{chapter}.py": "a scenario for each exercise",
+        **({path: "" for path in sorted(verdicts.glob("*.py"))} or {verdicts / "__init__.py": "an Exercise for each exercise"}),
+        exercises / chapter / "mistakes.py": "wrong solutions, and right ones written another way",
+        exercises / chapter / "hints.yml": "two hints a function, and the section to read again",
+        ROOT / "tests" / "gates" / f"test_cheats_at_{chapter}.py": "answers that were not earned, and that they earn nothing",
+        **(dict.fromkeys(pages, "") or {ROOT / "chapters" / "<part>" / f"{chapter}.md": "the page"}),
+        ROOT / "chapters" / "claims.yml": "the ledger of claims",
+        ROOT / "tests" / "book" / f"test_claims_{chapter}.py": "a test for each claim of the chapter",
+        ROOT / "_toc.yml": "the book's contents",
+    }
+    return {path: holds for path, holds in found.items() if _room_is_here(path)}
+
+
+def _room_is_here(path: Path) -> bool:
+    """Where the graders are installed without the book and its tests, nothing is written there."""
+    return (ROOT / path.relative_to(ROOT).parts[0]).exists() if path.is_relative_to(ROOT) else True

@@ -1,0 +1,100 @@
+"""``python -m autograder similar``: which submissions have long stretches of code in common. A reason to look, no proof."""
+
+import io
+import itertools
+import keyword
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.notebooks.reading import read_notebook
+
+STRETCH = 12
+"""Tokens that must agree in a row: a line or two of code."""
+_DROPPED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two learners' cells. ``common``: the part, 0 to 1, of the shorter one's stretches that the other has too."""
+
+    common: float
+    cell: str
+    one: str
+    other: str
+    stretches: int
+
+
+def similar(course: Path, assignment: str, least: float = 0.7) -> list[Pair]:
+    """Pairs of submitted solution cells with ``least`` or more in common, the most alike first.
+
+    Names, numbers and comments do not count: a renamed copy is a copy. What the release holds, and what
+    more than half of the class wrote, does not count either.
+    """
+    given = _cells(course / "release" / assignment)
+    handed_in = {path.parent.name: _cells(path) for path in sorted((course / "submitted").glob(f"*/{assignment}"))}
+    pairs = []
+    for cell, source in given.items():
+        stretches = {student: _stretches(cells[cell]) - _stretches(source) for student, cells in handed_in.items() if cell in cells}
+        pairs += _pairs(cell, _without_the_common(stretches))
+    return sorted((pair for pair in pairs if pair.common >= least), key=lambda pair: (-pair.common, -pair.stretches, pair.one))
+
+
+def _pairs(cell: str, stretches: dict[str, set]) -> Iterator[Pair]:
+    for (one, of_one), (other, of_other) in itertools.combinations(stretches.items(), 2):
+        if shorter := min(len(of_one), len(of_other)):
+            yield Pair(len(of_one & of_other) / shorter, cell, one, other, shorter)
+
+
+def _without_the_common(stretches: dict[str, set]) -> dict[str, set]:
+    """In a class of five or more what most wrote is the way to write it."""
+    if len(stretches) < 5:
+        return stretches
+    written = Counter(itertools.chain.from_iterable(stretches.values()))
+    usual = {stretch for stretch, count in written.items() if count > len(stretches) / 2}
+    return {student: own - usual for student, own in stretches.items()}
+
+
+def _cells(folder: Path) -> dict[str, str]:
+    """The solution cells of the notebooks in a folder, by grade_id; none of what cannot be read."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.ipynb")):
+        notebook, problem = read_notebook(path)
+        if problem:  # grading says what it is
+            continue
+        cells = [(cell.metadata.get("nbgrader", {}), cell.source) for cell in notebook.cells]
+        found |= {str(nbgrader.get("grade_id")): source for nbgrader, source in cells if nbgrader.get("solution")}
+    return found
+
+
+def _stretches(source: str) -> set[tuple[str, ...]]:
+    tokens = _tokens(source)
+    return {tuple(tokens[at : at + STRETCH]) for at in range(len(tokens) - STRETCH + 1)}
+
+
+def _tokens(source: str) -> list[str]:
+    """Keywords and signs as they are; every name, number and text as its kind."""
+    kinds = {tokenize.NAME: "name", tokenize.NUMBER: "number", tokenize.STRING: "text"}
+    found: list[str] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type not in _DROPPED:
+                found.append(token.string if keyword.iskeyword(token.string) else kinds.get(token.type, token.string))
+    except (tokenize.TokenError, SyntaxError):
+        pass  # what was read until there
+    return found
+
+
+def run(course: Path, assignment: str, least: float) -> int:
+    """Print the pairs. Returns 2 when there is nothing to compare."""
+    count = len(list((course / "submitted").glob(f"*/{assignment}")))
+    if count < 2 or not (course / "release" / assignment).is_dir():
+        print(f"autograder similar: {count} submissions of {assignment!r} in {course / 'submitted'}, and its release: two and it are needed")
+        return 2
+    pairs = similar(course, assignment, least)
+    print(f"{len(pairs)} pairs of {count} submissions share {least:.0%} or more of a cell's code (names and comments aside)")
+    for pair in pairs:
+        print(f"  {pair.common:4.0%} of {pair.stretches:3} stretches  {pair.cell}: {pair.one}, {pair.other}")
+    return 0

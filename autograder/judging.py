@@ -1,0 +1,239 @@
+"""Judges in processes of their own, which may use so much time and memory and no more.
+
+A server imports PyTorch and the verdicts once and forks a process for each graded cell; that one
+draws the cases, holds the references and judges. What evidence makes it do, it does there: it is
+killed at its bounds, and the grader loses nothing but the exercise.
+
+    python -m autograder.judging <descriptor> <module>:<function that finds an exercise> <processor seconds> <seconds>
+"""
+
+import atexit
+import importlib
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from autograder.channel import MAX_FRAME_BYTES, send
+from autograder.draw import Draw
+from autograder.ends import receive_ends, send_ends
+from autograder.referee import Findings, JudgingStopped, OpenBench, Opened
+from autograder.telling import MAX_TOLD_BYTES
+
+if TYPE_CHECKING:
+    from gpulab.collectives.boards import Ends
+
+T = TypeVar("T")
+CPU_SECONDS, SECONDS = 10, 60
+"""Of processor time, which a busy machine does not stretch, and of the clock; for each case."""
+MEMORY_BYTES = 1 << 30
+"""Beyond what the process has when it begins."""
+_FIND = "autograder.exercise:find"
+_MAX_NAME_BYTES = 1000
+_LIMIT = f"it took more than {CPU_SECONDS} s or {MEMORY_BYTES >> 30} GiB of memory, or it crashed"
+
+
+class JudgesLost(RuntimeError):
+    """The judges cannot be had, for no reason of a submission's."""
+
+
+class Ready(msgspec.Struct, tag="ready"):
+    pass
+
+
+class Next(msgspec.Struct, tag="next"):
+    """Open a case."""
+
+
+class Judge(msgspec.Struct, tag="judge"):
+    """Judge the open case by this evidence, and by what was told of it."""
+
+    data: bytes
+    told: list[bytes]
+
+
+class Case(msgspec.Struct, tag="case"):
+    opened: Opened | None
+
+
+class Found(msgspec.Struct, tag="found"):
+    findings: Findings
+
+
+class Broke(msgspec.Struct, tag="broke"):
+    """The exercise's own code ended the hidden tests."""
+
+    why: str
+    traceback: str
+
+
+_to_judge = msgspec.msgpack.Decoder(Next | Judge)
+_from_judge = msgspec.msgpack.Decoder(Ready | Case | Found | Broke)
+
+
+class Judges:
+    """The server, started at once and not waited for; another one when it has died.
+
+    ``find``: ``module:function``, what gives the exercise of a name.
+    """
+
+    def __init__(self, find: str = _FIND, cpu_seconds: float = CPU_SECONDS, seconds: float = SECONDS) -> None:
+        self._arguments = [find, str(cpu_seconds), str(seconds)]
+        self._lock = threading.Lock()
+        self._start()
+        atexit.register(self.close)
+
+    def bench(self, exercise: str) -> "BoundedBench":
+        """Raises JudgesLost."""
+        with self._lock:
+            for _ in range(2):
+                try:
+                    return BoundedBench(self._call_for(exercise))
+                except (OSError, EOFError):
+                    self.close()
+                    self._start()
+        raise JudgesLost(f"no judge of {exercise} could be started")
+
+    def close(self) -> None:
+        self._line.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _call_for(self, exercise: str) -> Connection:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._line, [exercise.encode()[:_MAX_NAME_BYTES]], [theirs.fileno()])
+        connection = Connection(ours.detach())
+        _from_judge.decode(connection.recv_bytes())
+        return connection
+
+    def _start(self) -> None:
+        # A stream, since macOS has no packets in order: each call waits for its answer before the next.
+        self._line, theirs = socket.socketpair()
+        with theirs:
+            run = [sys.executable, "-P", "-m", "autograder.judging", str(theirs.fileno()), *self._arguments]
+            self._process = subprocess.Popen(
+                run,
+                pass_fds=[theirs.fileno()],
+                env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "OMP_NUM_THREADS": "1"},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the grader alone
+            )
+
+
+class BoundedBench:
+    """A bench in a process of its own, for one graded cell."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.ends: Ends | None = None
+
+    def next_case(self) -> Opened | None:
+        opened = self._ask(Next()).opened
+        if opened is not None and opened.ranks:
+            self.ends = self._heard(lambda connection: receive_ends(connection, opened.ranks))
+        return opened
+
+    def judge(self, data: bytes, told: list[bytes]) -> Findings:
+        return self._ask(Judge(data, told)).findings
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ask(self, message: msgspec.Struct) -> Case | Found:
+        self._heard(lambda connection: send(connection, message))
+        answer = self._heard(lambda connection: _from_judge.decode(connection.recv_bytes()))
+        if isinstance(answer, Broke):
+            raise JudgingStopped(answer.why, answer.traceback)
+        return answer
+
+    def _heard(self, talk: Callable[[Connection], T]) -> T:
+        try:
+            return talk(self._connection)
+        except (OSError, EOFError):
+            raise JudgingStopped(_LIMIT) from None
+
+
+_judges: Judges | None = None
+
+
+def judges() -> Judges:
+    """Those of this process; started when they are first asked for."""
+    global _judges
+    if _judges is None:
+        _judges = Judges()
+    return _judges
+
+
+# The server
+
+
+def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -> None:
+    module, _, function = find.partition(":")
+    find_exercise = getattr(importlib.import_module(module), function)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        name, descriptors, _, _ = socket.recv_fds(line, _MAX_NAME_BYTES, 1)
+        if not name:
+            return
+        exercise = find_exercise(name.decode())  # its chapter is imported before the fork
+        if os.fork() == 0:
+            line.close()
+            _sit(Connection(descriptors[0]), OpenBench(exercise, Draw()), cpu_seconds, seconds)
+        os.close(descriptors[0])
+
+
+def _sit(connection: Connection, bench: OpenBench, cpu_seconds: float, seconds: float) -> None:
+    """In the fork for one graded cell. Never returns."""
+    try:
+        _bound_memory()
+        send(connection, Ready())
+        while True:
+            message = _to_judge.decode(connection.recv_bytes(MAX_FRAME_BYTES + 2 * MAX_TOLD_BYTES))
+            _allow(cpu_seconds, seconds)
+            answer = _answer(bench, message)
+            _allow(0, 0)
+            send(connection, answer)
+            if isinstance(answer, Case) and bench.ends is not None:
+                send_ends(connection, bench.ends)
+    except EOFError:
+        pass
+    finally:
+        os._exit(0)
+
+
+def _answer(bench: OpenBench, message: Next | Judge) -> Case | Found | Broke:
+    try:
+        if isinstance(message, Next):
+            return Case(bench.next_case())
+        return Found(bench.judge(message.data, message.told))
+    except JudgingStopped as why:
+        return Broke(str(why), why.traceback)
+
+
+def _allow(cpu_seconds: float, seconds: float) -> None:
+    """The signals at the end of either end the process; nothing handles them. 0: no bound."""
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _bound_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    status = Path("/proc/self/status")
+    if status.exists():  # elsewhere no limit of the system's counts what a process holds
+        data = next(line for line in status.read_text().split("\n") if line.startswith("VmData:"))
+        bytes_now = int(data.split()[1]) * 1024
+        resource.setrlimit(resource.RLIMIT_DATA, (bytes_now + MEMORY_BYTES,) * 2)
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], *map(float, sys.argv[3:]))

@@ -1,0 +1,144 @@
+"""``python -m autograder mark views.ipynb``, and ``gpulab-mark views.ipynb`` where it is installed by itself."""
+
+import argparse
+import os
+import shutil
+import sys
+import textwrap
+import time
+import webbrowser
+from importlib import metadata, util
+from pathlib import Path
+
+from autograder.marking.packed import ROOT, is_packed
+ABOUT = "Run the hidden tests of a chapter on your own notebook, and open a page that says what they found."
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = ABOUT
+    parser.add_argument("notebook", type=Path, help="the chapter's notebook with your code in it, saved; it is only read")
+    parser.add_argument("--no-browser", action="store_true", help="name the page, do not open it")
+    parser.add_argument("--solution", action="store_true", help="show the reference solutions before full marks, too")
+    parser.add_argument("--page", type=Path, help="where to write the page (default: beside the notebook)")
+    parser.add_argument("--no-sandbox", action="store_true", help="run your code without bubblewrap, as you would yourself")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="gpulab-mark")
+    add_options(parser)
+    return run(parser.parse_args(arguments))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Mark, print, write the page. Returns 0, however many points there are; 2 where nothing could be marked."""
+    if problem := gpulab_problem():
+        return _refused(problem)
+    try:
+        return _mark(options)
+    except KeyboardInterrupt:
+        return _refused("You interrupted it.")
+
+
+def _mark(options: argparse.Namespace) -> int:
+    print("Getting ready ...", flush=True)  # what follows imports for seconds
+    from autograder.marking.mark import mark
+    from autograder.marking.page import page
+    from autograder.marking.reading import CannotMark
+
+    try:
+        written = _place(options)
+        marked = mark(options.notebook, not options.no_sandbox, lambda chapter: _begin(options.notebook, chapter), _tell)
+        _write(written, page(marked, options.notebook.name, options.solution))
+    except CannotMark as why:
+        return _refused(str(why))
+    _report(marked, written)
+    if not options.no_browser and _has_screen():
+        webbrowser.open(written.as_uri())
+    return 0
+
+
+def gpulab_problem() -> str:
+    """Why the installed gpulab does not fit, and what to do, or an empty string when it does."""
+    found = util.find_spec("gpulab")
+    if found is None or found.origin is None:
+        return f"gpulab is not installed for {sys.executable}: pip install the gpulab wheel of the chapter's page."
+    own, theirs = _version("gpulab-mark"), _version("gpulab")
+    if is_packed() and own != theirs:
+        return f"This is gpulab-mark {own}, and gpulab is {theirs}: pip install both wheels of the chapter's page."
+    if (folder := Path(found.origin).parents[1]) != ROOT:
+        return f"gpulab lies in {folder} and its marker in {ROOT}: install both wheels into one environment."
+    return ""
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "of an unknown version"
+
+
+def _begin(path: Path, chapter) -> None:
+    saved = time.strftime("%H:%M:%S", time.localtime(path.stat().st_mtime))
+    print(f"{chapter.title}: {path.name}, as it was saved at {saved}", flush=True)
+    if sys.platform != "linux":
+        print("Your code runs without a sandbox: that needs Linux. It is your own code.", flush=True)
+    print("It runs from the first cell to the last; half a minute is usual.", flush=True)
+
+
+def _tell(function: str, verdict) -> None:
+    from autograder.report import points
+
+    print(f"  {function:<16} {points(verdict.score):>4} of {points(verdict.max_score)}", flush=True)
+
+
+def _place(options: argparse.Namespace) -> Path:
+    """Where the page goes. Raises CannotMark where nothing can be written, before the notebook runs."""
+    path = (options.page or options.notebook.with_name(f"{options.notebook.stem}-marked.html")).resolve()
+    target = path if path.exists() else path.parent
+    if options.notebook.exists() and (path.is_dir() or not os.access(target, os.W_OK)):
+        _cannot_write(path)
+    return path
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError:
+        _cannot_write(path)
+
+
+def _cannot_write(path: Path) -> None:
+    from autograder.marking.reading import CannotMark
+
+    raise CannotMark(f"The page cannot be written to {path}: name another place with --page.")
+
+
+def _report(marked, written: Path) -> None:
+    from autograder.report import points
+
+    print(f"{points(marked.score)} of {points(marked.max_score)} points")
+    for sentence in [*marked.notes, *marked.errors.get("", [])]:
+        print(_wrapped(sentence, "  "))
+    for function, verdict in marked.verdicts.items():
+        for sentence in dict.fromkeys(line.message for line in verdict.lines if line.status != "earned"):
+            print(_wrapped(f"{function}: {sentence}", "  "))
+    print(f"What each point was lost for, what to read again, and hints: {written}")
+
+
+def _wrapped(sentence: str, indent: str) -> str:
+    width = min(shutil.get_terminal_size().columns, 100)
+    return textwrap.fill(sentence, width, initial_indent=indent, subsequent_indent=2 * indent, break_on_hyphens=False)
+
+
+def _has_screen() -> bool:
+    """Whether a browser can open: one in the terminal would take it over."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _refused(why: str) -> int:
+    print(f"Nothing was marked. {why}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

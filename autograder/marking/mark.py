@@ -1,0 +1,140 @@
+"""Runs the hidden tests on one notebook, in the grader's own sandbox, without a course or a gradebook."""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+
+from autograder.kernels import sandbox
+from autograder.marking.chapters import Chapter, chapters
+from autograder.marking.reading import CannotMark, chapter_of, read
+from autograder.notebooks.restore import restore
+from autograder.notebooks.run import RunGraded
+from autograder.verdict import Verdict
+
+
+@dataclass
+class Marked:
+    """What the hidden tests found. ``verdicts`` by function, in the notebook's order.
+
+    ``notes``: sentences on what happened on the way. ``errors``: what cells raised, by the
+    function that they belong to, "" where to none.
+    """
+
+    chapter: Chapter
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    errors: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def score(self) -> float:
+        return sum(verdict.score for verdict in self.verdicts.values())
+
+    @property
+    def max_score(self) -> float:
+        return sum(verdict.max_score for verdict in self.verdicts.values())
+
+
+class _Sheet:
+    """In memory; ``tell`` hears of each function as soon as it has its verdict."""
+
+    def __init__(self, marked: Marked, tell: Callable[[str, Verdict], None]) -> None:
+        self._marked, self._tell = marked, tell
+
+    def note(self, sentence: str) -> None:
+        self._marked.notes.append(sentence)
+
+    def record(self, grade_id: str, verdict: Verdict) -> None:
+        function = self._marked.chapter.functions[grade_id]
+        self._marked.verdicts[function] = verdict
+        self._tell(function, verdict)
+
+    def leave(self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str]) -> None:
+        self._marked.notes += [f"The tests met something odd: {incident}." for incident in incidents]
+        self._marked.notes += [f"A hidden test broke, points may be due: {sentence}." for sentence in broken]
+
+
+class _RunMarked(RunGraded):
+    def __init__(self, sheet: _Sheet, **settings) -> None:
+        super().__init__(**settings)
+        self._given = sheet
+
+    def sheet(self, resources: ResourcesDict) -> _Sheet:
+        return self._given
+
+    def unsandboxed(self, because: str) -> str:
+        return NO_SANDBOX
+
+
+NO_SANDBOX = "This ran without a sandbox: your code could read and write what you can."
+
+
+def mark(
+    path: Path,
+    sandboxed: bool = True,
+    begin: Callable[[Chapter], None] = lambda chapter: None,
+    tell: Callable[[str, Verdict], None] = lambda function, verdict: None,
+) -> Marked:
+    """Run the notebook at ``path`` from its first cell to its last, and its hidden tests. Raises CannotMark.
+
+    The file is only read. ``sandboxed``: demanded where the system has one (Linux), see :func:`require_sandbox`.
+    ``begin`` hears of the chapter before anything runs, ``tell`` of each function's verdict.
+    """
+    notebook = read(path)
+    chapter = chapter_of(notebook, chapters())
+    if sandboxed:
+        require_sandbox()
+    begin(chapter)
+    marked = Marked(chapter)
+    _say_whose(marked, path)
+    marked.notes += restore(notebook, chapter.released())
+    policy = "required" if sandboxed and sys.platform == "linux" else "off"
+    with tempfile.TemporaryDirectory() as nothing:
+        runner = _RunMarked(_Sheet(marked, tell), sandbox=policy)
+        try:
+            runner.preprocess(notebook, {"metadata": {"path": nothing}})
+        except (OSError, RuntimeError) as error:
+            advice = " Where the notebook works in your own JupyterLab, --no-sandbox may help." if policy == "required" else ""
+            raise CannotMark(f"The notebook could not be run: {str(error).rstrip('.')}.{advice}") from error
+    marked.errors = _errors(notebook, chapter)
+    return marked
+
+
+def require_sandbox() -> None:
+    """Raises CannotMark on Linux where bubblewrap is missing or does not work; other systems have none."""
+    if sys.platform == "linux" and (problem := sandbox.problem()):
+        raise CannotMark(
+            f"Notebooks run in a sandbox, and {problem}. Install it, or add --no-sandbox: the code is your own, and "
+            "can then read and write what you can."
+        )
+
+
+def _say_whose(marked: Marked, path: Path) -> None:
+    """A file that is called like another chapter's is marked all the same."""
+    others = {chapter.name for chapter in chapters()} - {marked.chapter.name}
+    if path.stem in others:
+        marked.notes.append(f"`{path.name}` holds the exercises of `{marked.chapter.name}`: those were marked.")
+
+
+def _errors(notebook: NotebookNode, chapter: Chapter) -> dict[str, list[str]]:
+    """What the cells that are not graded have raised."""
+    found: dict[str, list[str]] = {}
+    for cell in notebook.cells:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        function = next((name for name in chapter.functions.values() if grade_id in (name, f"{name}_seen")), "")
+        if cell.cell_type == "code" and grade_id not in chapter.functions:
+            found.setdefault(function, []).extend(_raised(cell, grade_id))
+    return {function: sentences for function, sentences in found.items() if sentences}
+
+
+def _raised(cell: NotebookNode, grade_id: str) -> list[str]:
+    which = f"The cell `{grade_id}`" if grade_id else f"The cell that begins `{cell.source.strip().splitlines()[0][:60]}`"
+    return [
+        f"{which} raised {output.ename}: {output.evalue}"[:600]
+        for output in cell.outputs
+        if output.output_type == "error"
+    ]

@@ -1,0 +1,39 @@
+"""The wheel ``gpulab-mark``: what marks a notebook, the chapters' exercises with it, nothing of nbgrader's."""
+
+import shutil
+import tempfile
+import tomllib
+from pathlib import Path
+
+import nbformat
+
+from autograder.authoring.pipeline import wheel_of
+from autograder.marking.chapters import Chapter, chapters, site_address
+
+LEFT_OUT = ("authoring", "demo.py", "doctor.py", "glue", "grading", "ledger.py", "wheel.py", "pyproject.toml", "__pycache__")
+"""Instructors' and authors' rooms, by name."""
+
+
+def write_mark_wheel(root: Path, folder: Path) -> Path:
+    """Build the wheel from the repository ``root`` into ``folder``."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "source"
+        shutil.copytree(root / "autograder", source / "autograder", ignore=shutil.ignore_patterns(*LEFT_OUT))
+        shutil.copy(root / "autograder" / "marking" / "pyproject.toml", source)
+        (source / "VERSION").write_text(version(root))
+        packed = source / "autograder" / "marking" / "chapters"
+        for chapter in chapters():
+            _pack(chapter, packed / chapter.name)
+        (packed / "site.txt").write_text(site_address(root))
+        return wheel_of(source, folder)
+
+
+def version(root: Path) -> str:
+    """That of gpulab, whose marker this is."""
+    return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+
+
+def _pack(chapter: Chapter, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    nbformat.write(chapter.notebook, folder / f"{chapter.name}.ipynb")
+    shutil.copy(chapter.folder / "hints.yml", folder)

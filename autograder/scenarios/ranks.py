@@ -1,0 +1,91 @@
+"""Many ranks in one case: ``in_ranks`` calls a scenario's function in each, and gives what came of it as evidence.
+
+    def exchange(learner: Learner, case: dict) -> dict:
+        def in_rank(rank: int, world: int) -> dict:
+            x = case["xs"][rank]
+            learner.exchange(rank, world, x)
+            return {"x": x}
+
+        return in_ranks(in_rank, case["world"])
+
+The verdict's case says ``Case(about, {"xs": xs, "world": 4}, ranks=4)``, and its judge finds, beside what the
+ranks returned, what crossed between them: the referee's switchboard carried it.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch.distributed as dist
+
+from autograder import wire
+from autograder.kernels import domain
+from autograder.proctor import describe
+from autograder.witness import witness
+from gpulab.collectives import run_ranks
+from gpulab.collectives.rank import session
+
+TIMEOUT_SECONDS = 5.0
+"""Of real time. Ranks that wait for each other are found at once; this is for one that never ends."""
+
+
+def in_ranks(fn: Callable[[int, int], Any], world: int, card: str = "off", backend: str = "gloo") -> dict[str, Any]:
+    """Call ``fn(rank, world)`` in ``world`` processes, each with the default process group ``backend``.
+
+    Gives ``results``, by rank, None of a rank that did not return; ``problem``, None or what stopped the ranks, of the
+    kinds of :class:`gpulab.collectives.Problem`. Where the function raised: ``raised``, as the proctor describes an
+    exception, and ``raised_by``, the ranks in which it did.
+    """
+    foreign = _open_descriptors()
+    with witness.expects(world):
+        run = run_ranks(
+            _Apart(fn, foreign), world, card=card, backend=backend, timeout_s=TIMEOUT_SECONDS, observe=False,
+            check=False, show=_nowhere,
+        )  # fmt: skip
+    said = [None if data is None else wire.decode(data) for data in run.results]
+    for one in filter(None, said):
+        witness.heard(one["elsewhere"])
+    raised = [rank for rank, one in enumerate(said) if one is not None and "raised" in one]
+    problem = None if run.error is None else {"kind": run.error.problem.kind, "text": run.error.problem.text}
+    evidence = {"results": [one and one.get("value") for one in said], "problem": problem}
+    return evidence | ({"raised": said[raised[0]]["raised"], "raised_by": raised} if raised else {})
+
+
+class _Apart:
+    """The function in one rank, which shares nothing with the others but the switchboard."""
+
+    def __init__(self, fn: Callable[[int, int], Any], foreign: set[int]) -> None:
+        self._fn, self._foreign = fn, foreign
+
+    def __call__(self, rank: int, world: int) -> bytes:
+        for descriptor in self._foreign - {session.current().fileno()}:
+            _close(descriptor)
+        domain.enter()
+        with witness.watch() as elsewhere:
+            said = self._said(rank, world)
+        return wire.encode(said | {"elsewhere": sorted(set(elsewhere))})
+
+    def _said(self, rank: int, world: int) -> dict[str, Any]:
+        try:
+            return {"value": self._fn(rank, world)}
+        except dist.DistBackendError:
+            raise  # it ends because others did
+        except Exception as error:
+            return {"raised": describe(error)}
+
+
+def _open_descriptors() -> set[int]:
+    """What a rank would inherit beside standard input and output: the socket to the referee, pipes that an earlier cell made."""
+    folder = next((path for path in ("/proc/self/fd", "/dev/fd") if os.path.isdir(path)), None)
+    return {int(name) for name in os.listdir(folder)} - {0, 1, 2} if folder else set()
+
+
+def _close(descriptor: int) -> None:
+    try:
+        os.close(descriptor)
+    except OSError:
+        pass
+
+
+def _nowhere(rank: int, line: str) -> None:
+    pass

@@ -1,0 +1,96 @@
+"""E13.2 choose_algorithm: cases and judge."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.collectives.times import BYTES_PER_S, CHUNKED, WHOLE, able, job, number_problem, seconds
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.questions import ask, judge_questions
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    yield ask("algorithm", [*_small_and_large(draw), *_crossings(draw), *_ties(draw), *_without_trees(draw)])
+    yield ask("seconds", [*_small_and_large(draw), *_without_trees(draw)])
+    yield ask("bound", [*_even(draw), *_small_and_large(draw), job(draw, draw.choice(CHUNKED), draw.integer(1, 10**9), 1)])
+
+
+def _small_and_large(draw: Draw) -> Iterator[dict]:
+    """In every unit: a few bytes, and gigabytes, among few ranks and many."""
+    for kind in ("all_reduce", *WHOLE):
+        for n in draw.each(4, 8, draw.integer(9, 64), draw.integer(65, 500)):
+            for nbytes in (n * draw.integer(1, 9), n * draw.integer(10**7, 10**8)):
+                alpha, beta = (draw.integer(400, 900), "ns"), (draw.integer(50, 900), draw.choice(tuple(BYTES_PER_S)))
+                yield job(draw, kind, nbytes, n, alpha, beta)
+
+
+def _crossings(draw: Draw) -> Iterator[dict]:
+    """All-reduces a little smaller and a little larger than the size at which ring and tree take the same time."""
+    for n in draw.each(4, 5, 8, 12, draw.integer(13, 200)):
+        alpha, beta = draw.integer(80, 400) / 8, draw.integer(8, 800) / 8
+        rounds = (n - 1).bit_length()
+        equal = alpha * 1e-6 * beta * 1e9 * (n - 1 - rounds) / (rounds - (n - 1) / n)
+        for share in (0.9, 0.98, 1.02, 1.1):
+            yield job(draw, "all_reduce", n * int(share * equal / n), n, (alpha, "us"), (beta, "GB/s"))
+
+
+def _ties(draw: Draw) -> Iterator[dict]:
+    """Two ranks, whose only step is the same either way, and one rank, which takes none."""
+    for kind in WHOLE:
+        yield from (job(draw, kind, nbytes, 2) for nbytes in (0, draw.integer(1, 10**9)))
+    yield from (job(draw, kind, draw.integer(1, 10**9), 1) for kind in ("all_reduce", *WHOLE))
+
+
+def _without_trees(draw: Draw) -> Iterator[dict]:
+    for kind in ("reduce_scatter", "all_gather"):
+        for n in (2, 8, draw.integer(9, 99)):
+            yield from (job(draw, kind, nbytes, n) for nbytes in (n * draw.integer(0, 9), n * draw.integer(10**6, 10**7)))
+
+
+def _even(draw: Draw) -> Iterator[dict]:
+    """A message whose bytes take a little less, or a little more, than its latency; of few bytes, by one byte."""
+    for kind in ("all_gather", *WHOLE):
+        n, few = draw.integer(2, 9), draw.integer(5, 30)
+        for message in (few - 1, few + 1):
+            yield job(draw, kind, message if kind in WHOLE else message * n, n, (few, "ns"), (1, "GB/s"))
+    for kind in ("all_reduce", "reduce_scatter", *WHOLE):
+        for share in draw.each(0.5, 0.97, 1.03, 2):
+            n, alpha, beta = draw.integer(2, 40), draw.integer(80, 400) / 8, draw.integer(80, 800) / 8
+            message = int(share * alpha * 1e3 * beta)
+            yield job(draw, kind, message if kind in WHOLE else message * n, n, (alpha, "us"), (beta, "GB/s"))
+
+
+def _reference(question: dict) -> dict:
+    times = {algorithm: seconds(question, algorithm) for algorithm in able(question["kind"])}
+    best = "tree" if times.get("tree", times["ring"]) < times["ring"] else "ring"
+    hops = seconds({**question, "nbytes": 0}, best)
+    return {"algorithm": best, "seconds": times[best], "bound": "bandwidth" if times[best] - hops > hops else "latency"}
+
+
+_MISREAD = {
+    "algorithm": "The other algorithm is due: a tree has fewer steps and sends more in each, and not every collective has one.",
+    "bound": "The bound is the other one: of the seconds of the algorithm that was chosen, which part is the larger?",
+}
+
+
+def _wrong(criterion: str, question: dict, value: Any) -> str | None:
+    due = _reference(question)
+    if not isinstance(value, dict) or set(value) != set(due):
+        return f"The function returned {type_name(value)}; a dictionary with the three entries is due."
+    if criterion == "seconds":
+        return number_problem(value["seconds"], due["seconds"], "The seconds are not those of the faster algorithm.")
+    found = value[criterion]
+    return None if isinstance(found, str) and found == due[criterion] else _MISREAD[criterion]
+
+
+choose_algorithm = Exercise(
+    "collectives.choose_algorithm",
+    criteria=(
+        Criterion("algorithm", 2, "the faster algorithm is named, close to the crossing too, and a ring of equal ones"),
+        Criterion("seconds", 1, "its time is right"),
+        Criterion("bound", 1, "what binds is named, latency or bandwidth", ("seconds",)),
+    ),
+    cases=_cases,
+    judge=judge_questions(_wrong),
+)

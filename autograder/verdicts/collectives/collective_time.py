@@ -1,0 +1,94 @@
+"""E13.2 collective_time: cases and judge."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.collectives.times import (
+    BYTES_PER_S, CHUNKED, SECONDS, TREES, WHOLE, job, number_problem, seconds, whole_chunks,
+)  # fmt: skip
+from autograder.verdicts.questions import ask, judge_questions
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    yield ask("rings", [_ring(draw, kind, n) for kind in CHUNKED for n in _ranks(draw)])
+    yield ask("whole", list(_whole(draw)))
+    yield ask("chunks", [_ragged(draw, kind, n) for kind in CHUNKED for n in (3, 7, draw.integer(8, 40))])
+    yield ask("units", list(_units(draw)))
+    yield ask("errors", list(_refused(draw)), raises="ValueError")
+
+
+def _ranks(draw: Draw) -> list[int]:
+    """One, two, three, powers of two and their neighbours, many."""
+    return draw.each(1, 2, 3, 4, 5, 8, 9, 16, 31, 64, draw.integer(65, 400))
+
+
+def _ring(draw: Draw, kind: str, n: int) -> dict:
+    """Named or left out; now and then no bytes at all."""
+    nbytes = 0 if n in (2, 5) else whole_chunks(draw, n)
+    return {**job(draw, kind, nbytes, n), "algorithm": draw.choice(([], ["ring"]))}
+
+
+def _whole(draw: Draw) -> Iterator[dict]:
+    """Rings that hand on everything, and trees."""
+    for n in _ranks(draw):
+        for kind in WHOLE:
+            yield {**job(draw, kind, whole_chunks(draw, n), n), "algorithm": draw.choice(([], ["ring"]))}
+        for kind in TREES:
+            yield {**job(draw, kind, 0 if n == 4 else whole_chunks(draw, n), n), "algorithm": ["tree"]}
+
+
+def _ragged(draw: Draw, kind: str, n: int) -> dict:
+    """A rest of one byte, of all but one, or fewer bytes than ranks, over a link whose latency hides nothing."""
+    nbytes = draw.choice((n * draw.integer(1, 20) + 1, n * draw.integer(2, 20) - 1, draw.integer(1, n - 1)))
+    return job(draw, kind, nbytes, n, alpha=(draw.integer(1, 9) / 1024, "us"), beta=(draw.integer(1, 40) / 8, "GB/s"))
+
+
+def _units(draw: Draw) -> Iterator[dict]:
+    """Every unit of the latency with every unit of the bandwidth."""
+    for unit in draw.each(*SECONDS):
+        for printed in draw.each(*BYTES_PER_S):
+            n = draw.integer(2, 16)
+            alpha, beta = (draw.integer(1, 900), unit), (draw.choice((draw.integer(1, 900), draw.integer(1, 90) + 0.5)), printed)
+            yield job(draw, draw.choice(CHUNKED), whole_chunks(draw, n) * 100, n, alpha, beta)
+
+
+def _refused(draw: Draw) -> Iterator[dict]:
+    """One thing wrong at a time."""
+    right = job(draw, "all_reduce", whole_chunks(draw, 8), 8)
+    yield from ({**right, "n": n} for n in (0, -draw.integer(1, 9)))
+    yield from ({**right, "nbytes": nbytes} for nbytes in (-1, -draw.integer(2, 10**6)))
+    yield from ({**right, "kind": kind} for kind in ("allreduce", "ALL_REDUCE", "gather", "all_to_all", "", "send"))
+    yield from ({**right, "algorithm": [name]} for name in ("rings", "Tree", "", "double tree"))
+    yield from ({**right, "alpha": (3, unit)} for unit in ("s", "µs", "US", "", "GB/s"))
+    yield from ({**right, "beta": (3, unit)} for unit in ("GiB/s", "Gbit/s", "gb/s", "MB/s", "", "us", "GT/s"))
+    for kind in ("reduce_scatter", "all_gather"):
+        yield {**right, "kind": kind, "algorithm": ["tree"]}
+        yield {**right, "kind": kind, "algorithm": ["tree"], "n": 1}
+
+
+_MISREAD = {
+    "rings": "The time of a ring is wrong: so many steps, each with its latency and one chunk, and twice as many for an all-reduce.",
+    "whole": "The time of whole buffers is wrong: how many steps does it take until the last rank has had its turn?",
+    "chunks": "Bytes are not divided: where they do not share out evenly, the largest chunk is what a step waits for.",
+    "units": "A unit is misread: a byte has 8 bits, and what goes both ways goes half as fast one way.",
+}
+
+
+def _wrong(criterion: str, question: dict, value: Any) -> str | None:
+    return number_problem(value, seconds(question, (question["algorithm"] or ["ring"])[0]), _MISREAD[criterion])
+
+
+collective_time = Exercise(
+    "collectives.collective_time",
+    criteria=(
+        Criterion("rings", 2, "all-reduce, reduce-scatter and all-gather on a ring take what their steps take"),
+        Criterion("whole", 2, "whole buffers take what they take, handed round a ring or through a tree"),
+        Criterion("chunks", 1, "chunks are whole bytes, and the largest decides", ("rings",)),
+        Criterion("units", 2, "nanoseconds, bits, and two directions are read as what they are", ("rings",)),
+        Criterion("errors", 1, "what is not named is refused with ValueError", ("rings",)),
+    ),
+    cases=_cases,
+    judge=judge_questions(_wrong),
+)

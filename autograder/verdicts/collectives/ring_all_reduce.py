@@ -1,0 +1,178 @@
+"""E13.1 ring_all_reduce: cases and judge.
+
+What crossed is the referee's own record. What a rank says is its result alone, and that must be made of what crossed.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from autograder.boards import Crossed, Crossing
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.collectives.flow import DTYPES, Knowledge, Message, message, steps, sums
+from autograder.verdicts.expect import error_problem, tensor_problem
+
+_LARGEST = 1 << 20
+_BESIDE = -7
+_ALL = ("values", "bytes", "no_hot_rank", "steps")
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    for world in draw.each(1, 2, 4):
+        once, again = world * draw.integer(2, 4), world * draw.integer(1, 5)
+        yield _case(draw, _ALL, world, [once, once, again])
+    for world in draw.each(3, 4):
+        lengths = [world * draw.integer(1, 3) + 1, world * draw.integer(1, 3) + world - 1, draw.integer(1, world - 1), 0]
+        yield _case(draw, ("ragged",), world, draw.shuffled(lengths))
+    for world, shape in draw.each((2, (2, 4)), (1, ())):
+        call = {"bases": [draw.tensor(*shape) for _ in range(world)], "strided": False}
+        yield Case(("errors",), {"world": world, "calls": [call]}, raises="ValueError", ranks=world)
+
+
+def _case(draw: Draw, about: tuple[str, ...], world: int, lengths: list[int]) -> Case:
+    kinds = zip(lengths, _dtypes(draw, len(lengths)), draw.each(*_strided(len(lengths))))
+    return Case(about, {"world": world, "calls": [_call(draw, world, *kind) for kind in kinds]}, ranks=world)
+
+
+def _dtypes(draw: Draw, count: int) -> list[torch.dtype]:
+    return (draw.each(*DTYPES.values()) * 2)[:count]
+
+
+def _strided(count: int) -> list[bool]:
+    return [number % 2 == 1 for number in range(count)]
+
+
+def _call(draw: Draw, world: int, length: int, dtype: torch.dtype, strided: bool) -> dict:
+    numbers = _numbers(draw, world, length)
+    return {"bases": [_base(torch.tensor(own, dtype=dtype), strided) for own in numbers], "strided": strided}
+
+
+def _numbers(draw: Draw, world: int, length: int) -> list[list[int]]:
+    while True:
+        numbers = [[draw.integer(-_LARGEST, _LARGEST) for _ in range(length)] for _ in range(world)]
+        if not length or sums(numbers) is not None:
+            return numbers
+
+
+def _base(values: torch.Tensor, strided: bool) -> torch.Tensor:
+    if not strided:
+        return values
+    base = torch.full((2 * len(values) + 1,), _BESIDE, dtype=values.dtype)
+    base[1::2] = values
+    return base
+
+
+def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+    crossed: Crossed = evidence["crossed"]
+    if case.raises:
+        if problem := _error_problem(case, evidence, crossed):
+            yield Lost("errors", problem)
+        return
+    if problem := _stopped(evidence, crossed):
+        yield from (Lost(criterion, problem) for criterion in case.about)
+        return
+    between = _by_call(crossed.crossings)
+    for number, call in enumerate(case.inputs["calls"]):
+        after = [bases[number] for bases in evidence["results"]]
+        yield from _judge_call(case, call, after, between[number] if number < len(between) else [])
+
+
+def _error_problem(case: Case, evidence: dict, crossed: Crossed) -> str | None:
+    if problem := error_problem(evidence, case.raises):
+        return f"{problem} A buffer of another number of dimensions than one cannot be cut into chunks."
+    if len(evidence["raised_by"]) < case.ranks:
+        return "Not every rank raised ValueError: the others wait for one that will never send."
+    return "The ranks raised after something had been sent." if crossed.entries else None
+
+
+def _stopped(evidence: dict, crossed: Crossed) -> str | None:
+    """What ended the ranks before their end, or None."""
+    if crossed.problem is not None:
+        return crossed.problem.text
+    if evidence["problem"] is not None:
+        return str(evidence["problem"]["text"])
+    return "A rank did not return." if None in evidence["results"] else None
+
+
+def _by_call(crossings: tuple[Crossing, ...]) -> list[list[Crossing]]:
+    """What crossed in each call: the scenario puts a barrier between two."""
+    calls: list[list[Crossing]] = [[]]
+    for crossing in crossings:
+        if crossing.entry.operation == "barrier":
+            calls.append([])
+        else:
+            calls[-1].append(crossing)
+    return calls
+
+
+def _judge_call(case: Case, call: dict, after: list, crossings: list[Crossing]) -> Iterator[Lost]:
+    worth = case.about[0]
+    bufs = [base[1::2] if call["strided"] else base for base in call["bases"]]
+    if problem := _sum_problem(bufs, call, after) or _way_problem(bufs, crossings):
+        yield Lost(worth, problem)
+        return
+    world, length = case.ranks, len(bufs[0])
+    messages = [message(crossing) for crossing in crossings if crossing.entry.bytes]
+    chunk = -(-length // world)
+    if sum(len(m.values) for m in messages) > 2 * (world - 1) * world * chunk:
+        yield Lost("bytes", "More crosses than must: a rank needs sums, and not every other rank's whole buffer.")
+    if _is_hot(messages, world, 2 * (world - 1) * (length % world > 0)):
+        yield Lost("no_hot_rank", "A rank sends or receives more than others: the rest wait for its link while theirs are idle.")
+    if worth == "values" and (took := steps(messages)) > 2 * (world - 1):
+        yield Lost("steps", _too_many_steps(took, world))
+
+
+def _too_many_steps(took: int, world: int) -> str:
+    return (
+        f"{world} ranks took {took} steps where {2 * (world - 1)} are due: some wait while others send. In a step all send "
+        "at once, one message each; whoever waits before it sends makes the next one wait."
+    )
+
+
+def _sum_problem(bufs: list[torch.Tensor], call: dict, after: list) -> str | None:
+    total = sum(bufs[1:], start=bufs[0])
+    for base, now in zip(call["bases"], after, strict=True):
+        if problem := tensor_problem(now, base):
+            return problem
+        if not torch.equal(now[1::2] if call["strided"] else now, total):
+            return "A rank's buffer does not hold the sum of all ranks' buffers, in every element."
+        if call["strided"] and not torch.equal(now[0::2], base[0::2]):
+            return "Elements that lie between those of buf were changed."
+    return None
+
+
+def _way_problem(bufs: list[torch.Tensor], crossings: list[Crossing]) -> str | None:
+    """Why the sums did not come by messages of send and recv, or None."""
+    foreign = {crossing.entry.operation for crossing in crossings} - {"send"}
+    if foreign:
+        return f"The library did the work ({sorted(foreign)[0]}): what crosses, crosses by send and recv."
+    if any(crossing.entry.dtype not in DTYPES for crossing in crossings):
+        return "A message holds what is no sum of the ranks' elements."
+    numbers = [[int(value) for value in buf] for buf in bufs]
+    of = sums(numbers) if len(bufs[0]) else {}
+    return Knowledge(len(bufs), of).problem([message(crossing) for crossing in crossings], len(bufs[0]))
+
+
+def _is_hot(messages: list[Message], world: int, odd: int) -> bool:
+    """Whether a rank has more than its share of all that crosses, and ``odd`` elements: what cannot be divided."""
+    share = sum(len(m.values) for m in messages) / world + odd
+    for end in ("sender", "receiver"):
+        if any(sum(len(m.values) for m in messages if getattr(m, end) == rank) > share for rank in range(world)):
+            return True
+    return False
+
+
+ring_all_reduce = Exercise(
+    "collectives.ring_all_reduce",
+    criteria=(
+        Criterion("values", 2, "every rank's buffer holds the sum, made of what crossed"),
+        Criterion("ragged", 1, "so it does where the ranks do not divide the length", ("values",)),
+        Criterion("bytes", 1, "no more crosses than must", ("values",)),
+        Criterion("no_hot_rank", 1, "no rank carries more than another", ("values",)),
+        Criterion("steps", 2, "it takes 2 (world - 1) steps", ("values",)),
+        Criterion("errors", 1, "a buffer that has not one dimension is refused with ValueError", ("values",)),
+    ),
+    cases=_cases,
+    judge=_judge,
+)

@@ -1,0 +1,229 @@
+"""E9.3 fits: cases and judge."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.questions import ask, judge_questions
+
+_ORDER = {
+    "serve": ("weights", "cache", "reserve"),
+    "train": ("weights", "gradients", "optimizer", "activations", "reserve"),
+}
+_UNITS = {"GB": 10**9, "GiB": 2**30}
+_WEIGHT_BITS = {"serve": (4, 8, 16, 32), "train": (16, 32)}
+_CACHE_BITS = (8, 16, 32)
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    yield ask("serving", _each_of(draw, "serve"))
+    yield ask("training", _each_of(draw, "train"))
+    yield ask("free", [question for mode in _ORDER for question in _brim(draw, mode)])
+    yield ask("binding", list(_contests(draw)))
+    yield ask("largest", [question for mode in _ORDER for question in _batches(draw, mode)])
+    yield ask("errors", list(_refused(draw)), raises="ValueError")
+
+
+def _model(draw: Draw, **given: int) -> dict:
+    """Heads are shared, and fill less or more than the width."""
+    kv_heads, head_dim = draw.integer(2, 9), 8 * draw.integer(3, 20)
+    heads = kv_heads * draw.integer(2, 8)
+    return {
+        "parameters": draw.integer(10**9, 9 * 10**9), "weight_bits": draw.choice((16, 32)), "layers": draw.integer(11, 90),
+        "width": heads * (head_dim + 8 * draw.choice((-1, 1, 2))), "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim,
+        "cache_bits": draw.choice(_CACHE_BITS), "saved": draw.integer(20_000, 300_000), **given,
+    }  # fmt: skip
+
+
+def _gpu(draw: Draw, **given: Any) -> dict:
+    unit = draw.choice(tuple(_UNITS))
+    return {"memory": draw.integer(40, 800) / 4, "unit": unit, "reserve_mib": draw.integer(300, 2000), **given}
+
+
+def _question(draw: Draw, mode: str, model: dict, gpu: dict | None = None, **given: int) -> dict:
+    job = {"batch": draw.integer(2, 40), "sequence": draw.integer(100, 9000), **given}
+    return {"model": model, "gpu": gpu or _gpu(draw), "mode": mode, **job}
+
+
+def _each_of(draw: Draw, mode: str) -> list[dict]:
+    """Every width of weights and of caches; odd numbers of weights; heads shared by all, by some and by none; one of each."""
+    models = [_model(draw, weight_bits=bits, cache_bits=cached) for bits in _WEIGHT_BITS[mode] for cached in _CACHE_BITS]
+    models += [_model(draw, weight_bits=bits, parameters=2 * draw.integer(3, 10**9) + 1) for bits in _WEIGHT_BITS[mode]]
+    models += [_model(draw, heads=12, kv_heads=kv_heads) for kv_heads in (1, 4, 12)]
+    questions = [_question(draw, mode, model) for model in draw.shuffled(models)]
+    questions += [_question(draw, mode, _model(draw, saved=draw.integer(1, 9), head_dim=1), batch=1, sequence=1)]
+    questions += [_question(draw, mode, _model(draw, layers=1), **{few: 1}) for few in ("batch", "sequence")]
+    return questions + [_question(draw, mode, _model(draw), _gpu(draw, reserve_mib=reserve)) for reserve in (0, 1)]
+
+
+def _brim(draw: Draw, mode: str) -> Iterator[dict]:
+    """Cards a byte too small, exactly full and a byte too large; far too small and far too large ones; both units."""
+    for unit, size in _UNITS.items():
+        for free in draw.around(0):
+            yield _room(draw, mode, 2 * draw.integer(0, 4) + 1, free, unit=unit)
+        for memory in (draw.integer(1, 8) / 4, draw.integer(4000, 9000), 0.25, draw.integer(200, 900) + 0.75):
+            yield _question(draw, mode, _model(draw), _gpu(draw, memory=memory, unit=unit), batch=2, sequence=draw.integer(9, 99))
+        for share in (0.97, 1.03):
+            question = _question(draw, mode, _model(draw), _gpu(draw, unit=unit))
+            memory = int(4 * share * sum(_terms(question).values()) / size) / 4
+            yield {**question, "gpu": {**question["gpu"], "memory": memory}}
+
+
+def _room(draw: Draw, mode: str, sequences: int, free: int, **given: Any) -> dict:
+    """A question in which ``sequences``, an odd number, leave ``free`` bytes of the card.
+
+    To train, a parameter takes 16 bytes, whatever its bits, and what a layer saves settles the rest of the division.
+    """
+    gpu = _gpu(draw, memory=draw.integer(200, 900) / 4, **given)
+    serves, length = mode == "serve", 2 * draw.integer(5, 50) + 1
+    model = _model(draw, layers=1, parameters=1, **({"weight_bits": 8} if serves else {}))
+    if not serves:
+        model["saved"] = 16 * draw.integer(1000, 9000) - free * pow(sequences * length, -1, 16)
+    question = _question(draw, mode, model, gpu, batch=sequences, sequence=length)
+    model["parameters"] += (_free(question) - free) // (1 if serves else 16)
+    return question
+
+
+def _contests(draw: Draw) -> Iterator[dict]:
+    """Each term the largest, by little and by much, two equal, and a reserve above all."""
+    for much in (1, 1, 1000):
+        for larger in (-much, much):
+            yield from (_rivals(draw, mode, larger) for mode in _ORDER)
+    for mode in _ORDER:
+        yield _rivals(draw, mode, 0)
+        small = _model(draw, parameters=draw.integer(100, 9000), saved=draw.integer(1, 9), layers=2, head_dim=1)
+        yield _question(draw, mode, small, _gpu(draw, reserve_mib=4000), batch=1, sequence=draw.integer(1, 9))
+        yield _question(draw, mode, _model(draw), batch=1, sequence=1)
+        yield _question(draw, mode, _model(draw), batch=draw.integer(900, 999), sequence=9000)
+
+
+def _rivals(draw: Draw, mode: str, ahead: int) -> dict:
+    """The term that grows with the batch is by ``ahead`` parameters' bytes larger than the largest that does not."""
+    bits = draw.choice(_WEIGHT_BITS[mode][-2:])
+    if mode == "serve":
+        model = _model(draw, weight_bits=bits, head_dim=8 * draw.integer(1, 9), cache_bits=32)
+    else:
+        model = _model(draw, weight_bits=bits, saved=24 * draw.integer(999, 9999))
+    question = _question(draw, mode, {**model, "parameters": 1})
+    each = bits // 8 if mode == "serve" else 8 if bits == 32 else 12
+    grown = _terms(question)["cache" if mode == "serve" else "activations"]
+    return {**question, "model": {**model, "parameters": grown // each - ahead}}
+
+
+def _batches(draw: Draw, mode: str) -> Iterator[dict]:
+    """Room for exactly so many sequences, a byte less or more; for many and for none; not even for the weights; for millions."""
+    for numbers in (1, 8 * draw.integer(9, 99)):
+        small = {"parameters": draw.integer(10**8, 10**9), "layers": 1, "heads": 2, "kv_heads": 1, "head_dim": numbers, "saved": 4 * numbers}
+        gpu = _gpu(draw, memory=draw.integer(800, 900) / 4)
+        yield _question(draw, mode, _model(draw, **small), gpu, batch=draw.integer(1, 10**6), sequence=draw.integer(1, 9))
+    for batch in (1, draw.integer(2, 40), 500):
+        for sequences in (1, 2 * draw.integer(1, 15) + 1):
+            yield from ({**_room(draw, mode, sequences, free), "batch": batch} for free in draw.around(0))
+        for unit in _UNITS:
+            gpu = _gpu(draw, memory=draw.integer(800, 900) / 4, unit=unit)
+            for parameters in (draw.integer(10**8, 10**9), draw.integer(10**12, 10**13)):
+                yield _question(draw, mode, _model(draw, parameters=parameters), gpu, batch=batch)
+
+
+def _refused(draw: Draw) -> Iterator[dict]:
+    """One thing wrong at a time, in either mode where it can be."""
+    for mode in _ORDER:
+        right = _question(draw, mode, _model(draw, weight_bits=16, heads=12, kv_heads=4))
+        yield from ({**right, name: count} for name in ("batch", "sequence") for count in (0, -draw.integer(1, 9)))
+        yield from ({**right, "gpu": {**right["gpu"], "unit": unit}} for unit in ("MB", "gb", "Gib", "GIB", "G", "Gb", "TB", "", " GB"))
+        changes = [{"kv_heads": count} for count in (5, 8, 24)] + [{"cache_bits": bits} for bits in (1, 2, 4, 12, 64)]
+        changes += [{"weight_bits": bits} for bits in (1, 2, 3, 12, 64, *((4, 8) if mode == "train" else ()))]
+        yield from ({**right, "model": {**right["model"], **change}} for change in changes)
+        yield from ({**right, "mode": other} for other in (mode.upper(), mode.capitalize(), f"{mode} ", f"{mode}ing", "", "infer"))
+
+
+def _terms(question: dict) -> dict:
+    model, tokens = question["model"], question["batch"] * question["sequence"]
+    weights = (model["parameters"] * model["weight_bits"] + 7) // 8
+    numbers = model["layers"] * model["kv_heads"] * model["head_dim"] * 2
+    found = {
+        "weights": weights,
+        "cache": tokens * numbers * model["cache_bits"] // 8,
+        "gradients": weights,
+        "optimizer": model["parameters"] * (8 + 4 * (model["weight_bits"] == 16)),
+        "activations": tokens * model["layers"] * model["saved"],
+        "reserve": question["gpu"]["reserve_mib"] << 20,
+    }
+    return {name: found[name] for name in _ORDER[question["mode"]]}
+
+
+def _free(question: dict) -> int:
+    gpu = question["gpu"]
+    return int(4 * gpu["memory"]) * _UNITS[gpu["unit"]] // 4 - sum(_terms(question).values())
+
+
+def _reference(question: dict) -> dict:
+    """By asking, not by dividing: the verdict for a batch is the one of its bytes."""
+    terms, free = _terms(question), _free(question)
+    of_one = sum(_terms({**question, "batch": 1}).values()) - sum(_terms({**question, "batch": 0}).values())
+    order = [name for name in terms if name != "reserve"]
+    return {
+        "terms": terms,
+        "free": free,
+        "fits": free >= 0,
+        "binding": next(name for name in order if terms[name] == max(terms[other] for other in order)),
+        "largest": max(_free({**question, "batch": 0}) // of_one, 0),
+    }
+
+
+_LOOKED_AT = {
+    "serving": ("terms",), "training": ("terms",), "free": ("free", "fits"), "binding": ("binding",), "largest": ("largest",),
+}  # fmt: skip
+_MISREAD = {
+    "weights": "The weights are wrong: bits are not bytes, and a part of a byte counts as one.",
+    "cache": "The cache is wrong: keys and values, of each head of keys (not of queries), in each layer, for every token of every sequence.",
+    "gradients": "The gradients are wrong: each weight that is trained has one, of as many bytes.",
+    "optimizer": "The optimizer's bytes are wrong: two moments in float32, and a master copy where the weights are not float32 themselves.",
+    "activations": "The activations are wrong: every layer saves its bytes for every token of every sequence.",
+    "reserve": "The reserve is wrong: it is given in MiB, and it is a term like the others.",
+    "free": "What is free is wrong: the card's bytes (GB are 10^9, GiB 2^30) without those of every term.",
+    "fits": "The verdict is wrong: what is exactly full fits, and a byte more does not.",
+    "binding": "Another term is larger, or as large and earlier in the order; the reserve is nobody's to change.",
+    "largest": "Another batch is the largest: the terms that no batch changes come first, what is left is shared out in whole sequences.",
+}
+
+
+def _wrong(criterion: str, question: dict, value: Any) -> str | None:
+    due = _reference(question)
+    if not isinstance(value, dict) or set(value) - {"unchanged"} != set(due):
+        return f"The function returned {type_name(value)}; a dictionary with the five entries is due."
+    if value["unchanged"] is not True:
+        return "The function changed a dictionary that it was given."
+    for name in _LOOKED_AT[criterion]:
+        if problem := _terms_problem(value[name], due[name]) if name == "terms" else _entry_problem(name, value[name], due[name]):
+            return problem
+    return None
+
+
+def _terms_problem(terms: Any, due: dict) -> str | None:
+    if not isinstance(terms, dict) or set(terms) != set(due):
+        return "The terms are not those that are due in this mode: each has its name, and there are no others."
+    return next((problem for name in due if (problem := _entry_problem(name, terms[name], due[name]))), None)
+
+
+def _entry_problem(name: str, found: Any, due: Any) -> str | None:
+    if type(found) is not type(due):
+        return f"`{name}` is {type_name(found)}; {type_name(due)} is due."
+    return None if found == due else _MISREAD[name]
+
+
+fits = Exercise(
+    "memory.fits",
+    criteria=(
+        Criterion("serving", 2, "weights, cache and reserve are right to the byte"),
+        Criterion("training", 2, "weights, gradients, optimizer, activations and reserve are right to the byte"),
+        Criterion("free", 2, "what is free is right in GB and in GiB, and what is exactly full fits"),
+        Criterion("binding", 1, "the largest term is named, and of equal ones the first"),
+        Criterion("largest", 1, "the largest batch is right, on cards that it fills and that hold none"),
+        Criterion("errors", 1, "what no card and no job can be is refused with ValueError", ("serving",)),
+    ),
+    cases=_cases,
+    judge=judge_questions(_wrong),
+)

@@ -1,0 +1,62 @@
+"""What steps in mixed precision come to: the casts written out, on the host."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch.nn.functional import cross_entropy, layer_norm, linear
+
+
+@dataclass
+class Steps:
+    """``losses``, ``taken`` (steps so far) and ``scales``, each after every call; parameters and gradients at the end."""
+
+    parameters: list[torch.Tensor]
+    losses: list[float] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+    scales: list[float] = field(default_factory=list)
+    gradients: list[torch.Tensor] = field(default_factory=list)
+
+
+def reference(inputs: dict) -> Steps:
+    """The steps of a case."""
+    width = len(inputs["weights"][0])
+    norm = [torch.ones(width), torch.zeros(width)]
+    parameters = [value.clone().requires_grad_() for value in (*norm, *inputs["weights"])]
+    trained = parameters[2:] if inputs["frozen"] else parameters
+    slow, fast = (p for p in trained if p.ndim == 2), (p for p in trained if p.ndim == 1)
+    rate = 2 * inputs["lr"] if inputs["groups"] else inputs["lr"]
+    optimizer = torch.optim.SGD([{"params": slow}, {"params": fast, "lr": rate}], lr=inputs["lr"], momentum=inputs["momentum"])
+    steps, dtype = Steps(parameters), getattr(torch, inputs["dtype"])
+    scale, clean = (inputs["scale"], 0) if dtype == torch.float16 else (1.0, 0)
+    for x, y, factor in zip(inputs["xs"], inputs["ys"], inputs["factors"]):
+        loss = cross_entropy(_logits(parameters, x, dtype).float(), y)
+        gradients = torch.autograd.grad(loss * scale, trained)
+        for parameter, gradient in zip(trained, gradients):
+            parameter.grad = gradient * (factor if parameter is parameters[-1] else 1.0) / scale
+        finite = all(parameter.grad.isfinite().all() for parameter in trained)
+        if inputs["max_norm"] is not None:
+            torch.nn.utils.clip_grad_norm_(trained, inputs["max_norm"])
+        if finite:
+            optimizer.step()
+        if dtype == torch.float16:
+            scale, clean = _adapted(scale, clean, finite)
+        steps.losses.append(loss.item())
+        steps.taken.append((steps.taken or [0])[-1] + finite)
+        steps.scales.append(scale)
+    steps.gradients = [parameter.grad for parameter in trained] if finite else []
+    steps.parameters = [parameter.detach() for parameter in parameters]
+    return steps
+
+
+def _logits(parameters: list[torch.Tensor], x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    gain, offset, *matrices = parameters
+    mix, mix_bias, head, head_bias = (value.to(dtype) for value in matrices)
+    x = linear(layer_norm(x, gain.shape, gain, offset).to(dtype), mix, mix_bias)
+    return linear((torch.softmax(x.float(), -1) * x).to(dtype), head, head_bias)
+
+
+def _adapted(scale: float, clean: int, finite: bool) -> tuple[float, int]:
+    """The next scale and how many clean steps stand behind it, of a scaler that grows after two."""
+    if not finite:
+        return scale / 2, 0
+    return (scale * 2, 0) if clean == 1 else (scale, clean + 1)

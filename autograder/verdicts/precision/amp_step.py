@@ -1,0 +1,204 @@
+"""E8.3 amp_step: cases and judge."""
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.expect import error_problem, raised_problem, tensor_problem, type_name
+from autograder.verdicts.precision.amp_reference import Steps, reference
+from gpulab import Observation
+
+_TOLERANCE = 0.03
+"""Of the length of a parameter's way, or of a gradient: another order of 16-bit sums."""
+_PRODUCTS = {f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv")}
+_IN_FLOAT32 = {"aten._softmax", "aten._log_softmax", "aten.native_layer_norm", "aten.nll_loss_forward", "aten.logsumexp"}
+_LEAST_PRODUCTS = 5
+"""Of a step: two forward, two backward for the second, and one or two for the first."""
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    yield _case(("dtypes", "updates", "host"), draw, "bfloat16", 1, stale=True)
+    yield _case(("dtypes", "updates", "host"), draw, "bfloat16", 2, groups=True, momentum=0.9)
+    yield _case(("dtypes", "updates", "scaler", "host"), draw, "bfloat16", 1, scale=_scale(draw), frozen=True, stale=True)
+    yield _case(("dtypes", "scaler", "host"), draw, "float16", 1, scale=_scale(draw), stale=True, frozen=True)
+    at = draw.integer(0, 3)
+    broken = {at: draw.choice((math.inf, -math.inf, math.nan))}
+    yield _case(("scaler", "host"), draw, "float16", 5, scale=_scale(draw), broken=broken, groups=True, momentum=0.9)
+    yield _case(("scaler",), draw, "float16", 1, scale=2.0**22)
+    for dtype in draw.each("bfloat16", "float16"):
+        for max_norm in draw.each(0.02, 40.0):
+            scale = _scale(draw) if dtype == "float16" else None
+            old = {"stale": True, "frozen": max_norm < 1}
+            yield _case(("clipping",), draw, dtype, 1, scale=scale, max_norm=max_norm, groups=draw.chance(0.5), **old)
+    yield _case(("clipping",), draw, "float16", 2, scale=_scale(draw), max_norm=0.02, broken={0: math.inf})
+    for dtype, scale in draw.each(("float16", None), ("float32", None), ("float32", 64.0), ("float64", 64.0), ("float8_e4m3fn", None)):
+        yield _case(("errors",), draw, dtype, 1, scale=scale, stale=True, raises="ValueError")
+
+
+def _scale(draw: Draw) -> float:
+    return 2.0 ** draw.integer(8, 11)
+
+
+def _case(about: tuple[str, ...], draw: Draw, dtype: str, steps: int, broken: dict[int, float] = {}, raises="", **others) -> Case:
+    """``broken``: the steps in which a gradient is not finite, and what it is. Of the others each has a factor of its own."""
+    width, classes = draw.integer(6, 10), draw.integer(3, 5)
+    factors = [broken.get(step, draw.choice((0.25, 0.5, 2.0, 3.0))) for step in range(steps)]
+    rows = [draw.integer(6, 9) for _ in range(steps)]
+    xs = [1000 + 3 * _small(draw, n, width) for n in rows]
+    ys = [torch.tensor([draw.integer(0, classes - 1) for _ in range(n)]) for n in rows]
+    weights = [_small(draw, width, width), _small(draw, width), _small(draw, classes, width), _small(draw, classes)]
+    inputs = {"dtype": dtype, "weights": weights, "factors": factors, "xs": xs, "ys": ys, "lr": draw.choice((0.0625, 0.125))}
+    usual = {"scale": None, "max_norm": None, "frozen": False, "stale": False, "groups": False, "momentum": 0.0}
+    return Case(about, inputs | usual | others, raises)
+
+
+def _small(draw: Draw, *shape: int) -> torch.Tensor:
+    """Distinct values between -1 and 1."""
+    values = draw.tensor(*shape)
+    return values / values.abs().max()
+
+
+def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+    seen = Observation.from_dict(evidence["seen"])
+    if case.raises:
+        if problem := error_problem(evidence, case.raises) or _unrefused_problem(case.inputs, evidence, seen):
+            yield Lost("errors", problem)
+        return
+    if "error" in evidence:
+        yield from (Lost(criterion, raised_problem(evidence["error"])) for criterion in case.about)
+        return
+    due = reference(case.inputs)
+    values = _loss_problem(due, evidence["losses"]) or _values_problem(case.inputs, due, evidence)
+    problems = {
+        "dtypes": _dtypes_problem(case.inputs, evidence, seen),
+        "updates": values or _stale_problem(evidence),
+        "scaler": _scaler_problem(case.inputs, due, evidence) or (values if case.inputs["dtype"] == "float16" else None),
+        "clipping": values,
+        "host": _host_problem(case.inputs, evidence, seen),
+    }
+    for criterion in case.about:
+        if problems[criterion]:
+            yield Lost(criterion, problems[criterion])
+
+
+def _unrefused_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:
+    same = all(map(_equal, evidence["parameters"][2:], inputs["weights"]))
+    if seen.kernels or evidence["calls"] or not same or not evidence["kept"]:
+        return "The error came after something had run or changed: look at dtype and scaler first."
+    return None
+
+
+def _equal(found: object, due: torch.Tensor) -> bool:
+    return tensor_problem(found, due) is None and torch.equal(found, due)
+
+
+def _dtypes_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:
+    steps, dtype = len(inputs["xs"]), inputs["dtype"]
+    products = [op.dtype for op in seen.ops if op.op in _PRODUCTS]
+    if len(products) < _LEAST_PRODUCTS * steps or any(found != dtype for found in products):
+        return f"Not every matrix product ran in {dtype}: autocast covers the forward pass, and chooses for the backward pass too."
+    if any(op.dtype != "float32" for op in seen.ops if op.op in _IN_FLOAT32):
+        return (
+            "A softmax, a normalisation or a part of the loss ran in 16 bits: outside of autocast they take the dtype of what "
+            "they are given, and inside cross_entropy asks log_softmax for the dtype of its logits."
+        )
+    if any(not isinstance(loss, dict) or loss["value"].dtype != torch.float32 for loss in evidence["losses"]):
+        return "The loss is not float32: outside of autocast it takes the dtype of the logits."
+    if any(met != "float32" for met in evidence["met"]):
+        return "The model was given a batch that was cast before: what 16 bits cannot tell apart is lost before the model sees it."
+    if any(evidence["regions"]) or len(evidence["regions"]) != steps:
+        return "The backward pass did not run outside of autocast: it runs in the dtypes that the forward pass chose."
+    if any(left_on for _, _, left_on in evidence["after"]):
+        return "An autocast region is still open after the call."
+    return None
+
+
+def _loss_problem(due: Steps, losses: list) -> str | None:
+    for loss, right in zip(losses, due.losses, strict=True):
+        if not isinstance(loss, dict):
+            return f"The function returned {type_name(loss)}; a torch.Tensor is due."
+        if loss["value"].numel() != 1 or not abs(float(loss["value"].double().sum()) - right) <= 0.01 * abs(right):
+            return "The loss is not this step's cross_entropy, before the update and without the scale."
+    return None
+
+
+def _values_problem(inputs: dict, due: Steps, evidence: dict) -> str | None:
+    start = [torch.ones(len(inputs["weights"][0])), torch.zeros(len(inputs["weights"][0])), *inputs["weights"]]
+    for before, right, found in zip(start, due.parameters, evidence["parameters"], strict=True):
+        if tensor_problem(found, right):
+            return "A parameter is not what it was in shape and dtype: parameters stay float32, autocast casts copies of them."
+        if not _near(found - before, right - before) or (torch.equal(right, before) and not torch.equal(found, before)):
+            return _WRONG_STEP
+    if len(evidence["met"]) != len(inputs["xs"]):
+        return "The model was not called once in each step."
+    for right, found in zip(due.gradients, evidence["gradients"]):
+        if not isinstance(found, torch.Tensor) or tensor_problem(found, right):
+            return "A gradient is missing after the call, or is not float32."
+        if not _near(found, right):
+            return "A gradient is not this step's, unscaled and clipped."
+    if evidence["left"]:
+        return "A parameter that requires no gradient still holds an old one, which clip_grad_norm_ counts: drop those of the model."
+    return None
+
+
+_WRONG_STEP = (
+    "The parameters are not those of the steps: each takes this step's gradient alone, unscaled before it is clipped, all "
+    "together, and a step whose gradients are not finite changes nothing."
+)
+
+
+def _near(found: torch.Tensor, due: torch.Tensor) -> bool:
+    return bool((found - due).norm() <= _TOLERANCE * due.norm() + 1e-6)
+
+
+def _stale_problem(evidence: dict) -> str | None:
+    if any(not bool((gradient == 7).all()) for gradient in evidence["stale"]):
+        return "The gradients from before were written to: set them to None, and the backward pass makes new ones."
+    return None
+
+
+def _scaler_problem(inputs: dict, due: Steps, evidence: dict) -> str | None:
+    calls, steps = evidence["calls"], len(inputs["xs"])
+    if inputs["dtype"] == "bfloat16":
+        return "With bfloat16 the scaler is to be left alone: its range is float32's." if calls else None
+    if any(calls.count(name) != steps for name in ("scale", "step", "update")) or calls.count("unscale_") > steps:
+        return "In a float16 step the scaler scales, steps and updates once each, and unscales once at most."
+    for (taken, scale, _), steps_due, scale_due in zip(evidence["after"], due.taken, due.scales, strict=True):
+        if taken != steps_due:
+            return "The optimizer was called where the scaler skips, or not where it steps: scaler.step alone decides."
+        if scale != scale_due:
+            return "The scale is not what it is after these gradients: the scaler sees them as the backward pass left them."
+    return None
+
+
+def _host_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:
+    allowed = len(inputs["xs"]) if inputs["dtype"] == "float16" else 0
+    if not seen.kernels:
+        return "No work of the device was seen."
+    if len(seen.waits) > allowed:
+        line = next((str(wait.line) for wait in seen.waits if wait.line), "")
+        return f"The host waited {len(seen.waits) - allowed} times more than a scaler has to, for example at `{line:.80}`."
+    if evidence["deprecated"]:
+        return f"A deprecated function was called: {evidence['deprecated'][0]:.80}"
+    for loss in evidence["losses"]:
+        if not isinstance(loss, dict) or not loss["on_card"] or loss["value"].ndim or loss["graph"]:
+            return "What came back is not a tensor of no dimensions on the device, without its graph."
+    return None
+
+
+amp_step = Exercise(
+    "precision.amp_step",
+    criteria=(
+        Criterion("dtypes", 2, "products run in 16 bits, softmax, normalisation and loss in float32, and backward outside of autocast"),
+        Criterion("updates", 1, "parameters and gradients are those of the steps, in float32"),
+        Criterion("scaler", 2, "float16 steps go through the scaler, once, and bfloat16 steps do not"),
+        Criterion("clipping", 1, "gradients are clipped unscaled and all together"),
+        Criterion("host", 1, "the host waits for the scaler alone, and the loss stays on the device", ("updates",)),
+        Criterion("errors", 1, "what is not due mixed precision is refused before anything runs", ("updates",)),
+    ),
+    cases=_cases,
+    judge=_judge,
+)
