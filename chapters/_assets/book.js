@@ -5,6 +5,9 @@ document.addEventListener("DOMContentLoaded", () => {
     summary.removeAttribute("aria-label");
   for (const corner of document.querySelectorAll("table.dataframe thead th:empty"))
     corner.innerHTML = '<span class="visually-hidden">row</span>';
+  // A figure that scrolls is reached by keyboard, and says what it is.
+  for (const figure of document.querySelectorAll("figure.gpulab-figure"))
+    if (figure.scrollWidth > figure.clientWidth) figure.tabIndex = 0;
   // docutils gives citations a deprecated role inside a list role that does not allow it.
   for (const part of document.querySelectorAll(".citation-list, .citation-list > .citation"))
     part.removeAttribute("role");

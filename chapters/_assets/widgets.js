@@ -62,7 +62,9 @@
 
   const modules = new Map();
 
-  function importModule(source) {
+  /* The module's text, or the name of one that a script of the page holds for all its widgets. */
+  function importModule(named) {
+    const source = named.startsWith("shared:") ? globalThis.sharedModules[named.slice("shared:".length)] : named;
     if (!modules.has(source)) {
       const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
       modules.set(source, import(url).then(({ default: it }) => (typeof it === "function" ? it() : it)));
@@ -131,7 +133,8 @@
   async function draw(script, models) {
     const element = document.createElement("div");
     element.className = "anywidget-view";
-    script.before(element);
+    const still = script.previousElementSibling;
+    if (!still?.matches(".anywidget-view.still")) script.before(element);
     try {
       const id = JSON.parse(script.textContent).model_id;
       const model = models.get(id);
@@ -142,6 +145,8 @@
     } catch (error) {
       explain(element, error);
     }
+    // The picture from the build keeps the place until the widget is there.
+    if (!element.isConnected) still.replaceWith(element);
   }
 
   async function start() {
@@ -153,5 +158,7 @@
     document.documentElement.dataset.widgets = "drawn";
   }
 
-  start();
+  // Once every deferred script has run: those that hold the modules may come after this one.
+  if (document.readyState === "complete") start();
+  else document.addEventListener("DOMContentLoaded", start);
 })();

@@ -20,8 +20,8 @@
 # moved. Write your code where it says `YOUR CODE HERE`, run the cell below it, and read what it
 # prints.
 #
-# Here and in the hidden tests an interpreter runs the kernels, a warp at a time, on a virtual
-# card. What it prints is *counted*, from your source; no time is measured. Instructions are
+# Here and in the hidden tests an interpreter runs the kernels on a virtual card. What it prints
+# is *counted*, warp by warp, from your source; no time is measured. Instructions are
 # operations of the source, not those of the machine code that a compiler would make. With a GPU,
 # `from numba import cuda` runs the same kernels there; speed is *not gradable here*.
 #
@@ -39,7 +39,7 @@ runtime = gpulab.cuda.use("virtual:H100")
 # %% [markdown]
 # ## E3.1 `add_vectors`
 #
-# The sources' example of a kernel is `void AddVector(float* a, float* b, float* c)`. It has no
+# The interview notes' example of a kernel is `void AddVector(float* a, float* b, float* c)`. It has no
 # `__global__`, no length and no test. This is the same in Python, launched as one would launch it
 # at first sight: two blocks of 64 threads. Run it. Nothing raises. Which elements are missing, what
 # was touched outside the arrays, and who wrote the same element?
@@ -47,7 +47,7 @@ runtime = gpulab.cuda.use("virtual:H100")
 # %% nbgrader={"grade": false, "grade_id": "first_add", "locked": true, "schema_version": 3, "solution": false, "task": false}
 @cuda.jit
 def first_add(a, b, c):
-    """The sources' AddVector: no length, no guard."""
+    """The notes' AddVector: no length, no guard."""
     i = cuda.threadIdx.x
     c[i] = a[i] + b[i]
 
@@ -74,11 +74,13 @@ for n in (100, 40):
 #
 # - `a`, `b`, `out`: float32 vectors of one length on the device, contiguous. `out` holds garbage;
 # - writes `a + b` into `out` and returns nothing. **Your kernel does it**, in one launch: no
-#   operation of PyTorch computes or moves an element;
-# - blocks of `threads` threads (1 to 1024), one element a thread, and **as few blocks as that
-#   takes**;
-# - every element of `a` and `b` is **read once**, every element of `out` **written once**, and
-#   **nothing outside** the arrays is touched, whatever the length;
+#   operation of PyTorch computes or moves an element, not even for a `print(out)`;
+# - grid and block run along x: blocks of `threads` threads (1 to 1024), one element a thread, and
+#   **as few blocks as that takes**;
+# - every element of `a` and `b` is **read once**, every element of `out` **written once**, nothing
+#   else is written, and **nothing outside** the arrays is touched, whatever the length;
+# - no thread races with another, and no barrier is missed by a part of a block (threads that have
+#   returned miss none);
 # - for vectors of no elements, nothing is launched: a grid of no blocks is an error in CUDA.
 
 # %% nbgrader={"grade": false, "grade_id": "add_vectors", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -111,6 +113,7 @@ assert len(seen.launches) == 1, f"{len(seen.launches)} launches; one is due"
 launch = seen.launches[0]
 print("grid", launch.grid, "block", launch.block, "loads", launch.total("loads"), "stores", launch.total("stores"))
 assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
+assert not launch.races, f"race, {launch.races[0].kind}: {launch.races[0].array}{list(launch.races[0].index)}"
 assert launch.grid == (8, 1, 1) and launch.block == (128, 1, 1), "8 blocks of 128 threads are due"
 assert (launch.total("loads"), launch.total("stores")) == (2000, 1000), "each element once"
 assert c.cpu().equal(1001 * torch.arange(1000.0)), "the sum is wrong"
@@ -123,7 +126,7 @@ import autograder; autograder.grade("execution.add_vectors")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E3.1 `shade`, in two dimensions
+# ## E3.2 `shade`, in two dimensions
 #
 # A block may have two dimensions, and a grid too. The 32 threads of a warp are the block's
 # threads in order, **x first**. The kernel below gives the right picture, and writes eight times the
@@ -152,13 +155,15 @@ print(f"of the bytes that moved, {launch.memory_efficiency:.0%} were asked for")
 # - `image`, `out`: float32 matrices of shape `(H, W)` on the device, contiguous, H and W at least
 #   1, not equal in general. `gain`: a float32 vector of length `W`. `out` holds garbage;
 # - writes `image[y, x] * gain[x]` into `out[y, x]` and returns nothing. **Your kernel does it**, in
-#   one launch;
+#   one launch, and no operation of PyTorch computes or moves an element;
 # - `block`: threads along x and along y, a tuple of two integers. The launch has that block, and
 #   the smallest grid with which **x runs over the columns and y over the rows**;
-# - every element of `image` is **read once**, every element of `out` **written once**, and
-#   **nothing outside** is touched;
-# - threads that are neighbours in a warp work on neighbours in a row: **as few 32-byte sectors**
-#   move as with one element a thread can.
+# - every element of `image` is **read once**, every element of `out` **written once**, nothing
+#   else is written, and **nothing outside** the arrays is touched;
+# - no thread races with another, and no barrier is missed by a part of a block (threads that have
+#   returned miss none);
+# - **as few 32-byte sectors** move as when each thread does one element, and neighbours in a warp
+#   do neighbours in a row.
 
 # %% nbgrader={"grade": false, "grade_id": "shade", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @cuda.jit
@@ -192,10 +197,15 @@ launch = seen.launches[0]
 print("grid", launch.grid, "block", launch.block)
 print("read sectors", launch.total("read_sectors"), "written sectors", launch.total("written_sectors"))
 assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
+assert not launch.races, f"race, {launch.races[0].kind}: {launch.races[0].array}{list(launch.races[0].index)}"
 assert out.cpu().equal(image.cpu() * gain.cpu()), "the picture is wrong"
 assert launch.grid == (4, 12, 1), "a grid of (4, 12) is due: x over the columns, y over the rows"
 assert launch.block == (32, 4, 1), "the block that was asked for is due"
 assert launch.total("stores") == 4800, "each pixel is to be written once"
+assert launch.sectors <= 2016, "more sectors move than with neighbours in a row"
+with gpulab.observe() as seen:
+    shade(image, gain, out, block=(16, 16))
+assert seen.launches[0].block == (16, 16, 1), "for another block that one is due"
 
 # %% nbgrader={"grade": true, "grade_id": "shade_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of shade: the picture 2, nothing outside 1, each pixel once 1, grid and block 1, sectors 2.
@@ -204,7 +214,7 @@ import autograder; autograder.grade("execution.shade")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E3.2 `divergence_cost`
+# ## E3.3 `divergence_cost`
 #
 # A robot's scene has objects of several kinds, and each kind takes another branch of a kernel.
 # Here is such a kernel: one thread for an object, and a loop that is shorter or longer. The
@@ -263,10 +273,12 @@ for name, kinds in (("alternating", alternating), ("aligned", aligned)):
 #
 # - `kinds`: a list, the kind of each thread's object, thread by thread, at least one. `costs`: a
 #   list, how many instructions a warp issues for the branch of each kind, whatever the number of
-#   its lanes that take it. `threads`: threads in a block, 1 to 1024;
+#   its lanes that take it: as many kinds as it is long, and some may not occur. `threads`: threads
+#   in a block, 1 to 1024;
 # - the launch has as few blocks as it takes. Threads without an object take no branch;
-# - returns how many instructions all warps of all blocks issue in the branches, an `int`. In plain
-#   Python: the list is short.
+# - returns how many instructions all warps of all blocks issue in the branches, an `int`;
+# - both lists stay as they are;
+# - you write it in plain Python: a call of PyTorch, NumPy, Numba or gpulab loses the points.
 
 # %% nbgrader={"grade": false, "grade_id": "divergence_cost", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def divergence_cost(kinds, costs, threads):
@@ -295,7 +307,7 @@ import autograder; autograder.grade("execution.divergence_cost")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E3.2 `regroup`
+# ## E3.4 `regroup`
 #
 # The kernel above takes an order: thread `i` works on object `order[i]`. So objects of one kind can share
 # warps without being moved. But the order has a price of its own: lanes then *gather*, and
@@ -303,11 +315,12 @@ import autograder; autograder.grade("execution.divergence_cost")
 #
 # Write `regroup(kinds)`:
 #
-# - `kinds`: a list with the kind of each object, integers from 0; its length is a multiple of 32;
-# - returns the order as a list: each of `0 ... len(kinds) - 1` once;
-# - run over that order, **no more warps split than must**: the counter of divergent branches is at
-#   most the number of kinds less one, over the whole launch;
-# - and **no more sectors move** than those of objects in ascending order within their kind;
+# - `kinds`: a list with the kind of each object, integers from 0 to 99,999, any of which may be
+#   missing; its length is a multiple of 32, at least 32;
+# - returns the order as a list of Python's `int`: each of the numbers below `len(kinds)` once;
+# - run over that order, with a branch for each kind, **warps split seldom**: the counter of divergent
+#   branches is at most the number of kinds that occur less one, over the whole launch;
+# - the objects of one kind come **in ascending order**: neighbours then share sectors;
 # - the input list stays as it is.
 
 # %% nbgrader={"grade": false, "grade_id": "regroup", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -331,16 +344,17 @@ for name, its in (("as they lie", list(range(512))), ("yours", order), ("at rand
     print(f"{name:12} {in_branches(launch):5} instructions in branches, {splits:3} splits, {launch.sectors:4} sectors")
 
 launch = tracked(kinds, 128, order)
-assert launch.total("divergent_branches") <= 2, "warps split more often than they must"
+assert launch.total("divergent_branches") <= 2, "warps split more often than kinds meet"
+assert all(i < j for i, j in zip(order, order[1:]) if kinds[i] == kinds[j]), "a kind's objects do not ascend"
 
 # %% nbgrader={"grade": true, "grade_id": "regroup_hidden", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of regroup: each object once 1, warps that split 3, sectors 2.
+# Hidden tests of regroup: each object once 1, warps that split 3, ascending within a kind 2.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("execution.regroup")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E3.3 `occupancy`
+# ## E3.5 `occupancy`
 #
 # A multiprocessor holds many blocks at once, to have a warp that is ready while others wait for memory.
 # How many it holds is decided by whichever of four stores is full first. Here is what some cards
@@ -365,7 +379,7 @@ H100 = card(64, 32, 233472, 1024, 128)
 
 # %% [markdown]
 # Write `occupancy(threads, registers, shared_bytes, sm)`, the number of blocks that one multiprocessor
-# holds at once, an `int`, in plain Python:
+# holds at once, an `int`:
 #
 # - `threads`: threads of a block, 1 to 1024. `registers`: of one thread, 1 to 255. `shared_bytes`: of one
 #   block, 0 or more. `sm`: an object with the attributes above, and values that differ from them;
@@ -378,7 +392,8 @@ H100 = card(64, 32, 233472, 1024, 128)
 # - **shared memory**: a block takes `shared_bytes` and `sm.shared_reserved`, rounded up to a
 #   multiple of `sm.shared_unit`, out of `sm.shared_bytes`;
 # - 0 where not even one block fits. `ValueError` for `threads` or `registers` out of their range and
-#   for negative `shared_bytes`.
+#   for negative `shared_bytes`;
+# - you write it in plain Python: a call of PyTorch, NumPy, Numba or gpulab loses the points.
 #
 # These are the rules of NVIDIA's own calculator, for cards from Volta on.
 
@@ -419,10 +434,3 @@ assert occupancy(1024, 65, 0, A100) == 0, "72 x 32 registers a warp: not one blo
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("execution.occupancy")
 ### END HIDDEN TESTS
-
-# %% [markdown]
-# *History.* E3.1 to E3.3 follow the course's first outline, with these changes: kernels are real
-# Numba source instead of functions of a context object; E3.1 has a part for each of one and two dimensions,
-# and the second is graded on sectors as well, which is where swapped indices show; `divergence_cost`
-# takes any number of kinds and a block size, since a block that is no multiple of 32 ends in a
-# partial warp; `regroup` is judged by a kernel that runs over its order.

@@ -20,8 +20,8 @@
 # fought over. Write your code where it says `YOUR CODE HERE`, run the cell below it, and read
 # what it prints.
 #
-# Here and in the hidden tests an interpreter runs the kernels on a virtual card, a warp at a time,
-# and *counts*. If you have a GPU, `gpulab.cuda.use("real")` in a cell of your own has the same source
+# Here and in the hidden tests an interpreter runs the kernels on a virtual card and *counts* what
+# each warp did. If you have a GPU, `gpulab.cuda.use("real")` in a cell of your own has the same source
 # compiled and run there, and the interpreter still counts. How fast a kernel is on a real card is
 # *not gradable here*.
 #
@@ -73,9 +73,9 @@ for stride, offset in [(1, 0), (1, 3), (2, 0), (4, 0), (8, 0), (32, 0), (0, 5)]:
 #
 # - `addresses`: a list of integers, the byte address that each **active** lane of one warp uses,
 #   in the order of the lanes. There are at most 32; lanes may use the same address, and any order.
-#   No lane is active in an empty list;
+#   No lane is active in an empty list. The list is left as it is;
 # - `item_bytes`: the bytes that each lane reads from its address on: 1, 2, 4, 8 or 16;
-# - returns the number of different 32-byte sectors that move, an `int`;
+# - returns the number of different 32-byte sectors that move, an integer;
 # - raises `ValueError` for more than 32 addresses, a negative address, another `item_bytes`, and
 #   an address that is not a multiple of `item_bytes`: a GPU refuses that with *misaligned address*.
 
@@ -107,7 +107,7 @@ import autograder; autograder.grade("hierarchy.sectors")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E4.1 `row_sums`
+# ## E4.2 `row_sums`
 #
 # One thread a row: the obvious way to add up the rows of a matrix. Its values are right. Look at
 # what it asks of the memory. Which addresses do the 32 lanes of a warp read *at the same time*?
@@ -138,9 +138,9 @@ print(seen.table().split("\n\n")[-1])
 # %% [markdown]
 # Write `row_sums(x)`, with kernels of your own whose warps read neighbouring elements:
 #
-# - `x`: a contiguous `float32` tensor of two dimensions. Either may be 0, and neither need be a
-#   multiple of anything. Its values are whole numbers, so that sums are exact in any order. It is
-#   left as it is;
+# - `x`: a contiguous `float32` tensor of two dimensions. Either may be 0 or 100,000, and neither
+#   need be a multiple of anything. Its values are whole numbers, so that sums are exact in `float32`
+#   in any order, and in nothing narrower. It is left as it is;
 # - returns a new `float32` tensor of one dimension, the sum of each row, on `x`'s device. The sum
 #   of no element is 0;
 # - **the work is your kernel's**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
@@ -184,8 +184,9 @@ def a_warp_a_row(x, out):
 
 
 # %% nbgrader={"grade": false, "grade_id": "row_sums_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+given = x.clone()
 with gpulab.observe() as seen:
-    found = row_sums(x)
+    found = row_sums(given)
 print(seen.table().split("\n\n")[-1])
 
 assert seen.launches, "no kernel was launched"
@@ -193,6 +194,7 @@ moved = 32 * sum(launch.sectors for launch in seen.launches)
 asked = sum(launch.total("read_bytes") + launch.total("written_bytes") for launch in seen.launches)
 print(f"\n{asked / moved:.0%} of {moved} bytes that moved were asked for")
 assert torch.equal(found, expected), "a sum is wrong"
+assert torch.equal(given, x), "x has changed"
 assert asked >= 0.6 * moved, "most of what moved was not asked for: what do neighbouring lanes read?"
 assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
 
@@ -203,7 +205,7 @@ import autograder; autograder.grade("hierarchy.row_sums")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E4.2 `tiled_matmul`
+# ## E4.3 `tiled_matmul`
 #
 # One thread an element of the product: each reads a row of `a` and a column of `b`. How often is
 # one element of `a` asked for, over the whole launch?
@@ -229,16 +231,17 @@ print(f"\n{seen.launches[0].total('loads')} loads of {a.numel() + b.numel()} ele
 # %% [markdown]
 # Write `tiled_matmul(a, b)`, with kernels of your own that share what they load:
 #
-# - `a` of shape (m, k) and `b` of shape (k, n): contiguous `float32` tensors of small whole numbers,
-#   so that the product is exact. Any size may be 0, and none need be a multiple of anything;
+# - `a` of shape (m, k) and `b` of shape (k, n): contiguous `float32` tensors of whole numbers, so
+#   that the product is exact when tiles and sums are `float32`, and in nothing narrower. Any size may
+#   be 0, and none need be a multiple of anything. Both are left as they are;
 # - returns a new `float32` tensor of shape (m, n), the product, on `a`'s device. Where k is 0 it is
 #   all zeros. Raises `ValueError` when the inner sizes differ;
 # - **the work is your kernel's**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
 #   views;
 # - lanes load **at most** m k ⌈n / `TILE`⌉ elements of `a` and k n ⌈m / `TILE`⌉ of `b` from global
 #   memory, with `TILE` = 16, ragged edges included, and store each element of the product **once**;
-# - **no race**: a tile is read only when all of it is there, and overwritten only when all have read
-#   it;
+# - **no race** and no access outside an array: a tile is read only when all of it is there, and
+#   overwritten only when all have read it;
 # - **no bank conflict** in shared memory;
 # - at least half of the bytes that move are asked for, where the sizes are multiples of `TILE`.
 #
@@ -279,14 +282,16 @@ def multiply_tiles(a, b, c):
 
 
 # %% nbgrader={"grade": false, "grade_id": "tiled_matmul_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+given = a.clone(), b.clone()
 with gpulab.observe() as seen:
-    found = tiled_matmul(a, b)
+    found = tiled_matmul(*given)
 print(seen.table().split("\n\n")[-1])
 
 loads = sum(launch.total("loads") for launch in seen.launches)
 allowed = 32 * 48 * (64 // TILE) + 48 * 64 * (32 // TILE)
 print(f"\n{loads} loads, {allowed} are allowed")
 assert torch.equal(found, expected), "the product is wrong"
+assert torch.equal(given[0], a) and torch.equal(given[1], b), "a or b has changed"
 assert loads <= allowed, "who else in the block needs the element that a thread has just loaded?"
 assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
 assert not sum(launch.total("bank_conflicts") for launch in seen.launches), "see the column of conflicts"
@@ -299,13 +304,14 @@ import autograder; autograder.grade("hierarchy.tiled_matmul")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E4.3 `work`
+# ## E4.4 `work`
 #
 # How long could an operation take at best? Its arithmetic cannot be faster than the card's peak,
 # and what it *must* move cannot be faster than the card's memory. The first half of the question
 # is counting. Write `work(operation, dtype)`:
 #
-# - `operation`: a dictionary, its `"kind"` and its sizes, all at least 1:
+# - `operation`: a dictionary, its `"kind"` and its sizes, all at least 1, in any order. It is left
+#   as it is:
 #
 # | `kind` | sizes | what it computes | floating-point operations |
 # | --- | --- | --- | --- |
@@ -373,7 +379,7 @@ import autograder; autograder.grade("hierarchy.work")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E4.3 `roofline`
+# ## E4.5 `roofline`
 #
 # The second half is reading a datasheet. This is how NVIDIA prints that of the H100 SXM: the
 # figures of the Tensor Cores carry a footnote, *with sparsity*. They hold only where two of every
@@ -397,9 +403,9 @@ h100 = {
 # %% [markdown]
 # Write `roofline(flops, nbytes, card, dtype)`:
 #
-# - `flops`: floating-point operations; `nbytes`: bytes that move. Neither is negative, and not both
-#   are 0;
-# - `card`: a dictionary like the one above. Rates are `"GB/s"` or `"TB/s"` (10⁹ and 10¹² bytes a
+# - `flops`: floating-point operations; `nbytes`: bytes that move. Integers; either may be 0;
+# - `card`: a dictionary like the one above, which is left as it is. Its formats may be others, and
+#   each peak has a unit of its own. Rates are `"GB/s"` or `"TB/s"` (10⁹ and 10¹² bytes a
 #   second) and `"TFLOPS"` or `"PFLOPS"` (10¹² and 10¹⁵ operations a second); the third entry of a
 #   peak is `"dense"` or `"with sparsity"`;
 # - `dtype`: the format that the arithmetic is done in; the matrices are **dense**;
@@ -407,7 +413,8 @@ h100 = {
 #   memory work at the same time; `"bound"`, `"compute"` or `"memory"`, whichever takes longer
 #   (`"compute"` where they tie); `"ridge"`, the operations a byte from which on work in that format
 #   is compute-bound on that card;
-# - raises `ValueError` for a format of which the card has no peak, and for counts that make no sense.
+# - raises `ValueError` for a format of which the card has no peak, for a negative count, and where
+#   both counts are 0.
 
 # %% nbgrader={"grade": false, "grade_id": "roofline", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def roofline(flops, nbytes, card, dtype):
@@ -437,9 +444,11 @@ for operation in operations:
     print(f"{operation['kind']:18}{1e6 * found['seconds']:10.1f} us  {found['bound']}")
 print(f"ridge of {h100['name']} in bf16: {found['ridge']:.0f} FLOP/byte")
 
-launch = seen.launches[0]
-counted = roofline(launch.total("flops"), 32 * launch.sectors, h100, "fp32")
-print(f"{launch.name}, counted: {launch.total('flops') / (32 * launch.sectors):.2f} FLOP/byte, {counted['bound']}-bound")
+for launch in seen.launches[:1]:
+    flops, asked = launch.total("flops"), 32 * launch.sectors
+    crosses = sum(use.distinct_read_bytes + use.distinct_written_bytes for use in launch.arrays)
+    print(f"{launch.name}: {flops / asked:.2f} FLOP a byte asked of the L1 cache,", end=" ")
+    print(f"{flops / crosses:.2f} FLOP a byte that must cross device memory: {roofline(flops, crosses, h100, 'fp32')['bound']}-bound")
 
 assert 290 < found["ridge"] < 300, "that is not the ridge of dense bf16: which peak did you take, in which unit?"
 
@@ -449,10 +458,3 @@ assert 290 < found["ridge"] < 300, "that is not the ridge of dense bf16: which p
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("hierarchy.roofline")
 ### END HIDDEN TESTS
-
-# %% [markdown]
-# *History.* E4.1 to E4.3 follow the course's first outline, with these changes: `fix_access` has
-# become `row_sums`, a whole function instead of a rewritten index, because the repair of a strided
-# access is a decision about which thread does what; `tiled_matmul` is a real kernel, whose loads,
-# races and bank conflicts are counted as it runs; the roofline is split into counting (`work`) and
-# reading a datasheet (`roofline`), so that a wrong count does not cost the peak as well.

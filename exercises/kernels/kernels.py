@@ -22,6 +22,8 @@
 # load and store, on a virtual card; the same source runs on a GPU. Counts are exact; a speed is
 # *not gradable here*.
 #
+# Take out a `print` of a tensor once you have read it: printing copies it to the host.
+#
 # Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
 # inputs drawn afresh.
 
@@ -61,12 +63,14 @@ for kernel in seen.kernels:
 #
 # - `"kernels"`: how many kernels one call `fn(*inputs)` launches. A view launches none;
 # - `"bytes"`: the bytes that these kernels read and write, all together;
-# - `"fused_bytes"`: the bytes that are left when *one* kernel does it all: each input is read
-#   once and the result is written once.
+# - `"fused_bytes"`: the bytes that are left when *one* kernel does it all: each element of each
+#   input is read once, and each element of the result is written once, also where the result is
+#   an input;
+# - call `fn` **once**, with the very tensors in `inputs`: it may write to them in place.
 #
-# `fn` is a function of tensors on the card, all of which it uses, and returns one tensor on the
-# card. Call it **once**: it may write to tensors in place. The inputs are different tensors, and
-# none repeats its elements.
+# `fn` launches a kernel or more, copies nothing, uses all of its tensors and returns one. All are on
+# the card. The inputs are different tensors of any dtype, which share no element and repeat none;
+# they may be parts of a wider matrix.
 
 # %% nbgrader={"grade": false, "grade_id": "fuse_budget", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def fuse_budget(fn, *inputs):
@@ -96,18 +100,19 @@ import autograder; autograder.grade("kernels.fuse_budget")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E7.1, second part: `fused_gate`
+# ## E7.2 `fused_gate`
 #
 # Now do it in one kernel. Write `fused_gate(x, gate, bias)`, which computes what `plain_gate`
 # does:
 #
 # - `x`, `gate`: float32 tensors on the card, contiguous, of the same two-dimensional shape. The
-#   shape need not be a multiple of anything, and there may be no rows. `bias`: float32, as long
-#   as a row of `x`;
-# - returns `silu(x + bias) * gate` in a new tensor from `torch.empty` or `torch.empty_like`;
+#   shape need not be a multiple of anything, and there may be no rows. `bias`: float32, contiguous,
+#   as long as a row of `x`;
+# - returns `silu(x + bias) * gate` in a new tensor that nothing fills: from `torch.empty`,
+#   `torch.empty_like` or `x.new_empty`;
 # - **one launch** of a Triton kernel of your own, which loads each element of `x` and of `gate`
 #   once and stores each element of the result once. For each element of `x` it may load one of
-#   `bias`;
+#   `bias`. Where there are no rows, no launch is needed;
 # - PyTorch computes nothing, and no input changes;
 # - no lane uses an element that is not there.
 #
@@ -156,7 +161,7 @@ import autograder; autograder.grade("kernels.fused_gate")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E7.2 `row_softmax`
+# ## E7.3 `row_softmax`
 #
 # Softmax, a row at a time, in one kernel. Written as PyTorch operations it reads and writes the
 # matrix several times:
@@ -177,16 +182,17 @@ print(budget, f"{budget['bytes'] / budget['fused_bytes']:.1f} times what is need
 #
 # - `x`: float32 tensor on the card of two dimensions. Its columns are next to each other
 #   (`x.stride(1)` is 1); its rows may lie further apart than they are long, as those of a part of
-#   a wider matrix do. At most 4,096 columns, and possibly no rows. An element may be `-inf` (a
-#   masked score), but not a whole row;
-# - returns the softmax of each row in a new contiguous tensor of the same shape, from `torch.empty`;
+#   a wider matrix do. At most 4,096 columns, and any number of rows, or none. An element may be `-inf` (a
+#   masked score), but not a whole row; all others lie between -1e30 and 1e30;
+# - returns the softmax of each row in a new contiguous tensor of the same shape, from `torch.empty` or its like;
 # - **one launch** of a Triton kernel of your own loads each element **once** and stores each
 #   element **once**; PyTorch computes nothing, and `x` stays as it is;
 # - large scores do not overflow;
 # - no lane uses an element that is not there;
 # - raises `ValueError` when `x` has not two dimensions or is not float32.
 #
-# A tile's size is a power of two; `triton.next_power_of_2` gives it.
+# A tile's size is a power of two; `triton.next_power_of_2` gives it. A grid has room for 2,147,483,647
+# programs along x, and for 65,535 along y and along z.
 
 # %% nbgrader={"grade": false, "grade_id": "row_softmax", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @triton.jit
@@ -236,7 +242,7 @@ import autograder; autograder.grade("kernels.row_softmax")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E7.3 `linear_silu`
+# ## E7.4 `linear_silu`
 #
 # A layer: product, bias, activation. PyTorch launches one kernel for the product with its bias
 # and one for the activation, and the second reads all that the first has written.
@@ -263,12 +269,13 @@ for kernel in seen.kernels:
 # - `x`: `(M, K)`; `weight`: `(N, K)`, as `torch.nn.Linear` keeps it; `bias`: `(N,)`. All float16,
 #   contiguous and on the card. `N` and `K` are 1 or more, `M` may be 0, and none need be a
 #   multiple of a tile;
-# - returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`, from `torch.empty`;
+# - returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`, from `torch.empty` or its like;
 # - **one launch** of a Triton kernel of your own, in which sums, bias and activation stay in
 #   float32 and in registers: each element of the result is stored **once**, and nothing that was
 #   stored is loaded;
 # - **tiles**: altogether it loads no more than tiles of 32 x 32 results need, where every program
-#   loads one strip of `x` and one of `weight`. Larger tiles load less;
+#   loads one strip of `x`, one of `weight` and the bias of its columns. A tile at the edge counts as a
+#   whole one. Larger tiles load less;
 # - PyTorch computes nothing; no lane uses an element that is not there;
 # - raises `ValueError` when the sizes do not fit.
 #
@@ -331,7 +338,7 @@ import autograder; autograder.grade("kernels.linear_silu")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## E7.4 `squash`
+# ## E7.5 `squash`
 #
 # A robot's commands, limited. Its branches depend on values, and its loop on the size of the
 # batch. `fusion.watch` is `torch.compile` with a witness: it tells of graph breaks and of
@@ -362,14 +369,16 @@ print(watched.report)
 # %% [markdown]
 # Write `squash(x, limit)`, which returns the same and can be captured whole:
 #
-# - `x`: float32 tensor, on the card or on the CPU, of two or more rows and two or more columns.
-#   A row may be all zeros, but not all rows. `limit`: a positive Python `float`;
-# - returns what `first_squash` returns, whichever branch a batch takes;
+# - `x`: float32 tensor, on the card or on the CPU, of two or more rows and two or more columns, any
+#   strides. A row may be all zeros, but not all rows; what is not 0 lies between 1e-6 and 1e6 in
+#   magnitude. `limit`: a Python `float` from 0.01 to 100;
+# - returns what `first_squash` returns, whichever branch a batch takes. `x` stays as it is;
 # - `torch.compile(squash)` captures **one graph, with no graph break**, and the host reads no
 #   value of a tensor (`torch.cond` does, and so does `x[mask]`). It is an ordinary function: decorate it with
 #   nothing;
 # - **two graphs serve all sizes**: the first size gets one, and all others share another;
-# - **the gradient** is that of `first_squash`. A row of zeros passes it on unchanged.
+# - **the gradient** is that of `first_squash`, wherever that is differentiable. A row of zeros
+#   passes it on unchanged, but for the scale of its batch.
 #
 # `torch.where` computes both branches, of the gradient too.
 
@@ -393,6 +402,10 @@ for batch in batches:
     assert torch.allclose(watched(batch, 2.0), due, atol=1e-6), "compiled, the values are others"
 print(watched.report)
 
+long = 100 * batches[1].t()
+due = first_squash(long, 60.0)
+assert torch.allclose(squash(long, 60.0), due, atol=1e-6), "the values of long rows, in a transposed tensor, are others"
+
 still = torch.tensor([[0.0, 0.0], [0.3, 0.4]], requires_grad=True)
 squash(still, 2.0).sum().backward()
 print("gradient with a row of zeros:", still.grad.tolist())
@@ -407,10 +420,3 @@ assert torch.isfinite(still.grad).all(), "the gradient of a row of zeros is not 
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("kernels.squash")
 ### END HIDDEN TESTS
-
-# %% [markdown]
-# *History.* The course's first outline has E7.1, a softmax in a language of its own and
-# `unbreak`. Changed: `fuse_budget` counts what the card ran, and a rewrite in Triton follows it;
-# the softmax (there E7.3) is a Triton kernel; `linear_silu` is new; `unbreak` (there E7.2) has
-# become `squash`, a function to rewrite, which is graded on its gradient too and comes last,
-# since a compiler is easier to judge once one has fused by hand.

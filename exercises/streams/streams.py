@@ -19,8 +19,8 @@
 # code where it says `YOUR CODE HERE`, run the cell below it, and read what it prints.
 #
 # The code is ordinary `torch.cuda` code. Here and in the hidden tests it runs on a virtual card,
-# whose values are real and whose times are *modelled*, so that a race is found every time and not
-# once in a thousand runs. If you have a GPU, `gpulab.cuda.use("real")` in a cell of your own
+# whose values are real and whose times are *modelled*. A race is reported when nothing puts two
+# accesses in order, whether or not they collide in this run. If you have a GPU, `gpulab.cuda.use("real")` in a cell of your own
 # lets the same functions run there. What only a real GPU shows (clocks that rise and fall, kernels
 # that slow each other down) is *not gradable here*.
 #
@@ -62,15 +62,21 @@ print("naive:", [f"{t:.1f}" for t in times], "us")
 # Write `honest_time(fn, warmup, iters)`, the time that the device takes for one call of `fn`:
 #
 # - `fn`: a function of no arguments that puts work into the current stream (which need not be
-#   the default one) and does not wait for it;
+#   the default one) and does not wait for it. That work takes the device 100 us or more, longer
+#   than the host takes to launch it (else the device would wait for the host between two calls,
+#   and marks in the stream would time that);
 # - calls `fn` `warmup` times, unmeasured, and then `iters` times, measured: no more and no
-#   fewer. `warmup` may be 0;
-# - returns the **median** over the measured calls, a Python `float` in **microseconds** of the
-#   device's time: from the end of the call before (or, for the first, from the moment when the
-#   stream is free) to the end of this one;
+#   fewer. `warmup` may be 0. The caller's current stream is current in every call, and afterwards;
+# - returns the **median** over the measured calls, which may differ much: of an even number the
+#   mean of the two in the middle. It is a Python `float` in **microseconds** of the device's
+#   time;
+# - a call's time is that from the end of the call before (or, for the first, from the moment when
+#   the stream is free) to the end of this one. A mark of its own before each call is as good,
+#   since the queue is full;
 # - work that was in the stream before is not charged to `fn`;
 # - **the host waits at most twice in all**, however large `iters` is: a wait after every call
-#   would empty the queue, and then you time the launch as well;
+#   would empty the queue, and then you time the launch as well. To ask again and again whether
+#   the device is done is to wait (once, until it is);
 # - raises `ValueError` when `iters` is less than 1 or `warmup` less than 0.
 #
 # `torch.cuda.Event(enable_timing=True)` is a mark in a stream, and
@@ -161,16 +167,20 @@ for line, waits in itertools.groupby(sorted(seen.waits, key=lambda w: w.line.num
 # Write `train(model, optimizer, batches, every, limit)`, with the same log and the same
 # parameters, in which the host runs ahead of the device:
 #
-# - `model`: a module on the device. `optimizer`: `torch.optim.SGD` over its parameters, without
-#   momentum or weight decay, so that a gradient of zeros changes nothing. `batches`: a list of
-#   pairs `(x, y)` on the device; it may be empty;
-# - each step's loss is `mse_loss(model(x), y)`, finite. A step whose loss is greater than
-#   `limit` **leaves the parameters as they were**; every other step takes one optimizer step;
+# - `model`: a module on the device, all of whose parameters take part in the loss. They may hold
+#   gradients from before. `optimizer`: `torch.optim.SGD` over them, in one group or in several,
+#   without momentum or weight decay, so that a gradient of zeros changes nothing. `batches`: a
+#   list of pairs `(x, y)` on the device, of different sizes; it may be empty. `every`: 1 or more;
+# - work goes into the current stream, which need not be the default one;
+# - each step's loss is `mse_loss(model(x), y)`, finite, though the sum of several may be beyond
+#   float32. A step whose loss is greater than `limit` **leaves the parameters as they were**;
+#   every other step takes one optimizer step;
 # - returns the log: a list with one dictionary for each `every` steps, and one for what is left
 #   over at the end. Its values are Python numbers over those steps, the skipped ones included:
 #   `"mean"` and `"worst"` of their losses, and how many were `"skipped"`;
-# - **at most one host wait for each entry of the log**, none of them anywhere else, and no
-#   number read before it has arrived.
+# - **no more host waits than the log has entries**. To ask again and again whether the device is
+#   done is to wait (once, until it is);
+# - no number is read before it has arrived.
 #
 # The device can make the decision itself: a comparison gives a tensor, and a tensor can be
 # multiplied.
@@ -208,6 +218,8 @@ assert isinstance(log, list), f"train returned {log!r}: the log is due, a list"
 for due, found in zip(slow_log, log):
     print(due, "\n", found, sep="")
 
+numbers = [value for entry in log for value in entry.values()]
+assert all(isinstance(value, (int, float)) for value in numbers), f"{numbers} are not all Python numbers"
 assert len(log) == len(slow_log), f"the log has {len(log)} entries, {len(slow_log)} are due"
 for due, found in zip(slow_log, log):
     assert all(abs(due[key] - found[key]) <= 1e-4 * abs(due[key]) for key in due), f"{found} is not {due}"
@@ -263,7 +275,7 @@ def one_tick(run):
     """What a control loop does: prepare the inputs, run both models, use what they say."""
     img, state = (camera - 0.5) * 2, joints * 0.1
     outputs = run(image_model, action_model, img, state)
-    assert isinstance(outputs, tuple), f"{run.__name__} returned {outputs!r}: two outputs are due"
+    assert isinstance(outputs, tuple), f"{run.__name__} returned {outputs!r}: a tuple of two outputs is due"
     seen_by, done_by = outputs
     return seen_by.sum() + done_by.sum()
 
@@ -277,22 +289,26 @@ seen.timeline()
 # Write `run_two_models(image_model, action_model, image, state)`, which does it safely:
 #
 # - `image_model`, `action_model`: functions of one device tensor that put work into the current
-#   stream and return one device tensor. Each fills only a part of the device;
-# - `image`, `state`: device tensors. Work in the **current stream**, which need not be the
-#   default one, may still be writing them;
-# - returns `(image_model(image), action_model(state))`. The caller may use both in its current
-#   stream at once and then let go of them, and of the inputs;
+#   stream and return one device tensor. Each fills only a part of the device. Each is called once;
+# - `image`, `state`: device tensors, allocated and written in the **current stream**, which need
+#   not be the default one. It may still be writing them;
+# - returns the tuple `(image_model(image), action_model(state))`, device tensors both. The caller
+#   may use them in its current stream, the same as before, at once or later, and then let go of
+#   them, and of the inputs;
 # - **no race**: not with whoever writes the inputs, not with whoever reads the outputs, and not
 #   with whoever is given their memory next, also when the function is called from one stream
-#   after another;
-# - the two models **run at the same time** on the device;
-# - **the host waits for nothing**.
+#   after another, and when PyTorch's 32 streams, which it hands out in turn, have come round;
+# - the two models **run at the same time** on the device, also when a stream that
+#   `torch.cuda.Stream()` hands out is the caller's own;
+# - **the host waits for nothing**. To ask again and again whether the device is done is to wait.
 
 # %% nbgrader={"grade": false, "grade_id": "run_two_models", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def run_two_models(image_model, action_model, image, state):
     """Both models at the same time, each ordered after its input and before the caller's next work."""
     ### BEGIN SOLUTION
     here, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    if side == here:
+        side = torch.cuda.Stream()
     side.wait_stream(here)
     with torch.cuda.stream(side):
         seen_by = image_model(image)
@@ -312,6 +328,7 @@ with torch.no_grad(), gpulab.observe() as seen:
 print(seen.table().split("\n\n")[-1])
 
 spins = [kernel for kernel in seen.kernels if kernel.name == "spin_kernel"]
+assert len(spins) == 2, f"the models were called {len(spins)} times: each is called once"
 assert not seen.races, "a race: the lines above say which two accesses no stream order separates"
 assert not seen.waits, "the host waited: the line is above"
 assert spins[0].start_us < spins[1].end_us and spins[1].start_us < spins[0].end_us, "one model ran after the other"
@@ -324,10 +341,3 @@ seen.timeline()
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("streams.run_two_models")
 ### END HIDDEN TESTS
-
-# %% [markdown]
-# *History.* E6.1 to E6.3 follow the course's first outline, with three changes: `honest_time`
-# runs on the device itself instead of an injected fake one, and its median comes from events,
-# since a wait after each call changes what is timed; `desync` has become `train`, where the
-# decision to skip a step moves to the device as well; `run_two_models` takes the two models as
-# arguments and is called from streams other than the default one.

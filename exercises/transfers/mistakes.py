@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.authoring import alternative, edited, mistake
+from autograder.authoring import alternative, edited, mistake, unbreakable
 
 # E5.1 overlapped --------------------------------------------------------------------------
 
@@ -11,8 +11,9 @@ ALL_OF_OVERLAPPED = ("values", "hidden", "races", "host_memory", "device_memory"
 non_blocking_from_pageable_memory = edited(
     "overlapped",
     {", pin_memory=True": ""},
-    loses=("hidden",),
+    loses=("hidden", "edges"),
     because="non_blocking is thought to make any copy asynchronous",
+    breaks="The batches travel from page-locked memory",
 )
 
 one_buffer = edited(
@@ -20,6 +21,7 @@ one_buffer = edited(
     {"if len(slots) < 2": "if len(slots) < 1", "slots[i % 2]": "slots[0]"},
     loses=("hidden",),
     because="a second stream is thought to be enough: with one buffer the next copy waits for the step",
+    breaks="each takes the time of its copy or of its step, whichever is longer",
 )
 
 one_stream = edited(
@@ -27,6 +29,7 @@ one_stream = edited(
     {"torch.cuda.current_stream(), torch.cuda.Stream()": "torch.cuda.current_stream(), torch.cuda.current_stream()"},
     loses=("hidden",),
     because="pinned memory and non_blocking are thought to overlap copies with kernels of the same stream",
+    breaks="while one step runs, the next batch travels",
 )
 
 reads_each_result_at_once = edited(
@@ -34,41 +37,63 @@ reads_each_result_at_once = edited(
     {"results.append(step(x))": "results.append(step(x).cpu())"},
     loses=("hidden",),
     because="a small copy back is thought to cost only its bytes: it waits for the step",
+    breaks="each takes the time of its copy or of its step, whichever is longer",
 )
 
-waits_for_each_copy = edited(
+waits_for_each_step = edited(
     "overlapped",
-    {"compute.wait_event(slot.arrived)": "torch.cuda.synchronize()"},
+    {"slot.used.record(compute)": "torch.cuda.synchronize()"},
     loses=("hidden",),
     because="the host is made to wait where only a stream has to",
+    breaks="each takes the time of its copy or of its step, whichever is longer",
 )
 
 refills_too_early = edited(
     "overlapped",
     {"        self.arrived.synchronize()\n": ""},
-    loses=("races",),
+    loses=("races", "edges"),
     because="a copy that was started is taken for one that has ended",
+    breaks="overwritten or handed out again while a copy or a kernel may still need it",
+)
+
+refills_too_early_when_a_batch_is_shorter = edited(
+    "overlapped",
+    {"        self.arrived.synchronize()\n": "        if n == len(self.host):\n            self.arrived.synchronize()\n"},
+    loses=("edges",),
+    because="the last, shorter batch is thought to find its buffer free",
+    breaks="overwritten or handed out again while a copy or a kernel may still need it",
+)
+
+stages_through_numpy = edited(
+    "overlapped",
+    {"self.host[:n].copy_(batch)": "self.host[:n].numpy()[:] = batch.numpy()"},
+    loses=("edges",),
+    because="a host tensor is thought to be an array: NumPy has no bfloat16",
+    breaks="All have one dtype, any",
 )
 
 computes_too_early = edited(
     "overlapped",
     {"        compute.wait_event(slot.arrived)\n": ""},
-    loses=("races",),
+    loses=("races", "edges"),
     because="streams are thought to wait for each other's data by themselves",
+    breaks="no memory is read before it is written",
 )
 
 overwrites_what_a_step_reads = edited(
     "overlapped",
     {"            copies.wait_event(self.used)\n": ""},
-    loses=("races",),
+    loses=("races", "edges"),
     because="an order of copy and step is thought to give one of step and next copy",
+    breaks="overwritten or handed out again while a copy or a kernel may still need it",
 )
 
 waits_for_an_event_recorded_too_early = edited(
     "overlapped",
     {"            self.arrived.record(copies)\n": "", "            copies.wait_event": "            self.arrived.record(copies)\n            copies.wait_event"},
-    loses=("races",),
+    loses=("races", "edges"),
     because="an event is thought to stand for a stream, not for what was in it when it was recorded",
+    breaks="no memory is read before it is written",
 )
 
 reads_before_arrival = edited(
@@ -76,6 +101,7 @@ reads_before_arrival = edited(
     {"result.cpu() for": 'result.to("cpu", non_blocking=True) for'},
     loses=ALL_OF_OVERLAPPED,
     because="non_blocking is thought to be safe in both directions",
+    breaks="host tensors that can be read at once",
 )
 
 leaves_results_on_the_device = edited(
@@ -83,6 +109,7 @@ leaves_results_on_the_device = edited(
     {"[result.cpu() for result in results]": "results"},
     loses=ALL_OF_OVERLAPPED,
     because="results are thought to be wherever they are read",
+    breaks="host tensors that can be read at once",
 )
 
 expects_full_batches = edited(
@@ -90,6 +117,7 @@ expects_full_batches = edited(
     {"        n = len(batch)\n": "        n = len(self.host)\n"},
     loses=("edges",),
     because="every batch is thought to be as long as the first",
+    breaks="the last one may have fewer rows",
 )
 
 
@@ -101,15 +129,17 @@ prefetches_what_is_not_there = edited(
         "    slots = [Slot(first), Slot(first)]\n",
         "enumerate(batches)": "enumerate([first, *waiting])",
     },
-    loses=("edges",),
+    loses=("host_memory", "edges"),
     because="there is thought to be a first batch always",
+    breaks="it may be empty",
 )
 
 pins_every_batch = edited(
     "overlapped",
     {"self.host[:n].copy_(batch)": "self.host = batch.pin_memory()"},
-    loses=("host_memory",),
+    loses=("host_memory", "edges"),
     because="pinning is thought to be free: it allocates and copies, each time",
+    breaks="memory is bounded, whatever the number of batches",
 )
 
 A_TENSOR_FOR_EACH_BATCH = {
@@ -122,8 +152,9 @@ A_TENSOR_FOR_EACH_BATCH = {
 forgets_record_stream = edited(
     "overlapped",
     A_TENSOR_FOR_EACH_BATCH,
-    loses=("races",),
+    loses=("races", "edges"),
     because="the allocator is thought to know which streams use a tensor",
+    breaks="overwritten or handed out again while a copy or a kernel may still need it",
 )
 
 copies_run_ahead = edited(
@@ -131,13 +162,15 @@ copies_run_ahead = edited(
     {**A_TENSOR_FOR_EACH_BATCH, "results.append(step(x))": "x.record_stream(compute)\n        results.append(step(x))"},
     loses=("device_memory",),
     because="a queue of copies is thought to hold itself back",
+    breaks="on the device at most three batches are alive at a time",
 )
 
 
 @mistake(
     "overlapped",
-    loses=("hidden", "host_memory", "device_memory"),
+    loses=("hidden", "host_memory", "device_memory", "edges"),
     because="all copies are made first: the link idles during the steps, the card during the copies",
+    breaks="while one step runs, the next batch travels",
 )
 def copies_everything_first(batches, step):
     there = [batch.pin_memory().to("cuda", non_blocking=True) for batch in batches]
@@ -146,11 +179,209 @@ def copies_everything_first(batches, step):
 
 @mistake(
     "overlapped",
-    loses=("hidden", "races", "host_memory", "device_memory"),
+    loses=("hidden", "races", "host_memory", "device_memory", "edges"),
     because="the loop as it is usually written is thought to be good enough",
+    breaks="After the first batch, each takes the time of its copy or of its step",
 )
 def copies_then_computes(batches, step):
     return [step(batch.to("cuda")).cpu() for batch in batches]
+
+
+first_copy_waits_for_nothing = edited(
+    "overlapped",
+    {"        self.used.record()\n": ""},
+    loses=("races", "edges"),
+    because="new memory is thought to be nobody's: what was freed in the caller's stream may still be in use there",
+    breaks="memory that it gets may have been freed by that work",
+)
+
+takes_the_default_stream = edited(
+    "overlapped",
+    {"compute, copies = torch.cuda.current_stream()": "compute, copies = torch.cuda.default_stream()"},
+    loses=("races", "edges"),
+    because="the default stream is thought to be where everybody works",
+    breaks="The call may come in any stream, with work still pending there",
+)
+
+a_third_for_a_shorter_batch = edited(
+    "overlapped",
+    {"        self.arrived.synchronize()\n": "        self.arrived.synchronize()\n        if self.host.shape != batch.shape:\n"
+     "            self.host = torch.empty(batch.shape, dtype=batch.dtype, pin_memory=True)\n"},
+    loses=("edges",),
+    because="a buffer is thought to be due to each shape",
+    breaks="**two** page-locked buffers of one batch each, once",
+)
+
+three_page_locked_buffers = edited(
+    "overlapped",
+    {"if len(slots) < 2": "if len(slots) < 3", "slots[i % 2]": "slots[i % 3]"},
+    loses=("host_memory", "edges"),
+    because="more buffers are thought to hide more",
+    breaks="at most two page-locked buffers of one batch each, once",
+)
+
+reads_the_iterable_first = edited(
+    "overlapped",
+    {"enumerate(batches)": "enumerate(list(batches))"},
+    loses=("host_memory",),
+    because="a generator is thought to be a list that is not written out",
+    breaks="it never has more than three batches out of `batches` that `step` has not been called on",
+)
+
+indexes_the_batches = edited(
+    "overlapped",
+    {"for i, batch in enumerate(batches):\n": "for i in range(len(batches)):\n        batch = batches[i]\n"},
+    loses=ALL_OF_OVERLAPPED,
+    because="every iterable is thought to be a list",
+    breaks="a generator that can be read once",
+)
+
+expects_float32 = edited(
+    "overlapped",
+    {"torch.empty(like.shape, dtype=like.dtype, pin_memory=True)": "torch.empty(like.shape, pin_memory=True)",
+     'torch.empty(like.shape, dtype=like.dtype, device="cuda")': 'torch.empty(like.shape, device="cuda")'},
+    loses=("edges",),
+    because="batches are thought to be float32",
+    breaks="All have one dtype, any",
+)
+
+expects_matrices = edited(
+    "overlapped",
+    {"torch.empty(like.shape, dtype=like.dtype, pin_memory=True)": "torch.empty(like.shape[0], like.shape[1], dtype=like.dtype, pin_memory=True)"},
+    loses=("edges",),
+    because="batches are thought to be matrices",
+    breaks="one shape, of two dimensions or more",
+)
+
+expects_no_gaps = edited(
+    "overlapped",
+    {"self.host[:n].copy_(batch)": "self.host[:n].view(-1).copy_(batch.view(-1))"},
+    loses=("edges",),
+    because="every tensor is thought to lie without gaps",
+    breaks="They may have gaps",
+)
+
+warms_the_step_up = edited(
+    "overlapped",
+    {"        compute.wait_event(slot.arrived)\n": "        compute.wait_event(slot.arrived)\n        if i == 0:\n            step(x)\n"},
+    loses=ALL_OF_OVERLAPPED,
+    because="a call more is thought to cost only time",
+    breaks="Call it once for each batch, in order",
+)
+
+returns_a_tuple_of_arrays = edited(
+    "overlapped",
+    {"[result.cpu() for result in results]": "[result.cpu().numpy() for result in results]"},
+    loses=ALL_OF_OVERLAPPED,
+    because="whatever holds the numbers is thought to be a tensor",
+    breaks="returns the list of results as host tensors",
+)
+
+keeps_its_buffers = edited(
+    "overlapped",
+    {"    slots, results = [], []\n": "    slots, results = overlapped.__dict__.setdefault('slots', []), []\n"},
+    loses=ALL_OF_OVERLAPPED,
+    because="the next call is thought to have batches of the same shape",
+    breaks="everything it needs (streams, events, buffers) is made inside it",
+)
+
+
+keeps_its_buffers_by_shape = edited(
+    "overlapped",
+    {"slots.append(Slot(batch))": "slots.append(Slot(batch, len(slots)))",
+     "def __init__(self, like):": "KEPT = {}\n\n    def __init__(self, like, number):",
+     "        self.host = torch.empty(like.shape, dtype=like.dtype, pin_memory=True)\n":
+     "        key = (like.shape, like.dtype, number)\n"
+     "        if key not in self.KEPT:\n"
+     "            self.KEPT[key] = torch.empty(like.shape, dtype=like.dtype, pin_memory=True)\n"
+     "        self.host = self.KEPT[key]\n"},
+    loses=("edges",),
+    because="page-locked memory is dear, so it is kept for the next call",
+    breaks="everything it needs (streams, events, buffers) is made inside it",
+)
+
+sends_a_short_batch_as_it_is = edited(
+    "overlapped",
+    {"self.device[:n].copy_(self.host[:n], non_blocking=True)": "self.device[:n].copy_(self.host[:n] if n == len(self.host) else batch, non_blocking=True)"},
+    loses=("edges",),
+    because="what is small is thought not to be worth a page-locked buffer",
+    breaks="The batches travel from page-locked memory",
+)
+
+returns_a_tuple = edited(
+    "overlapped",
+    {"[result.cpu() for result in results]": "tuple(result.cpu() for result in results)"},
+    loses=ALL_OF_OVERLAPPED,
+    because="any sequence is thought to be a list",
+    breaks="returns the list of results",
+)
+
+@alternative("overlapped")
+def copies_ahead_and_fetches_at_once(batches, step):
+    """Batch i + 1 is sent while step i runs; then the result of step i is fetched."""
+    here, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    hosts, sent, results, out = [], [], [], None
+    for i, batch in enumerate(batches):
+        if not hosts:
+            hosts = [torch.empty(batch.shape, dtype=batch.dtype, pin_memory=True) for _ in range(2)]
+        host = hosts[i % 2][: len(batch)]
+        if i >= 2:
+            sent[i - 2].synchronize()
+        host.copy_(batch)
+        with torch.cuda.stream(side):
+            x = host.to("cuda", non_blocking=True)
+            sent.append(side.record_event())
+        if out is not None:
+            results.append(out.cpu())
+        here.wait_event(sent[-1])
+        x.record_stream(here)
+        out = step(x)
+    return results + ([] if out is None else [out.cpu()])
+
+
+@alternative("overlapped")
+def a_barrier_each_round(batches, step):
+    """Step i and copy i + 1 are started; then the host waits until both are over."""
+    here, side, hosts, rooms, results, x = torch.cuda.current_stream(), torch.cuda.Stream(), [], [], [], None
+    for i, batch in enumerate(batches):
+        if i < 2:
+            hosts.append(batch.new_empty(batch.shape, pin_memory=True))
+            rooms.append(torch.empty(batch.shape, dtype=batch.dtype, device="cuda"))
+        host, room = hosts[i % 2][: len(batch)].copy_(batch), rooms[i % 2][: len(batch)]
+        side.wait_stream(here)
+        if x is not None:
+            results.append(step(x))
+        with torch.cuda.stream(side):
+            x = room.copy_(host, non_blocking=True)
+        torch.cuda.synchronize()
+    return [result.cpu() for result in results + ([] if x is None else [step(x)])]
+
+
+@alternative("overlapped")
+def results_go_home_in_a_third_stream(batches, step):
+    """Each result is fetched behind the next step, into page-locked memory of its own; one wait in the end."""
+    here, there, home = torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream()
+    slots, kept, results = [], [], []
+    for i, batch in enumerate(batches):
+        if i < 2:
+            there.wait_stream(here)
+            slots.append((batch.pin_memory(), torch.empty(batch.shape, dtype=batch.dtype, device="cuda"), torch.cuda.Event(), torch.cuda.Event()))
+        host, room, arrived, used = slots[i % 2]
+        arrived.synchronize()
+        host[: len(batch)].copy_(batch)
+        there.wait_event(used)
+        with torch.cuda.stream(there):
+            x = room[: len(batch)].copy_(host[: len(batch)], non_blocking=True)
+        arrived.record(there)
+        here.wait_event(arrived)
+        kept.append(step(x))
+        used.record(here)
+        home.wait_event(used)
+        results.append(torch.empty(kept[-1].shape, dtype=kept[-1].dtype, pin_memory=True))
+        with torch.cuda.stream(home):
+            results[-1].copy_(kept[-1], non_blocking=True)
+    home.synchronize()
+    return results
 
 
 @alternative("overlapped")
@@ -220,6 +451,7 @@ bits_as_bytes = edited(
     {'        return rate / 8\n': "        return rate\n"},
     loses=ALL_OF_TRANSFER_TIME,
     because="a small b is taken for a large one",
+    breaks='`"Gb/s"` (10^9 bits a second)',
 )
 
 bytes_as_bits = edited(
@@ -227,6 +459,7 @@ bytes_as_bits = edited(
     {'"GB/s":\n        return rate\n': '"GB/s":\n        return rate / 8\n'},
     loses=ALL_OF_TRANSFER_TIME,
     because="a large B is taken for a small one",
+    breaks='`"GB/s"` (10^9 bytes a second)',
 )
 
 binary_giga = edited(
@@ -234,6 +467,7 @@ binary_giga = edited(
     {'link["rate"] * 1e9': 'link["rate"] * 2**30'},
     loses=ALL_OF_TRANSFER_TIME,
     because="links are thought to count in GiB, as memory sizes do",
+    breaks="10^9 bytes a second",
 )
 
 all_of_it_one_way = edited(
@@ -241,6 +475,7 @@ all_of_it_one_way = edited(
     {"ways = 2 if": "ways = 1 if"},
     loses=("directions",),
     because="a rate that adds up both directions is thought to be there for one",
+    breaks="when the rate adds up the two directions",
 )
 
 halves_every_rate = edited(
@@ -248,6 +483,7 @@ halves_every_rate = edited(
     {"else 1\n": "else 2\n"},
     loses=ALL_OF_TRANSFER_TIME,
     because="every datasheet is thought to count both directions",
+    breaks='`"one way"`',
 )
 
 one_lane = edited(
@@ -255,13 +491,15 @@ one_lane = edited(
     {' * link["lanes"]': ""},
     loses=("lanes",),
     because="transfers are thought to be counted for the whole link",
+    breaks="10^9 transfers a second on each lane",
 )
 
 transfers_are_bytes = edited(
     "transfer_time",
     {"data / sent / 8": "data / sent"},
-    loses=("lanes",),
+    loses=("directions", "lanes", "latency"),
     because="a transfer is thought to carry a byte: it carries a bit on each lane",
+    breaks="one bit each",
 )
 
 free_encoding = edited(
@@ -269,6 +507,7 @@ free_encoding = edited(
     {" * data / sent / 8": " / 8"},
     loses=("lanes",),
     because="every bit on the wire is thought to be data",
+    breaks="wire `encoding[0]` are data",
 )
 
 no_latency = edited(
@@ -276,6 +515,7 @@ no_latency = edited(
     {'messages * link["latency_us"] * 1e-6 + ': ""},
     loses=("latency",),
     because="bandwidth is thought to be all that there is",
+    breaks="microseconds that every message takes before its first byte arrives",
 )
 
 latency_once = edited(
@@ -283,13 +523,15 @@ latency_once = edited(
     {"return messages * link": "return link"},
     loses=("latency",),
     because="messages that wait for each other are thought to share one latency",
+    breaks="each sent when the one before has arrived",
 )
 
 nothing_takes_no_time = edited(
     "transfer_time",
     {"    ways = 2": "    if nbytes == 0:\n        return 0.0\n    ways = 2"},
-    loses=("latency",),
+    loses=("latency", "errors"),
     because="a message of no bytes is thought to be no message",
+    breaks="A message of no bytes still takes its latency",
 )
 
 takes_any_unit = edited(
@@ -297,6 +539,7 @@ takes_any_unit = edited(
     {'    if link["unit"] == "GT/s":\n': "    if link['unit'] != 'GT/s':\n        return rate\n    else:\n"},
     loses=("errors",),
     because="what is spelt in another way is thought to mean the usual unit",
+    breaks="raises `ValueError` for an unknown unit",
 )
 
 takes_any_count = edited(
@@ -304,7 +547,177 @@ takes_any_count = edited(
     {'not in ("one way", "both ways")': 'is None'},
     loses=("errors",),
     because="what is not both ways is thought to be one way",
+    breaks="an unknown `counts`",
 )
+
+
+halves_bytes_only = edited(
+    "transfer_time",
+    {'if link["counts"] == "both ways" else': 'if link["counts"] == "both ways" and link["unit"] == "GB/s" else'},
+    loses=("directions",),
+    because="only bytes are thought to be counted both ways",
+    breaks="which are equally fast",
+)
+
+halves_the_latency_too = edited(
+    "transfer_time",
+    {"messages * link": "ways * messages * link"},
+    loses=("latency",),
+    because="what is slower is thought to be late as well",
+    breaks="microseconds that every message takes before its first byte arrives",
+)
+
+writes_into_the_link = edited(
+    "transfer_time",
+    {"    ways = 2 if": '    if link["counts"] == "both ways":\n        link["rate"] /= 2\n    ways = 1 if'},
+    loses=("directions", "latency"),
+    because="the caller's dictionary is taken for one's own",
+    breaks="which stays as it is",
+)
+
+halves_the_rate_in_the_link = edited(
+    "transfer_time",
+    {"    ways = 2 if": '    if link["counts"] == "both ways":\n        link["rate"], link["counts"] = link["rate"] / 2, "one way"\n    ways = 2 if'},
+    loses=("directions", "latency"),
+    because="a dictionary that means the same as before is thought to be the same",
+    breaks="which stays as it is",
+)
+
+whole_seconds_are_integers = edited(
+    "transfer_time",
+    {"    return messages * link": "    seconds = messages * link",
+     "(bytes_per_second(link) / ways)\n": "(bytes_per_second(link) / ways)\n    return int(seconds) if seconds == int(seconds) else seconds\n"},
+    loses=ALL_OF_TRANSFER_TIME,
+    because="numbers that are equal are thought to be of one type",
+    breaks="returns seconds, a float",
+)
+
+strips_spaces = edited(
+    "transfer_time",
+    {'    rate = link["rate"] * 1e9\n': '    rate, link = link["rate"] * 1e9, {**link, "unit": link["unit"].strip()}\n'},
+    loses=("errors",),
+    because="spaces are thought to mean nothing",
+    breaks="Units and `counts` are spelt exactly as above",
+)
+
+whole_rates = edited(
+    "transfer_time",
+    {'link["rate"] * 1e9': 'max(1, link["rate"] // 1) * 1e9'},
+    loses=ALL_OF_TRANSFER_TIME,
+    because="rates are thought to be whole numbers",
+    breaks="a number greater than 0, whole or not",
+)
+
+one_encoding = edited(
+    "transfer_time",
+    {'data, sent = link["encoding"]': "data, sent = 128, 130"},
+    loses=("directions", "lanes", "latency"),
+    because="every link is thought to encode as PCIe 3.0 to 5.0 do",
+    breaks='and `"encoding"`, a pair',
+)
+
+milliseconds = edited(
+    "transfer_time",
+    {"    return messages * link": "    return 1e3 * messages * link", "+ nbytes /": "+ 1e3 * nbytes /"},
+    loses=ALL_OF_TRANSFER_TIME,
+    because="transfers are thought to take milliseconds",
+    breaks="returns seconds, a float",
+)
+
+refuses_no_bytes = edited(
+    "transfer_time",
+    {"if nbytes < 0 or": "if nbytes <= 0 or"},
+    loses=("latency",),
+    because="no bytes are thought to be no transfer",
+    breaks="an integer, 0 or more",
+)
+
+spells_as_it_likes = edited(
+    "transfer_time",
+    {'    rate = link["rate"] * 1e9\n': '    rate, link = link["rate"] * 1e9, {**link, "unit": link["unit"].replace("gb", "Gb").replace("S", "s")}\n'},
+    loses=("errors",),
+    because="case is thought not to matter, where it tells bits from bytes",
+    breaks="Units and `counts` are spelt exactly as above",
+)
+
+takes_any_rate = edited(
+    "transfer_time",
+    {' or link["rate"] <= 0': ' or link["rate"] < 0'},
+    loses=("errors",),
+    because="a rate of 0 is thought to raise by itself: ZeroDivisionError is no ValueError",
+    breaks="a rate of 0 or less",
+)
+
+takes_negative_bytes = edited(
+    "transfer_time",
+    {"nbytes < 0 or ": "nbytes < -1 or "},
+    loses=("errors",),
+    because="a boundary is put one off",
+    breaks="negative bytes",
+)
+
+takes_no_messages = edited(
+    "transfer_time",
+    {"messages < 1": "messages < 0"},
+    loses=("errors",),
+    because="no message is thought to be one that takes no time",
+    breaks="fewer than 1 message",
+)
+
+
+@alternative("transfer_time")
+def with_match(nbytes, link, messages=1):
+    class BadLink(ValueError):
+        pass
+
+    match link:
+        case {"unit": "GB/s", "rate": rate}:
+            bytes_a_second = rate * 10**9
+        case {"unit": "Gb/s", "rate": rate}:
+            bytes_a_second = rate * 10**9 / 8
+        case {"unit": "GT/s", "rate": rate, "lanes": lanes, "encoding": (data, wire)}:
+            bytes_a_second = rate * 10**9 * lanes / 8 * (data / wire)
+        case _:
+            raise BadLink(link["unit"])
+    match link["counts"]:
+        case "both ways":
+            bytes_a_second /= 2
+        case "one way":
+            pass
+        case other:
+            raise BadLink(other)
+    if bytes_a_second <= 0 or nbytes < 0 or messages <= 0:
+        raise BadLink("nothing is sent")
+    each = nbytes / messages
+    return sum(link["latency_us"] / 1e6 + each / bytes_a_second for _ in range(messages))
+
+
+@alternative("transfer_time")
+def with_numpy(nbytes, link, messages=1):
+    import numpy as np
+
+    units = {"GB/s": np.float64(8e9), "Gb/s": np.float64(1e9), "GT/s": np.float64(1e9)}
+    ways = ["one way", "both ways"]
+    if link["unit"] not in units or nbytes < 0 or messages < 1 or link["rate"] <= 0:
+        raise ValueError
+    bits = units[link["unit"]] * link["rate"] / (ways.index(link["counts"]) + 1)
+    if link["unit"] == "GT/s":
+        bits *= link["lanes"] * np.divide(*link["encoding"])
+    return float(np.sum([messages * link["latency_us"] * 1e-6, 8 * nbytes / bits]))
+
+
+@alternative("transfer_time")
+def returns_a_float_of_numpy(nbytes, link, messages=1):
+    import numpy as np
+
+    factors = {"GB/s": 1.0, "Gb/s": 1 / 8, "GT/s": 1 / 8}
+    ways = {"one way": 1, "both ways": 2}
+    if nbytes < 0 or messages < 1 or link["rate"] <= 0 or link["unit"] not in factors or link["counts"] not in ways:
+        raise ValueError("no transfer")
+    known = dict(link)
+    data, wire = known.pop("encoding", (1, 1))
+    speed = np.prod([link["rate"], 1e9, factors[link["unit"]], known.pop("lanes", 1), data / wire])
+    return messages * link["latency_us"] / 1e6 + nbytes / speed * ways[link["counts"]]
 
 
 @alternative("transfer_time")
@@ -336,8 +749,9 @@ moves_parameters_only = edited(
         "        return obj\n"
         "    if isinstance(obj, (torch.Tensor"
     },
-    loses=("modules",),
+    loses=("modules", "waits"),
     because="a module is thought to be its parameters: buffers stay behind",
+    breaks="parameters and buffers",
 )
 
 moves_a_copy_of_the_module = edited(
@@ -348,8 +762,9 @@ moves_a_copy_of_the_module = edited(
         "        return copy.deepcopy(obj).to(device)\n"
         "    if isinstance(obj, (torch.Tensor"
     },
-    loses=("modules",),
+    loses=("modules", "waits"),
     because="a module is thought to be moved as a tensor is: into a new one",
+    breaks="a module is moved in place, as `Module.to` does it",
 )
 
 puts_new_parameters_in = edited(
@@ -365,8 +780,9 @@ puts_new_parameters_in = edited(
         "        return obj\n"
         "    if isinstance(obj, (torch.Tensor"
     },
-    loses=("modules",),
+    loses=("modules", "waits"),
     because="an optimizer is thought to find parameters by their names: it holds the objects",
+    breaks="an optimizer that was made before still updates the parameters the model computes with",
 )
 
 always_copies = edited(
@@ -374,6 +790,7 @@ always_copies = edited(
     {"obj.to(device, non_blocking=non_blocking)": "obj.to(device, non_blocking=non_blocking, **({'copy': True} if isinstance(obj, torch.Tensor) else {}))"},
     loses=("as_is",),
     because="a tensor that is there already is copied to be safe",
+    breaks="no byte moves without need: a tensor that is on the device already is returned as it is",
 )
 
 copies_each_occurrence = edited(
@@ -381,6 +798,7 @@ copies_each_occurrence = edited(
     {"if id(obj) not in known": "if True"},
     loses=("as_is",),
     because="a tensor that occurs twice is taken for two",
+    breaks="a tensor that occurs several times is copied once and stays one object",
 )
 
 leaves_out_what_is_no_tensor = edited(
@@ -389,6 +807,7 @@ leaves_out_what_is_no_tensor = edited(
      "    return obj": "    return None"},
     loses=NOTHING_NESTED,
     because="a batch is thought to hold tensors alone",
+    breaks="anything else in it",
 )
 
 namedtuples_become_tuples = edited(
@@ -397,6 +816,7 @@ namedtuples_become_tuples = edited(
      "        return type(obj)(map(again, obj))": "        return [again(x) for x in obj] if type(obj) is list else tuple(map(again, obj))"},
     loses=NOTHING_NESTED,
     because="a namedtuple is thought to be a tuple: its fields are lost",
+    breaks="Containers keep their types",
 )
 
 tuples_become_lists = edited(
@@ -404,6 +824,7 @@ tuples_become_lists = edited(
     {"        return type(obj)(map(again, obj))": "        return [again(x) for x in obj]"},
     loses=NOTHING_NESTED,
     because="the type of a sequence is thought not to matter",
+    breaks="Containers keep their types",
 )
 
 dictionaries_become_plain = edited(
@@ -411,6 +832,7 @@ dictionaries_become_plain = edited(
     {"        return type(obj)((key, again(value)) for key, value in obj.items())": "        return {key: again(value) for key, value in obj.items()}"},
     loses=NOTHING_NESTED,
     because="every mapping is thought to be a dict",
+    breaks="Containers keep their types",
 )
 
 writes_into_what_was_handed_in = edited(
@@ -418,6 +840,7 @@ writes_into_what_was_handed_in = edited(
     {"        return type(obj)((key, again(value)) for key, value in obj.items())": "        for key in obj:\n            obj[key] = again(obj[key])\n        return obj"},
     loses=NOTHING_NESTED,
     because="the caller's batch is taken for one's own",
+    breaks="the containers handed in are not changed",
 )
 
 forgets_non_blocking = edited(
@@ -425,13 +848,15 @@ forgets_non_blocking = edited(
     {"obj.to(device, non_blocking=non_blocking)": "obj.to(device)"},
     loses=("waits",),
     because="an argument is taken and not passed on",
+    breaks="the host does not wait for copies from page-locked memory",
 )
 
 never_waits = edited(
     "move_to",
     {"obj.to(device, non_blocking=non_blocking)": "obj.to(device, non_blocking=True)"},
-    loses=("waits",),
+    loses=NOTHING_NESTED,
     because="non_blocking is thought to be an optimisation without a contract",
+    breaks="with `non_blocking=True` the host does not wait",
 )
 
 one_level_deep = edited(
@@ -439,6 +864,185 @@ one_level_deep = edited(
     {"((key, again(value)) for": "((key, value.to(device) if isinstance(value, torch.Tensor) else value) for"},
     loses=("nested", "as_is", "waits", "modules"),
     because="a batch is thought to be a flat dictionary",
+    breaks="any nesting of lists, tuples, namedtuples, dictionaries",
+)
+
+
+remembers_the_last_call = edited(
+    "move_to",
+    {"return moved(obj, device, non_blocking, {})": "return moved(obj, device, non_blocking, move_to.__dict__.setdefault('known', {}))"},
+    loses=NOTHING_NESTED,
+    because="a memo of what was moved is thought to stay true",
+    breaks="the next call moves what the tensors hold then",
+)
+
+tells_tensors_by_their_address = edited(
+    "move_to",
+    {"        if id(obj) not in known:\n            known[id(obj)] =": "        key = obj.data_ptr() if isinstance(obj, torch.Tensor) else id(obj)\n        if key not in known:\n            known[key] =",
+     "        return known[id(obj)]": "        return known[key]"},
+    loses=NOTHING_NESTED,
+    because="tensors that begin at the same address are taken for one",
+    breaks="with its shape, dtype and values",
+)
+
+knows_the_host_by_its_string = edited(
+    "move_to",
+    {
+        "    return moved(obj, device, non_blocking, {})": "    if device == \"cpu\":\n        return moved(obj, device, non_blocking, {})\n"
+        "    return moved(obj, torch.device(\"cuda\"), non_blocking, {})"
+    },
+    loses=NOTHING_NESTED,
+    because="a device is compared with a string",
+    breaks="a string, a number or a `torch.device`",
+)
+
+tells_tensors_by_address_and_shape = edited(
+    "move_to",
+    {"        if id(obj) not in known:\n            known[id(obj)] =": "        key = (obj.data_ptr(), obj.shape) if isinstance(obj, torch.Tensor) else id(obj)\n        if key not in known:\n            known[key] =",
+     "        return known[id(obj)]": "        return known[key]"},
+    loses=NOTHING_NESTED,
+    because="a tensor is thought to be its address and its shape: strides and dtype tell what the bytes are",
+    breaks="with its shape, dtype and values",
+)
+
+cuts_gradients_off = edited(
+    "move_to",
+    {"obj.to(device, non_blocking=non_blocking)": "(obj.detach() if isinstance(obj, torch.Tensor) and not obj.is_cuda else obj).to(device, non_blocking=non_blocking)"},
+    loses=NOTHING_NESTED,
+    because="a copy is thought to be data without a past",
+    breaks="Gradients flow back through a tensor that requires one",
+)
+
+knows_one_device = edited(
+    "move_to",
+    {"obj.to(device, non_blocking=non_blocking)": "obj.cuda(non_blocking=non_blocking) if isinstance(obj, torch.Tensor) else obj.to(device, non_blocking=non_blocking)"},
+    loses=NOTHING_NESTED,
+    because="every move is thought to go to the GPU",
+    breaks='what `Tensor.to` takes as a device: a string, a number or a `torch.device`; `"cpu"` too',
+)
+
+sets_become_lists = edited(
+    "move_to",
+    {"(map(again, obj))\n    return obj": "(map(again, obj))\n    return list(obj) if isinstance(obj, set) else obj"},
+    loses=NOTHING_NESTED,
+    because="everything that can be walked through is taken for a list",
+    breaks="(numbers, strings, None, sets with what is in them) is kept as it is",
+)
+
+leaves_gradients_behind = edited(
+    "move_to",
+    {
+        "    if isinstance(obj, (torch.Tensor": "    if isinstance(obj, torch.nn.Module):\n"
+        "        obj.to(device, non_blocking=non_blocking)\n"
+        "        for parameter in obj.parameters():\n"
+        "            parameter.grad = None\n"
+        "        return obj\n"
+        "    if isinstance(obj, (torch.Tensor"
+    },
+    loses=("modules",),
+    because="gradients are thought to be made anew in any case",
+    breaks="with the gradients that are there",
+)
+
+modules_are_waited_for = edited(
+    "move_to",
+    {"obj.to(device, non_blocking=non_blocking)": "obj.to(device, non_blocking=non_blocking and isinstance(obj, torch.Tensor))"},
+    loses=("waits",),
+    because="non_blocking is thought to be for tensors alone",
+    breaks="those of a module neither",
+)
+
+cuts_computed_tensors_off = edited(
+    "move_to",
+    {"obj.to(device, non_blocking=non_blocking)": "(obj.detach() if isinstance(obj, torch.Tensor) and not obj.is_leaf else obj).to(device, non_blocking=non_blocking)"},
+    loses=NOTHING_NESTED,
+    because="only leaves are thought to have gradients",
+    breaks="Gradients flow back through a tensor that requires one",
+)
+
+copies_sets = edited(
+    "move_to",
+    {"(map(again, obj))\n    return obj": "(map(again, obj))\n    return set(obj) if isinstance(obj, set) else obj"},
+    loses=NOTHING_NESTED,
+    because="an equal set is thought to be the same one",
+    breaks="sets with what is in them) is kept as it is",
+)
+
+moves_what_is_in_a_set = edited(
+    "move_to",
+    {"(map(again, obj))\n    return obj": "(map(again, obj))\n    return set(map(again, obj)) if isinstance(obj, set) else obj"},
+    loses=NOTHING_NESTED,
+    because="a set is taken for one more container",
+    breaks="sets with what is in them) is kept as it is",
+)
+
+leaves_empty_tensors = edited(
+    "move_to",
+    {"        if id(obj) not in known:\n": "        if isinstance(obj, torch.Tensor) and not obj.numel():\n            return obj\n        if id(obj) not in known:\n"},
+    loses=NOTHING_NESTED,
+    because="a tensor of no elements is thought to be nowhere",
+    breaks="the same nesting with every tensor on the device",
+)
+
+scalars_become_numbers = edited(
+    "move_to",
+    {"        if id(obj) not in known:\n": "        if isinstance(obj, torch.Tensor) and obj.dim() == 0:\n            return obj.item()\n        if id(obj) not in known:\n"},
+    loses=NOTHING_NESTED,
+    because="a tensor of no dimensions is taken for a number",
+    breaks="with its shape, dtype and values",
+)
+
+waits_for_a_module = edited(
+    "move_to",
+    {"    return moved(obj, device, non_blocking, {})": "    there = moved(obj, device, non_blocking, {})\n    if isinstance(obj, torch.nn.Module):\n        torch.cuda.synchronize()\n    return there"},
+    loses=("waits",),
+    because="a module is thought to be usable only when all of it has arrived",
+    breaks="those of a module neither",
+)
+
+makes_frozen_parameters_anew = edited(
+    "move_to",
+    {"    if isinstance(obj, (torch.Tensor": "    if isinstance(obj, torch.nn.Module):\n"
+        "        for part in obj.modules():\n"
+        "            for name, parameter in list(part._parameters.items()):\n"
+        "                if not parameter.requires_grad:\n"
+        "                    part._parameters[name] = torch.nn.Parameter(parameter.detach().to(device, non_blocking=non_blocking), False)\n"
+        "    if isinstance(obj, (torch.Tensor"},
+    loses=("modules", "waits"),
+    because="what is frozen is thought to concern no optimizer",
+    breaks="a module is moved in place, as `Module.to` does it",
+)
+
+clones_what_lies_transposed = edited(
+    "move_to",
+    {"obj.to(device, non_blocking=non_blocking)": "(obj.contiguous() if isinstance(obj, torch.Tensor) else obj).to(device, non_blocking=non_blocking)"},
+    loses=("as_is", "waits"),
+    because="every tensor is thought to lie in order",
+    breaks="a tensor that is on the device already is returned as it is",
+)
+
+looks_at_the_first_tensor_only = edited(
+    "move_to",
+    {"    return moved(obj, device, non_blocking, {})": "    if isinstance(obj, dict) and obj.get('z') and obj['z'].image.device.type == torch.device(device).type:\n        return obj\n    return moved(obj, device, non_blocking, {})"},
+    loses=("as_is",),
+    because="a batch is thought to be in one place",
+    breaks="the same nesting with every tensor on the device",
+)
+
+ordered_within_plain_is_plain = edited(
+    "move_to",
+    {"        return type(obj)((key, again(value)) for key, value in obj.items())": "        moved_on = ((key, again(value)) for key, value in obj.items())\n        return type(obj)((key, dict(value) if isinstance(value, dict) else value) for key, value in moved_on)"},
+    loses=NOTHING_NESTED,
+    because="dictionaries in dictionaries are thought to be plain",
+    breaks="Containers keep their types",
+)
+
+takes_tensors_in_containers_only = edited(
+    "move_to",
+    {"    return moved(obj, device, non_blocking, {})": "    if isinstance(obj, torch.Tensor):\n        raise TypeError('a batch is due')\n    return moved(obj, device, non_blocking, {})"},
+    loses=NOTHING_NESTED,
+    because="a batch is thought to be a container always",
+    breaks="`obj`: a tensor, a `torch.nn.Module`",
 )
 
 
@@ -488,3 +1092,45 @@ def by_singledispatch(obj, device, non_blocking=False):
         return item._make(moved) if hasattr(item, "_make") else type(item)(moved)
 
     return move(obj)
+
+
+@alternative("move_to")
+def compares_devices_and_copies_by_hand(obj, device, non_blocking=False):
+    there, known = torch.empty(0, device=device).device, {}
+
+    def sent(tensor):
+        if tensor.device == there:
+            return tensor
+        if id(tensor) not in known and tensor.requires_grad:
+            known[id(tensor)] = tensor.to(there, non_blocking=non_blocking)
+        elif id(tensor) not in known:
+            known[id(tensor)] = torch.empty_like(tensor, device=there).copy_(tensor, non_blocking=non_blocking)
+        return known[id(tensor)]
+
+    def walk(item):
+        if isinstance(item, torch.nn.Module):
+            return item.to(there, non_blocking=non_blocking)
+        if isinstance(item, torch.Tensor):
+            return sent(item)
+        if isinstance(item, dict):
+            new = item.copy()
+            new.update((key, walk(one)) for key, one in item.items())
+            return new
+        if isinstance(item, (list, tuple)):
+            new = [walk(one) for one in item]
+            return new if isinstance(item, list) else getattr(type(item), "_make", tuple)(new)
+        return item
+
+    return walk(obj)
+
+
+UNBREAKABLE = [
+    unbreakable("move_to", "No tensor of a module occurs outside that module", "it says what comes in"),
+    unbreakable("overlapped", "an iterable of host tensors in ordinary, pageable memory", "it says what comes in"),
+    unbreakable("overlapped", "`step(x)` takes a batch on the device", "it says what comes in"),
+    unbreakable("overlapped", "It writes nothing into `x`", "it says what the caller's function does"),
+    unbreakable("overlapped", "`torch.cuda.Stream()` gives a stream that nobody else uses", "it says what a new stream is"),
+    unbreakable("overlapped", "`step`: a function", "it says what comes in"),
+    unbreakable("move_to", "(no other subclass of these occurs)", "it says what comes in"),
+    unbreakable("transfer_time", "PCIe 4.0 x16 is 16 GT/s, 16 lanes, (128, 130)", "an example"),
+]

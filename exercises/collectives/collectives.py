@@ -1,0 +1,348 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: nbgrader,tags
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Collectives and interconnects: exercises
+#
+# What a collective costs is decided before it runs: by how many steps it takes, by what each of them carries, and by
+# which wire carries it. Here you write one, and
+# then work that out, from a maker's figures to a placement of a whole training job.
+#
+# Write your code where it says `YOUR CODE HERE`, run the cell below it, and read the table that it prints.
+#
+# Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
+# inputs drawn afresh.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import itertools
+import math
+
+# %% [markdown]
+# ## E13.1 `ring_all_reduce`
+#
+# An all-reduce gives every rank the sum of all ranks' buffers. That can be had by sending everything to one rank, which adds up and
+# sends it back: then one link carries all of it while the others are idle. On a ring every link carries the same.
+#
+# `run_ranks` calls a function in several processes at once, which are the ranks, with memory of their own. What one hands to another
+# passes a switchboard, and its journal is what the table below prints.
+
+# %% nbgrader={"grade": false, "grade_id": "ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import torch
+import torch.distributed as dist
+from gpulab.collectives import run_ranks
+
+
+def send(tensor, to):
+    """Hand the elements of tensor to rank to; the handle's wait() returns when they are there."""
+    return dist.isend(tensor, to)
+
+
+def recv(tensor, source):
+    """Wait for the next message of rank source and write it into tensor."""
+    dist.recv(tensor, source)
+
+
+def swap(rank, world):
+    """Each rank tells the other its number."""
+    mine, others = torch.tensor([rank]), torch.tensor([-1])
+    handle = send(mine, 1 - rank)
+    recv(others, 1 - rank)
+    handle.wait()
+    return others.item()
+
+
+swapped = run_ranks(swap, 2, card="off", backend="gloo")
+print(swapped.table())
+print("rank 0 got", swapped.results[0], "and rank 1 got", swapped.results[1])
+
+# %% [markdown]
+# Write `ring_all_reduce(rank, world, buf, send, recv)`, which all ranks call at the same time:
+#
+# - `rank`: the number of this rank, from 0; `world`: how many ranks there are, one or more;
+# - `buf`: a tensor of one dimension, any strides, in every rank of the same length and dtype (`float32`, `float64` or `int64`).
+#   `world` need not divide the length, which may be smaller, or 0;
+# - when it returns, `buf` holds the **sum** over all ranks in every rank, written in place. Nothing else in its storage has changed;
+# - `send(tensor, to)` takes the elements of `tensor` at once, and returns a handle; `handle.wait()` waits until rank `to` has them;
+# - `recv(tensor, source)` waits until the next message of rank `source` is in `tensor`, which has its length and dtype;
+# - all that ranks learn of each other comes by `send` and `recv`, as a sum of some ranks' elements: not by a collective of the
+#   library, and nothing packed;
+# - a chunk is a `world`-th part of the buffer, rounded up to whole elements. **No more than 2 (world - 1) chunks a rank** are
+#   sent, on the average of all ranks;
+# - **no rank is hot**: none sends more elements than another, and none receives more, save for one a step where `world` does not
+#   divide the length;
+# - **2 (world - 1) steps** are enough where `world` divides the length. In one step every rank may send one message and receive
+#   another; what it sends after a `recv` is a later step than what it received. So nobody waits before it sends what it has;
+# - raises `ValueError` in every rank when `buf` has not one dimension, before anything is sent.
+
+# %% nbgrader={"grade": false, "grade_id": "ring_all_reduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ring_all_reduce(rank, world, buf, send, recv):
+    """Leave in buf the sum of all ranks' buffers, by messages around a ring."""
+    ### BEGIN SOLUTION
+    if buf.dim() != 1:
+        raise ValueError(f"a buffer of {buf.dim()} dimensions is not cut into chunks")
+    chunks = buf.tensor_split(world)
+    following, previous = (rank + 1) % world, (rank - 1) % world
+    for step in range(2 * (world - 1)):
+        # The chunk that came in the step before goes out in this one, first to be added to, then to be kept.
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        sent = send(out, following)
+        came = torch.empty_like(into)
+        recv(came, previous)
+        into.copy_(into + came if step < world - 1 else came)
+        sent.wait()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "ring_all_reduce_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def summed(rank, world, length):
+    """What is in the buffer of each rank in the end."""
+    buf = torch.arange(length, dtype=torch.float32) * 10 ** rank
+    ring_all_reduce(rank, world, buf, send, recv)
+    return buf
+
+
+run = run_ranks(summed, 4, args=(10,), card="off", backend="gloo")
+print(run.table())
+for rank, buf in enumerate(run.results):
+    carried = sum(entry.bytes for entry in run.journal if entry.ranks[0] == rank)
+    print(f"rank {rank} sent {carried} bytes and has {buf.tolist()}")
+
+assert all(torch.equal(buf, 1111.0 * torch.arange(10)) for buf in run.results), "the sum of 1, 10, 100 and 1000 times i is due"
+for rank in range(4):
+    messages = [entry for entry in run.journal if entry.ranks[0] == rank]
+    assert len(messages) <= 6, f"rank {rank} sends {len(messages)} messages, and 6 steps are enough"
+    assert sum(entry.bytes for entry in messages) <= 6 * 3 * 4, f"rank {rank} sends more than 6 chunks of at most 3 elements"
+
+
+
+# %% nbgrader={"grade": true, "grade_id": "ring_all_reduce_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of ring_all_reduce: values 2, ragged 1, bytes 1, no hot rank 1, steps 2, errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("collectives.ring_all_reduce")
+### END HIDDEN TESTS
+
+
+# %% [markdown]
+# ## E13.2 `collective_time`
+#
+# One message takes a latency, and then its bytes take the time that the link needs for them. Everything else is counting: how
+# many steps, and how many bytes in each. Write `collective_time(kind, nbytes, n, alpha, beta, algorithm="ring")`:
+#
+# - `kind`: `"all_reduce"`, `"reduce_scatter"`, `"all_gather"`, `"broadcast"` or `"reduce"`;
+# - `nbytes`: bytes of the whole buffer, an integer, 0 or more. It is what every rank begins with, and of an `all_gather` what
+#   every rank ends with;
+# - `n`: how many ranks, an integer, 1 or more. One rank alone takes no step, and no time;
+# - `alpha`: what each message takes beside its bytes, a tuple of a number and `"ns"`, `"us"` or `"ms"`;
+# - `beta`: the link of each rank as its maker prints it, a tuple of a number and a unit: `"GB/s"`, 10^9 bytes a second in each
+#   direction; `"GB/s both ways"`, the two directions added up; `"Gb/s"`, 10^9 **bits** a second in each direction;
+# - a message of m bytes takes `alpha`, and then m divided by the bytes a second of one direction. In a step each rank may send
+#   one message and receive another at the same time. A step takes as long as its largest message, and the next begins when
+#   it is over;
+# - with `"ring"`, each rank sends to the next one only. `all_reduce`, `reduce_scatter` and `all_gather` cut the buffer into `n`
+#   chunks of whole bytes, as equal as can be, and in each step every chunk moves on by one rank: n - 1 steps, and for an
+#   `all_reduce` twice as many. `broadcast` and `reduce` hand the whole buffer from rank to rank, in n - 1 steps;
+# - with `"tree"`, whole buffers are sent. In each step of a `broadcast` every rank that has the buffer sends it to one
+#   that has not; a `reduce` is the same backwards; an `all_reduce` is a `reduce` and then a `broadcast`;
+# - returns the time in seconds, a float;
+# - raises `ValueError` for a kind, an algorithm or a unit that is not named here, for `n` less than 1, for `nbytes` less than 0,
+#   and for `"tree"` with `reduce_scatter` or `all_gather`.
+
+# %% nbgrader={"grade": false, "grade_id": "collective_time", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def collective_time(kind, nbytes, n, alpha, beta, algorithm="ring"):
+    """Seconds of a collective of nbytes among n ranks, by latency and bandwidth of their links."""
+    ### BEGIN SOLUTION
+    seconds = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
+    bytes_per_s = {"GB/s": 1e9, "GB/s both ways": 1e9 / 2, "Gb/s": 1e9 / 8}
+    kinds = ("all_reduce", "broadcast", "reduce") + (("reduce_scatter", "all_gather") if algorithm == "ring" else ())
+    known = algorithm in ("ring", "tree") and kind in kinds and alpha[1] in seconds and beta[1] in bytes_per_s
+    if n < 1 or nbytes < 0 or not known:
+        raise ValueError(f"no {algorithm} {kind} of {nbytes} bytes among {n} ranks, {alpha} and {beta}")
+    steps = n - 1 if algorithm == "ring" else (n - 1).bit_length()  # a tree doubles those that have it
+    if kind == "all_reduce":
+        steps *= 2
+    whole = algorithm == "tree" or kind in ("broadcast", "reduce")
+    message = nbytes if whole else -(-nbytes // n)
+    return steps * (alpha[0] * seconds[alpha[1]] + message / (beta[0] * bytes_per_s[beta[1]]))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "collective_time_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+LINKS = {
+    "NVLink 4": ((3.4, "us"), (900, "GB/s both ways")),
+    "InfiniBand NDR": ((14, "us"), (400, "Gb/s")),
+    "PCIe 5 x16": ((5.7, "us"), (64, "GB/s")),
+}
+print(f"{'all-reduce among 8':20}{'ring':>14}{'tree':>14}")
+for name, (alpha, beta) in LINKS.items():
+    for nbytes in (8_000, 8_000_000_000):
+        times = [collective_time("all_reduce", nbytes, 8, alpha, beta, algorithm) for algorithm in ("ring", "tree")]
+        print(f"{name:16}{nbytes:14,} bytes" + "".join(f"{1e6 * time:12.1f} us" for time in times))
+
+alpha, beta = LINKS["InfiniBand NDR"]
+laps = [collective_time(kind, 8_000_000, 8, alpha, beta) for kind in ("reduce_scatter", "all_gather", "all_reduce")]
+assert math.isclose(laps[0] + laps[1], laps[2]), "an all-reduce on a ring is a reduce-scatter and then an all-gather"
+assert math.isclose(laps[0], 7 * (14e-6 + 1_000_000 / 50e9)), "7 steps of 1 MB each, and 400 Gb/s are 50 GB/s"
+assert collective_time("all_reduce", 8_000_000, 1, alpha, beta) == 0, "one rank has nobody to wait for"
+assert math.isclose(collective_time("broadcast", 8_000_000, 8, alpha, beta, "tree"), 3 * (14e-6 + 8_000_000 / 50e9)), (
+    "1 rank has it, then 2, then 4, then 8"
+)
+
+
+# %% nbgrader={"grade": true, "grade_id": "collective_time_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of collective_time: rings 2, whole buffers 2, chunks 1, units 2, errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("collectives.collective_time")
+### END HIDDEN TESTS
+
+
+# %% [markdown]
+# ## E13.2, second part: `choose_algorithm`
+#
+# A ring takes many steps of little, a tree takes few steps of much. Which one is faster turns on the size, on the number of ranks
+# and on the link, and so does what it is that binds. Write `choose_algorithm(kind, nbytes, n, alpha, beta)`:
+#
+# - called like `collective_time`, without the last argument, and only with what that allows. The same rules hold;
+# - returns a dictionary with three entries:
+# - `"algorithm"`: `"ring"` or `"tree"`, whichever takes less time; `"ring"` where both take the same, and for a kind that
+#   has no tree;
+# - `"seconds"`: the time that it takes, a float;
+# - `"bound"`: `"bandwidth"` where more of these seconds are due to bytes than to `alpha`, else `"latency"`.
+
+# %% nbgrader={"grade": false, "grade_id": "choose_algorithm", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def choose_algorithm(kind, nbytes, n, alpha, beta):
+    """The faster of ring and tree, its seconds, and whether latency or bandwidth binds it."""
+    ### BEGIN SOLUTION
+    able = ("ring",) if kind in ("reduce_scatter", "all_gather") else ("ring", "tree")
+    times = {algorithm: collective_time(kind, nbytes, n, alpha, beta, algorithm) for algorithm in able}
+    best = min(times, key=times.get)  # the first of equal ones
+    latency = collective_time(kind, 0, n, alpha, beta, best)
+    bound = "bandwidth" if times[best] - latency > latency else "latency"
+    return {"algorithm": best, "seconds": times[best], "bound": bound}
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "choose_algorithm_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+alpha, beta = (14, "us"), (400, "Gb/s")
+for n in (2, 8, 64):
+    for nbytes in (8, 80_000, 8_000_000, 8_000_000_000):
+        found = choose_algorithm("all_reduce", nbytes, n, alpha, beta)
+        print(f"{n:3} ranks {nbytes:14,} bytes: {found['algorithm']}, {1e6 * found['seconds']:12.1f} us, {found['bound']}")
+
+assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["algorithm"] == "tree", "126 latencies against 12"
+assert choose_algorithm("all_reduce", 8_000_000_000, 64, alpha, beta)["algorithm"] == "ring", "each rank sends twice the buffer, or 12 times"
+assert choose_algorithm("all_gather", 8, 64, alpha, beta)["algorithm"] == "ring", "there is no tree to choose"
+assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["bound"] == "latency", "8 bytes take no time"
+
+
+# %% nbgrader={"grade": true, "grade_id": "choose_algorithm_hidden", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of choose_algorithm: algorithm 2, seconds 1, bound 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("collectives.choose_algorithm")
+### END HIDDEN TESTS
+
+
+# %% [markdown]
+# ## E13.3 `place_groups`
+#
+# A large job is parallel in several dimensions at once, and each of them all-reduces something in every step. Which GPU gets
+# which rank decides what stays on NVLink and what has to leave a node, through which port.
+#
+# - The ranks form a grid: rank r has the coordinates `list(itertools.product(*map(range, sizes)))[r]`, the last dimension
+#   fastest. Ranks whose coordinates differ in one dimension only are a group of this dimension;
+# - GPUs are numbered node after node. GPU i of a node sends through port `i * ports // gpus` of its node;
+# - the ring of a group goes through its GPUs by rising number, and from the last back to the first. Each of the
+#   group's n GPUs sends 2 (n - 1) / n times the dimension's bytes to the next one. What goes to another node leaves through the
+#   sender's port.
+#
+# `port_bytes` counts that for a placement:
+
+# %% nbgrader={"grade": false, "grade_id": "port_bytes", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def port_bytes(place, dims, topology):
+    """Bytes that each port sends in a step, by (node, port): those that send none are left out."""
+    gpus, groups, sent = topology["gpus"], {}, {}
+    for gpu, at in zip(place, itertools.product(*(range(size) for _, size, _ in dims))):
+        for d in range(len(dims)):
+            groups.setdefault((d, at[:d] + at[d + 1 :]), []).append(gpu)
+    for (d, _), members in groups.items():
+        ring = sorted(members)
+        each = 2 * (len(ring) - 1) / len(ring) * dims[d][2]
+        for here, there in zip(ring, ring[1:] + ring[:1]):
+            if here // gpus != there // gpus:
+                port = here // gpus, here % gpus * topology["ports"] // gpus
+                sent[port] = sent.get(port, 0) + each
+    return sent
+
+
+dims = [("tp", 8, 100e6), ("dp", 2, 50e6)]
+for ports in (8, 1):
+    topology = {"nodes": 2, "gpus": 8, "ports": ports}
+    busiest = max(port_bytes(range(16), dims, topology).values())
+    print(f"rank r on GPU r, {ports} ports a node: the busiest port sends {busiest / 1e6:.0f} MB")
+
+
+# %% [markdown]
+# Write `place_groups(world, dims, topology)`:
+#
+# - `world`: how many ranks there are;
+# - `dims`: a list of tuples `(name, size, nbytes)`, one for each dimension, at most four, each with the bytes that each of its groups
+#   all-reduces in a step;
+# - `topology`: a dictionary with `"nodes"`, the `"gpus"` of each node and the `"ports"` of each node;
+# - returns a list of `world` integers: entry r is the number of the GPU of rank r. Every rank has a GPU of its own;
+# - the **busiest port** sends no more than it does in the best nesting. A nesting takes the dimensions in some order: along the GPUs'
+#   numbers the first of them varies fastest, then the second, and so on;
+# - the list and the dictionary stay as they are;
+# - raises `ValueError` where `world`, the product of the sizes and the number of all GPUs are not the same, where a size is less
+#   than 1, and where `"gpus"` is no multiple of `"ports"`.
+
+# %% nbgrader={"grade": false, "grade_id": "place_groups", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def place_groups(world, dims, topology):
+    """The GPU of every rank, so that the busiest network port has as little to send as in the best nesting."""
+    ### BEGIN SOLUTION
+    sizes = [size for _, size, _ in dims]
+    gpus = topology["nodes"] * topology["gpus"]
+    if min(sizes) < 1 or not math.prod(sizes) == world == gpus or topology["gpus"] % topology["ports"]:
+        raise ValueError(f"{world} ranks in a grid of {sizes} on {topology}")
+
+    def nested(order):
+        strides, stride = {}, 1
+        for d in order:
+            strides[d], stride = stride, stride * sizes[d]
+        return [sum(strides[d] * c for d, c in enumerate(at)) for at in itertools.product(*map(range, sizes))]
+
+    def busiest(place):
+        return max(port_bytes(place, dims, topology).values(), default=0)
+
+    return min(map(nested, itertools.permutations(range(len(sizes)))), key=busiest)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "place_groups_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+dims = [("tp", 8, 800e6), ("pp", 2, 30e6), ("dp", 2, 200e6)]
+topology = {"nodes": 4, "gpus": 8, "ports": 8}
+place = place_groups(32, dims, topology)
+assert sorted(place) == list(range(32)), "every rank has a GPU of its own"
+ranks = list(itertools.product(range(8), range(2), range(2)))
+for group in ((0, 0), (1, 1)):
+    members = [place[r] for r, at in enumerate(ranks) if at[1:] == group]
+    print(f"tp group {group}: GPUs {sorted(members)}, nodes {sorted({gpu // 8 for gpu in members})}")
+for name, where in (("rank r on GPU r", range(32)), ("yours", place)):
+    print(f"{name:16} the busiest port sends {max(port_bytes(where, dims, topology).values()) / 1e6:6.0f} MB")
+
+assert max(port_bytes(place, dims, topology).values()) <= 230e6, "tp fits into a node, and then the other two are all that leaves it"
+
+
+# %% nbgrader={"grade": true, "grade_id": "place_groups_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of place_groups: valid 1, heavy 2, ports 2, traffic 2, errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("collectives.place_groups")
+### END HIDDEN TESTS
