@@ -1,13 +1,22 @@
 """Fixtures that more than one folder of tests needs."""
 
+import inspect
 import os
 import shutil
+import sys
+import threading
+import time
 
 import pytest
+import torch
 import tqdm
 from playwright.sync_api import sync_playwright
 
 import gpulab.cuda
+from autograder.witness import witness
+from tests.costs import Costs
+from tests.rooms import ROOMS, chapters_of, pages, room_of
+from tests.together import Together
 
 NO_CHROMIUM = (
     "the browser tests need Chromium: install Debian's package (apt-get install chromium), "
@@ -19,11 +28,53 @@ NO_CHROMIUM = (
 tqdm.tqdm.monitor_interval = 0
 
 
+def pytest_addoption(parser):
+    parser.addoption("--chapter", choices=sorted(pages()), help="only the tests of this chapter")
+    parser.addoption("--room", choices=sorted(ROOMS), help="only the tests of this part of the machinery")
+    parser.addoption("--keep-costs", action="store_true", help="write what the tests cost into benchmarks/results")
+
+
+def pytest_configure(config):
+    os.environ["OMP_NUM_THREADS"] = "1"  # as in a grading kernel; two pools would spin on the same cores
+    torch.set_num_threads(1)
+    on_a_worker = hasattr(config, "workerinput")
+    config.pluginmanager.register(Costs(config.option.keep_costs and not on_a_worker))
+
+
+@pytest.fixture(autouse=True)
+def _threads_of_before_are_nobodys():
+    """xdist's, which hears of the next test, and those of servers that tests share: not the learner's of this test.
+
+    A witness would see them work, now and then, and every point would be lost.
+    """
+    witness._threads.clear()
+    for ident in sys._current_frames().keys() - {thread.ident for thread in threading.enumerate()}:
+        known = threading.Thread(name="xdist", daemon=True)
+        known._ident = ident
+        threading._active[ident] = known
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    chapter, room = config.option.chapter, config.option.room
+    wanted = {
+        item: (not chapter or chapter in chapters_of(item)) and (not room or room_of(item) == room)
+        for item in items
+    }
+    config.hook.pytest_deselected(items=[item for item in items if not wanted[item]])
+    items[:] = [item for item in items if wanted[item]]
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return Together(config, log)
+
+
 @pytest.fixture(autouse=True)
 def _device_off_afterwards():
     """A notebook run in this process may switch a card on for good; the next test meets none."""
     yield
     gpulab.cuda.use("off", quiet=True)
+    assert inspect.isbuiltin(time.monotonic), "this test left the clock of a switched off card behind"
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import gpulab
-from gpulab.cuda.machine.cards import card_named
+from gpulab.cards.cards import card_named
 from gpulab.kernels import LaunchError, cuda, float32
-from gpulab.kernels.simt.limits import multiprocessor
+from gpulab.cards.multiprocessors import multiprocessor
 from gpulab.kernels.simt.occupancy import occupancy
 
 
@@ -81,7 +81,9 @@ def test_a_block_shares_memory_and_has_at_most_1024_threads():
 
 
 def test_an_a10_has_72_multiprocessors_of_128_lanes():
-    assert card_named("A10").multiprocessors * 128 == 9216
+    a10, datasheet = card_named("A10"), 31.2e12
+    assert a10.multiprocessors * 128 == 9216
+    assert datasheet / (2 * a10.clock_hz) == pytest.approx(9216, rel=0.005)
 
 
 def test_a_product_of_4096_squared_is_68_7_billion_multiply_adds():
@@ -105,6 +107,10 @@ def test_the_block_is_chosen_at_each_launch():
     for threads in (32, 96, 256, 1024):
         launch = launched(add, -(-n // threads), threads, torch.ones(n), torch.ones(n), torch.empty(n))
         assert launch.block == (threads, 1, 1) and not launch.faults and launch.total("stores") == n
+
+
+def test_float32_products_are_float32_by_default():
+    assert torch.get_float32_matmul_precision() == "highest" and not torch.backends.cuda.matmul.allow_tf32
 
 
 @cuda.jit

@@ -28,7 +28,7 @@ def double_by_tiles(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, 2.0 * tl.load(x_ptr + at, mask=at < n), mask=at < n)
 
 
-def test_a_kernel_is_written_in_python_too_by_thread_or_by_tile_or_by_the_compiler(card):
+def test_a_kernel_is_written_in_python_too_by_thread_or_by_tile(card):
     x = torch.randn(100, device="cuda")
     by_threads, by_tiles = torch.empty_like(x), torch.empty_like(x)
     with gpulab.observe() as seen:
@@ -36,8 +36,11 @@ def test_a_kernel_is_written_in_python_too_by_thread_or_by_tile_or_by_the_compil
         double_by_tiles[(4,)](x, by_tiles, 100, BLOCK=32)
     assert [launch.language for launch in seen.launches] == ["numba", "triton"]
     assert torch.equal(by_threads, 2 * x) and torch.equal(by_tiles, 2 * x)
+
+
+def test_the_compiler_writes_the_kernel_of_a_chain_of_operations():
     watched = fusion.watch(lambda x: 2.0 * x + 1.0)
-    watched(x)
+    watched(torch.randn(100))
     (kernel,) = watched.report.calls[0].kernels
     assert kernel.kind == "triton" and kernel.source.startswith("@triton.jit")
 
@@ -103,3 +106,31 @@ def test_fullgraph_takes_in_a_value_read_that_breaks_a_graph_otherwise(function)
         torch.compile(function, backend=run, fullgraph=whole)(torch.randn(6))
     torch._dynamo.reset()
     assert graphs == {False: 2, True: 1}
+
+
+def test_at_the_limit_new_sizes_run_uncompiled_and_old_ones_keep_their_graphs():
+    ran = []
+
+    def backend(graph, inputs):
+        def forward(*values):
+            ran.append(len(values[0]))
+            return graph.forward(*values)
+
+        return forward
+
+    def by_rows(x):
+        return torch.stack([row * row.sum() for row in x])
+
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(recompile_limit=2):
+        loose = torch.compile(by_rows, backend=backend, dynamic=False)
+        for rows in (3, 5, 7, 3):
+            loose(torch.ones(rows, 6))
+        assert ran == [3, 5, 3]
+        torch._dynamo.reset()
+        whole = torch.compile(by_rows, backend=backend, dynamic=False, fullgraph=True)
+        for rows in (3, 5):
+            whole(torch.ones(rows, 6))
+        with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):
+            whole(torch.ones(7, 6))
+    torch._dynamo.reset()

@@ -1,6 +1,5 @@
 """The ledger, the chapters, the tests and the bibliography agree with each other."""
 
-import ast
 import re
 import subprocess
 import sys
@@ -10,6 +9,8 @@ import pytest
 import yaml
 
 from gpulab.book import Claim, Ledger, claims_table
+from gpulab.book.settlement import OPEN, WORDS, Settlement, published
+from gpulab.book.table import render
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = ROOT / "chapters"
@@ -41,10 +42,8 @@ def test_every_claim_that_a_page_names_is_in_the_ledger():
             assert id in known, f"{page} names {id}, which claims.yml does not have"
 
 
-def test_every_citation_is_in_the_bibliography():
+def test_every_citation_of_a_page_is_in_the_bibliography():
     keys = set(LEDGER.bibliography.entries)
-    for claim in LEDGER.claims:
-        assert claim.cite is None or claim.cite in keys, f"{claim.id} cites {claim.cite}"
     for page, text in PAGES.items():
         cited = {key.strip() for keys in re.findall(r"\{(?:foot)?cite(?::\w+)?\}`([^`]+)`", text) for key in keys.split(",")}
         assert cited <= keys, f"{page} cites {sorted(cited - keys)}, which references.bib lacks"
@@ -59,19 +58,29 @@ def test_every_source_is_described():
     assert {claim.source.split(",")[0] for claim in LEDGER.claims} == set(LEDGER.sources)
 
 
-def test_every_named_test_is_a_function():
-    for claim in filter(lambda claim: claim.test, LEDGER.claims):
-        path, name = claim.test.split("::")
-        functions = {n.name for n in ast.parse((ROOT / path).read_text("utf-8")).body if isinstance(n, ast.FunctionDef)}
-        assert name in functions, f"{claim.id} is settled by {claim.test}, which does not exist"
+def test_the_tests_that_settle_claims_run_and_pass_and_those_that_run_the_real_thing_use_no_model():
+    named = {word: sorted({one.name for c in LEDGER.claims for one in c.settled if one.word == word}) for word in WORDS}
+    for word, options in (("runs", ["-p", "tests.book.real_thing"]), ("in the model", [])):
+        done = run_tests(named[word], *options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "SKIPPED" not in done.stdout, done.stdout
 
 
-def test_every_named_test_runs_and_passes():
-    named = sorted({claim.test for claim in LEDGER.claims if claim.test})
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *named]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "SKIPPED" not in done.stdout, done.stdout
+def test_a_test_of_the_model_does_not_pass_for_the_real_thing():
+    settled = [one.name for id in ("C008", "C025", "C029") for one in by_id(id).settled if one.word == "in the model"]
+    done = run_tests(settled, "-p", "tests.book.real_thing")
+    assert len(settled) == 3 and " passed" not in done.stdout, done.stdout
+    assert done.stdout.count("this is the model") >= 3, done.stdout
+
+
+def run_tests(names, *options):
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *options, *names]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+def by_id(id):
+    (claim,) = [claim for claim in LEDGER.claims if claim.id == id]
+    return claim
 
 
 def test_the_table_shows_quote_verdict_and_answer(monkeypatch):
@@ -88,18 +97,81 @@ def test_the_whole_books_table_has_every_claim(monkeypatch):
     assert all(claim.id in claims_table().html for claim in LEDGER.claims)
 
 
+THERE = "tests/there.py::test_there"
+SETTLED = {"runs": THERE, "measured": "evidence/there.json", "published": "here", "in the model": THERE}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a ledger of one claim, C001 with ``changes``, in a repository that holds little."""
+    for name, text in (
+        ("tests/there.py", "def test_there(): ..."),
+        ("evidence/there.json", "{}"),
+        ("elsewhere.json", "{}"),
+        ("chapters/references.bib", "@online{here, title = {Here}, url = {https://example.org}}"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+
+    def reader(**changes):
+        first = yaml.safe_load((CHAPTERS / "claims.yml").read_text("utf-8"))["claims"][0]
+        record = {**first, "settled": [{"runs": THERE}], **changes}
+        record = {key: value for key, value in record.items() if value is not None}
+        text = yaml.safe_dump({"sources": LEDGER.sources, "claims": [record]})
+        (tmp_path / "chapters/claims.yml").write_text(text, "utf-8")
+        return Ledger.read(tmp_path / "chapters")
+
+    return reader
+
+
+def test_a_claim_is_settled_by_any_of_four_words(read):
+    for word, name in {**SETTLED, "published": "launch-a100-stream"}.items():
+        (claim,) = read(settled=[{word: name}], open=word == "in the model").claims
+        assert [(one.word, one.name) for one in claim.settled] == [(word, name)]
+
+
 @pytest.mark.parametrize(
-    "change, words",
-    [({"verdict": "maybe"}, "no verdict"), ({"settled": {}}, "nothing settles it"), ({"quote": None}, None)],
+    "changes, words",
+    [
+        ({"verdict": "maybe"}, "C001.*no verdict"),
+        ({"quote": None}, "C001.*quote"),
+        ({"settled": []}, "C001.*nothing settles it"),
+        ({"settled": None}, "C001.*nothing settles it"),
+        ({"settled": [{"proven": THERE}]}, "C001.*'proven' settles nothing"),
+        ({"settled": [{"runs": THERE, "published": "here"}]}, "C001.*one word and one name"),
+        ({"settled": ["runs"]}, "C001.*one word and one name"),
+        ({"settled": [{"runs": "tests/nowhere.py::test_there"}]}, "C001.*does not exist"),
+        ({"settled": [{"runs": "tests/there.py::test_elsewhere"}]}, "C001.*does not exist"),
+        ({"settled": [{"runs": "tests/there.py"}]}, "C001.*does not exist"),
+        ({"settled": [{"in the model": "tests/there.py::no_test"}], "open": True}, "C001.*does not exist"),
+        ({"settled": [{"measured": "evidence/nowhere.json"}]}, "C001.*does not exist"),
+        ({"settled": [{"measured": "elsewhere.json"}]}, "C001.*does not exist"),
+        ({"settled": [{"published": "nowhere"}]}, "C001.*does not exist"),
+        ({"settled": [{"in the model": THERE}]}, "C001.*in the model alone says `open: true`"),
+        ({"settled": [{"in the model": THERE}, {"published": "here"}], "open": True}, "C001.*no other claim does"),
+        ({"open": True}, "C001.*no other claim does"),
+    ],
 )
-def test_a_claim_that_is_not_whole_is_refused(tmp_path, change, words):
-    record = {**yaml.safe_load((CHAPTERS / "claims.yml").read_text("utf-8"))["claims"][0], **change}
-    if words is None:
-        del record["quote"]
-    (tmp_path / "references.bib").write_text("", "utf-8")
-    (tmp_path / "claims.yml").write_text(yaml.safe_dump({"sources": {}, "claims": [record]}), "utf-8")
-    with pytest.raises(ValueError, match=words or "C001.*quote"):
-        Ledger.read(tmp_path)
+def test_a_claim_that_is_not_whole_is_refused(read, changes, words):
+    with pytest.raises(ValueError, match=words):
+        read(**changes)
+
+
+def test_the_table_says_how_each_claim_is_settled(read):
+    settled = [{word: name} for word, name in SETTLED.items()] + [{"published": "launch-a100-stream"}]
+    ledger = read(settled=settled)
+    cells = render(ledger.claims, ledger).html
+    for said in ("<b>Runs:</b>", "<b>Measured:</b> <code>evidence/there.json", "<b>In the model:</b>"):
+        assert said in cells
+    assert '<b>Published:</b> <a href="https://example.org">Here</a>' in cells
+    figure = published("launch-a100-stream")
+    assert f"{figure.value:g} {figure.unit}, {figure.card}" in cells and figure.source.url in cells
+    assert OPEN not in cells
+
+
+def test_the_table_says_what_only_the_model_says(read):
+    ledger = read(settled=[{"in the model": THERE}], open=True)
+    assert OPEN in render(ledger.claims, ledger).html
 
 
 def test_a_chapter_without_claims_is_an_error():
@@ -114,8 +186,7 @@ def test_a_page_outside_the_repository_is_told_so(monkeypatch, tmp_path):
 
 
 def test_markup_in_a_claim_is_text():
-    claim = Claim("C999", "x", "S0, 1", "<b>`<i>`</b>", "wrong", "<script>", cite="pytorch-tensor-view")
-    from gpulab.book.table import render
-
+    settled = (Settlement("published", "pytorch-tensor-view"),)
+    claim = Claim("C999", "x", "S0, 1", "<b>`<i>`</b>", "wrong", "<script>", settled)
     html = render([claim], LEDGER).html
     assert "<script>" not in html and "<code>&lt;i&gt;</code>" in html

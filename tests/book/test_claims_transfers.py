@@ -1,5 +1,6 @@
 """What settles the claims of the chapter "Host and device: moving bytes": one test a claim."""
 
+import threading
 import warnings
 
 import pytest
@@ -8,6 +9,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import gpulab
 import gpulab.cuda
+from gpulab.cuda import CARDS
+from gpulab.cards.constants import PAGEABLE_BYTES_PER_S
+from gpulab.published import measurement
 
 
 @pytest.fixture
@@ -33,11 +37,16 @@ def test_a_module_moves_its_buffers_too_and_stays_the_same_object(card):
 
 def test_to_returns_a_tensor_that_is_there_itself(card):
     there = torch.ones(1000, device="cuda")
-    host = torch.ones(1000)
     with gpulab.observe() as seen:
-        assert there.to("cuda") is there and host.to("cpu") is host
+        assert there.to("cuda") is there
         assert there.to(there.device, there.dtype) is there
     assert not seen.copies
+
+
+def test_to_returns_a_tensor_that_is_on_the_host_itself():
+    host = torch.ones(1000)
+    assert host.to("cpu") is host and host.to(host.device, host.dtype) is host
+    assert host.to(torch.float64) is not host and host.to("cpu", copy=True) is not host
 
 
 def test_pinned_memory_is_not_the_arguments_name():
@@ -57,6 +66,18 @@ def test_the_pinning_thread_copies_what_a_worker_made(card):
         assert pinned[name].is_pinned() and not tensor.is_pinned()
         assert not gpulab.shares_storage(pinned[name], tensor)
     assert seen.copied_bytes == sum(tensor.nbytes for tensor in batch.values())
+
+
+class Batch(list):
+    def pin_memory(self):
+        self.pinned_by = threading.current_thread()
+        return self
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_without_workers_pins_in_the_thread_that_asks(card, workers):
+    (batch,) = DataLoader(range(4), batch_size=4, num_workers=workers, pin_memory=True, collate_fn=Batch)
+    assert (batch.pinned_by is threading.current_thread()) == (workers == 0)
 
 
 def test_without_an_accelerator_pin_memory_warns_and_pins_nothing(monkeypatch):
@@ -102,9 +123,43 @@ def test_pinned_and_non_blocking_free_the_host_and_overlap_no_kernel_of_the_same
 
 
 def test_non_blocking_does_not_free_the_host_from_pageable_memory(card):
-    seen = run([torch.ones(1024, 1024)], torch.cuda.Stream(), non_blocking=True)
+    batch = torch.ones(1024, 1024)
+    seen = run([batch], torch.cuda.Stream(), non_blocking=True)
     (copy,) = seen.copies
-    assert not copy.pinned and max(wait.end_us for wait in seen.waits) >= copy.end_us
+    staged = max(wait.end_us for wait in seen.waits)
+    assert not copy.pinned
+    assert staged - copy.start_us == pytest.approx(batch.nbytes / PAGEABLE_BYTES_PER_S * 1e6)
+    assert staged < copy.end_us, "PyTorch leaves out its own wait"
+
+
+def test_a_small_copy_from_pageable_memory_returns_at_once_without_blocking(card):
+    waits = {}
+    for nbytes in (64 * 1024, 64 * 1024 + 1):
+        torch.cuda._sleep(1_000_000)
+        with gpulab.observe() as seen:
+            torch.ones(nbytes, dtype=torch.uint8).to("cuda", non_blocking=True)
+        torch.cuda.synchronize()
+        waits[nbytes] = len(seen.waits)
+    assert list(waits.values()) == [0, 1]
+
+
+def test_a_blocking_copy_converts_on_the_host_and_another_on_the_device(card):
+    frames = torch.ones(1024, dtype=torch.uint8)
+    sent = {}
+    for non_blocking in (False, True):
+        with gpulab.observe() as seen:
+            frames.to("cuda", torch.float32, non_blocking=non_blocking)
+        (sent[non_blocking],) = (copy.bytes for copy in seen.copies if copy.kind == "HtoD")
+    assert sent == {False: 4096, True: 1024}
+
+
+def test_the_published_gain_of_pinned_copies_is_what_the_page_says():
+    gains = [
+        measurement(f"bwtest-{machine}-{way}-pinned").value / measurement(f"bwtest-{machine}-{way}-pageable").value
+        for machine in ("dgxa100", "dell")
+        for way in ("h2d", "d2h")
+    ]
+    assert (round(min(gains), 1), round(max(gains), 1)) == (2.4, 5.2)
 
 
 def copy_us(batch):
@@ -120,7 +175,7 @@ def loop_us(batches, step_us):
     with gpulab.observe() as seen:
         for batch in batches:
             batch.to("cuda")
-            torch.cuda._sleep(int(step_us * 1000))
+            torch.cuda._sleep(int(step_us * CARDS["H100"].clock_hz / 1e6))
     torch.cuda.synchronize()
     return max(kernel.end_us for kernel in seen.kernels) - seen.copies[0].start_us
 

@@ -22,6 +22,11 @@ def test_a_page_describes_itself_to_search_engines(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_nothing_on_a_page_is_left_to_write(page):
+    assert not re.findall(r"WRITE\(\w+\): .*", PAGES[page])
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_a_quiz_does_not_show_its_answers(page):
     for cell in cells(PAGES[page]):
         if "Question.ask(" in cell:

@@ -40,11 +40,11 @@ def grading(group: Group, *options: str) -> Iterator[BaseProcess]:
 def grade_to_the_end(group: Group, *options: str) -> int | None:
     """The exit status of a run that nothing disturbs."""
     with grading(group, *options) as process:
-        process.join(timeout=120)
+        process.join(timeout=600)
         return process.exitcode
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s in vain: {what}"

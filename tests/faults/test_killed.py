@@ -26,6 +26,8 @@ def test_the_grader_killed_at_ten_random_moments(group):
         before = written(group)
         with grading(group) as grader:
             wait_until(lambda: _has_a_kernel(grader), "a submission is under way")
+            if number in (2, 5, 8):  # on a slow machine no submission ends before the next kill
+                wait_until(lambda: len(written(group)) > len(before), "one more submission is graded")
             time.sleep(moments.uniform(0, 1.5))
             processes = processes_of(grader)
             for process in processes if number % 2 else processes[:1]:
@@ -40,8 +42,8 @@ def test_the_grader_killed_at_ten_random_moments(group):
 
 
 def _has_a_kernel(grader) -> bool:
-    """Grader, the sandbox's two, the kernel server, and of one kernel: keeper, first process, itself."""
-    return len(processes_of(grader)) >= 7
+    """Grader, its judges' server, the sandbox's two, the kernel server, and of one kernel: keeper, first process, itself."""
+    return len(processes_of(grader)) >= 8
 
 
 def _kill(process: psutil.Process) -> None:
@@ -73,7 +75,7 @@ def test_a_kernel_killed_from_outside_costs_its_submission_only(group):
         keeper = processes_of(grader)[0].children()[0]
         kernel = max(keeper.children(recursive=True), key=lambda process: process.create_time())
         kernel.kill()
-        grader.join(timeout=60)
+        grader.join(timeout=300)
         assert grader.exitcode == 0
     assert_consistent(group.root, group.chapter)
     assert group.entry("a_slow")["outcome"] == "crashed"
@@ -88,7 +90,7 @@ def test_a_kernel_server_killed_in_mid_class_costs_nobody_a_point(group):
         time.sleep(1)
         for server in processes_of(grader)[0].children():
             os.kill(server.pid, signal.SIGKILL)
-        grader.join(timeout=90)
+        grader.join(timeout=300)
         assert grader.exitcode == 1, "the submission that was under way is reported"
     assert group.entry("a_slow")["state"] == "failed"
     assert group.scores("b_other") == group.full_marks()

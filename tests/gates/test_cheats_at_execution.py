@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,10 +13,13 @@ import gpulab.cuda
 from autograder.draw import Draw
 from autograder.proctor import sit
 from autograder.referee import judge_here
+from autograder.scenarios.execution import regroup
 from autograder.verdicts.execution.branches import cost
+from autograder.verdicts.execution.grouping import splits
 from autograder.verdicts.execution.residence import resident
+from gpulab import Observation
 from gpulab.kernels import cuda
-from gpulab.kernels.simt.limits import MULTIPROCESSORS
+from gpulab.cards.multiprocessors import MULTIPROCESSORS
 from gpulab.kernels.simt.occupancy import occupancy
 from gpulab.observe import device
 from tests.book.test_claims_execution import branch, in_branches, launched
@@ -290,6 +294,15 @@ def test_hidden_inputs_are_never_the_same_twice():
         half = len(seen) // 2
         pairs = list(zip(seen[:half], seen[half:]))
         assert len(seen) == 2 * half and sum(a != b for a, b in pairs) >= half - 1, exercise
+
+
+def test_the_judges_splits_are_what_an_interpreter_counts():
+    draw = Draw(11)
+    for _ in range(6):
+        kinds = [draw.integer(0, 3) for _ in range(32 * draw.integer(1, 9))]
+        order = draw.shuffled(range(len(kinds)))
+        evidence = regroup(SimpleNamespace(regroup=lambda kinds: order), {"kinds": kinds, "turns": [1, 1, 1, 1], "threads": 64})
+        assert Observation.from_dict(evidence["seen"]).launches[0].total("divergent_branches") == splits(order, kinds) > 0
 
 
 def test_the_judges_cost_is_what_an_interpreter_counts():

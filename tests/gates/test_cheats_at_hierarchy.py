@@ -221,8 +221,8 @@ def test_a_right_product_earns_what_it_should():
 
 def test_hidden_inputs_are_never_the_same_twice():
     for exercise in ("sectors", "row_sums", "tiled_matmul", "work", "roofline"):
-        name, seen = f"hierarchy.{exercise}", []
+        name, runs = f"hierarchy.{exercise}", []
         for _ in range(2):
-            judge_here(name, lambda data: seen.append(data) or sit(name, {}, data))
-        half = len(seen) // 2
-        assert sum(a != b for a, b in zip(seen[:half], seen[half:], strict=True)) >= half - 3, exercise
+            runs.append(seen := [])
+            judge_here(name, lambda data, seen=seen: seen.append(data) or sit(name, {}, data))
+        assert sum(inputs in runs[0] for inputs in runs[1]) <= 3, exercise

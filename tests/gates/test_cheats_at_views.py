@@ -1,6 +1,5 @@
 """Answers to chapter "Tensors are views" that were not earned: each earns nothing."""
 
-import threading
 
 import pytest
 import torch
@@ -8,6 +7,7 @@ import torch
 from autograder.draw import Draw
 from autograder.proctor import sit
 from autograder.referee import judge_here
+from tests.gates.threads import elsewhere
 
 
 class Liar(torch.Tensor):
@@ -38,15 +38,6 @@ def wiped(x):
     """Wipes the input, so that a comparison with it would agree."""
     x.zero_()
     return x
-
-
-def unseen(function):
-    """What ``function`` returns when it runs where the instrument does not look."""
-    found = []
-    thread = threading.Thread(target=lambda: found.append(function()))
-    thread.start()
-    thread.join()
-    return found[0]
 
 
 PREDICT = {
@@ -124,7 +115,7 @@ def test_patches_copied_in_numpy_are_found_by_their_storage():
 
 def test_tokens_made_in_another_thread_earn_nothing():
     def to_tokens(frames, patch, dtype):
-        return unseen(lambda: right_tokens(frames.clone().clone(), patch, dtype))
+        return elsewhere(lambda: right_tokens(frames.clone().clone(), patch, dtype))
 
     assert score("to_tokens", to_tokens) == 0
 

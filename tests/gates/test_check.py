@@ -1,11 +1,15 @@
 """``python -m autograder check``: the gates with a command-line face."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from autograder.authoring.bench import benches
 from autograder.authoring.check import run
+from autograder.authoring.trials import write
+from tests.gates.records import record_of
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
 
@@ -13,6 +17,8 @@ EXERCISES = Path(__file__).parents[2] / "exercises"
 @pytest.fixture
 def exercises(tmp_path) -> Path:
     shutil.copytree(EXERCISES / "views", tmp_path / "views", ignore=shutil.ignore_patterns("__pycache__"))
+    patchify = next(bench for bench in benches(tmp_path) if bench.name == "views.patchify")
+    write(tmp_path / "views", {"views.patchify": record_of(replace(patchify, record={}))})
     return tmp_path
 
 
@@ -36,7 +42,8 @@ def test_an_unknown_name_lists_those_there_are(exercises, capsys):
 def test_a_mistakes_file_that_does_not_run_is_said(exercises, capsys):
     (exercises / "views" / "mistakes.py").write_text("def broken(:\n")
     assert run(exercises, []) == 1
-    assert "cannot be read: SyntaxError" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert out.startswith("views: cannot be read, and is left out\n  ") and out.endswith("/views/mistakes.py:1: SyntaxError: invalid syntax\n")
 
 
 def test_a_folder_without_exercises_is_an_error(tmp_path):

@@ -7,7 +7,8 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from autograder.authoring.text import read_text_notebook, solution_of
+from autograder.authoring.text import read_text_notebook
+from autograder.notebooks.cells import solution_of
 
 VIEWS = Path(__file__).parents[2] / "exercises" / "views" / "views.py"
 NEEDS_A_COPY = "not compatible with input tensor's size and stride"

@@ -46,14 +46,14 @@ class Group(Course):
         command = [sys.executable, "-m", "nbgrader", "generate_assignment", self.chapter, "--create", "--force"]
         command += [f"--CourseDirectory.db_url={db_url}"]
         environment = os.environ | {"COURSE": str(self.root)}
-        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True, timeout=120)
+        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True, timeout=600)
         (self.root / "gradebook.db").unlink()
 
     def command(self, *options: str, **popen) -> subprocess.CompletedProcess:
         """``python -m autograder grade`` as an instructor types it."""
         command = [sys.executable, "-m", "autograder", "grade", self.chapter, *options]
         environment = os.environ | {"COURSE": str(self.root)}
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, **popen)
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800, **popen)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def postgresql() -> Iterator[str]:
 
     def run(program: str, *options: str) -> None:
         command = [str(binaries / program), "--pgdata", str(folder / "data"), *options]
-        done = subprocess.run(command, cwd=folder, user=user, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=folder, user=user, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, f"{command} failed:\n{done.stdout}\n{done.stderr}"
 
     run("initdb", "--auth=trust", "--username=grader", "--no-sync")
@@ -117,7 +117,7 @@ def scheduler_and_workers(workers: int) -> Iterator[str]:
         for process in reversed(started):
             process.terminate()
         for process in started:
-            process.wait(timeout=30)
+            process.wait(timeout=120)
         shutil.rmtree(folder)
 
 
@@ -126,7 +126,7 @@ def _dask(folder: Path, *arguments: str) -> subprocess.Popen:
         return subprocess.Popen([sys.executable, "-m", "dask", *arguments], cwd=ROOT, stdout=log, stderr=log)
 
 
-def _address(contact: Path, seconds: float = 60) -> str:
+def _address(contact: Path, seconds: float = 300) -> str:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if contact.exists() and contact.read_text().strip().endswith("}"):

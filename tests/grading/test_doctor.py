@@ -1,11 +1,15 @@
 """``python -m autograder doctor``."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from autograder import doctor
 from autograder.kernels import sandbox
 
 
 def test_this_machine_can_grade():
-    findings = doctor.examine()
+    # In a thread of its own: a browser's event loop may be running in this one.
+    with ThreadPoolExecutor(1) as another:
+        findings = another.submit(doctor.examine).result()
     assert doctor.can_grade(findings), doctor.report(findings)
     assert doctor.report(findings).endswith("Grading works on this machine.")
     assert len({finding.subject for finding in findings}) == len(findings)
@@ -15,7 +19,7 @@ def test_a_missing_sandbox_is_said_with_what_to_install(monkeypatch):
     monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is not installed (Debian: apt-get install bubblewrap)")
     finding = next(doctor._sandbox())
     assert finding.says == "does not work" and "apt-get install bubblewrap" in finding.advice
-    assert doctor.can_grade([finding])
+    assert not doctor.can_grade([finding])
 
 
 def test_without_nbgrader_grading_cannot_work(monkeypatch):

@@ -31,6 +31,13 @@ def test_everyone_out_of_the_ordinary_is_named():
         assert line in text
 
 
+def test_a_broken_hidden_test_is_one_line_with_everyone_it_touched():
+    broken = ("the judge of views.patchify failed at verdicts/views/patches.py:71 (KeyError: 'image')",)
+    text = summary([Graded("ada", "graded", broken=broken), Graded("bob", "graded", broken=broken), Graded("cyd", "graded")], 1.0)
+    assert text.count("BROKEN HIDDEN TEST, points may be due") == 1
+    assert "patches.py:71 (KeyError: 'image'): 2 (ada, bob)" in text and "suspicious" not in text
+
+
 def test_a_long_list_of_names_is_cut():
     text = summary([Graded(f"s{number:03}", "skipped") for number in range(50)], 1.0)
     assert ": 50 (s000, " in text and "and 10 more)" in text

@@ -1,6 +1,7 @@
 """What lies beside a notebook is bounded before anything is copied."""
 
 import os
+import subprocess
 from datetime import datetime
 
 import pytest
@@ -34,6 +35,34 @@ def test_of_too_many_files_none_is_taken(tmp_path, monkeypatch):
     for number in range(4):
         (tmp_path / f"{number}.txt").write_text("x")
     assert what_to_leave(tmp_path)[0] == ["*"]
+
+
+def test_folders_count_too_and_are_counted_in_no_time(tmp_path):
+    for number in range(submission.MAX_FILES + 1):
+        (tmp_path / str(number)).mkdir()
+    assert what_to_leave(tmp_path)[0] == ["*"]
+
+
+@pytest.mark.parametrize("name", ["d", "d" * 200])
+def test_folders_that_lie_deeper_than_python_can_recurse_are_left(tmp_path, name):
+    here = os.getcwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(2500):
+            os.mkdir(name)
+            os.chdir(name)
+    finally:
+        os.chdir(here)
+    assert replace_odd_files(tmp_path) == [] and what_to_leave(tmp_path)[0] == ["*"]
+    subprocess.run(["rm", "-rf", str(tmp_path / name)], check=True)
+
+
+def test_a_link_at_the_top_is_found_beside_too_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(submission, "MAX_FILES", 3)
+    for number in range(4):
+        (tmp_path / f"{number}.txt").write_text("x")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    assert "was a link" in replace_odd_files(tmp_path)[0]
 
 
 def test_a_name_that_a_terminal_would_obey_is_shown_harmless(tmp_path):

@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 
-from autograder.glue.reading import read_notebook
+from autograder.notebooks.reading import read_notebook
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,11 @@ def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "views.ipynb").symlink_to(tmp_path / "secret.ipynb")
     notebook, problem = read_notebook(tmp_path / "views.ipynb")
     assert notebook is None and "link" in problem
+
+
+def test_half_a_surrogate_pair_is_no_reason_to_refuse_a_notebook(tmp_path):
+    path = tmp_path / "views.ipynb"
+    path.write_text('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "id": "a", '
+                    '"metadata": {}, "outputs": [], "execution_count": null, "source": "x = \'\\ud83d\'"}]}')
+    notebook, problem = read_notebook(path)
+    assert problem == "" and notebook.cells[0].source == "x = '?'"

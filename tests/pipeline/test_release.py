@@ -48,6 +48,6 @@ def test_an_edited_text_notebook_reaches_the_source(tmp_path):
     refresh_sources(tmp_path / "exercises", tmp_path)
     source = tmp_path / "source" / "views" / "views.ipynb"
     before = source.read_text()
-    text.write_text(text.read_text().replace("# # Tensors are views", "# # Tensors are windows"))
+    text.write_text(text.read_text().replace("# # Tensors are views", "# # Tensors are telescopes"))
     refresh_sources(tmp_path / "exercises", tmp_path)
-    assert "windows" in source.read_text() and "windows" not in before
+    assert "telescopes" in source.read_text() and "telescopes" not in before

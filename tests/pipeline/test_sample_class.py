@@ -7,7 +7,7 @@ import sys
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.authoring.classroom import write_class
+from autograder.authoring.classroom import BROKEN, sample, write_class
 from tests.pipeline.conftest import ROOT, Course
 
 
@@ -45,6 +45,14 @@ def test_the_class_holds_at_least_ten_submissions_and_every_mistake(graded):
 
     for attempt in load_attempts(ROOT / "exercises" / course.chapter / "mistakes.py"):
         assert attempt.as_cell().split("\n")[1].strip().replace('"', '\\"') in cells, attempt.name
+
+
+def test_a_sample_is_one_of_each_kind_and_breaks_things_in_its_own_way(graded):
+    _, submissions, _ = graded
+    samples = [[one.student for one in sample(submissions, number)] for number in range(len(BROKEN))]
+    assert all(one[:3] == ["solution", "untouched", "mistakes_1"] for one in samples)
+    others = {s.student for s in submissions if not s.student.startswith(("solution", "untouched", "mistakes_", "alternative_"))}
+    assert {one[3] for one in samples} == set(BROKEN) == others
 
 
 def test_every_submission_earns_exactly_what_it_must(graded):

@@ -3,25 +3,28 @@
 import pytest
 from jupyter_core.utils import run_sync
 
-from autograder.glue.environment import kernel_environment
+from autograder.notebooks.environment import kernel_environment
 from autograder.kernels.desk import desk
 from autograder.kernels.limits import Limits
 
 ASK = "import sys; print('{wanted}' in sys.modules)"
 
 
-async def said_by_a_kernel(seat, chapters: list[str], wanted: str) -> str:
+async def said_by_a_kernel(seat, chapters: list[str], code: str, meanwhile=None) -> str:
+    """What a fresh kernel prints; ``meanwhile()`` is awaited while it still runs."""
     manager = seat.kernel_manager(chapters)
     await manager.start_kernel(env=kernel_environment(), cwd=str(seat.folder / "work"))
     client = manager.client()
     client.start_channels()
-    await client.wait_for_ready(timeout=60)
+    await client.wait_for_ready(timeout=300)
     texts = []
     await client.execute_interactive(
-        ASK.replace("{wanted}", wanted),
+        code,
         output_hook=lambda message: texts.append(message["content"].get("text", "")),
-        timeout=60,
+        timeout=300,
     )
+    if meanwhile is not None:
+        texts.append(await meanwhile())
     client.stop_channels()
     await manager.shutdown_kernel(now=True)
     return "".join(texts).strip()
@@ -39,5 +42,34 @@ async def said_by_a_kernel(seat, chapters: list[str], wanted: str) -> str:
 def test_a_kernel_finds_its_chapters_scenarios_imported(chapters, wanted, found):
     # Limits that no other test has: a kernel server of its own, which has met no chapter yet.
     own = Limits(memory_bytes=3 * 1024**3 + len(wanted) + len(chapters))
-    with desk("auto", own) as seat:
-        assert run_sync(said_by_a_kernel)(seat, chapters, wanted) == found
+    with desk("required", own) as seat:
+        assert run_sync(said_by_a_kernel)(seat, chapters, ASK.replace("{wanted}", wanted)) == found
+
+
+LISTEN = """
+import socket
+for family, address in ((socket.AF_INET, ("127.0.0.1", 29500)), (socket.AF_UNIX, "\\0neighbours")):
+    server = socket.socket(family)
+    server.bind(address)
+    server.listen()
+    with socket.socket(family) as client:
+        client.connect(address)
+    globals()[f"kept_{family}"] = server
+    print("heard", end=" ")
+"""
+REACH = """
+import socket
+for family, address in ((socket.AF_INET, ("127.0.0.1", 29500)), (socket.AF_UNIX, "\\0neighbours")):
+    with socket.socket(family) as client:
+        try:
+            client.connect(address)
+            print("reached", end=" ")
+        except ConnectionRefusedError:
+            print("refused", end=" ")
+"""
+
+
+def test_kernels_of_one_server_do_not_reach_each_other():
+    with desk("required") as one, desk("required") as other:
+        said = run_sync(said_by_a_kernel)(one, [], LISTEN, lambda: said_by_a_kernel(other, [], REACH))
+    assert said.split() == ["heard", "heard", "refused", "refused"]

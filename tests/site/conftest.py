@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "_build" / "html"
@@ -47,8 +48,9 @@ def site():
     """The folder of the built site: as it is if it is newer than its sources, else built."""
     if "SITE" in os.environ:
         return Path(os.environ["SITE"]).resolve()
-    if not is_current():
-        build()
+    with FileLock(BUILT.parent / ".tests-lock"):  # the tests run in more than one process
+        if not is_current():
+            build()
     return BUILT
 
 

@@ -21,8 +21,7 @@ AXE = {
 SETTLED = """() => {
   const views = document.querySelector('script[type="application/vnd.jupyter.widget-view+json"]');
   const drawn = !views || document.documentElement.dataset.widgets === "drawn";
-  const set = [...document.querySelectorAll(".math")].every(m => m.querySelector("mjx-container"));
-  return document.readyState === "complete" && drawn && set;
+  return document.readyState === "complete" && drawn;
 }"""
 
 LOOK = """() => {
@@ -30,7 +29,7 @@ LOOK = """() => {
   const views = all('script[type="application/vnd.jupyter.widget-view+json"]');
   const alive = (view) => {
     const element = view.previousElementSibling;
-    return element?.matches(".anywidget-view") && element.childElementCount > 0
+    return element?.matches(".anywidget-view:not(.still)") && element.childElementCount > 0
       && element.offsetHeight > 0 && !element.querySelector(".widget-error");
   };
   const formulas = all(".math");
@@ -40,7 +39,7 @@ LOOK = """() => {
     widgets: views.length,
     deadWidgets: views.filter((view) => !alive(view)).length,
     formulas: formulas.length,
-    unset: formulas.filter((m) => !m.querySelector("mjx-container") || m.querySelector("mjx-merror"))
+    unset: formulas.filter((m) => !m.querySelector("math")?.offsetHeight && !m.querySelector("math")?.getBoundingClientRect().height)
       .map((m) => m.textContent.slice(0, 80)),
     brokenImages: all("img").filter((image) => image.complete && !image.naturalWidth).map((i) => i.src),
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
@@ -115,11 +114,11 @@ def listen(page, report):
     page.on("pageerror", lambda error: report.findings.append(f"page error: {error}"))
 
 
-def settle(page, report, milliseconds=10_000):
+def settle(page, report, milliseconds=60_000):
     try:
         page.wait_for_function(SETTLED, timeout=milliseconds)
     except NotInTime:
-        report.findings.append(f"widgets or mathematics not ready after {milliseconds} ms")
+        report.findings.append(f"widgets not ready after {milliseconds} ms")
 
 
 def look(page, report, scheme):

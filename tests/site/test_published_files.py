@@ -158,7 +158,22 @@ def test_no_heavy_widget_host_is_published(site):
     assert not [name for name in published if re.search(r"require(js)?(\.min)?\.js|embed-amd|html-manager", name)]
 
 
-def test_mathjax_is_published_in_the_part_that_is_used(site):
-    mathjax = site / "_static" / "mathjax"
-    assert (mathjax / "tex-chtml.js").is_file()
-    assert sum(file.stat().st_size for file in mathjax.rglob("*") if file.is_file()) < 6 * 2**20
+def test_no_page_asks_for_an_icon_font_or_a_script_of_formulas(soups):
+    asked = [str(tag) for soup in soups.values() for tag in soup.find_all(["script", "link"], src=True)]
+    assert asked and not [tag for tag in asked if re.search(r"fontawesome|mathjax", tag, re.I)]
+    assert any(soup.find("math") for soup in soups.values())
+
+
+def test_icons_are_drawn_in_the_page(soups):
+    named = [str(tag) for soup in soups.values() for tag in soup.select("i[class*=fa-], span[class*=fa-]")]
+    assert not named and all(soup.select("svg.svg-inline--fa path[d]") for soup in soups.values())
+
+
+def test_a_widget_is_stored_once(site, soups):
+    """A file of the site for each kind of widget; a page's state only names it."""
+    files = sorted((site / "_static" / "widgets").glob("*.js"))
+    assert len({file.name.rpartition("-")[0] for file in files}) == len(files) > 5
+    tags = [tag.string for soup in soups.values() for tag in soup.find_all("script", type=WIDGET_STATE)]
+    models = [model["state"] for tag in tags for model in json.loads(tag)["state"].values()]
+    assert {model["_esm"] for model in models if "_esm" in model} == {f"shared:{file.stem}" for file in files}
+    assert not [model for model in models if "_css" in model]

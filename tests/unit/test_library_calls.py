@@ -1,6 +1,7 @@
 """Plain Python is told from calls into PyTorch and NumPy."""
 
 import cProfile
+import ctypes
 import math
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from torch.utils._mode_utils import no_dispatch
 
+import gpulab.units
 from autograder.scenarios.calls import library_calls
 
 ARRAY, TENSOR, BUFFER = np.zeros(3), torch.zeros(3), bytearray(6)
@@ -42,6 +44,99 @@ def unwatched_by_another_profiler():
     unwatched(profile.enable, lambda: sys.setprofile(watcher))
 
 
+def in_a_list():
+    """Strides from an array that no variable names and no call makes."""
+    array = list(map(np.ndarray, [(2, 3)], [np.uint8], [BUFFER]))
+    array[0].shape = (3, 2)
+    return array[0].strides
+
+
+def deleted():
+    array = np.ndarray((2, 3), np.uint8, BUFFER)
+    strides = array.strides
+    del array
+    return strides
+
+
+def kept_from_before():
+    """An array made earlier: to set its shape makes another for a moment."""
+    ARRAY.shape = (3, 1)
+    ARRAY.shape = (3,)
+
+
+class Mine(np.ndarray):
+    pass
+
+
+def of_a_class_of_its_own():
+    return list(map(Mine, [(2, 3)], [np.uint8], [BUFFER]))[0].strides
+
+
+def of_a_class_made_here():
+    return list(map(type("Here", (np.ndarray,), {}), [(2, 3)], [np.uint8], [BUFFER]))[0].strides
+
+
+def tensors_by_map():
+    return list(map(torch.empty_strided, [(2,)], [(1,)]))
+
+
+def under_another_name():
+    module, name = vars(gpulab.units), gpulab.units.__name__
+    module["__name__"] = "mine"
+    try:
+        return gpulab.units.plural(3, "time")
+    finally:
+        module["__name__"] = name
+
+
+def unwatched_by_the_c_api():
+    """The profiler's own setter, called from C."""
+    call = ctypes.pythonapi.PyObject_Call
+    call.argtypes, call.restype = [ctypes.py_object] * 3, ctypes.py_object
+    watcher = sys.getprofile()
+    call(sys.setprofile, (None,), {})
+    gpulab.units.plural(3, "time")
+    call(sys.setprofile, (watcher,), {})
+
+
+def unwatched_by_map():
+    watcher = sys.getprofile()
+    list(map(sys.setprofile, [None]))
+    gpulab.units.plural(3, "time")
+    list(map(sys.setprofile, [watcher]))
+
+
+@pytest.mark.parametrize(
+    ("call", "libraries"),
+    [
+        (in_a_list, {"numpy"}),
+        (deleted, {"numpy"}),
+        (kept_from_before, {"numpy"}),
+        (of_a_class_of_its_own, {"numpy"}),
+        (of_a_class_made_here, {"numpy"}),
+        (lambda: list(map(np.add, [1], [2])), {"numpy"}),
+        (tensors_by_map, {"torch"}),
+        (under_another_name, {"gpulab"}),
+        (unwatched_by_the_c_api, {"sys.setprofile"}),
+        (unwatched_by_map, {"sys.setprofile"}),
+        (lambda: sorted([math.prod([2, 3]), len("ab")]), set()),
+    ],
+)
+def test_what_a_profiler_does_not_see_is_named_all_the_same(call, libraries):
+    with library_calls("torch", "numpy", "gpulab") as called:
+        call()
+    assert libraries <= called and (libraries or not called)
+
+
+def test_classes_allocate_as_before_afterwards():
+    with library_calls("torch", "numpy"):
+        np.empty(3), torch.empty(3)
+    with library_calls("torch", "numpy") as called:
+        pass
+    np.empty(3), torch.empty(3)
+    assert called == set()
+
+
 @pytest.mark.parametrize(
     ("call", "libraries"),
     [
@@ -53,8 +148,8 @@ def unwatched_by_another_profiler():
         (lambda: np.lib.stride_tricks.as_strided(ARRAY, (2,), (8,)), {"numpy"}),
         (hidden, {"torch"}),
         (by_attributes, {"numpy"}),
-        (unwatched_by_setprofile, {"sys.setprofile"}),
-        (unwatched_by_another_profiler, {"sys.setprofile"}),
+        (unwatched_by_setprofile, {"sys.setprofile", "torch"}),
+        (unwatched_by_another_profiler, {"sys.setprofile", "torch"}),
         (lambda: torch.Size([2, 3]), set()),
     ],
 )

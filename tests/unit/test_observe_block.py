@@ -139,4 +139,38 @@ def test_the_table_shows_line_operation_kind_and_bytes():
     head, _, *rows = seen.table().splitlines()
     assert head == "3 operations, 1 copy of 24 B; 48 B new, 48 B at the peak"
     (row,) = [row for row in rows if "aten.clone" in row]
-    assert row.split() == [*"return x.t().contiguous() # here".split(), "aten.clone", "clone", "24", "B"]
+    (clone,) = [op for op in seen.ops if op.op == "aten.clone"]
+    code = "return x.t().contiguous() # here".split()
+    assert row.split() == [str(clone.line.number), *code, "aten.clone", "clone", "24", "B"]
+
+
+def test_lines_that_begin_alike_are_told_apart_by_their_number():
+    x = torch.ones(2, 3)
+    with observe() as seen:
+        x.reshape(3, 2).reshape(6).reshape(2, 3).reshape(6).reshape(2, 3).reshape(3, 2).reshape(6, 1).clone()
+        x.reshape(3, 2).reshape(6).reshape(2, 3).reshape(6).reshape(2, 3).reshape(3, 2).reshape(6, 1).t().clone()
+    rows = [line.split() for line in seen.table().splitlines() if "aten.clone" in line]
+    assert int(rows[0][0]) + 1 == int(rows[1][0]) and rows[0][1] == rows[1][1]
+
+
+def test_the_table_fits_80_columns():
+    x = torch.ones(2, 3)
+    with observe() as seen:
+        for _ in range(12):
+            x.reshape(3, 2).reshape(6).reshape(2, 3).reshape(6).reshape(2, 3).to(torch.float64).add_(1.0).t().clone()
+    lines = seen.table().splitlines()
+    assert max(map(len, lines)) <= 80 < len(seen.ops[0].line.text) and any("aten._to_copy" in line for line in lines)
+
+
+def test_an_operation_has_the_dtype_of_its_result_and_else_of_its_argument():
+    x = torch.ones(2)
+    with observe() as seen:
+        (x == 1).sum()
+        x.bfloat16().float()
+        x[0].item()
+    dtypes = [(op.op, op.dtype) for op in seen.ops if op.op != "aten.select"]
+    assert dtypes == [
+        ("aten.eq", "bool"), ("aten.sum", "int64"), ("aten._to_copy", "bfloat16"), ("aten._to_copy", "float32"),
+        ("aten._local_scalar_dense", "float32"),
+    ]  # fmt: skip
+    assert Observation.from_dict(seen.to_dict()).ops == seen.ops

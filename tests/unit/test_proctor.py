@@ -7,7 +7,7 @@ from autograder import wire
 from autograder.proctor import Learner, NotDefined, describe, scenario, sit
 from autograder.scenarios.outcome import outcome
 
-IMAGES = wire.encode({"images": torch.ones(1, 1, 2, 2), "patch": 1, "refused": False})
+IMAGES = wire.encode({"images": torch.ones(1, 1, 2, 2), "patch": 1, "turned_first": False})
 
 
 def evidence(patchify) -> dict:
@@ -26,6 +26,15 @@ def test_what_the_function_raises_is_evidence(error):
 
     raised = evidence(patchify)["raised"]
     assert (raised["type"], raised["message"]) == (type(error).__name__, str(error))
+
+
+def test_calls_nested_too_deeply_for_an_instrument_are_the_functions_own():
+    def divergence_cost(kinds, costs, threads):
+        return sum(divergence_cost(kinds, costs, threads) for _ in kinds)
+
+    inputs = wire.encode({"kinds": [0], "costs": [1], "threads": 1})
+    seen = wire.decode(sit("execution.divergence_cost", {"divergence_cost": divergence_cost}, inputs))
+    assert seen["raised"]["type"] == "RecursionError" and "stumbled" not in seen
 
 
 def test_an_interrupt_goes_through():
@@ -71,7 +80,9 @@ def test_a_message_that_cannot_be_written_is_left_out():
         def __str__(self):
             raise RuntimeError("no")
 
-    assert describe(Silent()) == {"type": "Silent", "message": "", "line": ""}
+    told = describe(Silent())
+    assert (told["type"], told["message"], told["line"]) == ("Silent", "", "")
+    assert told["kinds"][1:] == ["Exception", "BaseException", "object"]
 
 
 def test_a_message_that_is_no_unicode_still_crosses():

@@ -62,7 +62,7 @@ def test_a_scenario_runs_under_them(odd):
 
 def test_evidence_is_written_under_them(odd):
     with fresh_settings():
-        inputs = wire.encode({"images": torch.ones(1, 1, 2, 2), "patch": 1, "refused": False})
+        inputs = wire.encode({"images": torch.ones(1, 1, 2, 2), "patch": 1, "turned_first": False})
     evidence = sit("views.patchify", {"patchify": lambda images, patch: images}, inputs)
     with fresh_settings():
         assert wire.decode(evidence)["patches"].dtype == torch.float32

@@ -4,7 +4,8 @@ import pytest
 
 from autograder.authoring import mistake
 from autograder.authoring.mistakes import load_attempts
-from autograder.authoring.text import cell_of, exercises_of, read_text_notebook, solution_of, starter_of
+from autograder.authoring.text import read_text_notebook, starter_of
+from autograder.notebooks.cells import cell_of, exercises_of, solution_of
 
 NOTEBOOK = '''# %% [markdown]
 # ## `double(x)`

@@ -1,0 +1,231 @@
+"""Sums that were not earned by messages, and ranks that do not end as they should: ``collectives.ring_all_reduce``."""
+
+import ctypes
+import mmap
+import os
+import sys
+import tempfile
+import time
+
+import psutil
+import pytest
+import torch
+import torch.distributed as dist
+
+from autograder.draw import Draw
+from autograder.kernels import domain
+from autograder.proctor import sit
+from autograder.referee import judge_here
+from autograder.scenarios import ranks
+from autograder.scenarios.ranks import in_ranks
+from gpulab.collectives.rank import session
+from gpulab.collectives.wire import packed
+
+
+def verdict(function, seed: int = 7):
+    return judge_here("collectives.ring_all_reduce", lambda inputs: sit("collectives.ring_all_reduce", {"ring_all_reduce": function}, inputs), Draw(seed))
+
+
+def reason(function) -> str:
+    return next(line.message for line in verdict(function).lines if line.criterion == "values")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(ranks, "TIMEOUT_SECONDS", 1.0)
+
+
+def honest(rank, world, buf, send, recv, change=lambda out: out):
+    if buf.dim() != 1:
+        raise ValueError("one dimension is due")
+    chunks = buf.tensor_split(world)
+    for step in range(2 * (world - 1)):
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        sent = send(change(out), (rank + 1) % world)
+        came = torch.empty_like(into)
+        recv(came, (rank - 1) % world)
+        into.copy_(into + came if step < world - 1 else came)
+        sent.wait()
+
+
+def of_all_ranks(buf):
+    """The sum, from the scenario's own frame, where every rank's numbers are."""
+    frame = sys._getframe(1)
+    while "case" not in frame.f_locals:
+        frame = frame.f_back
+    for call in frame.f_locals["case"]["calls"]:
+        mine = [base[1::2] if call["strided"] else base for base in call["bases"]]
+        if any(view.data_ptr() == buf.data_ptr() for view in mine):
+            return sum(mine)
+
+
+def test_the_honest_ring_earns_everything():
+    assert verdict(honest).score == 8
+
+
+def from_the_frame(rank, world, buf, send, recv):
+    buf.copy_(of_all_ranks(buf))
+
+
+def from_the_frame_behind_messages_of_nothing(rank, world, buf, send, recv):
+    total = of_all_ranks(buf)
+    honest(rank, world, buf, send, recv, change=torch.zeros_like)
+    buf.copy_(total)
+
+
+def from_the_frame_behind_sums_that_it_cannot_have(rank, world, buf, send, recv):
+    total = of_all_ranks(buf)
+    chunks = total.tensor_split(world)
+    for step in range(2 * (world - 1)):
+        send(chunks[(rank - step) % world], (rank + 1) % world)
+        recv(torch.empty_like(chunks[(rank - step - 1) % world]), (rank - 1) % world)
+    buf.copy_(total)
+
+
+def through_a_file(rank, world, buf, send, recv, folder=tempfile.gettempdir()):
+    path = os.path.join(folder, f"ranks-{os.getppid()}-{world}-{len(buf)}")
+    torch.save(buf.clone(), f"{path}-{rank}")
+    dist.barrier()
+    buf.copy_(sum(torch.load(f"{path}-{other}") for other in range(world)))
+
+
+SHARED = mmap.mmap(-1, 1 << 16)
+
+
+def through_shared_memory(rank, world, buf, send, recv):
+    table = torch.frombuffer(SHARED, dtype=torch.float64, count=64 * world).view(world, 64)
+    table[rank, : len(buf)] = buf
+    honest(rank, world, torch.zeros_like(buf), send, recv)
+    buf.copy_(table.sum(0)[: len(buf)])
+
+
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        from_the_frame, from_the_frame_behind_messages_of_nothing, from_the_frame_behind_sums_that_it_cannot_have,
+        through_a_file, through_shared_memory,
+    ],
+)  # fmt: skip
+def test_a_sum_that_is_not_made_of_what_crossed_earns_nothing(cheat):
+    assert verdict(cheat).score == 0
+
+
+def writes_what_is_no_message(rank, world, buf, send, recv):
+    session.current()._wire.sock.sendall(b"\xff" * 64)
+    honest(rank, world, buf, send, recv)
+
+
+def speaks_for_another_rank(rank, world, buf, send, recv):
+    post = {
+        "do": "post", "operation": "send", "group": "", "ranks": [(rank + 1) % world], "sequence": 0, "dtype": "float32",
+        "whole": 4, "shape": "1", "reduces": "", "root": -1, "peer": rank, "tag": 0, "gives": [], "takes": [], "size": 4,
+        "ghost": False, "ready_us": 0.0, "line": None, "stamp": 0, "number": 10**6,
+    }  # fmt: skip
+    for part in packed(post, [bytes(4)]):
+        session.current()._wire.sock.sendall(part)
+    honest(rank, world, buf, send, recv)
+
+
+@pytest.mark.parametrize("cheat", [writes_what_is_no_message, speaks_for_another_rank])
+def test_what_is_no_message_of_the_rank_ends_the_run(cheat):
+    assert "sent what is no message" in reason(cheat)
+    assert verdict(cheat).score == 0
+
+
+def test_a_rank_has_no_way_to_another_but_the_switchboard():
+    theirs = os.pipe()
+
+    def in_rank(rank, world):
+        return [_kind(name) for name in os.listdir("/proc/self/fd")], [_is_open(end) for end in theirs]
+
+    for kinds, ends in in_ranks(in_rank, 2)["results"]:
+        # The switchboard, and a pipe on which a rank that hangs is asked where it is.
+        assert kinds.count("socket") == 1 and kinds.count("pipe") == 1
+        assert ends == [False, False]
+    for end in theirs:
+        os.close(end)
+
+
+def _kind(descriptor: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}").partition(":")[0]
+    except OSError:
+        return ""
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(domain._version() < 1, reason="this system has no Landlock")
+def test_a_rank_reads_no_other_ranks_memory_and_writes_no_file():
+    secret = ctypes.create_string_buffer(b"secret")
+
+    def in_rank(rank, world):
+        pids = [None] * world
+        dist.all_gather_object(pids, os.getpid())
+        said = [_outcome(lambda: open(f"/proc/{pids[1 - rank]}/mem", "rb", 0).seek(ctypes.addressof(secret)))]
+        said.append(_outcome(lambda: open(os.path.join(tempfile.gettempdir(), "a-rank-wrote-this"), "w")))
+        dist.barrier()
+        return said
+
+    assert in_ranks(in_rank, 2)["results"] == [["PermissionError"] * 2] * 2
+
+
+def _outcome(attempt) -> str:
+    try:
+        attempt()
+    except OSError as error:
+        return type(error).__name__
+    return "done"
+
+
+def test_a_process_that_a_rank_starts_is_no_rank():
+    def with_a_child(rank, world, buf, send, recv):
+        if os.fork() == 0:
+            os._exit(0)
+        os.wait()
+        honest(rank, world, buf, send, recv)
+
+    assert "process of the notebook's own" in reason(with_a_child)
+
+
+# What goes wrong reaches the learner as one sentence, and ends.
+
+
+def test_a_deadlock_is_told_with_its_line():
+    def stuck(rank, world, buf, send, recv):
+        send(buf, (rank + 1) % world).wait()
+        recv(buf, (rank - 1) % world)
+
+    assert reason(lambda *a: stuck(*a) if a[1] > 1 else None).startswith("deadlock: ")
+
+
+def test_ranks_that_ask_for_different_things_are_told():
+    def apart(rank, world, buf, send, recv):
+        dist.all_reduce(buf) if rank else dist.broadcast(buf, 0)
+
+    assert "rank 0 asks for broadcast" in reason(lambda *a: apart(*a) if a[1] > 1 else None)
+
+
+def test_a_rank_that_dies_is_told():
+    assert "left with exit status 3" in reason(lambda rank, *rest: os._exit(3))
+
+
+def test_a_rank_that_never_ends_is_told(impatient):
+    def loops(rank, world, buf, send, recv):
+        while rank == world - 1:
+            time.sleep(0.01)
+
+    assert "did not finish within 1 s" in reason(loops)

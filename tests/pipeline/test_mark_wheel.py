@@ -1,0 +1,107 @@
+"""The lines that a chapter's page prints, done in an environment that holds nothing of the repository."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder.authoring.pipeline import write_wheel
+from autograder.marking.wheel import write_mark_wheel
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def page():
+    """The extension that writes the lines."""
+    sys.path.insert(0, str(ROOT / "chapters" / "_extensions"))
+    import working_alone
+
+    sys.path.pop(0)
+    return working_alone
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Where the downloads lie."""
+    folder = tmp_path_factory.mktemp("downloads")
+    write_wheel(ROOT, folder)
+    write_mark_wheel(ROOT, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tokens(folder) -> Path:
+    """A fresh environment with both wheels. What they depend on is this environment's; the repository is not seen from it."""
+    tokens = folder / "tokens"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tokens], check=True)
+    run = [sys.executable, "-m", "pip", "--python", tokens / "bin" / "python", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*run, *folder.glob("*.whl")], check=True)
+    site = next(tokens.glob("lib/python3*/site-packages"))
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
+    return tokens
+
+
+def test_the_lines_name_the_wheels_that_are_written_and_extras_that_there_are(page, folder):
+    assert sorted(page.wheels()) == sorted(path.name for path in folder.glob("*.whl"))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    typed = "\n".join(page.lines("kernels", ("kernels",)))
+    assert f"./{page.wheels()[0]}[lab,kernels]" in typed and {"lab", "kernels"} <= set(extras)
+    assert all(len(line) < 80 for line in typed.splitlines())
+
+
+def test_every_chapter_with_exercises_prints_them():
+    for mistakes in (ROOT / "exercises").glob("*/mistakes.py"):
+        (chapter,) = (ROOT / "chapters").rglob(f"{mistakes.parent.name}.md")
+        assert chapter.read_text("utf-8").count("```{working-alone}") == 1
+
+
+def test_the_wheel_holds_no_room_of_instructors_and_no_mistakes(page, folder):
+    held = zipfile.ZipFile(folder / page.wheels()[1]).namelist()
+    assert "autograder/marking/chapters/views/hints.yml" in held
+    assert not [name for name in held if "authoring" in name or "glue" in name or "mistakes" in name or "grading/" in name]
+
+
+def test_the_last_line_marks_a_notebook_in_the_sandbox_and_without_nbgrader(page, folder, tokens, course):
+    nbformat.write(course.answered(), folder / "views.ipynb")
+    (next(tokens.glob("lib/python3*/site-packages")) / "nbgrader.py").write_text("raise ImportError('a learner has none')")
+    last = page.lines("views")[-1].split()
+    environment = {"PATH": f"{tokens / 'bin'}:{os.defpath}:{os.environ['PATH']}", "HOME": str(folder)}
+    done = subprocess.run([*last, "--no-browser"], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "32 of 32 points" in done.stdout and "sandbox" not in done.stdout
+    assert (folder / "views-marked.html").is_file()
+
+
+LOOKS = """\
+import importlib.util
+for name in ("autograder.verdicts", "autograder.marking", "autograder.referee"):
+    try:
+        print(name, importlib.util.find_spec(name) is not None)
+    except ModuleNotFoundError:
+        print(name, False)
+import autograder, os
+try:
+    open(os.path.join(os.path.dirname(autograder.__file__), "verdicts.py"), "w")
+    print("written True")
+except OSError:
+    pass
+"""
+
+
+def test_in_the_sandbox_an_installed_autograder_holds_what_the_repositorys_does(tokens, tmp_path):
+    """The wheel's files lie in a folder that kernels see: verdicts and solutions in it are covered."""
+    ask = f"from autograder.kernels import sandbox; import json; print(json.dumps(sandbox.command({str(tmp_path)!r})))"
+    python = tokens / "bin" / "python"
+    said = subprocess.run([python, "-P", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    command = json.loads(said)
+    assert command[command.index("--remount-ro") + 1].endswith("site-packages/autograder")
+    looked = subprocess.run([*command, python, "-P", "-c", LOOKS], capture_output=True, text=True, cwd=tmp_path)
+    assert looked.stdout.split() and "True" not in looked.stdout, looked.stderr

@@ -1,0 +1,138 @@
+"""From nothing to an exercise that passes every gate, as CONTRIBUTING says it."""
+
+import inspect
+import re
+
+import pytest
+
+from autograder import authoring, exercise
+from autograder.authoring.left import rooms
+from autograder.draw import Draw
+from tests.project.authoring import CONTRIBUTING, ROOT, Copy
+
+NEW = re.findall(r"^python -m autograder (new .*?)\s+#", CONTRIBUTING, flags=re.M)
+SIGNATURE = re.compile(r"`@?(?:name = )?(\w+)\(([^)`]*)\)`")
+
+
+@pytest.fixture(scope="module")
+def new(tmp_path_factory) -> Copy:
+    """A copy with the chapter and the exercise of CONTRIBUTING, nothing written yet."""
+    copy = Copy(tmp_path_factory.mktemp("author"))
+    for command in NEW:
+        words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', command)]
+        done = copy.autograder(*words)
+        assert done.returncode == 0, done.stderr
+    return copy
+
+
+@pytest.fixture(scope="module")
+def checked(new) -> str:
+    return new.autograder("check", "rows").stdout
+
+
+def test_every_room_has_its_file_and_a_mark_in_it(new, checked):
+    named = {path.relative_to(ROOT).as_posix() for path in rooms(ROOT / "exercises", "rows")} - {"_toc.yml"}
+    named -= {"autograder/verdicts/rows/__init__.py", "chapters/<part>/rows.md"}
+    for name in named | {"autograder/verdicts/rows/last_rows.py", "chapters/tensors/rows.md"}:
+        assert re.search(rf"^  {name}:\d+: write ", checked, flags=re.M), name
+
+
+def test_what_is_to_be_written_is_said_once_by_file_and_line(checked):
+    assert "exercises/rows/rows.py:44: write the solution\n" in checked
+    lines = [line for line in checked.split("\n") if line.startswith("  ")]
+    assert len(lines) == len(set(lines)) > 25
+    assert all(re.search(r"^  \S+:\d+: write ", line) for line in lines), checked
+
+
+def test_the_page_is_in_the_contents_after_the_others_of_its_part(new):
+    assert "tensors/views\n      - file: chapters/tensors/rows\n" in (new.folder / "_toc.yml").read_text()
+    assert re.search(r"^    chapters/tensors/rows: \d+$", (new.folder / "_toc.yml").read_text(), flags=re.M)
+
+
+def test_its_tests_fail_until_they_are_written(new):
+    (new.folder / "tests" / "__init__.py").touch()
+    done = new.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
+    assert "2 failed" in done.stdout and "WRITE(rows)" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["chapter", "rows"], "there is a chapter 'rows' already"),
+        (["chapter", "Rows"], "'Rows' is no name"),
+        (["chapter", "columns", "--part", "tensors", "--number", "1"], "chapter 1 is chapters/tensors/views: give another --number"),
+        (["exercise", "rows.last_rows"], "has a cell 'last_rows' already"),
+        (["exercise", "rows.class"], "'class' is no name"),
+        (["exercise", "none_such.first"], "no chapter 'none_such': python -m autograder new chapter none_such"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_in_a_sentence_and_writes_nothing(new, arguments, says):
+    before = {path: path.read_bytes() for path in new.folder.rglob("*.[pmy]*") if path.is_file()}
+    done = new.autograder("new", *arguments)
+    assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
+    assert before == {path: path.read_bytes() for path in before} and not (new.folder / "exercises/none_such").exists()
+
+
+@pytest.fixture(scope="module")
+def written(new, checked) -> Copy:
+    """The exercise of CONTRIBUTING, tried with its mutants. The page and its claim are left as they are."""
+    new.write_what_contributing_shows()
+    done = new.autograder("mutate", "rows", "--jobs", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return new
+
+
+def test_the_exercise_of_contributing_passes_every_gate(written):
+    done = written.autograder("check", "rows.last_rows")
+    assert done.returncode == 0 and done.stdout.startswith("rows.last_rows: nothing wrong"), done.stdout + done.stderr
+
+
+def test_its_cheats_earn_nothing(written):
+    done = written.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/gates")
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+VERDICT, SCENARIO, MISTAKES = "autograder/verdicts/rows/last_rows.py", "autograder/scenarios/rows.py", "exercises/rows/mistakes.py"
+SLIPS = {
+    (VERDICT, 'evidence["rows"]', 'evidence["row"]'): "the judge of rows.last_rows failed at verdicts/rows/last_rows.py:27 (KeyError: 'row')",
+    (VERDICT, "draw.each(-1,", "draw.every(-1,"): "its cases failed at verdicts/rows/last_rows.py:18 (AttributeError: 'Draw' object",
+    (VERDICT, "last_rows = Exercise(", "last_row = Exercise("): "autograder/verdicts/rows/__init__.py:3: ImportError: cannot import name 'last_rows'",
+    (SCENARIO, 'case["n"]', 'case["m"]'): "the scenario of rows.last_rows failed at scenarios/rows.py:12 (KeyError: 'm')",
+    (SCENARIO, "def last_rows", "def first_rows"): "autograder/scenarios/rows.py defines no function 'last_rows': write last_rows(learner, case)",
+    (SCENARIO, "observe() as seen:", "observe() as seen"): "autograder/scenarios/rows.py:11: SyntaxError: expected ':'",
+    (MISTAKES, '"x[-n:]"}', '"x[-n:]"'): "exercises/rows/mistakes.py:12: SyntaxError: closing parenthesis",
+    (MISTAKES, '@alternative("last_rows")', "@alternative"): "exercises/rows/mistakes.py:51: TypeError: the name of the exercise is due",
+    (MISTAKES, '@alternative("last_rows")', '@alternative("last_row")'): "narrowed is an attempt at 'last_row', which the notebook does not grade",
+    (MISTAKES, 'loses=("no_copy",)', 'loses=("no_copy")'): "exercises/rows/mistakes.py:14: TypeError: loses is 'no_copy'; a tuple",
+    (MISTAKES, '"x[-n:]"}', '"x[-n :]", "x[n:]": "x"}'): "exercises/rows/mistakes.py:6: ValueError: the solution of last_rows has 0 times 'x[n:]'",
+}
+
+
+@pytest.fixture(scope="module")
+def said(written) -> dict:
+    return written.checked_after("rows.last_rows", SLIPS)
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: " ".join(slip))
+def test_a_slip_of_the_authors_is_said_in_one_sentence_with_its_place(said, slip):
+    problems = [line for line in said[slip].split("\n") if line.startswith("  ")]
+    assert len(problems) == 1 and SLIPS[slip] in problems[0], said[slip]
+
+
+def signatures() -> list[tuple[str, str]]:
+    tables = CONTRIBUTING[CONTRIBUTING.index("| in `mistakes.py` | is |") : CONTRIBUTING.index("### One whole exercise")]
+    first_columns = re.sub(r"^(\| [^|]*\|).*$", r"\1", tables, flags=re.M)
+    return SIGNATURE.findall(first_columns)
+
+
+@pytest.mark.parametrize(("name", "takes"), signatures(), ids=lambda text: text)
+def test_a_signature_that_contributing_shows_is_the_real_one(name, takes):
+    found = getattr(authoring, name, None) or getattr(exercise, name, None) or getattr(Draw, name)
+    real = [parameter for parameter in inspect.signature(found).parameters if parameter != "self"]
+    assert [word.lstrip("*") for word in takes.split(", ")] == real
+
+
+def test_contributing_shows_all_of_what_an_author_calls():
+    shown = {name for name, _ in signatures()}
+    drawn = {name for name in vars(Draw) if not name.startswith("_")}
+    assert shown >= set(authoring.__all__) | drawn | {"Case", "Criterion", "Exercise", "Lost", "NotGradable"}

@@ -1,0 +1,113 @@
+"""What a reader waits for: the page's weight, its first paint, what moves while it loads, what stands without scripts."""
+
+import gzip
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+from tests.site.probe import Report, reader, settle
+from tests.site.test_every_page import DESKTOP, PAGES, PHONE, WIDGET
+
+SCREENS = [DESKTOP, PHONE]
+LIMIT_BYTES, LANDING_BYTES = 250_000, 200_000
+PAINTED = "performance.getEntriesByName('first-contentful-paint').length > 0"
+SHIFT = """() => new Promise((done) => {
+  let sum = 0;
+  const add = (entries) => { for (const entry of entries) if (!entry.hadRecentInput) sum += entry.value; };
+  const observer = new PerformanceObserver((list) => add(list.getEntries()));
+  observer.observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => { add(observer.takeRecords()); done(sum); }, 300);
+})"""
+
+
+HEIGHTS = "() => [...document.querySelectorAll('.anywidget-view')].map((view) => Math.round(view.offsetHeight))"
+
+
+@dataclass
+class Met:
+    """A page as one reader met it: before any script arrived, and after all did."""
+
+    painted: bool
+    kept: list[int]  # heights of the widgets' pictures, CSS pixels
+    taken: list[int]  # heights of the widgets
+    shift: float  # cumulative layout shift
+    sizes: dict[str, int]  # compressed bytes of each thing asked for, by address
+
+
+def before_scripts(tab, url):
+    tab.route("**/*.js*", lambda route: None)  # never answered
+    tab.goto(url, wait_until="commit")
+    tab.wait_for_function(PAINTED, timeout=10_000)
+    tab.locator(".bd-footer-content").wait_for(state="attached")
+    return tab.locator("h1:visible").count() > 0, tab.evaluate(HEIGHTS)
+
+
+def after_scripts(tab, url):
+    answers = {}
+    tab.on("response", lambda response: answers.setdefault(response.url, response))
+    tab.goto(url, wait_until="load")
+    settle(tab, Report())
+    shift, taken = tab.evaluate(SHIFT), tab.evaluate(HEIGHTS)
+    sizes = {at: len(gzip.compress(found.body())) for at, found in answers.items() if at.startswith("http")}
+    return taken, shift, sizes
+
+
+@pytest.fixture(scope="module")
+def meet(browser, address):
+    """meet(page, screen) -> Met; each page is met once on each screen."""
+
+    @cache
+    def met(page, screen):
+        with reader(browser, *screen) as context:
+            painted, kept = before_scripts(context.new_page(), f"{address}/{page}")
+            return Met(painted, kept, *after_scripts(context.new_page(), f"{address}/{page}"))
+
+    return met
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_light(meet, page):
+    sizes = meet(page, DESKTOP).sizes
+    assert len(sizes) > 5
+    limit = LANDING_BYTES if page == PAGES[0] else LIMIT_BYTES
+    assert sum(sizes.values()) < limit, sorted(sizes.items(), key=lambda item: -item[1])[:5]
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=["desktop", "phone"])
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_painted_before_any_script_arrives(meet, page, screen):
+    assert meet(page, screen).painted
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=["desktop", "phone"])
+@pytest.mark.parametrize("page", PAGES)
+def test_little_moves_while_a_page_loads(meet, page, screen):
+    assert meet(page, screen).shift < 0.1
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=["desktop", "phone"])
+@pytest.mark.parametrize("page", PAGES)
+def test_a_widget_takes_the_room_that_its_picture_kept(meet, site, page, screen):
+    met = meet(page, screen)
+    assert len(met.kept) == len(met.taken) == (site / page).read_text("utf-8").count(WIDGET)
+    # A question drawn anew may be a line longer or shorter.
+    assert all(abs(before - after) <= 30 for before, after in zip(met.kept, met.taken, strict=True)), (met.kept, met.taken)
+
+
+def test_without_scripts_a_widget_shows_its_question_its_picture_and_its_answers(browser, site, address):
+    shown = [page for page in PAGES if WIDGET in (site / page).read_text("utf-8")]
+    assert shown
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, java_script_enabled=False)
+    for page in shown:
+        tab = context.new_page()
+        tab.goto(f"{address}/{page}")
+        assert tab.locator(".anywidget-view").count() == (site / page).read_text("utf-8").count(WIDGET)
+        for view in tab.locator(".anywidget-view").all():
+            assert view.locator(".gpulab").is_visible() and len(view.inner_text()) > 40, page
+        for quiz in tab.locator(".gpulab.quiz").all():
+            assert quiz.get_by_role("radio").count() > 1 and quiz.locator("legend").first.is_visible()
+        for answers in tab.locator(".anywidget-view details.answers").all():
+            answers.locator("summary").click()
+            assert "Right." in answers.inner_text() and "No." in answers.inner_text()
+        assert tab.locator("details.answers").count() >= tab.locator(".gpulab.quiz").count()
+    context.close()

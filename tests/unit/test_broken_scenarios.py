@@ -1,0 +1,84 @@
+"""A scenario that fails is told from a learner's function that does."""
+
+import sys
+import types
+
+import pytest
+
+from autograder import wire
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.proctor import sit
+from autograder.referee import Session
+
+SOURCE = '''
+def first(learner, case):
+    return {"y": learner.first(case["x"]).real}
+
+def misspelt(learner, case):
+    return {"y": learner.first(case["z"])}
+'''
+
+
+@pytest.fixture(autouse=True)
+def scenarios(monkeypatch):
+    """Scenarios of a chapter ``made_up``, as if they stood in the project's folder."""
+    module = types.ModuleType("autograder.scenarios.made_up")
+    module.__spec__ = types.SimpleNamespace(origin="made up")
+    exec(compile(SOURCE, "/any/autograder/scenarios/made_up.py", "exec"), module.__dict__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+def played(name: str, function) -> Session:
+    def judge(case, evidence):
+        if evidence["y"] != 2:
+            yield Lost("right", "not two")
+
+    exercise = Exercise(name, (Criterion("right", 1, "it is right"),), lambda draw: iter([Case(("right",), {"x": 1})]), judge)
+    session = Session(exercise, Draw(1))
+    while (inputs := session.next_case()) is not None:
+        session.take(sit(name, {"first": function} if function else {}, inputs))
+    return session
+
+
+def message(session: Session) -> str:
+    return session.verdict().lines[0].message
+
+
+def test_a_scenario_that_raises_is_named_with_its_line():
+    session = played("made_up.misspelt", lambda x: 2)
+    assert session.broken == ["the scenario of made_up.misspelt failed at scenarios/made_up.py:6 (KeyError: 'z')"]
+    assert message(session).startswith("The hidden test stopped at no line of the notebook (KeyError: 'z')")
+    assert session.verdict().score == 0
+
+
+def test_what_the_scenario_cannot_take_says_both():
+    session = played("made_up.first", lambda x: None)
+    assert "scenarios/made_up.py:3 (AttributeError" in session.broken[0]
+    assert "the function gave what the test cannot take, or the test is wrong" in message(session)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: {}["a"], lambda x, y: 2, lambda: 2, lambda *, x: 2, None],
+    ids=["raises", "one argument more", "none", "named alone", "missing"],
+)
+def test_a_function_that_fails_is_no_broken_scenario(function):
+    session = played("made_up.first", function)
+    assert session.broken == [] and session.verdict().score == 0
+    assert "hidden test stopped" not in message(session)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("made_up.second", "defines no function 'second'"), ("none_such.first", "write autograder/scenarios/none_such.py")],
+)
+def test_a_scenario_that_is_missing_is_said(name, says):
+    assert says in played(name, lambda x: 2).broken[0]
+
+
+def test_a_forged_place_is_cut_and_printable():
+    session = Session(Exercise("a.b", (Criterion("right", 1, "it is"),), lambda draw: iter([Case(("right",))]), lambda *rest: ()))
+    session.next_case()
+    session.take(wire.encode({"raised": {"type": "E", "message": "x" * 5000, "line": ""}, "stumbled": "\x1b[2J\n" + "y" * 5000}))
+    assert session.broken[0].isprintable() and len(session.broken[0]) < 500

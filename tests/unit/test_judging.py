@@ -1,0 +1,95 @@
+"""A judge has its own bounds of time and memory; one that goes beyond costs its exercise and nothing else."""
+
+import os
+import time
+
+import psutil
+import pytest
+
+from autograder import judging, wire
+from autograder.judging import Judges
+from autograder.referee import Session
+from tests.unit.judges_that_fail import find
+
+FIND = "tests.unit.judges_that_fail:find"
+
+
+@pytest.fixture(scope="module")
+def judges():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.getcwd())
+        judges = Judges(FIND, cpu_seconds=2, seconds=3)
+    yield judges
+    judges.close()
+
+
+def played(judges, name) -> Session:
+    session = Session(find(name), bench=judges.bench(name))
+    while (inputs := session.next_case()) is not None:
+        session.take(wire.encode({"x": wire.decode(inputs)["x"]}))
+    return session
+
+
+def test_right_evidence_earns_everything(judges):
+    session = played(judges, "t.right")
+    assert session.verdict().score == 3 and session.incidents == []
+
+
+@pytest.mark.parametrize("name", ["t.busy", "t.asleep", "t.killed", "t.cases"])
+def test_a_judge_that_does_not_answer_is_stopped_and_earns_nothing(judges, name):
+    started = time.monotonic()
+    session = played(judges, name)
+    assert time.monotonic() - started < 10
+    assert session.verdict().score == 0
+    assert [incident.partition(":")[0] for incident in session.broken] == [f"the judge of {name} was stopped"]
+
+
+def test_a_judge_that_takes_too_much_memory_earns_nothing_and_the_grader_keeps_its_own(judges):
+    before = psutil.Process().memory_info().rss
+    session = played(judges, "t.greedy")
+    # On a busy machine the clock may stop it first.
+    assert session.verdict().score == 0 and "memory" in session.broken[0].lower()
+    assert psutil.Process().memory_info().rss < before + (1 << 26)
+
+
+def test_the_next_exercise_is_judged_after_one_that_was_stopped(judges):
+    played(judges, "t.killed")
+    assert played(judges, "t.right").verdict().score == 3
+
+
+def test_a_judge_that_fails_is_named_with_its_line_and_its_traceback(judges):
+    session = played(judges, "t.wrong")
+    assert session.verdict().score == 0
+    assert "the judge of t.wrong failed at" in session.broken[0]
+    assert "judges_that_fail.py:" in session.broken[0] and "NameError" in session.broken[0]
+    assert "Traceback" in session.tracebacks[0]
+
+
+def test_cases_that_fail_are_named_with_their_line_and_deny_points(judges):
+    session = played(judges, "t.wrong_cases")
+    assert session.verdict().score == 0
+    (sentence,) = session.broken
+    assert sentence.startswith("the judge of t.wrong_cases was stopped: its cases failed at ")
+    assert "judges_that_fail.py:" in sentence and "nothing_of_the_kind" in sentence
+    assert "Traceback" in session.tracebacks[0]
+
+
+def test_a_server_that_died_is_started_again_and_one_that_was_closed_leaves_nothing():
+    judges = Judges()
+    judges._process.kill()
+    judges._process.wait()
+    bench = judges.bench("views.patchify")
+    assert bench.next_case() is not None
+    children = psutil.Process(judges._process.pid).children()
+    judges.close()
+    bench.close()
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert len(children) == 1 and alive == []
+
+
+def test_judges_that_cannot_be_had_are_no_fault_of_a_submission(monkeypatch):
+    monkeypatch.setattr(judging.sys, "executable", "/bin/false")
+    judges = Judges()
+    with pytest.raises(judging.JudgesLost):
+        judges.bench("t.right")
+    judges.close()

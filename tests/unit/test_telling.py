@@ -1,0 +1,123 @@
+"""What an instrument made has left the process before the code that it watches goes on."""
+
+import copy
+import gc
+
+import pytest
+import torch
+
+import gpulab.cuda
+from autograder import wire
+from autograder.scenarios.told import observe
+from autograder.telling import MAX_TOLD_BYTES, telling
+from autograder.told import Record, disagreement
+from gpulab.kernels import cuda
+from gpulab.observe.launches import LineCounts
+
+
+@cuda.jit
+def double(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= 2
+
+
+def on_the_card():
+    """Copies, kernels, a wait, a race, a launch and allocations."""
+    x = torch.ones(64).cuda()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        (x * 2).sum()
+    x.add_(1)
+    torch.ones(3, pin_memory=True).to("cuda", non_blocking=True)
+    double[2, 32](x)
+    x.sum().item()
+
+
+def on_the_host():
+    x = torch.ones(8, 8, requires_grad=True)
+    torch.cat([x.t().reshape(-1), torch.zeros(3)]).to(torch.float64).sum().backward()
+
+
+def told_of(block) -> tuple[list[bytes], dict]:
+    told: list[bytes] = []
+    with gpulab.cuda.use("virtual:H100", quiet=True), telling(told.append), observe() as seen:
+        block()
+    return told, wire.decode(wire.encode(seen.to_dict()))
+
+
+@pytest.mark.parametrize("block", [lambda: None, on_the_host, on_the_card])
+def test_what_was_told_is_what_was_seen(block):
+    assert disagreement(*told_of(block)) is None
+
+
+def test_every_kind_of_record_is_told():
+    _, seen = told_of(on_the_card)
+    assert all(seen[name] for name in ("ops", "copies", "kernels", "waits", "races", "launches"))
+
+
+EDITS = {
+    **{f"no {name}": lambda seen, name=name: seen[name].clear() for name in ("ops", "copies", "kernels", "waits", "races", "launches")},
+    "one wait less": lambda seen: seen["waits"].pop(),
+    "one kernel twice": lambda seen: seen["kernels"].append(seen["kernels"][0]),
+    "a faster kernel": lambda seen: seen["kernels"][0].update(end_us=0.0),
+    "a smaller kernel": lambda seen: seen["kernels"][0].update(bytes_read=0),
+    "fewer sectors": lambda seen: [line.update(read_sectors=0) for line in seen["launches"][0]["lines"]],
+    "nothing allocated": lambda seen: seen.update(new_bytes=0),
+    "nothing alive": lambda seen: seen.update(peak_bytes=0),
+    "copies of none": lambda seen: seen["copies"][0].update(bytes=0),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_edited_observation_is_not_what_was_told(edit):
+    told, seen = told_of(on_the_card)
+    edited = copy.deepcopy(seen)
+    edit(edited)
+    assert edited != seen and disagreement(told, edited) is not None
+
+
+def test_records_edited_on_the_heap_are_not_what_was_told():
+    def edits():
+        on_the_card()
+        for found in gc.get_objects():
+            if type(found) is LineCounts:
+                object.__setattr__(found, "read_sectors", 0)
+
+    assert "launches" in disagreement(*told_of(edits))
+
+
+def test_an_observation_that_nobody_was_told_of_is_none():
+    _, seen = told_of(on_the_host)
+    assert "not told" in disagreement([], seen)
+
+
+def test_a_second_block_does_not_wipe_out_the_first():
+    told: list[bytes] = []
+    with telling(told.append):
+        with observe():
+            on_the_host()
+        with observe() as seen:
+            pass
+    assert "more than one" in disagreement(told, seen.to_dict())
+
+
+def test_a_block_of_the_learners_own_is_not_told():
+    def nested():
+        with gpulab.observe():
+            on_the_host()
+
+    assert disagreement(*told_of(nested)) is None
+
+
+def test_records_are_bounded_where_they_are_made_and_where_they_arrive():
+    record = Record()
+    for _ in range(20):
+        record.add(b"x" * (MAX_TOLD_BYTES // 4))
+    assert sum(map(len, record.told)) <= 2 * MAX_TOLD_BYTES
+    assert len(record.told) < 20
+
+
+def test_without_anybody_to_tell_a_block_works_as_ever():
+    with observe() as seen:
+        torch.ones(3).clone()
+    assert [copy.op for copy in seen.copies] == ["aten.clone"]
