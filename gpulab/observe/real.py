@@ -1,10 +1,11 @@
 """``observe()`` on a real GPU: PyTorch's profiler, its GPU trace hooks and its stream sanitizer.
 
-Written against PyTorch's sources and tested on a hand-made trace and on the virtual device's
-own; it has not run on a GPU yet (``make evidence`` runs it there). One block at a time: CUPTI
-serves one profiler. PyTorch's own ``enable_cuda_sanitizer`` has to be imported before this.
+``make evidence`` runs its tests on a GPU. One block at a time: CUPTI serves one profiler.
+PyTorch's own ``enable_cuda_sanitizer`` has to be imported before this.
 """
 
+import ctypes
+import functools
 import importlib
 import json
 import os
@@ -24,8 +25,28 @@ from gpulab.observe.lines import learners_line
 from gpulab.observe.records import Race
 
 
+_TRACES = "_ZN3c104impl8GPUTrace9haveStateE"  # c10::impl::GPUTrace::haveState
+
+
+def _trace(on: bool) -> None:
+    """Switch PyTorch's trace hooks on or off; PyTorch itself only switches them on, for good.
+
+    A hook that fires while an error travels (a tensor is freed on the way) replaces the error by
+    ``SystemError: error return without exception set``.
+    """
+    try:
+        ctypes.c_bool.in_dll(ctypes.CDLL(_c10()), _TRACES).value = on
+    except (OSError, ValueError):
+        pass  # a PyTorch that names it otherwise: the hooks stay on
+
+
+@functools.cache
+def _c10() -> str:
+    return os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+
+
 def _sanitizer():
-    """PyTorch's sanitizer, without the handler that its import sets listening for good."""
+    """PyTorch's sanitizer, without what its import switches on for good: a handler, the trace hooks."""
     known = "torch.cuda._sanitizer" in sys.modules
     registries = [r for name, r in vars(gpu_trace).items() if name.endswith("Callbacks")]
     before = [list(registry.callback_list) for registry in registries]
@@ -33,6 +54,8 @@ def _sanitizer():
     for registry, callbacks in zip(registries, before):
         if not known:
             registry.callback_list[:] = callbacks
+    if not known:
+        _trace(False)
     return module
 
 
@@ -103,12 +126,14 @@ class Watch(TorchDispatchMode):
 
     def begin(self) -> None:
         torch._C._activate_gpu_trace()
+        _trace(True)
         for registry, callback in self._callbacks:
             registry.add_callback(callback)
         self.__enter__()
 
     def end(self) -> None:
         self.__exit__(None, None, None)
+        _trace(False)
         for registry, callback in self._callbacks:
             registry.callback_list.remove(callback)
 
@@ -116,8 +141,13 @@ class Watch(TorchDispatchMode):
         stream, name = torch.cuda.current_stream(), func._schema.name.replace("::", ".")
         self.operations.append(Operation(name, stream.stream_id, learners_line()))
         heard = self._waits_heard
+        _trace(True)
         with _marked(range_name(len(self.operations) - 1)):
-            out = func(*args, **(kwargs or {}))
+            try:
+                out = func(*args, **(kwargs or {}))
+            except BaseException:
+                _trace(False)  # until the next operation: what is freed while an error travels
+                raise
         if name != "aten.record_stream":
             self._check(func._schema, args, kwargs or {}, out, stream)
         if self._waits_heard > heard:
