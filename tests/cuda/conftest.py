@@ -36,6 +36,7 @@ def pytest_generate_tests(metafunc):
 def cuda(request):
     """The runtime that ``device="cuda"`` means in this test."""
     with gpulab.cuda.use(request.param, quiet=True) as runtime:
+        torch.cuda.set_stream(torch.cuda.default_stream())  # a capture that failed leaves its own
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         yield runtime

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+import gpulab
 from gpulab.cuda import NotModelled
-from gpulab.cuda.device.autocast_policy import BANNED, FP32, LOWER, WIDEST
+from gpulab.cuda.device.autocast_policy import BANNED, FP32, LOWER, RESULT, WIDEST
 
 pytestmark = pytest.mark.usefixtures("cuda")
 F = torch.nn.functional
@@ -132,6 +133,48 @@ def test_runs_in_float32(name):
         assert FULLS[name]().dtype == torch.float32
 
 
+IN_ONE = {
+    "sum": lambda: half(2, 3).sum(),
+    "sum over a dimension": lambda: half(2, 3).sum(0),
+    "prod": lambda: half(2, 3).prod(),
+    "cumsum": lambda: half(2, 3).cumsum(0),
+    "vector_norm": lambda: torch.linalg.vector_norm(half(3)),
+    "norm": lambda: torch.ops.aten.norm.Scalar(half(3)),
+    "norm over a dimension": lambda: torch.ops.aten.norm.ScalarOpt_dim(half(2, 3), 2, [0]),
+}
+
+
+@pytest.mark.parametrize("name", IN_ONE)
+def test_reads_16_bits_and_writes_float32_in_one_operation(name, virtual):
+    with gpulab.observe() as seen, torch.autocast("cuda", dtype=torch.float16):
+        assert IN_ONE[name]().dtype == torch.float32
+    assert not [op.op for op in seen.ops if op.op == "aten._to_copy" and op.dtype == "float32"]
+
+
+@pytest.mark.parametrize("function", [F.softmax, F.log_softmax])
+def test_a_softmax_of_bfloat16_is_cast_up_first(function, virtual):
+    x = full(2, 3).bfloat16()
+    with gpulab.observe() as seen, torch.autocast("cuda", dtype=torch.bfloat16):
+        function(x, -1)
+    assert [op.dtype for op in seen.ops] == ["float32"] * 2 and seen.ops[0].op == "aten._to_copy"
+
+
+def test_a_dtype_that_the_call_names_stands():
+    x = full(2, 3)
+    with torch.autocast("cuda", dtype=torch.float16):
+        asked = [x.sum(dtype=torch.float16), F.softmax(x, -1, dtype=torch.float16), x.cumsum(0, dtype=torch.float16)]
+        assert {t.dtype for t in asked} == {torch.float16}
+
+
+def test_cross_entropy_of_16_bit_logits_takes_its_logarithms_in_16_bits(virtual):
+    logits = full(2, 3).bfloat16()
+    with gpulab.observe() as seen, torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = F.cross_entropy(logits, labels(2))
+    ran = [(op.op.removeprefix("aten."), op.dtype) for op in seen.ops]
+    assert ("_log_softmax", "bfloat16") in ran and ("nll_loss_forward", "float32") in ran and loss.dtype == torch.float32
+    assert [dtype for op, dtype in ran if op == "_to_copy"] == ["float32"], "for the mean alone"
+
+
 @pytest.mark.parametrize("name", KEEPS)
 def test_keeps_its_inputs_precision(name):
     with torch.autocast("cuda", dtype=torch.float16):
@@ -148,11 +191,12 @@ def test_every_op_that_pytorch_lists_has_a_policy_here():
     listed = {n.removeprefix("aten::") for n in torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")}
     # Named dimensions went with PyTorch 2.13; on 2.11 they are not autocast here.
     named = {n for n in listed if "imname" in n or "names" in n}
-    assert listed - named - LOWER - FP32 - WIDEST - set(BANNED) == set()
+    assert listed - named - LOWER - FP32 - RESULT - WIDEST - set(BANNED) == set()
 
 
 def test_no_op_has_two_policies():
-    assert not LOWER & FP32 and not LOWER & WIDEST and not FP32 & WIDEST
+    lists = (LOWER, FP32, RESULT, WIDEST, set(BANNED))
+    assert len(set().union(*lists)) == sum(map(len, lists))
 
 
 def test_float64_is_left_alone():

@@ -103,3 +103,19 @@ def test_an_unpacked_sequence_is_on_the_device_and_its_lengths_on_the_host():
 def test_a_vandermonde_matrix_is_on_the_device():
     x = torch.tensor([1.0, 2.0, 3.0], device="cuda")
     assert torch.vander(x).is_cuda and torch.equal(torch.vander(x).cpu(), torch.vander(x.cpu()))
+
+
+def test_a_rank_is_found_on_the_card_and_written_where_it_is_asked_for(cuda):
+    a = torch.diag(torch.tensor([1.0, 1.0, 0.0], device="cuda"))
+    for options in ({}, {"atol": 0.1}, {"hermitian": True}):
+        assert torch.linalg.matrix_rank(a, **options).is_cuda
+        out = torch.empty((), dtype=torch.int64, device="cuda")
+        assert torch.linalg.matrix_rank(a, **options, out=out) is out
+        assert out.item() == 2
+    assert torch.linalg.matrix_rank(a[:0]).is_cuda
+
+
+def test_the_inverse_of_a_complex_matrix_is_the_hosts(cuda):
+    torch.manual_seed(0)
+    a = torch.randn(5, 5, dtype=torch.complex64)
+    torch.testing.assert_close(torch.linalg.pinv(a.cuda()).cpu(), torch.linalg.pinv(a))

@@ -53,11 +53,11 @@ def test_a_copied_generator_goes_on_alike_on_its_device(again):
     assert torch.equal(one, other)
 
 
-def test_the_default_device_is_that_of_a_new_generator():
+def test_a_new_generator_is_the_hosts_whatever_the_default_device_is():
     with torch.device("cuda"):
-        assert torch.Generator().device.type == "cuda"
-        assert sorted(torch.utils.data.RandomSampler(range(3))) == [0, 1, 2]
-    assert torch.Generator().device.type == "cpu"
+        assert torch.Generator().device.type == "cpu"
+        with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator but found 'cpu'"):
+            sorted(torch.utils.data.RandomSampler(range(3)))
 
 
 def test_the_default_device_does_not_fit_the_hosts_default_generator():

@@ -82,3 +82,28 @@ def test_the_gradient_of_a_copy_into_the_other_side_travels_back():
     torch.zeros(3, device="cuda").copy_(on_host).sum().backward()
     torch.zeros(3).copy_(on_card).sum().backward()
     assert on_host.grad.device.type == "cpu" and on_card.grad.is_cuda
+
+
+FLAT = {
+    "sgn": torch.sgn,
+    "copysign": lambda x: torch.copysign(torch.ones_like(x), x),
+    "repeat nothing": lambda x: x.repeat(0),
+    "cat of an empty one": lambda x: torch.cat([x[:0], torch.ones_like(x)]),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_gradient_without_slope_is_on_the_card(cuda, name):
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    FLAT[name](x).sum().backward()
+    assert x.grad.is_cuda and type(x.grad) is type(x.detach())
+    torch.optim.Adam([x]).step()
+    (again,) = torch.autograd.grad(FLAT[name](x).sum(), x)
+    assert again.is_cuda and not again.any()
+
+
+def test_forward_mode_gives_a_tangent_on_the_card(cuda):
+    with torch.autograd.forward_ad.dual_level():
+        x = torch.autograd.forward_ad.make_dual(torch.eye(3, device="cuda"), torch.ones(3, 3, device="cuda"))
+        sign = torch.autograd.forward_ad.unpack_dual(torch.linalg.slogdet(x).sign)
+    assert sign.tangent is None or sign.tangent.is_cuda

@@ -199,3 +199,43 @@ def test_a_replay_costs_the_host_one_launch(virtual):
         graph.replay()
         replayed = time.perf_counter() - begin
     assert len(seen.kernels) == 50 and replayed < eager / 20
+
+
+def test_an_lstm_in_a_graph_gives_what_it_gives_outside(cuda):
+    torch.manual_seed(0)
+    lstm, x = torch.nn.LSTM(3, 4, 2).cuda(), torch.ones(5, 2, 3, device="cuda")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        expected = lstm(x)[0].detach().clone()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out, _ = lstm(x)
+    graph.replay()
+    torch.testing.assert_close(out.detach(), expected)
+
+
+def test_a_training_step_of_an_lstm_is_replayed(cuda):
+    def trained(replayed: bool) -> list:
+        torch.manual_seed(0)
+        lstm, x = torch.nn.LSTM(3, 4).cuda(), torch.ones(5, 2, 3, device="cuda")
+        optimizer = torch.optim.SGD(lstm.parameters(), 0.1)
+
+        def step():
+            optimizer.zero_grad(set_to_none=False)
+            lstm(x)[0].square().sum().backward()
+            optimizer.step()
+
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            step()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        if replayed:
+            with torch.cuda.graph(graph):
+                step()
+        for _ in range(3):
+            graph.replay() if replayed else step()
+        return [p.detach().cpu() for p in lstm.parameters()]
+
+    torch.testing.assert_close(trained(True), trained(False))

@@ -8,7 +8,7 @@ from torch import nn
 
 from gpulab.cuda import coverage
 
-pytestmark = pytest.mark.usefixtures("cuda")
+pytestmark = pytest.mark.usefixtures("cuda", "no_tf32")
 
 image, signal, row = (2, 4, 8, 8), (2, 4, 8), (2, 8)
 volume, tokens = (2, 4, 6, 6, 6), (3, 2, 8)
@@ -102,6 +102,12 @@ def run(module, tensors):
     out.float().square().mean().backward()
     grads = [t.grad for t in tensors] + [p.grad for p in module.parameters()]
     return [out, *(g for g in grads if g is not None)]
+
+
+@pytest.fixture
+def no_tf32(monkeypatch):
+    """cuDNN rounds the factors of float32 convolutions to TF32 unless told otherwise."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
@@ -379,6 +385,19 @@ def test_a_module_moves_while_a_graph_still_holds_its_parameters(cuda):
     out = model(x)
     assert torch.allclose(model.cuda()(x.cuda()).cpu(), out)
     assert out.grad_fn is not None and all(p.is_cuda for p in model.parameters())
+
+
+def test_apply_may_return_one_tensor_for_a_gradient_that_two_modules_share(cuda):
+    layer, holder, moved = torch.nn.Linear(2, 2, bias=False), torch.nn.Module(), {}
+    layer.weight.grad = torch.ones(2, 2)
+    holder.layer, holder.tied = layer, layer.weight
+
+    def once(tensor):
+        return moved.setdefault(id(tensor), (tensor, tensor.to("cuda")))[1]
+
+    holder._apply(once)
+    assert holder.tied is layer.weight and layer.weight.is_cuda
+    assert layer.weight.grad.cpu().tolist() == [[1, 1], [1, 1]]
 
 
 def test_a_module_without_memory_cannot_move(cuda):

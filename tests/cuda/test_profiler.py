@@ -43,10 +43,10 @@ def test_an_operations_device_time_is_that_of_its_kernels():
     p = profiled()
     (product,) = [e for e in p.events() if e.name == "aten::mm"]
     assert product.device_time_total == pytest.approx(sum(k.duration for k in product.kernels))
-    assert len(product.kernels) == 1
+    assert product.kernels  # cuBLAS may split a product in two
 
 
-@pytest.mark.parametrize("name", ["Memcpy HtoD (Pageable -> Device)", "Memcpy DtoH (Device -> Pageable)"])
+@pytest.mark.parametrize("name", ["Memcpy HtoD (Pageable -> Device)", "Memcpy DtoH (Device -> Pinned)"])
 def test_a_copy_is_an_event_of_the_device(name):
     assert name in [e.name for e in on_card(profiled())]
 

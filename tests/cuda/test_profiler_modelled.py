@@ -49,7 +49,7 @@ def test_the_profilers_kernels_are_those_of_the_observation():
 
 
 def test_launching_costs_the_runtimes_call_what_the_model_says():
-    from gpulab.cuda.machine.constants import LAUNCH_US
+    from gpulab.cards.constants import LAUNCH_US
 
     rows = {row.key: row for row in profiled().key_averages()}
     row = rows["cudaLaunchKernel"]

@@ -185,6 +185,28 @@ def test_elapsed_time_needs_both_passed():
         begin.elapsed_time(end)
 
 
+ASKS = {"query": lambda begin, end: end.query(), "elapsed_time": lambda begin, end: end_or_none(begin, end)}
+
+
+def end_or_none(begin, end):
+    try:
+        return begin.elapsed_time(end)
+    except RuntimeError:
+        return None
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+def test_who_asks_often_enough_waits_until_the_device_is_done(ask):
+    begin, end, after = timed(), timed(), timed()
+    begin.record()
+    busy()
+    end.record()
+    while not ask(begin, end):
+        pass
+    after.record()
+    assert end.elapsed_time(after) * 1e3 < 500 and torch.cuda.current_stream().query()
+
+
 WAITS = {
     "item": lambda x: x.sum().item(),
     "float": lambda x: float(x[0]),
@@ -196,7 +218,7 @@ WAITS = {
     "mask": lambda x: x[x > 0],
     "masked_select": lambda x: x.masked_select(x > 0),
     "unique": lambda x: x.unique(),
-    "equal": lambda x: torch.equal(x, x),
+    "equal": lambda x: torch.equal(x, torch.ones_like(x)),
     "allclose": lambda x: torch.allclose(x, x + 1),
     "print": lambda x: repr(x),
     "format": lambda x: f"{x[0]:.1f}",
@@ -205,6 +227,12 @@ WAITS = {
     "from data": lambda x: torch.tensor([1.0], device="cuda"),
     "copy_ from pageable memory": lambda x: x.copy_(torch.ones(64)),
 }
+
+
+def test_equality_with_the_same_memory_asks_nobody():
+    x = torch.ones(64, device="cuda")
+    busy()
+    assert torch.equal(x, x) and not torch.cuda.current_stream().query()
 
 
 @pytest.mark.parametrize("name", WAITS)
@@ -281,7 +309,9 @@ def test_the_debug_mode_warns_of_hidden_waits():
 
 
 def test_nvtx_ranges_nest():
-    assert torch.cuda.nvtx.range_push("outer") == 0 and torch.cuda.nvtx.range_push("inner") == 1
+    no_tool = -2  # NVTX_NO_PUSH_POP_TRACKING: a card's answer where no profiler listens
+    depths = [torch.cuda.nvtx.range_push(name) for name in ("outer", "inner")]
+    assert depths in ([0, 1], [no_tool, no_tool])
     torch.cuda.nvtx.range_pop()
     torch.cuda.nvtx.range_pop()
     with torch.cuda.nvtx.range("block"):

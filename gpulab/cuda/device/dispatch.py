@@ -9,7 +9,7 @@ import torch
 from torch._C import _DisableTorchDispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from gpulab.cuda.device import cost, state
+from gpulab.cuda.device import cost, faults, kernels, state
 from gpulab.cuda.device.ghosts import shapes_of
 from gpulab.cuda.device.plans import Plan, plan_of
 from gpulab.cuda.device.memory import span
@@ -19,12 +19,14 @@ from gpulab.observe import recorder
 from gpulab.observe.device import DeviceLog
 
 Tensor = torch.Tensor
+_make_subclass = torch._C.TensorBase._make_subclass
 _RUN_BACKWARD = torch.autograd.graph._engine_run_backward.__code__
 # What stands between an operation and whoever called it.
 _BETWEEN = tuple(
     module.__file__ for module in (sys.modules[__name__], recorder, torch._ops, torch.utils._python_dispatch)
 ) + (os.path.join(os.path.dirname(__file__), "tensor.py"),)
 _PLANS: dict[object, Plan] = {}
+_LAZY = tuple(getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative", "ZeroTensor"))
 # Arguments that CUDA's kernels read on the host.
 _HOST_ARGUMENTS = {
     "aten._ctc_loss": ("input_lengths", "target_lengths"),
@@ -35,7 +37,15 @@ _HOST_ARGUMENTS = {
 # Results that CUDA's kernels leave on the host, by position.
 _HOST_RESULTS = {"aten._pack_padded_sequence": 1}
 # The element, count or flag that the host reads back; no more than eight bytes.
-_RESULT_BYTES = 8
+_COUNT_BYTES = 8
+_RESULT_BYTES = {"aten.equal": 1, "aten.allclose": 1, "aten.nonzero": 4, "aten.masked_select": 4, "aten.index": 4, "aten.index_put_": 4}
+
+
+def answers(namespace: str, run) -> None:
+    """Operations of ``namespace`` are no kernels from now on: ``run(op, args, kwargs)`` answers them."""
+    kernels.ANSWERED[namespace] = run
+    for op in [op for op in _PLANS if op.namespace == namespace]:
+        del _PLANS[op]
 
 
 def dispatch(cls, func, args, kwargs):
@@ -53,6 +63,8 @@ def dispatch(cls, func, args, kwargs):
 
 
 def _dispatched(cls, device, plan, func, args, kwargs):
+    if plan.program is not None:
+        return plan.program(*args, **kwargs)
     inputs, hosts = [], []
     _sort(cls, args, inputs, hosts)
     if kwargs:
@@ -77,14 +89,20 @@ def _sort(cls, values, inputs: list, hosts: list) -> None:
 
 
 def _run(cls, device, plan, func, args, kwargs, inputs):
-    waits = plan.waits or (plan.may_wait_for_mask and _has_mask(args))
-    if device.ghost and waits:
+    if plan.refusal is not None and inputs:
+        plan.refusal(inputs[0].dtype)
+    if device.later and not plan.view:
+        device.use(inputs)
+    if plan.name == "aten.equal" and _is_the_same_memory(*args):
+        return True
+    waits = plan.waits or (plan.may_wait_for_mask and _has_mask(cls, args))
+    if device.ghost and (waits or plan.may_wait_for_mask and _has_mask(Tensor, args)):
         raise GhostHasNoValues()
     if device.host_autocast:
         raise NotModelled("an operation on a device tensor inside torch.autocast('cpu')")
     if device.capture is not None and not device.ghost:
         device.capture.before(cls, plan, args, kwargs)
-    out = _computed(cls, device, func, args, kwargs)
+    out = _computed(cls, device, plan, func, args, kwargs)
     if plan.view:
         return _tagged(cls, out, None)
     outputs: list = []
@@ -99,15 +117,45 @@ def _run(cls, device, plan, func, args, kwargs, inputs):
     return result
 
 
-def _computed(cls, device, func, args, kwargs):
+def _computed(cls, device, plan, func, args, kwargs):
     guard = _DisableTorchDispatch()
     try:
-        return shapes_of(cls, func, args, kwargs) if device.ghost else func(*args, **kwargs)
-    except RuntimeError as error:
+        if device.ghost:
+            return shapes_of(cls, func, args, kwargs)
+        if plan.own is not None:
+            return plan.own(*args, **kwargs)
+        return _composed(func, args, kwargs) if plan.composite and _has_complex(args) else func(*args, **kwargs)
+    except (RuntimeError, IndexError) as error:
         MachineTooSmall.raise_if_that_is(error)
-        raise
+        return _otherwise(cls, device, func, args, kwargs, error)
     finally:
         del guard
+
+
+def _otherwise(cls, device, func, args, kwargs, error):
+    """What a card does where the host's kernel raised ``error``."""
+    out = faults.result_despite(cls, device, func, args, kwargs, error)
+    if out is not None:
+        return out
+    if isinstance(error, NotImplementedError):
+        return kernels.widened(func, args, kwargs, error)
+    raise error
+
+
+def _has_complex(values) -> bool:
+    return any(
+        isinstance(value, Tensor) and value.is_complex() or isinstance(value, (list, tuple)) and _has_complex(value)
+        for value in values
+    )
+
+
+def _composed(func, args, kwargs):
+    # It may set a conjugate bit and hand that tensor on: below here PyTorch has switched off who reads the bit.
+    off = torch._C._dispatch_tls_local_exclude_set()
+    for key in _LAZY:
+        off = off.remove(key)
+    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), off):
+        return func(*args, **kwargs)
 
 
 def _left_on_host(position: int, out, result, outputs: list):
@@ -120,7 +168,7 @@ def _tagged(cls, out, outputs: list | None):
         if not isinstance(out, cls):
             if out.layout is not torch.strided:
                 raise NotModelled(f"a tensor of layout {out.layout}")
-            out = Tensor._make_subclass(cls, out, out.requires_grad)
+            out = _make_subclass(cls, out, out.requires_grad)
         if outputs is not None:
             outputs.append(out)
         return out
@@ -143,11 +191,11 @@ def _account(device, plan, args, kwargs, inputs, outputs, result) -> None:
 
 
 def _launch(machine, memory, plan, args, kwargs, inputs, outputs, result) -> None:
-    if len(machine.queues) > 1 and torch._C._current_graph_task_id() != -1:
-        machine.follow_all()
     written = _written(plan, args, kwargs, outputs) if plan.writes_by_name else outputs
     reads, bytes_read, elements = _uses(memory, inputs)
     writes, bytes_written, made = _uses(memory, written)
+    if len(machine.queues) > 1 and torch._C._current_graph_task_id() != -1:
+        machine.follow_users((*reads, *writes))
     if plan.writes_by_name:
         again = {id(tensor) for tensor in written}
         reads = [use for use in reads if id(use[1]) not in again]
@@ -161,7 +209,9 @@ def _launch(machine, memory, plan, args, kwargs, inputs, outputs, result) -> Non
         elements = made if plan.pointwise else max(elements, made)
     flops = cost.flops_of(plan, args, kwargs, inputs, elements, result)
     peak = cost.peak_of(machine.card, plan, inputs[0] if inputs else written[0])
-    duration = cost.duration_us(machine.card, flops, bytes_read + bytes_written, peak)
+    peak *= cost.busy_share(machine.card, plan, outputs)
+    moved = (bytes_read + bytes_written) / cost.memory_share(plan)
+    duration = cost.duration_us(machine.card, flops, moved, peak)
     machine.kernel(plan.name, duration, elements, flops, reads, writes, bytes_read, bytes_written)
 
 
@@ -192,14 +242,37 @@ def _written(plan, args, kwargs, outputs) -> list:
     return list(found.values())
 
 
-def _has_mask(args) -> bool:
-    return any(isinstance(i, Tensor) and i.dtype in (torch.bool, torch.uint8) for i in args[1] or ())
+_MASKS = (torch.bool, torch.uint8)
+
+
+def _has_mask(kind: type, args) -> bool:
+    return any(isinstance(i, kind) and i.dtype in _MASKS for i in args[1] or ())
+
+
+def _is_the_same_memory(one: Tensor, other: Tensor) -> bool:
+    return one.is_set_to(other) and one.dtype == other.dtype
 
 
 def _wait_for_result(device, plan, inputs) -> None:
-    # The few bytes that the host reads travel by a pageable copy, as CUDA's do.
+    # Into pinned memory: so says a real card's profile.
+    nbytes = _RESULT_BYTES.get(plan.name, _COUNT_BYTES)
+    if plan.name == "aten._local_scalar_dense":
+        nbytes = inputs[0].element_size()
     reads = [span(device.memory.of(t).trail, t) for t in inputs[:1]]
-    device.machine.copy("DtoH", _RESULT_BYTES, pinned=False, blocking=True, reads=reads, reason=plan.name)
+    device.machine.copy("DtoH", nbytes, pinned=True, blocking=True, reads=reads, reason=plan.name)
+
+
+def _send_indices(cls, device, indices) -> None:
+    """Indices on the host travel first: of a mask the places that hold, pinned; others as they lie, with a wait."""
+    for index in indices or ():
+        if not isinstance(index, Tensor) or isinstance(index, cls) or not index.numel():
+            continue
+        if device.capture is not None:
+            raise NotModelled("a copy between host and device inside a CUDA graph")
+        masks = index.dtype in _MASKS
+        for nbytes in [8 * int(index.count_nonzero())] * index.dim() if masks else [index.nbytes]:
+            if nbytes:
+                device.machine.copy("HtoD", nbytes, pinned=masks, blocking=not masks)
 
 
 def _with_care(cls, device, plan, func, args, kwargs, inputs, hosts):
@@ -210,6 +283,8 @@ def _with_care(cls, device, plan, func, args, kwargs, inputs, hosts):
         if plan.name == "aten.copy_":
             return transfer.copy_between(cls, device, func, args, kwargs)
         _check_hosts(plan, args, kwargs, hosts)
+        if plan.may_wait_for_mask:
+            _send_indices(cls, device, args[1])
     if "device" in kwargs:
         if not device.ghost and kwargs["device"] is not None and kwargs["device"].type == "meta":
             return _without_values(func, args, kwargs)

@@ -38,6 +38,8 @@ def _rnn_layer(source, input_weights, hidden_weights, *rest, **options) -> int:
 
 
 _OWN = {
+    "aten::_scaled_dot_product_cudnn_attention": _attention,
+    "aten::_scaled_dot_product_cudnn_attention_backward": _attention_backward,
     "aten::addbmm": _addbmm,
     "aten::mv": _matrix_vector,
     "aten::mkldnn_rnn_layer": _rnn_layer,

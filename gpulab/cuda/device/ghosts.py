@@ -16,7 +16,9 @@ from gpulab.cuda.device.patches import Patches
 Tensor = torch.Tensor
 
 
-_LARGEST_FLASH_HEAD = 256
+_LARGEST_FLASH_HEAD, _LARGEST_CUDNN_HEAD = 256, 128
+_CUDNN_FIRST = {(9, 0), (10, 0)}
+"""Where PyTorch asks cuDNN before flash: ``check_prefer_cudnn_attention`` in its ``sdp_utils.cpp``."""
 
 
 def install(patches: Patches) -> None:
@@ -33,6 +35,10 @@ def _attention(original):
     ):
         fused = query.is_cuda and state.device_on().ghost and query.shape[-1] % 8 == 0 and query.dim() == 4
         half = query.dtype in (torch.float16, torch.bfloat16)
+        by_cudnn = half and query.shape[-1] <= _LARGEST_CUDNN_HEAD
+        if fused and by_cudnn and state.device_on().card.capability in _CUDNN_FIRST:
+            bias, call = _as_bias(attn_mask, query), torch.ops.aten._scaled_dot_product_cudnn_attention
+            return call(query, key, value, bias, torch.is_grad_enabled(), dropout_p, is_causal, scale=scale)[0]
         if fused and half and attn_mask is None and query.shape[-1] <= _LARGEST_FLASH_HEAD:
             call = torch.ops.aten._scaled_dot_product_flash_attention
             return call(query, key, value, dropout_p, is_causal, False, scale=scale)[0]

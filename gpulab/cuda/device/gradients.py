@@ -1,23 +1,36 @@
 """Gradients stay on the device of what they belong to, as PyTorch's engine demands on a card.
 
-The engine compares the devices that its C++ knows, which are the host's on both sides here.
+The engine compares the devices that its C++ knows, which are the host's on both sides here. What
+its formulas make on the way (zeros, for what has no slope) it makes on that device too: such a
+gradient becomes the card's where it leaves the engine.
 """
 
 import functools
 
 import torch
+from torch._functorch import predispatch
+from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction, Function
 
 from gpulab.cuda.device.patches import Patches
+from gpulab.cuda.device.tensor import CudaTensor, brought_to_card
 
 Tensor = torch.Tensor
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _DEVICES = "_devices_of_inputs_and_outputs"
+# PyTorch 2.11 unpacks in forward_ad itself; later ones in a function that functorch calls too.
+_LATER = hasattr(predispatch, "_unpack_dual_impl")
+_UNPACKS_DUALS = (predispatch, "_unpack_dual_impl") if _LATER else (forward_ad, "unpack_dual")
 
 
 def install(patches: Patches) -> None:
     """Check what a program hands to the engine: the first gradients, and those of a Function's backward."""
     patches.set(torch.autograd, "_make_grads", _first_gradients(torch.autograd._make_grads))
+    run = _results_on_their_devices(torch.autograd.graph._engine_run_backward)
+    for owner in (torch.autograd, torch.autograd.graph):
+        patches.set(owner, "_engine_run_backward", run)
+    owner, name = _UNPACKS_DUALS
+    patches.set(owner, name, _tangent_on_its_device(getattr(owner, name)))
     patches.set(Function, "apply", classmethod(_noting_devices(Function.apply.__func__)))
     patches.set(BackwardCFunction, "apply", _checking_results(BackwardCFunction.apply))
 
@@ -29,6 +42,31 @@ def _first_gradients(original):
         return original(outputs, moved, *args, **kwargs)
 
     return make
+
+
+def _results_on_their_devices(original):
+    @functools.wraps(original)
+    def run(outputs, *args, **kwargs):
+        gradients = original(outputs, *args, **kwargs)
+        if not gradients:
+            return gradients
+        inputs = args[3] if len(args) > 3 else kwargs.get("inputs", ())
+        return tuple(_like(gradient, of) for gradient, of in zip(gradients, inputs))
+
+    return run
+
+
+def _tangent_on_its_device(original):
+    @functools.wraps(original)
+    def unpack(*args, **kwargs):
+        primal, tangent = original(*args, **kwargs)
+        return forward_ad.UnpackedDualTensor(primal, _like(tangent, primal))
+
+    return unpack
+
+
+def _like(gradient, of):
+    return brought_to_card(gradient) if isinstance(of, CudaTensor) else gradient
 
 
 def _on_device_of(index: int, out, grad):

@@ -116,9 +116,8 @@ class _IsGenerator(type):
 class Generator(metaclass=_IsGenerator):
     """``torch.Generator`` while the virtual device is on."""
 
-    def __new__(cls, device=None):
-        device = state.default_device() if device is None else device
-        return CudaGenerator() if state.is_cuda(device) else _BASE("cpu" if device is None else device)
+    def __new__(cls, device="cpu"):
+        return CudaGenerator() if state.is_cuda(device) else _BASE(device)
 
 
 @contextmanager
