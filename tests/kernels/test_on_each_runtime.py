@@ -7,6 +7,7 @@ import torch
 import gpulab
 from evidence.contests import JOBS
 from evidence.probes import PROBES
+from gpulab.kernels import cuda as numba_cuda
 from tests.kernels.simt import corpus
 from tests.kernels.tiles import kernels as tiles
 
@@ -30,6 +31,19 @@ def test_a_numba_kernel_computes_on_the_card_what_it_does_on_the_cpu(cuda, name)
     for here, there in zip(given, arguments):
         if isinstance(there, np.ndarray):
             np.testing.assert_allclose(here.cpu().numpy(), there, rtol=1e-6)
+
+
+@numba_cuda.jit
+def _rounded_to_25_digits(out, x):
+    i = numba_cuda.grid(1)
+    out[i] = round(x[i], 25)
+
+
+def test_a_number_scaled_beyond_64_bits_is_rounded_to_the_largest_integer(cuda):
+    x = torch.tensor([125.0, -3.0], dtype=torch.float64, device="cuda")
+    out = torch.zeros_like(x)
+    _rounded_to_25_digits[1, 2](out, x)
+    assert out.tolist() == pytest.approx([2**63 / 1e25, -(2**63) / 1e25])
 
 
 @pytest.mark.parametrize("name", list(PROBES))

@@ -20,6 +20,7 @@ else:
 
 TILE = 4
 FIELD = 3.5
+TABLE = np.arange(12.0).reshape(4, 3)
 
 
 @cuda.jit(device=True)
@@ -223,6 +224,95 @@ def dynamic_shared(out, x):
 
 
 @cuda.jit
+def tuples_and_pairs(out, x):
+    i = cuda.grid(1)
+    total = 0.0
+    for step in (16, 8, 4):
+        total += x[(i + step) % x.size]
+    for k, step in enumerate((3, 5), 2):
+        total += k * x[(i * step) % x.size]
+    for k, (a, b) in enumerate(zip((1.5, 2.5, 3.5), range(i, i + 9, 2))):
+        if k == i % 3:
+            continue
+        total += a * x[b % x.size] + k
+    for value in x[i % 7 : i % 7 + 5]:
+        if value > 0.9:
+            break
+        total += value
+    out[i] = total + (3 if i % 5 in (1, 2) else 4)
+
+
+@cuda.jit
+def rows_and_slices(out, a):
+    i = cuda.grid(1)
+    row = a[i]
+    total = 0.0
+    for value in row:
+        total += value
+    for k, value in enumerate(row[1:-1:2]):
+        total += k * value
+    for line in a[i : i + 2]:
+        total += line[-1] + line.shape[0] * line.size
+    out[i, 0] = a[i][2] + a[-1][i % 3] + row[::-1][0]
+    tail = out[i][1:]
+    tail[0] = total
+    out[i][2] = len(a[i:, 1:3]) + a[i:, 1:3].shape[1] + a[1:, 1:][0, 1]
+
+
+@cuda.jit
+def halves_of_shared(out, x):
+    s = cuda.shared.array(0, float64)
+    n = cuda.blockDim.x
+    first, second = s[:n], s[n : 2 * n]
+    t = cuda.threadIdx.x
+    first[t] = x[cuda.grid(1)]
+    second[n - 1 - t] = 2 * first[t]
+    cuda.syncthreads()
+    out[cuda.grid(1)] = first[n - 1 - t] + second[t]
+
+
+@cuda.jit(device=True)
+def with_defaults(x, factor=3, shift=0.5):
+    return x * factor + shift
+
+
+@cuda.jit
+def defaults_and_names(out, x):
+    i = cuda.grid(1)
+    out[i, 0] = with_defaults(x[i])
+    out[i, 1] = with_defaults(x[i], 2)
+    out[i, 2] = with_defaults(x[i], 2, i)
+
+
+@cuda.jit
+def rounding(out, x, a):
+    i = cuda.grid(1)
+    v = (x[i] - 0.5) * 1000
+    out[i, 0] = round(v, 1) + round(v, -1)
+    out[i, 1] = round(v) + round(v, 12)
+    out[i, 2], out[i, 3] = divmod(a[i], 7)
+    out[i, 4], out[i, 5] = divmod(v, 3.5)
+
+
+@cuda.jit
+def further_mathematics(out, x):
+    i = cuda.grid(1)
+    v = (x[i] - 0.5) * 9
+    out[i, 0], out[i, 1] = math.frexp(v)
+    out[i, 2], out[i, 3] = math.modf(v)
+    out[i, 4] = math.ldexp(v, i % 9 - 4)
+    out[i, 5] = math.remainder(v, 0.75)
+    out[i, 6] = math.gamma(v)
+
+
+@cuda.jit
+def constant_memory(out):
+    table = cuda.const.array_like(TABLE)
+    i = cuda.grid(1)
+    out[i] = table[i % 4, 1] + table[1][i % 3]
+
+
+@cuda.jit
 def casts(out, x):
     i = cuda.grid(1)
     out[i, 0] = int32(x[i] * 100)
@@ -231,7 +321,7 @@ def casts(out, x):
     out[i, 3] = round(x[i] * 10)
 
 
-# ---- warps: Numba's simulator has none of these functions
+# ---- warps and names of arguments: Numba's simulator has none of these
 
 
 @cuda.jit
@@ -282,6 +372,12 @@ def within_a_warp(out, x):
     out[t] = s[t ^ 1]
 
 
+@cuda.jit
+def names_of_arguments(out, x):
+    i = cuda.grid(1)
+    out[i] = with_defaults(x[i], shift=i, factor=4)
+
+
 def warp_cases():
     """As :func:`cases`."""
     x = np.random.default_rng(8).random(64)
@@ -289,6 +385,7 @@ def warp_cases():
     return {
         "warp_sum": (warp_sum, 1, 64, 0, (f8(2), x)),
         "butterfly_and_scan": (butterfly_and_scan, 1, 32, 0, (f8((32, 3)), x)),
+        "names_of_arguments": (names_of_arguments, 1, 64, 0, (f8(64), x)),
         "votes": (votes, 1, 32, 0, (f8((32, 5)),)),
         "within_a_warp": (within_a_warp, 1, 64, 0, (f8(64), x)),
     }
@@ -320,6 +417,13 @@ def cases():
         "stack_of_a_thread": (stack_of_a_thread, 2, 32, 0, (f8(64), x)),
         "counted_barriers": (counted_barriers, 2, 32, 0, (f8((64, 3)), x)),
         "dynamic_shared": (dynamic_shared, 2, 32, 256, (f8(64), x)),
+        "tuples_and_pairs": (tuples_and_pairs, 2, 32, 0, (f8(64), x)),
+        "rows_and_slices": (rows_and_slices, 1, 8, 0, (f8((9, 3)), random.random((9, 5)))),
+        "halves_of_shared": (halves_of_shared, 2, 32, 512, (f8(64), x)),
+        "defaults_and_names": (defaults_and_names, 2, 32, 0, (f8((64, 3)), x)),
+        "rounding": (rounding, 2, 32, 0, (f8((64, 6)), x, a)),
+        "further_mathematics": (further_mathematics, 2, 32, 0, (f8((64, 7)), x)),
+        "constant_memory": (constant_memory, 1, 32, 0, (f8(32),)),
         "casts": (casts, 2, 32, 0, (f8((64, 4)), x)),
     }
 

@@ -102,3 +102,40 @@ def test_float32_to_a_whole_power_stays_float32():
     assert numbas_result(lambda a, b: a**b, "float32", "int64") == "float32"
     assert values.power(np.ones(2, np.float32), np.int64(2)).dtype == np.float32
     assert values.power(np.ones(2, np.int64), np.int64(2)).dtype == np.int64
+
+
+UNARY = {
+    "~": (lambda a: ~a, "Invert"),
+    "-": (lambda a: -a, "USub"),
+    "+": (lambda a: +a, "UAdd"),
+    "not": (lambda a: not a, "Not"),
+}
+
+
+@pytest.mark.parametrize("symbol", list(UNARY))
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_operation_on_one_number_gives_what_numba_gives(symbol, kind):
+    import ast
+
+    function, node = UNARY[symbol]
+    expected = numbas_result(function, kind)
+    if expected is None:
+        with pytest.raises(TypeError):
+            values.UNARY[getattr(ast, node)](np.ones(2, kind))
+        return
+    for number in (0, 1, 128):
+        ours = values.UNARY[getattr(ast, node)](np.array([number]).astype(kind))
+        assert str(ours.dtype) == expected and ours[0] == numba.njit(function)(np.array([number]).astype(kind)[0])
+
+
+@corpus.cuda.jit
+def where_not(out, x):
+    i = corpus.cuda.grid(1)
+    if ~(x[i] > 31):
+        out[i] = 1
+
+
+def test_a_comparison_turned_round_with_a_tilde_is_a_condition():
+    out, x = np.zeros(64), np.arange(64.0)
+    where_not[1, 64](out, x)
+    assert out.sum() == 32

@@ -61,8 +61,17 @@ def a_string(x):
     x[0] = "text"
 
 
-def a_slice(x):
-    y = x[2:]
+def a_slice_assigned(x):
+    x[2:4] = 1
+
+
+def a_slice_of_no_step(x):
+    y = x[:: x.size - x.size]
+    y[0] = 1
+
+
+def a_fraction_in_a_slice(x):
+    y = x[x[0] :]
     y[0] = 1
 
 
@@ -98,9 +107,45 @@ def a_method(x):
     x[0] = x.sum()
 
 
-def a_loop_over_an_array(x):
-    for value in x:
+def a_loop_over_a_number(x):
+    for value in x[0]:
         x[0] = value
+
+
+def a_function_that_math_has_and_numba_has_not(x):
+    x[0] = math.cbrt(x[0])
+
+
+def cooperative_groups(x):
+    g = cuda.cg.this_grid()
+    g.sync()
+
+
+def a_mixed_tuple(x):
+    for value in (1, 2.5):
+        x[0] = value
+
+
+def membership_in_an_array(x):
+    x[0] = 3 in x
+
+
+def a_range_of_fractions(x):
+    for k in range(x[0]):
+        x[0] = k
+
+
+@cuda.jit(device=True)
+def doubled(x, times=2):
+    return x * times
+
+
+def too_few_arguments(x):
+    x[0] = doubled()
+
+
+def an_argument_twice(x):
+    x[0] = doubled(x[0], x=1)
 
 
 def a_computed_shape(x):
@@ -154,7 +199,16 @@ REFUSED = {
     an_assert: "assert: it is checked only with debug=True",
     an_f_string: "a GPU builds no strings",
     a_string: "a string",
-    a_slice: "a slice: index single elements",
+    a_slice_assigned: "assigns single elements, in a loop",
+    a_slice_of_no_step: "a slice's step is not 0",
+    a_fraction_in_a_slice: "a slice's bound is no integer",
+    a_function_that_math_has_and_numba_has_not: "math.cbrt: Numba has no such function for a kernel",
+    cooperative_groups: "cuda.cg: cooperative groups",
+    a_mixed_tuple: "parts of different kinds",
+    membership_in_an_array: "in looks through a tuple of numbers",
+    a_range_of_fractions: "range takes whole numbers",
+    too_few_arguments: "doubled takes 2 arguments (x, times) and gets 0",
+    an_argument_twice: "doubled takes 2 arguments",
     a_numpy_call: "np.sum: NumPy works on whole arrays",
     a_torch_call: "a kernel cannot call PyTorch",
     a_tensor_from_outside: "Tensor from outside the kernel",
@@ -163,11 +217,11 @@ REFUSED = {
     a_result: "a kernel returns nothing",
     an_unknown_name: "the name 'nowhere' is not defined",
     a_method: ".sum: inside a kernel an array has shape",
-    a_loop_over_an_array: "a for loop runs over range",
+    a_loop_over_a_number: "a for loop runs over range",
     a_computed_shape: "TILE + 1 is no constant to Numba",
     a_shape_from_an_argument: "the shape must be known",
     a_float_index: "an index of x is no integer",
-    too_few_indices: "s has 2 dimensions and 1 indices",
+    too_few_indices: "s[0] is a part of an array",
     a_grid_of_four: "cuda.grid takes 1, 2 or 3",
     an_inverted_float: "invert",
     a_matrix_product: "Write the loop over k",

@@ -4,7 +4,7 @@ cuda_occupancy.h for the units of allocation."""
 import pytest
 
 from gpulab.kernels import cuda, float32
-from gpulab.kernels.simt.limits import multiprocessor
+from gpulab.cards.multiprocessors import multiprocessor
 from gpulab.kernels.simt.occupancy import occupancy
 from tests.kernels.simt.launching import launched, zeros
 

@@ -43,9 +43,9 @@ def test_a_launch_takes_the_time_of_its_sectors():
         scale[4096, 256](out, x, 2)
     (kernel,) = seen.kernels
     moved = kernel.bytes_read + kernel.bytes_written
-    from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
+    from gpulab.cards.constants import KERNEL_FLOOR_US
 
-    expected = KERNEL_FLOOR_US + moved / 3.35e12 * 1e6
+    expected = KERNEL_FLOOR_US + moved / gpulab.cuda.CARDS["H100"].sustained_bytes_per_s * 1e6
     assert kernel.end_us - kernel.start_us == pytest.approx(expected)
 
 

@@ -1,10 +1,14 @@
 """The detector against the definition: every pair of accesses, one by one."""
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from gpulab.kernels import KernelError, cuda, float32
+from gpulab.kernels.simt import batch
 from gpulab.kernels.simt.races import EPOCH_SHIFT, WHO_BITS, Shadow
+from tests.kernels.simt.launching import launched, sound, zeros
 
 THREADS = 64  # of a block: two warps
 WHO = st.sampled_from([0, 1, 2, 32, 33, 64, 65, 96])  # few, so that they meet again
@@ -71,3 +75,41 @@ def test_a_race_is_found_when_two_accesses_are_unordered_and_never_else(steps, s
             if expected:
                 return
             history.accesses += [(kind, history.stamp(who)) for who in threads]
+
+
+@cuda.jit
+def swaps_with_a_neighbour(out, turns):
+    s = cuda.shared.array(32, float32)
+    t = cuda.threadIdx.x
+    v = float32(t)
+    for k in range(turns):
+        s[t] = v
+        cuda.syncwarp()
+        v = s[t ^ 1]
+        cuda.syncwarp()
+    out[t] = v
+
+
+def test_a_warp_may_wait_for_itself_thousands_of_times():
+    launch = launched(swaps_with_a_neighbour, 1, 32, zeros(32), 2100)
+    assert sound(launch) and not launch.warnings
+
+
+def test_where_the_detector_stops_counting_it_says_so(monkeypatch):
+    monkeypatch.setattr(batch, "MAX_CLOCK", 20)
+    launch = launched(swaps_with_a_neighbour, 1, 32, zeros(32), 50)
+    assert sound(launch) and "more than 20 warp barriers" in launch.warnings[0]
+
+
+@cuda.jit
+def passes_barriers(out, turns):
+    for k in range(turns):
+        cuda.syncthreads()
+    out[cuda.grid(1)] = 1
+
+
+def test_more_block_barriers_than_the_detector_counts_are_an_error(monkeypatch):
+    monkeypatch.setattr(batch, "MAX_EPOCH", 20)
+    launched(passes_barriers, 1, 32, zeros(32), 20)
+    with pytest.raises(KernelError, match="more than 20 barriers"):
+        launched(passes_barriers, 1, 32, zeros(32), 21)

@@ -37,17 +37,28 @@ def faulty(out):
 def test_the_table_shows_each_line_of_the_kernel_beside_its_counts():
     with gpulab.observe() as seen:
         half_of_a_warp[1, 64](zeros(64), floats(128))
-    rows = {line.split()[0]: line for line in seen.table().splitlines() if line.strip()[:1].isdigit()}
-    assert any("s[t] = squared(x[i * 2])" in row and " 16 " in row for row in rows.values())
-    assert any("return value * value" in row for row in rows.values())
-    head = next(line for line in seen.table().splitlines() if line.startswith("half_of_a_warp[1, 64]"))
+    lines = seen.table().splitlines()
+    assert any("s[t] = squared(x" in row and " 16" in row for row in lines)
+    assert any("return value * value" in row for row in lines)
+    head = " ".join(seen.table().partition("half_of_a_warp[1, 64]")[2].split())
     assert "576 B moved (56% of it used)" in head and "limit: warps" in head
+
+
+def test_the_table_fits_80_columns_and_loses_no_number():
+    with gpulab.observe() as seen:
+        half_of_a_warp[1, 64](zeros(64), floats(128))
+        faulty[1, 64](zeros(64))
+    lines = seen.table().splitlines()
+    assert max(map(len, lines)) <= 80
+    (launch, _) = seen.launches
+    conflicts = [line for line in launch.lines if line.flops]
+    assert conflicts and all(any(row.split()[:1] == [str(c.line.number)] and row.split()[-1] == str(c.flops) for row in lines) for c in conflicts)
 
 
 def test_the_table_says_what_is_wrong():
     with gpulab.observe() as seen:
         faulty[1, 64](zeros(64))
-    text = seen.table()
+    text = " ".join(seen.table().split())
     assert "out of bounds: out[64] by thread (63, 0, 0) of block (0, 0, 0)" in text
     assert "race in shared memory, read after write" in text
     assert "(s[t] = t)" in text and "(out[t + 1] = s[63 - t])" in text
@@ -97,6 +108,19 @@ def test_the_arrays_of_a_launch_say_what_was_read_twice():
     assert (use.bytes, use.read_bytes, use.distinct_read_bytes) == (128, 256, 128)
     use = launch.array("out")
     assert (use.written_bytes, use.distinct_written_bytes, use.read_bytes) == (128, 128, 0)
+
+
+def test_the_arrays_of_a_launch_say_what_the_busiest_thread_stored():
+    @cuda.jit
+    def pairs_in_the_second_block(out, sums):
+        i = cuda.grid(1)
+        out[i] = i
+        if cuda.blockIdx.x == 1 and i % 2:
+            out[i - 1] = i
+        cuda.atomic.add(sums, i % 3, 1)
+
+    launch = launched(pairs_in_the_second_block, 3, 40, zeros(120), zeros(3))
+    assert [launch.array(name).busiest_stores for name in ("out", "sums")] == [2, 1]
 
 
 @pytest.fixture

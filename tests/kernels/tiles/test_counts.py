@@ -125,17 +125,6 @@ def test_a_strided_view_is_read_where_its_elements_are():
     assert torch.equal(out, x[:, 2])
 
 
-def test_masked_lanes_without_other_hold_no_value_to_rely_on():
-    @triton.jit
-    def add_up(x_ptr, out_ptr, n):
-        i = tl.arange(0, 8)
-        tl.store(out_ptr, tl.sum(tl.load(x_ptr + i, mask=i < n), axis=0))
-
-    out = torch.zeros(1)
-    add_up[(1,)](torch.ones(5), out, 5)
-    assert out.isnan().all()
-
-
 def test_atomics_add_up_and_are_counted():
     x, out = torch.ones(1000), torch.zeros(1)
     found = launch(kernels.total, (4,), x, out, 1000, BLOCK=256)
@@ -228,3 +217,12 @@ def test_the_table_says_how_often_each_array_is_read_and_written():
 def test_a_masked_lane_touches_no_sector():
     found = launch(kernels.copy, (1,), aligned(8), aligned(8), 8, BLOCK=1024)
     assert (found.total("read_sectors"), found.total("written_sectors")) == (1, 1)
+
+
+def test_the_table_says_programs_and_their_warps():
+    x = torch.ones(64)
+    with observe() as seen:
+        kernels.copy[(4,)](x, torch.zeros(64), 64, BLOCK=16, num_warps=2)
+        kernels.copy[(1,)](x, torch.zeros(64), 64, BLOCK=64)
+    assert [launch.num_warps for launch in seen.launches] == [2, 4]
+    assert "copy[4], 4 programs of 2 warps: " in seen.table() and "copy[1], 1 program of 4 warps: " in seen.table()

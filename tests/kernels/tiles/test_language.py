@@ -234,3 +234,9 @@ def test_none_and_flags_and_numbers_arrive_as_they_are():
     torch.testing.assert_close(out, 3 - 0.5 * x)
     affine[(1,)](x, torch.ones(4), out, 2.0, False, 0)
     torch.testing.assert_close(out, 2 * x + 1)
+
+
+@pytest.mark.parametrize("warps", [0, 3, 64, 4.0])
+def test_a_number_of_warps_that_triton_does_not_compile_is_refused(warps):
+    with pytest.raises(LaunchError, match="num_warps=.*a power of two from 1 to 32"):
+        kernels.copy[(1,)](torch.ones(4), torch.zeros(4), 4, BLOCK=4, num_warps=warps)

@@ -6,7 +6,7 @@ import torch
 import gpulab.cuda
 from gpulab import observe
 from gpulab.cuda import CARDS, NotModelled
-from gpulab.cuda.machine.constants import KERNEL_FLOOR_US
+from gpulab.cards.constants import KERNEL_FLOOR_US
 from tests.kernels.tiles import kernels
 
 
@@ -71,7 +71,7 @@ def test_a_product_takes_the_time_of_the_matrix_units(card):
     with observe() as seen:
         kernels.linear_relu[(1, 1)](a, b, bias, c, 128, 128, 128, BM=128, BN=128, BK=128)
     (kernel,) = seen.kernels
-    moved = (kernel.bytes_read + kernel.bytes_written) / card.bytes_per_s
+    moved = (kernel.bytes_read + kernel.bytes_written) / card.sustained_bytes_per_s
     at_matrix_peak, at_fp32_peak = (kernel.flops / card.flops_per_s[fmt] for fmt in ("fp16", "fp32"))
     assert at_matrix_peak < moved < at_fp32_peak
     us = kernel.end_us - kernel.start_us - KERNEL_FLOOR_US
