@@ -9,6 +9,7 @@ Needs PyTorch, Triton, numba-cuda and pytest, no network and no installation: ru
 import argparse
 import datetime
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -22,15 +23,17 @@ from pathlib import Path
 import torch
 
 import gpulab.cuda
-from evidence import counters, kernels
+from evidence import counters, kernels, tables
 from evidence.constants import of_copies, of_kernels
 from evidence.contests import JOBS
-from evidence.timing import device_us, peak_bytes
-from evidence.workloads import WORKLOADS
+from evidence.timing import behind_a_busy_device_us, device_us, peak_bytes
+from evidence.workloads import FIGURES, WORKLOADS
 from gpulab.cuda.errors import NotModelled
 from gpulab.evidence import FOLDER, card_of
 
 ROOT = Path(__file__).parents[1]
+_PYTEST = [sys.executable, "-m", "pytest", "-q", "--confcutdir", "tests/cuda", "-p", "no:cacheprovider"]
+_AHEAD = 5  # calls queued behind a busy device: few, or the queue of launches is full
 NO_GPU = "There is no GPU here that PyTorch sees: nothing was measured and nothing was written."
 
 
@@ -80,7 +83,7 @@ def measured(options: argparse.Namespace) -> dict:
         record = {
             "runtime": options.runtime, "device": name, "card": card,
             "capability": list(torch.cuda.get_device_capability()), "driver": _driver(),
-            "date": datetime.date.today().isoformat(), "versions": _versions(),
+            "date": datetime.date.today().isoformat(), "versions": _versions(), "host": _host(),
         }  # fmt: skip
         _say("Fitting the constants of kernels")
         record["constants"] = of_kernels() | copies
@@ -103,6 +106,14 @@ def _versions() -> dict[str, str | None]:
     return found
 
 
+def _host() -> dict[str, str | int | None]:
+    """The processor that launches, and its kernel: a virtual machine's launches take longer."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return {"processor": names[0] if names else None, "cores": os.cpu_count(), "system": platform.platform()}
+
+
 def _driver() -> str | None:
     if shutil.which("nvidia-smi") is None:
         return None
@@ -115,12 +126,12 @@ def _compared(name: str, card: str | None) -> dict:
     """One workload here and, on the same card's model, in microseconds and bytes; ``error`` of each."""
     _say(name)
     here = _timed(name)
-    model = {"us": None, "peak_bytes": None, "why": "the model has no such card"}
+    model = dict.fromkeys(FIGURES) | {"why": "the model has no such card"}
     if card is not None:
         with gpulab.cuda.use(f"ghost:{card}", quiet=True):
             model = _timed(name)
     result = {"name": name, "measured": here, "modelled": model}
-    for figure in ("us", "peak_bytes"):
+    for figure in FIGURES:
         both = here[figure] and model[figure]
         result[f"error_{figure}"] = model[figure] / here[figure] - 1 if both else None
     return result
@@ -137,25 +148,45 @@ def _timed(name: str) -> dict:
     before = torch.cuda.memory_allocated()
     try:
         function = WORKLOADS[name]()
-        return {"us": device_us(function), "peak_bytes": peak_bytes(function) - before, "why": None}
+        peak = peak_bytes(function) - before
+        alone = behind_a_busy_device_us(function, calls=_AHEAD if gpulab.cuda.current() == "real" else 1)
+        return {"us": device_us(function), "us_host_ahead": alone, "peak_bytes": peak, "why": None}
     except (torch.OutOfMemoryError, NotModelled) as why:
-        return {"us": None, "peak_bytes": None, "why": str(why).splitlines()[0]}
+        return dict.fromkeys(FIGURES) | {"why": str(why).splitlines()[0]}
 
 
 def _conformance(runtime: str) -> dict:
-    """The suites of tests/cuda and tests/kernels on this runtime, in a process of its own."""
+    """The suites of tests/cuda and tests/kernels on this runtime, each file in a process of its own.
+
+    What one leaves on the card (a library's workspace, an error that stays) is no other's.
+    """
     _say(f"Running tests/cuda and tests/kernels on the {runtime} runtime")
+    return _counted([case for file in _files(runtime) for case in _cases(file, runtime)])
+
+
+def _files(runtime: str) -> list[str]:
+    """The files that hold a test of this runtime."""
+    command = [*_PYTEST, "tests/cuda", "tests/kernels", "--collect-only", *_only(runtime)]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    return sorted({line.partition("::")[0] for line in listed if "::" in line}) or ["tests/cuda"]
+
+
+def _cases(file: str, runtime: str) -> list[xml.Element]:
+    """The test cases of one file; a case with an error where pytest did not come to its end."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [
-            sys.executable, "-m", "pytest", "tests/cuda", "tests/kernels", "--runtime", runtime,
-            "--only-that-runtime", "-q", "--confcutdir", "tests/cuda", "-p", "no:cacheprovider", "--junitxml", str(report),
-        ]  # fmt: skip
+        # The second path is for its conftest.py, which has the options.
+        command = [*_PYTEST, file, "tests/cuda/test_runtime.py", *_only(runtime), "--junitxml", str(report)]
         subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        if not report.exists():
-            return {"passed": 0, "failed": ["the suite did not start"], "skipped": []}
-        cases = list(xml.parse(report).iter("testcase"))
-    return _counted(cases)
+        if report.exists():
+            return list(xml.parse(report).iter("testcase"))
+    broken = xml.Element("testcase", classname=file, name="the suite did not start")
+    xml.SubElement(broken, "error")
+    return [broken]
+
+
+def _only(runtime: str) -> list[str]:
+    return ["--runtime", runtime, "--only-that-runtime"]
 
 
 def _counted(cases: list) -> dict:
@@ -166,44 +197,10 @@ def _counted(cases: list) -> dict:
 
 
 def _summarise(record: dict) -> None:
-    print(f"\n{'constant':<36}{'here':>14}{'assumed':>14}  unit")
-    for name, constant in record["constants"].items():
-        was = "" if constant["assumed"] is None else f"{constant['assumed']:.4g}"
-        print(f"{name:<36}{constant['value']:>14.4g}{was:>14}  {constant['unit']}")
-    print(f"\n{'workload':<52}{'here, us':>12}{'modelled, us':>14}{'error':>9}")
-    for row in record["workloads"]:
-        cells = [row["measured"]["us"], row["modelled"]["us"]]
-        shown = [f"{cell:.1f}" if cell else "-" for cell in cells]
-        error = "-" if row["error_us"] is None else f"{row['error_us']:+.0%}"
-        print(f"{row['name']:<52}{shown[0]:>12}{shown[1]:>14}{error:>9}")
-    _summarise_kernels(record["kernels"])
-    _summarise_counters(record["counters"])
+    print(f"\n{tables.constants(record)}\n\n{tables.workloads(record)}\n\n{tables.kernels(record)}\n\n{tables.counters(record)}")
     if record["conformance"]:
         facts = record["conformance"]
         print(f"\nFacts: {facts['passed']} hold, {len(facts['failed'])} do not, {len(facts['skipped'])} skipped")
-
-
-def _summarise_kernels(rows: list[dict]) -> None:
-    print(f"\n{'kernel':<48}{'us':>10}{'of the roof':>13}{'library/it':>12}{'compile/it':>12}")
-    for row in rows:
-        if row["why"] or not row["right"]:
-            print(f"{row['name']:<48}  {row['why'] or 'wrong: error ' + format(row['error'], '.2g')}")
-            continue
-        share, ratio = row["share_of_roof"], row["ratio_to"]
-        cells = ["-" if share is None else f"{share:.1%}"]
-        cells += [f"{ratio[call]:.2f}" if call in ratio else "-" for call in ("library", "torch.compile")]
-        print(f"{row['name']:<48}{row['us']['kernel']['median']:>10.1f}{cells[0]:>13}{cells[1]:>12}{cells[2]:>12}")
-
-
-def _summarise_counters(found: dict) -> None:
-    rows = found["kernels"]
-    if found["why"]:
-        print(f"\nCounters of {len(rows)} kernels are predicted, none is read: {found['why']}")
-        return
-    print(f"\nCounters: {sum(row['differs'] == [] for row in rows)} of {len(rows)} kernels do what was predicted")
-    for row in rows:
-        for name in row["differs"]:
-            print(f"  {row['name']}: {name} predicted {row['predicted'][name]}, counted {row['counted'][name]}")
 
 
 def _say(sentence: str) -> None:

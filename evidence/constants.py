@@ -3,7 +3,7 @@
 import torch
 
 from evidence.timing import behind_a_busy_device_us, device_us, host_us, line_through
-from gpulab.cuda.machine import constants as assumed
+from gpulab.cards import constants as assumed
 
 _SIZES = [1 << power for power in (12, 16, 20, 22, 24, 25)]
 _MIB = 1 << 20
@@ -104,7 +104,7 @@ def _product_rate(dtype: torch.dtype, tf32: bool) -> float:
     n, before = 8192, torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = tf32
     try:
-        a = torch.ones(n, n, device="cuda", dtype=dtype)
+        a = torch.randn(n, n, device="cuda").to(dtype)
         return 2 * n**3 / (device_us(lambda: a @ a, rounds=3, warmups=1) / 1e6)
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before

@@ -109,7 +109,8 @@ def _profiled(tool: str, names: list[str]) -> str:
         tool, "--csv", "--page", "raw", "--print-units", "base", "--profile-from-start", "off",
         "--clock-control", "none", "--metrics", metrics, sys.executable, "-m", "evidence.probes", *names,
     ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_LONGEST_S)
     except subprocess.TimeoutExpired:
@@ -117,7 +118,8 @@ def _profiled(tool: str, names: list[str]) -> str:
     said = done.stdout.splitlines() + done.stderr.splitlines()
     errors = [line for line in said if line.startswith("==ERROR==")]
     if errors or done.returncode:
-        raise NotCounted(errors[0] if errors else f"ncu ended with {done.returncode}: {_last_line(done.stderr)}")
+        why = errors[0] if errors else f"ncu ended with {done.returncode}"
+        raise NotCounted(f"{why} {_last_line(done.stderr)}")
     return done.stdout
 
 

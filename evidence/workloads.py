@@ -7,12 +7,19 @@ from collections.abc import Callable
 
 import torch
 
+from gpulab.model import SIZES, TinyVLA
+
 F = torch.nn.functional
+FIGURES = ("us", "us_host_ahead", "peak_bytes")
+"""Of each: microseconds a call, as called and once the host is ahead of the card; the most memory allocated."""
+HOLDS_THE_HOST = {"HtoD, 64 MiB pageable"}
+"""Where the host can never be ahead: it stages the bytes itself."""
 _MIB = 1 << 20
 
 
 def _filled(*shape: int, dtype=torch.float32) -> torch.Tensor:
-    return torch.ones(*shape, device="cuda", dtype=dtype)
+    """Random values: a product of equal ones draws less power and runs faster on a real card."""
+    return torch.randn(*shape, device="cuda", dtype=dtype)
 
 
 def _of_one(shape: tuple[int, ...], call: Callable, dtype=torch.float32) -> Callable:
@@ -134,6 +141,33 @@ def _perceptron_step() -> Callable[[], object]:
     return step
 
 
+def _policy_step(size: str, frames: int, dtype=torch.float32, autocast: bool = False) -> Callable:
+    """A training step of the book's policy, once AdamW has its moments."""
+
+    def prepare() -> Callable[[], object]:
+        config = SIZES[size]
+        with torch.device("cuda"):
+            model = TinyVLA(config).to(dtype)
+        optimizer = torch.optim.AdamW(model.parameters())
+        image = torch.zeros(frames, config.image, config.image, 3, dtype=torch.uint8, device="cuda")
+        words, actions = (
+            torch.zeros(frames, length, dtype=torch.long, device="cuda")
+            for length in (config.text_length, config.action_length)
+        )
+
+        def step() -> None:
+            with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+                loss = model.loss(image, words, actions)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        step()
+        return step
+
+    return prepare
+
+
 WORKLOADS: dict[str, Callable[[], Callable[[], object]]] = {
     "add, 1 Mi float32": _of_one((1 * _MIB,), lambda x: x + 1),
     "add, 16 Mi float32": _of_one((16 * _MIB,), lambda x: x + 1),
@@ -167,4 +201,8 @@ WORKLOADS: dict[str, Callable[[], Callable[[], object]]] = {
     "Transformer layer forward, 1024 wide bfloat16": _transformer(1024, torch.bfloat16, train=False),
     "Transformer layer training step, 1024 wide float32": _transformer(1024, torch.float32, train=True),
     "perceptron training step, 1024-4096-1024 float32": _perceptron_step,
+    "TinyVLA 350M training step, 8 frames float32": _policy_step("350M", 8),
+    "TinyVLA 350M training step, 8 frames autocast to bfloat16": _policy_step("350M", 8, autocast=True),
+    "TinyVLA 350M training step, 8 frames bfloat16": _policy_step("350M", 8, torch.bfloat16),
+    "TinyVLA 1B training step, 8 frames bfloat16": _policy_step("1B", 8, torch.bfloat16),
 }
