@@ -17,15 +17,16 @@ def error_of(fault, world: int, timeout_s: float = 30.0) -> RankError:
     began = time.monotonic()
     with pytest.raises(RankError) as caught:
         run_ranks(fault, world, timeout_s=timeout_s)
-    assert time.monotonic() - began < (AT_ONCE_S if timeout_s == 30.0 else timeout_s + 1.5)
+    assert time.monotonic() - began < (AT_ONCE_S if timeout_s == 30.0 else timeout_s + AT_ONCE_S)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 1200
     return caught.value
 
 
 @pytest.fixture(autouse=True)
 def _no_process_is_left():
+    before = set(psutil.Process().children(recursive=True))  # a browser of another test's, say
     yield
-    assert psutil.Process().children(recursive=True) == []
+    assert set(psutil.Process().children(recursive=True)) <= before
 
 
 def test_both_receive_first(world):

@@ -127,7 +127,7 @@ def test_solutions_come_on_demand_and_missing_cells_are_named(course, tmp_path):
         ("folder.ipynb", "folder", "is a folder: name the notebook in it"),
         ("views.py", b"import torch\n", "is not a Jupyter notebook: name the .ipynb file"),
         ("empty.ipynb", b"", "is not a Jupyter notebook"),
-        ("other.ipynb", nbformat.writes(nbformat.v4.new_notebook()).encode(), "the exercises of no chapter known here (execution, "),
+        ("other.ipynb", nbformat.writes(nbformat.v4.new_notebook()).encode(), "the exercises of no chapter known here (collectives, "),
     ],
 )
 def test_what_cannot_be_marked_is_refused_in_a_sentence(tmp_path, capsys, name, content, says):

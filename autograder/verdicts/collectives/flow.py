@@ -50,21 +50,35 @@ def message(crossing: Crossing) -> Message:
 
 
 def steps(messages: Sequence[Message]) -> int:
-    """How many they take, in the order in which they arrived, where a rank sends one and receives one in a step.
+    """How many they take where a rank sends one and receives one in a step, in the order in which it asked.
 
-    What a rank sends after it asked for a message is sent after that one came.
+    What a rank sends after it asked for a message is sent after that one came. Which message arrived first does not
+    count: a rank that is given the processor sooner changes nothing.
     """
-    taken: list[int] = []
+    due, sent = _asked_for(messages), {}
+    last_sent, last_received = (defaultdict(int) for _ in range(2))
+    waiting = True
+    while waiting:
+        waiting = False
+        for rank, events in due.items():
+            while events and (not events[0][1] or id(events[0][2]) in sent):
+                _, is_arrival, message = events.pop(0)
+                if is_arrival:
+                    last_received[rank] = max(sent[id(message)], 1 + last_received[rank])
+                else:
+                    last_sent[rank] = sent[id(message)] = 1 + max(last_sent[rank], last_received[rank])
+                waiting = True
+    each_alone = sum(is_arrival for events in due.values() for _, is_arrival, _ in events)
+    return max((*last_received.values(), 0)) + each_alone
+
+
+def _asked_for(messages: Sequence[Message]) -> dict[int, list[tuple[int, bool, Message]]]:
+    """By rank, in the order in which it asked: (where it stood, whether it is received, the message)."""
+    due: defaultdict[int, list[tuple[int, bool, Message]]] = defaultdict(list)
     for message in messages:
-        before = (number for other, number in zip(messages, taken) if _comes_before(other, message))
-        taken.append(1 + max(before, default=0))
-    return max(taken, default=0)
-
-
-def _comes_before(other: Message, message: Message) -> bool:
-    """``other`` arrived earlier."""
-    share_an_end = other.sender == message.sender or other.receiver == message.receiver
-    return share_an_end or (other.receiver == message.sender and other.received_at < message.sent_at)
+        due[message.sender].append((message.sent_at, False, message))
+        due[message.receiver].append((message.received_at, True, message))
+    return {rank: sorted(events, key=lambda event: event[:2]) for rank, events in due.items()}
 
 
 class Knowledge:
