@@ -51,10 +51,14 @@ class Crossed:
 
 @dataclass
 class Board:
-    """A switchboard for ``ranks`` ranks that begins to serve at once. ``ends``: what the kernel works with."""
+    """A switchboard for ``ranks`` ranks that begins to serve at once. ``ends``: what the kernel works with.
+
+    ``each``: what each rank may ask for, as bytes, and no other rank can.
+    """
 
     ranks: int
     network: Carrier | None = None
+    each: tuple[bytes, ...] = ()
     ends: Ends = field(init=False)
     _record: IO[bytes] = field(init=False)
     _line: socket.socket = field(init=False)
@@ -68,7 +72,7 @@ class Board:
         if self._pid == 0:
             self.ends.close()
             self._line.close()
-            _serve(board, self.network, self._record.fileno(), boards_line)
+            _serve(board, self.network, self.each, self._record.fileno(), boards_line)
         boards_line.close()
         board.close()
 
@@ -91,7 +95,7 @@ class Board:
             pass
 
 
-def _serve(board: Ends, network: Carrier | None, record: int, line: socket.socket) -> None:
+def _serve(board: Ends, network: Carrier | None, each: tuple[bytes, ...], record: int, line: socket.socket) -> None:
     """In the fork. Never returns. It ends when nobody is at the other end of ``line``."""
     try:
         threading.Thread(target=lambda: os._exit(len(line.recv(1))), daemon=True).start()
@@ -103,7 +107,7 @@ def _serve(board: Ends, network: Carrier | None, record: int, line: socket.socke
         Switchboard(
             board.ranks, board.supervisor, network,
             on_entry=lambda entry, given: _write(record, [entry.to_dict(), given]),
-            on_problem=lambda problem: _write(record, [problem.to_dict()]),
+            on_problem=lambda problem: _write(record, [problem.to_dict()]), given=each,
         ).serve()  # fmt: skip
     finally:
         os._exit(0)

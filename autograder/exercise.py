@@ -39,7 +39,8 @@ class Case:
 
     ``ranks``: how many its scenario starts, once, with :func:`autograder.scenarios.ranks.in_ranks`. The judge then finds
     in ``evidence["crossed"]`` an :class:`autograder.boards.Crossed`: what a switchboard of the referee's own carried
-    between them, over ``network``.
+    between them, over ``network``. ``each``: inputs of each rank, which it asks that switchboard for
+    (:func:`autograder.scenarios.ranks.own_inputs`): they never lie in the kernel's memory, nor in another rank's.
     """
 
     about: tuple[str, ...]
@@ -47,6 +48,11 @@ class Case:
     raises: str = ""
     ranks: int = 0
     network: "Carrier | None" = None
+    each: tuple[dict[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.each and len(self.each) != self.ranks:
+            raise ValueError(f"inputs for {len(self.each)} ranks, where the case has {self.ranks}")
 
 
 @dataclass(frozen=True)

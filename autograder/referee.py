@@ -223,7 +223,7 @@ def _board_for(case: Case) -> "Board | None":
         return None
     from autograder.boards import Board  # the verdicts of a chapter with ranks have imported it
 
-    return Board(case.ranks, case.network)
+    return Board(case.ranks, case.network, tuple(map(wire.encode, case.each)))
 
 
 def at_work_elsewhere(kind: str) -> str:

@@ -9,7 +9,8 @@
         return in_ranks(in_rank, case["world"])
 
 The verdict's case says ``Case(about, {"xs": xs, "world": 4}, ranks=4)``, and its judge finds, beside what the
-ranks returned, what crossed between them: the referee's switchboard carried it.
+ranks returned, what crossed between them: the referee's switchboard carried it. What no rank may know of another
+comes by ``Case(about, {"world": 4}, ranks=4, each=({"x": ...}, ...))``, and ``x = own_inputs()["x"]`` in the rank.
 """
 
 import os
@@ -49,6 +50,11 @@ def in_ranks(fn: Callable[[int, int], Any], world: int, card: str = "off", backe
     problem = None if run.error is None else {"kind": run.error.problem.kind, "text": run.error.problem.text}
     evidence = {"results": [one and one.get("value") for one in said], "problem": problem}
     return evidence | ({"raised": said[raised[0]]["raised"], "raised_by": raised} if raised else {})
+
+
+def own_inputs() -> dict[str, Any]:
+    """In a rank: what its case has for it alone, in ``each``."""
+    return wire.decode(bytes(session.current().given()))
 
 
 class _Apart:

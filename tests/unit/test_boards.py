@@ -7,13 +7,15 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from autograder import boards
+from autograder import boards, wire
 from autograder.boards import Board
 from autograder.channel import play
 from autograder.ends import ranks_have
+from autograder.exercise import Case
 from autograder.hearing import Hearing
 from autograder.witness import witness
 from gpulab.collectives import run_ranks
+from gpulab.collectives.rank import session
 from tests.gates.test_cheats_among_ranks import from_the_frame, honest
 
 
@@ -49,6 +51,26 @@ def test_it_ends_when_its_record_is_asked_for_whoever_holds_its_ends():
     assert not psutil.pid_exists(board._pid)
     for end in kept:
         os.close(end)
+
+
+def given(rank, world):
+    return wire.decode(bytes(session.current().given()))
+
+
+def test_each_rank_is_given_its_own_and_nobody_elses():
+    each = tuple(wire.encode({"x": torch.full((2,), rank)}) for rank in range(3))
+    run, crossed = carried(Board(3, each=each), lambda rank, world: given(rank, world)["x"].tolist())
+    assert run.results == [[0, 0], [1, 1], [2, 2]] and crossed == boards.Crossed()
+
+
+def test_where_nothing_is_given_a_wish_for_it_is_no_message():
+    run, crossed = carried(Board(2), given)
+    assert crossed.problem.kind == "protocol" and "a wish to 'given'" in str(run.error)
+
+
+def test_a_case_has_inputs_for_all_of_its_ranks_or_for_none():
+    with pytest.raises(ValueError, match="inputs for 1 ranks, where the case has 2"):
+        Case(("values",), ranks=2, each=({"x": 1},))
 
 
 def test_its_ends_serve_one_run_of_so_many_ranks():

@@ -6,7 +6,7 @@ It runs where no rank's code does, holds no more than what passes, and believes 
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gpulab.collectives.board.calls import Call, call_of, source_line
 from gpulab.collectives.board.clocks import Clocks, Instant, Carrier
@@ -45,7 +45,7 @@ class Switchboard:
 
     on_entry: is told each journal entry when it is complete, before any rank is answered, and the bytes that each of
     its ranks handed in; on_problem: the first thing that went wrong. Whoever starts the switchboard owns that record; the
-    supervisor gets a copy.
+    supervisor gets a copy. given: what each rank may ask for (:meth:`Session.given`), and no other rank hears of.
     """
 
     def __init__(
@@ -55,12 +55,13 @@ class Switchboard:
         network: Carrier | None = None,
         on_entry: OnEntry = lambda entry, given: None,
         on_problem: OnProblem = lambda problem: None,
+        given: Sequence[bytes] = (),
     ) -> None:
         self._ranks = {number: Rank(number, sock) for number, sock in enumerate(ranks)}
         self._world_size = len(ranks)
         self._supervisor = Cord(supervisor)
         self._clocks = Clocks(network or Instant())
-        self._on_entry, self._on_problem = on_entry, on_problem
+        self._on_entry, self._on_problem, self._given = on_entry, on_problem, given
         self._meetings, self._values = Meetings(), KeyValues()
         self._problem: Problem | None = None
         self._order = self._came = 0
@@ -112,6 +113,8 @@ class Switchboard:
             rank.waits_for = None
         elif do == "store":
             self._store(rank, meta, payload)
+        elif do == "given" and self._given:
+            rank.cord.put({"number": int(meta["number"])}, [self._given[rank.number]])
         elif do == "raised":
             self._raised(rank, meta)
         elif do in ("print", "result", "seen"):
