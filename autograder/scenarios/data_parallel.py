@@ -1,0 +1,49 @@
+"""Chapter "Data parallelism in depth": what the learner's functions did."""
+
+from autograder.proctor import Learner
+from autograder.scenarios.told import hand_over, observe, place
+
+
+def mini_ddp(learner: Learner, case: dict) -> dict:
+    """WRITE(mini_ddp): what is played, in a line."""
+    given = case["x"].detach()  # WRITE(mini_ddp): what the function is called with
+    hand_over(given)
+    with observe() as seen:
+        result = learner.mini_ddp(case["x"])
+    return {"given": given, "result": result, "lie_at": [place(result)], "seen": seen.to_dict()}
+
+
+def best_bucket(learner: Learner, case: dict) -> dict:
+    """WRITE(best_bucket): what is played, in a line."""
+    given = case["x"].detach()  # WRITE(best_bucket): what the function is called with
+    hand_over(given)
+    with observe() as seen:
+        result = learner.best_bucket(case["x"])
+    return {"given": given, "result": result, "lie_at": [place(result)], "seen": seen.to_dict()}
+
+
+def epoch_indices(learner: Learner, case: dict) -> dict:
+    """WRITE(epoch_indices): what is played, in a line."""
+    given = case["x"].detach()  # WRITE(epoch_indices): what the function is called with
+    hand_over(given)
+    with observe() as seen:
+        result = learner.epoch_indices(case["x"])
+    return {"given": given, "result": result, "lie_at": [place(result)], "seen": seen.to_dict()}
+
+
+def reduce_metrics(learner: Learner, case: dict) -> dict:
+    """WRITE(reduce_metrics): what is played, in a line."""
+    given = case["x"].detach()  # WRITE(reduce_metrics): what the function is called with
+    hand_over(given)
+    with observe() as seen:
+        result = learner.reduce_metrics(case["x"])
+    return {"given": given, "result": result, "lie_at": [place(result)], "seen": seen.to_dict()}
+
+
+def find_desync(learner: Learner, case: dict) -> dict:
+    """WRITE(find_desync): what is played, in a line."""
+    given = case["x"].detach()  # WRITE(find_desync): what the function is called with
+    hand_over(given)
+    with observe() as seen:
+        result = learner.find_desync(case["x"])
+    return {"given": given, "result": result, "lie_at": [place(result)], "seen": seen.to_dict()}
