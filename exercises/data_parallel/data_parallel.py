@@ -62,32 +62,106 @@ import autograder; autograder.grade("data_parallel.mini_ddp")
 # %% [markdown]
 # ## E14.2 `best_bucket`
 #
-# WRITE(best_bucket): why anyone needs it, in a sentence or two.
+# Gradients are all-reduced while the backward pass still runs, a bucket at a time. Small buckets leave early and pay
+# the link's latency for each. Large ones pay it seldom and leave late. What is best can be worked out before anything
+# is run. Write `best_bucket(layers, link, buckets)`:
 #
-# Write `best_bucket(layers, link, buckets)`:
-#
-# - WRITE(best_bucket): what it is called with: shapes, dtypes, strides, devices, units;
-# - WRITE(best_bucket): what it returns, and what may not happen on the way, as a copy or a second launch;
-# - WRITE(best_bucket): which exception is due for which input.
+# - `layers`: a list of dictionaries in the order of the backward pass, which begins with the last layer of the model.
+#   `"us"`: the microseconds of its part of the backward pass, 0 or more; `"bytes"`: the bytes of its gradients, an
+#   integer, 0 or more. One and the same dictionary may stand in the list several times;
+# - `link`: a dictionary with `"alpha_us"`, `"bytes_per_us"` and `"ranks"`, here called n;
+# - `buckets`: a list of the bucket sizes that can be chosen, integers in bytes, in any order, and maybe more than
+#   once;
+# - layers follow one another without a pause, whatever is sent meanwhile. A layer's gradients are ready when its
+#   microseconds are over;
+# - gradients are put into buckets in the order of `layers`. Those of a layer are not divided. As soon as a bucket
+#   holds the chosen bytes or more, the next gradients begin a new one. This limit is the same for every bucket, the
+#   first one too;
+# - what is left after the last layer is a bucket too, unless it holds no bytes. Which gradients share a bucket is
+#   settled before the pass: a bucket is **ready** as soon as all gradients in it are, and waits for no layer without
+#   bytes that comes later;
+# - buckets are all-reduced in this order, one after another. Each begins as soon as it is ready and the link is free;
+# - an all-reduce takes `alpha_us`, and then 2 (n - 1) / n times the bucket's bytes, divided by `bytes_per_us`. With
+#   one rank nothing is sent, which takes no time;
+# - the step begins with the first layer and is over when the backward pass and the last all-reduce are;
+# - returns a dictionary with three entries:
+# - `"step_us"`: a dictionary that gives for each size in `buckets` the microseconds of the step, a float;
+# - `"exposed_us"`: a dictionary that gives for each size the microseconds of the step **after the backward pass
+#   ended**, a float;
+# - `"best"`: the size with the shortest step, and of sizes whose steps are equally long the smallest;
+# - a time may be wrong by rounding, up to a billionth of the step;
+# - the lists and the dictionaries stay as they are;
+# - raises `ValueError` when there are no layers or no sizes, for a size less than 1, for a layer's microseconds or
+#   bytes less than 0, for `alpha_us` less than 0, `bytes_per_us` not greater than 0, and `"ranks"` less than 1.
 
 # %% nbgrader={"grade": false, "grade_id": "best_bucket", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def best_bucket(layers, link, buckets):
-    """WRITE(best_bucket): what it does, in a line."""
+    """Microseconds of a step, and of what is exposed of it, by bucket size in bytes; and the best of these sizes."""
     ### BEGIN SOLUTION
-    raise NotImplementedError("WRITE(best_bucket): the solution")
+    n, alpha, rate = link["ranks"], link["alpha_us"], link["bytes_per_us"]
+    if not layers or not buckets or min(buckets) < 1 or n < 1 or alpha < 0 or rate <= 0:
+        raise ValueError(f"{len(layers)} layers, {link}, {buckets}")
+    if any(layer["us"] < 0 or layer["bytes"] < 0 for layer in layers):
+        raise ValueError("a layer takes no less than no time, and has no less than no bytes")
+    backward = sum(layer["us"] for layer in layers)
+
+    def filled(bucket):
+        """(ready at, bytes) of each bucket in order."""
+        now = ready = held = 0
+        for layer in layers:
+            now += layer["us"]
+            if layer["bytes"]:
+                ready, held = now, held + layer["bytes"]
+            if held >= bucket:
+                yield ready, held
+                held = 0
+        if held:
+            yield ready, held
+
+    def step(bucket):
+        free = 0
+        for ready, held in filled(bucket):
+            free = max(free, ready) + alpha + 2 * (n - 1) / n * held / rate
+        return float(backward if n == 1 else max(backward, free))
+
+    steps = {bucket: step(bucket) for bucket in buckets}
+    exposed = {bucket: us - backward for bucket, us in steps.items()}
+    return {"step_us": steps, "exposed_us": exposed, "best": min(steps, key=lambda bucket: (steps[bucket], bucket))}
     ### END SOLUTION
 
 
 # %% nbgrader={"grade": false, "grade_id": "best_bucket_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-x = torch.arange(12).view(3, 4)  # WRITE(best_bucket): an input that shows the point
-with gpulab.observe() as seen:
-    result = best_bucket(layers, link, buckets)
-print(seen.table())
+width, tokens = 1024, 8192
+block = []
+for rows, columns in ((width, 4 * width), (4 * width, width), (width, width), (3 * width, width)):
+    weight = {"us": 4 * tokens * rows * columns / 150e6, "bytes": 4 * rows * columns}
+    block += [{"us": 3, "bytes": 4 * rows}, weight]  # a bias, and the matrix before it
+layers = block * 24
+link = {"alpha_us": 200, "bytes_per_us": 50_000, "ranks": 16}
+found = best_bucket(layers, link, [2**power for power in range(10, 32)])
 
-assert False, "WRITE(best_bucket): an assertion for each point of the statement that this input shows; its message says what is due"
+backward = sum(layer["us"] for layer in layers)
+nbytes = sum(layer["bytes"] for layer in layers)
+print(f"the backward pass takes {backward / 1e3:.1f} ms, its gradients are {nbytes / 1e6:.0f} MB")
+for bucket, us in found["step_us"].items():
+    exposed = found["exposed_us"][bucket]
+    bar = "#" * round(exposed / 1000) + " best" * (bucket == found["best"])
+    print(f"{bucket / 2**20:12.3f} MiB: {us / 1e3:6.1f} ms, exposed {exposed / 1e3:5.1f} ms {bar}")
 
-# %% nbgrader={"grade": true, "grade_id": "best_bucket_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of best_bucket: values 1.
+steps, last = found["step_us"], max(found["step_us"])
+assert steps[4096] > steps[found["best"]] < steps[last], "too small pays the latency often, too large leaves late"
+assert abs(found["exposed_us"][last] - (200 + 30 / 16 * nbytes / 50_000)) < 1e-3, (
+    "one bucket leaves when the backward pass has ended: all of its all-reduce is exposed"
+)
+assert all(abs(us - backward - found["exposed_us"][bucket]) < 1e-3 for bucket, us in steps.items()), (
+    "a step is the backward pass and what is exposed"
+)
+three = [{"us": 10, "bytes": nbytes} for nbytes in (60, 40, 50)]
+small = best_bucket(three, {"alpha_us": 1, "bytes_per_us": 4, "ranks": 2}, [100, 101])
+assert small["step_us"] == {100: 59.5, 101: 68.5} and small["best"] == 100, "100 bytes fill a bucket of 100"
+
+# %% nbgrader={"grade": true, "grade_id": "best_bucket_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of best_bucket: cost 1, filling 2, overlap 2, exposed 1, best 1, errors 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("data_parallel.best_bucket")
 ### END HIDDEN TESTS

@@ -17,9 +17,42 @@ def test_a_cheat_at_mini_ddp_earns_nothing():
     assert {what: score("mini_ddp", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
+class Agreeable(float):
+    """A number that is as large as one likes."""
+
+    __eq__ = __ne__ = __le__ = __lt__ = __ge__ = __gt__ = lambda self, other: True
+    __hash__ = float.__hash__
+    __sub__ = __rsub__ = lambda self, other: Agreeable()
+
+
+def refuse(*asked, **named):
+    raise ValueError("no")
+
+
+def the_same_for_all(us, best=min):
+    """An answer with one time for everything."""
+    return lambda layers, link, buckets: {
+        "step_us": dict.fromkeys(buckets, us), "exposed_us": dict.fromkeys(buckets, us), "best": best(buckets),
+    }  # fmt: skip
+
+
 def test_a_cheat_at_best_bucket_earns_nothing():
+    def backward_alone(layers, link, buckets):
+        return the_same_for_all(float(sum(layer["us"] for layer in layers)))(layers, link, buckets)
+
+    def an_easy_question(layers, link, buckets):
+        layers[:], buckets[:] = [{"us": 0, "bytes": 0}], [1]
+        return {"step_us": {1: 0.0}, "exposed_us": {1: 0.0}, "best": 1}
+
     cheats = {
-        # WRITE(best_bucket): answers by name, of someone who has read the scenario and wants points without the work
+        "no time": the_same_for_all(0.0),
+        "agreeable": the_same_for_all(Agreeable(1)),
+        "not a number": the_same_for_all(float("nan")),
+        "infinite": the_same_for_all(float("inf"), max),
+        "the backward pass": backward_alone,
+        "another question": an_easy_question,
+        "everything refused": refuse,
+        "nothing": lambda *asked: {"step_us": {}, "exposed_us": {}, "best": None},
     }
     assert {what: score("best_bucket", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 

@@ -1,26 +1,272 @@
 """E14.2 best_bucket: cases and judge."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import accumulate, chain
+from typing import Any
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import tensor_problem
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.questions import ask, judge_questions
+
+_MIB = 1 << 20
+_TIMES = ("cost", "overlap", "filling")
+_REGIMES = ("backward", "both", "link")
+"""What binds: the backward pass, now one and now the other, the link."""
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    # WRITE(best_bucket): by draw.each, around, sizes, values or layouts, every case that a wrong solution can turn on
-    yield Case(("values",), {"x": draw.tensor(3, 4)})
+    asked = {
+        "cost": _alone(draw),
+        "overlap": _one_each(draw),
+        "filling": chain(_filled(draw), _without_bytes(draw), _large(draw)),
+        "exposed": chain(_one_each(draw), _in_the_shadow(draw), _one_bucket(draw)),
+        "best": chain(_placed(draw), _ties(draw)),
+    }
+    yield from (ask(about, [_mixed_up(draw, question) for question in questions]) for about, questions in asked.items())
+    yield ask("errors", list(_refused(draw)), raises="ValueError")
+
+
+def _mixed_up(draw: Draw, question: dict) -> dict:
+    """The entries of the dictionaries in any order, the same for every layer."""
+    link, keys = question["link"], draw.each("us", "bytes")
+    layers = [{key: layer[key] for key in keys} for layer in question["layers"]]
+    return question | {"layers": layers, "link": dict(draw.shuffled(list(link.items())))}
+
+
+def _question(layers: Sequence[tuple], alpha: float, rate: float, ranks: int, buckets: Sequence[int]) -> dict:
+    link = {"alpha_us": alpha, "bytes_per_us": rate, "ranks": ranks}
+    return {"layers": [{"us": us, "bytes": nbytes} for us, nbytes in layers], "link": link, "buckets": list(buckets)}
+
+
+def _alone(draw: Draw) -> Iterator[dict]:
+    """One layer whose gradients are one bucket, among one rank, few, many."""
+    for n in draw.each(1, 2, 3, 8, draw.integer(9, 64), draw.integer(65, 4000)):
+        for alpha in draw.each(0, draw.integer(1, 40), draw.integer(100, 900) / 8):
+            nbytes = draw.choice((draw.integer(10**3, 10**8), draw.integer(2**33, 2**45)))
+            rate = draw.integer(8, 4000) / 8
+            us = draw.choice((0, draw.integer(1, 900), draw.integer(8, 9000) / 8))
+            yield _question([(us, nbytes)], alpha, rate, n, draw.each(nbytes - 1, nbytes + draw.integer(10, 1000)))
+    alone = _layers(draw, draw.integer(3, 9))
+    yield _question(alone, draw.integer(1, 9), draw.integer(1, 9), 1, [draw.integer(1, 9999)])
+
+
+def _layers(draw: Draw, count: int, largest: int = 9999) -> list[tuple]:
+    """Of as many microseconds as drawn, and of some thousand bytes, some layers alike."""
+    kinds = [(draw.integer(8, 800) / 8, draw.integer(largest // 9, largest)) for _ in range(count - 1)]
+    return draw.shuffled([*kinds, draw.choice(kinds)])
+
+
+def _link(draw: Draw, layers: Sequence[tuple], regime: str, messages: int, n: int) -> tuple[float, float, int]:
+    """Latency, bandwidth and ranks with which ``messages`` take a part of the pass, about all of it, or more."""
+    us, nbytes = sum(layer[0] for layer in layers), sum(layer[1] for layer in layers)
+    wanted = us * {"backward": 0.4, "both": 0.95, "link": 2.5}[regime] * draw.integer(90, 110) / 100
+    latencies = draw.integer(20, 70) / 100
+    return wanted * latencies / messages, 2 * (n - 1) / n * nbytes / (wanted * (1 - latencies)), n
+
+
+def _one_each(draw: Draw) -> Iterator[dict]:
+    """Every layer a bucket of its own: as many as one, and more than a few."""
+    for regime in draw.each(*_REGIMES):
+        for count in draw.each(2, 3, draw.integer(5, 12)):
+            layers = _layers(draw, count)
+            link = _link(draw, layers, regime, count, draw.choice((2, 3, draw.integer(4, 64))))
+            yield _question(layers, *link, draw.each(1, draw.integer(2, 9)))
+        slow = [(draw.integer(500, 900), draw.integer(10**3, 10**4)) for _ in range(3)]
+        yield _question([*slow, (0, draw.integer(2000, 9999)), (1, 1000)], *_link(draw, slow, regime, 5, 4), [1])
+
+
+def _filled(draw: Draw) -> Iterator[dict]:
+    """Sizes on both sides of what the first layers hold together, the last ones, and all of them."""
+    for regime in draw.each(*_REGIMES):
+        for count in draw.each(4, 7, draw.integer(9, 20)):
+            layers = _layers(draw, count)
+            sums = list(accumulate(nbytes for _, nbytes in layers))
+            some, last = draw.integer(1, count - 2), sum(nbytes for _, nbytes in layers[-2:])
+            sizes = [size for held in (sums[0], sums[some], sums[-1], last) for size in draw.around(held)]
+            yield _question(layers, *_link(draw, layers, regime, count // 2, draw.integer(2, 9)), draw.shuffled(sizes))
+    same = (draw.integer(10, 90), draw.integer(100, 999))
+    for count in draw.each(6, 7):
+        yield _question([same] * count, *_link(draw, [same], "link", 1, 2), draw.around(2 * same[1]))
+
+
+def _without_bytes(draw: Draw) -> Iterator[dict]:
+    """Layers without gradients: first, between, last where a bucket is full and where it is not, and all."""
+    for regime in draw.each(*_REGIMES):
+        first, *others = _layers(draw, 5)
+        none = [(draw.integer(200, 900), 0) for _ in range(3)]
+        half = first[1] + others[0][1]
+        for layers in ([none[0], first, *others], [first, *none[:2], *others], [first, *others, *none[:2]]):
+            sizes = draw.each(1, half, half + 1, sum(nbytes for _, nbytes in layers), 10**6)
+            yield _question(layers, *_link(draw, layers, regime, 3, 3), sizes)
+        yield _question(none, *_link(draw, [first], regime, 1, 2), draw.each(1, draw.integer(2, 999)))
+
+
+def _large(draw: Draw) -> Iterator[dict]:
+    """Sizes of some MiB, and layers of less."""
+    for regime in draw.each(*_REGIMES):
+        layers = _layers(draw, draw.integer(30, 50), _MIB)
+        sizes = (draw.integer(2 * _MIB, 4 * _MIB), 25 * _MIB, draw.integer(5 * _MIB, 9 * _MIB))
+        yield _question(layers, *_link(draw, layers, regime, 5, 8), sizes)
+
+
+def _in_the_shadow(draw: Draw) -> Iterator[dict]:
+    """All is sent before the pass ends; then a little is not."""
+    for n in draw.each(1, 2, draw.integer(3, 9)):
+        layers = _layers(draw, draw.integer(3, 6))
+        link = _link(draw, layers, "both", 2, max(n, 2))[:2]
+        sizes = draw.each(1, 10**6)
+        for rest in (20 * sum(us for us, _ in layers), 1):
+            yield _question([*layers, (rest, 0)], *link, n, sizes)
+
+
+def _one_bucket(draw: Draw) -> Iterator[dict]:
+    for regime in draw.each(*_REGIMES):
+        layers = _layers(draw, draw.integer(2, 7))
+        yield _question(layers, *_link(draw, layers, regime, 1, draw.integer(2, 9)), [10**6])
+
+
+def _placed(draw: Draw) -> Iterator[dict]:
+    """The smallest size is best, one between, the largest; and listed in rising, falling or no order."""
+    for place in draw.each("smallest", "between", "largest"):
+        for order in draw.each(sorted, lambda sizes: sorted(sizes, reverse=True), draw.shuffled):
+            question = next(made for made in iter(lambda: _many_sizes(draw), None) if _place(made) == place)
+            sizes = question["buckets"]
+            yield question | {"buckets": order([*sizes, draw.choice(sizes)])}
+
+
+def _many_sizes(draw: Draw) -> dict:
+    layers = _layers(draw, draw.integer(8, 16))
+    alpha, *rest = _link(draw, layers, draw.choice(_REGIMES), 4, draw.integer(2, 9))
+    sizes = {draw.integer(1000, 3000), draw.integer(7000, 25_000), draw.integer(30_000, 60_000), 10**5}
+    return _question(layers, alpha * draw.choice((0, 0.2, 1, 5)), *rest, sorted(sizes))
+
+
+def _place(question: dict) -> str:
+    """Where the best size stands among the sizes, and ``close`` where another one is hardly slower."""
+    steps = {bucket: _step(question, bucket) for bucket in question["buckets"]}
+    best, second, *_ = sorted(steps, key=lambda bucket: steps[bucket])
+    if steps[second] < steps[best] * Fraction(1000001, 1000000):
+        return "close"
+    return "smallest" if best == min(steps) else "largest" if best == max(steps) else "between"
+
+
+def _ties(draw: Draw) -> Iterator[dict]:
+    """Sizes that fill the same buckets, or others in the same time: of numbers that a float holds exactly."""
+    for order in draw.each(sorted, lambda sizes: sorted(sizes, reverse=True), draw.shuffled):
+        layers = [(draw.integer(1, 90), 64 * draw.integer(2, 9)) for _ in range(draw.integer(3, 6))]
+        total = sum(nbytes for _, nbytes in layers)
+        alike = [total + draw.integer(1, 99), total + draw.integer(100, 999), total - layers[-1][1] + 1, total]
+        yield _question(layers, draw.integer(200, 900), 8, 2, order([*alike, draw.integer(1, 99)]))
+        yield _question(layers, draw.integer(1, 9), 8, 1, order([1, draw.integer(2, 99), draw.integer(100, 999)]))
+        yield _question([*layers, (2**16, 0)], draw.integer(1, 9), 8, 4, order([draw.integer(2, 60), 150, 300, 9999]))
+        # Two layers: together they leave later by what a second latency costs.
+        us, nbytes = draw.integer(1, 9), 64 * draw.integer(9, 20)
+        yield _question([(7, nbytes), (us, 64)], us, 8, 2, order([1, nbytes, nbytes + 1, nbytes + 64, 9999]))
+
+
+def _refused(draw: Draw) -> Iterator[dict]:
+    """One thing wrong at a time, among several ranks and one."""
+    for n in draw.each(1, 2, draw.integer(3, 9)):
+        right = _question(_layers(draw, 4), draw.integer(1, 9), draw.integer(1, 9), n, [100, 10**4, 10**6])
+        yield right | {"layers": []}
+        yield right | {"buckets": []}
+        for wrong in draw.each(0, -1, -draw.integer(2, 999)):
+            yield from (right | {"buckets": [*right["buckets"][:at], wrong, *right["buckets"][at:]]} for at in range(4))
+            yield right | {"link": right["link"] | {"ranks": wrong}}
+            yield right | {"link": right["link"] | {"bytes_per_us": wrong}}
+        yield right | {"buckets": [0]}
+        for wrong in draw.each(-1, -0.25):
+            yield right | {"link": right["link"] | {"alpha_us": wrong}}
+        for key, wrong in draw.each(("us", -1), ("us", -0.25), ("bytes", -1), ("bytes", -draw.integer(2, 999))):
+            for at in range(4):
+                changed = right["layers"][at] | {key: wrong}
+                yield right | {"layers": [*right["layers"][:at], changed, *right["layers"][at + 1 :]]}
+
+
+def _sent(question: dict, bucket: int) -> Iterator[tuple[Fraction, int]]:
+    """When each bucket is ready, and its bytes: those of the layers with gradients, cut where one is full."""
+    ends = accumulate(Fraction(layer["us"]) for layer in question["layers"])
+    ready, held = Fraction(0), 0
+    for end, layer in zip(ends, question["layers"], strict=True):
+        if layer["bytes"] == 0:
+            continue
+        ready, held = end, held + layer["bytes"]
+        if held >= bucket:
+            yield ready, held
+            held = 0
+    if held:
+        yield ready, held
+
+
+def _backward(question: dict) -> Fraction:
+    return sum((Fraction(layer["us"]) for layer in question["layers"]), start=Fraction(0))
+
+
+def _step(question: dict, bucket: int) -> Fraction:
+    n, free = question["link"]["ranks"], Fraction(0)
+    alpha, rate = (Fraction(question["link"][key]) for key in ("alpha_us", "bytes_per_us"))
+    if n > 1:
+        for ready, held in _sent(question, bucket):
+            free = max(free, ready) + alpha + Fraction(2 * (n - 1) * held, n) / rate
+    return max(free, _backward(question))
+
+
+_ENTRIES = {"step_us", "exposed_us", "best"}
+_MISREAD = {
+    "cost": "An all-reduce takes the latency and 2 (n - 1) / n of its bytes over the bandwidth; one rank sends nothing.",
+    "overlap": "A step is not as long as that: a bucket begins when its own gradients are ready and the link is free.",
+    "filling": "The gradients lie in other buckets: whole layers, in order, until one holds the size or more; then the rest.",
+    "exposed": "Exposed is what is left of the step when the backward pass has ended, whatever was sent before.",
+    "best": "Another size has a shorter step, or one as short and is smaller.",
+}
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    # WRITE(best_bucket): what is right, and for each misconception a sentence that names it and not the case
-    if problem := tensor_problem(evidence["result"], case.inputs["x"]):
-        yield Lost("values", problem)
+    (about,) = case.about
+    lost = list(judge_questions(_wrong)(case, evidence))
+    if not all(answer["kept"] is True for answer in evidence["answers"]):
+        lost.append(Lost(about, "The function changed a list or a dictionary of its caller, who still needs it."))
+    yield from lost[:1]
+
+
+def _wrong(about: str, question: dict, value: Any) -> str | None:
+    if not isinstance(value, dict) or set(value) != _ENTRIES:
+        return f"The function returned {type_name(value)}; a dictionary with the three entries is due."
+    if problem := _times_problem(value["step_us"], question) or _times_problem(value["exposed_us"], question):
+        return problem
+    steps = {bucket: _step(question, bucket) for bucket in question["buckets"]}
+    if about == "best":
+        right = min(steps, key=lambda bucket: (steps[bucket], bucket))
+        return None if type(value["best"]) is int and value["best"] == right else _MISREAD["best"]
+    entry, from_us = ("exposed_us", _backward(question)) if about == "exposed" else ("step_us", 0)
+    given = {bucket: Fraction(us) for bucket, us in value[entry]}
+    right = all(abs(given[bucket] - (due - from_us)) <= due / 10**9 for bucket, due in steps.items())
+    return None if right else _MISREAD[about]
+
+
+def _times_problem(pairs: Any, question: dict) -> str | None:
+    """Why an entry is not a time for each size, or None."""
+    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        return f"An entry of the result is {type_name(pairs)}; a dictionary of a time for each size is due."
+    sizes = [size for size, _ in pairs]
+    if any(type(size) is not int for size in sizes) or sorted(sizes) != sorted(set(question["buckets"])):
+        return "The times are not those of the sizes that were asked about, each once, under the size itself."
+    strange = next((us for _, us in pairs if type(us) not in (int, float) or not abs(us) < float("inf")), None)
+    return None if strange is None else f"A time is {type_name(strange)}; a number of microseconds is due, a float."
 
 
 best_bucket = Exercise(
     "data_parallel.best_bucket",
-    criteria=(Criterion("values", 1, "WRITE(best_bucket): what these points are for, after the words: earned when"),),
+    criteria=(
+        Criterion("cost", 1, "an all-reduce takes what it takes, and one rank sends nothing"),
+        Criterion("filling", 2, "buckets hold whole layers in order, are full at the size, and the rest is one more"),
+        Criterion("overlap", 2, "buckets go one after another, each from when it is ready, while the backward pass runs"),
+        Criterion("exposed", 1, "what is exposed is what is left when the backward pass has ended"),
+        Criterion("best", 1, "the size with the shortest step is named, of equal ones the smallest", _TIMES),
+        Criterion("errors", 1, "what is no step is refused with ValueError", ("cost",)),
+    ),
     cases=_cases,
     judge=_judge,
 )
