@@ -1,5 +1,12 @@
 """Chapter "Data parallelism in depth": what the learner's functions did."""
 
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
 from autograder.proctor import Learner
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.told import hand_over, observe, place
@@ -44,12 +51,40 @@ def _plain(number: object) -> object:
 
 
 def epoch_indices(learner: Learner, case: dict) -> dict:
-    """WRITE(epoch_indices): what is played, in a line."""
-    given = case["x"].detach()  # WRITE(epoch_indices): what the function is called with
-    hand_over(given)
-    with observe() as seen:
-        result = learner.epoch_indices(case["x"])
-    return {"given": given, "result": result, "lie_at": [place(result)], "seen": seen.to_dict()}
+    """Ask every question after a seed of its own for all global generators, and look what they give afterwards."""
+    answers = []
+    for question in case["questions"]:
+        with _seeded(question["noise"]) as following:
+            answer = outcome(lambda q=question: _taken(learner.epoch_indices(*q["asked"], **q["named"])))
+        answers.append({**answer, "following": following})
+    return {"answers": answers}
+
+
+@contextmanager
+def _seeded(noise: int) -> Iterator[list]:
+    """Inside the block the global generators are seeded; then the list has what each gives next, and all are as before."""
+    states, following = (torch.get_rng_state(), np.random.get_state(), random.getstate()), []
+    torch.default_generator.manual_seed(noise)
+    np.random.seed(noise)
+    random.seed(noise)
+    try:
+        yield following
+        following += [int(torch.randint(2**40, ())), int(np.random.randint(2**31 - 1)), random.randrange(2**40)]
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])
+        random.setstate(states[2])
+
+
+def _taken(value: object) -> object:
+    """The lists as they are now. Their owner empties them then: what is kept of them is not what it was."""
+    if not isinstance(value, dict):
+        return value
+    taken = {key: list(entry) if isinstance(entry, list) else entry for key, entry in value.items()}
+    for entry in value.values():
+        if isinstance(entry, list):
+            entry.clear()
+    return taken
 
 
 def reduce_metrics(learner: Learner, case: dict) -> dict:

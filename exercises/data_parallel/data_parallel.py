@@ -169,32 +169,77 @@ import autograder; autograder.grade("data_parallel.best_bucket")
 # %% [markdown]
 # ## E14.3 `epoch_indices`
 #
-# WRITE(epoch_indices): why anyone needs it, in a sentence or two.
+# Ranks share the samples out without a word: each draws the same order and takes its turns. What goes wrong goes
+# wrong at the edges: where an epoch ends, where the next one begins, where a job goes on in the middle of one, and in
+# an evaluation that counts a sample twice. Write `epoch_indices(length, world, rank, epoch, seed, start=0,
+# drop_last=False)`:
 #
-# Write `epoch_indices(length, world, rank, epoch, seed)`:
+# - `length`: how many samples there are, 0 or more; `world`: how many ranks; `rank`: which of them this is, from 0;
+#   `epoch`: from 0; `seed`: the same in every rank. All are integers;
+# - the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`.
+#   It is the same in every rank;
+# - the ranks take turns: rank r reads what stands at the places r, r + world, r + 2 world and so on;
+# - every rank reads equally many samples. Where `world` does not divide `length`, the order goes on from its
+#   beginning, several times where it has to, and ends as soon as `world` divides its length;
+# - with `drop_last` it does not go on: its last samples are left out, as few as it takes;
+# - `start`: how many samples of this epoch this rank has already had. What it returns is what is left, in the same
+#   order;
+# - returns a dictionary with two entries, lists of Python integers, new in each call:
+# - `"indices"`: the samples that this rank reads from `start` on, in order;
+# - `"repeated"`: the positions in `"indices"`, from 0, at which a sample stands that is read in this epoch for the
+#   second time or more often, since the order went on. An evaluation does not count these;
+# - the global random states of PyTorch, NumPy and Python are afterwards what they were, and nothing in the result
+#   turns on them;
+# - raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` that is not among 0
+#   to world - 1, and for a `start` less than 0 or greater than the number of samples that this rank reads in the
+#   whole epoch.
 #
-# - WRITE(epoch_indices): what it is called with: shapes, dtypes, strides, devices, units;
-# - WRITE(epoch_indices): what it returns, and what may not happen on the way, as a copy or a second launch;
-# - WRITE(epoch_indices): which exception is due for which input.
+# With `start` 0, `"indices"` is what `torch.utils.data.DistributedSampler` gives.
 
 # %% nbgrader={"grade": false, "grade_id": "epoch_indices", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def epoch_indices(length, world, rank, epoch, seed):
-    """WRITE(epoch_indices): what it does, in a line."""
+def epoch_indices(length, world, rank, epoch, seed, start=0, drop_last=False):
+    """What this rank reads in an epoch from its sample ``start`` on, and which of it was read before."""
     ### BEGIN SOLUTION
-    raise NotImplementedError("WRITE(epoch_indices): the solution")
+    if length < 0 or epoch < 0 or not 0 <= rank < world:
+        raise ValueError(f"{length} samples for rank {rank} of {world} in epoch {epoch}")
+    turns = length // world if drop_last else -(-length // world)
+    if not 0 <= start <= turns:
+        raise ValueError(f"the rank reads {turns} samples and has had {start}")
+    order = torch.randperm(length, generator=torch.Generator().manual_seed(seed + epoch)).tolist()
+    places = range(rank, turns * world, world)[start:]
+    indices = [order[place % length] for place in places]
+    return {"indices": indices, "repeated": [position for position, place in enumerate(places) if place >= length]}
     ### END SOLUTION
 
 
 # %% nbgrader={"grade": false, "grade_id": "epoch_indices_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-x = torch.arange(12).view(3, 4)  # WRITE(epoch_indices): an input that shows the point
-with gpulab.observe() as seen:
-    result = epoch_indices(length, world, rank, epoch, seed)
-print(seen.table())
+from torch.utils.data import DistributedSampler
 
-assert False, "WRITE(epoch_indices): an assertion for each point of the statement that this input shows; its message says what is due"
+LENGTH, WORLD = 10, 4
+before = torch.get_rng_state()
+for epoch in range(2):
+    for rank in range(WORLD):
+        found = epoch_indices(LENGTH, WORLD, rank, epoch, seed=5)
+        shown = [f"{index}{'*' * (position in found['repeated'])}" for position, index in enumerate(found["indices"])]
+        print(f"epoch {epoch}, rank {rank}: {'  '.join(f'{sample:3}' for sample in shown)}")
+print("* was read before: an evaluation that counts it counts 12 samples where there are 10")
 
-# %% nbgrader={"grade": true, "grade_id": "epoch_indices_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of epoch_indices: values 1.
+for length, world in ((10, 4), (12, 4), (3, 8), (1, 3), (0, 2), (1000, 7)):
+    for epoch in range(2):
+        for drop_last in (False, True):
+            for rank in range(world):
+                sampler = DistributedSampler(range(length), world, rank, seed=5, drop_last=drop_last)
+                sampler.set_epoch(epoch)
+                found = epoch_indices(length, world, rank, epoch, 5, drop_last=drop_last)
+                assert found["indices"] == list(sampler), f"rank {rank} of {world} reads {list(sampler)} of {length} samples"
+
+whole, left = epoch_indices(10, 4, 2, 1, 5), epoch_indices(10, 4, 2, 1, 5, start=2)
+assert left["indices"] == whole["indices"][2:], "what is left is the end of the same epoch"
+assert whole["repeated"] == [2] and left["repeated"] == [0], "ranks 2 and 3 end with a sample that ranks 0 and 1 began with"
+assert torch.equal(before, torch.get_rng_state()), "the model's own random numbers are not the sampler's to change"
+
+# %% nbgrader={"grade": true, "grade_id": "epoch_indices_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of epoch_indices: order 2, padding 2, repeated 1, dropped 1, resumed 1, random 1, errors 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("data_parallel.epoch_indices")
 ### END HIDDEN TESTS

@@ -484,20 +484,462 @@ before_the_step = harmless("best_bucket", "free = 0", "free = (-1)", "no bucket 
 
 # E14.3 epoch_indices
 
+ANY_INDEX = ("order", "padding", "repeated", "dropped", "resumed", "random", "errors")
+NO_PADDING = ("padding", "repeated", "resumed")
+SEEDED = "generator=torch.Generator().manual_seed(seed + epoch)"
+PLACES = "range(rank, turns * world, world)[start:]"
+READ = "order[place % length] for place in places"
+TURNS = "length // world if drop_last else -(-length // world)"
+AGAIN = "position for position, place in enumerate(places) if place >= length"
+REFUSES = "if length < 0 or epoch < 0 or not 0 <= rank < world:"
 
-@mistake(
-    "epoch_indices",
-    loses=("values",),
-    because="WRITE(epoch_indices): the misconception, as half a sentence",
-    breaks="WRITE(epoch_indices): the words of the statement that it breaks",
+
+def indexed(edits, loses, because, breaks):
+    return edited("epoch_indices", edits, loses, because, breaks)
+
+
+every_epoch_alike = indexed(
+    {"seed + epoch": "seed"},
+    ANY_INDEX,
+    "a generator that is seeded once is thought to give another order each time",
+    "seeded with `seed + epoch`",
 )
-def epoch_indices_misunderstood(length, world, rank, epoch, seed):
-    return x.clone()  # WRITE(epoch_indices): what someone with this misconception writes; one function for each
+a_seed_for_each_rank = indexed(
+    {"seed + epoch": "seed + epoch + rank"},
+    ANY_INDEX,
+    "ranks are thought to need random numbers of their own",
+    "It is the same in every rank",
+)
+the_epoch_alone = indexed(
+    {"seed + epoch": "epoch"},
+    ANY_INDEX,
+    "the number of the epoch is thought to be seed enough",
+    "`seed`: the same in every rank",
+)
+seed_times_epoch = indexed(
+    {"seed + epoch": "seed * (epoch + 1)"},
+    ANY_INDEX,
+    "any mixture of both is thought to do",
+    "seeded with `seed + epoch`",
+)
+drawn_again_and_again = indexed(
+    {"    order = torch.randperm": "    source = torch.Generator().manual_seed(seed)\n    for _ in range(epoch % 30):\n        torch.randperm(length, generator=source)\n    order = torch.randperm",
+     SEEDED: "generator=source"},
+    ANY_INDEX,
+    "the generator is thought to go on from epoch to epoch",
+    "the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`",
+)
+counted_from_one = indexed(
+    {"seed + epoch": "seed + epoch + 1"},
+    ANY_INDEX,
+    "the first epoch is thought to have the number 1",
+    "`epoch`: from 0",
+)
+not_shuffled = indexed(
+    {"torch.randperm(length, " + SEEDED + ").tolist()": "list(range(length))"},
+    ANY_INDEX,
+    "whoever shuffles is thought to be somebody else",
+    "the order of an epoch is `torch.randperm(length)`",
+)
+global_generator = indexed(
+    {", " + SEEDED: ""},
+    ANY_INDEX,
+    "all ranks are thought to have called `torch.manual_seed` with the same seed",
+    "with a generator on the CPU that is seeded with `seed + epoch`",
+)
+seeds_everything = indexed(
+    {", " + SEEDED: "", "    order = torch": "    torch.manual_seed(seed + epoch)\n    order = torch"},
+    ("random",),
+    "`torch.manual_seed` is thought to seed what is drawn next, and nothing else",
+    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+)
+seeds_when_it_resumes = indexed(
+    {"    order = torch": "    if start:\n        torch.manual_seed(seed)\n    order = torch"},
+    ("random",),
+    "a job that goes on is thought to need its seeds set again",
+    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+)
+seeds_numpy_too = indexed(
+    {"    order = torch": "    import numpy as np\n    np.random.seed((seed + epoch) % 2**32)\n    order = torch"},
+    ("random",),
+    "every generator that there is is thought to need a seed",
+    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+)
+shuffled_by_python = indexed(
+    {"    order = torch.randperm(length, " + SEEDED + ").tolist()\n": "    import random\n    random.seed(seed + epoch)\n    order = random.sample(range(length), length)\n"},
+    ANY_INDEX,
+    "the same seed is thought to give the same order in every library",
+    "the order of an epoch is `torch.randperm(length)`",
+)
+drawn_from_outside = indexed(
+    {"    order = torch": "    import random\n    random.random()\n    order = torch"},
+    ("random",),
+    "one more number that is drawn is thought to change nothing",
+    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+)
+blocks = indexed(
+    {PLACES: "range(rank * turns, (rank + 1) * turns)[start:]"},
+    ANY_INDEX,
+    "each rank is thought to read a part that lies together",
+    "rank r reads what stands at the places r, r + world, r + 2 world and so on",
+)
+from_rank_one = indexed(
+    {PLACES: "range((rank - 1) % world, turns * world, world)[start:]"},
+    ANY_INDEX,
+    "the first rank is thought to have the number 1",
+    "`rank`: which of them this is, from 0",
+)
+the_other_way_round = indexed(
+    {PLACES: "range(world - 1 - rank, turns * world, world)[start:]"},
+    ANY_INDEX,
+    "turns are thought to go round either way",
+    "rank r reads what stands at the places r, r + world, r + 2 world and so on",
+)
+sorted_for_the_disk = indexed(
+    {"indices = [order[place % length] for place in places]": "indices = sorted(order[place % length] for place in places)"},
+    ANY_INDEX,
+    "the order inside a rank is thought not to matter",
+    "the samples that this rank reads from `start` on, in order",
+)
+shuffled_after_sharing = indexed(
+    {READ: "place % length for place in (torch.randperm(len(places), generator=torch.Generator().manual_seed(seed + epoch)) * world + rank).tolist()"},
+    ANY_INDEX,
+    "each rank is thought to shuffle its own share",
+    "the ranks take turns",
+)
+unpadded = indexed(
+    {PLACES: "range(rank, min(turns * world, length), world)[start:]"},
+    NO_PADDING,
+    "what does not share out is thought to share out somehow",
+    "every rank reads equally many samples",
+)
+always_dropped = indexed(
+    {TURNS: "length // world"},
+    ("padding", "repeated", "resumed"),
+    "the rest is thought to be dropped in any case",
+    "Where `world` does not divide `length`, the order goes on from its beginning",
+)
+dropped_by_default = indexed(
+    {"drop_last=False": "drop_last=True"},
+    ("padding", "repeated", "resumed"),
+    "an epoch without repetitions is thought to be the usual one",
+    "with `drop_last` it does not go on",
+)
+padded_with_its_end = indexed(
+    {READ: "order[place if place < length else place - turns * world] for place in places"},
+    NO_PADDING,
+    "what is read twice is thought to be the last samples",
+    "the order goes on from its beginning",
+)
+padded_with_the_last = indexed(
+    {READ: "order[min(place, length - 1)] for place in places"},
+    NO_PADDING,
+    "the last sample is thought to fill what is left",
+    "the order goes on from its beginning",
+)
+padded_with_the_first = indexed(
+    {READ: "order[place if place < length else 0] for place in places"},
+    NO_PADDING,
+    "one sample is thought to fill what is left",
+    "the order goes on from its beginning",
+)
+padded_with_sample_zero = indexed(
+    {READ: "order[place] if place < length else place - length for place in places"},
+    NO_PADDING,
+    "the beginning of the dataset is taken for the beginning of the order",
+    "the order goes on from its beginning",
+)
+padded_with_its_own = indexed(
+    {READ: "order[place if place < length else rank] for place in places"},
+    NO_PADDING,
+    "a rank is thought to repeat what it has read itself",
+    "the order goes on from its beginning",
+)
+a_whole_turn_more = indexed(
+    {TURNS: "length // world if drop_last else length // world + 1"},
+    ANY_INDEX,
+    "one turn more is thought never to hurt",
+    "and ends as soon as `world` divides its length",
+)
+goes_on_once = indexed(
+    {"    indices =": "    order += order\n    indices =", READ: "order[place] for place in places"},
+    NO_PADDING,
+    "an order is thought to be longer than what it lacks",
+    "several times where it has to",
+)
+drawn_for_all_places = indexed(
+    {"torch.randperm(length, ": "torch.randperm(turns * world if turns else length, "},
+    ("padding", "repeated", "dropped", "resumed"),
+    "the places of the padded order are thought to be shuffled, and then brought back among the samples",
+    "the order of an epoch is `torch.randperm(length)`",
+)
+one_turn_too_few = indexed(
+    {TURNS: "max(length - 1, 0) // world if drop_last else -(-length // world)"},
+    ("dropped", "resumed"),
+    "the last turn is thought never to be whole",
+    "its last samples are left out, as few as it takes",
+)
+drops_the_beginning = indexed(
+    {"indices = [": "order = order[length - turns * world :] if drop_last else order\n    indices = [", READ: "order[place % len(order)] for place in places"},
+    ("dropped", "resumed"),
+    "which samples are left out is thought not to matter",
+    "its last samples are left out",
+)
+drops_samples_not_turns = indexed(
+    {"    order = torch": "    reads = length - length % world if drop_last else length\n    order = torch", "torch.randperm(length, ": "torch.randperm(reads, "},
+    ("dropped", "resumed"),
+    "the last samples of the dataset are taken for those of the order",
+    "its last samples are left out",
+)
+drops_and_pads = indexed(
+    {TURNS: "max(length // world, 1) if drop_last and length else -(-length // world)"},
+    ("dropped", "resumed", "errors"),
+    "every rank is thought to read something",
+    "with `drop_last` it does not go on",
+)
+starts_with_all_ranks = indexed(
+    {PLACES: "range(start + rank, turns * world, world)"},
+    ("resumed",),
+    "what one rank has had is taken for what all ranks had",
+    "how many samples of this epoch this rank has already had",
+)
+shuffles_again = indexed(
+    {"seed + epoch": "seed + epoch + start"},
+    ("resumed",),
+    "an epoch that goes on is thought to need an order of its own",
+    "What it returns is what is left, in the same order",
+)
+begins_again = indexed(
+    {"[start:]": ""},
+    ("resumed",),
+    "an epoch is thought to begin again after a crash",
+    "What it returns is what is left",
+)
+one_sample_more = indexed(
+    {"[start:]": "[max(start - 1, 0) :]"},
+    ("resumed",),
+    "the last sample before a crash is thought to be lost",
+    "how many samples of this epoch this rank has already had",
+)
+counts_from_the_end = indexed(
+    {"[start:]": "[-(turns - start) :]"},
+    ("resumed",),
+    "-0 is thought to be the end",
+    "What it returns is what is left",
+)
+a_start_for_batches = indexed(
+    {"[start:]": "[start * world :]"},
+    ("resumed",),
+    "a rank is thought to count what all ranks have had",
+    "how many samples of this epoch this rank has already had",
+)
+nothing_left_refused = indexed(
+    {"if not 0 <= start <= turns:": "if not 0 <= start < max(turns, 1):"},
+    ("resumed",),
+    "an epoch of which nothing is left is thought to be an error",
+    "greater than the number of samples that this rank reads in the whole epoch",
+)
+positions_of_the_epoch = indexed(
+    {"enumerate(places)": "enumerate(places, start)"},
+    ("resumed",),
+    "positions are thought to be counted from the beginning of the epoch",
+    "the positions in `\"indices\"`, from 0",
+)
+still_reported = indexed(
+    {AGAIN: "max(len(places) - 1, 0) for _ in range(1) if turns * world > length and rank >= world - (turns * world - length)"},
+    ("resumed",),
+    "what is repeated is thought to be left whatever has been read",
+    "the positions in `\"indices\"`, from 0, at which a sample stands",
+)
+samples_not_positions = indexed(
+    {AGAIN: "order[place % length] for place in places if place >= length"},
+    ("repeated", "resumed"),
+    "the samples themselves are thought to be asked for",
+    "the positions in `\"indices\"`, from 0",
+)
+places_not_positions = indexed(
+    {AGAIN: "place for place in places if place >= length"},
+    ("repeated", "resumed"),
+    "a place in the order is taken for a position in the rank's list",
+    "the positions in `\"indices\"`, from 0",
+)
+a_number_of_them = indexed(
+    {"[" + AGAIN + "]": "sum(place >= length for place in places)"},
+    ANY_INDEX,
+    "how many there are is thought to say which they are",
+    "returns a dictionary with two entries, lists of Python integers",
+)
+told_by_every_rank = indexed(
+    {AGAIN: "len(places) - 1 for _ in range(1) if places and turns * world > length"},
+    ("repeated", "resumed"),
+    "an uneven epoch is thought to be uneven for every rank",
+    "at which a sample stands that is read in this epoch for the second time or more often",
+)
+told_by_the_first_ranks = indexed(
+    {AGAIN: "position for position, place in enumerate(places) if place + world >= turns * world and turns * world - length > rank"},
+    ("repeated", "resumed"),
+    "whoever reads a sample first is thought to be the one who repeats it",
+    "at which a sample stands that is read in this epoch for the second time or more often",
+)
+told_by_the_last_rank = indexed(
+    {AGAIN: "len(places) - 1 for _ in range(1) if places and rank == world - 1 and turns * world > length"},
+    ("repeated", "resumed"),
+    "all that is repeated is thought to fall to the last rank",
+    "at which a sample stands that is read in this epoch for the second time or more often",
+)
+repeated_by_the_rank_itself = indexed(
+    {AGAIN: "position for position, index in enumerate(indices) if index in indices[:position]"},
+    ("repeated", "resumed"),
+    "only what one rank reads twice is thought to be repeated",
+    "at which a sample stands that is read in this epoch for the second time or more often",
+)
+one_place_off = indexed(
+    {AGAIN: "position for position, place in enumerate(places) if place > length"},
+    ("repeated", "resumed"),
+    "the first place beyond the end is thought to be the last one",
+    "since the order went on",
+)
+nothing_repeated = indexed(
+    {"[" + AGAIN + "]": "[]"},
+    ("repeated", "resumed"),
+    "an evaluation is thought to have no uneven ends",
+    "An evaluation does not count these",
+)
+tensors = indexed(
+    {".manual_seed(seed + epoch)).tolist()": ".manual_seed(seed + epoch))"},
+    ANY_INDEX,
+    "an element of a tensor is thought to be a number",
+    "lists of Python integers",
+)
+one_tensor = indexed(
+    {"[" + READ + "]": "torch.tensor([" + READ + "], dtype=torch.int64)"},
+    ANY_INDEX,
+    "a tensor is thought to be a list",
+    "lists of Python integers",
+)
+indices_alone = indexed(
+    {'return {"indices": indices, "repeated": [' + AGAIN + "]}": "return indices"},
+    ANY_INDEX,
+    "the samples are thought to say all",
+    "returns a dictionary with two entries",
+)
+keeps_the_epoch = indexed(
+    {'    if length < 0': '    kept = globals().setdefault("KEPT", {})\n    asked = length, world, rank, epoch, seed, start, drop_last\n    if asked in kept:\n        return kept[asked]\n    if length < 0',
+     'return {"indices"': 'return kept.setdefault(asked, {"indices"', AGAIN + "]}": AGAIN + "]})"},
+    ("order", "resumed", "random", "errors"),
+    "what was worked out once is thought to stay as it was",
+    "new in each call",
+)
+keeps_the_order = indexed(
+    {"    order = torch": '    orders = globals().setdefault("ORDERS", {})\n    order = torch', "    places =": "    order = orders.setdefault(length, order)\n    places ="},
+    ANY_INDEX,
+    "one job is thought to need one order",
+    "nothing in the result turns on them",
+)
+no_samples_refused = indexed(
+    {REFUSES: "if length < 1 or epoch < 0 or not 0 <= rank < world:"},
+    ("padding", "repeated", "dropped", "resumed"),
+    "an empty dataset is thought to be an error",
+    "how many samples there are, 0 or more",
+)
+one_rank_refused = indexed(
+    {REFUSES: "if length < 0 or epoch < 0 or not 0 <= rank < world or world == 1:"},
+    ("order", "repeated", "dropped", "resumed", "random", "errors"),
+    "one rank is thought to need no sampler",
+    "`world`: how many ranks",
+)
+fewer_than_ranks_refused = indexed(
+    {REFUSES: "if length < world or epoch < 0 or not 0 <= rank < world:"},
+    ("padding", "repeated", "dropped", "resumed"),
+    "a rank is thought to need a sample of its own",
+    "several times where it has to",
+)
+any_length = indexed(
+    {REFUSES: "length = max(length, 0)\n    if epoch < 0 or not 0 <= rank < world:"},
+    ("errors",),
+    "less than nothing is thought to be nothing",
+    "raises `ValueError` for a `length` or an `epoch` less than 0",
+)
+any_epoch = indexed(
+    {"length < 0 or epoch < 0 or": "length < 0 or"},
+    ("errors",),
+    "a seed is thought to bear any number",
+    "raises `ValueError` for a `length` or an `epoch` less than 0",
+)
+rank_below_zero = indexed(
+    {"not 0 <= rank < world": "world < 1 or not rank < world"},
+    ("errors",),
+    "ranks are thought never to be negative",
+    "a `rank` that is not among 0 to world - 1",
+)
+rank_of_the_end = indexed(
+    {"not 0 <= rank < world": "world < 1 or not 0 <= rank <= world"},
+    ("errors",),
+    "ranks are thought to be counted from 1",
+    "a `rank` that is not among 0 to world - 1",
+)
+no_world = indexed(
+    {"not 0 <= rank < world": "not 0 <= rank < max(world, 1)"},
+    ("errors",),
+    "a division by 0 is thought to be refusal enough",
+    "a `world` less than 1",
+)
+any_start = indexed(
+    {"if not 0 <= start <= turns:": "if False:"},
+    ("errors",),
+    "a slice is thought to refuse what is not there",
+    "for a `start` less than 0 or greater than the number of samples",
+)
+start_within_the_dataset = indexed(
+    {"if not 0 <= start <= turns:": "if not 0 <= start <= length:"},
+    ("errors",),
+    "a rank is thought to be able to read all samples",
+    "greater than the number of samples that this rank reads in the whole epoch",
+)
+start_within_the_padded = indexed(
+    {"if not 0 <= start <= turns:": "if not 0 <= start <= -(-length // world):"},
+    ("errors",),
+    "a rank is thought to read as much with `drop_last` as without",
+    "greater than the number of samples that this rank reads in the whole epoch",
+)
 
 
 @alternative("epoch_indices")
-def epoch_indices_another_way(length, world, rank, epoch, seed):
-    raise NotImplementedError("WRITE(epoch_indices): a right solution, as unlike yours as can be")
+def epoch_indices_of_the_library(length, world, rank, epoch, seed, start=0, drop_last=False):
+    from torch.utils.data import DistributedSampler
+
+    if length < 0 or world < 1 or epoch < 0:
+        raise ValueError("no such epoch")
+    sampler = DistributedSampler(range(length), world, rank, seed=seed, drop_last=drop_last)
+    sampler.set_epoch(epoch)
+    whole = list(sampler)
+    if start not in range(len(whole) + 1):
+        raise ValueError("no such place")
+    padded = bool(whole) and rank + (len(whole) - 1) * world >= length and start < len(whole)
+    return {"repeated": [len(whole) - 1 - start] if padded else [], "indices": whole[start:]}
+
+
+@alternative("epoch_indices")
+def epoch_indices_as_a_table(length, world, rank, epoch, seed, start=0, drop_last=False):
+    if min(length, epoch, rank, start) < 0 or world < 1 or rank >= world:
+        raise ValueError("no such rank or epoch")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed + epoch)
+        order = torch.randperm(length)
+    places = torch.arange(length)
+    if drop_last:
+        order, places = order[: length - length % world], places[: length - length % world]
+    elif length % world:
+        while len(order) % world:
+            more = min(world - len(order) % world, length)
+            order, places = torch.cat([order, order[:length][:more]]), torch.cat([places, torch.full((more,), length)])
+    mine, seen = order.view(-1, world)[:, rank], places.view(-1, world)[:, rank] >= length
+    if start > len(mine):
+        raise ValueError("no such place")
+    return {"indices": mine[start:].tolist(), "repeated": seen[start:].nonzero().flatten().tolist()}
+
+
+integers_given = unbreakable("epoch_indices", "All are integers", "it says what the caller gives")
 
 # E14.4 reduce_metrics
 

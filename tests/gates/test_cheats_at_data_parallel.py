@@ -57,9 +57,26 @@ def test_a_cheat_at_best_bucket_earns_nothing():
     assert {what: score("best_bucket", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
+class Any(list):
+    """A list that is as long as one likes and equals every other."""
+
+    __eq__ = lambda self, other: True
+    __hash__ = None
+    __iter__ = lambda self: iter(range(3))
+
+
+def read(indices, repeated=()):
+    return {"indices": indices, "repeated": list(repeated)}
+
+
 def test_a_cheat_at_epoch_indices_earns_nothing():
     cheats = {
-        # WRITE(epoch_indices): answers by name, of someone who has read the scenario and wants points without the work
+        "no samples": lambda *asked, **named: read([]),
+        "all samples": lambda length, *asked, **named: read(list(range(length))),
+        "in order": lambda length, world, rank, *asked, **named: read(list(range(rank, length, world))),
+        "any list": lambda *asked, **named: {"indices": Any([0]), "repeated": Any([0])},
+        "everything refused": refuse,
+        "nothing": lambda *asked, **named: None,
     }
     assert {what: score("epoch_indices", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 

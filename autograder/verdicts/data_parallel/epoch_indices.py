@@ -1,26 +1,175 @@
 """E14.3 epoch_indices: cases and judge."""
 
+import random
 from collections.abc import Iterator
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import tensor_problem
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.questions import ask, judge_questions
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    # WRITE(epoch_indices): by draw.each, around, sizes, values or layouts, every case that a wrong solution can turn on
-    yield Case(("values",), {"x": draw.tensor(3, 4)})
+    yield ask("order", list(_even(draw)))
+    yield ask("padding", list(_uneven(draw)))
+    shared_out = [_question(draw, world * draw.integer(2, 9), world, world - 1) for world in draw.each(1, 2, 5)]
+    yield ask("repeated", [*shared_out, *_uneven(draw)])
+    yield ask("dropped", list(_dropped(draw)))
+    yield ask("resumed", list(_resumed(draw)))
+    kinds = (_even, _uneven, _dropped, _resumed)
+    yield ask("random", [question for kind in kinds for question in _few(draw, kind(draw))])
+    yield ask("errors", list(_refused(draw)), raises="ValueError")
+
+
+def _few(draw: Draw, questions: Iterator[dict]) -> list[dict]:
+    return draw.shuffled(list(questions))[:25]
+
+
+def _question(draw: Draw, length: int, world: int, rank: int, **named: int) -> dict:
+    """Of an epoch and a seed that are drawn. ``named``: what is given by its name."""
+    epoch, seed = draw.choice((draw.integer(1, 9), draw.integer(100, 10**6))), draw.integer(1, 10**12)
+    return _asked(draw, (length, world, rank, epoch, seed), named)
+
+
+def _asked(draw: Draw, asked: tuple[int, ...], named: dict | None = None) -> dict:
+    return {"asked": list(asked), "named": named or {}, "noise": draw.integer(0, 2**31)}
+
+
+def _even(draw: Draw) -> Iterator[dict]:
+    """As many samples as ranks, a few times as many, many; first epochs and later ones; seeds one apart; twice the same."""
+    for world in draw.each(1, 2, 3, 8, draw.integer(9, 40)):
+        for times in draw.each(1, draw.integer(2, 9), draw.integer(20, 200)):
+            for rank in {0, world // 2, world - 1}:
+                yield _question(draw, times * world, world, rank)
+    seed, world = draw.integer(1, 10**9), draw.integer(2, 5)
+    for asked in draw.each(*((epoch, seed + more) for epoch in (0, 1, 2) for more in (0, 1))) * 2:
+        yield _asked(draw, (30 * world, world, draw.integer(0, world - 1), *asked))
+    for asked in draw.each((0, 0), (1, 0), (0, 2**40), (10**6, 1)):
+        question = _asked(draw, (30 * world, world, 1, *asked))
+        yield from (question, question)
+    yield _question(draw, 80_000, 8, draw.integer(0, 7))
+
+
+def _uneven(draw: Draw) -> Iterator[dict]:
+    """Every rank, where one sample is left over, all but one, some; with fewer samples than ranks; with one, and none."""
+    for world in draw.each(2, 3, 8, draw.integer(9, 20)):
+        times = world * draw.integer(2, 30)
+        for length in {times + 1, times - 1, times + world // 2, 1, world - 1, (world + 1) // 2, world // 3, 0}:
+            yield from (_question(draw, length, world, rank) for rank in draw.each(*range(world)))
+
+
+def _dropped(draw: Draw) -> Iterator[dict]:
+    """Nothing to leave out, one sample, all but one of a turn, a whole epoch; and ``False``, by its name."""
+    for world in draw.each(1, 2, 5, draw.integer(6, 20)):
+        times = world * draw.integer(2, 30)
+        for length in {times, times + 1, times - 1, world, world - 1, 1, 0}:
+            for rank in {0, world // 2, world - 1}:
+                yield _question(draw, length, world, rank, drop_last=True)
+    yield _question(draw, 60, 4, draw.integer(0, 3), drop_last=False)
+
+
+def _resumed(draw: Draw) -> Iterator[dict]:
+    """After none, one, some, all but one and all of its samples; every rank, even and uneven, padded and not."""
+    for world in draw.each(1, 3, draw.integer(4, 9)):
+        for length in {world * draw.integer(5, 20), world * draw.integer(5, 20) + 1, world * draw.integer(5, 20) - 1, 1, 0}:
+            for drop_last in draw.each({}, {"drop_last": True}):
+                turns = _turns(length, world, **drop_last)
+                for start in {0, 1, turns // 2, turns - 1, turns} & {*range(turns + 1)}:
+                    for rank in range(world) if world <= 3 else (0, world - 1):
+                        yield _question(draw, length, world, rank, start=start, **drop_last)
+
+
+def _refused(draw: Draw) -> Iterator[dict]:
+    """One thing wrong at a time."""
+    for more in draw.each({}, {"drop_last": True}, {"start": 0}):
+        world = draw.integer(3, 9)
+        length, rank = world * draw.integer(2, 9) + 1, draw.integer(0, world - 1)
+        for wrong in draw.each(-1, -draw.integer(2, 99)):
+            yield _question(draw, wrong, world, rank, **more)
+            yield _question(draw, length, world, wrong, **more)
+            yield _question(draw, length, wrong, 0, **more)
+            yield _question(draw, length, wrong, wrong, **more)
+            yield _asked(draw, (length, world, rank, wrong, draw.integer(200, 999)), more)
+        for beyond in draw.each(world, world + 1, 10 * world):
+            yield _question(draw, length, world, beyond, **more)
+        yield _question(draw, length, 0, 0, **more)
+        yield _question(draw, 0, 0, 0, **more)
+    for drop_last in draw.each({}, {"drop_last": True}):
+        for length, world in draw.each((12, 4), (13, 4), (15, 4), (3, 4), (1, 1), (0, 3), (0, 1)):
+            turns = _turns(length, world, **drop_last)
+            for start in draw.each(-1, -draw.integer(2, 9), turns + 1, turns + 2, turns * world + 1, length + 10):
+                yield _question(draw, length, world, draw.integer(0, world - 1), start=start, **drop_last)
+
+
+def _turns(length: int, world: int, drop_last: bool = False) -> int:
+    """How often each rank has its turn."""
+    return sum(1 for first in range(0, length, world) if not drop_last or first + world <= length)
+
+
+def _reference(length: int, world: int, rank: int, epoch: int, seed: int, start: int = 0, drop_last: bool = False) -> dict:
+    """By dealing out (place, sample) to the ranks, turn after turn."""
+    generator = torch.Generator("cpu").manual_seed(seed + epoch)
+    order = enumerate(islice(cycle(torch.randperm(length, generator=generator).tolist()), length + world))
+    dealt = [list(islice(order, world))[rank] for _ in range(_turns(length, world, drop_last))][start:]
+    positions = [position for position, (place, _) in enumerate(dealt) if place >= length]
+    return {"indices": [sample for _, sample in dealt], "repeated": positions}
+
+
+_MISREAD = {
+    "order": "These are not this rank's turns in the order of this epoch, which each rank draws with the same seed.",
+    "padding": "Every rank reads equally many samples: an order that does not share out goes on from its own beginning.",
+    "repeated": "Which positions hold a sample that was read before turns on the place in the order, not on the rank's own list.",
+    "dropped": "With drop_last the end of the order is left out, no more of it than must be, and nothing is read twice.",
+    "resumed": "What is left of an epoch is the end of what this rank would have read, and positions are counted from there.",
+}
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    # WRITE(epoch_indices): what is right, and for each misconception a sentence that names it and not the case
-    if problem := tensor_problem(evidence["result"], case.inputs["x"]):
-        yield Lost("values", problem)
+    if case.about == ("random",):
+        problems = map(_random_problem, case.inputs["questions"], evidence["answers"])
+        yield from [Lost("random", problem) for problem in problems if problem][:1]
+    else:
+        yield from judge_questions(_wrong)(case, evidence)
+
+
+def _random_problem(question: dict, answer: dict) -> str | None:
+    noise = question["noise"]
+    generator, numpy, python = torch.Generator("cpu").manual_seed(noise), np.random.RandomState(noise), random.Random(noise)
+    due = [int(torch.randint(2**40, (), generator=generator)), int(numpy.randint(2**31 - 1)), python.randrange(2**40)]
+    if answer["following"] == due:
+        return None
+    return "A global random state is another one after the call: whoever draws next, dropout for one, draws other numbers."
+
+
+def _wrong(about: str, question: dict, value: Any) -> str | None:
+    if not isinstance(value, dict) or set(value) != {"indices", "repeated"}:
+        return f"The function returned {type_name(value)}; a dictionary with the two entries is due."
+    for entry in value.values():
+        if not isinstance(entry, list):
+            return f"An entry of the result is {type_name(entry)}; a list is due."
+        if strange := next((item for item in entry if type(item) is not int), None):
+            return f"A list holds {type_name(strange)}; Python integers are due."
+    due = _reference(*question["asked"], **question["named"])
+    entries = {"order": ("indices",), "padding": ("indices",), "repeated": ("repeated",)}.get(about, tuple(due))
+    return None if all(value[entry] == due[entry] for entry in entries) else _MISREAD[about]
 
 
 epoch_indices = Exercise(
     "data_parallel.epoch_indices",
-    criteria=(Criterion("values", 1, "WRITE(epoch_indices): what these points are for, after the words: earned when"),),
+    criteria=(
+        Criterion("order", 2, "a rank reads its turns of the epoch's own order, the same in every rank"),
+        Criterion("padding", 2, "an order that does not share out goes on from its beginning, until all read equally many"),
+        Criterion("repeated", 1, "the positions of what was read before are reported, where they are", ("padding",)),
+        Criterion("dropped", 1, "with drop_last as little as possible is left out, at the end"),
+        Criterion("resumed", 1, "an epoch goes on where it was, and nothing is read again or never", ("order",)),
+        Criterion("random", 1, "no global random state is changed", ("order",)),
+        Criterion("errors", 1, "what is no rank, epoch or place in one is refused with ValueError", ("order",)),
+    ),
     cases=_cases,
     judge=_judge,
 )
