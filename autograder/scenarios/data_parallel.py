@@ -22,7 +22,7 @@ def mini_ddp(learner: Learner, case: dict) -> dict:
 
 
 def best_bucket(learner: Learner, case: dict) -> dict:
-    """Ask every question, and look whether lists and dictionaries are as they were. Layers that are alike are one object."""
+    """Ask every question, and look whether its lists and dictionaries stayed. Layers that are alike are one object."""
     answers = []
     for question in case["questions"]:
         alike: dict = {}
@@ -42,10 +42,10 @@ def _by_size(value: object) -> object:
 
 
 def _pairs(entry: dict) -> list:
-    return [[size, _plain(us)] for size, us in entry.items()]
+    return [[size, _number(us)] for size, us in entry.items()]
 
 
-def _plain(number: object) -> object:
+def _number(number: object) -> object:
     """NumPy's float64 is a float too."""
     return float(number) if isinstance(number, float) else number
 
@@ -62,11 +62,12 @@ def epoch_indices(learner: Learner, case: dict) -> dict:
 
 @contextmanager
 def _seeded(noise: int) -> Iterator[list]:
-    """Inside the block the global generators are seeded; then the list has what each gives next, and all are as before."""
+    """In the block the global generators are seeded. Then the list has what each gives next, and all are as before."""
     states, following = (torch.get_rng_state(), np.random.get_state(), random.getstate()), []
     torch.default_generator.manual_seed(noise)
     np.random.seed(noise)
     random.seed(noise)
+    torch.rand(()), np.random.rand(), random.random()  # so that seeding them again does not restore them
     try:
         yield following
         following += [int(torch.randint(2**40, ())), int(np.random.randint(2**31 - 1)), random.randrange(2**40)]

@@ -35,7 +35,7 @@ def bucketed(edits, loses, because, breaks):
     return edited("best_bucket", edits, loses, because, breaks)
 
 
-after_the_backward_pass = bucketed(
+when_all_are_there = bucketed(
     {WAITS: "free = max(free, backward) + alpha"},
     NO_STEP,
     "gradients are thought to be sent when all of them are there",
@@ -272,6 +272,18 @@ largest_of_equal_ones = bucketed(
     ("best",),
     "of equal ones the one with fewer all-reduces is thought to be due",
     "of sizes whose steps are equally long the smallest",
+)
+nearly_equal = bucketed(
+    {BEST: "min(bucket for bucket, us in steps.items() if us <= min(steps.values()) * 1.0001)"},
+    ("best",),
+    "a step that is longer by a ten-thousandth is thought to be as long",
+    "of sizes whose steps are equally long the smallest",
+)
+to_the_microsecond = bucketed(
+    {BEST: "min(steps, key=lambda bucket: (round(steps[bucket]), bucket))"},
+    ("best",),
+    "parts of a microsecond are thought not to count",
+    "`\"best\"`: the size with the shortest step",
 )
 its_time = bucketed(
     {BEST: "min(steps.values())"},
@@ -529,7 +541,7 @@ drawn_again_and_again = indexed(
     "the generator is thought to go on from epoch to epoch",
     "the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`",
 )
-counted_from_one = indexed(
+epochs_from_one = indexed(
     {"seed + epoch": "seed + epoch + 1"},
     ANY_INDEX,
     "the first epoch is thought to have the number 1",
@@ -551,6 +563,13 @@ seeds_everything = indexed(
     {", " + SEEDED: "", "    order = torch": "    torch.manual_seed(seed + epoch)\n    order = torch"},
     ("random",),
     "`torch.manual_seed` is thought to seed what is drawn next, and nothing else",
+    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+)
+seeds_again_afterwards = indexed(
+    {", " + SEEDED: "", "    order = torch": "    was = torch.initial_seed()\n    torch.manual_seed(seed + epoch)\n    order = torch",
+     "    places =": "    torch.manual_seed(was)\n    places ="},
+    ("random",),
+    "a seed is taken for the state of a generator",
     "the global random states of PyTorch, NumPy and Python are afterwards what they were",
 )
 seeds_when_it_resumes = indexed(

@@ -17,15 +17,15 @@ def test_a_cheat_at_mini_ddp_earns_nothing():
     assert {what: score("mini_ddp", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
-class Agreeable(float):
+class AnyTime(float):
     """A number that is as large as one likes."""
 
     __eq__ = __ne__ = __le__ = __lt__ = __ge__ = __gt__ = lambda self, other: True
     __hash__ = float.__hash__
-    __sub__ = __rsub__ = lambda self, other: Agreeable()
+    __sub__ = __rsub__ = lambda self, other: AnyTime()
 
 
-def refuse(*asked, **named):
+def refuse_all(*asked, **named):
     raise ValueError("no")
 
 
@@ -46,18 +46,18 @@ def test_a_cheat_at_best_bucket_earns_nothing():
 
     cheats = {
         "no time": the_same_for_all(0.0),
-        "agreeable": the_same_for_all(Agreeable(1)),
+        "agreeable": the_same_for_all(AnyTime(1)),
         "not a number": the_same_for_all(float("nan")),
         "infinite": the_same_for_all(float("inf"), max),
         "the backward pass": backward_alone,
         "another question": an_easy_question,
-        "everything refused": refuse,
+        "everything refused": refuse_all,
         "nothing": lambda *asked: {"step_us": {}, "exposed_us": {}, "best": None},
     }
     assert {what: score("best_bucket", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
-class Any(list):
+class AnyList(list):
     """A list that is as long as one likes and equals every other."""
 
     __eq__ = lambda self, other: True
@@ -65,17 +65,17 @@ class Any(list):
     __iter__ = lambda self: iter(range(3))
 
 
-def read(indices, repeated=()):
+def rank_reads(indices, repeated=()):
     return {"indices": indices, "repeated": list(repeated)}
 
 
 def test_a_cheat_at_epoch_indices_earns_nothing():
     cheats = {
-        "no samples": lambda *asked, **named: read([]),
-        "all samples": lambda length, *asked, **named: read(list(range(length))),
-        "in order": lambda length, world, rank, *asked, **named: read(list(range(rank, length, world))),
-        "any list": lambda *asked, **named: {"indices": Any([0]), "repeated": Any([0])},
-        "everything refused": refuse,
+        "no samples": lambda *asked, **named: rank_reads([]),
+        "all samples": lambda length, *asked, **named: rank_reads(list(range(length))),
+        "in order": lambda length, world, rank, *asked, **named: rank_reads(list(range(rank, length, world))),
+        "any list": lambda *asked, **named: {"indices": AnyList([0]), "repeated": AnyList([0])},
+        "everything refused": refuse_all,
         "nothing": lambda *asked, **named: None,
     }
     assert {what: score("epoch_indices", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}

@@ -153,7 +153,7 @@ def _place(question: dict) -> str:
 
 
 def _ties(draw: Draw) -> Iterator[dict]:
-    """Sizes that fill the same buckets, or others in the same time: of numbers that a float holds exactly."""
+    """Sizes that fill the same buckets, or others in the same time or nearly: of numbers that a float holds exactly."""
     for order in draw.each(sorted, lambda sizes: sorted(sizes, reverse=True), draw.shuffled):
         layers = [(draw.integer(1, 90), 64 * draw.integer(2, 9)) for _ in range(draw.integer(3, 6))]
         total = sum(nbytes for _, nbytes in layers)
@@ -164,6 +164,9 @@ def _ties(draw: Draw) -> Iterator[dict]:
         # Two layers: together they leave later by what a second latency costs.
         us, nbytes = draw.integer(1, 9), 64 * draw.integer(9, 20)
         yield _question([(7, nbytes), (us, 64)], us, 8, 2, order([1, nbytes, nbytes + 1, nbytes + 64, 9999]))
+        for less in (1 / 8, -1 / 8):
+            large = 64 * draw.integer(10**3, 10**4)
+            yield _question([(7, large), (us, 64)], us - less, 8, 2, order([1, large, large + 1, 10**7]))
 
 
 def _refused(draw: Draw) -> Iterator[dict]:
@@ -215,9 +218,9 @@ def _step(question: dict, bucket: int) -> Fraction:
 
 _ENTRIES = {"step_us", "exposed_us", "best"}
 _MISREAD = {
-    "cost": "An all-reduce takes the latency and 2 (n - 1) / n of its bytes over the bandwidth; one rank sends nothing.",
+    "cost": "An all-reduce takes a latency and 2 (n - 1) / n of its bytes over the bandwidth; one rank sends none.",
     "overlap": "A step is not as long as that: a bucket begins when its own gradients are ready and the link is free.",
-    "filling": "The gradients lie in other buckets: whole layers, in order, until one holds the size or more; then the rest.",
+    "filling": "The gradients lie in other buckets: whole layers, in order, until one holds the size or more.",
     "exposed": "Exposed is what is left of the step when the backward pass has ended, whatever was sent before.",
     "best": "Another size has a shorter step, or one as short and is smaller.",
 }
@@ -261,8 +264,8 @@ best_bucket = Exercise(
     "data_parallel.best_bucket",
     criteria=(
         Criterion("cost", 1, "an all-reduce takes what it takes, and one rank sends nothing"),
-        Criterion("filling", 2, "buckets hold whole layers in order, are full at the size, and the rest is one more"),
-        Criterion("overlap", 2, "buckets go one after another, each from when it is ready, while the backward pass runs"),
+        Criterion("filling", 2, "buckets hold whole layers in order, full at the size, and the rest"),
+        Criterion("overlap", 2, "buckets go one after another, each once it is ready, while the pass runs"),
         Criterion("exposed", 1, "what is exposed is what is left when the backward pass has ended"),
         Criterion("best", 1, "the size with the shortest step is named, of equal ones the smallest", _TIMES),
         Criterion("errors", 1, "what is no step is refused with ValueError", ("cost",)),

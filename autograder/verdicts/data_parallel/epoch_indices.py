@@ -41,7 +41,7 @@ def _asked(draw: Draw, asked: tuple[int, ...], named: dict | None = None) -> dic
 
 
 def _even(draw: Draw) -> Iterator[dict]:
-    """As many samples as ranks, a few times as many, many; first epochs and later ones; seeds one apart; twice the same."""
+    """As many samples as ranks, a few times, many times; first and later epochs; seeds one apart; twice the same."""
     for world in draw.each(1, 2, 3, 8, draw.integer(9, 40)):
         for times in draw.each(1, draw.integer(2, 9), draw.integer(20, 200)):
             for rank in {0, world // 2, world - 1}:
@@ -52,15 +52,17 @@ def _even(draw: Draw) -> Iterator[dict]:
     for asked in draw.each((0, 0), (1, 0), (0, 2**40), (10**6, 1)):
         question = _asked(draw, (30 * world, world, 1, *asked))
         yield from (question, question)
-    yield _question(draw, 80_000, 8, draw.integer(0, 7))
+    yield _question(draw, 40_000, 8, draw.integer(0, 7))
 
 
 def _uneven(draw: Draw) -> Iterator[dict]:
-    """Every rank, where one sample is left over, all but one, some; with fewer samples than ranks; with one, and none."""
+    """One sample left over, all but one, some; fewer samples than ranks, one, none. Ranks around the last one."""
     for world in draw.each(2, 3, 8, draw.integer(9, 20)):
         times = world * draw.integer(2, 30)
         for length in {times + 1, times - 1, times + world // 2, 1, world - 1, (world + 1) // 2, world // 3, 0}:
-            yield from (_question(draw, length, world, rank) for rank in draw.each(*range(world)))
+            last = (length - 1) % world
+            for rank in {0, last, (last + 1) % world, draw.integer(0, world - 1), world - 1}:
+                yield _question(draw, length, world, rank)
 
 
 def _dropped(draw: Draw) -> Iterator[dict]:
@@ -76,11 +78,12 @@ def _dropped(draw: Draw) -> Iterator[dict]:
 def _resumed(draw: Draw) -> Iterator[dict]:
     """After none, one, some, all but one and all of its samples; every rank, even and uneven, padded and not."""
     for world in draw.each(1, 3, draw.integer(4, 9)):
-        for length in {world * draw.integer(5, 20), world * draw.integer(5, 20) + 1, world * draw.integer(5, 20) - 1, 1, 0}:
+        even = world * draw.integer(5, 20)
+        for length in {even, even + 1, 2 * even - 1, 1, 0}:
             for drop_last in draw.each({}, {"drop_last": True}):
                 turns = _turns(length, world, **drop_last)
                 for start in {0, 1, turns // 2, turns - 1, turns} & {*range(turns + 1)}:
-                    for rank in range(world) if world <= 3 else (0, world - 1):
+                    for rank in {0, (length - 1) % world, length % world, world - 1}:
                         yield _question(draw, length, world, rank, start=start, **drop_last)
 
 
@@ -111,7 +114,9 @@ def _turns(length: int, world: int, drop_last: bool = False) -> int:
     return sum(1 for first in range(0, length, world) if not drop_last or first + world <= length)
 
 
-def _reference(length: int, world: int, rank: int, epoch: int, seed: int, start: int = 0, drop_last: bool = False) -> dict:
+def _reference(
+    length: int, world: int, rank: int, epoch: int, seed: int, start: int = 0, drop_last: bool = False
+) -> dict:
     """By dealing out (place, sample) to the ranks, turn after turn."""
     generator = torch.Generator("cpu").manual_seed(seed + epoch)
     order = enumerate(islice(cycle(torch.randperm(length, generator=generator).tolist()), length + world))
@@ -121,11 +126,11 @@ def _reference(length: int, world: int, rank: int, epoch: int, seed: int, start:
 
 
 _MISREAD = {
-    "order": "These are not this rank's turns in the order of this epoch, which each rank draws with the same seed.",
-    "padding": "Every rank reads equally many samples: an order that does not share out goes on from its own beginning.",
-    "repeated": "Which positions hold a sample that was read before turns on the place in the order, not on the rank's own list.",
-    "dropped": "With drop_last the end of the order is left out, no more of it than must be, and nothing is read twice.",
-    "resumed": "What is left of an epoch is the end of what this rank would have read, and positions are counted from there.",
+    "order": "These are not this rank's turns in the order of this epoch, the same in every rank.",
+    "padding": "Every rank reads equally many samples: an uneven order goes on from its beginning.",
+    "repeated": "Which positions hold a sample that was read before turns on places in the order.",
+    "dropped": "With drop_last the end of the order is left out, as little as must be, and none is read twice.",
+    "resumed": "What is left of an epoch is the end of what this rank would have read; positions count from there.",
 }
 
 
@@ -139,11 +144,13 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
 
 def _random_problem(question: dict, answer: dict) -> str | None:
     noise = question["noise"]
-    generator, numpy, python = torch.Generator("cpu").manual_seed(noise), np.random.RandomState(noise), random.Random(noise)
+    generator = torch.Generator("cpu").manual_seed(noise)
+    numpy, python = np.random.RandomState(noise), random.Random(noise)
+    torch.rand((), generator=generator), numpy.rand(), python.random()
     due = [int(torch.randint(2**40, (), generator=generator)), int(numpy.randint(2**31 - 1)), python.randrange(2**40)]
     if answer["following"] == due:
         return None
-    return "A global random state is another one after the call: whoever draws next, dropout for one, draws other numbers."
+    return "A global random state is another one after the call: dropout, for one, draws other numbers."
 
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
@@ -163,7 +170,7 @@ epoch_indices = Exercise(
     "data_parallel.epoch_indices",
     criteria=(
         Criterion("order", 2, "a rank reads its turns of the epoch's own order, the same in every rank"),
-        Criterion("padding", 2, "an order that does not share out goes on from its beginning, until all read equally many"),
+        Criterion("padding", 2, "an uneven order goes on from its beginning, until all read equally many"),
         Criterion("repeated", 1, "the positions of what was read before are reported, where they are", ("padding",)),
         Criterion("dropped", 1, "with drop_last as little as possible is left out, at the end"),
         Criterion("resumed", 1, "an epoch goes on where it was, and nothing is read again or never", ("order",)),
