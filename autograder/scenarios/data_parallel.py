@@ -1,6 +1,10 @@
 """Chapter "Data parallelism in depth": what the learner's functions did."""
 
+import torch.distributed as dist
+
 from autograder.proctor import Learner
+from autograder.scenarios.outcome import outcome
+from autograder.scenarios.ranks import in_ranks, own_inputs
 from autograder.scenarios.told import hand_over, observe, place
 
 
@@ -32,12 +36,19 @@ def epoch_indices(learner: Learner, case: dict) -> dict:
 
 
 def reduce_metrics(learner: Learner, case: dict) -> dict:
-    """WRITE(reduce_metrics): what is played, in a line."""
-    given = case["x"].detach()  # WRITE(reduce_metrics): what the function is called with
-    hand_over(given)
-    with observe() as seen:
-        result = learner.reduce_metrics(case["x"])
-    return {"given": given, "result": result, "lie_at": [place(result)], "seen": seen.to_dict()}
+    """Call it in every rank with the rank's own totals, call after call, with a barrier between two."""
+
+    def in_rank(rank: int, world: int) -> list[dict]:
+        found = []
+        for number, entries in enumerate(own_inputs()["calls"]):
+            if number:
+                dist.barrier()
+            totals = {name: (total, count) for name, total, count in entries}
+            answer = outcome(lambda totals=totals: learner.reduce_metrics(totals))
+            found.append({**answer, "totals": [[name, value] for name, value in totals.items()]})
+        return found
+
+    return in_ranks(in_rank, case["world"])
 
 
 def find_desync(learner: Learner, case: dict) -> dict:

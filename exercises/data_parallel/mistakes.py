@@ -1,6 +1,11 @@
 """Chapter "Data parallelism in depth": wrong solutions, and right ones written another way."""
 
-from autograder.authoring import alternative, edited, mistake  # noqa: F401
+import math
+
+import torch
+import torch.distributed as dist
+
+from autograder.authoring import alternative, edited, mistake, unbreakable
 
 # E14.1 mini_ddp
 
@@ -55,20 +60,290 @@ def epoch_indices_another_way(length, world, rank, epoch, seed):
 
 # E14.4 reduce_metrics
 
+NO_MEAN = ("mean", "order", "exact", "none", "one_collective", "kept")
+PACKED = "packed = torch.stack([torch.as_tensor(number, dtype=torch.float64) for name in names for number in totals[name]])"
+REDUCED = "    dist.all_reduce(packed)\n"
+DIVIDED = "(sums / counts).tolist()"
+RETURNED = f"return dict(zip(names, {DIVIDED}))"
+
+
+def reduced(edits, loses, because, breaks):
+    return edited("reduce_metrics", edits, loses=loses, because=because, breaks=breaks)
+
+
+mean_of_means = reduced(
+    {PACKED: PACKED + "\n        packed = torch.stack([packed[::2] / packed[1::2].clamp(min=1), (packed[1::2] > 0).double()], 1).view(-1)"},
+    NO_MEAN,
+    "the mean of the ranks' means is thought to be the mean of all",
+    "name to the **mean over all samples of all ranks**",
+)
+by_the_number_of_ranks = reduced(
+    {DIVIDED: "(sums / dist.get_world_size()).tolist()"},
+    NO_MEAN,
+    "an all-reduced metric is thought to be divided like a gradient, by the number of ranks",
+    "name to the **mean over all samples of all ranks**",
+)
+never_divided = reduced(
+    {DIVIDED: "sums.tolist()"}, NO_MEAN, "sums are thought to compare by themselves", "name to the **mean over all samples of all ranks**"
+)
+what_it_saw_itself = reduced(
+    {REDUCED: ""}, NO_MEAN, "the metrics of one rank are thought to be those of the job", "name to the **mean over all samples of all ranks**"
+)
+never_waited_for = reduced(
+    {REDUCED: "    dist.all_reduce(packed, async_op=True)\n"},
+    NO_MEAN,
+    "what is posted is thought to be there",
+    "name to the **mean over all samples of all ranks**",
+)
+at_rank_0_alone = reduced(
+    {REDUCED: "    dist.reduce(packed, 0)\n    if dist.get_rank():\n        return {}\n"},
+    NO_MEAN,
+    "whoever prints the report is thought to be the only one that needs it: early stopping needs it in every rank",
+    "returns, in every rank, a dictionary of its own",
+)
+tensors_of_no_dimensions = reduced(
+    {DIVIDED: "(sums / counts)"}, NO_MEAN, "a tensor of one number is taken for a number", "a Python float"
+)
+one_dictionary_for_all_calls = reduced(
+    {
+        "def reduce_metrics(totals):": "def reduce_metrics(totals, means={}):",
+        RETURNED: f"means.update(zip(names, {DIVIDED}))\n    return means",
+    },
+    NO_MEAN,
+    "a default argument is thought to be made anew for every call",
+    "another call may have others",
+)
+order_of_insertion = reduced(
+    {"sorted(totals)": "list(totals)"},
+    ("order",),
+    "dictionaries with the same names are thought to have them in the same order",
+    "All ranks have the same ones, **possibly in another order**",
+)
+order_of_a_set = reduced(
+    {"sorted(totals)": "list(set(totals))"},
+    ("order",),
+    "a set is thought to have an order that its elements decide",
+    "in an order that is the same in all ranks",
+)
+without_regard_to_case = reduced(
+    {"sorted(totals)": "sorted(totals, key=str.lower)"},
+    ("order",),
+    "a key by which two names are alike is thought to put them in order",
+    "in an order that is the same in all ranks",
+)
+float32 = reduced(
+    {"dtype=torch.float64": "dtype=torch.float32"},
+    ("exact", "one_collective"),
+    "the dtype of a loss is thought to do for the sum of a million of them",
+    "sums and counts are added in `float64`",
+)
+double_too_late = reduced(
+    {PACKED: PACKED.replace("dtype=torch.float64", "dtype=torch.float32") + ".double()"},
+    ("exact",),
+    "a double is thought to bring digits back",
+    "no digit is lost",
+)
+dtype_of_its_numbers = reduced(
+    {PACKED: "packed = torch.tensor([number.item() if torch.is_tensor(number) else number for name in names for number in totals[name]])"},
+    ("exact", "one_collective"),
+    "torch.tensor is thought to keep Python's floats as they are",
+    "one `float64` tensor of two elements a name",
+)
+divided_in_float32 = reduced(
+    {DIVIDED: "(sums.float() / counts.float()).tolist()"},
+    ("exact",),
+    "only additions are thought to lose digits",
+    "no digit is lost",
+)
+zero_where_nobody_saw_any = reduced(
+    {DIVIDED: "(sums / counts.clamp(min=1)).tolist()"},
+    ("none",),
+    "a divisor of 1 is thought to be a harmless way around a division by 0",
+    "the mean is NaN where no rank saw any",
+)
+division_by_zero = reduced(
+    {DIVIDED: "[total / count for total, count in zip(sums.tolist(), counts.tolist())]"},
+    ("none",),
+    "every metric is thought to have been seen by somebody",
+    "0 where this rank saw none",
+)
+nan_is_hidden = reduced(
+    {REDUCED: "    packed = packed.nan_to_num()\n" + REDUCED},
+    ("none",),
+    "a loss that is no number is thought to be noise in the report",
+    "A sum of NaN or infinity is seen in its own metric",
+)
+nan_spreads = reduced(
+    {RETURNED: "means = torch.diag(1 / counts) @ sums\n    means[counts == 0] = torch.nan\n    return dict(zip(names, means.tolist()))"},
+    ("none",),
+    "0 times whatever it is is thought to be 0",
+    "and in no other",
+)
+only_what_was_seen = reduced(
+    {RETURNED: f"return {{name: mean for name, mean in zip(names, {DIVIDED}) if mean == mean}}"},
+    ("none",),
+    "what nobody saw is thought to be left out",
+    "the mean is NaN where no rank saw any",
+)
+hands_in_what_it_saw = reduced(
+    {"sorted(totals)": "sorted(name for name in totals if totals[name][1])", "if not totals:": "if not any(count for _, count in totals.values()):"},
+    ("none", "one_collective"),
+    "a rank that saw nothing is thought to have nothing to say: the others wait for it",
+    "The sum is 0 then",
+)
+a_collective_of_nothing = reduced(
+    {"    if not totals:\n        return {}\n": "", "torch.stack([": "torch.tensor([", "torch.as_tensor(number, dtype=torch.float64)": "float(number)", "totals[name]])": "totals[name]], dtype=torch.float64)"},
+    ("none",),
+    "a collective of no bytes is thought to cost nothing",
+    "with no names nothing crosses",
+)
+none_for_no_names = reduced(
+    {"return {}": "return None"}, ("none",), "an early return is thought to need no value", "and the dictionary is empty"
+)
+one_after_another = reduced(
+    {REDUCED: "    for pair in packed.view(-1, 2):\n        dist.all_reduce(pair)\n"},
+    ("one_collective",),
+    "small collectives are thought to cost little",
+    "**one collective** in all",
+)
+sums_and_then_counts = reduced(
+    {REDUCED: "    sums, counts = packed[::2].clone(), packed[1::2].clone()\n    dist.all_reduce(sums)\n    dist.all_reduce(counts)\n    packed = torch.stack([sums, counts], 1).view(-1)\n"},
+    ("one_collective",),
+    "sums and counts are thought to need a tensor each",
+    "one `float64` tensor of two elements a name",
+)
+the_mean_of_the_library = reduced(
+    {REDUCED: "    dist.all_reduce(packed, op=dist.ReduceOp.AVG)\n"},
+    ("one_collective",),
+    "a mean is thought to want the operation AVG, which gloo has not",
+    "an `all_reduce` that sums",
+)
+after_a_barrier = reduced(
+    {REDUCED: "    dist.barrier()\n" + REDUCED},
+    ("one_collective",),
+    "ranks are thought to have to be brought together before a collective",
+    "nobody waits at a barrier",
+)
+gathered_by_everybody = reduced(
+    {REDUCED: "    parts = [torch.empty_like(packed) for _ in range(dist.get_world_size())]\n    dist.all_gather(parts, packed)\n    packed = sum(parts)\n"},
+    ("one_collective",),
+    "who wants a sum is thought to need all of its terms",
+    "so nothing is gathered",
+)
+starts_anew = reduced(
+    {RETURNED: f"means = dict(zip(names, {DIVIDED}))\n    totals.clear()\n    return means"},
+    ("kept",),
+    "whoever reports is thought to have to begin the next interval too",
+    "`totals` and the tensors in it stay as they are",
+)
+cut_off_from_its_graph = reduced(
+    {"    names = sorted(totals)\n": "    names = sorted(totals)\n    for total, _ in totals.values():\n        if torch.is_tensor(total):\n            total.detach_()\n"},
+    ("kept",),
+    "detach_ is thought to give a tensor and not to change one",
+    "`totals` and the tensors in it stay as they are",
+)
+no_gradients = reduced(
+    {"torch.as_tensor(number, dtype=torch.float64)": "torch.tensor(number.numpy() if torch.is_tensor(number) else number, dtype=torch.float64)"},
+    ("kept",),
+    "every tensor is thought to be one of NumPy's too",
+    "of any dtype of floats or of integers. It may require a gradient",
+)
+
 
 @mistake(
     "reduce_metrics",
-    loses=("values",),
-    because="WRITE(reduce_metrics): the misconception, as half a sentence",
-    breaks="WRITE(reduce_metrics): the words of the statement that it breaks",
+    loses=("one_collective",),
+    because="objects are thought to be the simplest thing to send: they are pickled, and cross in two collectives",
+    breaks="no object pickled",
 )
-def reduce_metrics_misunderstood(totals):
-    return x.clone()  # WRITE(reduce_metrics): what someone with this misconception writes; one function for each
+def objects_gathered(totals):
+    if not totals:
+        return {}
+    everybody = [None] * dist.get_world_size()
+    dist.all_gather_object(everybody, {name: (float(total), count) for name, (total, count) in totals.items()})
+    means = {}
+    for name in totals:
+        total, count = (sum(part[name][i] for part in everybody) for i in (0, 1))
+        means[name] = total / count if count else float("nan")
+    return means
+
+
+@mistake(
+    "reduce_metrics",
+    loses=("one_collective",),
+    because="rank 0 is thought to be a server",
+    breaks="nothing sent from rank to rank",
+)
+def by_messages_to_rank_0(totals):
+    if not totals:
+        return {}
+    names, rank, world = sorted(totals), dist.get_rank(), dist.get_world_size()
+    packed = torch.tensor([[float(number) for number in totals[name]] for name in names], dtype=torch.float64)
+    if rank:
+        dist.send(packed, 0)
+        dist.recv(packed, 0)
+    else:
+        came = torch.empty_like(packed)
+        for other in range(1, world):
+            dist.recv(came, other)
+            packed += came
+        for other in range(1, world):
+            dist.send(packed, other)
+    return {name: (total / count).item() for name, (total, count) in zip(names, packed)}
+
+
+@mistake(
+    "reduce_metrics",
+    loses=("exact", "one_collective"),
+    because="the mean of all is thought to need one number a metric, weighed by this rank's share: for that the counts cross first",
+    breaks="What a rank hands in are its sums and its counts, each once",
+)
+def weighed_by_its_share(totals):
+    if not totals:
+        return {}
+    names = sorted(totals)
+    own = torch.tensor([[float(number) for number in totals[name]] for name in names], dtype=torch.float64)
+    counts = own[:, 1].clone()
+    dist.all_reduce(counts)
+    means = own[:, 0] / counts
+    dist.all_reduce(means)
+    return dict(zip(names, means.tolist()))
+
+
+said_of_reduce_metrics = [
+    unbreakable("reduce_metrics", "a dictionary, name to `(sum, count)`: what this rank saw of a metric since the last report", because="it says what is handed over"),
+    unbreakable("reduce_metrics", "One rank alone may leave the collective out", because="it is a permission"),
+]
 
 
 @alternative("reduce_metrics")
-def reduce_metrics_another_way(totals):
-    raise NotImplementedError("WRITE(reduce_metrics): a right solution, as unlike yours as can be")
+def a_row_of_sums_and_a_row_of_counts(totals):
+    table = torch.zeros(2, len(totals), dtype=torch.double)
+    names = sorted(totals, reverse=True)
+    for column, name in enumerate(names):
+        total, count = totals[name]
+        table[0, column] = total.detach() if isinstance(total, torch.Tensor) else total
+        table[1, column] = count
+    if names:
+        dist.all_reduce(table, async_op=True).wait()
+    means = {}
+    for name in totals:
+        total, count = table[:, names.index(name)].tolist()
+        means[name] = total / count if count > 0 else float("nan")
+    return means
+
+
+@alternative("reduce_metrics")
+def all_counts_behind_all_sums(totals):
+    if len(totals) == 0:
+        return dict()
+    order = [name for name, _ in sorted(totals.items(), key=lambda item: item[0])]
+    numbers = [float(totals[name][0]) for name in order] + [float(totals[name][1]) for name in order]
+    flat = torch.DoubleTensor(numbers)
+    if dist.get_world_size() > 1:
+        dist.all_reduce(flat, dist.ReduceOp.SUM)
+    return {name: float(flat[i]) / float(flat[i + len(order)]) if flat[i + len(order)] else math.nan for i, name in enumerate(order)}
+
 
 # E14.5 find_desync
 
