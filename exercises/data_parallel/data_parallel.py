@@ -205,32 +205,87 @@ import autograder; autograder.grade("data_parallel.reduce_metrics")
 # %% [markdown]
 # ## E14.5 `find_desync`
 #
-# WRITE(find_desync): why anyone needs it, in a sentence or two.
-#
+# A job hangs, and every rank waits in some collective. A barrier to find out adds one more collective in which to hang, and prints of
+# rank 0 tell of the one rank that may have done nothing wrong. Where the ranks are **now** says little either: they went on after
+# they had parted. What each rank posted, in order, says more:
+
+# %% nbgrader={"grade": false, "grade_id": "find_desync_logs", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import itertools
+
+
+def posted(*calls):
+    """The log of a rank: an entry for each (op, bytes, dtype, line)."""
+    return [dict(zip(("op", "bytes", "dtype", "line", "us"), (*call, 100.0 * i))) for i, call in enumerate(calls)]
+
+
+GRADS = [("all_reduce", 25_000_000, "float32", "train.py:31"), ("all_reduce", 9_000_000, "float32", "train.py:31")]
+METRICS = [("all_reduce", 48, "float64", "metrics.py:8")]
+FINITE = [("all_reduce", 4, "float32", "clip.py:12")]
+
+LOGS = [
+    posted(*GRADS, *METRICS, *GRADS),
+    posted(*GRADS, *METRICS, *GRADS),
+    posted(*GRADS, *FINITE, *METRICS, *GRADS),
+    posted(*GRADS, *METRICS, *GRADS),
+]
+for rank, log in enumerate(LOGS):
+    print(f"rank {rank} has posted {len(log)}, and waits at {log[-1]['line']}")
+
+
+# %% [markdown]
 # Write `find_desync(logs)`:
 #
-# - WRITE(find_desync): what it is called with: shapes, dtypes, strides, devices, units;
-# - WRITE(find_desync): what it returns, and what may not happen on the way, as a copy or a second launch;
-# - WRITE(find_desync): which exception is due for which input.
+# - `logs`: a list, `logs[rank]` is the log of a rank: a list of what it posted on one process group, in the order in which it did. Logs
+#   may be of different lengths, and may be empty: a rank that hangs or has left posts no more;
+# - an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float, the time;
+# - entries **agree** when they have the same op, the same bytes and the same dtype. Their lines and times may differ;
+# - returns None where all logs are equally long and agree at every position. One rank alone always agrees;
+# - else returns a dictionary of three:
+# - `"index"`: the **first** position, from 0, at which not all ranks have entries that agree. A rank whose log has ended there has
+#   none;
+# - `"culprits"`: a list of the ranks, ascending, that are not of the largest party there. Ranks whose entries agree are a party. Of
+#   several that are equally large, the one that has the lowest rank counts as the largest;
+# - ranks whose logs have ended there are no party, and all of them are culprits, however many they are: whoever has posted waits for
+#   them;
+# - `"lines"`: a dictionary, from every rank to the line of its entry there, or to None where its log has ended;
+# - the logs stay as they are;
+# - raises `ValueError` where there are no ranks.
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def find_desync(logs):
-    """WRITE(find_desync): what it does, in a line."""
+    """Where the logs of the ranks part, who is to blame and on which lines; None where they agree."""
     ### BEGIN SOLUTION
-    raise NotImplementedError("WRITE(find_desync): the solution")
+    if not logs:
+        raise ValueError("there are no ranks")
+    for index, entries in enumerate(itertools.zip_longest(*logs)):
+        posted = [entry and (entry["op"], entry["bytes"], entry["dtype"]) for entry in entries]
+        if len(set(posted)) > 1:
+            largest = max(filter(None, posted), key=posted.count)  # the first of equal ones
+            culprits = [rank for rank, what in enumerate(posted) if what != largest]
+            lines = {rank: entry and entry["line"] for rank, entry in enumerate(entries)}
+            return {"index": index, "culprits": culprits, "lines": lines}
+    return None
     ### END SOLUTION
 
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-x = torch.arange(12).view(3, 4)  # WRITE(find_desync): an input that shows the point
-with gpulab.observe() as seen:
-    result = find_desync(logs)
-print(seen.table())
+found = find_desync(LOGS)
+print(f"{'':4}" + "".join(f"rank {rank:<22}" for rank in range(4)))
+for index, entries in enumerate(itertools.zip_longest(*LOGS)):
+    cells = [f"{entry['op']} {entry['bytes'] / 1e6:.6g} MB" if entry else "nothing" for entry in entries]
+    print(f"{index:<4}" + "".join(f"{cell:<27}" for cell in cells) + ("<- here" if found and found["index"] == index else ""))
+print(found)
 
-assert False, "WRITE(find_desync): an assertion for each point of the statement that this input shows; its message says what is due"
+assert found is not None, "rank 2 posts a collective that the others do not"
+assert found["index"] == 2, "positions 0 and 1 agree, and what differs after position 2 follows from it"
+assert found["culprits"] == [2], "three ranks agree there, and rank 2 does not"
+assert found["lines"] == {0: "metrics.py:8", 1: "metrics.py:8", 2: "clip.py:12", 3: "metrics.py:8"}, "the line of every rank at position 2"
+assert find_desync(LOGS[:2]) is None, "ranks 0 and 1 agree all the way"
+stopped = find_desync([LOGS[0][:3], LOGS[0]])
+assert stopped == {"index": 3, "culprits": [0], "lines": {0: None, 1: "train.py:31"}}, "rank 1 waits for rank 0, which posts no more"
 
-# %% nbgrader={"grade": true, "grade_id": "find_desync_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of find_desync: values 1.
+# %% nbgrader={"grade": true, "grade_id": "find_desync_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of find_desync: index 2, agree 1, ended 1, culprits 2, lines 1, errors 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("data_parallel.find_desync")
 ### END HIDDEN TESTS

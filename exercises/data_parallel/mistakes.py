@@ -1,5 +1,6 @@
 """Chapter "Data parallelism in depth": wrong solutions, and right ones written another way."""
 
+import itertools
 import math
 
 import torch
@@ -347,17 +348,337 @@ def all_counts_behind_all_sums(totals):
 
 # E14.5 find_desync
 
+NO_INDEX = ("index", "agree", "ended", "culprits", "lines", "errors")
+WALK = "itertools.zip_longest(*logs)"
+KEY = '(entry["op"], entry["bytes"], entry["dtype"])'
+LARGEST = "max(filter(None, posted), key=posted.count)"
+CULPRITS = "[rank for rank, what in enumerate(posted) if what != largest]"
+LINES = '{rank: entry and entry["line"] for rank, entry in enumerate(entries)}'
+GIVEN = 'return {"index": index, "culprits": culprits, "lines": lines}'
+
+
+def compared(edits, loses, because, breaks):
+    return edited("find_desync", edits, loses=loses, because=because, breaks=breaks)
+
+
+op_alone = compared(
+    {KEY: 'entry["op"]'},
+    NO_INDEX,
+    "the name of a collective is thought to be all that ranks have to agree about",
+    "the same op, the same bytes and the same dtype",
+)
+no_bytes = compared(
+    {KEY: '(entry["op"], entry["dtype"])'}, NO_INDEX, "sizes are thought to be the library's affair", "the same bytes and the same dtype"
+)
+no_dtype = compared(
+    {KEY: '(entry["op"], entry["bytes"])'}, NO_INDEX, "as many bytes are thought to be the same numbers", "and the same dtype"
+)
+lines_too = compared(
+    {KEY: '(entry["op"], entry["bytes"], entry["dtype"], entry["line"])'},
+    NO_INDEX,
+    "ranks are thought to post a collective from one line only",
+    "Their lines and times may differ",
+)
+all_of_an_entry = compared(
+    {KEY: "tuple(entry.values())"}, NO_INDEX, "entries that agree are thought to be equal", "Their lines and times may differ"
+)
+in_one_of_the_three = compared(
+    {"len(set(posted)) > 1": "all(len(set(column)) > 1 for column in zip(*[what or (None, None, None) for what in posted]))"},
+    NO_INDEX,
+    "what disagrees is thought to disagree in everything",
+    "entries **agree** when they have the same op, the same bytes and the same dtype",
+)
+counted_from_one = compared(
+    {"enumerate(itertools.zip_longest(*logs))": "enumerate(itertools.zip_longest(*logs), 1)"},
+    NO_INDEX,
+    "positions are thought to begin with 1",
+    "the **first** position, from 0",
+)
+one_after_the_difference = compared(
+    {GIVEN: GIVEN.replace('"index": index', '"index": index + 1')},
+    NO_INDEX,
+    "the position is thought to be the first that was never reached",
+    "at which not all ranks have entries that agree",
+)
+as_far_as_the_shortest = compared(
+    {WALK: "zip(*logs)"},
+    ("ended", "culprits", "lines"),
+    "logs are thought to end together, as zip does",
+    "A rank whose log has ended there has none",
+)
+says_nothing_of_lengths = compared(
+    {"posted = [": "if None in entries:\n            return None\n        posted = ["},
+    ("ended", "culprits", "lines"),
+    "a rank that posts no more is thought to be done",
+    "may be empty: a rank that hangs or has left posts no more",
+)
+an_empty_log_is_left_out = compared(
+    {"    for index": "    logs = [log for log in logs if log] or [[]]\n    for index"},
+    ("ended", "culprits", "lines"),
+    "a rank that never posted is thought to be no rank",
+    "Logs may be of different lengths, and may be empty",
+)
+rank_0_is_right = compared(
+    {LARGEST: "posted[0]"},
+    ("ended", "culprits"),
+    "rank 0 is thought to be the one that does as it should",
+    "a list of the ranks, ascending, that are not of the largest party there",
+)
+who_is_alone = compared(
+    {CULPRITS: "[rank for rank, what in enumerate(posted) if posted.count(what) == 1]"},
+    ("ended", "culprits"),
+    "a culprit is thought to be alone",
+    "that are not of the largest party there",
+)
+smallest_party = compared(
+    {CULPRITS: "[rank for rank, what in enumerate(posted) if what == min(posted, key=posted.count)]"},
+    ("ended", "culprits"),
+    "the smallest party is thought to be to blame, and no other",
+    "that are not of the largest party there",
+)
+no_party_without_a_majority = compared(
+    {CULPRITS: "[rank for rank, what in enumerate(posted) if what != largest or 2 * posted.count(largest) <= len(posted)]"},
+    ("ended", "culprits"),
+    "without a majority all are thought to be to blame",
+    "the one that has the lowest rank counts as the largest",
+)
+largest_by_op_alone = compared(
+    {LARGEST: "max(filter(None, posted), key=lambda one: [what and what[0] for what in posted].count(one[0]))"},
+    ("culprits",),
+    "ranks of the same op are thought to be of one party, whatever its bytes",
+    "Ranks whose entries agree are a party",
+)
+the_last_of_equal_ones = compared(
+    {LARGEST: "max(filter(None, posted[::-1]), key=posted.count)"},
+    ("culprits",),
+    "it is thought not to matter which of two equally large parties is kept",
+    "the one that has the lowest rank counts as the largest",
+)
+the_first_by_the_alphabet = compared(
+    {LARGEST: "max(sorted(filter(None, posted)), key=posted.count)"},
+    ("culprits",),
+    "parties are thought to be in order when they are sorted",
+    "the one that has the lowest rank counts as the largest",
+)
+the_party_of_lowest_rank = compared(
+    {LARGEST: "next(filter(None, posted))"},
+    ("culprits",),
+    "the lowest rank that posted is thought to decide, however few are with it",
+    "Of several that are equally large",
+)
+those_that_ended_are_a_party = compared(
+    {LARGEST: "max(posted, key=posted.count)"},
+    ("ended", "culprits"),
+    "most ranks are thought to be right even where they have stopped",
+    "ranks whose logs have ended there are no party",
+)
+the_others_of_those_that_posted = compared(
+    {CULPRITS: "[rank for rank, what in enumerate(posted) if what and what != largest]"},
+    ("ended", "culprits"),
+    "who has posted nothing is thought to have done nothing wrong",
+    "all of them are culprits, however many they are: whoever has posted waits for them",
+)
+the_ended_ones_alone = compared(
+    {CULPRITS: "[rank for rank, what in enumerate(posted) if (what is None if None in posted else what != largest)]"},
+    ("culprits",),
+    "where a rank is missing, nobody else is thought to be to blame",
+    "that are not of the largest party there",
+)
+party_by_party = compared(
+    {CULPRITS: "sorted(" + CULPRITS + ", key=lambda rank: str(posted[rank]))"},
+    ("culprits",),
+    "culprits are thought to belong together by what they posted",
+    "a list of the ranks, ascending",
+)
+sorted_as_words = compared(
+    {CULPRITS: "sorted(" + CULPRITS + ", key=str)"}, ("culprits",), "10 is thought to come before 2", "a list of the ranks, ascending"
+)
+a_set_of_culprits = compared(
+    {CULPRITS: "{rank for rank, what in enumerate(posted) if what != largest}"},
+    ("ended", "culprits"),
+    "a set is thought to be as good as a list",
+    "a list of the ranks, ascending",
+)
+lines_of_the_culprits = compared(
+    {LINES: '{rank: entries[rank] and entries[rank]["line"] for rank in culprits}'},
+    ("lines",),
+    "only the lines of the culprits are thought to be of interest",
+    "from every rank to the line of its entry there",
+)
+lines_of_those_that_posted = compared(
+    {LINES: '{rank: entry["line"] for rank, entry in enumerate(entries) if entry}'},
+    ("lines",),
+    "a rank that has posted nothing is thought to need no entry",
+    "or to None where its log has ended",
+)
+where_they_wait_now = compared(
+    {LINES: '{rank: log[-1]["line"] if log else None for rank, log in enumerate(logs)}'},
+    ("lines",),
+    "the line on which a rank waits is thought to be that on which they parted",
+    "from every rank to the line of its entry there",
+)
+a_list_of_lines = compared(
+    {LINES: '[entry and entry["line"] for entry in entries]'},
+    ("lines",),
+    "a list by rank is taken for a dictionary",
+    "a dictionary, from every rank to the line of its entry there",
+)
+an_empty_report = compared(
+    {"return None": "return {}"}, ("agree",), "nothing found is thought to be an empty dictionary", "returns None where all logs are equally long"
+)
+alone_there_is_nobody = compared(
+    {"if not logs:": "if len(logs) < 2:"},
+    ("agree",),
+    "one rank is thought to have nothing that one could compare",
+    "One rank alone always agrees",
+)
+never_posted_is_no_rank = compared(
+    {"if not logs:": "if not any(logs):"},
+    ("agree",),
+    "ranks that posted nothing are thought not to be there",
+    "returns None where all logs are equally long and agree at every position",
+)
+no_ranks_agree = compared(
+    {'    if not logs:\n        raise ValueError("there are no ranks")\n': ""},
+    ("errors",),
+    "of no ranks all are thought to agree",
+    "raises `ValueError` where there are no ranks",
+)
+another_error = compared(
+    {"raise ValueError(": "raise IndexError("},
+    ("errors",),
+    "whatever is refused is thought to be refused by any exception",
+    "raises `ValueError` where there are no ranks",
+)
+lines_are_taken_out = compared(
+    {LINES: '{rank: entry and entry.pop("line") for rank, entry in enumerate(entries)}'},
+    NO_INDEX,
+    "an entry is thought not to be needed any more",
+    "the logs stay as they are",
+)
+filled_up = compared(
+    {"    for index": "    for log in logs:\n        log.extend([None] * (max(map(len, logs)) - len(log)))\n    for index"},
+    NO_INDEX,
+    "the logs are thought to be one's own to be filled up",
+    "the logs stay as they are",
+)
+
 
 @mistake(
     "find_desync",
-    loses=("values",),
-    because="WRITE(find_desync): the misconception, as half a sentence",
-    breaks="WRITE(find_desync): the words of the statement that it breaks",
+    loses=NO_INDEX,
+    because="a rank that posted less is thought to be the only way to part",
+    breaks="agree at every position",
 )
-def find_desync_misunderstood(logs):
-    return x.clone()  # WRITE(find_desync): what someone with this misconception writes; one function for each
+def by_their_lengths(logs):
+    if not logs:
+        raise ValueError("no ranks")
+    shortest = min(map(len, logs))
+    if all(len(log) == shortest for log in logs):
+        return None
+    lines = {rank: log[shortest]["line"] if len(log) > shortest else None for rank, log in enumerate(logs)}
+    return {"index": shortest, "culprits": [rank for rank, log in enumerate(logs) if len(log) == shortest], "lines": lines}
+
+
+@mistake(
+    "find_desync",
+    loses=NO_INDEX,
+    because="what the ranks wait for now is thought to be where they parted",
+    breaks='`"index"`: the **first** position',
+)
+def the_last_that_differs(logs):
+    if not logs:
+        raise ValueError("no ranks")
+    found = None
+    for index, entries in enumerate(itertools.zip_longest(*logs)):
+        posted = [entry and (entry["op"], entry["bytes"], entry["dtype"]) for entry in entries]
+        if len(set(posted)) > 1:
+            largest = max(filter(None, posted), key=posted.count)
+            culprits = [rank for rank, what in enumerate(posted) if what != largest]
+            lines = {rank: entry and entry["line"] for rank, entry in enumerate(entries)}
+            found = {"index": index, "culprits": culprits, "lines": lines}
+    return found
+
+
+@mistake(
+    "find_desync",
+    loses=NO_INDEX,
+    because="a collective is thought to occur once in a log, so that it can be looked up in it",
+    breaks="in the order in which it did",
+)
+def looked_up(logs):
+    if not logs:
+        raise ValueError("no ranks")
+    rows = [[(entry["op"], entry["bytes"], entry["dtype"]) for entry in log] for log in logs]
+    for row in rows:
+        for what in row:
+            index = row.index(what)
+            posted = [other[index] if index < len(other) else None for other in rows]
+            if any(what not in other for other in rows):
+                largest = max(filter(None, posted), key=posted.count)
+                return {
+                    "index": index,
+                    "culprits": [rank for rank, one in enumerate(posted) if one != largest],
+                    "lines": {rank: log[index]["line"] if index < len(log) else None for rank, log in enumerate(logs)},
+                }
+    return None
+
+
+said_of_find_desync = [
+    unbreakable("find_desync", "a list, `logs[rank]` is the log of a rank", because="it says what is handed over"),
+    unbreakable("find_desync", 'an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float, the time', because="it says what is handed over"),
+    unbreakable("find_desync", "else returns a dictionary of three", because="its entries follow, and mistakes break each of them"),
+]
 
 
 @alternative("find_desync")
-def find_desync_another_way(logs):
-    raise NotImplementedError("WRITE(find_desync): a right solution, as unlike yours as can be")
+def by_hand(logs):
+    world = len(logs)
+    if world == 0:
+        raise ValueError("nobody is there")
+    longest = max(len(log) for log in logs)
+    index = 0
+    while index < longest:
+        parties = {}
+        missing = []
+        for rank in range(world):
+            if index >= len(logs[rank]):
+                missing.append(rank)
+                continue
+            entry = logs[rank][index]
+            parties.setdefault(f"{entry['op']} {entry['bytes']} {entry['dtype']}", []).append(rank)
+        if missing or len(parties) > 1:
+            largest = sorted(parties.values(), key=lambda party: (-len(party), party[0]))[0]
+            lines = dict.fromkeys(range(world))
+            for party in parties.values():
+                lines.update((rank, logs[rank][index]["line"]) for rank in party)
+            return {"lines": lines, "culprits": sorted(set(range(world)) - set(largest)), "index": index}
+        index += 1
+
+
+@alternative("find_desync")
+def each_against_the_first(logs):
+    if not len(logs):
+        raise ValueError("a group has one rank at least")
+
+    def same(one, other):
+        return all(one[what] == other[what] for what in ("dtype", "op", "bytes"))
+
+    def parting(log):
+        shorter = min(len(log), len(logs[0]))
+        for at in range(shorter):
+            if not same(log[at], logs[0][at]):
+                return at
+        return math.inf if len(log) == len(logs[0]) else shorter
+
+    index = min(parting(log) for log in logs)
+    if index == math.inf:
+        return None
+    there = {rank: log[index] for rank, log in enumerate(logs) if len(log) > index}
+    friends = {rank: sum(same(entry, other) for other in there.values()) for rank, entry in there.items()}
+    kept = there[min(rank for rank in friends if friends[rank] == max(friends.values()))]
+    return {
+        "index": index,
+        "culprits": [rank for rank in range(len(logs)) if rank not in there or not same(there[rank], kept)],
+        "lines": {rank: there[rank]["line"] if rank in there else None for rank in range(len(logs))},
+    }

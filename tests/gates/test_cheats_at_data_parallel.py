@@ -103,8 +103,37 @@ def test_a_cheat_at_reduce_metrics_earns_nothing():
     assert {what: score("reduce_metrics", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
+class EveryPosition(int):
+    """A position that is every position."""
+
+    __eq__ = lambda self, other: True
+    __hash__ = int.__hash__
+
+
+class Everybody(list):
+    """Ranks that are any ranks."""
+
+    __eq__ = lambda self, other: True
+
+
+def refuse(logs):
+    raise ValueError("no")
+
+
+def first_ended(logs):
+    index = min(map(len, logs))
+    return {"index": index, "culprits": [r for r, log in enumerate(logs) if len(log) == index], "lines": dict.fromkeys(range(len(logs)))}
+
+
 def test_a_cheat_at_find_desync_earns_nothing():
     cheats = {
-        # WRITE(find_desync): answers by name, of someone who has read the scenario and wants points without the work
+        "nothing": lambda logs: None,
+        "everything refused": refuse,
+        "no logs are left": lambda logs: logs.clear(),
+        "all logs are made alike": lambda logs: [log.__setitem__(slice(None), logs[0]) for log in logs] and None,
+        "every position": lambda logs: {"index": EveryPosition(), "culprits": Everybody(), "lines": {}},
+        "the first position": lambda logs: {"index": 0, "culprits": [0], "lines": {rank: log[0]["line"] for rank, log in enumerate(logs)}},
+        "the shortest log": first_ended,
+        "all positions": lambda logs: {"index": list(range(99)), "culprits": list(range(len(logs))), "lines": {}},
     }
     assert {what: score("find_desync", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
