@@ -46,9 +46,15 @@ def reduce_metrics(learner: Learner, case: dict) -> dict:
             totals = {name: (total, count) for name, total, count in entries}
             answer = outcome(lambda totals=totals: learner.reduce_metrics(totals))
             found.append({**answer, "totals": [[name, value] for name, value in totals.items()]})
-        return found
+        return [{**answer, **_plain(answer)} for answer in found]
 
     return in_ranks(in_rank, case["world"])
+
+
+def _plain(answer: dict) -> dict:
+    """A dictionary of any class as one of Python's own. Asked after the last call, which may have written to it."""
+    returned = answer.get("returned")
+    return {"returned": dict(returned)} if isinstance(returned, dict) else {}
 
 
 def find_desync(learner: Learner, case: dict) -> dict:

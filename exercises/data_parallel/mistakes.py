@@ -6,7 +6,7 @@ import math
 import torch
 import torch.distributed as dist
 
-from autograder.authoring import alternative, edited, mistake, unbreakable
+from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
 
 # E14.1 mini_ddp
 
@@ -625,6 +625,7 @@ def looked_up(logs):
 
 
 said_of_find_desync = [
+    harmless("find_desync", "return None", "pass", because="a function that comes to its end returns None"),
     unbreakable("find_desync", "a list, `logs[rank]` is the log of a rank", because="it says what is handed over"),
     unbreakable("find_desync", 'an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float, the time', because="it says what is handed over"),
     unbreakable("find_desync", "else returns a dictionary of three", because="its entries follow, and mistakes break each of them"),

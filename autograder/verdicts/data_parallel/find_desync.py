@@ -21,13 +21,23 @@ _SHORT_AND_APART = ("..AB", "A..B", ".AB", "A.BB", "...ABB")
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("agree", list(_agreeing(draw)))
-    yield ask("index", list(_indices(draw)))
-    yield ask("ended", [*_early_and_late(draw, *_SHORT), _with_barriers(draw, is_short=True)])
+    yield _asked(draw, "agree", list(_agreeing(draw)))
+    yield _asked(draw, "index", list(_indices(draw)))
+    yield _asked(draw, "ended", [*_early_and_late(draw, *_SHORT), _with_barriers(draw, is_short=True)])
     parted = [_parted(draw, pattern, draw.integer(0, 4)) for pattern in draw.each(*_CLEAR, *_TIED * 2)]
-    yield ask("culprits", draw.shuffled([*parted, *_early_and_late(draw, *_SHORT_AND_APART), *_by_op_alone(draw)]))
-    yield ask("lines", _early_and_late(draw, "AB", "ABB.", "A..", "ABC", "BABB.BBABBBB", "AAB"))
+    yield _asked(draw, "culprits", draw.shuffled([*parted, *_early_and_late(draw, *_SHORT_AND_APART), *_by_op_alone(draw)]))
+    yield _asked(draw, "lines", _early_and_late(draw, "AB", "ABB.", "A..", "ABC", "BABB.BBABBBB", "AAB"))
     yield ask("errors", [{"logs": []}], raises="ValueError")
+
+
+def _asked(draw: Draw, about: str, questions: list[dict]) -> Case:
+    """The questions, with the time of each entry: each rank has a clock of its own."""
+    for log in (log for question in questions for log in question["logs"]):
+        us = draw.integer(0, 10**6) / 8
+        for entry in log:
+            us += draw.integer(1, 10**4) / 8
+            entry["us"] = us
+    return ask(about, questions)
 
 
 def _agreeing(draw: Draw) -> Iterator[dict]:
@@ -35,7 +45,7 @@ def _agreeing(draw: Draw) -> Iterator[dict]:
     for world, length in draw.each((1, 0), (1, 1), (1, 6), (2, 0), (5, 0), (2, 1), (2, 7), (3, 4), (12, 3)):
         yield {"logs": _logs(draw, world, length)}
     yield {"logs": _logs(draw, 3, 5, in_step=True)}
-    yield {"logs": [[_entry("barrier", 0, "", "train.py:9", 0.5) for _ in range(3)] for _ in range(2)]}
+    yield {"logs": [[_entry("barrier", 0, "", "train.py:9") for _ in range(3)] for _ in range(2)]}
 
 
 def _indices(draw: Draw) -> Iterator[dict]:
@@ -51,9 +61,11 @@ def _indices(draw: Draw) -> Iterator[dict]:
     for way in _WAYS:
         yield _repeating(draw, way)
     yield _with_barriers(draw, is_short=False)
-    logs = _logs(draw, 2, 3)
-    logs[draw.integer(0, 1)][1]["bytes"] = 0
-    yield {"logs": logs}
+    for change in (lambda nbytes: 0, lambda nbytes: nbytes + 1, lambda nbytes: nbytes - 1):
+        logs = _logs(draw, 2, 3)
+        entry = logs[draw.integer(0, 1)][1]
+        entry["bytes"] = change(entry["bytes"])
+        yield {"logs": logs}
 
 
 def _differing(draw: Draw, way: str, at: int, after: int, is_noisy: bool) -> dict:
@@ -113,7 +125,7 @@ def _with_barriers(draw: Draw, is_short: bool) -> dict:
     own = draw.integer(0, 2)
     for rank, log in enumerate(logs):
         if is_short != (rank == own):
-            log[at] = _entry("barrier", 0, "", log[at]["line"], log[at]["us"])
+            log[at] = _entry("barrier", 0, "", log[at]["line"])
     if is_short:
         del logs[own][at:]
     return {"logs": logs}
@@ -140,12 +152,12 @@ def _logs(draw: Draw, world: int, length: int, in_step: bool = False) -> list[li
         op, dtype, line = draw.choice(_OPS), draw.choice(_DTYPES), numbers.pop()
         for log in logs:
             own = line if in_step else numbers.pop()
-            log.append(_entry(op, 1024 * size, dtype, f"train.py:{own}", draw.integer(1, 10**6) / 8))
+            log.append(_entry(op, 1024 * size, dtype, f"train.py:{own}"))
     return logs
 
 
-def _entry(op: str, nbytes: int, dtype: str, line: str, us: float) -> dict:
-    return {"op": op, "bytes": nbytes, "dtype": dtype, "line": line, "us": us}
+def _entry(op: str, nbytes: int, dtype: str, line: str) -> dict:
+    return {"op": op, "bytes": nbytes, "dtype": dtype, "line": line}
 
 
 def _change(draw: Draw, entries: list[dict], way: str) -> None:

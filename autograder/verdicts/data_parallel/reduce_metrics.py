@@ -14,6 +14,7 @@ from autograder.boards import Crossed, Crossing
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import raised_problem, type_name
+from autograder.wire import Opaque
 
 Call = list[list[list]]
 """By rank the metrics in the order in which it has them: name, sum, count."""
@@ -23,7 +24,8 @@ _LOOSE, _CLOSE = 1e-6, 1e-12
 
 def _cases(draw: Draw) -> Iterator[Case]:
     for world in draw.each(1, 4):
-        yield _case(("mean",), [_plain(draw, world, count) for count in draw.each(1, 2, draw.integer(3, 6))])
+        several = draw.shuffled(_NAMES)[: draw.integer(3, 6)]
+        yield _case(("mean",), [_plain(draw, world, names) for names in draw.each(several, several, several[:1], several[-2:])])
     orders = [_shuffled(draw, 2, names) for names in ([*_NAMES], [f"layer_{n}" for n in range(draw.integer(33, 40))])]
     larges, tensors = ([make(draw, 2) for _ in range(2)] for make in (_large, _tensors))
     yield _case(("order", "exact", "kept"), [*orders, *larges, *tensors])
@@ -37,10 +39,9 @@ def _case(about: tuple[str, ...], calls: list[Call]) -> Case:
     return Case((*about, "one_collective"), {"world": world}, ranks=world, each=each)
 
 
-def _plain(draw: Draw, world: int, count: int) -> Call:
+def _plain(draw: Draw, world: int, names: list[str]) -> Call:
     """Floats or integers alone, the names in one order in all ranks, and every rank with samples of its own number."""
     eighths = draw.choice((1, 8))
-    names = draw.shuffled(_NAMES)[:count]
     while True:
         call = [[[name, _number(draw, eighths), draw.integer(1, 60)] for name in names] for _ in range(world)]
         if world == 1 or all(map(_tells, names, zip(*call, strict=True))):
@@ -155,7 +156,8 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
 def _stopped(evidence: dict, crossed: Crossed) -> str | None:
     """What ended the ranks before their end, or None."""
     if crossed.problem is not None:
-        return crossed.problem.text
+        own = " The barrier is the hidden test's, between two calls." if " barrier " in crossed.problem.text else ""
+        return crossed.problem.text + own
     if evidence["problem"] is not None:
         return str(evidence["problem"]["text"])
     return "A rank did not return." if None in evidence["results"] else None
@@ -198,7 +200,8 @@ def _means_problem(about: str, metrics: dict, own: list, means: Any) -> str | No
     mine = {name: (total, count) for name, total, count in own}
     for name, parts in metrics.items():
         if type(means[name]) is not float:
-            return f"A mean is {type_name(means[name])}; a Python float is due."
+            kind = "of another type" if isinstance(means[name], Opaque) else type_name(means[name])
+            return f"A mean is {kind}; a Python float is due."
         if not _is_close(means[name], _mean(parts), _CLOSE if about == "exact" else _LOOSE):
             return _what_it_is(about, means[name], parts, mine[name])
     return None
@@ -207,7 +210,7 @@ def _means_problem(about: str, metrics: dict, own: list, means: Any) -> str | No
 def _is_close(value: float, due: float, tolerance: float) -> bool:
     if math.isnan(due) or math.isnan(value):
         return math.isnan(due) and math.isnan(value)
-    return math.isclose(value, due, rel_tol=tolerance, abs_tol=0.0)
+    return math.isclose(value, due, rel_tol=tolerance, abs_tol=tolerance if tolerance == _LOOSE else 0.0)
 
 
 def _what_it_is(about: str, value: float, parts: tuple, own: tuple) -> str:
@@ -225,7 +228,7 @@ def _what_it_is(about: str, value: float, parts: tuple, own: tuple) -> str:
         (_float(own[0]) / max(own[1], 1), "A rank reports its own mean: what the other ranks saw is missing."),
     )
     for rival, sentence in rivals:
-        if _is_close(value, rival, _LOOSE):
+        if math.isclose(value, rival, rel_tol=_LOOSE):
             return sentence
     if about == "exact":
         return "Digits are lost: float32 holds 24 bits of a sum or of a count, and samples are soon more than that."
