@@ -70,4 +70,4 @@ def _told(value: object) -> object:
     """As it is, but for keys that are no strings: they would become strings on the way."""
     if not isinstance(value, dict):
         return value
-    return {key: {"items": list(map(list, part.items()))} if isinstance(part, dict) else part for key, part in value.items()}
+    return {key: {"items": [*map(list, part.items())]} if isinstance(part, dict) else part for key, part in value.items()}

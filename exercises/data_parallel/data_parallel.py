@@ -128,8 +128,9 @@ import autograder; autograder.grade("data_parallel.epoch_indices")
 # %% [markdown]
 # ## E14.4 `reduce_metrics`
 #
-# Now and then a job reports its loss and its accuracy. A rank knows what it saw itself, and ranks seldom see as many samples. To
-# gather an object at rank 0, or to reduce metric after metric, costs a wait each time; all of it fits into one small tensor.
+# Now and then a job reports its loss and its accuracy. A rank knows what it saw itself, and ranks seldom see equally
+# many samples. To gather an object at rank 0, or to reduce metric after metric, costs a wait each time; all of it fits into one
+# small tensor.
 
 # %% nbgrader={"grade": false, "grade_id": "reduce_metrics_ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -140,18 +141,18 @@ from gpulab.collectives import run_ranks
 # %% [markdown]
 # Write `reduce_metrics(totals)`, which all ranks call at the same time. They are a process group of gloo, on the CPU:
 #
-# - `totals`: a dictionary, name to `(sum, count)`: what this rank saw of a metric since the last report, summed over its samples, and
-#   how many they were;
+# - `totals`: a dictionary, name to `(sum, count)`: what this rank saw of a metric since the last report, summed over its
+#   samples, and how many they were;
 # - a sum is a float, an int or a tensor of no dimensions, of any dtype of floats or of integers. It may require a gradient;
 # - a count is an int, 0 where this rank saw none. The sum is 0 then;
 # - names are strings. All ranks have the same ones, **possibly in another order**, and another call may have others;
-# - returns, in every rank, a dictionary of its own: name to the **mean over all samples of all ranks**, a Python float;
+# - returns, in every rank, a new dictionary: name to the **mean over all samples of all ranks**, a Python float;
 # - no digit is lost: sums and counts are added in `float64`, which holds every integer up to 2^53, and no total is greater;
 # - the mean is NaN where no rank saw any. A sum of NaN or infinity is seen in its own metric, and in no other;
-# - **one collective** in all: an `all_reduce` that sums one `float64` tensor of two elements a name. What a rank hands in are its sums
-#   and its counts, each once, in an order that is the same in all ranks;
-# - so nothing is gathered, nothing sent from rank to rank, no object pickled, and nobody waits at a barrier. One rank alone may leave
-#   the collective out;
+# - **one collective** in all: an `all_reduce` that sums one `float64` tensor of two elements a name. What a rank hands in are
+#   its sums and its counts, each once, in an order that is the same in all ranks;
+# - so nothing is gathered, nothing sent from rank to rank, no object pickled, and nobody waits at a barrier. One rank alone may
+#   leave the collective out;
 # - with no names nothing crosses, and the dictionary is empty;
 # - `totals` and the tensors in it stay as they are.
 
@@ -187,7 +188,7 @@ for rank, means in enumerate(run.results):
     print(f"rank {rank} of its own: loss {float(SEEN[rank]['loss'][0]) / SEEN[rank]['loss'][1]}, of all: {means}")
 
 for means in run.results:
-    assert isinstance(means, dict) and sorted(means) == ["grad_norm", "loss", "reward"], "every rank has a mean for each of the names"
+    assert isinstance(means, dict) and sorted(means) == ["grad_norm", "loss", "reward"], "every rank has a mean for each name"
     assert means["loss"] == 2.5, "100 in all, of 40 samples: that is neither the mean of 3 and 1 nor the sum"
     assert means["grad_norm"] == 2.0, "ranks that have their names in another order mean the same metric by them"
     assert math.isnan(means["reward"]), "nobody saw a reward: 0 would be a value that it might have had"
@@ -205,9 +206,9 @@ import autograder; autograder.grade("data_parallel.reduce_metrics")
 # %% [markdown]
 # ## E14.5 `find_desync`
 #
-# A job hangs, and every rank waits in some collective. A barrier to find out adds one more collective in which to hang, and prints of
-# rank 0 tell of the one rank that may have done nothing wrong. Where the ranks are **now** says little either: they went on after
-# they had parted. What each rank posted, in order, says more:
+# A job hangs, and every rank waits in some collective. A barrier to find out adds one more collective in which to hang, and
+# prints of rank 0 tell of the one rank that may have done nothing wrong. Where the ranks are **now** says little either: they
+# went on after they had parted. What each rank posted, in order, says more:
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync_logs", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import itertools
@@ -235,18 +236,19 @@ for rank, log in enumerate(LOGS):
 # %% [markdown]
 # Write `find_desync(logs)`:
 #
-# - `logs`: a list, `logs[rank]` is the log of a rank: a list of what it posted on one process group, in the order in which it did. Logs
-#   may be of different lengths, and may be empty: a rank that hangs or has left posts no more;
-# - an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float, the time;
+# - `logs`: a list, `logs[rank]` is the log of a rank: a list of what it posted on one process group, in the order in which it
+#   did. Logs may be of different lengths, and may be empty: a rank that hangs or has left posts no more;
+# - an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float,
+#   the time by the rank's own clock;
 # - entries **agree** when they have the same op, the same bytes and the same dtype. Their lines and times may differ;
 # - returns None where all logs are equally long and agree at every position. One rank alone always agrees;
 # - else returns a dictionary of three:
-# - `"index"`: the **first** position, from 0, at which not all ranks have entries that agree. A rank whose log has ended there has
-#   none;
-# - `"culprits"`: a list of the ranks, ascending, that are not of the largest party there. Ranks whose entries agree are a party. Of
-#   several that are equally large, the one that has the lowest rank counts as the largest;
-# - ranks whose logs have ended there are no party, and all of them are culprits, however many they are: whoever has posted waits for
-#   them;
+# - `"index"`: the **first** position, from 0, at which not all ranks have entries that agree. A rank whose log has ended there
+#   has none;
+# - `"culprits"`: a list of the ranks, ascending, that are not of the largest party there. Ranks whose entries agree are a party.
+#   Of several that are equally large, the one that has the lowest rank counts as the largest;
+# - ranks whose logs have ended there are no party, and all of them are culprits, however many they are: whoever has posted waits
+#   for them;
 # - `"lines"`: a dictionary, from every rank to the line of its entry there, or to None where its log has ended;
 # - the logs stay as they are;
 # - raises `ValueError` where there are no ranks.
@@ -273,16 +275,19 @@ found = find_desync(LOGS)
 print(f"{'':4}" + "".join(f"rank {rank:<22}" for rank in range(4)))
 for index, entries in enumerate(itertools.zip_longest(*LOGS)):
     cells = [f"{entry['op']} {entry['bytes'] / 1e6:.6g} MB" if entry else "nothing" for entry in entries]
-    print(f"{index:<4}" + "".join(f"{cell:<27}" for cell in cells) + ("<- here" if found and found["index"] == index else ""))
+    here = "<- here" if found and found["index"] == index else ""
+    print(f"{index:<4}" + "".join(f"{cell:<27}" for cell in cells) + here)
 print(found)
 
 assert found is not None, "rank 2 posts a collective that the others do not"
 assert found["index"] == 2, "positions 0 and 1 agree, and what differs after position 2 follows from it"
 assert found["culprits"] == [2], "three ranks agree there, and rank 2 does not"
-assert found["lines"] == {0: "metrics.py:8", 1: "metrics.py:8", 2: "clip.py:12", 3: "metrics.py:8"}, "the line of every rank at position 2"
+lines = {0: "metrics.py:8", 1: "metrics.py:8", 2: "clip.py:12", 3: "metrics.py:8"}
+assert found["lines"] == lines, "the line of every rank at position 2"
 assert find_desync(LOGS[:2]) is None, "ranks 0 and 1 agree all the way"
 stopped = find_desync([LOGS[0][:3], LOGS[0]])
-assert stopped == {"index": 3, "culprits": [0], "lines": {0: None, 1: "train.py:31"}}, "rank 1 waits for rank 0, which posts no more"
+lines = {0: None, 1: "train.py:31"}
+assert stopped == {"index": 3, "culprits": [0], "lines": lines}, "rank 1 waits for rank 0, which posts no more"
 
 # %% nbgrader={"grade": true, "grade_id": "find_desync_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of find_desync: index 2, agree 1, ended 1, culprits 2, lines 1, errors 1.

@@ -88,7 +88,7 @@ def asks_for_the_others(totals):
 def test_a_cheat_at_reduce_metrics_earns_nothing():
     cheats = {
         "its own means": own_means,
-        "its own means, behind a collective of nothing": an_honest_collective_of(lambda totals: [0.0] * (2 * len(totals))),
+        "its own means, behind a collective of nothing": an_honest_collective_of(lambda totals: [0.0, 0.0] * len(totals)),
         "its own means, behind the right collective": an_honest_collective_of(
             lambda totals: [float(number) for name in sorted(totals) for number in totals[name]]
         ),
@@ -122,7 +122,12 @@ def refuse(logs):
 
 def first_ended(logs):
     index = min(map(len, logs))
-    return {"index": index, "culprits": [r for r, log in enumerate(logs) if len(log) == index], "lines": dict.fromkeys(range(len(logs)))}
+    ended = [rank for rank, log in enumerate(logs) if len(log) == index]
+    return {"index": index, "culprits": ended, "lines": dict.fromkeys(range(len(logs)))}
+
+
+def first_of_all(logs):
+    return {"index": 0, "culprits": [0], "lines": {rank: log[0]["line"] for rank, log in enumerate(logs)}}
 
 
 def test_a_cheat_at_find_desync_earns_nothing():
@@ -132,7 +137,7 @@ def test_a_cheat_at_find_desync_earns_nothing():
         "no logs are left": lambda logs: logs.clear(),
         "all logs are made alike": lambda logs: [log.__setitem__(slice(None), logs[0]) for log in logs] and None,
         "every position": lambda logs: {"index": EveryPosition(), "culprits": Everybody(), "lines": {}},
-        "the first position": lambda logs: {"index": 0, "culprits": [0], "lines": {rank: log[0]["line"] for rank, log in enumerate(logs)}},
+        "the first position": first_of_all,
         "the shortest log": first_ended,
         "all positions": lambda logs: {"index": list(range(99)), "culprits": list(range(len(logs))), "lines": {}},
     }

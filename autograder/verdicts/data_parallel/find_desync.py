@@ -25,7 +25,8 @@ def _cases(draw: Draw) -> Iterator[Case]:
     yield _asked(draw, "index", list(_indices(draw)))
     yield _asked(draw, "ended", [*_early_and_late(draw, *_SHORT), _with_barriers(draw, is_short=True)])
     parted = [_parted(draw, pattern, draw.integer(0, 4)) for pattern in draw.each(*_CLEAR, *_TIED * 2)]
-    yield _asked(draw, "culprits", draw.shuffled([*parted, *_early_and_late(draw, *_SHORT_AND_APART), *_by_op_alone(draw)]))
+    parted += [*_early_and_late(draw, *_SHORT_AND_APART), *_by_op_alone(draw)]
+    yield _asked(draw, "culprits", draw.shuffled(parted))
     yield _asked(draw, "lines", _early_and_late(draw, "AB", "ABB.", "A..", "ABC", "BABB.BBABBBB", "AAB"))
     yield ask("errors", [{"logs": []}], raises="ValueError")
 
@@ -49,9 +50,9 @@ def _agreeing(draw: Draw) -> Iterator[dict]:
 
 
 def _indices(draw: Draw) -> Iterator[dict]:
-    """What differs, where, with agreement after it or with more that differs; one rank's log shifted; the same step repeated."""
+    """What differs, where, and what comes after it: agreement or more that differs; a log shifted; a step repeated."""
     for way in _WAYS:
-        for at, after in draw.each((0, 0), (0, 5), (draw.integer(2, 6), 3), (draw.integer(3, 6), 0), (draw.integer(1, 4), 1)):
+        for at, after in draw.each((0, 0), (0, 5), (draw.integer(2, 6), 3), (draw.integer(3, 6), 0), (1, 1)):
             yield _differing(draw, way, at, after, is_noisy=False)
             yield _differing(draw, way, at, after, is_noisy=True)
     for change in (_skipped, _doubled, _swapped):
@@ -144,7 +145,7 @@ def _swapped(log: list[dict], at: int) -> None:
 
 
 def _logs(draw: Draw, world: int, length: int, in_step: bool = False) -> list[list[dict]]:
-    """Logs that agree; ``in_step``: every rank posts a collective on the same line as the others. No two collectives are alike."""
+    """Logs that agree, of collectives no two of which are alike; ``in_step``: on the same lines in every rank."""
     numbers = draw.shuffled(range(100, 100 + world * length + length))
     sizes = draw.shuffled(range(1, 1000))[:length]
     logs: list[list[dict]] = [[] for _ in range(world)]
@@ -164,7 +165,7 @@ def _change(draw: Draw, entries: list[dict], way: str) -> None:
     """Give all entries, of one collective, another op, size or dtype, and that alone."""
     changed = {
         "op": draw.choice([op for op in _OPS if op != entries[0]["op"]]),
-        "bytes": draw.choice((0, entries[0]["bytes"] + 8 * draw.integer(1, 100), entries[0]["bytes"] - 8 * draw.integer(1, 100))),
+        "bytes": draw.choice((0, entries[0]["bytes"] + 8 * draw.choice((-1, 1)) * draw.integer(1, 100))),
         "dtype": draw.choice([dtype for dtype in _DTYPES if dtype != entries[0]["dtype"]]),
     }[way]
     for entry in entries:
@@ -194,7 +195,7 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     logs = question["logs"]
     due = _first(logs)
     if due is None:
-        return None if value is None else f"All ranks posted the same, and the function returned {type_name(value)}; None is due."
+        return None if value is None else f"The function returned {type_name(value)} where the logs agree; None is due."
     if value is None:
         return "The function returned None where the logs do not agree."
     if not isinstance(value, dict) or set(value) != {"index", "culprits", "lines"}:
@@ -229,14 +230,14 @@ def _culprits_problem(logs: list, value: Any, index: int, entries: list) -> str 
         return "The culprits are right, and not in ascending order."
     ended = [rank for rank, entry in enumerate(entries) if entry is None]
     if not set(ended) <= set(value):
-        return "A rank whose log has ended is not among the culprits: whoever has posted waits for it, however few those are."
+        return "A rank whose log has ended is not among the culprits: whoever has posted waits for it, however few they are."
     if ended and value == ended:
-        return "Only the ranks whose logs have ended are named: of the others, those outside the largest party went another way too."
-    if entries[0] is not None and value == [rank for rank, one in enumerate(entries) if not one or _key(one) != _key(entries[0])]:
+        return "Only the ranks whose logs have ended are named: others that are not of the largest party are culprits too."
+    if entries[0] and value == [rank for rank, one in enumerate(entries) if not one or _key(one) != _key(entries[0])]:
         return "Rank 0 is taken to be right: it may be the one that went another way."
     if value == _outside(entries, lambda entry: entry["op"]):
         return "The largest party was found by op alone: those that differ in bytes or dtype do not agree."
-    return "The culprits are not those outside the largest party, or of two equally large ones that of the lowest rank was not kept."
+    return "The culprits are not all that are outside the largest party: of equally large ones, that of the lowest rank."
 
 
 def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
@@ -248,7 +249,7 @@ def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | N
         return None
     if sorted(str(rank) for rank, _ in value) != sorted(str(rank) for rank, _ in due):
         return "The lines of some ranks are missing: each rank has one, or None where its log has ended."
-    return "These are not the lines that the ranks posted at the first position that tells, by rank, and None where a log has ended."
+    return "These are not the lines of the ranks' entries at the first difference, with None where a log has ended."
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:

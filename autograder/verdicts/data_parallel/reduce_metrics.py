@@ -18,14 +18,17 @@ from autograder.wire import Opaque
 
 Call = list[list[list]]
 """By rank the metrics in the order in which it has them: name, sum, count."""
-_NAMES = ("loss", "Loss", "lr", "accuracy", "grad_norm", "tokens", "reward", "kl", "entropy", "loss/vision", "loss/action", "åå", "2", "10")
+_NAMES = (
+    "loss", "Loss", "lr", "accuracy", "grad_norm", "tokens", "reward", "kl", "entropy", "loss/vision", "loss/action", "åå", "2", "10",
+)  # fmt: skip
 _LOOSE, _CLOSE = 1e-6, 1e-12
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
     for world in draw.each(1, 4):
         several = draw.shuffled(_NAMES)[: draw.integer(3, 6)]
-        yield _case(("mean",), [_plain(draw, world, names) for names in draw.each(several, several, several[:1], several[-2:])])
+        calls = draw.each(several, several, several[:1], several[-2:])
+        yield _case(("mean",), [_plain(draw, world, names) for names in calls])
     orders = [_shuffled(draw, 2, names) for names in ([*_NAMES], [f"layer_{n}" for n in range(draw.integer(33, 40))])]
     larges, tensors = ([make(draw, 2) for _ in range(2)] for make in (_large, _tensors))
     yield _case(("order", "exact", "kept"), [*orders, *larges, *tensors])
@@ -56,7 +59,8 @@ def _number(draw: Draw, eighths: int) -> float | int:
 def _tells(name: str, parts: tuple[list, ...]) -> bool:
     """Whether what comes of the usual mistakes is another number than the mean, and no rank has what another has."""
     mean = _mean(parts)
-    rivals = [_mean_of_means(parts), _total(parts), _total(parts) / len(parts), 0.0, *(one[1] / one[2] for one in parts)]
+    rivals = [_mean_of_means(parts), _total(parts), _total(parts) / len(parts), 0.0]
+    rivals += [one[1] / one[2] for one in parts]
     apart = all(abs(rival - mean) > 0.01 * max(1.0, abs(mean)) for rival in rivals)
     return apart and len({one[1] for one in parts}) == len({one[2] for one in parts}) == len(parts)
 
@@ -66,14 +70,17 @@ def _shuffled(draw: Draw, world: int, names: list[str]) -> Call:
     numbers = draw.shuffled(range(1, 2 * world * len(names) + 1))
     call = [[[name, numbers.pop() / 4, numbers.pop()] for name in names] for _ in range(world)]
     orders = [names, names[::-1]] + [draw.shuffled(names) for _ in range(world - 2)]
-    return [sorted(part, key=lambda one: order.index(one[0])) for part, order in zip(call, draw.shuffled(orders), strict=True)]
+    parts = zip(call, draw.shuffled(orders), strict=True)
+    return [sorted(part, key=lambda one: order.index(one[0])) for part, order in parts]
 
 
 def _large(draw: Draw, world: int) -> Call:
     """Sums and counts that need 34 to 50 bits each, some of them nearly undone by another rank's."""
     names = draw.shuffled(_NAMES)[:3]
     bits = lambda low, high: draw.integer(2**low, 2**high) | 1  # noqa: E731
-    call = [[[names[0], bits(40, 50), draw.integer(1, 9)], [names[1], bits(6, 9) / 2, bits(33, 40)]] for _ in range(world)]
+    call = [
+        [[names[0], bits(40, 50), draw.integer(1, 9)], [names[1], bits(6, 9) / 2, bits(33, 40)]] for _ in range(world)
+    ]
     undone = bits(45, 49)
     for rank, part in enumerate(call):
         total = undone / 2 if rank == 0 else -undone / 2 + draw.integer(1, 99) if rank == 1 else 0.0
@@ -95,16 +102,17 @@ def _unseen(draw: Draw, world: int) -> Call:
 
 def _infinite(draw: Draw, world: int) -> Call:
     """A sum of NaN and two of infinity, in one rank each, beside one as usual."""
-    names, at = draw.shuffled(_NAMES)[:4], [draw.integer(0, world - 1) for _ in range(3)]
-    bad = (math.nan, math.inf, -math.inf)
+    usual, *names = draw.shuffled(_NAMES)[:4]
+    values = (math.nan, math.inf, -math.inf)
+    bad = [(name, value, draw.integer(0, world - 1)) for name, value in zip(names, values, strict=True)]
     return [
-        [[names[3], rank + 0.5, 2], *([name, value if rank == where else 1.5, 3] for name, value, where in zip(names, bad, at, strict=False))]
+        [[usual, rank + 0.5, 2], *([name, value if rank == at else 1.5, 3] for name, value, at in bad)]
         for rank in range(world)
     ]
 
 
 def _tensors(draw: Draw, world: int) -> Call:
-    """Sums of every kind, one that requires a gradient, two of one storage, and one tensor that is the sum of two metrics."""
+    """Sums of every kind, some that require a gradient, two of one storage, one tensor for two metrics."""
     kinds = (torch.float32, torch.float64, torch.int64, torch.bfloat16, torch.int32)
     call = []
     for rank in range(world):
@@ -220,11 +228,11 @@ def _what_it_is(about: str, value: float, parts: tuple, own: tuple) -> str:
     if math.isnan(_mean(parts)) or math.isinf(_mean(parts)):
         return "A sum of NaN or infinity has disappeared: that a loss is no number is what a report has to tell."
     if math.isnan(value):
-        return "A mean is NaN though some rank saw samples: only a metric that no rank saw, or with a sum that is NaN, is NaN."
+        return "A mean is NaN though some rank saw samples: that is due where no rank saw any, and where a sum is NaN."
     rivals = (
-        (_total(parts), "A metric is summed over the ranks and not divided: the samples of all ranks are to be counted too."),
-        (_mean_of_means(parts), "A metric is the mean of the ranks' means: it counts a rank of few samples like one of many."),
-        (_total(parts) / len(parts), "A metric is divided by the number of ranks; the number of samples of all ranks is due."),
+        (_total(parts), "A metric is summed over the ranks and not divided: count the samples of all ranks too."),
+        (_mean_of_means(parts), "That is the mean of the ranks' means: it counts a rank of few samples like one of many."),
+        (_total(parts) / len(parts), "A metric is divided by the number of ranks; the samples of all ranks are due."),
         (_float(own[0]) / max(own[1], 1), "A rank reports its own mean: what the other ranks saw is missing."),
     )
     for rival, sentence in rivals:
@@ -233,7 +241,7 @@ def _what_it_is(about: str, value: float, parts: tuple, own: tuple) -> str:
     if about == "exact":
         return "Digits are lost: float32 holds 24 bits of a sum or of a count, and samples are soon more than that."
     if about == "order":
-        return "Metrics are mixed up: ranks have their names in different orders, and add up what stands in the same place."
+        return "Metrics are mixed up: the ranks' names stand in different orders, and what stands in one place is added up."
     return "A mean is not the sum over all ranks divided by the count over all ranks."
 
 
@@ -277,7 +285,10 @@ def _collective_problem(call: tuple, crossings: list[Crossing]) -> str | None:
     if foreign := sorted({entry.operation for entry in entries} - {"all_reduce"}):
         return f"The totals went by {foreign[0]}: an all_reduce adds them up on the way, and every rank has the sums."
     if len(entries) > 1:
-        return "More than one collective crossed: each waits for the slowest rank anew. Sums and counts of all metrics fit into one tensor."
+        return (
+            "More than one collective crossed: each waits for the slowest rank anew. Sums and counts of all metrics fit "
+            "into one tensor."
+        )
     (entry,) = entries
     if entry.reduces != "SUM" or len(entry.ranks) != len(call):
         return "The all_reduce does not sum over all ranks."
@@ -290,7 +301,8 @@ def _collective_problem(call: tuple, crossings: list[Crossing]) -> str | None:
 
 def _handed_problem(call: tuple, crossing: Crossing) -> str | None:
     """Whether the ranks handed in their own numbers, each metric at the same place in all of them."""
-    given = [list(map(_token, torch.frombuffer(bytearray(data), dtype=torch.float64).tolist())) for data in crossing.given]
+    given = [torch.frombuffer(bytearray(data), dtype=torch.float64).tolist() for data in crossing.given]
+    given = [list(map(_token, numbers)) for numbers in given]
     metrics = _metrics(call)
     due = [tuple(_token(_float(one[at])) for one in parts) for parts in metrics.values() for at in (1, 2)]
     if Counter(zip(*given, strict=True)) == Counter(due):
@@ -312,7 +324,7 @@ reduce_metrics = Exercise(
         Criterion("order", 1, "it has so where the ranks' names stand in different orders", ("mean",)),
         Criterion("exact", 1, "sums and counts of many digits lose none", ("mean",)),
         Criterion("none", 1, "what nobody saw is NaN, and nothing else becomes so or ceases to be", ("mean",)),
-        Criterion("one_collective", 2, "one all_reduce of a float64 tensor of sums and counts is all that crosses", ("mean",)),
+        Criterion("one_collective", 2, "one all_reduce of float64 sums and counts is all that crosses", ("mean",)),
         Criterion("kept", 1, "sums that are tensors count, and totals stays as it is", ("mean",)),
     ),
     cases=_cases,
