@@ -271,7 +271,8 @@ def find_desync(logs):
 
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-found = find_desync(LOGS)
+logs = [[dict(entry) for entry in log] for log in LOGS]
+found = find_desync(logs)
 print(f"{'':4}" + "".join(f"rank {rank:<22}" for rank in range(4)))
 for index, entries in enumerate(itertools.zip_longest(*LOGS)):
     cells = [f"{entry['op']} {entry['bytes'] / 1e6:.6g} MB" if entry else "nothing" for entry in entries]
@@ -279,13 +280,14 @@ for index, entries in enumerate(itertools.zip_longest(*LOGS)):
     print(f"{index:<4}" + "".join(f"{cell:<27}" for cell in cells) + here)
 print(found)
 
+assert logs == LOGS, "the logs stay as they are"
 assert found is not None, "rank 2 posts a collective that the others do not"
 assert found["index"] == 2, "positions 0 and 1 agree, and what differs after position 2 follows from it"
 assert found["culprits"] == [2], "three ranks agree there, and rank 2 does not"
 lines = {0: "metrics.py:8", 1: "metrics.py:8", 2: "clip.py:12", 3: "metrics.py:8"}
 assert found["lines"] == lines, "the line of every rank at position 2"
-assert find_desync(LOGS[:2]) is None, "ranks 0 and 1 agree all the way"
-stopped = find_desync([LOGS[0][:3], LOGS[0]])
+assert find_desync(logs[:2]) is None, "ranks 0 and 1 agree all the way"
+stopped = find_desync([logs[0][:3], logs[0]])
 lines = {0: None, 1: "train.py:31"}
 assert stopped == {"index": 3, "culprits": [0], "lines": lines}, "rank 1 waits for rank 0, which posts no more"
 

@@ -371,7 +371,7 @@ KEY = '(entry["op"], entry["bytes"], entry["dtype"])'
 LARGEST = "max(filter(None, posted), key=posted.count)"
 CULPRITS = "[rank for rank, what in enumerate(posted) if what != largest]"
 LINES = '{rank: entry and entry["line"] for rank, entry in enumerate(entries)}'
-GIVEN = 'return {"index": index, "culprits": culprits, "lines": lines}'
+REPORTED = 'return {"index": index, "culprits": culprits, "lines": lines}'
 
 
 def compared(edits, loses, because, breaks):
@@ -412,7 +412,7 @@ counted_from_one = compared(
     "the **first** position, from 0",
 )
 one_after_the_difference = compared(
-    {GIVEN: GIVEN.replace('"index": index', '"index": index + 1')},
+    {REPORTED: REPORTED.replace('"index": index', '"index": index + 1')},
     NO_INDEX,
     "the position is thought to be the first that was never reached",
     "at which not all ranks have entries that agree",
