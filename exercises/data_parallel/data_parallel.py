@@ -273,11 +273,11 @@ def find_desync(logs):
 # %% nbgrader={"grade": false, "grade_id": "find_desync_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 logs = [[dict(entry) for entry in log] for log in LOGS]
 found = find_desync(logs)
-print(f"{'':4}" + "".join(f"rank {rank:<22}" for rank in range(4)))
+print(f"{'':4}" + "".join(f"rank {rank:<18}" for rank in range(4)))
 for index, entries in enumerate(itertools.zip_longest(*LOGS)):
-    cells = [f"{entry['op']} {entry['bytes'] / 1e6:.6g} MB" if entry else "nothing" for entry in entries]
+    cells = [f"{entry['op']} {entry['bytes']:,}" if entry else "nothing" for entry in entries]
     here = "<- here" if found and found["index"] == index else ""
-    print(f"{index:<4}" + "".join(f"{cell:<27}" for cell in cells) + here)
+    print(f"{index:<4}" + "".join(f"{cell:<23}" for cell in cells) + here)
 print(found)
 
 assert logs == LOGS, "the logs stay as they are"
