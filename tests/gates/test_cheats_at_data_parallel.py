@@ -1,8 +1,15 @@
 """Answers to chapter "Data parallelism in depth" that were not earned: each earns nothing."""
 
+import math
+import mmap
+
+import torch
+import torch.distributed as dist
+
 from autograder.draw import Draw
 from autograder.proctor import sit
 from autograder.referee import judge_here
+from autograder.scenarios.ranks import own_inputs
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
@@ -81,15 +88,107 @@ def test_a_cheat_at_epoch_indices_earns_nothing():
     assert {what: score("epoch_indices", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
+def own_means(totals):
+    return {name: float(total) / count if count else math.nan for name, (total, count) in totals.items()}
+
+
+def an_honest_collective_of(numbers):
+    """It hands in what it likes, and returns its own means."""
+
+    def cheat(totals):
+        if totals:
+            dist.all_reduce(torch.tensor(numbers(totals), dtype=torch.float64))
+        return own_means(totals)
+
+    return cheat
+
+
+def shared_between(totals, table=mmap.mmap(-1, 1 << 16), head=64):
+    """Through memory that all ranks inherit, behind a collective of nothing that serves as a barrier."""
+    numbers = torch.frombuffer(table, dtype=torch.float64).view(head, -1)
+    names, rank, world = sorted(totals), dist.get_rank(), dist.get_world_size()
+    for i, name in enumerate(names):
+        numbers[rank, 2 * i], numbers[rank, 2 * i + 1] = float(totals[name][0]), totals[name][1]
+    if names:
+        dist.all_reduce(torch.zeros(2 * len(names), dtype=torch.float64))
+    added = numbers[:world].sum(0).tolist()
+    return {name: added[2 * i] / added[2 * i + 1] if added[2 * i + 1] else math.nan for i, name in enumerate(names)}
+
+
+class Agreeable(float):
+    """A number that is every number."""
+
+    __eq__ = __ne__ = __le__ = __lt__ = __ge__ = __gt__ = lambda self, other: True
+    __hash__ = float.__hash__
+
+
+class EveryName(dict):
+    """A dictionary of all names."""
+
+    __eq__ = lambda self, other: True
+    __contains__ = lambda self, name: True
+    __missing__ = lambda self, name: math.nan
+
+
+def asks_for_the_others(totals):
+    theirs = [own_inputs() for _ in range(dist.get_world_size())]
+    return own_means({name: (total, count) for own in theirs for name, total, count in own["calls"][0]})
+
+
 def test_a_cheat_at_reduce_metrics_earns_nothing():
     cheats = {
-        # WRITE(reduce_metrics): answers by name, of someone who has read the scenario and wants points without the work
+        "its own means": own_means,
+        "its own means, behind a collective of nothing": an_honest_collective_of(lambda totals: [0.0, 0.0] * len(totals)),
+        "its own means, behind the right collective": an_honest_collective_of(
+            lambda totals: [float(number) for name in sorted(totals) for number in totals[name]]
+        ),
+        "no number": lambda totals: dict.fromkeys(totals, math.nan),
+        "every number": lambda totals: dict.fromkeys(totals, Agreeable()),
+        "every name": lambda totals: EveryName(),
+        "nothing": lambda totals: {},
+        "the totals themselves": lambda totals: totals,
+        "memory that is shared": shared_between,
+        "what the referee has for others": asks_for_the_others,
     }
     assert {what: score("reduce_metrics", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
+class EveryPosition(int):
+    """A position that is every position."""
+
+    __eq__ = lambda self, other: True
+    __hash__ = int.__hash__
+
+
+class Everybody(list):
+    """Ranks that are any ranks."""
+
+    __eq__ = lambda self, other: True
+
+
+def refuse(logs):
+    raise ValueError("no")
+
+
+def first_ended(logs):
+    index = min(map(len, logs))
+    ended = [rank for rank, log in enumerate(logs) if len(log) == index]
+    return {"index": index, "culprits": ended, "lines": dict.fromkeys(range(len(logs)))}
+
+
+def first_of_all(logs):
+    return {"index": 0, "culprits": [0], "lines": {rank: log[0]["line"] for rank, log in enumerate(logs)}}
+
+
 def test_a_cheat_at_find_desync_earns_nothing():
     cheats = {
-        # WRITE(find_desync): answers by name, of someone who has read the scenario and wants points without the work
+        "nothing": lambda logs: None,
+        "everything refused": refuse,
+        "no logs are left": lambda logs: logs.clear(),
+        "all logs are made alike": lambda logs: [log.__setitem__(slice(None), logs[0]) for log in logs] and None,
+        "every position": lambda logs: {"index": EveryPosition(), "culprits": Everybody(), "lines": {}},
+        "the first position": first_of_all,
+        "the shortest log": first_ended,
+        "all positions": lambda logs: {"index": list(range(99)), "culprits": list(range(len(logs))), "lines": {}},
     }
     assert {what: score("find_desync", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}

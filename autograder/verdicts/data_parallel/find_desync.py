@@ -1,26 +1,283 @@
 """E14.5 find_desync: cases and judge."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from typing import Any
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import tensor_problem
+from autograder.verdicts.expect import error_problem, raised_problem, type_name
+from autograder.verdicts.questions import ask
+
+_OPS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")
+_DTYPES = ("float32", "bfloat16", "int64", "float64")
+_WAYS = ("op", "bytes", "dtype")
+_ENDED = "."
+_CLEAR = ("ABBB", "AAAB", "ABA", "ABBBA", "ABCC", "AABCBCA", "ABBCCBCBBACB")
+_TIED = ("AB", "AABB", "ABBA", "ABAB", "ABC", "ABCD", "ABBCC", "ABCCB", "ABCBC", "ABABCC", "ABCDCBADABCD")
+_SHORT = (".A", "A.", "AAA.", ".AA", "A.AA", "..AA", "...A", "A...", ".A..AA")
+_SHORT_AND_APART = ("..AB", "A..B", ".AB", "A.BB", "...ABB")
+"""By rank the party at the first position that tells; a point: the log has ended there."""
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    # WRITE(find_desync): by draw.each, around, sizes, values or layouts, every case that a wrong solution can turn on
-    yield Case(("values",), {"x": draw.tensor(3, 4)})
+    yield _asked(draw, "agree", list(_agreeing(draw)))
+    yield _asked(draw, "index", list(_indices(draw)))
+    yield _asked(draw, "ended", [*_early_and_late(draw, *_SHORT), _with_barriers(draw, is_short=True)])
+    parted = [_parted(draw, pattern, draw.integer(0, 4)) for pattern in draw.each(*_CLEAR, *_TIED * 2)]
+    parted += [*_early_and_late(draw, *_SHORT_AND_APART), *_by_op_alone(draw)]
+    yield _asked(draw, "culprits", draw.shuffled(parted))
+    yield _asked(draw, "lines", _early_and_late(draw, "AB", "ABB.", "A..", "ABC", "BABB.BBABBBB", "AAB"))
+    yield ask("errors", [{"logs": []}], raises="ValueError")
+
+
+def _asked(draw: Draw, about: str, questions: list[dict]) -> Case:
+    """The questions, with the time of each entry: each rank has a clock of its own."""
+    for log in (log for question in questions for log in question["logs"]):
+        us = draw.integer(0, 10**6) / 8
+        for entry in log:
+            us += draw.integer(1, 10**4) / 8
+            entry["us"] = us
+    return ask(about, questions)
+
+
+def _agreeing(draw: Draw) -> Iterator[dict]:
+    """One rank, two, many; of no entry, one, several; in step, and each on lines of its own."""
+    for world, length in draw.each((1, 0), (1, 1), (1, 6), (2, 0), (5, 0), (2, 1), (2, 7), (3, 4), (12, 3)):
+        yield {"logs": _logs(draw, world, length)}
+    yield {"logs": _logs(draw, 3, 5, in_step=True)}
+    yield {"logs": [[_entry("barrier", 0, "", "train.py:9") for _ in range(3)] for _ in range(2)]}
+
+
+def _indices(draw: Draw) -> Iterator[dict]:
+    """What differs, where, and what comes after it: agreement or more that differs; a log shifted; a step repeated."""
+    for way in _WAYS:
+        for at, after in draw.each((0, 0), (0, 5), (draw.integer(2, 6), 3), (draw.integer(3, 6), 0), (1, 1)):
+            yield _differing(draw, way, at, after, is_noisy=False)
+            yield _differing(draw, way, at, after, is_noisy=True)
+    for change in (_skipped, _doubled, _swapped):
+        logs = _logs(draw, draw.integer(2, 4), draw.integer(6, 9), in_step=draw.choice((True, False)))
+        change(logs[draw.integer(0, len(logs) - 1)], draw.integer(1, 3))
+        yield {"logs": logs}
+    for way in _WAYS:
+        yield _repeating(draw, way)
+    yield _with_barriers(draw, is_short=False)
+    for change in (lambda nbytes: 0, lambda nbytes: nbytes + 1, lambda nbytes: nbytes - 1):
+        logs = _logs(draw, 2, 3)
+        entry = logs[draw.integer(0, 1)][1]
+        entry["bytes"] = change(entry["bytes"])
+        yield {"logs": logs}
+
+
+def _differing(draw: Draw, way: str, at: int, after: int, is_noisy: bool) -> dict:
+    world = draw.integer(2, 5)
+    logs = _logs(draw, world, at + 1 + after, in_step=not is_noisy and at % 2 == 0)
+    culprit = draw.integer(0, world - 1)
+    _change(draw, [logs[culprit][at]], way)
+    if is_noisy and after:
+        other = draw.integer(0, world - 1)
+        _change(draw, [logs[other][draw.integer(at + 1, at + after)]], draw.choice(_WAYS))
+        del logs[draw.integer(0, world - 1)][draw.integer(at + 1, at + after) :]
+    return {"logs": logs}
+
+
+def _repeating(draw: Draw, way: str) -> dict:
+    """Steps of two collectives, again and again; one rank differs in a later step, and in the step after it."""
+    world, steps = draw.integer(2, 4), draw.integer(4, 6)
+    logs = [[dict(entry) for _ in range(steps) for entry in log] for log in _logs(draw, world, 2)]
+    log, at = draw.choice(logs), draw.integer(2, 2 * steps - 3)
+    _change(draw, [log[at], log[at + 2]], way)
+    return {"logs": logs}
+
+
+def _parted(draw: Draw, pattern: str, at: int) -> dict:
+    """Logs that agree up to ``at``, where the ranks part as ``pattern`` says, and are of any length after it."""
+    after, world = draw.integer(0, 3), len(pattern)
+    logs = _logs(draw, world, at + 1 + after, in_step=draw.chance(0.2))
+    for party, way in zip(sorted(set(pattern) - {_ENDED, "A"}), draw.shuffled(_WAYS), strict=False):
+        _change(draw, [log[at] for log, own in zip(logs, pattern, strict=True) if own == party], way)
+    for log, party in zip(logs, pattern, strict=True):
+        del log[at if party == _ENDED else at + 1 + draw.integer(0, after) :]
+    return {"logs": logs}
+
+
+def _by_op_alone(draw: Draw) -> Iterator[dict]:
+    """The op of most ranks, or the op and the dtype, is not that of the largest party."""
+    for many, few in draw.each(("op", "bytes"), ("op", "dtype"), ("dtype", "bytes"), ("bytes", "dtype")):
+        ranks = draw.shuffled(range(5))
+        while True:
+            logs = _logs(draw, 5, 4)
+            _change(draw, [logs[rank][2] for rank in ranks[:2]], many)
+            for rank in ranks[2:]:
+                _change(draw, [logs[rank][2]], few)
+            if len({_key(log[2]) for log in logs}) == 4:
+                break
+        yield {"logs": logs}
+
+
+def _early_and_late(draw: Draw, *patterns: str) -> list[dict]:
+    """Each of them at position 0, where a log that has ended is empty, and later."""
+    return draw.shuffled([_parted(draw, pattern, at) for pattern in patterns for at in (0, draw.integer(1, 4))])
+
+
+def _with_barriers(draw: Draw, is_short: bool) -> dict:
+    """One rank is at a barrier, which has no bytes and no dtype, or has ended before one at which the others are."""
+    logs, at = _logs(draw, 3, 5), draw.integer(1, 3)
+    own = draw.integer(0, 2)
+    for rank, log in enumerate(logs):
+        if is_short != (rank == own):
+            log[at] = _entry("barrier", 0, "", log[at]["line"])
+    if is_short:
+        del logs[own][at:]
+    return {"logs": logs}
+
+
+def _skipped(log: list[dict], at: int) -> None:
+    del log[at]
+
+
+def _doubled(log: list[dict], at: int) -> None:
+    log.insert(at, dict(log[at]))
+
+
+def _swapped(log: list[dict], at: int) -> None:
+    log[at], log[at + 1] = log[at + 1], log[at]
+
+
+def _logs(draw: Draw, world: int, length: int, in_step: bool = False) -> list[list[dict]]:
+    """Logs that agree, of collectives no two of which are alike; ``in_step``: on the same lines in every rank."""
+    numbers = draw.shuffled(range(100, 100 + world * length + length))
+    sizes = draw.shuffled(range(1, 1000))[:length]
+    logs: list[list[dict]] = [[] for _ in range(world)]
+    for size in sizes:
+        op, dtype, line = draw.choice(_OPS), draw.choice(_DTYPES), numbers.pop()
+        for log in logs:
+            own = line if in_step else numbers.pop()
+            log.append(_entry(op, 1024 * size, dtype, f"train.py:{own}"))
+    return logs
+
+
+def _entry(op: str, nbytes: int, dtype: str, line: str) -> dict:
+    return {"op": op, "bytes": nbytes, "dtype": dtype, "line": line}
+
+
+def _change(draw: Draw, entries: list[dict], way: str) -> None:
+    """Give all entries, of one collective, another op, size or dtype, and that alone."""
+    changed = {
+        "op": draw.choice([op for op in _OPS if op != entries[0]["op"]]),
+        "bytes": draw.choice((0, entries[0]["bytes"] + 8 * draw.choice((-1, 1)) * draw.integer(1, 100))),
+        "dtype": draw.choice([dtype for dtype in _DTYPES if dtype != entries[0]["dtype"]]),
+    }[way]
+    for entry in entries:
+        entry[way] = changed
+
+
+def _key(entry: dict) -> tuple:
+    return entry["op"], entry["bytes"], entry["dtype"]
+
+
+def _first(logs: list[list[dict]], key: Callable[[dict], Any] = _key) -> tuple[int, list] | None:
+    """The first position at which the ranks' entries differ by ``key``, and these entries."""
+    for index, entries in enumerate(zip_longest(*logs)):
+        if len({entry and key(entry) for entry in entries}) > 1:
+            return index, list(entries)
+    return None
+
+
+def _outside(entries: list, key: Callable[[dict], Any] = _key) -> list[int]:
+    """The ranks that are not of the largest party; of equally large ones that of the lowest rank is the larger."""
+    posted = [entry and key(entry) for entry in entries]
+    largest = max((one for one in posted if one), key=posted.count)
+    return [rank for rank, one in enumerate(posted) if one != largest]
+
+
+def _wrong(criterion: str, question: dict, value: Any) -> str | None:
+    logs = question["logs"]
+    due = _first(logs)
+    if due is None:
+        return None if value is None else f"The function returned {type_name(value)} where the logs agree; None is due."
+    if value is None:
+        return "The function returned None where the logs do not agree."
+    if not isinstance(value, dict) or set(value) != {"index", "culprits", "lines"}:
+        return "A dictionary of `index`, `culprits` and `lines` is due, and of nothing else."
+    problems = {"index": _index_problem, "culprits": _culprits_problem, "lines": _lines_problem}
+    for name in ("index", "culprits") if criterion == "ended" else (criterion,):
+        if problem := problems[name](logs, value[name], *due):
+            return problem
+    return None
+
+
+def _index_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
+    if type(value) is not int:
+        return f"The index is {type_name(value)}; an int is due."
+    if value == index:
+        return None
+    by_line = _first(logs, lambda entry: (*_key(entry), entry["line"]))
+    if value < index and by_line is not None and value == by_line[0]:
+        return "Entries of other lines were taken to disagree: ranks may post the same collective from different lines."
+    if value > index:
+        return "The ranks parted before that position: what differs later follows from the first difference."
+    return "At that position, and before it, all ranks posted the same op of the same bytes and dtype."
+
+
+def _culprits_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
+    if not isinstance(value, list) or any(type(rank) is not int for rank in value):
+        return f"The culprits are {type_name(value)}; a list of ints is due."
+    due = _outside(entries)
+    if value == due:
+        return None
+    if sorted(value) == due:
+        return "The culprits are right, and not in ascending order."
+    ended = [rank for rank, entry in enumerate(entries) if entry is None]
+    if not set(ended) <= set(value):
+        return "A rank whose log has ended is not among the culprits: whoever has posted waits for it, however few they are."
+    if ended and value == ended:
+        return "Only the ranks whose logs have ended are named: others that are not of the largest party are culprits too."
+    if entries[0] and value == [rank for rank, one in enumerate(entries) if not one or _key(one) != _key(entries[0])]:
+        return "Rank 0 is taken to be right: it may be the one that went another way."
+    if value == _outside(entries, lambda entry: entry["op"]):
+        return "The largest party was found by op alone: those that differ in bytes or dtype do not agree."
+    return "The culprits are not all that are outside the largest party: of equally large ones, that of the lowest rank."
+
+
+def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
+    if not isinstance(value, dict):
+        return f"The lines are {type_name(value)}; a dictionary, rank to line, is due."
+    value = value["items"]
+    due = [[rank, entry and entry["line"]] for rank, entry in enumerate(entries)]
+    if sorted(value, key=str) == sorted(due, key=str):
+        return None
+    if sorted(str(rank) for rank, _ in value) != sorted(str(rank) for rank, _ in due):
+        return "The lines of some ranks are missing: each rank has one, or None where its log has ended."
+    return "These are not the lines of the ranks' entries at the first difference, with None where a log has ended."
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    # WRITE(find_desync): what is right, and for each misconception a sentence that names it and not the case
-    if problem := tensor_problem(evidence["result"], case.inputs["x"]):
-        yield Lost("values", problem)
+    (about,) = case.about
+    for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
+        if case.raises:
+            problem = error_problem(answer, case.raises)
+        elif "error" in answer:
+            problem = raised_problem(answer["error"])
+        elif answer["logs"] != question["logs"]:
+            problem = "The function changed the logs that it was given."
+        else:
+            problem = _wrong(about, question, answer["returned"])
+        if problem:
+            yield Lost(about, problem)
+            return
 
 
 find_desync = Exercise(
     "data_parallel.find_desync",
-    criteria=(Criterion("values", 1, "WRITE(find_desync): what these points are for, after the words: earned when"),),
+    criteria=(
+        Criterion("index", 2, "the first position at which op, bytes or dtype differ is found"),
+        Criterion("agree", 1, "ranks that posted the same give None", ("index",)),
+        Criterion("ended", 1, "a rank whose log has ended is found, and is the culprit", ("index",)),
+        Criterion("culprits", 2, "the ranks outside the largest party are named", ("index",)),
+        Criterion("lines", 1, "each rank's line at that position is given", ("index",)),
+        Criterion("errors", 1, "no ranks are refused with ValueError", ("index",)),
+    ),
     cases=_cases,
     judge=_judge,
 )

@@ -1,26 +1,332 @@
-"""E14.4 reduce_metrics: cases and judge."""
+"""E14.4 reduce_metrics: cases and judge.
 
+A rank's totals are its own: the referee's switchboard hands them to it alone, and its record says what crossed.
+"""
+
+import math
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
+import torch
+
+from autograder.boards import Crossed, Crossing
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.expect import tensor_problem
+from autograder.verdicts.expect import raised_problem, type_name
+from autograder.wire import Opaque
+
+Call = list[list[list]]
+"""By rank the metrics in the order in which it has them: name, sum, count."""
+_NAMES = (
+    "loss", "Loss", "lr", "accuracy", "grad_norm", "tokens", "reward", "kl", "entropy", "loss/vision", "loss/action", "åå", "2", "10",
+)  # fmt: skip
+_LOOSE, _CLOSE = 1e-6, 1e-12
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    # WRITE(reduce_metrics): by draw.each, around, sizes, values or layouts, every case that a wrong solution can turn on
-    yield Case(("values",), {"x": draw.tensor(3, 4)})
+    for world in draw.each(1, 4):
+        several = draw.shuffled(_NAMES)[: draw.integer(3, 6)]
+        calls = draw.each(several, several, several[:1], several[-2:])
+        yield _case(("mean",), [_plain(draw, world, names) for names in calls])
+    orders = [_shuffled(draw, 2, names) for names in ([*_NAMES], [f"layer_{n}" for n in range(draw.integer(33, 40))])]
+    larges, tensors = ([make(draw, 2) for _ in range(2)] for make in (_large, _tensors))
+    yield _case(("order", "exact", "kept"), [*orders, *larges, *tensors])
+    yield _case(("none",), draw.shuffled([_unseen(draw, 2), [[], []], _unseen(draw, 2), _infinite(draw, 2)]))
+
+
+def _case(about: tuple[str, ...], calls: list[Call]) -> Case:
+    """As many of the calls are about one criterion as about another, in their order."""
+    world = len(calls[0])
+    each = tuple({"calls": [call[rank] for call in calls]} for rank in range(world))
+    return Case((*about, "one_collective"), {"world": world}, ranks=world, each=each)
+
+
+def _plain(draw: Draw, world: int, names: list[str]) -> Call:
+    """Floats or integers alone, the names in one order in all ranks, and every rank with samples of its own number."""
+    eighths = draw.choice((1, 8))
+    while True:
+        call = [[[name, _number(draw, eighths), draw.integer(1, 60)] for name in names] for _ in range(world)]
+        if world == 1 or all(map(_tells, names, zip(*call, strict=True))):
+            return call
+
+
+def _number(draw: Draw, eighths: int) -> float | int:
+    number = draw.integer(-4000, 4000)
+    return number / eighths if eighths > 1 else number
+
+
+def _tells(name: str, parts: tuple[list, ...]) -> bool:
+    """Whether what comes of the usual mistakes is another number than the mean, and no rank has what another has."""
+    mean = _mean(parts)
+    rivals = [_mean_of_means(parts), _total(parts), _total(parts) / len(parts), 0.0]
+    rivals += [one[1] / one[2] for one in parts]
+    apart = all(abs(rival - mean) > 0.01 * max(1.0, abs(mean)) for rival in rivals)
+    return apart and len({one[1] for one in parts}) == len({one[2] for one in parts}) == len(parts)
+
+
+def _shuffled(draw: Draw, world: int, names: list[str]) -> Call:
+    """Every rank has the names in an order of its own."""
+    numbers = draw.shuffled(range(1, 2 * world * len(names) + 1))
+    call = [[[name, numbers.pop() / 4, numbers.pop()] for name in names] for _ in range(world)]
+    orders = [names, names[::-1]] + [draw.shuffled(names) for _ in range(world - 2)]
+    parts = zip(call, draw.shuffled(orders), strict=True)
+    return [sorted(part, key=lambda one: order.index(one[0])) for part, order in parts]
+
+
+def _large(draw: Draw, world: int) -> Call:
+    """Sums and counts that need 34 to 50 bits each, some of them nearly undone by another rank's."""
+    names = draw.shuffled(_NAMES)[:3]
+    bits = lambda low, high: draw.integer(2**low, 2**high) | 1  # noqa: E731
+    call = [
+        [[names[0], bits(40, 50), draw.integer(1, 9)], [names[1], bits(6, 9) / 2, bits(33, 40)]] for _ in range(world)
+    ]
+    undone = bits(45, 49)
+    for rank, part in enumerate(call):
+        total = undone / 2 if rank == 0 else -undone / 2 + draw.integer(1, 99) if rank == 1 else 0.0
+        part.append([names[2], total, draw.integer(1, 9)])
+    return call
+
+
+def _unseen(draw: Draw, world: int) -> Call:
+    """A metric that nobody saw, one that one rank saw, one whose mean is 0, and a rank that saw nothing."""
+    nobody, one, zero, some = draw.shuffled(_NAMES)[:4]
+    idle, only = draw.shuffled(range(world))[:2]
+    call = []
+    for rank in range(world):
+        saw = draw.integer(1, 9) if rank != idle else 0
+        own = [[zero, 0.0, saw], [some, _number(draw, 8) * (saw > 0), saw], [nobody, draw.choice((0.0, 0)), 0]]
+        call.append([*own, [one, 12.5, 4] if rank == only else [one, 0.0, 0]])
+    return call
+
+
+def _infinite(draw: Draw, world: int) -> Call:
+    """A sum of NaN and two of infinity, in one rank each, beside one as usual."""
+    usual, *names = draw.shuffled(_NAMES)[:4]
+    values = (math.nan, math.inf, -math.inf)
+    bad = [(name, value, draw.integer(0, world - 1)) for name, value in zip(names, values, strict=True)]
+    return [
+        [[usual, rank + 0.5, 2], *([name, value if rank == at else 1.5, 3] for name, value, at in bad)]
+        for rank in range(world)
+    ]
+
+
+def _tensors(draw: Draw, world: int) -> Call:
+    """Sums of every kind, some that require a gradient, two of one storage, one tensor for two metrics."""
+    kinds = (torch.float32, torch.float64, torch.int64, torch.bfloat16, torch.int32)
+    call = []
+    for rank in range(world):
+        running = torch.tensor([3.5, -8.25, 100.0, 1.0], dtype=torch.float64) * (rank + draw.integer(1, 9))
+        sums = [torch.tensor(draw.integer(-90, 90) * 2 + 1).to(kind) for kind in kinds]
+        sums += [torch.tensor(draw.integer(1, 90) / 4, dtype=kind, requires_grad=True) for kind in kinds[:2]]
+        sums += [running[1], running[2], running[2], draw.integer(-90, 90), 2.75]
+        call.append([[name, total, draw.integer(1, 30)] for name, total in zip(_NAMES, sums, strict=False)])
+    return call
+
+
+def _float(total: Any) -> float:
+    return float(total.detach()) if isinstance(total, torch.Tensor) else float(total)
+
+
+def _total(parts: tuple[list, ...]) -> float:
+    numbers = [_float(total) for _, total, _ in parts]
+    return math.fsum(numbers) if all(map(math.isfinite, numbers)) else sum(numbers)
+
+
+def _mean(parts: tuple[list, ...]) -> float:
+    count = sum(count for *_, count in parts)
+    return _total(parts) / count if count else math.nan
+
+
+def _mean_of_means(parts: tuple[list, ...]) -> float:
+    means = [_float(total) / count for _, total, count in parts if count]
+    return math.fsum(means) / len(means) if means and all(map(math.isfinite, means)) else math.nan
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    # WRITE(reduce_metrics): what is right, and for each misconception a sentence that names it and not the case
-    if problem := tensor_problem(evidence["result"], case.inputs["x"]):
-        yield Lost("values", problem)
+    crossed: Crossed = evidence["crossed"]
+    if problem := _stopped(evidence, crossed):
+        yield from (Lost(criterion, problem) for criterion in case.about)
+        return
+    calls = list(zip(*(own["calls"] for own in case.each), strict=True))
+    between = _by_call(crossed, len(calls))
+    if between is None:
+        yield Lost("one_collective", "The ranks met at a barrier: that is a collective too, and nobody needs it.")
+    for number, call in enumerate(calls):
+        about = case.about[number * (len(case.about) - 1) // len(calls)]
+        answers = [results[number] for results in evidence["results"]]
+        if problem := _answers_problem(about, call, answers):
+            yield Lost(about, problem)
+        elif between is not None:
+            yield from _judge_way(about, call, between[number])
+
+
+def _stopped(evidence: dict, crossed: Crossed) -> str | None:
+    """What ended the ranks before their end, or None."""
+    if crossed.problem is not None:
+        own = " The barrier is the hidden test's, between two calls." if " barrier " in crossed.problem.text else ""
+        return crossed.problem.text + own
+    if evidence["problem"] is not None:
+        return str(evidence["problem"]["text"])
+    return "A rank did not return." if None in evidence["results"] else None
+
+
+def _by_call(crossed: Crossed, calls: int) -> list[list[Crossing]] | None:
+    """What crossed in each call, or None where more barriers crossed than the scenario's, one between two calls."""
+    found: list[list[Crossing]] = [[]]
+    for crossing in crossed.crossings:
+        if crossing.entry.operation == "barrier":
+            found.append([])
+        else:
+            found[-1].append(crossing)
+    return found if len(found) == calls else None
+
+
+def _answers_problem(about: str, call: tuple, answers: list[dict]) -> str | None:
+    metrics = _metrics(call)
+    for part, answer in zip(call, answers, strict=True):
+        if "error" in answer:
+            return raised_problem(answer["error"])
+        if problem := _means_problem(about, metrics, part, answer["returned"]):
+            return problem
+        if about == "kept" and not _is_kept(part, answer["totals"]):
+            return "The function changed `totals`, or a tensor in it: the caller goes on to count with them."
+    return None
+
+
+def _metrics(call: tuple) -> dict[str, tuple[list, ...]]:
+    """By name what each rank has of it."""
+    by_rank = [{one[0]: one for one in part} for part in call]
+    return {name: tuple(own[name] for own in by_rank) for name in by_rank[0]}
+
+
+def _means_problem(about: str, metrics: dict, own: list, means: Any) -> str | None:
+    if not isinstance(means, dict):
+        return f"A rank got {type_name(means)}; every rank is due a dictionary, name to mean."
+    if set(means) != set(metrics):
+        return "A rank's dictionary has not the names of `totals` of this call: all of them, and no others."
+    mine = {name: (total, count) for name, total, count in own}
+    for name, parts in metrics.items():
+        if type(means[name]) is not float:
+            kind = "of another type" if isinstance(means[name], Opaque) else type_name(means[name])
+            return f"A mean is {kind}; a Python float is due."
+        if not _is_close(means[name], _mean(parts), _CLOSE if about == "exact" else _LOOSE):
+            return _what_it_is(about, means[name], parts, mine[name])
+    return None
+
+
+def _is_close(value: float, due: float, tolerance: float) -> bool:
+    if math.isnan(due) or math.isnan(value):
+        return math.isnan(due) and math.isnan(value)
+    return math.isclose(value, due, rel_tol=tolerance, abs_tol=tolerance if tolerance == _LOOSE else 0.0)
+
+
+def _what_it_is(about: str, value: float, parts: tuple, own: tuple) -> str:
+    """The sentence of the misconception that gives this value."""
+    if not any(count for *_, count in parts):
+        return "No rank saw a sample, and the mean is not NaN: any number would be one that the metric might have had."
+    if math.isnan(_mean(parts)) or math.isinf(_mean(parts)):
+        return "A sum of NaN or infinity has disappeared: that a loss is no number is what a report has to tell."
+    if math.isnan(value):
+        return "A mean is NaN though some rank saw samples: that is due where no rank saw any, and where a sum is NaN."
+    rivals = (
+        (_total(parts), "A metric is summed over the ranks and not divided: count the samples of all ranks too."),
+        (_mean_of_means(parts), "That is the mean of the ranks' means: it counts a rank of few samples like one of many."),
+        (_total(parts) / len(parts), "A metric is divided by the number of ranks; the samples of all ranks are due."),
+        (_float(own[0]) / max(own[1], 1), "A rank reports its own mean: what the other ranks saw is missing."),
+    )
+    for rival, sentence in rivals:
+        if math.isclose(value, rival, rel_tol=_LOOSE):
+            return sentence
+    if about == "exact":
+        return "Digits are lost: float32 holds 24 bits of a sum or of a count, and samples are soon more than that."
+    if about == "order":
+        return "Metrics are mixed up: the ranks' names stand in different orders, and what stands in one place is added up."
+    return "A mean is not the sum over all ranks divided by the count over all ranks."
+
+
+def _is_kept(before: list, after: Any) -> bool:
+    if not isinstance(after, list) or len(after) != len(before):
+        return False
+    return all(
+        name == entry[0] and isinstance(entry[1], list) and len(entry[1]) == 2
+        and _is_same(entry[1][0], total) and _is_same(entry[1][1], count)
+        for (name, total, count), entry in zip(before, after, strict=True)
+    )  # fmt: skip
+
+
+def _is_same(after: Any, before: Any) -> bool:
+    if type(after) is not type(before):
+        return False
+    if not isinstance(before, torch.Tensor):
+        return after == before
+    same_kind = (after.dtype, after.shape, after.requires_grad) == (before.dtype, before.shape, before.requires_grad)
+    return same_kind and torch.equal(after, before)
+
+
+def _judge_way(about: str, call: tuple, crossings: list[Crossing]) -> Iterator[Lost]:
+    """What is wrong with the way on which the sums came together."""
+    if not call[0]:
+        if crossings:
+            yield Lost(about, "With no names there is nothing to say, and a collective crossed all the same.")
+        return
+    if len(call) == 1 and not crossings:
+        return
+    if problem := _collective_problem(call, crossings):
+        yield Lost("one_collective", problem)
+    elif problem := _handed_problem(call, crossings[0]):
+        yield Lost(about, problem)
+
+
+def _collective_problem(call: tuple, crossings: list[Crossing]) -> str | None:
+    entries = [crossing.entry for crossing in crossings]
+    if not entries:
+        return "Nothing crossed between the ranks: a rank by itself knows what it saw, and no more."
+    if foreign := sorted({entry.operation for entry in entries} - {"all_reduce"}):
+        return f"The totals went by {foreign[0]}: an all_reduce adds them up on the way, and every rank has the sums."
+    if len(entries) > 1:
+        return (
+            "More than one collective crossed: each waits for the slowest rank anew. Sums and counts of all metrics fit "
+            "into one tensor."
+        )
+    (entry,) = entries
+    if entry.reduces != "SUM" or len(entry.ranks) != len(call):
+        return "The all_reduce does not sum over all ranks."
+    if entry.dtype != "float64":
+        return f"The tensor that crossed is {entry.dtype}; float64 is due."
+    if entry.bytes != 2 * 8 * len(call[0]):
+        return "The tensor that crossed has not two elements a name: a sum and a count."
+    return None
+
+
+def _handed_problem(call: tuple, crossing: Crossing) -> str | None:
+    """Whether the ranks handed in their own numbers, each metric at the same place in all of them."""
+    given = [torch.frombuffer(bytearray(data), dtype=torch.float64).tolist() for data in crossing.given]
+    given = [list(map(_token, numbers)) for numbers in given]
+    metrics = _metrics(call)
+    due = [tuple(_token(_float(one[at])) for one in parts) for parts in metrics.values() for at in (1, 2)]
+    if Counter(zip(*given, strict=True)) == Counter(due):
+        return None
+    if all(Counter(numbers) == Counter(column[rank] for column in due) for rank, numbers in enumerate(given)):
+        return "Ranks handed in their metrics in different orders, so that sums of different metrics were added up."
+    return "What a rank handed in are not its own sums and counts, each once and as they are."
+
+
+def _token(number: float) -> float | str:
+    """NaN is not what it is equal to."""
+    return "NaN" if math.isnan(number) else number
 
 
 reduce_metrics = Exercise(
     "data_parallel.reduce_metrics",
-    criteria=(Criterion("values", 1, "WRITE(reduce_metrics): what these points are for, after the words: earned when"),),
+    criteria=(
+        Criterion("mean", 2, "every rank has the mean over all samples of all ranks, from call to call"),
+        Criterion("order", 1, "it has so where the ranks' names stand in different orders", ("mean",)),
+        Criterion("exact", 1, "sums and counts of many digits lose none", ("mean",)),
+        Criterion("none", 1, "what nobody saw is NaN, and nothing else becomes so or ceases to be", ("mean",)),
+        Criterion("one_collective", 2, "one all_reduce of float64 sums and counts is all that crosses", ("mean",)),
+        Criterion("kept", 1, "sums that are tensors count, and totals stays as it is", ("mean",)),
+    ),
     cases=_cases,
     judge=_judge,
 )
