@@ -23,10 +23,11 @@ def mini_ddp(learner: Learner, case: dict) -> dict:
         own, tell = own_inputs(), _teller(rank)
         models = [_Stack(**spec) for spec in own["models"]]
         held = [[*model.parameters(), *model.buffers()] for model in models]
+        lies = [[tensor.detach() for tensor in of_model] for of_model in held]
         parameters = [parameter for model in models for parameter in model.parameters()]
         optimizer = torch.optim.SGD(parameters, lr=0.1)
         finishes = [_function(learner.mini_ddp(*asked)) for asked in zip(models, case["bucket_bytes"], strict=True)]
-        starts, grads = [[tensor.detach().clone() for tensor in of_model] for of_model in held], []
+        starts, written, grads = _now(held), _now(lies), []
         tell(-1)
         for step in own["steps"]:
             _backward(models, step, tell)
@@ -35,9 +36,13 @@ def mini_ddp(learner: Learner, case: dict) -> dict:
             tell(-1)
             grads.append([None if p.grad is None else p.grad.clone() for p in parameters])
             optimizer.zero_grad(set_to_none=step["to_none"])
-        return {"starts": starts, "grads": grads}
+        return {"starts": starts, "written": written, "grads": grads}
 
     return in_ranks(in_rank, case["world"])
+
+
+def _now(tensors: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
+    return [[tensor.detach().clone() for tensor in of_model] for of_model in tensors]
 
 
 def _function(value: object) -> Callable[[], object]:

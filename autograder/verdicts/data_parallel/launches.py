@@ -74,12 +74,5 @@ def same_in_any_order(one: torch.Tensor, other: torch.Tensor, near: float) -> bo
     return len(one) == len(other) and bool(((one.sort()[0] - other.sort()[0]).abs() <= near * _size(other)).all())
 
 
-def holds(some: torch.Tensor, due: torch.Tensor, near: float) -> bool:
-    """Whether every element of ``due`` is among ``some``. Nothing holds zeros alone: such gradients show nothing."""
-    if not len(some) or not _size(due):
-        return False
-    return bool(((due[:, None] - some[None]).abs().amin(1) <= near * _size(due)).all())
-
-
 def _size(values: torch.Tensor) -> float:
     return float(values.abs().amax()) if len(values) else 0.0

@@ -13,7 +13,7 @@ from autograder.boards import Crossed
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.data_parallel import launches, replica
-from autograder.verdicts.data_parallel.launches import Launch, Told, holds, is_all_reduce, same_in_any_order, told
+from autograder.verdicts.data_parallel.launches import Launch, Told, is_all_reduce, same_in_any_order, told
 from autograder.verdicts.data_parallel.replica import Parameter
 from autograder.verdicts.expect import tensor_problem
 
@@ -64,39 +64,43 @@ def _unused(draw: Draw) -> Case:
 
 
 def _mixed(draw: Draw) -> Case:
-    """Both dtypes in turn, and frozen parameters among others; a model with no other."""
-    model, still = _model(draw, 4, draw.shuffled([_SINGLE, _DOUBLE])), _model(draw, 1, [_SINGLE])
+    """Both dtypes in turn: a model with frozen parameters among others, one without, and one with no other."""
+    dtypes = draw.shuffled([_SINGLE, _DOUBLE])
+    some, none, every = _model(draw, 4, dtypes), _model(draw, 3, dtypes), _model(draw, 1, [_SINGLE])
     ends, inner = draw.each([True] * 3, [False] * 3), draw.each([True, False, False], [False, True, False])
-    for layer, frozen in zip(model["layers"], [ends[0], *inner, ends[1]], strict=True):
+    for layer, frozen in zip([*some["layers"], *every["layers"]], [ends[0], *inner, ends[1], [True] * 3], strict=True):
         layer["frozen"] = frozen
-    still["layers"][0]["frozen"] = [True] * 3
-    return _case(draw, ("mixed", "buckets"), [model, still], [_around_a_frozen_one, _everything], [[[[0, 1, 2, 3], [0]]] * 2] * 2)
+    limits, path = [_around_a_frozen_one, _everything, _everything], [[0, 1, 2, 3], [0, 1, 2], [0]]
+    return _case(draw, ("mixed", "buckets"), [some, none, every], limits, [[path] * 2] * 2, to_none=True)
 
 
 def _gated(draw: Draw) -> Case:
     """At the last place one rank waits for what the other sends at the first, when it has launched all."""
     gates = [{rank: (None, "recv", 1 - rank), 1 - rank: (0, "isend", rank)} for rank in draw.each(0, 1)]
     model = _model(draw, 3, [_SINGLE])
-    return _case(draw, ("no_waiting",), [model], [_first_two], [[[[0, 1, 2]]] * 2] * 2, gates)
+    return _case(draw, ("no_waiting",), [model], [_first_two], [[[[0, 1, 2]]] * 2] * 2, gates, to_none=True)
 
 
-def _case(draw: Draw, about: tuple[str, ...], models: list[dict], limits: list, steps: list, gates: Sequence[dict] = ()) -> Case:
-    """``steps``: of each, of each rank, of each model the path; ``gates``: of each step, by rank, what else it does at a place."""
-    world, rooms = len(steps[0]), [limit(model) for limit, model in zip(limits, models, strict=True)]
-    to_none = (draw.each(True, False) * len(steps))[: len(steps)]
-    each = []
-    for rank in range(world):
-        mine = [{"x": _numbers(draw, _ROWS, _WIDTH, dtype=_dtype(models)), "paths": step[rank], "to_none": none, "gates": []}
-                for step, none in zip(steps, to_none, strict=True)]  # fmt: skip
+def _case(
+    draw: Draw, about: tuple[str, ...], models: list[dict], limits: list, steps: list, gates: Sequence[dict] = (), to_none: bool | None = None
+) -> Case:
+    """``steps``: of each, of each rank, of each model the path; ``gates``: of each step, by rank, what else it does at a place.
+
+    ``to_none``: how gradients are zeroed after the first step; in turn after those that follow.
+    """
+    to_none = draw.choice([True, False]) if to_none is None else to_none
+    dtype, each = models[0]["layers"][0]["weights"][0].dtype, []
+    for rank in range(len(steps[0])):
+        mine = [
+            {"x": _numbers(draw, _ROWS, _WIDTH, dtype=dtype), "paths": step[rank], "to_none": to_none == (number % 2 == 0), "gates": []}
+            for number, step in enumerate(steps)
+        ]
         for step, gate in zip(mine, gates):
             place, operation, peer = gate[rank]
             step["gates"] = [[replica.top(step) if place is None else place, operation, peer]]
         each.append({"models": [_own(draw, model) for model in models], "steps": mine})
-    return Case(about, {"world": world, "bucket_bytes": rooms}, ranks=world, each=tuple(each))
-
-
-def _dtype(models: list[dict]) -> torch.dtype:
-    return models[0]["layers"][0]["weights"][0].dtype
+    rooms = [limit(model) for limit, model in zip(limits, models, strict=True)]
+    return Case(about, {"world": len(each), "bucket_bytes": rooms}, ranks=len(each), each=tuple(each))
 
 
 def _model(draw: Draw, layers: int, dtypes: list[torch.dtype]) -> dict:
@@ -159,10 +163,14 @@ def _everything(model: dict) -> int:
 
 @dataclass(frozen=True)
 class _Played:
-    """A case that came to its end: of each rank its models' ``starts``, what it ``told`` and its ``own`` gradients, step by step."""
+    """A case that came to its end: of each rank its models' ``starts``, as objects and as they are ``written``, its ``grads``,
+    what it ``told`` and its ``own`` gradients, step by step.
+    """
 
     case: Case
     starts: list
+    written: list
+    grads: list
     told: list[Told]
     own: list[list]
     near: float
@@ -192,13 +200,12 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem := _stopped(case, evidence, crossed) or _forged(case, evidence["results"]):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
-    starts = [result["starts"] for result in evidence["results"]]
+    starts, written, grads = ([result[name] for result in evidence["results"]] for name in ("starts", "written", "grads"))
     own = [[replica.gradients(mine["models"], start, step) for step in mine["steps"]] for mine, start in zip(case.each, starts, strict=True)]
     near = 1e-9 if {p.like.dtype for model in case.each[0]["models"] for p in replica.parameters(model)} == {_DOUBLE} else 2e-5
-    played = _Played(case, starts, [told(crossed.crossings, rank) for rank in range(case.ranks)], own, near)
-    grads = [result["grads"] for result in evidence["results"]]
+    played = _Played(case, starts, written, grads, [told(crossed.crossings, rank) for rank in range(case.ranks)], own, near)
     for criterion in case.about:
-        if problem := _PROBLEMS[criterion](played, grads):
+        if problem := _PROBLEMS[criterion](played):
             yield Lost(criterion, problem)
 
 
@@ -213,11 +220,13 @@ def _stopped(case: Case, evidence: dict, crossed: Crossed) -> str | None:
 
 
 def _forged(case: Case, results: list[dict]) -> str | None:
-    """Why a model after the call is neither rank 0's nor the rank's own, or None."""
+    """Why what a rank computes with after the call is neither rank 0's nor its own, or None."""
     for rank, result in enumerate(results):
         for model, own, start in zip(case.each[0]["models"], case.each[rank]["models"], result["starts"], strict=True):
             for one, other, now in zip(replica.held(model), replica.held(own), start, strict=True):
-                if tensor_problem(now, one) or not (torch.equal(now, one) or torch.equal(now, other)):
+                if problem := tensor_problem(now, one):
+                    return problem
+                if one.is_floating_point() and not (torch.equal(now, one) or torch.equal(now, other)):
                     return "After the call a parameter or a buffer is neither rank 0's nor what it was before."
     return None
 
@@ -225,20 +234,22 @@ def _forged(case: Case, results: list[dict]) -> str | None:
 # ---- what each criterion asks
 
 
-def _values(played: _Played, grads: list) -> str | None:
-    for start, rank in zip(played.starts, played.told, strict=True):
-        for model, now in zip(played.models, start, strict=True):
-            if not all(map(torch.equal, now, replica.held(model))):
-                return "After the call a rank's parameters and buffers are not rank 0's: the ranks train models of their own."
+def _values(played: _Played) -> str | None:
+    for start in played.starts:
+        if any(not all(map(torch.equal, now, replica.held(model))) for model, now in zip(played.models, start, strict=True)):
+            return "After the call a rank's parameters and buffers are not rank 0's: the ranks train models of their own."
+    for start in played.written:
+        if any(not all(map(torch.equal, now, replica.held(model))) for model, now in zip(played.models, start, strict=True)):
+            return "Rank 0's values are in new tensors: whoever holds the model's own, as an optimizer does, is to see them."
     if any(launch.given for rank in played.told[1:] for launch in rank.before):
         return "Before the first step another rank than 0 handed something in: a broadcast of rank 0's is due."
-    return _means(played, grads)
+    return _means(played)
 
 
-def _means(played: _Played, grads: list) -> str | None:
+def _means(played: _Played) -> str | None:
     for step in played.steps:
-        for rank in range(len(grads)):
-            if problem := _mean_problem(played, step, grads[rank][step]):
+        for grads in played.grads:
+            if problem := _mean_problem(played, step, grads[step]):
                 return problem
     return None
 
@@ -274,7 +285,7 @@ def _why_no_mean(grad: torch.Tensor, of: list[torch.Tensor], near: float) -> str
     return "After finish .grad is not the mean of all ranks' gradients of this step, zeros of those that have none."
 
 
-def _bucket_problem(played: _Played, grads: list) -> str | None:
+def _bucket_problem(played: _Played) -> str | None:
     for step in played.steps:
         if problem := _step_problem(played, step, played.told[0].launches[step]):
             return problem
@@ -326,37 +337,99 @@ def _why_no_bucket(next_ones: list[list[Parameter]], launch: Launch) -> str:
     )
 
 
-def _launched(played: _Played, grads: list) -> str | None:
+def _launched(played: _Played) -> str | None:
     for rank, said in enumerate(played.told):
         for step in played.steps:
-            if not _in_time(played, rank, step, said):
-                return (
-                    "A bucket's all-reduce begins later than it could: layers go through their backward pass while it might be "
-                    "under way, and all of its gradients are ready."
-                )
+            if problem := _launch_problem(played, rank, step, said):
+                return problem
     return None
 
 
-def _in_time(played: _Played, rank: int, step: int, said: Told) -> bool:
-    """Whether a rank had handed in every bucket, by the place that its backward pass came by when the bucket could cross."""
-    handed = [launch for launch in said.launches[step] if is_all_reduce(launch)]
-    for model, queue in enumerate(played.buckets()):
-        place = replica.top(played.case.each[rank]["steps"][step])
-        for bucket in queue:
-            ready = [replica.ready_at(model, p.layer, played.case.each[rank]["steps"][step]) for p in bucket]
-            if None in ready:
-                break
-            place = min(place, *ready)
-            due = played.flat(rank, step, model, bucket)
-            by_then = [launches.values(launch) for launch in handed if launch.at < said.places[step].get(place, 0)]
-            some = torch.cat([*by_then, torch.zeros(0)])
-            if not any(holds(factor * some, due, played.near) for factor in (1, played.case.ranks)):
-                return False
-    return True
+def _launch_problem(played: _Played, rank: int, step: int, said: Told) -> str | None:
+    """Why a rank launched something later than it could, whatever its buckets are, or None.
+
+    What it handed in says of itself which parameters' gradients it holds. A bucket that has no room left is due for every one
+    who begins at the last parameter.
+    """
+    places, own = said.places[step], _Own.of(played, rank, step)
+    since = [replica.top(played.case.each[rank]["steps"][step])] * len(played.models)
+    handed: list[tuple[int, torch.Tensor]] = []
+    for launch in filter(is_all_reduce, said.launches[step]):
+        numbers = own.numbers_in(launches.values(launch), played.case.ranks)
+        handed.append((launch.at, numbers))
+        for model, place in own.ready(numbers):
+            since[model] = min(since[model], place)
+            if launch.at > places.get(since[model], 0):
+                return _LATE
+    if len(torch.cat([torch.zeros(0), *(numbers for _, numbers in handed)]).unique()) < len(own.values):
+        return "Not every gradient has crossed when it was ready: an all-reduce holds something else than gradients of this step."
+    for model, first in enumerate(queue[0] for queue in played.buckets() if queue):
+        due = own.of_bucket(model, first)
+        by_then = [numbers for at, numbers in handed if at < places.get(min(place for _, place in own.ready(due)), 0)]
+        if _bytes_of(first) == played.case.inputs["bucket_bytes"][model] and not set(due.tolist()) <= set(torch.cat([due[:0], *by_then]).tolist()):
+            return _LATE
+    return None
 
 
-def _mixed_problem(played: _Played, grads: list) -> str | None:
-    if problem := _means(played, grads):
+_LATE = (
+    "A bucket's all-reduce begins later than it could: layers go through their backward pass while it might be under way, and all "
+    "of its gradients are ready."
+)
+
+
+def _bytes_of(bucket: list[Parameter]) -> int:
+    return sum(parameter.like.nbytes for parameter in bucket)
+
+
+@dataclass(frozen=True)
+class _Own:
+    """All elements of a rank's gradients in a step, numbered, and of each its ``model``, its parameter and the ``place`` where it is ready."""
+
+    values: torch.Tensor
+    model: torch.Tensor
+    parameter: torch.Tensor
+    place: torch.Tensor
+    near: float
+
+    @classmethod
+    def of(cls, played: _Played, rank: int, step: int) -> "_Own":
+        step_of = played.case.each[rank]["steps"][step]
+        values, rows = [torch.zeros(0, dtype=torch.float64)], [torch.zeros(0, 3, dtype=torch.int64)]
+        for number, model in enumerate(played.models):
+            for p in replica.parameters(model):
+                place = replica.ready_at(number, p.layer, step_of)
+                if not p.frozen and place is not None:
+                    values.append(played.flat(rank, step, number, [p]))
+                    rows.append(torch.tensor([[number, p.number, place]]).expand(p.like.numel(), 3))
+        return cls(torch.cat(values), *torch.cat(rows).unbind(1), near=played.near)
+
+    def numbers_in(self, given: torch.Tensor, world: int) -> torch.Tensor:
+        """Of the elements that are in ``given``, as they are or divided by the number of ranks."""
+        return max((self._found(factor * given) for factor in (1, world)), key=len)
+
+    def _found(self, given: torch.Tensor) -> torch.Tensor:
+        if not len(given) or not len(self.values):
+            return torch.zeros(0, dtype=torch.int64)
+        away, number = (given[:, None] - self.values[None]).abs().min(1)
+        sizes = self.values.abs()
+        return number[away <= self.near * sizes[number].clamp(min=0.01 * float(sizes.max()))]
+
+    def of_bucket(self, model: int, bucket: list[Parameter]) -> torch.Tensor:
+        of = torch.isin(self.parameter, torch.tensor([p.number for p in bucket])) & (self.model == model)
+        return of.nonzero()[:, 0]
+
+    def ready(self, numbers: torch.Tensor) -> list[tuple[int, int]]:
+        """Of each model among the elements the place where the last of them is ready."""
+        models = self.model[numbers]
+        return [(int(model), int(self.place[numbers][models == model].min())) for model in models.unique()]
+
+
+def _mixed_problem(played: _Played) -> str | None:
+    for start in played.starts:
+        for model, own in zip(played.models, start, strict=True):
+            if any(p.frozen and not torch.equal(own[p.number], p.like) for p in replica.parameters(model)):
+                return "After the call a frozen parameter is not rank 0's: it has no gradient, and is part of the model all the same."
+    if problem := _means(played):
         return problem
     trained = [p.like for model in played.models for p in replica.parameters(model) if not p.frozen]
     for step in played.steps:
