@@ -70,8 +70,9 @@ for rank, (before, after) in enumerate(broadcast.results):
 # - gradients cross in **buckets**: from the last of `model.parameters()` to the first, each joins the bucket of the one before it while
 #   that holds at most `bucket_bytes` then, and otherwise begins the next bucket. So a larger parameter is alone;
 # - a bucket holds one dtype: a parameter of another dtype than the one before it begins the next bucket;
-# - each bucket crosses in **one all-reduce of one flat tensor** in each step, in the bucket's dtype, without padding; nothing else
-#   crosses in a step. Elements may be in any order, and divided by the number of ranks before or after;
+# - each bucket crosses in **one all-reduce of one flat tensor** in each step, in the default process group, in the bucket's dtype and
+#   without padding; nothing else crosses in a step. Its elements may be in any order that is the same in all ranks, and divided by
+#   the number of ranks before or after;
 # - a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets before it were launched: inside the
 #   backward pass, which goes on meanwhile. Buckets are launched in their order in every rank, whatever the order of the gradients;
 # - **nobody waits** in the backward pass: `finish` does;
@@ -80,7 +81,8 @@ for rank, (before, after) in enumerate(broadcast.results):
 # - a **frozen** parameter, one that does not require gradients when `mini_ddp` is called, is in no bucket, and its `.grad` stays `None`;
 # - two models may be alive at once, each with its own `finish`.
 #
-# `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has written `parameter.grad`.
+# `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has written `parameter.grad`; `f`
+# returns `None`.
 
 # %% nbgrader={"grade": false, "grade_id": "mini_ddp", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mini_ddp(model, bucket_bytes):
@@ -92,7 +94,7 @@ def mini_ddp(model, bucket_bytes):
             dist.broadcast(first, 0)
             tensor.copy_(first)
 
-    buckets, room = [], 0
+    buckets, room = [], bucket_bytes
     for parameter in reversed([p for p in model.parameters() if p.requires_grad]):
         if not buckets or parameter.nbytes > room or parameter.dtype != buckets[-1][0].dtype:
             buckets.append([])

@@ -141,6 +141,12 @@ counts_of_the_last_step = parallel(
     "what is counted in one step is forgotten in the next",
     "Many steps follow each other",
 )
+counts_of_what_was_unused = parallel(
+    {COUNTED_ANEW: "        awaited[:] = [len(bucket) if left == 0 else left for bucket, left in zip(buckets, awaited)]\n"},
+    ("unused",),
+    "a count is thought to begin anew when it has come to its end",
+    "ranks may use unlike parts of the model",
+)
 handles_of_the_last_step = parallel(
     {CLEARED: ""},
     NOTHING_RIGHT,
@@ -181,6 +187,12 @@ averaged_counts = parallel(
     {BROADCAST: BROADCAST + "            if first.dtype == torch.int64:\n                first *= 3\n                dist.all_reduce(first)\n                first //= 3 * dist.get_world_size() + 1\n"},
     ("values",),
     "a count of batches is thought to be averaged like a gradient",
+    "buffers of any dtype",
+)
+counts_in_single_precision = parallel(
+    {"first = tensor.contiguous()": "first = tensor.contiguous() if tensor.is_floating_point() else tensor.float()"},
+    ("values",),
+    "every tensor of a model is thought to hold floating-point numbers",
     "buffers of any dtype",
 )
 zeros_of_the_others = parallel(
@@ -282,12 +294,32 @@ who_has_none_gets_none = parallel(
 mean_of_the_last_step = parallel(
     {
         "torch.zeros_like(p) if p.grad is None": "last.get(p, torch.zeros_like(p)) if p.grad is None",
-        "    buckets, room = [], 0\n": "    last, buckets, room = {}, [], 0\n",
+        "    buckets, room = [], bucket_bytes\n": "    last, buckets, room = {}, [], bucket_bytes\n",
         GIVEN: GIVEN + "                last[parameter] = parameter.grad.clone()\n",
     },
     ("unused",),
     "what is not written anew is thought to do no harm",
     "A gradient that a rank does not have in a step **counts as zeros**",
+)
+a_barrier_at_the_end = parallel(
+    {CLEARED: "        dist.barrier()\n" + CLEARED},
+    ("buckets",),
+    "ranks are thought to need a barrier beside their all-reduces",
+    "nothing else crosses in a step",
+)
+in_the_order_of_arrival = parallel(
+    {
+        "    awaited, launched": "    came = []\n    awaited, launched",
+        "        bucket = buckets[len(launched)]\n": (
+            "        bucket = buckets[len(launched)]\n"
+            "        bucket.sort(key=lambda p: next((i for i, one in enumerate(came) if one is p), len(came)))\n"
+        ),
+        "lambda _, number=number: ready(number)": "lambda p, number=number: (came.append(p), ready(number))[1]",
+        CLEARED: CLEARED + "        came.clear()\n",
+    },
+    ("buckets", "unused"),
+    "gradients are thought to be ready in the same order in every rank",
+    "in any order that is the same in all ranks",
 )
 by_those_who_have = parallel(
     {
@@ -475,9 +507,10 @@ def at_once(model, bucket_bytes):
 what_it_is_called_with = [
     unbreakable("mini_ddp", "All ranks have the same modules", "what it is called with"),
     unbreakable("mini_ddp", "In a step every rank calls `loss.backward()` once and then `finish()`", "what the caller does"),
-    unbreakable("mini_ddp", "Elements may be in any order", "a permission"),
-    unbreakable("mini_ddp", "ranks may use unlike parts of the model", "what the caller does"),
 ]
+
+BEGINS = "if not buckets or parameter.nbytes > room or parameter.dtype != buckets[-1][0].dtype:"
+any_of_its_dtype = harmless("mini_ddp", BEGINS, BEGINS.replace("[0]", "[(-1)]"), "all parameters of a bucket have one dtype")
 
 
 @alternative("mini_ddp")

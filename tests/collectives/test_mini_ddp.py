@@ -29,6 +29,7 @@ class Net(torch.nn.Module):
         torch.manual_seed(seed)
         self.first, self.norm, self.frozen = torch.nn.Linear(6, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8).requires_grad_(False)
         self.left, self.right = torch.nn.Linear(8, 3), torch.nn.Linear(8, 3)
+        self.left.weight = torch.nn.Parameter(torch.rand(8, 3).t())
         self.register_buffer("scale", torch.rand(3))
 
     def forward(self, x, left):

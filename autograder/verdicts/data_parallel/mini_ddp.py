@@ -5,7 +5,7 @@ record; its models after the call and its gradients after ``finish`` are what it
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -174,6 +174,7 @@ class _Played:
     told: list[Told]
     own: list[list]
     near: float
+    _elements: dict = field(default_factory=dict)
 
     @property
     def models(self) -> list[dict]:
@@ -187,6 +188,11 @@ class _Played:
         """Of each model."""
         rooms = self.case.inputs["bucket_bytes"]
         return [replica.buckets(model, most) for model, most in zip(self.models, rooms, strict=True)]
+
+    def elements(self, rank: int, step: int) -> "_Own":
+        if (rank, step) not in self._elements:
+            self._elements[rank, step] = _Own.of(self, rank, step)
+        return self._elements[rank, step]
 
     def flat(self, rank: int, step: int, model: int, bucket: list[Parameter]) -> torch.Tensor:
         """What ``rank`` is to hand in for ``bucket``."""
@@ -304,6 +310,8 @@ def _step_problem(played: _Played, step: int, crossed: list[Launch]) -> str | No
         model = next((m for m, queue in enumerate(left) if queue and _is(played, step, m, queue[0], launch)), None)
         if model is None:
             return _why_no_bucket([queue[0] for queue in left if queue], launch)
+        if not _arranged_alike(played, step, launch):
+            return "The ranks have the same gradients at different places of the flat tensor: what is summed does not belong together."
         left[model].pop(0)
     return None
 
@@ -319,6 +327,14 @@ def _is(played: _Played, step: int, model: int, bucket: list[Parameter], launch:
         if all(same_in_any_order(one, other, played.near) for one, other in zip(given, due, strict=True)):
             return True
     return False
+
+
+def _arranged_alike(played: _Played, step: int, launch: Launch) -> bool:
+    """Whether every rank has the same element of its gradients at each place, where all ranks use all parameters."""
+    world = played.case.ranks
+    given = [launches.values(Launch(launch.crossing, 0, one)) for one in launch.crossing.given]
+    found = [played.elements(rank, step).numbers_in(one, world) for rank, one in enumerate(given)]
+    return all(torch.equal(one, found[0]) for one in found)
 
 
 def _why_no_bucket(next_ones: list[list[Parameter]], launch: Launch) -> str:
@@ -351,7 +367,7 @@ def _launch_problem(played: _Played, rank: int, step: int, said: Told) -> str | 
     What it handed in says of itself which parameters' gradients it holds. A bucket that has no room left is due for every one
     who begins at the last parameter.
     """
-    places, own = said.places[step], _Own.of(played, rank, step)
+    places, own = said.places[step], played.elements(rank, step)
     since = [replica.top(played.case.each[rank]["steps"][step])] * len(played.models)
     handed: list[tuple[int, torch.Tensor]] = []
     for launch in filter(is_all_reduce, said.launches[step]):
