@@ -421,12 +421,17 @@ class _Own:
 
     def numbers_in(self, given: torch.Tensor, world: int) -> torch.Tensor:
         """Of the elements that are in ``given``, as they are or divided by the number of ranks."""
-        return max((self._found(factor * given) for factor in (1, world)), key=len)
+        as_it_is = self._found(given)
+        return as_it_is if len(as_it_is) == len(given) else max(as_it_is, self._found(world * given), key=len)
 
     def _found(self, given: torch.Tensor) -> torch.Tensor:
         if not len(given) or not len(self.values):
             return torch.zeros(0, dtype=torch.int64)
-        away, number = (given[:, None] - self.values[None]).abs().min(1)
+        ordered, order = self.values.sort()
+        after = torch.searchsorted(ordered, given).clamp(max=len(ordered) - 1)
+        before = (after - 1).clamp(min=0)
+        number = order[torch.where((given - ordered[before]).abs() < (given - ordered[after]).abs(), before, after)]
+        away = (given - self.values[number]).abs()
         sizes = self.values.abs()
         return number[away <= self.near * sizes[number].clamp(min=0.01 * float(sizes.max()))]
 
