@@ -17,7 +17,7 @@ PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
 
 
 def mini_ddp(learner: Learner, case: dict) -> dict:
-    """Make the models data parallel in every rank, and go through the rank's own steps; a number that crosses alone says when."""
+    """Make the models data parallel in every rank, and go through its own steps; numbers that cross alone say when."""
 
     def in_rank(rank: int, world: int) -> dict:
         own, tell = own_inputs(), _teller(rank)
@@ -52,7 +52,7 @@ def _function(value: object) -> Callable[[], object]:
 
 
 def _teller(rank: int) -> Callable[[int], object]:
-    """A function that lets a number cross in a group of this rank alone: nobody is waited for, and its order is on record."""
+    """A function that lets a number cross in a group of this rank alone, without waiting: its order is on record."""
     alone = dist.new_group([rank], use_local_synchronization=True)
     return lambda number: dist.reduce(torch.tensor([number]), rank, group=alone, async_op=True)
 
@@ -100,7 +100,7 @@ class _Passed(torch.autograd.Function):
 
 
 def _backward(models: list[_Stack], step: dict, tell: Callable[[int], object]) -> None:
-    """Through all models and back. Each place before a layer and the one behind them all tells its number, the last first.
+    """Through all models and back. Each place before a layer, and the one behind all, tells its number, the last first.
 
     ``gates``: (place, ``"isend"`` or ``"recv"``, peer), what else a rank does there.
     """

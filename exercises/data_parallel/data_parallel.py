@@ -29,10 +29,10 @@ import torch
 # %% [markdown]
 # ## E14.1 `mini_ddp`
 #
-# Data parallel ranks have the same model and batches of their own. After the backward pass every rank needs the mean of all ranks'
-# gradients. To wait for the end of the backward pass and send everything then leaves the network idle during the one and the
-# processor during the other; to send every gradient alone pays the latency of a message for each. So gradients cross in buckets,
-# and a bucket leaves while the layers before it still go through their backward pass.
+# Data parallel ranks have the same model and batches of their own. After the backward pass every rank needs the mean of
+# all ranks' gradients. To wait for the end of the backward pass and send everything then leaves the network idle during
+# the one and the processor during the other; to send every gradient alone pays the latency of a message for each. So
+# gradients cross in buckets, and a bucket leaves while the layers before it still go through their backward pass.
 #
 # The cell below starts two ranks, which begin with unlike weights, and makes them alike by a broadcast.
 
@@ -57,32 +57,36 @@ for rank, (before, after) in enumerate(broadcast.results):
     print(f"rank {rank} had {before} and has {after}")
 
 # %% [markdown]
-# Write `mini_ddp(model, bucket_bytes)`, which makes `model` data parallel. Every rank calls it when the default process group is
-# there, whose tensors lie on the host:
+# Write `mini_ddp(model, bucket_bytes)`, which makes `model` data parallel. Every rank calls it when the default process
+# group is there, whose tensors lie on the host:
 #
-# - `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype. All ranks have the
-#   same modules; `bucket_bytes`: an integer, 1 or more;
-# - before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place. This is broadcast: no
-#   other rank hands in anything;
-# - it returns a function `finish`. In a step every rank calls `loss.backward()` once and then `finish()`. After that **`.grad` of every
-#   parameter is the mean** over all ranks' gradients. Many steps follow each other, with `optimizer.zero_grad()` between them, whose
-#   `set_to_none` is `True` or `False`;
-# - gradients cross in **buckets**: from the last of `model.parameters()` to the first, each joins the bucket of the one before it while
-#   that holds at most `bucket_bytes` then, and otherwise begins the next bucket. So a larger parameter is alone;
+# - `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype. All
+#   ranks have the same modules; `bucket_bytes`: an integer, 1 or more;
+# - before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place. This is
+#   broadcast: no other rank hands in anything;
+# - it returns a function `finish`. In a step every rank calls `loss.backward()` once and then `finish()`. After that
+#   **`.grad` of every parameter is the mean** over all ranks' gradients. Many steps follow each other, with
+#   `optimizer.zero_grad()` between them, whose `set_to_none` is `True` or `False`;
+# - gradients cross in **buckets**: from the last of `model.parameters()` to the first, each joins the bucket of the one
+#   before it while that holds at most `bucket_bytes` then, and otherwise begins the next bucket. So a larger parameter
+#   is alone;
 # - a bucket holds one dtype: a parameter of another dtype than the one before it begins the next bucket;
-# - each bucket crosses in **one all-reduce of one flat tensor** in each step, in the default process group, in the bucket's dtype and
-#   without padding; nothing else crosses in a step. Its elements may be in any order that is the same in all ranks, and divided by
-#   the number of ranks before or after;
-# - a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets before it were launched: inside the
-#   backward pass, which goes on meanwhile. Buckets are launched in their order in every rank, whatever the order of the gradients;
+# - each bucket crosses in **one all-reduce of one flat tensor** in each step, in the default process group, in the
+#   bucket's dtype and without padding; nothing else crosses in a step. Its elements may be in any order that is the
+#   same in all ranks, and divided by the number of ranks before or after;
+# - a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets before it were
+#   launched: inside the backward pass, which goes on meanwhile. Buckets are launched in their order in every rank,
+#   whatever the order of the gradients;
 # - **nobody waits** in the backward pass: `finish` does;
-# - ranks may use unlike parts of the model. A gradient that a rank does not have in a step **counts as zeros**, and the rank gets the mean
-#   like any other, also where no rank has one; what cannot be launched earlier is launched by `finish`;
-# - a **frozen** parameter, one that does not require gradients when `mini_ddp` is called, is in no bucket, and its `.grad` stays `None`;
+# - ranks may use unlike parts of the model. A gradient that a rank does not have in a step **counts as zeros**, and the
+#   rank gets the mean like any other, also where no rank has one; what cannot be launched earlier is launched by
+#   `finish`;
+# - a **frozen** parameter, one that does not require gradients when `mini_ddp` is called, is in no bucket, and its
+#   `.grad` stays `None`;
 # - two models may be alive at once, each with its own `finish`.
 #
-# `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has written `parameter.grad`; `f`
-# returns `None`.
+# `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has written
+# `parameter.grad`; `f` returns `None`.
 
 # %% nbgrader={"grade": false, "grade_id": "mini_ddp", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mini_ddp(model, bucket_bytes):

@@ -46,7 +46,7 @@ after_the_backward_pass = parallel(
     {AS_SOON_AS: "        pass\n"},
     ("launched", "no_waiting"),
     "gradients are thought to be sent when all of them are there",
-    "launched as soon as** the last of its gradients is ready",
+    "is **launched as soon as** the last of its gradients is ready",
 )
 every_gradient_alone = parallel(
     {TOO_FULL: "True"},
@@ -70,7 +70,7 @@ halved = parallel(
     {MEAN: "flat / 2"},
     ("values", "unused"),
     "it was tried with two ranks",
-    "is the mean** over all ranks' gradients",
+    "over all ranks' gradients",
 )
 first_layers_first = parallel(
     {BACKWARDS: "[p for p in model.parameters() if p.requires_grad]"},
@@ -223,7 +223,8 @@ a_full_one_is_too_full = parallel(
     {TOO_FULL: "parameter.nbytes >= room"},
     ("buckets",),
     "a limit is thought to be out of reach",
-    "while that holds at most `bucket_bytes` then",
+    "gradients cross in **buckets**: from the last of `model.parameters()` to the first, each joins the bucket of the one before it while "
+    "that holds at most `bucket_bytes` then",
 )
 closed_when_it_is_full = parallel(
     {TOO_FULL: "room <= 0"},
@@ -242,7 +243,7 @@ whole_lines = parallel(
      ".split([p.numel() for p in bucket])": "[: sum(p.numel() for p in bucket)].split([p.numel() for p in bucket])"},
     ("buckets", "mixed"),
     "a message is rounded up, as an allocator rounds up",
-    "in the bucket's dtype, without padding",
+    "in the bucket's dtype and without padding",
 )
 two_dtypes_in_one = parallel(
     {OF_ANOTHER_DTYPE: "", GIVEN: "                parameter.grad = mean.view(parameter.shape).to(parameter.dtype)\n"},

@@ -1,4 +1,4 @@
-"""E14.1: what crossed in each step, and what each rank had launched by when, in the order in which the switchboard heard of it."""
+"""E14.1: what crossed in each step, and what each rank launched when, in the order in which the switchboard heard it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Launch:
 
 @dataclass
 class Told:
-    """A rank's steps, from the numbers that it alone let cross: of each step when it came by which place, and what it launched."""
+    """A rank's steps, from the numbers that it alone let cross: when it came by which place, and what it launched."""
 
     before: list[Launch]
     launches: list[list[Launch]]
@@ -60,8 +60,17 @@ def _is_alone(crossing: Crossing) -> bool:
 
 def values(launch: Launch) -> torch.Tensor:
     """What was handed in, as float64. Raises KeyError for a dtype that no gradient has."""
-    dtype = DTYPES[launch.crossing.entry.dtype]
-    return torch.frombuffer(bytearray(launch.given), dtype=dtype).double() if launch.given else torch.zeros(0, dtype=torch.float64)
+    return _decoded(launch.crossing, launch.given)
+
+
+def of_all_ranks(launch: Launch) -> list[torch.Tensor]:
+    """What each rank handed in, as float64."""
+    return [_decoded(launch.crossing, given) for given in launch.crossing.given]
+
+
+def _decoded(crossing: Crossing, given: bytes) -> torch.Tensor:
+    dtype = DTYPES[crossing.entry.dtype]
+    return torch.frombuffer(bytearray(given), dtype=dtype).double() if given else torch.zeros(0, dtype=torch.float64)
 
 
 def is_all_reduce(launch: Launch) -> bool:

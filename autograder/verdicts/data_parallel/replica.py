@@ -1,7 +1,7 @@
 """E14.1: the models as the referee has them. It works out every rank's own gradients, and when each is ready.
 
-A model is a dictionary: ``layers``, of each the ``weights`` a, b and g, which of them are ``frozen``, and the buffer ``scale``; and
-two buffers that no layer uses. What a rank holds of it is a list: its parameters in order, then its buffers.
+A model is a dictionary: ``layers``, of each the ``weights`` a, b and g, which of them are ``frozen``, and the buffer
+``scale``; and two buffers that no layer uses. What a rank holds of it is a list: parameters in order, then buffers.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,8 @@ class Parameter:
 
 def parameters(model: dict) -> list[Parameter]:
     """In the order of ``model.parameters()``."""
-    found = [(i, w, f) for i, layer in enumerate(model["layers"]) for w, f in zip(layer["weights"], layer["frozen"], strict=True)]
+    layers = enumerate(model["layers"])
+    found = [(i, *what) for i, layer in layers for what in zip(layer["weights"], layer["frozen"], strict=True)]
     return [Parameter(number, *what) for number, what in enumerate(found)]
 
 
@@ -49,8 +50,11 @@ def buckets(model: dict, most: int) -> list[list[Parameter]]:
 
 
 def gradients(models: Sequence[dict], starts: Sequence[Sequence[Tensor]], step: dict) -> list[list[Tensor | None]]:
-    """Those of a rank that holds ``starts``, of every model's parameters, frozen or not; None where the step does not use one."""
-    leaves = [[start.detach().clone().requires_grad_() for start in own[: _count(m)]] for m, own in zip(models, starts, strict=True)]
+    """Of a rank that holds ``starts``: of every model's parameters, frozen or not; None where a step uses one not."""
+    leaves = [
+        [start.detach().clone().requires_grad_() for start in own[: _count(model)]]
+        for model, own in zip(models, starts, strict=True)
+    ]
     h = step["x"].detach()
     for model, own, mine, path in zip(models, starts, leaves, step["paths"], strict=True):
         scales = own[_count(model) + 2 :]
