@@ -36,7 +36,7 @@ import torch
 #
 # The cell below starts two ranks, which begin with unlike weights, and makes them alike by a broadcast.
 
-# %% nbgrader={"grade": false, "grade_id": "ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": false, "grade_id": "alike", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch.distributed as dist
 from gpulab.collectives import run_ranks
 from torch import nn
@@ -58,7 +58,7 @@ for rank, (before, after) in enumerate(broadcast.results):
 
 # %% [markdown]
 # Write `mini_ddp(model, bucket_bytes)`, which makes `model` data parallel. Every rank calls it when the default process
-# group is there, whose tensors lie on the host:
+# group is there. All tensors lie on the host:
 #
 # - `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype. All
 #   ranks have the same modules; `bucket_bytes`: an integer, 1 or more;
@@ -86,7 +86,8 @@ for rank, (before, after) in enumerate(broadcast.results):
 # - two models may be alive at once, each with its own `finish`.
 #
 # `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has written
-# `parameter.grad`; `f` returns `None`.
+# `parameter.grad`; `f` returns `None`. `dist.all_reduce(tensor, async_op=True)` returns a handle at once, whose `wait()`
+# waits until the sum is in `tensor`; to ask it for a future waits as well.
 
 # %% nbgrader={"grade": false, "grade_id": "mini_ddp", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mini_ddp(model, bucket_bytes):

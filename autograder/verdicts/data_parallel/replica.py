@@ -50,7 +50,7 @@ def buckets(model: dict, most: int) -> list[list[Parameter]]:
 
 
 def gradients(models: Sequence[dict], starts: Sequence[Sequence[Tensor]], step: dict) -> list[list[Tensor | None]]:
-    """Of a rank that holds ``starts``: of every model's parameters, frozen or not; None where a step uses one not."""
+    """Of a rank that holds ``starts``: of every model's parameters, frozen or not; None where a step does not use it."""
     leaves = [
         [start.detach().clone().requires_grad_() for start in own[: _count(model)]]
         for model, own in zip(models, starts, strict=True)
