@@ -1,26 +1,280 @@
-"""E14.1 mini_ddp: cases and judge."""
+"""E14.1 mini_ddp: its judge.
+
+Every rank asks for its own models and batches, which nobody else can know. What it handed in, and when, is on the
+switchboard's record; its models after the call and its gradients after ``finish`` are what it says.
+"""
 
 from collections.abc import Iterator
 
-from autograder.draw import Draw
+import torch
+
+from autograder.boards import Crossed
 from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.data_parallel import launches, replica
+from autograder.verdicts.data_parallel.launches import Launch, Told, is_all_reduce, same_in_any_order, told
+from autograder.verdicts.data_parallel.mini_ddp_cases import cases
+from autograder.verdicts.data_parallel.played import Elements, Played
+from autograder.verdicts.data_parallel.replica import Parameter
 from autograder.verdicts.expect import tensor_problem
 
-
-def _cases(draw: Draw) -> Iterator[Case]:
-    # WRITE(mini_ddp): by draw.each, around, sizes, values or layouts, every case that a wrong solution can turn on
-    yield Case(("values",), {"x": draw.tensor(3, 4)})
+Tensor = torch.Tensor
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    # WRITE(mini_ddp): what is right, and for each misconception a sentence that names it and not the case
-    if problem := tensor_problem(evidence["result"], case.inputs["x"]):
-        yield Lost("values", problem)
+    crossed: Crossed = evidence["crossed"]
+    if problem := _stopped(case, evidence, crossed) or _forged(case, evidence["results"]):
+        yield from (Lost(criterion, problem) for criterion in case.about)
+        return
+    played = _played(case, evidence["results"], crossed)
+    for criterion in case.about:
+        if problem := _PROBLEMS[criterion](played):
+            yield Lost(criterion, problem)
+
+
+def _played(case: Case, results: list[dict], crossed: Crossed) -> Played:
+    starts, written, grads = ([result[name] for result in results] for name in ("starts", "written", "grads"))
+    own = [
+        [replica.gradients(mine["models"], start, step) for step in mine["steps"]]
+        for mine, start in zip(case.each, starts, strict=True)
+    ]
+    dtypes = {p.like.dtype for model in case.each[0]["models"] for p in replica.parameters(model)}
+    near = 1e-9 if dtypes == {torch.float64} else 2e-5
+    return Played(case, starts, written, grads, [told(crossed.crossings, rank) for rank in range(case.ranks)], own, near)
+
+
+def _stopped(case: Case, evidence: dict, crossed: Crossed) -> str | None:
+    """What ended the ranks before their end, or None."""
+    if crossed.problem is not None:
+        waits = case.about == ("no_waiting",) and crossed.problem.kind == "deadlock"
+        return (_WAITS if waits else "") + crossed.problem.text
+    if evidence["problem"] is not None:
+        return str(evidence["problem"]["text"])
+    return "A rank did not return." if None in evidence["results"] else None
+
+
+_WAITS = "A rank waits inside the backward pass for what another launches later: launch there, and wait in finish. "
+
+
+def _forged(case: Case, results: list[dict]) -> str | None:
+    """Why what a rank computes with after the call is neither rank 0's nor its own, or None."""
+    for rank, result in enumerate(results):
+        models = zip(case.each[0]["models"], case.each[rank]["models"], result["starts"], strict=True)
+        for model, own, start in models:
+            for one, other, now in zip(replica.held(model), replica.held(own), start, strict=True):
+                if problem := tensor_problem(now, one):
+                    return problem
+                if one.is_floating_point() and not (torch.equal(now, one) or torch.equal(now, other)):
+                    return "After the call a parameter or a buffer is neither rank 0's nor what it was before."
+    return None
+
+
+# ---- values
+
+
+def _values_problem(played: Played) -> str | None:
+    if not all(_are_rank_0s(played, start) for start in played.starts):
+        return "After the call a rank's parameters and buffers are not rank 0's: the ranks train models of their own."
+    if not all(_are_rank_0s(played, start) for start in played.written):
+        return "Rank 0's values are in new tensors: whoever holds the model's own, as an optimizer does, is to see them."
+    if any(launch.given for rank in played.told[1:] for launch in rank.before):
+        return "Before the first step another rank than 0 handed something in: a broadcast of rank 0's is due."
+    return _mean_problem(played)
+
+
+def _are_rank_0s(played: Played, start: list) -> bool:
+    return all(all(map(torch.equal, now, replica.held(model))) for model, now in zip(played.models, start, strict=True))
+
+
+def _mean_problem(played: Played) -> str | None:
+    every = [(m, parameter) for m, model in enumerate(played.models) for parameter in replica.parameters(model)]
+    for step in played.steps:
+        for grads in played.grads:
+            for (model, parameter), grad in zip(every, grads[step], strict=True):
+                if problem := _grad_problem(played, step, model, parameter, grad):
+                    return problem
+    return None
+
+
+def _grad_problem(played: Played, step: int, model: int, parameter: Parameter, grad: object) -> str | None:
+    if parameter.frozen:
+        return None if grad is None else "A frozen parameter has a gradient after finish: it takes no part."
+    if grad is None:
+        return "After finish a parameter has no gradient in a rank: it counts as zeros there, and the rank gets the mean too."
+    if problem := tensor_problem(grad, parameter.like):
+        return problem
+    of = [played.flat(rank, step, model, [parameter]) for rank in range(played.case.ranks)]
+    size, now = max(float(one.abs().max()) for one in of), grad.reshape(-1).double()
+    return None if _is_near(now, sum(of) / len(of), played.near * size) else _why_no_mean(now, of, 1e-3 * size)
+
+
+def _why_no_mean(grad: Tensor, of: list[Tensor], near: float) -> str:
+    if _is_near(grad, sum(of), near):
+        return "After finish .grad is the sum over all ranks; the mean is due."
+    if _is_near(grad, sum(of) / len(of) ** 2, near):
+        return "After finish .grad is divided by the number of ranks twice."
+    if any(_is_near(grad, one, near) for one in of):
+        return "After finish .grad is a rank's own gradient: the mean over all ranks is due."
+    return "After finish .grad is not the mean of all ranks' gradients of this step, zeros of those that have none."
+
+
+def _is_near(one: Tensor, other: Tensor, near: float) -> bool:
+    return bool(((one - other).abs() <= near).all())
+
+
+# ---- buckets
+
+
+def _buckets_problem(played: Played) -> str | None:
+    for step in played.steps:
+        if problem := _step_problem(played, step, played.told[0].launches[step]):
+            return problem
+    return None
+
+
+def _step_problem(played: Played, step: int, crossed: list[Launch]) -> str | None:
+    """Why what rank 0 launched in a step, in order, is not every model's buckets."""
+    left = played.buckets()
+    if any(not is_all_reduce(launch) for launch in crossed):
+        return "In a step something else crosses than all-reduces of gradients in their dtype."
+    if len(crossed) != sum(map(len, left)):
+        which = "more" if len(crossed) > sum(map(len, left)) else "fewer"
+        return f"There are {which} all-reduces in a step than buckets: every bucket crosses once, as one flat tensor."
+    for launch in crossed:
+        model = next((m for m, queue in enumerate(left) if queue and _is(played, step, m, queue[0], launch)), None)
+        if model is None:
+            return _why_no_bucket([queue[0] for queue in left if queue], launch)
+        if not _arranged_alike(played, step, launch):
+            return "The ranks have the same gradients at different places of a flat tensor: what is summed is not alike."
+        left[model].pop(0)
+    return None
+
+
+def _is(played: Played, step: int, model: int, bucket: list[Parameter], launch: Launch) -> bool:
+    """Whether every rank handed in its own gradients of ``bucket``, divided by the number of ranks or not."""
+    entry = launch.crossing.entry
+    if entry.ranks != tuple(range(played.case.ranks)) or launches.DTYPES[entry.dtype] != bucket[0].like.dtype:
+        return False
+    given = launches.of_all_ranks(launch)
+    due = [played.flat(rank, step, model, bucket) for rank in entry.ranks]
+    return any(
+        all(same_in_any_order(factor * one, other, played.near) for one, other in zip(given, due, strict=True))
+        for factor in (1, len(entry.ranks))
+    )
+
+
+def _arranged_alike(played: Played, step: int, launch: Launch) -> bool:
+    """Whether every rank has the same element of its gradients at each place, where all ranks use all parameters."""
+    given = launches.of_all_ranks(launch)
+    found = [played.elements(rank, step).numbers_in(one, played.case.ranks) for rank, one in enumerate(given)]
+    return all(torch.equal(one, found[0]) for one in found)
+
+
+def _why_no_bucket(next_ones: list[list[Parameter]], launch: Launch) -> str:
+    sizes = {(bucket[0].like.dtype, sum(p.like.numel() for p in bucket)) for bucket in next_ones}
+    dtype, size = launches.DTYPES[launch.crossing.entry.dtype], len(launches.values(launch))
+    if dtype not in {due for due, _ in sizes}:
+        return "A bucket crosses in another dtype than its gradients have, or holds two dtypes."
+    if (dtype, size) not in sizes:
+        return (
+            "A bucket has another size than is due, or its turn is another's. From the last parameter to the first each "
+            "joins the bucket before it while that stays within bucket_bytes; buckets cross in this order in every rank."
+        )
+    return (
+        "What a rank handed in are not its own gradients of the bucket's parameters: was it launched before the last of "
+        "them was ready, or is it left from another step?"
+    )
+
+
+# ---- launched
+
+
+def _launched_problem(played: Played) -> str | None:
+    for rank, said in enumerate(played.told):
+        for step in played.steps:
+            if problem := _launch_problem(played, rank, step, said):
+                return problem
+    return None
+
+
+def _launch_problem(played: Played, rank: int, step: int, said: Told) -> str | None:
+    """Why a rank launched something later than it could, whatever its buckets are, or None.
+
+    What it handed in says of itself which parameters' gradients it holds.
+    """
+    places, own = said.places[step], played.elements(rank, step)
+    since = [replica.top(played.case.each[rank]["steps"][step])] * len(played.models)
+    handed: list[tuple[int, set[int]]] = []
+    for launch in filter(is_all_reduce, said.launches[step]):
+        numbers = own.numbers_in(launches.values(launch), played.case.ranks)
+        handed.append((launch.at, set(numbers.tolist())))
+        for model, place in own.ready(numbers):
+            since[model] = min(since[model], place)
+            if launch.at > places.get(since[model], 0):
+                return _LATE
+    if len(set().union(*(numbers for _, numbers in handed))) < len(own.values):
+        return "Not every gradient crosses: an all-reduce holds something else than gradients of its step."
+    return _first_problem(played, own, handed, places)
+
+
+def _first_problem(played: Played, own: Elements, handed: list, places: dict[int, int]) -> str | None:
+    """A model's first bucket, where it is full to the last byte, is due for whoever begins at the last parameter."""
+    rooms = played.case.inputs["bucket_bytes"]
+    for model, first in enumerate(queue[0] for queue in played.buckets() if queue):
+        due = own.of_bucket(model, first)
+        by = places.get(min(place for _, place in own.ready(due)), 0)
+        by_then = set().union(*(numbers for at, numbers in handed if at < by))
+        if sum(p.like.nbytes for p in first) == rooms[model] and not set(due.tolist()) <= by_then:
+            return _LATE
+    return None
+
+
+_LATE = (
+    "A bucket's all-reduce begins later than it could: layers go through their backward pass while it might be under "
+    "way, and all of its gradients are ready."
+)
+
+
+# ---- frozen parameters and dtypes
+
+
+def _mixed_problem(played: Played) -> str | None:
+    for start in played.starts:
+        for model, own in zip(played.models, start, strict=True):
+            if any(p.frozen and not torch.equal(own[p.number], p.like) for p in replica.parameters(model)):
+                return "After the call a frozen parameter is not rank 0's: it has no gradient, and is part of the model."
+    return _mean_problem(played) or _dtypes_problem(played)
+
+
+def _dtypes_problem(played: Played) -> str | None:
+    trained = [p.like for model in played.models for p in replica.parameters(model) if not p.frozen]
+    for step in played.steps:
+        for name, dtype in launches.DTYPES.items():
+            of_it = [launch for launch in played.told[0].launches[step] if launch.crossing.entry.dtype == name]
+            if sum(len(launch.given) for launch in of_it) != sum(like.nbytes for like in trained if like.dtype == dtype):
+                return "More or less crosses of a dtype than there are gradients of it: frozen parameters have none."
+    return None
+
+
+_PROBLEMS = {
+    "values": _values_problem,
+    "buckets": _buckets_problem,
+    "launched": _launched_problem,
+    "no_waiting": _launched_problem,
+    "unused": _mean_problem,
+    "mixed": _mixed_problem,
+}
 
 
 mini_ddp = Exercise(
     "data_parallel.mini_ddp",
-    criteria=(Criterion("values", 1, "WRITE(mini_ddp): what these points are for, after the words: earned when"),),
-    cases=_cases,
+    criteria=(
+        Criterion("values", 2, "all ranks begin with rank 0's model, and .grad is the mean over all ranks in every step"),
+        Criterion("buckets", 2, "every bucket crosses once, as one flat tensor, in order, and nothing else"),
+        Criterion("launched", 2, "a bucket's all-reduce begins in the backward pass, as soon as its gradients are ready"),
+        Criterion("no_waiting", 1, "so it does where a rank goes on only when another has launched all of its own"),
+        Criterion("unused", 1, "gradients that a rank does not have count as zeros, and no rank hangs"),
+        Criterion("mixed", 1, "frozen parameters have no part, and dtypes stay apart"),
+    ),
+    cases=cases,
     judge=_judge,
 )

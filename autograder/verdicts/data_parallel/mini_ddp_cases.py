@@ -1,0 +1,159 @@
+"""E14.1: what is drawn: models of unlike layers, in every rank with numbers of its own, and each rank's steps."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from autograder.draw import Draw
+from autograder.exercise import Case
+from autograder.verdicts.data_parallel import replica
+
+_WIDTH, _ROWS = 3, 2
+_SINGLE, _DOUBLE = torch.float32, torch.float64
+_ALL = ("values", "buckets", "launched")
+
+
+def cases(draw: Draw) -> Iterator[Case]:
+    for case in draw.each(_alone, _two_models, _four_ranks, _apart, _unused, _mixed, _gated):
+        yield case(draw)
+
+
+def _alone(draw: Draw) -> Case:
+    """One rank: nobody to hear from, and the gradients are its own."""
+    model = _model(draw, 2, [draw.choice([_SINGLE, _DOUBLE])])
+    return _case(draw, ("values",), [model], [_first_two], [[[[0, 1]]], [[[1, 0]]]])
+
+
+def _two_models(draw: Draw) -> Case:
+    """One behind the other, with limits of their own; in the second step the layers come in another order."""
+    models = [_model(draw, 3, [_SINGLE]) for _ in range(2)]
+    steps = [[[0, 1, 2]] * 2, [_another_order(draw), _another_order(draw)], [[0, 1, 2]] * 2]
+    return _case(draw, _ALL, models, draw.shuffled([_first_two, _all_but_the_largest]), [[step] * 2 for step in steps])
+
+
+def _four_ranks(draw: Draw) -> Case:
+    models = [_model(draw, 3, [_DOUBLE]), _model(draw, 2, [_DOUBLE])]
+    steps = [[_another_order(draw), [0, 1]], [[0, 1, 2, draw.integer(1, 2)], [1, 0, 1]]]
+    limits = draw.shuffled([_one_byte, _everything])
+    return _case(draw, _ALL, models, limits, [[step] * 4 for step in draw.shuffled(steps)])
+
+
+def _apart(draw: Draw) -> Case:
+    """No rank goes through the layers in another's order."""
+    orders = [draw.shuffled([[0, 1, 2], _another_order(draw)]) for _ in range(2)]
+    steps = [[[path] for path in order] for order in orders]
+    return _case(draw, ("buckets",), [_model(draw, 3, [_SINGLE])], [_first_two], steps)
+
+
+def _unused(draw: Draw) -> Case:
+    """All layers; each rank without another; one that nobody uses, and a rank that uses none; all again."""
+    first, second, third, fourth = draw.shuffled(range(4))
+    everything, lacking = [0, 1, 2, 3], [[i for i in range(4) if i != lacked] for lacked in (first, second, third)]
+    nothing = draw.shuffled([[i for i in range(4) if i != fourth], [], [first, second]])
+    steps = [[[path] for path in paths] for paths in ([everything] * 3, lacking, nothing, [everything] * 3)]
+    limit = draw.choice([_first_two, _all_but_the_largest])
+    return _case(draw, ("unused",), [_model(draw, 4, [_SINGLE])], [limit], steps)
+
+
+def _mixed(draw: Draw) -> Case:
+    """Both dtypes in turn: a model with frozen parameters among others, one without, and one with no other."""
+    dtypes = draw.shuffled([_SINGLE, _DOUBLE])
+    some, none, every = _model(draw, 4, dtypes), _model(draw, 3, dtypes), _model(draw, 1, [_SINGLE])
+    ends, inner = draw.each([True] * 3, [False] * 3), draw.each([True, False, False], [False, True, False])
+    for layer, frozen in zip([*some["layers"], *every["layers"]], [ends[0], *inner, ends[1], [True] * 3], strict=True):
+        layer["frozen"] = frozen
+    limits, path = [_around_a_frozen_one, _everything, _everything], [[0, 1, 2, 3], [0, 1, 2], [0]]
+    return _case(draw, ("mixed", "buckets"), [some, none, every], limits, [[path] * 2] * 2, to_none=True)
+
+
+def _gated(draw: Draw) -> Case:
+    """At the last place one rank waits for what the other sends at the first, when it has launched all."""
+    gates = [{rank: (None, "recv", 1 - rank), 1 - rank: (0, "isend", rank)} for rank in draw.each(0, 1)]
+    model = _model(draw, 3, [_SINGLE])
+    return _case(draw, ("no_waiting",), [model], [_first_two], [[[[0, 1, 2]]] * 2] * 2, gates, to_none=True)
+
+
+def _case(
+    draw: Draw, about: tuple[str, ...], models: list[dict], limits: list, steps: list,
+    gates: Sequence[dict] = (), to_none: bool | None = None,
+) -> Case:  # fmt: skip
+    """``steps``: of each, of each rank, of each model the path; ``gates``: of each, by rank, what it does at a place.
+
+    ``to_none``: how gradients are zeroed after the first step; in turn after those that follow.
+    """
+    to_none = draw.choice([True, False]) if to_none is None else to_none
+    dtype, each = models[0]["layers"][0]["weights"][0].dtype, []
+    for rank in range(len(steps[0])):
+        mine = [
+            {"x": _numbers(draw, _ROWS, _WIDTH, dtype=dtype), "paths": step[rank], "to_none": to_none == even}
+            for step, even in zip(steps, itertools.cycle((True, False)))
+        ]
+        for number, step in enumerate(mine):
+            step["gates"] = [_gate(step, *gates[number][rank])] if gates else []
+        each.append({"models": [_own(draw, model) for model in models], "steps": mine})
+    rooms = [limit(model) for limit, model in zip(limits, models, strict=True)]
+    return Case(about, {"world": len(each), "bucket_bytes": rooms}, ranks=len(each), each=tuple(each))
+
+
+def _gate(step: dict, place: int | None, operation: str, peer: int) -> list:
+    return [replica.top(step) if place is None else place, operation, peer]
+
+
+def _model(draw: Draw, layers: int, dtypes: list[torch.dtype]) -> dict:
+    """Layers of unlike sizes, of ``dtypes`` in turn; every parameter ``b`` lies by columns."""
+    inner = draw.shuffled(range(1, 6))[:layers]
+    made = [_layer(draw, size, dtypes[i % len(dtypes)]) | {"persistent": i % 2 == 0} for i, size in enumerate(inner)]
+    return {"layers": made, "count": torch.tensor(0), "on": torch.zeros(2, dtype=torch.bool)}
+
+
+def _layer(draw: Draw, inner: int, dtype: torch.dtype) -> dict:
+    a, b = (0.3 * _numbers(draw, inner, _WIDTH, dtype=dtype) for _ in range(2))
+    scale = 1 + 0.1 * _numbers(draw, _WIDTH, dtype=dtype)
+    return {"weights": [a, b.t(), _numbers(draw, dtype=dtype)], "frozen": [False] * 3, "scale": scale}
+
+
+def _numbers(draw: Draw, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+    """From 0.5 to 1.5, of either sign."""
+    return draw.values(*shape, kind="mixed", dtype=dtype) / 8
+
+
+def _own(draw: Draw, model: dict) -> dict:
+    """The same model as a rank has it before the call: with numbers of its own."""
+    layers = []
+    for layer in model["layers"]:
+        inner = layer["weights"][0]
+        layers.append(layer | _layer(draw, len(inner), inner.dtype) | {"frozen": layer["frozen"]})
+    on = torch.tensor(draw.shuffled([True, False]))
+    return {"layers": layers, "count": torch.tensor(draw.integer(1, 2**40)), "on": on}
+
+
+def _another_order(draw: Draw) -> list[int]:
+    return draw.choice([[1, 2, 0], [2, 0, 1], [2, 1, 0]])
+
+
+def _bytes(model: dict) -> list[int]:
+    return [parameter.like.nbytes for parameter in reversed(replica.parameters(model)) if not parameter.frozen]
+
+
+def _first_two(model: dict) -> int:
+    """Two parameters fill the first bucket to the last byte."""
+    return sum(_bytes(model)[:2])
+
+
+def _all_but_the_largest(model: dict) -> int:
+    return max(_bytes(model)) - 1
+
+
+def _around_a_frozen_one(model: dict) -> int:
+    """What is not frozen of the layer whose middle parameter is."""
+    of = next(layer for layer in model["layers"] if layer["frozen"] == [False, True, False])
+    return sum(w.nbytes for w, frozen in zip(of["weights"], of["frozen"], strict=True) if not frozen)
+
+
+def _one_byte(model: dict) -> int:
+    return 1
+
+
+def _everything(model: dict) -> int:
+    return max(1, sum(_bytes(model)))
