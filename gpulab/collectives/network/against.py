@@ -25,7 +25,7 @@ _MACHINES = {
     "ar-a100-256-": _FOUR_PORTS, "ar-a100-24-": _FOUR_PORTS,
 }  # fmt: skip
 _ALSO = {"NVLS": (IN_SWITCH,), "deepep": (HIERARCHICAL,)}
-_MEDIUM = "from 64 KiB to 256 MiB: NCCL's own model calls its trees too fast for medium sizes, and corrects them; this one does not"
+_MEDIUM = "from 64 KiB to 256 MiB: NCCL's own model slows its trees at medium sizes by 1.1 to 2 times, this one does not; what is more than that has no reason here"
 _FABRIC = "the source says that its fabric was not fully used; the model takes all four ports for used"
 WHY = {
     "ar-a3-16-65536": _MEDIUM, "ar-a3-16-1048576": _MEDIUM, "ar-a3-16-16777216": _MEDIUM, "ar-a3-16-33554432": _MEDIUM,
