@@ -1,7 +1,182 @@
 """What settles the claims of the chapter "Data parallelism in depth": one test a claim."""
 
 import pytest
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DistributedSampler
+
+from gpulab.collectives import RankError, run_ranks
+
+MIB = 1 << 20
+SAMPLE = """
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+{missing}
+local_rank = int(os.environ["LOCAL_RANK"])
+sampler = DistributedSampler(list(range(4)), num_replicas=1, rank=0, shuffle=True)
+dataloader = DataLoader(list(range(4)), sampler=sampler, batch_size=2)
+"""
 
 
-def test_what_is_right_about_claim_145():
-    pytest.fail("WRITE(data_parallel): a test that runs what claim C145 of chapters/claims.yml is about, named for what is right")
+def test_the_sample_lacks_three_imports(monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    imports = {
+        "os": "import os\n",
+        "DistributedSampler": "from torch.utils.data import DistributedSampler\n",
+        "DataLoader": "from torch.utils.data import DataLoader\n",
+    }
+    given = ""
+    for name, line in imports.items():
+        with pytest.raises(NameError, match=f"'{name}'"):
+            exec(SAMPLE.format(missing=given), {})
+        given += line
+    exec(SAMPLE.format(missing=given), {})
+
+
+def layers(count: int, width: int = 512) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(count)))
+
+
+def two_steps(rank, world, options, count):
+    ddp = DDP(layers(count).cuda(), **options)
+    for _ in range(2):
+        loss = ddp(torch.ones(4, 512, device="cuda")).sum()
+        dist.barrier(device_ids=[0])
+        loss.backward()
+
+
+def buckets_mib(run) -> list[list[float]]:
+    """Of each step, the sizes of its all-reduces."""
+    steps = []
+    for entry in run.journal:
+        if entry.operation == "barrier":
+            steps.append([])
+        elif entry.operation == "all_reduce" and steps:
+            steps[-1].append(entry.bytes / MIB)
+    return steps
+
+
+def test_the_first_bucket_is_1_mib_by_default_and_not_where_25_is_passed():
+    assert buckets_mib(run_ranks(two_steps, 2, args=({}, 30))) == [[30], [1, 25, 4]]
+    assert buckets_mib(run_ranks(two_steps, 2, args=({"bucket_cap_mb": 25}, 30))) == [[30], [25, 5]]
+
+
+def ready_when_the_first_bucket_left(rank, world, cap):
+    """How many of the gradients were there, in the second step, of PyTorch's own DDP."""
+    model, ready, seen = layers(8), [], []
+    ddp = DDP(model, bucket_cap_mb=cap)
+
+    def left(state, bucket):
+        seen.append(len(ready))
+        work = dist.all_reduce(bucket.buffer(), async_op=True)
+        return work.get_future().then(lambda done: bucket.buffer())
+
+    ddp.register_comm_hook(None, left)
+    for number, layer in enumerate(model):
+        layer.register_full_backward_hook(lambda *_, number=number: ready.append(number))
+    for _ in range(2):
+        ready.clear()
+        seen.clear()
+        ddp(torch.ones(4, 512, requires_grad=True)).sum().backward()
+    return seen[0]
+
+
+def test_a_bucket_of_everything_leaves_after_the_last_gradient_and_a_small_one_early():
+    early, late = (run_ranks(ready_when_the_first_bucket_left, 2, args=(cap,), card="off", backend="gloo").results[0] for cap in (1, 100))
+    assert early <= 2 and late >= 7
+
+
+class Slow:
+    """A network whose messages take so long, whatever else."""
+
+    def __init__(self, latency_us: float) -> None:
+        self.latency_us = latency_us
+
+    def duration_us(self, kind, nbytes, ranks, beside=()):
+        return self.latency_us + nbytes / 200e3
+
+
+def backward_us(rank, world, cap):
+    ddp = DDP(layers(16).cuda(), bucket_cap_mb=cap)
+    x = torch.ones(256, 512, device="cuda")
+    for _ in range(2):
+        loss = ddp(x).sum()
+        dist.barrier(device_ids=[0])
+        torch.cuda.synchronize()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        loss.backward()
+        end.record()
+        torch.cuda.synchronize()
+    return begin.elapsed_time(end) * 1e3
+
+
+def test_the_best_bucket_depends_on_the_latency():
+    def best(latency_us: float) -> float:
+        times = {cap: run_ranks(backward_us, 2, args=(cap,), network=Slow(latency_us)).results[0] for cap in (1, 4, 16)}
+        return min(times, key=times.get)
+
+    assert best(2.0) < best(400.0)
+
+
+def late(rank, world):
+    torch.cuda._sleep(rank * 2_000_000)
+    dist.all_reduce(torch.ones(4, device="cuda"))
+
+
+def test_a_late_rank_makes_the_others_collective_long():
+    (entry,) = run_ranks(late, 2).journal
+    waited, did_not = (entry.end_us - ready for ready in entry.ready_us)
+    assert waited > 500 and did_not < 100
+
+
+def gathered(rank, world):
+    mine = torch.ones(1000)
+    dist.gather(mine, [torch.empty(1000) for _ in range(world)] if rank == 0 else None)
+
+
+def summed(rank, world):
+    dist.all_reduce(torch.tensor([1000.0, 1000.0], dtype=torch.float64))
+
+
+def test_a_gather_makes_rank_0_receive_everything_and_an_all_reduce_two_numbers():
+    (gather,) = run_ranks(gathered, 4, card="off", backend="gloo").journal
+    (total,) = run_ranks(summed, 4, card="off", backend="gloo").journal
+    assert gather.operation == "gather" and gather.bytes == 4 * 4000 and total.bytes == 16
+
+
+def barrier_for_a_look(rank, world):
+    dist.barrier()
+    if rank:
+        dist.all_reduce(torch.ones(1))
+    dist.barrier()
+
+
+def test_a_barrier_hangs_where_a_rank_took_another_way():
+    with pytest.raises(RankError) as caught:
+        run_ranks(barrier_for_a_look, 2, card="off", backend="gloo")
+    text = str(caught.value)
+    assert "rank 0 asks for barrier" in text and "rank 1 asks for all_reduce" in text
+
+
+def test_without_set_epoch_every_epoch_has_the_same_order_and_ten_samples_are_twelve():
+    data = list(range(10))
+    samplers = [DistributedSampler(data, num_replicas=4, rank=rank, seed=7) for rank in range(4)]
+    first = [list(sampler) for sampler in samplers]
+    assert first == [list(sampler) for sampler in samplers]
+    assert sum(map(len, first)) == 12 and {i for row in first for i in row} == set(data)
+    for sampler in samplers:
+        sampler.set_epoch(1)
+    assert [list(sampler) for sampler in samplers] != first
+
+
+def dropped(rank, world):
+    torch.manual_seed(42)
+    return torch.nn.functional.dropout(torch.ones(64), 0.5).tolist()
+
+
+def test_one_seed_in_all_ranks_drops_the_same_units():
+    one, other = run_ranks(dropped, 2, card="off", backend="gloo").results
+    assert one == other
