@@ -14,7 +14,9 @@
 # %% [markdown]
 # # Data parallelism in depth: exercises
 #
-# WRITE(data_parallel): what is graded beside the values, in exercises E14.1 and on.
+# Values are half of it. Two of these functions run among ranks, and what crosses between them is counted where your code
+# cannot write: how many collectives, of what, when they were posted, and who waited. The others are sums and orders
+# that every rank must get right alone.
 #
 # Write your code where it says `YOUR CODE HERE`, run the cell below it, and read the table: it
 # shows what your code did. `gpulab.observe()` works on any code of yours.
