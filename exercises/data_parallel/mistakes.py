@@ -138,6 +138,12 @@ one_bucket_a_hook = parallel(
     "a gradient is thought to make one bucket ready at most",
     "and all buckets before it were launched",
 )
+one_hook_late = parallel(
+    {"        awaited[number] -= 1\n": "", AS_SOON_AS: AS_SOON_AS + "        awaited[number] -= 1\n"},
+    ("launched", "no_waiting"),
+    "the next hook is thought to come soon enough",
+    "the last of its gradients is ready and all buckets before it were launched",
+)
 counts_of_the_last_step = parallel(
     {COUNTED_ANEW: ""},
     ("values", "buckets", "launched", "no_waiting"),
@@ -247,6 +253,30 @@ whole_lines = parallel(
     ("buckets", "mixed"),
     "a message is rounded up, as an allocator rounds up",
     "in the bucket's dtype and without padding",
+)
+in_double_precision = parallel(
+    {"for p in bucket])\n        launched": "for p in bucket]).double()\n        launched",
+     GIVEN: "                parameter.grad = mean.view(parameter.shape).to(parameter.dtype)\n"},
+    ("buckets", "mixed"),
+    "a sum over ranks is thought to need more digits than its parts",
+    "in the bucket's dtype",
+)
+in_half_the_bytes = parallel(
+    {"for p in bucket])\n        launched": "for p in bucket]).bfloat16()\n        launched",
+     GIVEN: "                parameter.grad = mean.view(parameter.shape).to(parameter.dtype)\n"},
+    NOTHING_RIGHT,
+    "gradients are thought to be as good with eight bits",
+    "in the bucket's dtype",
+)
+gathered_and_added = parallel(
+    {
+        SENT: "dist.all_gather(parts, flat, async_op=True)",
+        "        launched.append((flat": "        parts = [torch.empty_like(flat) for _ in range(dist.get_world_size())]\n        launched.append((parts",
+        MEAN: "sum(flat) / dist.get_world_size()",
+    },
+    ("buckets", "launched", "no_waiting"),
+    "whatever brings the sum is thought to be an all-reduce",
+    "each bucket crosses in **one all-reduce of one flat tensor**",
 )
 two_dtypes_in_one = parallel(
     {OF_ANOTHER_DTYPE: "", GIVEN: "                parameter.grad = mean.view(parameter.shape).to(parameter.dtype)\n"},
