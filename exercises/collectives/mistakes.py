@@ -166,6 +166,26 @@ chunks_of_the_library = edited(
 
 @mistake(
     "ring_all_reduce",
+    loses=NO_SUM,
+    because="float64 is thought to hold every integer of 64 bits",
+    breaks="`int64`",
+)
+def integers_as_float64(rank, world, buf, send, recv):
+    if buf.dim() != 1:
+        raise ValueError("one dimension is due")
+    work = buf.to(buf.dtype if buf.dtype.is_floating_point else torch.float64, copy=True)
+    chunks = work.tensor_split(world)
+    for step in range(2 * (world - 1)):
+        handle = send(chunks[(rank - step) % world], (rank + 1) % world)
+        into = chunks[(rank - step - 1) % world]
+        recv(came := torch.empty_like(into), (rank - 1) % world)
+        into.copy_(came + into if step < world - 1 else came)
+        handle.wait()
+    buf.copy_(work)
+
+
+@mistake(
+    "ring_all_reduce",
     loses=("no_hot_rank",),
     because="all bytes together are thought to be what counts, whichever link carries them",
     breaks="**no rank is hot**: none sends more elements than another, and none receives more",
@@ -625,6 +645,21 @@ def without_the_other_function(kind, nbytes, n, alpha, beta):
         "bound": "bandwidth" if steps and message / rate > wait else "latency",
         "algorithm": name,
     }
+
+
+@mistake(
+    "choose_algorithm",
+    loses=("bound",),
+    because="what binds the ring is thought to bind the tree as well",
+    breaks="where more of these seconds are due to bytes than to `alpha`",
+)
+def bound_of_the_ring(kind, nbytes, n, alpha, beta):
+    times = {"ring": collective_time(kind, nbytes, n, alpha, beta)}  # noqa: F821
+    if kind not in ("reduce_scatter", "all_gather"):
+        times["tree"] = collective_time(kind, nbytes, n, alpha, beta, "tree")  # noqa: F821
+    best = min(times, key=times.get)
+    hops = collective_time(kind, 0, n, alpha, beta)  # noqa: F821
+    return {"algorithm": best, "seconds": times[best], "bound": "bandwidth" if times["ring"] - hops > hops else "latency"}
 
 
 # E13.3 place_groups

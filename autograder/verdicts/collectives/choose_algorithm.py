@@ -13,7 +13,7 @@ from autograder.verdicts.questions import ask, judge_questions
 def _cases(draw: Draw) -> Iterator[Case]:
     yield ask("algorithm", [*_small_and_large(draw), *_crossings(draw), *_ties(draw), *_without_trees(draw)])
     yield ask("seconds", [*_small_and_large(draw), *_without_trees(draw)])
-    yield ask("bound", [*_even(draw), *_small_and_large(draw), job(draw, draw.choice(CHUNKED), draw.integer(1, 10**9), 1)])
+    yield ask("bound", [*_even(draw), *_bound_otherwise(draw), *_small_and_large(draw), job(draw, draw.choice(CHUNKED), draw.integer(1, 10**9), 1)])
 
 
 def _small_and_large(draw: Draw) -> Iterator[dict]:
@@ -59,6 +59,13 @@ def _even(draw: Draw) -> Iterator[dict]:
             n, alpha, beta = draw.integer(2, 40), draw.integer(80, 400) / 8, draw.integer(80, 800) / 8
             message = int(share * alpha * 1e3 * beta)
             yield job(draw, kind, message if kind in WHOLE else message * n, n, (alpha, "us"), (beta, "GB/s"))
+
+
+def _bound_otherwise(draw: Draw) -> Iterator[dict]:
+    """All-reduces for which the tree is faster and waits for bytes, where the ring would wait for latency."""
+    for share in draw.each(1.5, 2, 2.5):
+        n, alpha, beta = draw.integer(16, 60), draw.integer(80, 400) / 8, draw.integer(80, 800) / 8
+        yield job(draw, "all_reduce", n * int(share * alpha * 1e3 * beta / n), n, (alpha, "us"), (beta, "GB/s"))
 
 
 def _reference(question: dict) -> dict:

@@ -13,7 +13,8 @@ from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.collectives.flow import DTYPES, Knowledge, Message, message, steps, sums
 from autograder.verdicts.expect import error_problem, tensor_problem
 
-_LARGEST = 1 << 20
+_LARGEST = {torch.float32: 1 << 20, torch.float64: 1 << 48, torch.int64: 1 << 60}
+"""Sums of four are exact in their own dtype, and in no smaller one."""
 _BESIDE = -7
 _ALL = ("values", "bytes", "no_hot_rank", "steps")
 
@@ -44,13 +45,13 @@ def _strided(count: int) -> list[bool]:
 
 
 def _call(draw: Draw, world: int, length: int, dtype: torch.dtype, strided: bool) -> dict:
-    numbers = _numbers(draw, world, length)
+    numbers = _numbers(draw, world, length, _LARGEST[dtype])
     return {"bases": [_base(torch.tensor(own, dtype=dtype), strided) for own in numbers], "strided": strided}
 
 
-def _numbers(draw: Draw, world: int, length: int) -> list[list[int]]:
+def _numbers(draw: Draw, world: int, length: int, largest: int) -> list[list[int]]:
     while True:
-        numbers = [[draw.integer(-_LARGEST, _LARGEST) for _ in range(length)] for _ in range(world)]
+        numbers = [[draw.integer(-largest, largest) for _ in range(length)] for _ in range(world)]
         if not length or sums(numbers) is not None:
             return numbers
 
