@@ -41,19 +41,20 @@ def _four_ranks(draw: Draw) -> Case:
 
 def _apart(draw: Draw) -> Case:
     """No rank goes through the layers in another's order."""
-    orders = [draw.shuffled([[0, 1, 2], _another_order(draw)]) for _ in range(2)]
+    orders = [draw.shuffled([[0, 1, 2], draw.choice([[2, 0, 1], [2, 1, 0]])]) for _ in range(2)]
     steps = [[[path] for path in order] for order in orders]
     return _case(draw, ("buckets",), [_model(draw, 3, [_SINGLE])], [_first_two], steps)
 
 
 def _unused(draw: Draw) -> Case:
-    """All layers; each rank without another; one that nobody uses, and a rank that uses none; all again."""
+    """Each rank without another layer; then one that nobody uses, and a rank that uses none; all of them before and after."""
     first, second, third, fourth = draw.shuffled(range(4))
     everything, lacking = [0, 1, 2, 3], [[i for i in range(4) if i != lacked] for lacked in (first, second, third)]
     nothing = draw.shuffled([[i for i in range(4) if i != fourth], [], [first, second]])
-    steps = [[[path] for path in paths] for paths in ([everything] * 3, lacking, nothing, [everything] * 3)]
-    limit = draw.choice([_first_two, _all_but_the_largest])
-    return _case(draw, ("unused",), [_model(draw, 4, [_SINGLE])], [limit], steps)
+    everyone = [everything] * 3
+    steps = [[[path] for path in paths] for paths in (everyone, lacking, everyone, nothing, everyone)]
+    to_none = draw.choice([(True, True, False, False), (False, False, True, True)])
+    return _case(draw, ("unused",), [_model(draw, 4, [_SINGLE])], [_first_two], steps, to_none=to_none)
 
 
 def _mixed(draw: Draw) -> Case:
@@ -64,30 +65,30 @@ def _mixed(draw: Draw) -> Case:
     for layer, frozen in zip([*some["layers"], *every["layers"]], [ends[0], *inner, ends[1], [True] * 3], strict=True):
         layer["frozen"] = frozen
     limits, path = [_around_a_frozen_one, _everything, _everything], [[0, 1, 2, 3], [0, 1, 2], [0]]
-    return _case(draw, ("mixed", "buckets"), [some, none, every], limits, [[path] * 2] * 2, to_none=True)
+    return _case(draw, ("mixed", "buckets"), [some, none, every], limits, [[path] * 2] * 2, to_none=(True, False))
 
 
 def _gated(draw: Draw) -> Case:
     """At the last place one rank waits for what the other sends at the first, when it has launched all."""
     gates = [{rank: (None, "recv", 1 - rank), 1 - rank: (0, "isend", rank)} for rank in draw.each(0, 1)]
     model = _model(draw, 3, [_SINGLE])
-    return _case(draw, ("no_waiting",), [model], [_first_two], [[[[0, 1, 2]]] * 2] * 2, gates, to_none=True)
+    return _case(draw, ("no_waiting",), [model], [_first_two], [[[[0, 1, 2]]] * 2] * 2, gates, to_none=(True, False))
 
 
 def _case(
     draw: Draw, about: tuple[str, ...], models: list[dict], limits: list, steps: list,
-    gates: Sequence[dict] = (), to_none: bool | None = None,
+    gates: Sequence[dict] = (), to_none: Sequence[bool] = (),
 ) -> Case:  # fmt: skip
     """``steps``: of each, of each rank, of each model the path; ``gates``: of each, by rank, what it does at a place.
 
-    ``to_none``: how gradients are zeroed after the first step; in turn after those that follow.
+    ``to_none``: how gradients are zeroed after each step, and then from the beginning; in turn where it is not said.
     """
-    to_none = draw.choice([True, False]) if to_none is None else to_none
+    to_none = to_none or draw.each(True, False)
     dtype, each = models[0]["layers"][0]["weights"][0].dtype, []
     for rank in range(len(steps[0])):
         mine = [
-            {"x": _numbers(draw, _ROWS, _WIDTH, dtype=dtype), "paths": step[rank], "to_none": to_none == even}
-            for step, even in zip(steps, itertools.cycle((True, False)))
+            {"x": _numbers(draw, _ROWS, _WIDTH, dtype=dtype), "paths": step[rank], "to_none": none}
+            for step, none in zip(steps, itertools.cycle(to_none))
         ]
         for number, step in enumerate(mine):
             step["gates"] = [_gate(step, *gates[number][rank])] if gates else []
