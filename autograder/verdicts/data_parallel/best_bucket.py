@@ -41,11 +41,11 @@ def _question(layers: Sequence[tuple], alpha: float, rate: float, ranks: int, bu
 
 
 def _alone(draw: Draw) -> Iterator[dict]:
-    """One layer whose gradients are one bucket, among one rank, few, many."""
+    """One layer whose gradients are one bucket, among one rank, few, many; between two by a link of less than a byte a microsecond."""
     for n in draw.each(1, 2, 3, 8, draw.integer(9, 64), draw.integer(65, 4000)):
         for alpha in draw.each(0, draw.integer(1, 40), draw.integer(100, 900) / 8):
             nbytes = draw.choice((draw.integer(10**3, 10**8), draw.integer(2**33, 2**45)))
-            rate = draw.integer(8, 4000) / 8
+            rate = draw.integer(1, 7) / 8 if n == 2 else draw.integer(8, 4000) / 8
             us = draw.choice((0, draw.integer(1, 900), draw.integer(8, 9000) / 8))
             yield _question([(us, nbytes)], alpha, rate, n, draw.each(nbytes - 1, nbytes + draw.integer(10, 1000)))
     alone = _layers(draw, draw.integer(3, 9))
