@@ -19,7 +19,7 @@ NOT_YET_TRIED = {
         "kernels": "fused_gate row_softmax linear_silu squash",
         "precision": "round_to dynamic_scaler amp_step training_drift",
         "collectives": "ring_all_reduce",
-        "data_parallel": "mini_ddp epoch_indices reduce_metrics",
+        "data_parallel": "mini_ddp reduce_metrics",
     }.items()
     for function in functions.split()
 }
