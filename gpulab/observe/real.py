@@ -24,7 +24,6 @@ from gpulab.observe.device import DeviceLog
 from gpulab.observe.lines import learners_line
 from gpulab.observe.records import Race
 
-
 _TRACES = "_ZN3c104impl8GPUTrace9haveStateE"  # c10::impl::GPUTrace::haveState
 
 
@@ -32,17 +31,20 @@ def _trace(on: bool) -> None:
     """Switch PyTorch's trace hooks on or off; PyTorch itself only switches them on, for good.
 
     A hook that fires while an error travels (a tensor is freed on the way) replaces the error by
-    ``SystemError: error return without exception set``.
+    ``SystemError: error return without exception set``. Where PyTorch names the flag otherwise, the hooks stay on.
     """
-    try:
-        ctypes.c_bool.in_dll(ctypes.CDLL(_c10()), _TRACES).value = on
-    except (OSError, ValueError):
-        pass  # a PyTorch that names it otherwise: the hooks stay on
+    if (flag := _flag()) is not None:
+        flag.value = on
 
 
 @functools.cache
-def _c10() -> str:
-    return os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+def _flag() -> ctypes.c_bool | None:
+    """Looked up once: every operation of an observed program switches it."""
+    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+    try:
+        return ctypes.c_bool.in_dll(ctypes.CDLL(library), _TRACES)
+    except (OSError, ValueError):
+        return None
 
 
 def _sanitizer():
