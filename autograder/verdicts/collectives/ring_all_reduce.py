@@ -12,6 +12,7 @@ from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.collectives.flow import DTYPES, Knowledge, Message, message, steps, sums
 from autograder.verdicts.expect import error_problem, tensor_problem
+from autograder.verdicts.ranks import stopped
 
 _LARGEST = {torch.float32: 1 << 20, torch.float64: 1 << 48, torch.int64: 1 << 60}
 """Sums of four are exact in their own dtype, and in no smaller one."""
@@ -70,7 +71,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         if problem := _error_problem(case, evidence, crossed):
             yield Lost("errors", problem)
         return
-    if problem := _stopped(evidence, crossed):
+    if problem := stopped(evidence):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
     between = _by_call(crossed.crossings)
@@ -85,15 +86,6 @@ def _error_problem(case: Case, evidence: dict, crossed: Crossed) -> str | None:
     if len(evidence["raised_by"]) < case.ranks:
         return "Not every rank raised ValueError: the others wait for one that will never send."
     return "The ranks raised after something had been sent." if crossed.entries else None
-
-
-def _stopped(evidence: dict, crossed: Crossed) -> str | None:
-    """What ended the ranks before their end, or None."""
-    if crossed.problem is not None:
-        return crossed.problem.text
-    if evidence["problem"] is not None:
-        return str(evidence["problem"]["text"])
-    return "A rank did not return." if None in evidence["results"] else None
 
 
 def _by_call(crossings: tuple[Crossing, ...]) -> list[list[Crossing]]:

@@ -16,13 +16,14 @@ from autograder.verdicts.data_parallel.mini_ddp_cases import cases
 from autograder.verdicts.data_parallel.played import Elements, Played
 from autograder.verdicts.data_parallel.replica import Parameter
 from autograder.verdicts.expect import tensor_problem
+from autograder.verdicts.ranks import stopped
 
 Tensor = torch.Tensor
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     crossed: Crossed = evidence["crossed"]
-    if problem := _stopped(case, evidence, crossed) or _forged(case, evidence["results"]):
+    if problem := _stopped(case, evidence) or _forged(case, evidence["results"]):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
     played = _played(case, evidence["results"], crossed)
@@ -42,14 +43,10 @@ def _played(case: Case, results: list[dict], crossed: Crossed) -> Played:
     return Played(case, starts, written, grads, [told(crossed.crossings, rank) for rank in range(case.ranks)], own, near)
 
 
-def _stopped(case: Case, evidence: dict, crossed: Crossed) -> str | None:
-    """What ended the ranks before their end, or None."""
-    if crossed.problem is not None:
-        waits = case.about == ("no_waiting",) and crossed.problem.kind == "deadlock"
-        return (_WAITS if waits else "") + crossed.problem.text
-    if evidence["problem"] is not None:
-        return str(evidence["problem"]["text"])
-    return "A rank did not return." if None in evidence["results"] else None
+def _stopped(case: Case, evidence: dict) -> str | None:
+    problem, crossed = stopped(evidence), evidence["crossed"].problem
+    waits = case.about == ("no_waiting",) and crossed is not None and crossed.kind == "deadlock"
+    return f"{_WAITS}{problem}" if waits else problem
 
 
 _WAITS = "A rank waits inside the backward pass for what another launches later: launch there, and wait in finish. "

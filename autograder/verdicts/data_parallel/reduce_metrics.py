@@ -14,6 +14,7 @@ from autograder.boards import Crossed, Crossing
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import raised_problem, type_name
+from autograder.verdicts.ranks import stopped
 from autograder.wire import Opaque
 
 Call = list[list[list]]
@@ -145,7 +146,7 @@ def _mean_of_means(parts: tuple[list, ...]) -> float:
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     crossed: Crossed = evidence["crossed"]
-    if problem := _stopped(evidence, crossed):
+    if problem := _stopped(evidence):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
     calls = list(zip(*(own["calls"] for own in case.each), strict=True))
@@ -161,14 +162,10 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
             yield from _judge_way(about, call, between[number])
 
 
-def _stopped(evidence: dict, crossed: Crossed) -> str | None:
-    """What ended the ranks before their end, or None."""
-    if crossed.problem is not None:
-        own = " The barrier is the hidden test's, between two calls." if " barrier " in crossed.problem.text else ""
-        return crossed.problem.text + own
-    if evidence["problem"] is not None:
-        return str(evidence["problem"]["text"])
-    return "A rank did not return." if None in evidence["results"] else None
+def _stopped(evidence: dict) -> str | None:
+    problem, crossed = stopped(evidence), evidence["crossed"].problem
+    is_ours = crossed is not None and " barrier " in crossed.text
+    return f"{problem} The barrier is the hidden test's, between two calls." if is_ours else problem
 
 
 def _by_call(crossed: Crossed, calls: int) -> list[list[Crossing]] | None:
