@@ -3,11 +3,16 @@ PYTHON ?= python3
 VENV   ?= .venv
 COURSE ?= .
 PORT   ?= 8000
+MODEL_PORT ?= 8001
 CLASS  ?= views
 JOBS   ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+# Tests wait for a third of their time, for browsers, deadlines and other processes: half as many again keep the cores busy.
+WORKERS ?= $(shell expr $(JOBS) \* 3 / 2)
 BIN    := $(VENV)/bin
 ENV    := $(VENV)/.made
 TOOLS  := $(VENV)/.made-for-tests
+SERVER := $(VENV)/.made-for-server
+LOAD   := .venv-load
 SITE   := _build/html/index.html
 DOWNLOADS := _build/exercises/.made
 CACHE  := _build/.jupyter_cache/.made-with
@@ -18,15 +23,18 @@ marker    := $(shell find autograder -name '*.py' -o -path 'autograder/marking/*
 exercises := $(wildcard exercises/*/*.py exercises/*/hints.yml)
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
-.PHONY: help demo evidence opinfo test book release serve lab source env clean clean-all
+.PHONY: help demo evidence opinfo recordings test book release serve serve-model load-model lab source env clean clean-all
 help:
 	@echo "make demo    build the site, grade a sample class, print the scores (CLASS=all: of every chapter the whole gallery)"
 	@echo "make test    run the tests (CHAPTER=views: of one chapter; ONLY=grader: of a part; JOBS=1: one by one)"
 	@echo "make evidence  measure this machine's GPU and compare it with the model (EVIDENCE=--runtime=virtual: a dry run)"
 	@echo "make opinfo  compare every operation of PyTorch's own table on the virtual card with the host"
+	@echo "make recordings  train TinyVLA once whole and broken in six ways, for chapter 17 (minutes)"
 	@echo "make book    build the site into _build/html"
 	@echo "make release write the site, the notebooks and the wheels to host into _build/release"
 	@echo "make serve   show the site at http://localhost:$(PORT)"
+	@echo "make serve-model  TinyVLA behind an endpoint of OpenAI's shape (SCHEDULER=FILE.ipynb:CALL: driven by yours)"
+	@echo "make load-model   how that server holds: 200 streams for two minutes, and latency against load (guidellm, 1 GB more)"
 	@echo "make lab     JupyterLab with nbgrader on the course (COURSE=_build/demo: the sample class)"
 	@echo "make source  write nbgrader's source notebooks from exercises/"
 	@echo "make clean   remove what was built (never a course's submissions or grades)"
@@ -35,10 +43,13 @@ demo: book
 	@$(BIN)/python -m autograder demo --whole=$(CLASS) --jobs=$(JOBS)
 
 test: book $(TOOLS)
-	$(BIN)/python -m pytest $(if $(filter 1,$(JOBS)),,--numprocesses=$(JOBS) --dist=loadscope) $(if $(CHAPTER),--chapter=$(CHAPTER)) $(if $(ONLY),--room=$(ONLY)) $(TESTS)
+	$(BIN)/python -m pytest $(if $(filter 1,$(JOBS)),,--numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorder) $(if $(CHAPTER),--chapter=$(CHAPTER)) $(if $(ONLY),--room=$(ONLY)) $(TESTS)
 
 opinfo: $(TOOLS)
 	$(BIN)/python -m tests.cuda.opinfo --write
+
+recordings: $(ENV)
+	$(BIN)/python -m gpulab.recordings
 
 # Without an environment it takes PYTHON as it is (PyTorch, Triton, numba-cuda, pytest) and installs nothing.
 evidence:
@@ -51,6 +62,14 @@ release: book
 serve: book
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
+serve-model: $(SERVER)
+	@$(BIN)/python -m gpulab.serving.http --port $(MODEL_PORT) $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
+
+load-model: $(TOOLS)
+	$(BIN)/python benchmarks/serve_model.py streams
+	@test -x $(LOAD)/bin/guidellm || { $(PYTHON) -m venv $(LOAD) && $(LOAD)/bin/pip install --quiet --extra-index-url https://download.pytorch.org/whl/cpu --constraint constraints.txt torch && $(LOAD)/bin/pip install --quiet guidellm==0.8.1; }
+	$(BIN)/python benchmarks/serve_model.py load --guidellm $(LOAD)/bin/guidellm
+
 lab: $(ENV) source
 	COURSE=$(COURSE) $(BIN)/jupyter lab
 
@@ -62,6 +81,10 @@ $(ENV): pyproject.toml constraints.txt tools/install.py
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing (Debian: apt-get install python3-venv)"; exit 1; }
 	@$(BIN)/python tools/install.py course
+	@touch $@
+
+$(SERVER): $(ENV)
+	@$(BIN)/python tools/install.py course server
 	@touch $@
 
 $(TOOLS): $(ENV)

@@ -37,9 +37,12 @@ def _add_of_the_repository(commands) -> None:
     commands.add_parser("doctor", help="say what this machine can do and what to install")
     check = commands.add_parser("check", help="run the gates on exercises: what is wrong with them, in sentences")
     check.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]", help="(default: all)")
+    check.add_argument("--every", action="store_true", help="all attempts, also those whose verdict is on record")
+    check.add_argument("--keep", action="store_true", help="keep the attempts that were judged rightly on record: the tests then try a sample")
     mutate = commands.add_parser("mutate", help="try mutants of the solutions, and every attempt with thirty seeds (minutes)")
     mutate.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]", help="(default: all)")
     mutate.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
+    mutate.add_argument("--mutants", action="store_true", help="mutants alone: thirty seeds take many times as long")
     mutate.add_argument("--all", action="store_true", help="what has not changed since it was tried, too")
     _add_new(commands)
     source = commands.add_parser("source", help="write nbgrader's source notebooks from exercises/")
@@ -49,6 +52,10 @@ def _add_of_the_repository(commands) -> None:
     similar = commands.add_parser("similar", help="which submissions have code in common")
     similar.add_argument("assignment")
     similar.add_argument("--least", type=float, default=0.7, help="part of a cell's code, 0 to 1 (default: 0.7)")
+    report = commands.add_parser("report", help="write one page about a class: points, what was lost and why, runtimes, incidents")
+    report.add_argument("assignment")
+    report.add_argument("--anonymous", action="store_true", help="numbers for names, and no sentence that one learner alone was told")
+    report.add_argument("--to", type=Path, metavar="FILE", help="(default: reports/ASSIGNMENT.html in the course folder)")
     downloads = commands.add_parser("downloads", help="write the learners' notebooks that the site offers")
     downloads.add_argument("--to", type=Path, default=ROOT / "_build" / "exercises")
 
@@ -144,7 +151,7 @@ def _doctor(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from autograder.authoring.check import run
 
-    return run(ROOT / "exercises", options.names)
+    return run(ROOT / "exercises", options.names, options.every, options.keep)
 
 
 def _new(options: argparse.Namespace) -> int:
@@ -170,6 +177,12 @@ def _similar(options: argparse.Namespace) -> int:
     return run(_course(), options.assignment, options.least)
 
 
+def _report(options: argparse.Namespace) -> int:
+    from autograder.desk.command import run
+
+    return run(_course(), options.assignment, options.anonymous, options.to)
+
+
 def _course() -> Path:
     return Path(os.environ.get("COURSE") or ROOT).resolve()
 
@@ -181,7 +194,7 @@ def _mutate(options: argparse.Namespace) -> int:
     benches, unreadable = chosen(ROOT / "exercises", options.names)
     if not benches:
         return 1 if unreadable else 2
-    return run(benches, ROOT / "exercises", options.jobs, options.all) or int(bool(unreadable))
+    return run(benches, ROOT / "exercises", options.jobs, options.all, options.mutants) or int(bool(unreadable))
 
 
 def _positive(text: str) -> int:

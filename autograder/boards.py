@@ -39,10 +39,16 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Crossed:
-    """All that crossed between the ranks of a case, in order, and what the switchboard found wrong, if anything."""
+    """All that crossed between the ranks of a case, in order, and what the switchboard found wrong, if anything.
+
+    ``stored``: (rank, what, key) of each time that a rank asked the store, which carries bytes beside the collectives.
+    ``asked``: of each time that a rank asked for inputs of its own, the rank and how many crossings there were by then.
+    """
 
     crossings: tuple[Crossing, ...] = ()
     problem: Problem | None = None
+    stored: tuple[tuple[int, str, str], ...] = ()
+    asked: tuple[tuple[int, int], ...] = ()
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -53,12 +59,12 @@ class Crossed:
 class Board:
     """A switchboard for ``ranks`` ranks that begins to serve at once. ``ends``: what the kernel works with.
 
-    ``each``: what each rank may ask for, as bytes, and no other rank can.
+    ``each``: the pieces that each rank may ask for one by one, as bytes, and no other rank can.
     """
 
     ranks: int
     network: Carrier | None = None
-    each: tuple[bytes, ...] = ()
+    each: tuple[tuple[bytes, ...], ...] = ()
     ends: Ends = field(init=False)
     _record: IO[bytes] = field(init=False)
     _line: socket.socket = field(init=False)
@@ -95,7 +101,7 @@ class Board:
             pass
 
 
-def _serve(board: Ends, network: Carrier | None, each: tuple[bytes, ...], record: int, line: socket.socket) -> None:
+def _serve(board: Ends, network: Carrier | None, each: tuple[tuple[bytes, ...], ...], record: int, line: socket.socket) -> None:
     """In the fork. Never returns. It ends when nobody is at the other end of ``line``."""
     try:
         threading.Thread(target=lambda: os._exit(len(line.recv(1))), daemon=True).start()
@@ -106,26 +112,32 @@ def _serve(board: Ends, network: Carrier | None, each: tuple[bytes, ...], record
         torch.set_num_threads(1)
         Switchboard(
             board.ranks, board.supervisor, network,
-            on_entry=lambda entry, given: _write(record, [entry.to_dict(), given]),
-            on_problem=lambda problem: _write(record, [problem.to_dict()]), given=each,
+            on_entry=lambda entry, given: _write(record, "entry", [entry.to_dict(), given]),
+            on_problem=lambda problem: _write(record, "problem", problem.to_dict()),
+            on_store=lambda rank, what, key: _write(record, "store", [rank, what, key[:200]]),
+            on_given=lambda rank: _write(record, "given", [rank]), given=each, ghosts=False,
         ).serve()  # fmt: skip
     finally:
         os._exit(0)
 
 
-def _write(record: int, what: list) -> None:
-    data = msgspec.msgpack.encode(what)
+def _write(record: int, kind: str, what: dict | list) -> None:
+    data = msgspec.msgpack.encode([kind, what])
     os.write(record, len(data).to_bytes(8, "big") + data)
 
 
 def _read(record: bytes) -> Crossed:
-    crossings, problem = [], None
-    for what in map(msgspec.msgpack.decode, _frames(record)):
-        if len(what) == 2:
+    crossings, stored, asked, problem = [], [], [], None
+    for kind, what in map(msgspec.msgpack.decode, _frames(record)):
+        if kind == "entry":
             crossings.append(Crossing(Entry.from_dict(what[0]), tuple(what[1])))
+        elif kind == "store":
+            stored.append(tuple(what))
+        elif kind == "given":
+            asked.append((what[0], len(crossings)))
         else:
-            problem = Problem.from_dict(what[0])
-    return Crossed(tuple(crossings), problem)
+            problem = Problem.from_dict(what)
+    return Crossed(tuple(crossings), problem, tuple(stored), tuple(asked))
 
 
 def _frames(record: bytes) -> Iterator[bytes]:

@@ -107,3 +107,8 @@ class Draw:
         if dtype.is_floating_point:
             values = (2 * values - 2 * (count // 2) - 1) / 16  # odd numerators: none is 0
         return values.to(dtype).reshape(shape)
+
+    def within_one(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """Distinct values from -1 to 1 in random order, none of them 0, with digits of their own where the dtype has room."""
+        values = self.tensor(*shape, dtype=torch.float64)
+        return (values / values.abs().max() if values.numel() else values).to(dtype)

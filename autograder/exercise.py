@@ -39,8 +39,9 @@ class Case:
 
     ``ranks``: how many its scenario starts, once, with :func:`autograder.scenarios.ranks.in_ranks`. The judge then finds
     in ``evidence["crossed"]`` an :class:`autograder.boards.Crossed`: what a switchboard of the referee's own carried
-    between them, over ``network``. ``each``: inputs of each rank, which it asks that switchboard for
-    (:func:`autograder.scenarios.ranks.own_inputs`): they never lie in the kernel's memory, nor in another rank's.
+    between them, over ``network``. ``each``: inputs of each rank, or a list of them, one for each call, which it asks that
+    switchboard for (:func:`autograder.scenarios.ranks.own_inputs`): they never lie in the kernel's memory, nor in another
+    rank's, and those of a later call nowhere before it.
     """
 
     about: tuple[str, ...]
@@ -48,7 +49,7 @@ class Case:
     raises: str = ""
     ranks: int = 0
     network: "Carrier | None" = None
-    each: tuple[dict[str, Any], ...] = ()
+    each: tuple[dict[str, Any] | list[dict[str, Any]], ...] = ()
 
     def __post_init__(self) -> None:
         if self.each and len(self.each) != self.ranks:

@@ -13,7 +13,7 @@ from autograder.plausible import contradiction
 from autograder.report import printable
 from autograder.settings import fresh_settings
 from autograder.telling import telling
-from autograder.told import Record, disagreement, handed
+from autograder.told import Record, called, disagreement, handed
 from autograder.verdict import Tally, Verdict
 from autograder.verdicts.expect import is_written, raised_problem
 
@@ -129,6 +129,10 @@ class Session:
         for criterion in opened.about:
             self._tally.judged(criterion)
 
+    @property
+    def lost_something(self) -> bool:
+        return self._tally.lost_something
+
     def abandon(self, message: str) -> None:
         """The cases stop here: every criterion is lost unless something worse was found."""
         self._open = None
@@ -187,6 +191,8 @@ class OpenBench:
             return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
         # What evidence itself says of it is not asked.
         facts = {"handed": handed(told) if "seen" in evidence else [], "crossed": crossed}
+        if isinstance(evidence.get("called"), list):
+            facts["called"] = evidence["called"] + called(told)
         return self._judged(case, evidence | facts)
 
     def _judged(self, case: Case, evidence: dict) -> Findings:
@@ -223,11 +229,12 @@ def _board_for(case: Case) -> "Board | None":
         return None
     from autograder.boards import Board  # the verdicts of a chapter with ranks have imported it
 
-    return Board(case.ranks, case.network, tuple(map(wire.encode, case.each)))
+    pieces = [own if isinstance(own, list) else [own] for own in case.each]
+    return Board(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))
 
 
 def at_work_elsewhere(kind: str) -> str:
-    """``kind``: ``thread`` or ``process``."""
+    """``kind``: ``thread``, ``process`` or ``subinterpreter``."""
     return f"A {kind} of the notebook's own was at work, where no instrument looks: use the calling thread alone."
 
 
@@ -278,14 +285,15 @@ def judge_here(name: str, sit, draw: Draw | None = None) -> Verdict:
     return play_here(name, sit, draw).verdict()
 
 
-def play_here(name: str, sit, draw: Draw | None = None) -> Session:
+def play_here(name: str, sit, draw: Draw | None = None, to_the_first: bool = False) -> Session:
     """Cases, scenario and judge in one process: for authors, with no defence at all.
 
     ``sit(inputs: bytes) -> bytes`` runs the scenario. An author's notebook may have switched PyTorch's
-    settings: cases are drawn and judged under a fresh process's.
+    settings: cases are drawn and judged under a fresh process's. ``to_the_first``: it ends with the first
+    case that lost something.
     """
     session = Session(find(name), draw)
-    while (inputs := _fresh(session.next_case)) is not None:
+    while not (to_the_first and session.lost_something) and (inputs := _fresh(session.next_case)) is not None:
         with telling(session.tell), ranks_have(session.ends):
             evidence = sit(inputs)
         _fresh(session.take, evidence)

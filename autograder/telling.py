@@ -20,18 +20,23 @@ BLOCK = "block"
 HANDED = "handed"
 """The kind of the record that tells what a function is handed."""
 
+CALLED = "called"
+"""The kind of the record that tells which library was called."""
+
 _out: Callable[[bytes], None] | None = None
+_called: set[str] = set()
 
 
 @contextmanager
 def telling(out: Callable[[bytes], None]) -> Iterator[None]:
     """Blocks that begin inside tell their records to ``out``, each in bytes."""
-    global _out
-    before, _out = _out, out
+    global _out, _called
+    before = _out, _called
+    _out, _called = out, set()
     try:
         yield
     finally:
-        _out = before
+        _out, _called = before
 
 
 def teller() -> Callable[[str, object], None]:
@@ -54,3 +59,10 @@ def tell_handed(places: list[int]) -> None:
     """Where the storages lie that the learner's function is about to be handed."""
     if _out is not None:
         _out(msgspec.msgpack.encode((HANDED, places)))
+
+
+def tell_called(library: str) -> None:
+    """That the learner's code called a library, when it first does."""
+    if _out is not None and library not in _called:
+        _called.add(library)
+        _out(msgspec.msgpack.encode((CALLED, library)))

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from autograder.telling import BLOCK, HANDED, MAX_TOLD_BYTES
+from autograder.telling import BLOCK, CALLED, HANDED, MAX_TOLD_BYTES
 
 _LISTS = {
     "op": "ops", "copy": "copies", "kernel": "kernels", "wait": "waits", "race": "races", "launch": "launches",
-    "collective": "collectives",
+    "collective": "collectives", "batch": "batches",
 }  # fmt: skip
 
 
@@ -32,6 +32,11 @@ def handed(told: Sequence[bytes]) -> list[int]:
     return next(iter(_by_kind(told)[HANDED]), [])
 
 
+def called(told: Sequence[bytes]) -> list[str]:
+    """The libraries that were called, each once, as it was told at the time."""
+    return list(dict.fromkeys(_by_kind(told)[CALLED]))
+
+
 def disagreement(told: Sequence[bytes], seen: dict[str, Any]) -> str | None:
     """Why an observation's plain data is not that of the block that told its records, or None.
 
@@ -45,6 +50,8 @@ def disagreement(told: Sequence[bytes], seen: dict[str, Any]) -> str | None:
         # What a GPU did is not known where its instrument came too late.
         if due != (seen[name] or []):
             return f"its {name} are not those that were told as they came about"
+    if _without_order(records["saved"]) != _without_order(seen.get("saved") or []):
+        return "what autograd saved is not what was told as it came about"
     if sum(op["new_bytes"] for op in records["op"]) + sum(records["new"]) != seen["new_bytes"]:
         return "what it allocated is not what was told"
     if max((op["live_bytes"] for op in records["op"]), default=0) > seen["peak_bytes"]:
@@ -58,6 +65,11 @@ def _by_kind(told: Sequence[bytes]) -> defaultdict[str, list]:
         kind, record = msgspec.msgpack.decode(data, type=tuple[str, Any])
         records[kind].append(record)
     return records
+
+
+def _without_order(saved: list) -> list[bytes]:
+    """Told when the operation is known; whether it is still kept is known at the end alone."""
+    return sorted(msgspec.msgpack.encode({name: value for name, value in record.items() if name != "kept"}) for record in saved)
 
 
 def _each_once(records: list) -> list:

@@ -62,6 +62,10 @@ class Tally:
             message = finding.message[:MAX_MESSAGE_CHARACTERS]
             self._findings[finding.criterion] = type(finding)(finding.criterion, message)
 
+    @property
+    def lost_something(self) -> bool:
+        return any(isinstance(finding, Lost) for finding in self._findings.values())
+
     def lose_all(self, message: str) -> None:
         for criterion in self.exercise.criteria:
             self.found(Lost(criterion.name, message))

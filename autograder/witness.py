@@ -1,6 +1,7 @@
-"""What a learner's code lets run where no instrument looks: threads and processes."""
+"""What a learner's code lets run where no instrument looks: threads, processes and subinterpreters."""
 
 import _thread
+import ctypes
 import sys
 import threading
 import time
@@ -12,6 +13,10 @@ from gpulab.observe.lines import is_learners
 
 _THREAD = ("_thread.start_new_thread", "_thread.start_joinable_thread")
 _PROCESS = ("os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "subprocess.Popen")
+_INTERPRETER = "cpython.PyInterpreterState_New"
+_first_interpreter, _next_interpreter = ctypes.pythonapi.PyInterpreterState_Head, ctypes.pythonapi.PyInterpreterState_Next
+_first_interpreter.restype = _next_interpreter.restype = ctypes.c_void_p
+_next_interpreter.argtypes = [ctypes.c_void_p]
 # A thread that sleeps on, such as a progress bar's, uses none of it, and one that wakes now and
 # then a share of the time; one answer takes more.
 IDLE_SECONDS, IDLE_SHARE, MOST_IDLE_SECONDS = 250e-6, 0.03, 10e-3
@@ -29,12 +34,13 @@ class Witness:
 
     @contextmanager
     def watch(self) -> Iterator[list[str]]:
-        """Gives a list of ``thread`` and ``process``, complete once the block has ended.
+        """Gives a list of ``thread``, ``process`` and ``subinterpreter``, complete once the block has ended.
 
-        An entry for each that the calling thread starts in the block, and for each earlier
-        thread of the notebook's own that worked (used processor time) meanwhile.
+        An entry for each that the calling thread starts in the block, for each earlier thread of
+        the notebook's own that worked (used processor time) meanwhile, and for a subinterpreter
+        that is there: it runs on the calling thread, without its profiler and audit hooks.
         """
-        self._watched, self._elsewhere, self._due = threading.get_ident(), [], 0
+        self._watched, self._elsewhere, self._due = threading.get_ident(), ["subinterpreter"] * (_interpreters() > 1), 0
         # Its own processor time, not the clock's: sleeping buys nobody else a moment.
         before, began = self._seconds_of_others(), time.thread_time()
         try:
@@ -65,11 +71,14 @@ class Witness:
         others = sys._current_frames().keys() - libraries - {threading.get_ident()}
         if not hasattr(time, "pthread_getcpuclockid"):
             return {}
-        return {thread: time.clock_gettime(time.pthread_getcpuclockid(thread)) for thread in others}
+        seconds = ((thread, _processor_seconds(thread)) for thread in others)
+        return {thread: used for thread, used in seconds if used is not None}
 
     def _hear(self, event: str, arguments: tuple) -> None:
         if event in _THREAD:
             self._note_thread(getattr(arguments[0], "__self__", None))
+        elif event == _INTERPRETER and self._watched == threading.get_ident():
+            self._elsewhere.append("subinterpreter")
         elif event in _PROCESS and self._watched == threading.get_ident():
             if event == "os.fork" and self._due:
                 self._due -= 1
@@ -83,6 +92,21 @@ class Witness:
             self._threads.add(thread)
         if self._watched == threading.get_ident():
             self._elsewhere.append("thread")
+
+
+def _interpreters() -> int:
+    count, interpreter = 0, _first_interpreter()
+    while interpreter:
+        count, interpreter = count + 1, _next_interpreter(interpreter)
+    return count
+
+
+def _processor_seconds(thread: int) -> float | None:
+    """None for a thread that has ended since it was listed."""
+    try:
+        return time.clock_gettime(time.pthread_getcpuclockid(thread))
+    except OSError:
+        return None
 
 
 def _idle_seconds(own_seconds: float) -> float:

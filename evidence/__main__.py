@@ -4,6 +4,9 @@ Needs PyTorch, Triton, numba-cuda and pytest, no network and no installation: ru
 
     python -m evidence                      the GPU; without one, an error
     python -m evidence --runtime virtual    every step on the virtual card, into a temporary folder
+    python -m evidence --model RECORD       what the model says of the same, put beside it: needs no GPU
+
+The record is written after each part: what was measured before an end by force is kept.
 """
 
 import argparse
@@ -15,7 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as xml
+import time
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,42 +27,59 @@ from pathlib import Path
 import torch
 
 import gpulab.cuda
-from evidence import counters, kernels, tables
+from evidence import cells, conformance, counters, kernels, tables
 from evidence.constants import of_copies, of_kernels
 from evidence.contests import JOBS
+from evidence.studies import Study, answered
+from evidence.studies.every import STUDIES
+from evidence.studies.profiles import save_trace
 from evidence.timing import behind_a_busy_device_us, device_us, peak_bytes
 from evidence.workloads import FIGURES, WORKLOADS
 from gpulab.cuda.errors import NotModelled
 from gpulab.evidence import FOLDER, card_of
 
-ROOT = Path(__file__).parents[1]
-_PYTEST = [sys.executable, "-m", "pytest", "-q", "--confcutdir", "tests/cuda", "-p", "no:cacheprovider"]
+PARTS = ("studies", "constants", "workloads", "kernels", "counters", "trace", "model", "conformance", "cells")
 _AHEAD = 5  # calls queued behind a busy device: few, or the queue of launches is full
 NO_GPU = "There is no GPU here that PyTorch sees: nothing was measured and nothing was written."
 
 
 def main() -> None:
     options = _options()
+    if options.model:
+        return _put_the_model_beside(Path(options.model))
     if options.runtime == "real" and not torch.cuda.is_available():
         sys.exit(NO_GPU)
     if missing := [package for package in ("triton", "numba", "pytest") if find_spec(package) is None]:
         sys.exit(f"Not installed: {', '.join(missing)}. Nothing was measured and nothing was written.")
     folder = Path(options.out or (FOLDER if options.runtime == "real" else tempfile.mkdtemp(prefix="evidence-")))
-    record = measured(options)
+    record = _begun(options)
     path = folder / f"{record['card'] or 'GPU'}-{record['date']}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    if options.part and path.exists():
+        record = json.loads(path.read_text())
+    for part in _parts(options, path):
+        part(record)
+        _write(record, path)
     _summarise(record)
     print(f"Written: {path}" + ("" if options.runtime == "real" else " (a dry run: nothing in it was measured)"))
     if wrong := _wrong(record):
         sys.exit(f"{', '.join(wrong)}: see the record")
 
 
+def _write(record: dict, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n")
+
+
 def _wrong(record: dict) -> list[str]:
-    """What must not be: kernels without the right result, facts that do not hold."""
+    """What must not be: kernels without the right result, facts that do not hold, parts that ended in an error."""
     kernels_wrong = sum(not row["right"] for row in record["kernels"])
     facts = len(record["conformance"]["failed"]) if record["conformance"] else 0
-    said = [(kernels_wrong, "reference kernels do not give the right result"), (facts, "facts do not hold here")]
+    broken = record.get("broken", {})
+    said = [
+        (kernels_wrong, "reference kernels do not give the right result"),
+        (facts, "facts do not hold here"),
+        (len(broken), f"parts ended in an error ({', '.join(broken)})"),
+    ]
     return [f"{count} {words}" for count, words in said if count]
 
 
@@ -66,34 +87,148 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="evidence", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runtime", choices=["real", "virtual"], default="real")
     parser.add_argument("--out", help="folder for the record")
-    parser.add_argument("--no-tests", action="store_true", help="leave the conformance suite out")
-    parser.add_argument("--only", default="", help="only workloads, kernels and probes whose name has this text")
+    parser.add_argument("--no-tests", action="store_true", help="leave the suites and the book's cells out")
+    parser.add_argument("--no-model", action="store_true", help="leave the model's side out: --model puts it in")
+    parser.add_argument("--model", metavar="RECORD", help="put the model's side into this record, and measure nothing")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this; into the day's record, if one is there")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="suites and notebooks side by side")
+    parser.add_argument("--only", default="", help="only what has this text in its name (several: A|B)")
     return parser.parse_args()
 
 
-def measured(options: argparse.Namespace) -> dict:
-    """The record: what ran on what and when, constants, workloads, kernels, counters, the suites."""
+def _begun(options: argparse.Namespace) -> dict:
+    """What is measured, with what, when: the head of a record."""
+    with gpulab.cuda.use("real" if options.runtime == "real" else "ghost:H100", quiet=True):
+        name, capability = torch.cuda.get_device_name(), list(torch.cuda.get_device_capability())
+    return {
+        "runtime": options.runtime, "device": name, "card": card_of(name), "capability": capability,
+        "driver": _driver(), "date": datetime.date.today().isoformat(), "versions": _versions(), "host": _host(),
+        "constants": {}, "workloads": [], "studies": {}, "kernels": [], "counters": None, "conformance": None,
+        "cells": None, "seconds": {},
+    }  # fmt: skip
+
+
+Part = Callable[[dict], None]
+
+
+def _parts(options: argparse.Namespace, path: Path) -> Iterator[Part]:
+    """What is measured, in order; the first product of the process comes first."""
     real = options.runtime == "real"
-    with gpulab.cuda.use("real" if real else "virtual:H100"):
-        _say("Fitting the constants of copies")
+    for name, study in STUDIES.items():
+        if _named(name, options) and _wanted("studies", options):
+            yield _timed_part(name, lambda record: record["studies"].update({name: _study(study, real)}))
+    for name, part in _further(options, path, real).items():
+        if _wanted(name, options):
+            yield _timed_part(name, part)
+
+
+def _further(options: argparse.Namespace, path: Path, real: bool) -> dict[str, Part]:
+    return {
+        "constants": lambda record: _constants(record, real),
+        "workloads": lambda record: _workloads(record, options),
+        "kernels": lambda record: _kernels(record, options),
+        "counters": lambda record: record.update(counters=counters.compared(real, options.only)),
+        "trace": lambda record: save_trace(path.with_suffix(".trace.json.gz")),
+        "model": put_beside,
+        "conformance": lambda record: record.update(conformance=conformance.ran(options.runtime, options.jobs)),
+        "cells": lambda record: record.update(cells=cells.all_ran(options.runtime, options.jobs)),
+    }
+
+
+def _named(name: str, options: argparse.Namespace) -> bool:
+    return any(text in name for text in options.only.split("|"))
+
+
+def _wanted(part: str, options: argparse.Namespace) -> bool:
+    if options.part:
+        return part in options.part
+    left_out = {
+        "model": options.no_model, "conformance": options.no_tests, "cells": options.no_tests,
+        "trace": options.runtime != "real" or bool(options.only),
+    }  # fmt: skip
+    return not left_out.get(part, False)
+
+
+def _timed_part(name: str, part: Part) -> Part:
+    """The part, announced; what it takes is in the record, and what breaks it, which ends no other."""
+
+    def run(record: dict) -> None:
+        _say(name)
+        begin = time.monotonic()
+        record.get("broken", {}).pop(name, None)
+        try:
+            part(record)
+        except Exception as why:
+            record.setdefault("broken", {})[name] = f"{type(why).__name__}: {why}"
+            _say(f"broken: {name}: {why}")
+        record["seconds"][name] = round(time.monotonic() - begin, 1)
+
+    return run
+
+
+def _study(study: Study, real: bool) -> dict:
+    """Its rows here; in a dry run those of the model. ``modelled`` is filled in by ``put_beside``."""
+    if not real and study.model is None:
+        return {"about": study.about, "chapters": list(study.chapters), "measured": {}, "modelled": None}
+    with gpulab.cuda.use("real" if real else f"{study.model}:H100", quiet=True):
+        return {"about": study.about, "chapters": list(study.chapters), "measured": answered(study), "modelled": None}
+
+
+def _constants(record: dict, real: bool) -> None:
+    with gpulab.cuda.use("real" if real else "virtual:H100", quiet=True):
         copies = of_copies()
     with gpulab.cuda.use("real" if real else "ghost:H100", quiet=True):
-        name = torch.cuda.get_device_name()
-        card = card_of(name)
-        record = {
-            "runtime": options.runtime, "device": name, "card": card,
-            "capability": list(torch.cuda.get_device_capability()), "driver": _driver(),
-            "date": datetime.date.today().isoformat(), "versions": _versions(), "host": _host(),
-        }  # fmt: skip
-        _say("Fitting the constants of kernels")
         record["constants"] = of_kernels() | copies
-        record["workloads"] = [_compared(name, card) for name in WORKLOADS if options.only in name]
-    with gpulab.cuda.use("real" if real else "virtual:H100", quiet=True):
-        record["kernels"] = [_kernel(name, card) for name in JOBS if options.only in name]
-    _say("Counters of small kernels")
-    record["counters"] = counters.compared(real, options.only)
-    record["conformance"] = None if options.no_tests else _conformance(options.runtime)
-    return record
+
+
+def _workloads(record: dict, options: argparse.Namespace) -> None:
+    with gpulab.cuda.use("real" if options.runtime == "real" else "ghost:H100", quiet=True):
+        for name in WORKLOADS:
+            if _named(name, options):
+                _say(name)
+                record["workloads"].append({"name": name, "measured": _timed(name)})
+
+
+def _kernels(record: dict, options: argparse.Namespace) -> None:
+    with gpulab.cuda.use("real" if options.runtime == "real" else "virtual:H100", quiet=True):
+        for name in JOBS:
+            if _named(name, options):
+                _say(f"Kernel {name}")
+                torch.cuda.empty_cache()
+                record["kernels"].append(kernels.measured(name, record["card"]))
+
+
+def _put_the_model_beside(path: Path) -> None:
+    record = json.loads(path.read_text())
+    put_beside(record)
+    _write(record, path)
+    _summarise(record)
+
+
+def put_beside(record: dict) -> None:
+    """Beside each workload and study what the model of the same card gives, and of workloads the model's error."""
+    card = record["card"]
+    for row in record["workloads"]:
+        _say(f"model: {row['name']}")
+        row |= _modelled(row["name"], row["measured"], card)
+    for name, found in record["studies"].items():
+        if card is not None and STUDIES[name].model is not None:
+            _say(f"model: {name}")
+            with gpulab.cuda.use(f"{STUDIES[name].model}:{card}", quiet=True):
+                found["modelled"] = answered(STUDIES[name])
+
+
+def _modelled(name: str, here: dict, card: str | None) -> dict:
+    """One workload on the card's model, in microseconds and bytes, and ``error`` of each figure."""
+    model = dict.fromkeys(FIGURES) | {"why": "the model has no such card"}
+    if card is not None:
+        with gpulab.cuda.use(f"ghost:{card}", quiet=True):
+            model = _timed(name)
+    result = {"modelled": model}
+    for figure in FIGURES:
+        both = here[figure] and model[figure]
+        result[f"error_{figure}"] = model[figure] / here[figure] - 1 if both else None
+    return result
 
 
 def _versions() -> dict[str, str | None]:
@@ -122,27 +257,6 @@ def _driver() -> str | None:
     return lines[0] if lines else None
 
 
-def _compared(name: str, card: str | None) -> dict:
-    """One workload here and, on the same card's model, in microseconds and bytes; ``error`` of each."""
-    _say(name)
-    here = _timed(name)
-    model = dict.fromkeys(FIGURES) | {"why": "the model has no such card"}
-    if card is not None:
-        with gpulab.cuda.use(f"ghost:{card}", quiet=True):
-            model = _timed(name)
-    result = {"name": name, "measured": here, "modelled": model}
-    for figure in FIGURES:
-        both = here[figure] and model[figure]
-        result[f"error_{figure}"] = model[figure] / here[figure] - 1 if both else None
-    return result
-
-
-def _kernel(name: str, card: str | None) -> dict:
-    _say(f"Kernel {name}")
-    torch.cuda.empty_cache()
-    return kernels.measured(name, card)
-
-
 def _timed(name: str) -> dict:
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
@@ -155,52 +269,17 @@ def _timed(name: str) -> dict:
         return dict.fromkeys(FIGURES) | {"why": str(why).splitlines()[0]}
 
 
-def _conformance(runtime: str) -> dict:
-    """The suites of tests/cuda and tests/kernels on this runtime, each file in a process of its own.
-
-    What one leaves on the card (a library's workspace, an error that stays) is no other's.
-    """
-    _say(f"Running tests/cuda and tests/kernels on the {runtime} runtime")
-    return _counted([case for file in _files(runtime) for case in _cases(file, runtime)])
-
-
-def _files(runtime: str) -> list[str]:
-    """The files that hold a test of this runtime."""
-    command = [*_PYTEST, "tests/cuda", "tests/kernels", "--collect-only", *_only(runtime)]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
-    return sorted({line.partition("::")[0] for line in listed if "::" in line}) or ["tests/cuda"]
-
-
-def _cases(file: str, runtime: str) -> list[xml.Element]:
-    """The test cases of one file; a case with an error where pytest did not come to its end."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        # The second path is for its conftest.py, which has the options.
-        command = [*_PYTEST, file, "tests/cuda/test_runtime.py", *_only(runtime), "--junitxml", str(report)]
-        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        if report.exists():
-            return list(xml.parse(report).iter("testcase"))
-    broken = xml.Element("testcase", classname=file, name="the suite did not start")
-    xml.SubElement(broken, "error")
-    return [broken]
-
-
-def _only(runtime: str) -> list[str]:
-    return ["--runtime", runtime, "--only-that-runtime"]
-
-
-def _counted(cases: list) -> dict:
-    named = {f"{case.get('classname')}::{case.get('name')}": {child.tag for child in case} for case in cases}
-    failed = [name for name, tags in named.items() if tags & {"failure", "error"}]
-    skipped = [name for name, tags in named.items() if "skipped" in tags]
-    return {"passed": len(named) - len(failed) - len(skipped), "failed": failed, "skipped": skipped}
-
-
 def _summarise(record: dict) -> None:
-    print(f"\n{tables.constants(record)}\n\n{tables.workloads(record)}\n\n{tables.kernels(record)}\n\n{tables.counters(record)}")
+    print(f"\n{tables.constants(record)}\n\n{tables.workloads(record)}\n\n{tables.kernels(record)}\n")
+    if record["counters"]:
+        print(tables.counters(record))
+    for name in record["studies"]:
+        print(f"\n{tables.study(record, name)}")
     if record["conformance"]:
         facts = record["conformance"]
         print(f"\nFacts: {facts['passed']} hold, {len(facts['failed'])} do not, {len(facts['skipped'])} skipped")
+    if record["cells"]:
+        print(f"\n{tables.cells(record)}")
 
 
 def _say(sentence: str) -> None:

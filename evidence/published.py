@@ -32,8 +32,8 @@ _DTYPES = {
     "float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "tf32": torch.float32,
 }  # fmt: skip
 MEMORY, MATMUL, COPIES, LAUNCHES = "bound by memory", "products", "copies over the link", "launches"
-ELSEWHERE = ("peak-memory", "collective")
-"""Groups that gpulab.memory.against and gpulab.collectives.network.against compare."""
+ELSEWHERE = ("peak-memory", "collective", "serving", "inference")
+"""Groups that gpulab.memory.against, gpulab.collectives.network.against, gpulab.serving.against and chapter 18's page compare."""
 NOT_MODELLED = (
     ("latency and bandwidth of L1, L2 and shared memory", ("lat", "bw-l1", "bw-l2", "bw-rtx", "l1-stride", "bw3")),
     ("memory bandwidth at low occupancy", ("stream-scale-a100-80-occ", "stream-scale-v100-occ")),

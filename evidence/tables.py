@@ -25,7 +25,7 @@ def workloads(record: dict) -> str:
 
 
 def _error(row: dict, figure: str) -> str:
-    error = row[f"error_{figure}"]
+    error = row.get(f"error_{figure}")  # none before the model is put beside
     return "-" if error is None else f"{error:+.1%}" if abs(error) < 0.1 else f"{error:+.0%}"
 
 
@@ -53,4 +53,35 @@ def counters(record: dict) -> str:
     for row in rows:
         for name in row["differs"]:
             lines.append(f"  {row['name']}: {name} predicted {row['predicted'][name]}, counted {row['counted'][name]}")
+    return "\n".join(lines)
+
+
+def study(record: dict, name: str) -> str:
+    """A study's rows: each figure as measured, and beside it the model's, where it has one."""
+    found = record["studies"][name]
+    lines = [f"{name}: {found['about']}"]
+    for row, figures in found["measured"].items():
+        model = (found["modelled"] or {}).get(row, {})
+        cells = [f"{figure} {_figure(value)}{_beside(model.get(figure))}" for figure, value in figures.items()]
+        lines.append(f"  {row:<46}" + "; ".join(cells))
+    return "\n".join(lines)
+
+
+def _figure(value: float | str | None) -> str:
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _beside(value: float | str | None) -> str:
+    return "" if value is None else f" (model {_figure(value)})"
+
+
+def cells(record: dict) -> str:
+    """How many cells of the book's files ran on the card, and which raised."""
+    found = record["cells"]
+    ran = sum(one.get("cells", 0) for one in found.values())
+    lines = [f"Cells: {ran} of {len(found)} files"]
+    for name, one in found.items():
+        if "why" in one:
+            lines.append(f"  {name}: {one['why']}")
+        lines += [f"  {name}, cell {bad['cell']}: {bad['error']}" for bad in one.get("raised", [])]
     return "\n".join(lines)

@@ -35,3 +35,43 @@ def provenance(card: str, folder: Path = FOLDER) -> str:
         f"Measured on {record['device']}, driver {record['driver']}, CUDA {versions['cuda']}, "
         f"PyTorch {versions['torch']}, {record['date']}."
     )
+
+
+def study(name: str, card: str = "H100", folder: Path = FOLDER) -> dict[str, dict]:
+    """The measured figures of a study's rows, by row, from the newest record of the card that holds it.
+
+    A row without ``why`` was measured. Raises KeyError where no record holds the study.
+    """
+    return _newest(card, folder, "studies", name)["measured"]
+
+
+def printed(page: str, text: str, card: str = "H100", folder: Path = FOLDER) -> str:
+    """What the cell of a page (``"chapters/one_gpu/precision.md"``) whose source has ``text`` printed on the card.
+
+    Raises KeyError where no record holds the page, or none of its cells has the text.
+    """
+    for cell in _newest(card, folder, "cells", page)["printed"]:
+        if text in cell["source"]:
+            return cell["printed"].rstrip()
+    raise KeyError(f"no recorded cell of {page} has {text!r}")
+
+
+def where(card: str = "H100", folder: Path = FOLDER) -> str:
+    """In a few words, for a table's head: ``"measured on an H100, 2026-11-25"``. Raises KeyError without a record."""
+    if (record := latest(card, folder)) is None:
+        raise KeyError(f"no record of {card}")
+    return f"measured on an {card}, {record['date']}"
+
+
+def _newest(card: str, folder: Path, part: str, name: str) -> dict:
+    for record in reversed(records(folder)):
+        if record["card"] == card and name in (record.get(part) or {}):
+            return record[part][name]
+    raise KeyError(f"no record of {card} holds {name!r} among its {part}")
+
+
+def trace(card: str = "H100", folder: Path = FOLDER) -> Path:
+    """The newest recorded profile of the card, a gzipped Chrome trace. Raises KeyError without one."""
+    if found := sorted(folder.glob(f"{card}-*.trace.json.gz")):
+        return found[-1]
+    raise KeyError(f"no trace of {card}")

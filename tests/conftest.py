@@ -16,7 +16,7 @@ import gpulab.cuda
 from autograder.witness import witness
 from tests.costs import Costs
 from tests.rooms import ROOMS, chapters_of, pages, room_of
-from tests.together import Together
+from tests.together import Together, by_forks, together
 
 NO_CHROMIUM = (
     "the browser tests need Chromium: install Debian's package (apt-get install chromium), "
@@ -62,7 +62,14 @@ def pytest_collection_modifyitems(config, items):
         for item in items
     }
     config.hook.pytest_deselected(items=[item for item in items if not wanted[item]])
-    items[:] = [item for item in items if wanted[item]]
+    groups = {name: place for place, name in enumerate(dict.fromkeys(together(item.nodeid) for item in items))}
+    in_order = lambda item: (by_forks(item.nodeid), groups[together(item.nodeid)])  # noqa: E731
+    items[:] = sorted((item for item in items if wanted[item]), key=in_order)
+
+
+def pytest_make_parametrize_id(config, val, argname):
+    """Bytes may hold the time at which they were made, as gzip's do: workers would not agree on the name of a test."""
+    return argname if isinstance(val, bytes) else None
 
 
 def pytest_xdist_make_scheduler(config, log):

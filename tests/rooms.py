@@ -18,8 +18,15 @@ ROOMS = {
     "pages": ("book", "site", "widgets"),
     "model": ("model",),
     "memory": ("memory",),
+    "feeding": ("feeding",),
     "collectives": ("collectives",),
-    "unit": ("unit",),
+    "parallel": ("parallel",),
+    "platforms": ("platforms",),
+    "fleet": ("fleet",),
+    "serving": ("serving",),
+    "stability": ("stability",),
+    "capstone": ("capstone",),
+    "unit": ("traces", "unit"),
     "project": ("project",),
 }
 

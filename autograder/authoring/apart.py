@@ -7,10 +7,10 @@ import multiprocessing
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,13 +20,29 @@ CPU_SECONDS, TIMES_THE_FIRST = 10.0, 10
 MEMORY_BYTES = 6 << 30
 NESTED_CALLS = 1000
 """Python's own limit, which a kernel has; libraries in this process may have raised it."""
-Trial = tuple[Any, str, tuple[int, ...]]
-"""A bench, a source for its solution cell, seeds."""
 STOPPED = "(it was stopped)"
 RAISED = 1
 """How a process of multiprocessing's ends whose function raised."""
 
 _fork = multiprocessing.get_context("fork")
+
+
+class Trial(NamedTuple):
+    """``source`` in the solution cell of ``bench``, with each of ``seeds``."""
+
+    bench: Any
+    source: str
+    seeds: tuple[int, ...]
+    to_the_first: bool = False
+    """A seed ends with the first case that lost something: enough to know that a mutant loses."""
+
+    def lost(self, seed: int) -> list[str]:
+        """The criteria lost; where a hidden test broke, the sentence that says so, which no attempt is to lose."""
+        try:
+            with _silence():
+                return sorted(self.bench.lost(self.source, seed, self.to_the_first))
+        except HiddenTestBroken as why:
+            return [str(why)]
 
 
 @dataclass
@@ -52,8 +68,8 @@ class Apart:
 
     def all(self, trials: list[Trial]) -> list[list[list[str]]]:
         """For each trial and each of its seeds the criteria lost, in order."""
-        for bench, *_ in trials:
-            bench.begin()
+        for trial in trials:
+            trial.bench.begin()
         lost: list = [None] * len(trials)
         running: dict[Connection, tuple[int, Any]] = {}
         todo = list(reversed(range(len(trials))))
@@ -64,11 +80,27 @@ class Apart:
                 running[mine] = (number, process)
             for mine in wait(list(running)):
                 number, process = running.pop(mine)
-                lost[number] = _heard(mine, process, [[STOPPED]] * len(trials[number][2]))
+                lost[number] = _heard(mine, process, [[STOPPED]] * len(trials[number].seeds))
         return lost
 
     def _started(self, trial: Trial) -> tuple[Connection, Any]:
-        return _forked(_try, math.ceil(CPU_SECONDS + self.cpu_seconds), *trial)
+        return _forked(_try, math.ceil(CPU_SECONDS + self.cpu_seconds), trial)
+
+
+def in_a_fork(function: Callable[..., Iterable], *arguments: Any) -> list:
+    """What ``function`` gives, of strings and numbers: what it leaves in its process, hooks say, is gone with it.
+
+    Raises RuntimeError where it raises or its process ends.
+    """
+    mine, process = _forked(_tell, function, *arguments)
+    if (told := _heard(mine, process, [STOPPED])) == [STOPPED]:
+        raise RuntimeError(f"the process that ran {function.__name__} ended before it was done")
+    return told
+
+
+def _tell(its: Connection, function: Callable[..., Iterable], *arguments: Any) -> None:
+    torch.set_num_threads(1)
+    its.send(list(function(*arguments)))
 
 
 def _forked(target: Callable, *arguments: Any) -> tuple[Connection, Any]:
@@ -93,30 +125,21 @@ def _heard(mine: Connection, process: Any, stopped: list) -> list:
     return told
 
 
-def _try(its: Connection, limit: int, bench: Any, source: str, seeds: tuple[int, ...]) -> None:
+def _try(its: Connection, limit: int, trial: Trial) -> None:
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(NESTED_CALLS)
     with _silence():
-        bench.go_on(source)
+        trial.bench.go_on(trial.source)
     # Each seed in a process forked from here: what the source keeps of one seed's calls is not there for the next.
-    its.send([_heard(*_forked(_try_seed, bench, source, seed), [STOPPED]) for seed in seeds])
+    its.send([_heard(*_forked(_try_seed, trial, seed), [STOPPED]) for seed in trial.seeds])
 
 
-def _try_seed(its: Connection, bench: Any, source: str, seed: int) -> None:
-    its.send(_lost(bench, source, seed))
+def _try_seed(its: Connection, trial: Trial, seed: int) -> None:
+    its.send(trial.lost(seed))
 
 
 def _silence() -> contextlib.AbstractContextManager:
     """What a source says of races, for each seed anew."""
     return contextlib.redirect_stderr(io.StringIO())
-
-
-def _lost(bench: Any, source: str, seed: int) -> list[str]:
-    """The criteria lost; where a hidden test broke, the sentence that says so, which no attempt is to lose."""
-    try:
-        with _silence():
-            return sorted(bench.lost(source, seed))
-    except HiddenTestBroken as why:
-        return [str(why)]

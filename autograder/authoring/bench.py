@@ -40,6 +40,8 @@ class Bench:
     harmless: tuple[Harmless, ...] = ()
     record: dict = field(default_factory=dict)
     folder: Path | None = None
+    every: bool = False
+    """Whether gates try every attempt, also those that the record knows."""
     _namespaces: dict = field(default_factory=dict)
     _above: dict = field(default_factory=dict)
 
@@ -77,12 +79,15 @@ class Bench:
         run_notebook(self.notebook, {self.function: source}, self.grade_id, above=(self.function, self._above))
         self._namespaces[source] = self._above
 
-    def lost(self, source: str, seed: int) -> set[str]:
-        """The criteria that are not earned with ``source`` in the solution cell. Raises HiddenTestBroken."""
+    def lost(self, source: str, seed: int, to_the_first: bool = False) -> set[str]:
+        """The criteria that are not earned with ``source`` in the solution cell. Raises HiddenTestBroken.
+
+        ``to_the_first``: no case is played after one that lost something; those not judged by then are lost too.
+        """
         if source not in self._namespaces:
             self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
         namespace = self._namespaces[source]
-        played = play_here(self.name, lambda inputs: sit(self.name, namespace, inputs), Draw(seed))
+        played = play_here(self.name, lambda inputs: sit(self.name, namespace, inputs), Draw(seed), to_the_first)
         if played.broken:
             raise HiddenTestBroken("; ".join(played.broken))
         return {line.criterion for line in played.verdict().lines if line.status != "earned"}

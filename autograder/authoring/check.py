@@ -2,19 +2,25 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+from autograder.authoring import trials
 from autograder.authoring.bench import readable
 from autograder.authoring.gates import GATES, Bench, gate
 from autograder.authoring.left import left_to_write
 
 
-def run(exercises: Path, names: list[str]) -> int:
-    """Print each problem as a sentence. Returns 1 when there are any, 2 for an unknown name."""
+def run(exercises: Path, names: list[str], every: bool = False, keep: bool = False) -> int:
+    """Print each problem as a sentence. Returns 1 when there are any, 2 for an unknown name.
+
+    ``every``: try all attempts, also those that a record knows. ``keep``: write into the record which were judged rightly.
+    """
     benches, unreadable = chosen(exercises, names)
     if not benches and not unreadable:
         return 2
-    return 1 if sum([*map(_checked, benches), _chapters_checked(exercises, benches, names), len(unreadable)]) else 0
+    checked = [_checked(replace(bench, every=every), keep) for bench in benches]
+    return 1 if sum([*checked, _chapters_checked(exercises, benches, names), len(unreadable)]) else 0
 
 
 def chosen(exercises: Path, names: list[str]) -> tuple[list[Bench], dict[str, str]]:
@@ -53,7 +59,7 @@ def _named(every: list[Bench], name: str) -> list[Bench]:
     return [bench for bench in every if bench.name == name or bench.name.startswith(f"{name}.")]
 
 
-def _checked(bench: Bench) -> int:
+def _checked(bench: Bench, keep: bool) -> int:
     started = time.monotonic()
     try:
         problems = gate(bench)
@@ -64,6 +70,8 @@ def _checked(bench: Bench) -> int:
     print(f"{bench.name}: {says} ({counts}, {time.monotonic() - started:.1f} s)")
     for problem in problems:
         print(f"  {problem.removeprefix(f'{bench.name}: ')}")
+    if keep and not [problem for problem in problems if trials.HOW_TO_TRY not in problem]:
+        trials.keep_seen(bench)
     return len(problems)
 
 

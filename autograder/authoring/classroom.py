@@ -10,6 +10,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
 from autograder.authoring.mistakes import Attempt, load_attempts
+from autograder.draw import Draw
 from autograder.exercise import find
 from autograder.notebooks.cells import exercises_of
 
@@ -74,13 +75,14 @@ class Classroom:
         return sum(c.points for c in find(exercise).criteria if c.name not in lost)
 
     def _broken_answers(self) -> Iterator[Submission]:
-        """Each spoils the first exercise; what follows a dead kernel is lost with it."""
+        """Each spoils the first exercise; what follows a dead kernel is lost with it. A rank that exits dies alone."""
         first = next(iter(self.points))
+        in_ranks = any(case.ranks for case in find(first).cases(Draw(0)))
         function = first.partition(".")[2]
         for student, body, kernel_survives in (
             ("syntax_error", "return (", True),
             ("endless_loop", "while True: pass", True),
-            ("os_exit", "import os; os._exit(0)", False),
+            ("os_exit", "import os; os._exit(0)", in_ranks),
             ("prints_100_mb", "print('x' * 100_000_000)", False),
         ):
             source = f"def {function}(*arguments):\n    {body}"

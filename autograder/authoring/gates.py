@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from autograder.authoring import trials
-from autograder.authoring.apart import STOPPED, Apart
+from autograder.authoring.apart import STOPPED, Apart, Trial, in_a_fork
 from autograder.authoring.bench import SEEDS, Bench, HiddenTestBroken, benches, run_cell, run_notebook
 from autograder.authoring.clauses import is_quoted, statement, unquoted
 from autograder.authoring.left import left_to_write
@@ -64,9 +64,13 @@ def solution_earns_everything(bench: Bench) -> Iterator[str]:
 
 def solution_passes_its_check_after_every_mistake(bench: Bench) -> Iterator[str]:
     """A learner tries again in the same kernel: what a wrong try left there is not held against the next."""
+    yield from in_a_fork(_fails_after_a_mistake, bench)
+
+
+def _fails_after_a_mistake(bench: Bench) -> Iterator[str]:
     namespace, _ = run_notebook(bench.notebook, {}, bench.grade_id)
     check = f"{bench.function}_seen"
-    for attempt in bench.mistakes:
+    for attempt in _sampled(bench, bench.mistakes):
         for source in (attempt.as_cell(), solution_of(bench.notebook, bench.function)):
             run_cell(bench.function, source, namespace)
             error = run_cell(check, cell_of(bench.notebook, check).source, namespace)
@@ -89,12 +93,18 @@ def alternatives_earn_everything(bench: Bench) -> Iterator[str]:
 
 def _differences(bench: Bench, attempts: list[Attempt]) -> Iterator[str]:
     """Every seed must lose exactly what is named: so two runs with other seeds agree."""
+    attempts = _sampled(bench, attempts)
     many = {attempt.name for attempt in trials.not_yet_tried(bench)}
     seeds = {attempt.name: SEEDS if attempt.name in many else SEEDS[:1] for attempt in attempts}
     for attempt, verdicts in zip(attempts, _apart(bench, [(a.as_cell(), seeds[a.name]) for a in attempts]), strict=True):
         for lost, which in _by_verdict(seeds[attempt.name], verdicts):
             if lost != listed(attempt.loses):
                 yield f"{attempt.name} loses {lost}{which}, not {listed(attempt.loses)}"
+
+
+def _sampled(bench: Bench, attempts: list[Attempt]) -> list[Attempt]:
+    chosen = trials.sample(bench)
+    return [attempt for attempt in attempts if attempt in chosen]
 
 
 def _by_verdict(seeds: tuple[int, ...], verdicts: list) -> Iterator[tuple[str, str]]:
@@ -115,7 +125,7 @@ def _apart(bench: Bench, tries: list[tuple[str, tuple[int, ...]]]) -> list[list[
         return []
     apart = Apart()
     apart.after(bench, solution_of(bench.notebook, bench.function))
-    found = apart.all([(bench, source, seeds) for source, seeds in tries])
+    found = apart.all([Trial(bench, source, seeds) for source, seeds in tries])
     if broken := {word for verdicts in found for lost in verdicts for word in lost} - bench.criteria - {STOPPED}:
         raise HiddenTestBroken("; ".join(sorted(broken)))
     return found
@@ -150,20 +160,26 @@ def every_clause_is_broken_by_a_mistake(bench: Bench) -> Iterator[str]:
         yield f"no mistake breaks this clause of the statement: {clause}"
 
 
-def mutants_and_many_seeds_were_tried(bench: Bench) -> Iterator[str]:
+def mutants_were_tried(bench: Bench) -> Iterator[str]:
     """The record beside the mistakes is that of what stands there now."""
-    chapter = bench.name.partition(".")[0]
     record = trials.current(bench)
-    if not record:
-        yield f"its mutants were not tried since it changed: python -m autograder mutate {chapter}"
+    if not trials.has_mutants(record):
+        yield f"its mutants were not tried since it changed: {_how_to_try(bench)}"
     elif record["harmless"] != sorted([one.line, one.becomes] for one in bench.harmless):
-        yield f"mistakes.py names other harmless mutants than the record: python -m autograder mutate {chapter}"
-    elif untried := trials.not_yet_tried(bench):
-        names = listed(attempt.name for attempt in untried)
-        yield f"not tried with many seeds, or with a verdict that is a chance: {names}: python -m autograder mutate {chapter}"
+        yield f"mistakes.py names other harmless mutants than the record: {_how_to_try(bench)}"
     for one in bench.harmless:
         if not one.because:
             yield f"no reason is given why a mutant is harmless: {one.becomes}"
+
+
+def attempts_were_tried_with_many_seeds(bench: Bench) -> Iterator[str]:
+    if untried := trials.not_yet_tried(bench):
+        names = listed(attempt.name for attempt in untried)
+        yield f"not tried with many seeds, or with a verdict that is a chance: {names}: {_how_to_try(bench)}"
+
+
+def _how_to_try(bench: Bench) -> str:
+    return f"{trials.HOW_TO_TRY} {bench.name.partition('.')[0]}"
 
 
 def points_are_those_of_the_criteria(bench: Bench) -> Iterator[str]:
@@ -204,7 +220,8 @@ GATES = (
     every_criterion_is_lost_by_a_mistake,
     mistakes_quote_what_they_break,
     every_clause_is_broken_by_a_mistake,
-    mutants_and_many_seeds_were_tried,
+    mutants_were_tried,
+    attempts_were_tried_with_many_seeds,
     points_are_those_of_the_criteria,
     statement_names_the_function,
     hidden_part_is_one_line,

@@ -1,5 +1,6 @@
 """``python -m autograder new``: a chapter's or an exercise's files in every room, with what is to be written marked."""
 
+import json
 import keyword
 import re
 from pathlib import Path
@@ -24,7 +25,7 @@ def new_chapter(root: Path, name: str, part: str, number: int | None, title: str
     claim = _next_claim(root)
     words = {"chapter": name, "part": part, "title": title or name.replace("_", " ").capitalize(), "claim": claim}
     number = number or _next_number(root)
-    words |= {"claim_in_words": f"claim_{int(claim[1:])}", "number": str(number)}
+    words |= {"claim_in_words": f"claim_{int(claim[1:])}", "number": str(number), "quoted_title": json.dumps(words["title"], ensure_ascii=False)}
     made = {
         f"chapters/{part}/{name}.md": _filled("page.md", words),
         f"exercises/{name}/{name}.py": _filled("notebook.txt", words),

@@ -1,7 +1,8 @@
-"""``python -m autograder mutate``: what hidden tests say of mutants, and of thirty seeds.
+"""What hidden tests said of an exercise's mutants and attempts, kept beside its mistakes under a key of all that it depends on.
 
-It takes minutes, so what it found is kept beside a chapter's mistakes, under a key of all that it
-depends on; a gate asks that the key is still the right one.
+``python -m autograder mutate`` tries mutants, and every attempt with thirty seeds; ``check --keep`` keeps which attempts the
+gates judged rightly with their two. Both take minutes: a gate asks that the key is still the right one, and tries a sample
+of the attempts that a record knows.
 """
 
 import ast
@@ -9,21 +10,29 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from importlib import util
 from pathlib import Path
 
-from autograder.authoring.apart import Apart
+from autograder.authoring.apart import Apart, Trial
 from autograder.authoring.bench import RECORD, SEEDS, Bench, records
 from autograder.authoring.mistakes import Attempt, listed
 from autograder.authoring.mutants import Mutant, mutants
 from autograder.notebooks.cells import solution_of
+from autograder.proctor import scenario
 
 MANY_SEEDS = tuple(range(1, 31))
+HOW_TO_TRY = "python -m autograder mutate"
+SAMPLE, ALTERNATIVES = 8, 2
+"""How many of the attempts that a record knows are tried at least, and how many right ones among them."""
 
 
 def key(bench: Bench) -> str:
-    """A hash of the solution, the scenario and the verdict, their comments and docstrings left out."""
-    return _hash([solution_of(bench.notebook, bench.function), *(path.read_text() for path in _modules(bench))])
+    """A hash of the solution, the scenario and the verdict, their comments and docstrings left out.
+
+    Of the chapter's scenarios it takes what this exercise's comes to, and not those of its neighbours.
+    """
+    return _hash([solution_of(bench.notebook, bench.function), *_of_scenario(bench), *map(Path.read_text, _verdicts(bench))])
 
 
 def current(bench: Bench) -> dict:
@@ -31,10 +40,46 @@ def current(bench: Bench) -> dict:
     return bench.record if bench.record.get("key") == key(bench) else {}
 
 
+def has_mutants(record: dict) -> bool:
+    return "mutants" in record
+
+
 def not_yet_tried(bench: Bench) -> list[Attempt]:
-    """Its attempts that the record does not know, or knows with another verdict."""
-    tried = current(bench).get("tried", ())
-    return [attempt for attempt in bench.attempts if _hash_of(attempt) not in tried]
+    """Its attempts that the record does not know with thirty seeds, or knows with another verdict."""
+    return _unknown(bench, "tried")
+
+
+def not_yet_seen(bench: Bench) -> list[Attempt]:
+    """Its attempts that the record does not know at all, or knows with another verdict."""
+    return _unknown(bench, "tried", "seen")
+
+
+def _unknown(bench: Bench, *lists: str) -> list[Attempt]:
+    record = current(bench)
+    known = {one for name in lists for one in record.get(name, ())}
+    return [attempt for attempt in bench.attempts if _hash_of(attempt) not in known]
+
+
+def sample(bench: Bench) -> list[Attempt]:
+    """The attempts that gates try: those that the record does not know, and of the others some for every set of lost criteria.
+
+    What a record knows can change only by what exercises share (the instruments, the referee), and that shows in a sample.
+    """
+    unknown, chosen = not_yet_seen(bench), list[Attempt]()
+    known = sorted((attempt for attempt in bench.attempts if attempt not in unknown), key=_hash_of)
+    for lost in dict.fromkeys(attempt.loses for attempt in known):
+        alike = [attempt for attempt in known if attempt.loses == lost]
+        chosen += alike[: 1 if lost else ALTERNATIVES]
+    chosen += [attempt for attempt in known if attempt not in chosen][: max(0, SAMPLE - len(chosen))]
+    return [attempt for attempt in bench.attempts if bench.every or attempt in unknown or attempt in chosen]
+
+
+def keep_seen(bench: Bench) -> None:
+    """All its attempts were judged as they name with the gates' seeds: say so in the record, and keep what else it knows."""
+    tried = {*current(bench).get("tried", ())}
+    seen = sorted({_hash_of(attempt) for attempt in bench.attempts} - tried)
+    record = current(bench) | {"key": key(bench), "seen": seen}
+    write(bench.folder, records(bench.folder) | {bench.name: record})
 
 
 def _hash_of(attempt: Attempt) -> str:
@@ -45,23 +90,57 @@ def _hash(sources: list[str]) -> str:
     return hashlib.sha256("\n".join(map(_meaning, sources)).encode()).hexdigest()[:16]
 
 
-def _modules(bench: Bench) -> list[Path]:
-    """The chapter's scenarios, and those modules of its verdicts that the exercise comes from."""
-    chapter = bench.name.partition(".")[0]
-    found, todo = dict[str, Path](), [bench.exercise.cases.__module__]
+def _verdicts(bench: Bench) -> list[Path]:
+    """Those modules of its chapter's verdicts that the exercise comes from."""
+    return _modules(bench.exercise.cases.__module__, f"autograder.verdicts.{bench.name.partition('.')[0]}.")
+
+
+def _of_scenario(bench: Bench) -> list[str]:
+    """The definitions that its scenario comes to, and the chapter's other modules that those import."""
+    played = scenario(bench.name)
+    module = Path(util.find_spec(played.__module__).origin)
+    names = reached(ast.parse(module.read_text()), played.__name__)
+    prefix = f"autograder.scenarios.{bench.name.partition('.')[0]}_"
+    others = sorted({one.module for one in names if isinstance(one, ast.ImportFrom) and (one.module or "").startswith(prefix)})
+    return [*map(ast.unparse, names), *(path.read_text() for other in others for path in _modules(other, prefix))]
+
+
+def _modules(first: str, prefix: str) -> list[Path]:
+    """The files of ``first`` and of all modules of this prefix that it comes to, by their names."""
+    found, todo = dict[str, Path](), [first]
     while todo:
         name = todo.pop()
         if name not in found:
             found[name] = Path(util.find_spec(name).origin)
-            todo += [other for other in _imports(found[name]) if other.startswith(f"autograder.verdicts.{chapter}.")]
-    scenarios = Path(util.find_spec(f"autograder.scenarios.{chapter}").origin)
-    return [scenarios, *(found[name] for name in sorted(found))]
+            todo += [other for other in _imports(found[name]) if other.startswith(prefix)]
+    return [found[name] for name in sorted(found)]
+
+
+def reached(module: ast.Module, name: str) -> list[ast.stmt]:
+    """The statements at a module's top that bind ``name`` and all that they use, in their order."""
+    bound = [({*_bound(statement)}, statement) for statement in module.body]
+    wanted, todo = set[str](), {name}
+    while todo:
+        wanted |= todo
+        used = {node.id for names, one in bound if names & todo for node in ast.walk(one) if isinstance(node, ast.Name)}
+        todo = used - wanted
+    return [statement for names, statement in bound if names & wanted]
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        yield from (alias.asname or alias.name.partition(".")[0] for alias in statement.names)
+    elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        yield statement.name
+    else:
+        yield from (node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
 def _imports(path: Path) -> Iterator[str]:
     yield from (node.module for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom) and node.module)
 
 
+@lru_cache(64)  # several gates ask for the key of one exercise
 def _meaning(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -70,20 +149,26 @@ def _meaning(source: str) -> str:
     return ast.dump(tree)
 
 
-def tried(bench: Bench, apart: Apart) -> tuple[dict, list[str]]:
+def tried(bench: Bench, apart: Apart, mutants_alone: bool = False) -> tuple[dict, list[str]]:
     """The exercise's record, and what is wrong with it in sentences. What its old record knows is not tried again."""
-    solution, attempts = solution_of(bench.notebook, bench.function), not_yet_tried(bench)
-    if attempts:
+    solution, attempts = solution_of(bench.notebook, bench.function), [] if mutants_alone else not_yet_tried(bench)
+    old = current(bench)
+    if attempts or not has_mutants(old):
         apart.after(bench, solution)
-    old = current(bench) or _tried_mutants(bench, list(mutants(solution)), apart)
-    lost = apart.all([(bench, attempt.as_cell(), MANY_SEEDS) for attempt in attempts])
+    if not has_mutants(old):
+        old = old | _tried_mutants(bench, list(mutants(solution)), apart)
+    survivors = [*_of_survivors(bench, old["harmless"])]
+    if mutants_alone:
+        return old, survivors
+    lost = apart.all([Trial(bench, attempt.as_cell(), MANY_SEEDS) for attempt in attempts])
     chances = dict(_of_seeds(attempts, lost))
     known = {_hash_of(attempt) for attempt in bench.attempts if attempt.name not in chances}
-    return old | {"tried": sorted(known)}, [*_of_survivors(bench, old["harmless"]), *chances.values()]
+    record = {name: value for name, value in old.items() if name != "seen"} | {"tried": sorted(known)}
+    return record, [*survivors, *chances.values()]
 
 
 def _tried_mutants(bench: Bench, made: list[Mutant], apart: Apart) -> dict:
-    lost = apart.all([(bench, mutant.source, SEEDS) for mutant in made])
+    lost = apart.all([Trial(bench, mutant.source, SEEDS, to_the_first=True) for mutant in made])
     survivors = [[mutant.line, mutant.becomes] for mutant, verdicts in zip(made, lost, strict=True) if not all(verdicts)]
     return {"key": key(bench), "mutants": len(made), "harmless": sorted(survivors), "seeds": len(MANY_SEEDS)}
 
@@ -111,12 +196,18 @@ def write(folder: Path, records: dict[str, dict]) -> None:
     (folder / RECORD).write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
 
 
-def run(benches: list[Bench], exercises: Path, jobs: int, every: bool) -> int:
+def _to_try_again(bench: Bench, mutants_alone: bool) -> dict:
+    """What its record goes on knowing when all is tried once more: of mutants alone, what it says of attempts."""
+    return {name: value for name, value in bench.record.items() if name in ("key", "tried", "seen")} if mutants_alone else {}
+
+
+def run(benches: list[Bench], exercises: Path, jobs: int, every: bool, mutants_alone: bool = False) -> int:
     """Try what is stale, or ``every`` exercise whole; keep what was found. Returns 1 when something is wrong."""
     bad = 0
     for bench in benches:
-        bench = replace(bench, record={}) if every else bench
-        count, (record, problems) = len(not_yet_tried(bench)), tried(bench, Apart(jobs))
+        bench = replace(bench, record=_to_try_again(bench, mutants_alone)) if every else bench
+        count = 0 if mutants_alone else len(not_yet_tried(bench))
+        record, problems = tried(bench, Apart(jobs), mutants_alone)
         bad += bool(problems)
         print(f"{bench.name}: {record['mutants']} mutants, {len(record['harmless'])} of them keep all points;", end=" ")
         print(f"{count} attempts with {len(MANY_SEEDS)} seeds; {len(problems) or 'no'} problems", flush=True)

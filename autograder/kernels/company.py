@@ -11,6 +11,9 @@ from pathlib import Path
 IDLE_SECONDS, IDLE_SHARE, MOST_IDLE_SECONDS = 1e-3, 0.01, 20e-3
 IDLE_WAKES, IDLE_WAKES_PER_SECOND = 8, 10
 """A process that sleeps on, such as a pool's, wakes now and then; one that answers wakes for each question."""
+_TRACKER = b"from multiprocessing.resource_tracker import main;main("
+"""What Python starts beside a process that has shared memory. It wakes for each piece: its processor time alone counts, since a
+process can take that name."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,15 @@ def _children(pid: int) -> set[int]:
 def _work(pid: int) -> tuple[float, int]:
     nanoseconds = sum(int(text.split()[0]) for text in _of_each_thread(pid, "schedstat"))
     lines = [line for text in _of_each_thread(pid, "status") for line in text.split("\n") if "ctxt_switches:" in line]
-    return nanoseconds / 1e9, sum(int(line.split()[1]) for line in lines)
+    wakes = sum(int(line.split()[1]) for line in lines)
+    return nanoseconds / 1e9, 0 if _is_tracker(pid) else wakes
+
+
+def _is_tracker(pid: int) -> bool:
+    try:
+        return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _of_each_thread(pid: int, name: str) -> list[str]:

@@ -18,6 +18,7 @@ VISIBLE = (
     "autograder/ends.py",
     "autograder/hidden.py",
     "autograder/kernels",
+    "autograder/plays.py",
     "autograder/proctor.py",
     "autograder/scenarios",
     "autograder/settings.py",

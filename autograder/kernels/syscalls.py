@@ -25,25 +25,33 @@ _NUMBERS = {
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _MMAP, _SOCKET = {"x86_64": 9, "aarch64": 222}, {"x86_64": 41, "aarch64": 198}
+_SOCKETPAIR, _PRCTL, _SET_NAME = {"x86_64": 53, "aarch64": 199}, {"x86_64": 157, "aarch64": 167}, 15
 _MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)  # 16: netlink, which the C library asks for addresses
 _CLONE3, _X32, _NEW_USER = 435, 0x40000000, 0x10000000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT, _FOURTH_ARGUMENT_AT = 0, 4, 16, 40
-_PR_SET_SECCOMP, _FILTER = 22, 2
+_PR_SET_SECCOMP, _FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
 
 
 def refuse() -> None:
-    """Install the filter in the calling process, for good. Needs no_new_privs. Raises OSError."""
-    machine = platform.machine()
-    if machine not in _NUMBERS:
-        return
-    program = _program(machine)
+    """Install the filter in the calling process, for good, with no_new_privs. Raises OSError."""
+    if platform.machine() in _NUMBERS:
+        _install(_program(platform.machine()))
+
+
+def refuse_to_a_rank() -> None:
+    """Beside it, in a process that has the one socket it needs: no other socket, and no name of its own, which others could read."""
+    if platform.machine() in _NUMBERS:
+        _install(_program_of_a_rank(platform.machine()))
+
+
+def _install(program: bytes) -> None:
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_SECCOMP, _FILTER, header, 0, 0) != 0:
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or libc.prctl(_PR_SET_SECCOMP, _FILTER, header, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "the system call filter was not accepted")
 
 
@@ -61,6 +69,15 @@ def _program(machine: str) -> bytes:
     steps += [(_EQUAL, 0, 3, _CLONE[machine]), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT)]
     steps += [(_ANY_BIT, 0, 1, _NEW_USER), _returns(_ERRNO | errno.EPERM), _returns(_ALLOW)]
     return b"".join(struct.pack("HBBI", *step) for step in steps)
+
+
+def _program_of_a_rank(machine: str) -> bytes:
+    refused = _returns(_ERRNO | errno.EPERM)
+    steps = [(_LOAD, 0, 0, _NUMBER_AT)]
+    for number in (_SOCKET[machine], _SOCKETPAIR[machine]):
+        steps += [(_EQUAL, 0, 1, number), refused]
+    steps += [(_EQUAL, 0, 3, _PRCTL[machine]), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_EQUAL, 0, 1, _SET_NAME), refused]
+    return b"".join(struct.pack("HBBI", *step) for step in [*steps, _returns(_ALLOW)])
 
 
 def _of_family(machine: str) -> list[tuple[int, int, int, int]]:

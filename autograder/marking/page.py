@@ -1,5 +1,6 @@
 """The page a learner reads after marking: points by criterion, what to read again, hints, the solution."""
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from autograder.report import as_html, points, with_code
 from autograder.verdict import Verdict
 
 HERE = Path(__file__).parent
-STYLES = (HERE.parent / "notebooks" / "feedback.css", HERE / "page.css")
+FEEDBACK = HERE.parent / "notebooks" / "feedback.css"
 
 
 def page(marked: Marked, name: str, solutions: bool = False) -> str:
@@ -19,8 +20,7 @@ def page(marked: Marked, name: str, solutions: bool = False) -> str:
 
     ``solutions``: the reference solutions of all functions, not only of those with full marks.
     """
-    styles = "\n".join(path.read_text("utf-8") for path in STYLES)
-    return _template().render(marked=marked, name=name, solutions=solutions, styles=styles)
+    return _template().render(marked=marked, name=name, solutions=solutions)
 
 
 def is_full(verdict: Verdict) -> bool:
@@ -30,14 +30,19 @@ def is_full(verdict: Verdict) -> bool:
 
 @cache
 def _template() -> jinja2.Template:
+    return template(HERE, {"as_table": lambda verdict: Markup(as_html(verdict))}, {"full": is_full})
+
+
+def template(folder: Path, filters: dict[str, Callable], tests: dict[str, Callable] | None = None) -> jinja2.Template:
+    """``page.html.j2`` of ``folder``, which escapes what it is given; ``styles`` are the feedback page's and ``page.css`` there.
+
+    Filters beside its own: ``points`` and ``with_code``.
+    """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader(folder), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    environment.filters |= {
-        "points": points,
-        "with_code": lambda sentence: Markup(with_code(" ".join(sentence.split()))),
-        "as_table": lambda verdict: Markup(as_html(verdict)),
-    }
-    environment.tests["full"] = is_full
+    environment.filters |= {"points": points, "with_code": lambda sentence: Markup(with_code(" ".join(sentence.split()))), **filters}
+    environment.tests |= tests or {}
+    environment.globals["styles"] = "\n".join(path.read_text("utf-8") for path in (FEEDBACK, folder / "page.css"))
     return environment.get_template("page.html.j2")

@@ -35,14 +35,21 @@ def mini_ddp(learner: Learner, case: dict) -> dict:
         tell(-1)
         for step in own["steps"]:
             _backward(models, step, tell)
-            for finish in finishes:
+            grads.append([])
+            for model, finish in zip(models, finishes, strict=True):
                 finish()
+                grads[-1] += [_gradient(parameter) for parameter in model.parameters()]
             tell(-1)
-            grads.append([None if p.grad is None else p.grad.clone() for p in parameters])
             optimizer.zero_grad(set_to_none=step["to_none"])
         return {"starts": starts, "written": written, "grads": grads}
 
     return in_ranks(in_rank, case["world"])
+
+
+def _gradient(parameter: nn.Parameter) -> object:
+    """As it is now; of a tensor's subclass its name, for it might come to its values later."""
+    grad = parameter.grad
+    return grad.clone() if type(grad) is torch.Tensor else None if grad is None else type(grad).__name__
 
 
 def _now(tensors: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
@@ -197,21 +204,21 @@ def reduce_metrics(learner: Learner, case: dict) -> dict:
 
     def in_rank(rank: int, world: int) -> list[dict]:
         found = []
-        for number, entries in enumerate(own_inputs()["calls"]):
+        for number in range(case["calls"]):
             if number:
                 dist.barrier()
-            totals = {name: (total, count) for name, total, count in entries}
+            totals = {name: (total, count) for name, total, count in own_inputs()["totals"]}
             answer = outcome(lambda totals=totals: learner.reduce_metrics(totals))
-            found.append({**answer, "totals": [[name, value] for name, value in totals.items()]})
-        return [{**answer, **_plain(answer)} for answer in found]
+            at_once = _pairs_of(answer.get("returned"))
+            found.append({**answer, "at_once": at_once, "totals": [[name, value] for name, value in totals.items()]})
+        return [{**answer, "returned": answer["at_once"], "later": _pairs_of(answer.get("returned"))} for answer in found]
 
     return in_ranks(in_rank, case["world"])
 
 
-def _plain(answer: dict) -> dict:
-    """A dictionary of any class as one of Python's own. Asked after the last call, which may have written to it."""
-    returned = answer.get("returned")
-    return {"returned": dict(returned)} if isinstance(returned, dict) else {}
+def _pairs_of(value: object) -> object:
+    """What a dictionary of any class holds now, as pairs: a key that is no string does not cross as one."""
+    return {"pairs": [list(pair) for pair in dict.items(value)]} if isinstance(value, dict) else value
 
 
 def find_desync(learner: Learner, case: dict) -> dict:

@@ -16,7 +16,7 @@ import gpulab.cuda
 from autograder.proctor import Learner, describe
 from autograder.scenarios.card import idle_card
 from autograder.scenarios.kernels_large import launched_large
-from autograder.scenarios.kernels_ran import kernels_ran, tiles, work_of
+from autograder.scenarios.kernels_ran import kernels_ran, on_host, same_memory, tiles, work_of
 from autograder.scenarios.told import observe
 from gpulab.observe.lines import is_learners_file
 
@@ -154,7 +154,7 @@ def _on_the_card(function: Callable, batches: list[torch.Tensor]) -> dict:
         with observe() as seen:
             results = [function(x) for x in inputs]
         afterwards = [x.cpu() for x in inputs]
-        return {"eager": [_on_host(result) for result in results], "inputs": afterwards, "seen": seen.to_dict()}
+        return {"eager": [on_host(result) for result in results], "inputs": afterwards, "seen": seen.to_dict()}
 
 
 def _compiled(learner: Learner, case: dict) -> dict:
@@ -267,25 +267,10 @@ def _launched(
         work = work_of(result, ran, seen)
         torch.cuda.synchronize()
         return {
-            "result": _on_host(result),
+            "result": on_host(result),
             "inputs": [tensor.cpu() for tensor in owners],
             "contiguous": isinstance(result, torch.Tensor) and result.is_contiguous(),
-            "is_an_input": any(_same_memory(result, tensor) for tensor in given),
-            "handed_out_twice": again and _same_memory(result, function(*given)),
+            "is_an_input": any(same_memory(result, tensor) for tensor in given),
+            "handed_out_twice": again and same_memory(result, function(*given)),
             **work,
         }
-
-
-def _same_memory(one: Any, other: Any) -> bool:
-    """Of one storage, though it has no bytes, or of one address."""
-    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
-        return False
-    a, b = one.untyped_storage(), other.untyped_storage()
-    return a._cdata == b._cdata or 0 != a.data_ptr() == b.data_ptr()
-
-
-def _on_host(value: Any) -> Any:
-    """What the tensor holds; a tensor that is not on the card crosses as what it is not."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.cpu() if value.is_cuda else "a tensor that is not on the card"

@@ -142,3 +142,18 @@ def _functions(owner: ModuleType | type) -> Iterator[tuple[str, FunctionType]]:
         function = getattr(value, "__func__", value)
         if isinstance(function, FunctionType):
             yield name, function
+
+
+def same_memory(one: Any, other: Any) -> bool:
+    """Of one storage, though it has no bytes, or of one address."""
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return False
+    a, b = one.untyped_storage(), other.untyped_storage()
+    return a._cdata == b._cdata or 0 != a.data_ptr() == b.data_ptr()
+
+
+def on_host(value: Any) -> Any:
+    """What the tensor holds; a tensor that is not on the card crosses as what it is not."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.cpu() if value.is_cuda else "a tensor that is not on the card"

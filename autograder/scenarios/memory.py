@@ -20,7 +20,7 @@ def state_bytes(learner: Learner, case: dict) -> dict:
     answers, held = [], []
     for question in case["questions"]:
         recipe, stated = _typed(question["recipe"]), _typed(question["recipe"])
-        answer = outcome(lambda: learner.state_bytes(question["parameters"], recipe, *question["ranks"]))
+        answer = outcome(lambda: learner.state_bytes(question["parameters"], recipe, *question["ranks"], **question["named"]))
         if isinstance(answer.get("returned"), dict):
             answer["returned"] = dict(answer["returned"])  # a Counter is a dictionary too
         answers.append(answer | {"kept": recipe == stated})

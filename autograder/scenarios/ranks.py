@@ -20,7 +20,7 @@ from typing import Any
 import torch.distributed as dist
 
 from autograder import wire
-from autograder.kernels import domain
+from autograder.kernels import domain, syscalls
 from autograder.proctor import describe
 from autograder.witness import witness
 from gpulab.collectives import run_ranks
@@ -30,8 +30,12 @@ TIMEOUT_SECONDS = 5.0
 """Of real time. Ranks that wait for each other are found at once; this is for one that never ends."""
 
 
-def in_ranks(fn: Callable[[int, int], Any], world: int, card: str = "off", backend: str = "gloo") -> dict[str, Any]:
+def in_ranks(
+    fn: Callable[[int, int], Any], world: int, card: str = "off", backend: str = "gloo", folder: str | None = None
+) -> dict[str, Any]:
     """Call ``fn(rank, world)`` in ``world`` processes, each with the default process group ``backend``.
+
+    Ranks write files in ``folder`` alone, where one is given: all of them read what lies there.
 
     Gives ``results``, by rank, None of a rank that did not return; ``problem``, None or what stopped the ranks, of the
     kinds of :class:`gpulab.collectives.Problem`. Where the function raised: ``raised``, as the proctor describes an
@@ -40,8 +44,8 @@ def in_ranks(fn: Callable[[int, int], Any], world: int, card: str = "off", backe
     foreign = _open_descriptors()
     with witness.expects(world):
         run = run_ranks(
-            _Apart(fn, foreign), world, card=card, backend=backend, timeout_s=TIMEOUT_SECONDS, observe=False,
-            check=False, show=_nowhere,
+            _Apart(fn, foreign, folder), world, card=card, backend=backend, timeout_s=TIMEOUT_SECONDS, observe=False,
+            check=False, show=_nowhere, plain=True,
         )  # fmt: skip
     said = [None if data is None else wire.decode(data) for data in run.results]
     for one in filter(None, said):
@@ -53,20 +57,21 @@ def in_ranks(fn: Callable[[int, int], Any], world: int, card: str = "off", backe
 
 
 def own_inputs() -> dict[str, Any]:
-    """In a rank: what its case has for it alone, in ``each``."""
+    """In a rank: what its case has for it alone, in ``each``; the next of its list, one before each call and after a barrier."""
     return wire.decode(bytes(session.current().given()))
 
 
 class _Apart:
     """The function in one rank, which shares nothing with the others but the switchboard."""
 
-    def __init__(self, fn: Callable[[int, int], Any], foreign: set[int]) -> None:
-        self._fn, self._foreign = fn, foreign
+    def __init__(self, fn: Callable[[int, int], Any], foreign: set[int], folder: str | None) -> None:
+        self._fn, self._foreign, self._folder = fn, foreign, folder
 
     def __call__(self, rank: int, world: int) -> bytes:
         for descriptor in self._foreign - {session.current().fileno()}:
             _close(descriptor)
-        domain.enter()
+        domain.enter(self._folder)
+        syscalls.refuse_to_a_rank()
         with witness.watch() as elsewhere:
             said = self._said(rank, world)
         return wire.encode(said | {"elsewhere": sorted(set(elsewhere))})

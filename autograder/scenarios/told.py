@@ -11,13 +11,13 @@ from gpulab import Observation
 
 
 @contextmanager
-def observe() -> Iterator[Observation]:
-    """As :func:`gpulab.observe`; the referee is told each record as it is made.
+def observe(saved: bool = False) -> Iterator[Observation]:
+    """As :func:`gpulab.observe`; the referee is told each record as it is made, but not what is ``kept`` of ``saved``.
 
     Once for each case. The lists of an observation are any code's in the process to edit: one that
     is not what was told loses the case.
     """
-    with gpulab.observe(teller()) as seen:
+    with gpulab.observe(teller(), saved=saved) as seen:
         yield seen
 
 

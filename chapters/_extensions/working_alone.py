@@ -1,4 +1,4 @@
-"""Sphinx extension: ``{working-alone}``, how to take a chapter's exercises home and have them marked there.
+"""Sphinx extension: ``{working-alone}``, what a chapter's exercises ask, how to take them home and have them marked there.
 
 The one copy of the lines that a learner types; ``:extras:`` names further extras of gpulab's.
 """
@@ -11,11 +11,19 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from autograder.marking.chapters import site_address
+from autograder.desk.effort import efforts
+from autograder.marking.chapters import anchor_of, site_address
+from autograder.report import points, with_code
 
 ROOT = Path(__file__).parents[2]
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 TEXT = """\
+| Exercise | Points | Minutes | Needs |
+| --- | ---: | ---: | --- |
+{efforts}
+
+Minutes are estimated from the lengths of statement and reference solution and the number of criteria; nobody was timed.
+
 {{download}}`Download the exercises <../../_build/exercises/{chapter}.ipynb>`, a Jupyter notebook, and two wheels:
 {{download}}`gpulab <../../_build/exercises/{gpulab}>`, which it imports, and
 {{download}}`gpulab-mark <../../_build/exercises/{mark}>`, which runs the hidden tests on your own machine. With Python
@@ -55,6 +63,15 @@ def lines(chapter: str, extras: tuple[str, ...] = ()) -> list[str]:
     ]
 
 
+def rows(chapter: str) -> list[str]:
+    """Of the table: what each exercise is worth, takes and needs."""
+    return [
+        f"| `{one.name.partition('.')[2]}` | {points(one.points)} | {one.minutes} | "
+        f'<a href="#{anchor_of(one.needs)}">{with_code(one.needs)}</a> |'
+        for one in efforts(ROOT / "exercises" / chapter)
+    ]
+
+
 class WorkingAlone(SphinxDirective):
     option_spec = {"extras": directives.unchanged}
 
@@ -62,8 +79,9 @@ class WorkingAlone(SphinxDirective):
         chapter = Path(self.env.docname).name
         gpulab, mark = wheels()
         typed = "\n".join(lines(chapter, tuple(self.options.get("extras", "").split())))
-        text = TEXT.format(chapter=chapter, gpulab=gpulab, mark=mark, lines=typed)
-        self.env.note_dependency(str(ROOT / "pyproject.toml"))
+        text = TEXT.format(chapter=chapter, efforts="\n".join(rows(chapter)), gpulab=gpulab, mark=mark, lines=typed)
+        for known in ("pyproject.toml", f"exercises/{chapter}/{chapter}.py", f"exercises/{chapter}/hints.yml"):
+            self.env.note_dependency(str(ROOT / known))
         if launches := edition.launches(self.env.app, chapter):
             names, addresses = zip(*launches.items(), strict=True)
             wheel = f"{site_address(ROOT)}/exercises/{gpulab}"

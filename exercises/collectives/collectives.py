@@ -104,26 +104,29 @@ def ring_all_reduce(rank, world, buf, send, recv):
 
 
 # %% nbgrader={"grade": false, "grade_id": "ring_all_reduce_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def summed(rank, world, length):
-    """What is in the buffer of each rank in the end."""
-    buf = torch.arange(length, dtype=torch.float32) * 10 ** rank
-    ring_all_reduce(rank, world, buf, send, recv)
-    return buf
+def _see_ring_all_reduce():
+    """What four ranks have in the end, and how much each sent."""
+
+    def summed(rank, world, length):
+        """What is in the buffer of each rank in the end."""
+        buf = torch.arange(length, dtype=torch.float32) * 10 ** rank
+        ring_all_reduce(rank, world, buf, send, recv)
+        return buf
+
+    run = run_ranks(summed, 4, args=(10,), card="off", backend="gloo")
+    print(run.table())
+    for rank, buf in enumerate(run.results):
+        carried = sum(entry.bytes for entry in run.journal if entry.ranks[0] == rank)
+        print(f"rank {rank} sent {carried} bytes and has {buf.tolist()}")
+
+    assert all(torch.equal(buf, 1111.0 * torch.arange(10)) for buf in run.results), "the sum of 1, 10, 100 and 1000 times i is due"
+    for rank in range(4):
+        messages = [entry for entry in run.journal if entry.ranks[0] == rank]
+        assert len(messages) <= 6, f"rank {rank} sends {len(messages)} messages, and 6 steps are enough"
+        assert sum(entry.bytes for entry in messages) <= 6 * 3 * 4, f"rank {rank} sends more than 6 chunks of at most 3 elements"
 
 
-run = run_ranks(summed, 4, args=(10,), card="off", backend="gloo")
-print(run.table())
-for rank, buf in enumerate(run.results):
-    carried = sum(entry.bytes for entry in run.journal if entry.ranks[0] == rank)
-    print(f"rank {rank} sent {carried} bytes and has {buf.tolist()}")
-
-assert all(torch.equal(buf, 1111.0 * torch.arange(10)) for buf in run.results), "the sum of 1, 10, 100 and 1000 times i is due"
-for rank in range(4):
-    messages = [entry for entry in run.journal if entry.ranks[0] == rank]
-    assert len(messages) <= 6, f"rank {rank} sends {len(messages)} messages, and 6 steps are enough"
-    assert sum(entry.bytes for entry in messages) <= 6 * 3 * 4, f"rank {rank} sends more than 6 chunks of at most 3 elements"
-
-
+_see_ring_all_reduce()
 
 # %% nbgrader={"grade": true, "grade_id": "ring_all_reduce_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of ring_all_reduce: values 2, ragged 1, bytes 1, no hot rank 1, steps 2, errors 1.
@@ -177,26 +180,30 @@ def collective_time(kind, nbytes, n, alpha, beta, algorithm="ring"):
 
 
 # %% nbgrader={"grade": false, "grade_id": "collective_time_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-LINKS = {
-    "NVLink 4": ((3.4, "us"), (900, "GB/s both ways")),
-    "InfiniBand NDR": ((14, "us"), (400, "Gb/s")),
-    "PCIe 5 x16": ((5.7, "us"), (64, "GB/s")),
-}
-print(f"{'all-reduce among 8':20}{'ring':>14}{'tree':>14}")
-for name, (alpha, beta) in LINKS.items():
-    for nbytes in (8_000, 8_000_000_000):
-        times = [collective_time("all_reduce", nbytes, 8, alpha, beta, algorithm) for algorithm in ("ring", "tree")]
-        print(f"{name:16}{nbytes:14,} bytes" + "".join(f"{1e6 * time:12.1f} us" for time in times))
+def _see_collective_time():
+    """A small and a large all-reduce on three links."""
+    LINKS = {
+        "NVLink 4": ((3.4, "us"), (900, "GB/s both ways")),
+        "InfiniBand NDR": ((14, "us"), (400, "Gb/s")),
+        "PCIe 5 x16": ((5.7, "us"), (64, "GB/s")),
+    }
+    print(f"{'all-reduce among 8':20}{'ring':>14}{'tree':>14}")
+    for name, (alpha, beta) in LINKS.items():
+        for nbytes in (8_000, 8_000_000_000):
+            times = [collective_time("all_reduce", nbytes, 8, alpha, beta, algorithm) for algorithm in ("ring", "tree")]
+            print(f"{name:16}{nbytes:14,} bytes" + "".join(f"{1e6 * time:12.1f} us" for time in times))
 
-alpha, beta = LINKS["InfiniBand NDR"]
-laps = [collective_time(kind, 8_000_000, 8, alpha, beta) for kind in ("reduce_scatter", "all_gather", "all_reduce")]
-assert math.isclose(laps[0] + laps[1], laps[2]), "an all-reduce on a ring is a reduce-scatter and then an all-gather"
-assert math.isclose(laps[0], 7 * (14e-6 + 1_000_000 / 50e9)), "7 steps of 1 MB each, and 400 Gb/s are 50 GB/s"
-assert collective_time("all_reduce", 8_000_000, 1, alpha, beta) == 0, "one rank has nobody to wait for"
-assert math.isclose(collective_time("broadcast", 8_000_000, 8, alpha, beta, "tree"), 3 * (14e-6 + 8_000_000 / 50e9)), (
-    "1 rank has it, then 2, then 4, then 8"
-)
+    alpha, beta = LINKS["InfiniBand NDR"]
+    laps = [collective_time(kind, 8_000_000, 8, alpha, beta) for kind in ("reduce_scatter", "all_gather", "all_reduce")]
+    assert math.isclose(laps[0] + laps[1], laps[2]), "an all-reduce on a ring is a reduce-scatter and then an all-gather"
+    assert math.isclose(laps[0], 7 * (14e-6 + 1_000_000 / 50e9)), "7 steps of 1 MB each, and 400 Gb/s are 50 GB/s"
+    assert collective_time("all_reduce", 8_000_000, 1, alpha, beta) == 0, "one rank has nobody to wait for"
+    assert math.isclose(collective_time("broadcast", 8_000_000, 8, alpha, beta, "tree"), 3 * (14e-6 + 8_000_000 / 50e9)), (
+        "1 rank has it, then 2, then 4, then 8"
+    )
 
+
+_see_collective_time()
 
 # %% nbgrader={"grade": true, "grade_id": "collective_time_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of collective_time: rings 2, whole buffers 2, chunks 1, units 2, errors 1.
@@ -232,17 +239,22 @@ def choose_algorithm(kind, nbytes, n, alpha, beta):
 
 
 # %% nbgrader={"grade": false, "grade_id": "choose_algorithm_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-alpha, beta = (14, "us"), (400, "Gb/s")
-for n in (2, 8, 64):
-    for nbytes in (8, 80_000, 8_000_000, 8_000_000_000):
-        found = choose_algorithm("all_reduce", nbytes, n, alpha, beta)
-        print(f"{n:3} ranks {nbytes:14,} bytes: {found['algorithm']}, {1e6 * found['seconds']:12.1f} us, {found['bound']}")
+def _see_choose_algorithm():
+    """What is chosen for three worlds and four sizes."""
+    alpha, beta = (14, "us"), (400, "Gb/s")
+    for n in (2, 8, 64):
+        for nbytes in (8, 80_000, 8_000_000, 8_000_000_000):
+            found = choose_algorithm("all_reduce", nbytes, n, alpha, beta)
+            print(f"{n:3} ranks {nbytes:14,} bytes: {found['algorithm']}, {1e6 * found['seconds']:12.1f} us, {found['bound']}")
 
-assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["algorithm"] == "tree", "126 latencies against 12"
-assert choose_algorithm("all_reduce", 8_000_000_000, 64, alpha, beta)["algorithm"] == "ring", "each rank sends twice the buffer, or 12 times"
-assert choose_algorithm("all_gather", 8, 64, alpha, beta)["algorithm"] == "ring", "there is no tree to choose"
-assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["bound"] == "latency", "8 bytes take no time"
+    assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["algorithm"] == "tree", "126 latencies against 12"
+    large = choose_algorithm("all_reduce", 8_000_000_000, 64, alpha, beta)
+    assert large["algorithm"] == "ring", "each rank sends twice the buffer, or 12 times"
+    assert choose_algorithm("all_gather", 8, 64, alpha, beta)["algorithm"] == "ring", "there is no tree to choose"
+    assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["bound"] == "latency", "8 bytes take no time"
 
+
+_see_choose_algorithm()
 
 # %% nbgrader={"grade": true, "grade_id": "choose_algorithm_hidden", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of choose_algorithm: algorithm 2, seconds 1, bound 1.
@@ -283,12 +295,11 @@ def port_bytes(place, dims, topology):
     return sent
 
 
-dims = [("tp", 8, 100e6), ("dp", 2, 50e6)]
-for ports in (8, 1):
-    topology = {"nodes": 2, "gpus": 8, "ports": ports}
-    busiest = max(port_bytes(range(16), dims, topology).values())
-    print(f"rank r on GPU r, {ports} ports a node: the busiest port sends {busiest / 1e6:.0f} MB")
-
+_dims = [("tp", 8, 100e6), ("dp", 2, 50e6)]
+for _ports in (8, 1):
+    _topology = {"nodes": 2, "gpus": 8, "ports": _ports}
+    _busiest = max(port_bytes(range(16), _dims, _topology).values())
+    print(f"rank r on GPU r, {_ports} ports a node: the busiest port sends {_busiest / 1e6:.0f} MB")
 
 # %% [markdown]
 # Write `place_groups(world, dims, topology)`:
@@ -327,19 +338,23 @@ def place_groups(world, dims, topology):
 
 
 # %% nbgrader={"grade": false, "grade_id": "place_groups_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-dims = [("tp", 8, 800e6), ("pp", 2, 30e6), ("dp", 2, 200e6)]
-topology = {"nodes": 4, "gpus": 8, "ports": 8}
-place = place_groups(32, dims, topology)
-assert sorted(place) == list(range(32)), "every rank has a GPU of its own"
-ranks = list(itertools.product(range(8), range(2), range(2)))
-for group in ((0, 0), (1, 1)):
-    members = [place[r] for r, at in enumerate(ranks) if at[1:] == group]
-    print(f"tp group {group}: GPUs {sorted(members)}, nodes {sorted({gpu // 8 for gpu in members})}")
-for name, where in (("rank r on GPU r", range(32)), ("yours", place)):
-    print(f"{name:16} the busiest port sends {max(port_bytes(where, dims, topology).values()) / 1e6:6.0f} MB")
+def _see_place_groups():
+    """Two groups, and what the busiest port sends."""
+    dims = [("tp", 8, 800e6), ("pp", 2, 30e6), ("dp", 2, 200e6)]
+    topology = {"nodes": 4, "gpus": 8, "ports": 8}
+    place = place_groups(32, dims, topology)
+    assert sorted(place) == list(range(32)), "every rank has a GPU of its own"
+    ranks = list(itertools.product(range(8), range(2), range(2)))
+    for group in ((0, 0), (1, 1)):
+        members = [place[r] for r, at in enumerate(ranks) if at[1:] == group]
+        print(f"tp group {group}: GPUs {sorted(members)}, nodes {sorted({gpu // 8 for gpu in members})}")
+    for name, where in (("rank r on GPU r", range(32)), ("yours", place)):
+        print(f"{name:16} the busiest port sends {max(port_bytes(where, dims, topology).values()) / 1e6:6.0f} MB")
 
-assert max(port_bytes(place, dims, topology).values()) <= 230e6, "tp fits into a node, and then the other two are all that leaves it"
+    assert max(port_bytes(place, dims, topology).values()) <= 230e6, "tp fits into a node, and then the other two are all that leaves it"
 
+
+_see_place_groups()
 
 # %% nbgrader={"grade": true, "grade_id": "place_groups_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of place_groups: valid 1, heavy 2, ports 2, traffic 2, errors 1.

@@ -139,47 +139,53 @@ def mini_ddp(model, bucket_bytes):
 
 
 # %% nbgrader={"grade": false, "grade_id": "mini_ddp_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-BATCH = torch.linspace(-1, 1, 32).view(8, 4)
+def _see_mini_ddp():
+    """Two steps of two ranks: when all-reduces were asked for, and the gradients."""
+    BATCH = torch.linspace(-1, 1, 32).view(8, 4)
+
+    def made(seed):
+        """Four layers of 80 bytes: 64 of weights, 16 of biases."""
+        torch.manual_seed(seed)
+        return nn.Sequential(*(nn.Linear(4, 4) for _ in range(4)))
+
+    def trained(rank, world):
+        """Two steps on this rank's part of the batch: gradients, and how many all-reduces were asked for after each layer's backward."""
+        model, counts = made(seed=rank), []
+        finish = mini_ddp(model, 160)
+        begun = dist.group.WORLD._get_sequence_number_for_group()
+        for layer in model:
+            layer.register_full_backward_hook(lambda *_: counts.append(dist.group.WORLD._get_sequence_number_for_group() - begun))
+        for step in range(2):
+            model.zero_grad()
+            model(BATCH.chunk(world)[rank].clone().requires_grad_()).square().mean().backward()
+            finish()
+        return [parameter.grad for parameter in model.parameters()], counts
+
+    run = run_ranks(trained, 2, card="off", backend="gloo")
+    print(run.table())
+    for rank, (_, counts) in enumerate(run.results):
+        for step in range(2):
+            print(f"rank {rank}, step {step}: all-reduces after the backward of layers 3, 2, 1, 0:", counts[4 * step : 4 * step + 4])
+
+    def alone(rank, world):
+        """The gradients of the whole batch. It is a rank too: where a GPU is, who went backward forks no ranks that can."""
+        whole = made(seed=0)
+        whole(BATCH).square().mean().backward()
+        return [parameter.grad for parameter in whole.parameters()]
+
+    (due,) = run_ranks(alone, 1, card="off", backend="gloo").results
+    reduced = [entry.bytes for entry in run.journal if entry.operation == "all_reduce"]
+    for rank, (grads, counts) in enumerate(run.results):
+        for grad, right in zip(grads, due):
+            assert grad is not None, f"rank {rank} has a parameter without a gradient"
+            assert torch.allclose(grad, right, atol=1e-6), (
+                f"rank {rank} does not have the gradient that one process gets with rank 0's weights and the whole batch"
+            )
+        assert counts == [0, 1, 1, 2, 2, 3, 3, 4], "two layers fill a bucket: its all-reduce is due with the second one's backward"
+    assert reduced == [160] * 4, "two buckets of 160 bytes cross in each of two steps"
 
 
-def made(seed):
-    """Four layers of 80 bytes: 64 of weights, 16 of biases."""
-    torch.manual_seed(seed)
-    return nn.Sequential(*(nn.Linear(4, 4) for _ in range(4)))
-
-
-def trained(rank, world):
-    """Two steps on this rank's part of the batch: gradients, and how many all-reduces were asked for after each layer's backward."""
-    model, counts = made(seed=rank), []
-    finish = mini_ddp(model, 160)
-    begun = dist.group.WORLD._get_sequence_number_for_group()
-    for layer in model:
-        layer.register_full_backward_hook(lambda *_: counts.append(dist.group.WORLD._get_sequence_number_for_group() - begun))
-    for step in range(2):
-        model.zero_grad()
-        model(BATCH.chunk(world)[rank].clone().requires_grad_()).square().mean().backward()
-        finish()
-    return [parameter.grad for parameter in model.parameters()], counts
-
-
-run = run_ranks(trained, 2, card="off", backend="gloo")
-print(run.table())
-for rank, (_, counts) in enumerate(run.results):
-    for step in range(2):
-        print(f"rank {rank}, step {step}: all-reduces after the backward of layers 3, 2, 1, 0:", counts[4 * step : 4 * step + 4])
-
-whole = made(seed=0)
-whole(BATCH).square().mean().backward()
-reduced = [entry.bytes for entry in run.journal if entry.operation == "all_reduce"]
-for rank, (grads, counts) in enumerate(run.results):
-    for grad, parameter in zip(grads, whole.parameters()):
-        assert grad is not None, f"rank {rank} has a parameter without a gradient"
-        assert torch.allclose(grad, parameter.grad, atol=1e-6), (
-            f"rank {rank} does not have the gradient that one process gets with rank 0's weights and the whole batch"
-        )
-    assert counts == [0, 1, 1, 2, 2, 3, 3, 4], "two layers fill a bucket: its all-reduce is due with the second one's backward"
-assert reduced == [160] * 4, "two buckets of 160 bytes cross in each of two steps"
-
+_see_mini_ddp()
 
 # %% nbgrader={"grade": true, "grade_id": "mini_ddp_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of mini_ddp: values 2, buckets 2, launched 2, no waiting 1, unused 1, mixed 1.
@@ -214,14 +220,14 @@ import autograder; autograder.grade("data_parallel.mini_ddp")
 #   one rank nothing is sent, which takes no time;
 # - the step begins with the first layer and is over when the backward pass and the last all-reduce are;
 # - returns a dictionary with three entries:
-# - `"step_us"`: a dictionary that gives for each size in `buckets` the microseconds of the step, a float;
+# - `"step_us"`: a dictionary that gives for each size in `buckets` the microseconds of the step, a number;
 # - `"exposed_us"`: a dictionary that gives for each size the microseconds of the step **after the backward pass
-#   ended**, a float;
+#   ended**, a number;
 # - `"best"`: the size with the shortest step, and of sizes whose steps are equally long the smallest;
 # - a time may be wrong by rounding, up to a billionth of the step;
 # - the lists and the dictionaries stay as they are;
 # - raises `ValueError` when there are no layers or no sizes, for a size less than 1, for a layer's microseconds or
-#   bytes less than 0, for `alpha_us` less than 0, `bytes_per_us` not greater than 0, and `"ranks"` less than 1.
+#   bytes less than 0, for `alpha_us` less than 0, a `bytes_per_us` of 0 or less, and `"ranks"` less than 1.
 
 # %% nbgrader={"grade": false, "grade_id": "best_bucket", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def best_bucket(layers, link, buckets):
@@ -260,34 +266,39 @@ def best_bucket(layers, link, buckets):
 
 
 # %% nbgrader={"grade": false, "grade_id": "best_bucket_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-width, tokens = 1024, 8192
-block = []
-for rows, columns in ((width, 4 * width), (4 * width, width), (width, width), (3 * width, width)):
-    weight = {"us": 4 * tokens * rows * columns / 150e6, "bytes": 4 * rows * columns}
-    block += [{"us": 3, "bytes": 4 * rows}, weight]  # a bias, and the matrix before it
-layers = block * 24
-link = {"alpha_us": 200, "bytes_per_us": 50_000, "ranks": 16}
-found = best_bucket(layers, link, [2**power for power in range(10, 32)])
+def _see_best_bucket():
+    """The step of 24 layers with buckets of 22 sizes."""
+    width, tokens = 1024, 8192
+    block = []
+    for rows, columns in ((width, 4 * width), (4 * width, width), (width, width), (3 * width, width)):
+        weight = {"us": 4 * tokens * rows * columns / 150e6, "bytes": 4 * rows * columns}
+        block += [{"us": 3, "bytes": 4 * rows}, weight]  # a bias, and the matrix before it
+    layers = block * 24
+    link = {"alpha_us": 200, "bytes_per_us": 50_000, "ranks": 16}
+    found = best_bucket(layers, link, [2**power for power in range(10, 32)])
 
-backward = sum(layer["us"] for layer in layers)
-nbytes = sum(layer["bytes"] for layer in layers)
-print(f"the backward pass takes {backward / 1e3:.1f} ms, its gradients are {nbytes / 1e6:.0f} MB")
-for bucket, us in found["step_us"].items():
-    exposed = found["exposed_us"][bucket]
-    bar = "#" * round(exposed / 1000) + " best" * (bucket == found["best"])
-    print(f"{bucket / 2**20:12.3f} MiB: {us / 1e3:6.1f} ms, exposed {exposed / 1e3:5.1f} ms {bar}")
+    backward = sum(layer["us"] for layer in layers)
+    nbytes = sum(layer["bytes"] for layer in layers)
+    print(f"the backward pass takes {backward / 1e3:.1f} ms, its gradients are {nbytes / 1e6:.0f} MB")
+    for bucket, us in found["step_us"].items():
+        exposed = found["exposed_us"][bucket]
+        bar = "#" * round(exposed / 1000) + " best" * (bucket == found["best"])
+        print(f"{bucket / 2**20:12.3f} MiB: {us / 1e3:6.1f} ms, exposed {exposed / 1e3:5.1f} ms {bar}")
 
-steps, last = found["step_us"], max(found["step_us"])
-assert steps[4096] > steps[found["best"]] < steps[last], "too small pays the latency often, too large leaves late"
-assert abs(found["exposed_us"][last] - (200 + 30 / 16 * nbytes / 50_000)) < 1e-3, (
-    "one bucket leaves when the backward pass has ended: all of its all-reduce is exposed"
-)
-assert all(abs(us - backward - found["exposed_us"][bucket]) < 1e-3 for bucket, us in steps.items()), (
-    "a step is the backward pass and what is exposed"
-)
-three = [{"us": 10, "bytes": nbytes} for nbytes in (60, 40, 50)]
-small = best_bucket(three, {"alpha_us": 1, "bytes_per_us": 4, "ranks": 2}, [100, 101])
-assert small["step_us"] == {100: 59.5, 101: 68.5} and small["best"] == 100, "100 bytes fill a bucket of 100"
+    steps, last = found["step_us"], max(found["step_us"])
+    assert steps[4096] > steps[found["best"]] < steps[last], "too small pays the latency often, too large leaves late"
+    assert abs(found["exposed_us"][last] - (200 + 30 / 16 * nbytes / 50_000)) < 1e-3, (
+        "one bucket leaves when the backward pass has ended: all of its all-reduce is exposed"
+    )
+    assert all(abs(us - backward - found["exposed_us"][bucket]) < 1e-3 for bucket, us in steps.items()), (
+        "a step is the backward pass and what is exposed"
+    )
+    three = [{"us": 10, "bytes": nbytes} for nbytes in (60, 40, 50)]
+    small = best_bucket(three, {"alpha_us": 1, "bytes_per_us": 4, "ranks": 2}, [100, 101])
+    assert small["step_us"] == {100: 59.5, 101: 68.5} and small["best"] == 100, "100 bytes fill a bucket of 100"
+
+
+_see_best_bucket()
 
 # %% nbgrader={"grade": true, "grade_id": "best_bucket_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of best_bucket: cost 1, filling 2, overlap 2, exposed 1, best 1, errors 1.
@@ -317,8 +328,8 @@ import autograder; autograder.grade("data_parallel.best_bucket")
 # - `"indices"`: the samples that this rank reads from `start` on, in order;
 # - `"repeated"`: the positions in `"indices"`, from 0, at which a sample stands that is read in this epoch for the
 #   second time or more often, since the order went on. An evaluation does not count these;
-# - the global random states of PyTorch, NumPy and Python are afterwards what they were, and nothing in the result
-#   turns on them;
+# - the global random states of PyTorch, NumPy and Python are afterwards what they were, also after an error, and nothing
+#   in the result turns on them;
 # - raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` that is not among 0
 #   to world - 1, and for a `start` less than 0 or greater than the number of samples that this rank reads in the
 #   whole epoch.
@@ -342,30 +353,35 @@ def epoch_indices(length, world, rank, epoch, seed, start=0, drop_last=False):
 
 
 # %% nbgrader={"grade": false, "grade_id": "epoch_indices_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-from torch.utils.data import DistributedSampler
+def _see_epoch_indices():
+    """Who reads which samples, beside DistributedSampler."""
+    from torch.utils.data import DistributedSampler
 
-LENGTH, WORLD = 10, 4
-before = torch.get_rng_state()
-for epoch in range(2):
-    for rank in range(WORLD):
-        found = epoch_indices(LENGTH, WORLD, rank, epoch, seed=5)
-        shown = [f"{index}{'*' * (position in found['repeated'])}" for position, index in enumerate(found["indices"])]
-        print(f"epoch {epoch}, rank {rank}: {'  '.join(f'{sample:3}' for sample in shown)}")
-print("* was read before: an evaluation that counts it counts 12 samples where there are 10")
-
-for length, world in ((10, 4), (12, 4), (3, 8), (1, 3), (0, 2), (1000, 7)):
+    LENGTH, WORLD = 10, 4
+    before = torch.get_rng_state()
     for epoch in range(2):
-        for drop_last in (False, True):
-            for rank in range(world):
-                sampler = DistributedSampler(range(length), world, rank, seed=5, drop_last=drop_last)
-                sampler.set_epoch(epoch)
-                found = epoch_indices(length, world, rank, epoch, 5, drop_last=drop_last)
-                assert found["indices"] == list(sampler), f"rank {rank} of {world} reads {list(sampler)} of {length} samples"
+        for rank in range(WORLD):
+            found = epoch_indices(LENGTH, WORLD, rank, epoch, seed=5)
+            shown = [f"{index}{'*' * (position in found['repeated'])}" for position, index in enumerate(found["indices"])]
+            print(f"epoch {epoch}, rank {rank}: {'  '.join(f'{sample:3}' for sample in shown)}")
+    print("* was read before: an evaluation that counts it counts 12 samples where there are 10")
 
-whole, left = epoch_indices(10, 4, 2, 1, 5), epoch_indices(10, 4, 2, 1, 5, start=2)
-assert left["indices"] == whole["indices"][2:], "what is left is the end of the same epoch"
-assert whole["repeated"] == [2] and left["repeated"] == [0], "ranks 2 and 3 end with a sample that ranks 0 and 1 began with"
-assert torch.equal(before, torch.get_rng_state()), "the model's own random numbers are not the sampler's to change"
+    for length, world in ((10, 4), (12, 4), (3, 8), (1, 3), (0, 2), (1000, 7)):
+        for epoch in range(2):
+            for drop_last in (False, True):
+                for rank in range(world):
+                    sampler = DistributedSampler(range(length), world, rank, seed=5, drop_last=drop_last)
+                    sampler.set_epoch(epoch)
+                    found = epoch_indices(length, world, rank, epoch, 5, drop_last=drop_last)
+                    assert found["indices"] == list(sampler), f"rank {rank} of {world} reads {list(sampler)} of {length} samples"
+
+    whole, left = epoch_indices(10, 4, 2, 1, 5), epoch_indices(10, 4, 2, 1, 5, start=2)
+    assert left["indices"] == whole["indices"][2:], "what is left is the end of the same epoch"
+    assert whole["repeated"] == [2] and left["repeated"] == [0], "ranks 2 and 3 end with a sample that ranks 0 and 1 began with"
+    assert torch.equal(before, torch.get_rng_state()), "the model's own random numbers are not the sampler's to change"
+
+
+_see_epoch_indices()
 
 # %% nbgrader={"grade": true, "grade_id": "epoch_indices_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of epoch_indices: order 2, padding 2, repeated 1, dropped 1, resumed 1, random 1, errors 1.
@@ -420,30 +436,33 @@ def reduce_metrics(totals):
 
 
 # %% nbgrader={"grade": false, "grade_id": "reduce_metrics_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-SEEN = [
-    {"loss": (torch.tensor(90.0), 30), "grad_norm": (2.5, 1), "reward": (0.0, 0)},
-    {"reward": (0.0, 0), "loss": (torch.tensor(10.0), 10), "grad_norm": (1.5, 1)},
-]
+def _see_reduce_metrics():
+    """The means of two ranks."""
+    SEEN = [
+        {"loss": (torch.tensor(90.0), 30), "grad_norm": (2.5, 1), "reward": (0.0, 0)},
+        {"reward": (0.0, 0), "loss": (torch.tensor(10.0), 10), "grad_norm": (1.5, 1)},
+    ]
+
+    def reported(rank, world):
+        return reduce_metrics(SEEN[rank])
+
+    run = run_ranks(reported, 2, card="off", backend="gloo")
+    print(run.table())
+    for rank, means in enumerate(run.results):
+        print(f"rank {rank} of its own: loss {float(SEEN[rank]['loss'][0]) / SEEN[rank]['loss'][1]}, of all: {means}")
+
+    for means in run.results:
+        assert isinstance(means, dict) and sorted(means) == ["grad_norm", "loss", "reward"], "every rank has a mean for each name"
+        assert means["loss"] == 2.5, "100 in all, of 40 samples: that is neither the mean of 3 and 1 nor the sum"
+        assert means["grad_norm"] == 2.0, "ranks that have their names in another order mean the same metric by them"
+        assert math.isnan(means["reward"]), "nobody saw a reward: 0 would be a value that it might have had"
+        assert all(type(mean) is float for mean in means.values()), "Python floats are due"
+    assert [(entry.operation, entry.dtype, entry.bytes) for entry in run.journal] == [("all_reduce", "float64", 48)], (
+        "one all_reduce is due, of 3 sums and 3 counts in float64: see the table above"
+    )
 
 
-def reported(rank, world):
-    return reduce_metrics(SEEN[rank])
-
-
-run = run_ranks(reported, 2, card="off", backend="gloo")
-print(run.table())
-for rank, means in enumerate(run.results):
-    print(f"rank {rank} of its own: loss {float(SEEN[rank]['loss'][0]) / SEEN[rank]['loss'][1]}, of all: {means}")
-
-for means in run.results:
-    assert isinstance(means, dict) and sorted(means) == ["grad_norm", "loss", "reward"], "every rank has a mean for each name"
-    assert means["loss"] == 2.5, "100 in all, of 40 samples: that is neither the mean of 3 and 1 nor the sum"
-    assert means["grad_norm"] == 2.0, "ranks that have their names in another order mean the same metric by them"
-    assert math.isnan(means["reward"]), "nobody saw a reward: 0 would be a value that it might have had"
-    assert all(type(mean) is float for mean in means.values()), "Python floats are due"
-assert [(entry.operation, entry.dtype, entry.bytes) for entry in run.journal] == [("all_reduce", "float64", 48)], (
-    "one all_reduce is due, of 3 sums and 3 counts in float64: see the table above"
-)
+_see_reduce_metrics()
 
 # %% nbgrader={"grade": true, "grade_id": "reduce_metrics_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of reduce_metrics: mean 2, order 1, exact 1, none 1, one collective 2, kept 1.
@@ -462,24 +481,23 @@ import autograder; autograder.grade("data_parallel.reduce_metrics")
 import itertools
 
 
-def posted(*calls):
+def _posted(*calls):
     """The log of a rank: an entry for each (op, bytes, dtype, line)."""
     return [dict(zip(("op", "bytes", "dtype", "line", "us"), (*call, 100.0 * i))) for i, call in enumerate(calls)]
 
 
-GRADS = [("all_reduce", 25_000_000, "float32", "train.py:31"), ("all_reduce", 9_000_000, "float32", "train.py:31")]
-METRICS = [("all_reduce", 48, "float64", "metrics.py:8")]
-FINITE = [("all_reduce", 4, "float32", "clip.py:12")]
+_GRADS = [("all_reduce", 25_000_000, "float32", "train.py:31"), ("all_reduce", 9_000_000, "float32", "train.py:31")]
+_METRICS = [("all_reduce", 48, "float64", "metrics.py:8")]
+_FINITE = [("all_reduce", 4, "float32", "clip.py:12")]
 
-LOGS = [
-    posted(*GRADS, *METRICS, *GRADS),
-    posted(*GRADS, *METRICS, *GRADS),
-    posted(*GRADS, *FINITE, *METRICS, *GRADS),
-    posted(*GRADS, *METRICS, *GRADS),
+_LOGS = [
+    _posted(*_GRADS, *_METRICS, *_GRADS),
+    _posted(*_GRADS, *_METRICS, *_GRADS),
+    _posted(*_GRADS, *_FINITE, *_METRICS, *_GRADS),
+    _posted(*_GRADS, *_METRICS, *_GRADS),
 ]
-for rank, log in enumerate(LOGS):
-    print(f"rank {rank} has posted {len(log)}, and waits at {log[-1]['line']}")
-
+for _rank, _log in enumerate(_LOGS):
+    print(f"rank {_rank} has posted {len(_log)}, and waits at {_log[-1]['line']}")
 
 # %% [markdown]
 # Write `find_desync(logs)`:
@@ -519,25 +537,30 @@ def find_desync(logs):
 
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-logs = [[dict(entry) for entry in log] for log in LOGS]
-found = find_desync(logs)
-print(f"{'':4}" + "".join(f"rank {rank:<18}" for rank in range(4)))
-for index, entries in enumerate(itertools.zip_longest(*LOGS)):
-    cells = [f"{entry['op']} {entry['bytes']:,}" if entry else "nothing" for entry in entries]
-    here = "<- here" if found and found["index"] == index else ""
-    print(f"{index:<4}" + "".join(f"{cell:<23}" for cell in cells) + here)
-print(found)
+def _see_find_desync():
+    """Four logs side by side, and where they part."""
+    logs = [[dict(entry) for entry in log] for log in _LOGS]
+    found = find_desync(logs)
+    print(f"{'':4}" + "".join(f"rank {rank:<18}" for rank in range(4)))
+    for index, entries in enumerate(itertools.zip_longest(*_LOGS)):
+        cells = [f"{entry['op']} {entry['bytes']:,}" if entry else "nothing" for entry in entries]
+        here = "<- here" if found and found["index"] == index else ""
+        print(f"{index:<4}" + "".join(f"{cell:<23}" for cell in cells) + here)
+    print(found)
 
-assert logs == LOGS, "the logs stay as they are"
-assert found is not None, "rank 2 posts a collective that the others do not"
-assert found["index"] == 2, "positions 0 and 1 agree, and what differs after position 2 follows from it"
-assert found["culprits"] == [2], "three ranks agree there, and rank 2 does not"
-lines = {0: "metrics.py:8", 1: "metrics.py:8", 2: "clip.py:12", 3: "metrics.py:8"}
-assert found["lines"] == lines, "the line of every rank at position 2"
-assert find_desync(logs[:2]) is None, "ranks 0 and 1 agree all the way"
-stopped = find_desync([logs[0][:3], logs[0]])
-lines = {0: None, 1: "train.py:31"}
-assert stopped == {"index": 3, "culprits": [0], "lines": lines}, "rank 1 waits for rank 0, which posts no more"
+    assert logs == _LOGS, "the logs stay as they are"
+    assert found is not None, "rank 2 posts a collective that the others do not"
+    assert found["index"] == 2, "positions 0 and 1 agree, and what differs after position 2 follows from it"
+    assert found["culprits"] == [2], "three ranks agree there, and rank 2 does not"
+    lines = {0: "metrics.py:8", 1: "metrics.py:8", 2: "clip.py:12", 3: "metrics.py:8"}
+    assert found["lines"] == lines, "the line of every rank at position 2"
+    assert find_desync(logs[:2]) is None, "ranks 0 and 1 agree all the way"
+    stopped = find_desync([logs[0][:3], logs[0]])
+    lines = {0: None, 1: "train.py:31"}
+    assert stopped == {"index": 3, "culprits": [0], "lines": lines}, "rank 1 waits for rank 0, which posts no more"
+
+
+_see_find_desync()
 
 # %% nbgrader={"grade": true, "grade_id": "find_desync_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of find_desync: index 2, agree 1, ended 1, culprits 2, lines 1, errors 1.

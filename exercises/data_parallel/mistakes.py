@@ -547,6 +547,45 @@ BEGINS = "if not buckets or parameter.nbytes > room or parameter.dtype != bucket
 any_of_its_dtype = harmless("mini_ddp", BEGINS, BEGINS.replace("[0]", "[(-1)]"), "all parameters of a bucket have one dtype")
 
 
+nobodys_gradient_is_none = parallel(
+    {GIVEN: "                if parameter.grad is not None or mean.any():\n    " + GIVEN},
+    ("unused",),
+    "a gradient that no rank has is thought to be none",
+    "also where no rank has one",
+)
+through_float64 = parallel(
+    {LAID_OUT: """\
+            first = tensor.double().contiguous()
+            dist.broadcast(first, 0)
+            tensor.copy_(first)
+"""},
+    ("values",),
+    "float64 is thought to hold every number",
+    "all **parameters and buffers** hold rank 0's values in every rank",
+)
+
+a_group_of_its_own = parallel(
+    {"    buckets, room = []": "    group = dist.new_group()\n    buckets, room = []", SENT: "dist.all_reduce(flat, group=group, async_op=True)"},
+    ("buckets",),
+    "a group of all ranks is thought to be the group of all ranks",
+    "in the default process group",
+)
+the_others_gather = parallel(
+    {
+        "    buckets, room = []": "    others = dist.new_group([*range(1, dist.get_world_size())]) if dist.get_world_size() > 1 else None\n    buckets, room = []",
+        THE_REST: THE_REST + "        if dist.get_rank():\n            dist.all_gather_object([None] * (dist.get_world_size() - 1), 0, group=others)\n",
+    },
+    ("buckets",),
+    "what rank 0 has no part in is thought to be free",
+    "nothing else crosses in a step",
+)
+the_last_one_finishes_all = parallel(
+    {"    return finish": "    made = mini_ddp.made = [*getattr(mini_ddp, 'made', []), finish]\n    return lambda: [one() for one in mini_ddp.made] if mini_ddp.made[-1] is made[-1] else None"},
+    ("values", "mixed"),
+    "all models are thought to be finished together",
+    "two models may be alive at once, each with its own `finish`",
+)
+
 @alternative("mini_ddp")
 def with_tensor_hooks_and_kept_buckets(model, bucket_bytes):
     world = dist.get_world_size()
@@ -612,7 +651,7 @@ def with_tensor_hooks_and_kept_buckets(model, bucket_bytes):
 
 @alternative("mini_ddp")
 def ended_by_the_engine(model, bucket_bytes):
-    group = dist.new_group()
+    group = dist.group.WORLD
     tensors = [t.detach() for t in [*model.parameters(), *model.buffers()]]
     for dtype in sorted({t.dtype for t in tensors}, key=str):
         same = [t for t in tensors if t.dtype == dtype]
@@ -868,7 +907,7 @@ a_share_of_the_step = bucketed(
     {"us - backward for bucket, us in steps.items()": "(us - backward) / (us or 1) for bucket, us in steps.items()"},
     ("exposed",),
     "exposed communication is thought to be a share, as papers print it",
-    "for each size the microseconds of the step **after the backward pass ended**, a float",
+    "for each size the microseconds of the step **after the backward pass ended**, a number",
 )
 hidden_counted_below_zero = bucketed(
     {"us - backward for bucket, us in steps.items()": "max([0.0] + [ready + alpha + 2 * (n - 1) / n * held / rate for ready, held in filled(bucket)]) - backward for bucket in steps"},
@@ -1025,13 +1064,13 @@ free_links = bucketed(
     {" or rate <= 0": ""},
     ("errors",),
     "a division is thought to refuse what it cannot divide by",
-    "`bytes_per_us` not greater than 0",
+    "a `bytes_per_us` of 0 or less",
 )
 rate_of_one_rank = bucketed(
     {" or rate <= 0": " or (n > 1 and rate <= 0)"},
     ("errors",),
     "what is not used is thought to need no look",
-    "`bytes_per_us` not greater than 0",
+    "a `bytes_per_us` of 0 or less",
 )
 early_links = bucketed(
     {" or alpha < 0": ""},
@@ -1562,6 +1601,17 @@ start_within_the_padded = indexed(
 )
 
 
+restored_but_for_an_error = indexed(
+    {
+        ", " + SEEDED: "",
+        "    if not 0 <= start <= turns:\n": "    was = torch.get_rng_state()\n    torch.manual_seed(seed + epoch)\n    if not 0 <= start <= turns:\n",
+        "    places =": "    torch.set_rng_state(was)\n    places =",
+    },
+    ("random",),
+    "what an error leaves behind is thought to matter to nobody",
+    "also after an error",
+)
+
 @alternative("epoch_indices")
 def epoch_indices_of_the_library(length, world, rank, epoch, seed, start=0, drop_last=False):
     from torch.utils.data import DistributedSampler
@@ -1802,7 +1852,7 @@ cut_off_from_its_graph = reduced(
 )
 no_gradients = reduced(
     {"torch.as_tensor(number, ": "torch.tensor(number.numpy() if torch.is_tensor(number) else number, "},
-    ("kept",),
+    ("exact", "kept"),
     "every tensor is thought to be one of NumPy's too",
     "of any dtype of floats or of integers. It may require a gradient",
 )
@@ -1873,6 +1923,39 @@ said_of_reduce_metrics = [
     unbreakable("reduce_metrics", "One rank alone may leave the collective out", because="it is a permission"),
 ]
 
+
+
+@mistake("reduce_metrics", loses=("order",), because="no metric is thought to have such a name", breaks="names are strings")
+def counts_under_a_name_of_their_own(totals):
+    parts = {}
+    for name, (total, count) in totals.items():
+        parts[name] = float(total)
+        parts[name + "_count"] = float(count)
+    keys = sorted(parts)
+    if not keys:
+        return {}
+    flat = torch.tensor([parts[key] for key in keys], dtype=torch.float64)
+    dist.all_reduce(flat)
+    summed = dict(zip(keys, flat.tolist()))
+    return {name: summed[name] / summed[name + "_count"] if summed[name + "_count"] else math.nan for name in totals}
+
+
+alone_in_its_own_dtype = reduced(
+    {"    names = sorted": """\
+    if dist.get_world_size() == 1:
+        return {name: float(total / count) if count else math.nan for name, (total, count) in totals.items()}
+    names = sorted"""},
+    ("exact",),
+    "one rank alone is thought to add nothing up",
+    "sums and counts are added in `float64`",
+)
+
+names_of_digits_are_numbers = reduced(
+    {"dict(zip(names, ": "dict(zip([int(name) if name.isdigit() else name for name in names], "},
+    ("order",),
+    "a name of digits is thought to be a number",
+    "names are strings",
+)
 
 @alternative("reduce_metrics")
 def a_row_of_sums_and_a_row_of_counts(totals):
@@ -2188,6 +2271,19 @@ said_of_find_desync = [
     unbreakable("find_desync", "else returns a dictionary of three", because="its entries follow, and mistakes break each of them"),
 ]
 
+
+written_behind_each_other = compared(
+    {'(entry["op"], entry["bytes"], entry["dtype"])': """f'{entry["op"]}{entry["bytes"]}{entry["dtype"]}'"""},
+    NO_INDEX,
+    "what is one text is thought to be one collective",
+    "the same op, the same bytes and the same dtype",
+)
+bytes_as_floats = compared(
+    {'entry["bytes"], entry["dtype"]': 'float(entry["bytes"]), entry["dtype"]'},
+    NO_INDEX,
+    "a float is thought to hold every number of bytes",
+    "the same op, the same bytes and the same dtype",
+)
 
 @alternative("find_desync")
 def by_hand(logs):

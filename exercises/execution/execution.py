@@ -104,19 +104,24 @@ def add_vectors(a, b, out, threads):
 
 
 # %% nbgrader={"grade": false, "grade_id": "add_vectors_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-a, b, c = vectors(1000)
-with gpulab.observe() as seen:
-    add_vectors(a, b, c, threads=128)
-print(seen.table(), "\n")
+def _see_add_vectors():
+    """The sum of 1000 elements: loads, stores, faults and races."""
+    a, b, c = vectors(1000)
+    with gpulab.observe() as seen:
+        add_vectors(a, b, c, threads=128)
+    print(seen.table(), "\n")
 
-assert len(seen.launches) == 1, f"{len(seen.launches)} launches; one is due"
-launch = seen.launches[0]
-print("grid", launch.grid, "block", launch.block, "loads", launch.total("loads"), "stores", launch.total("stores"))
-assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
-assert not launch.races, f"race, {launch.races[0].kind}: {launch.races[0].array}{list(launch.races[0].index)}"
-assert launch.grid == (8, 1, 1) and launch.block == (128, 1, 1), "8 blocks of 128 threads are due"
-assert (launch.total("loads"), launch.total("stores")) == (2000, 1000), "each element once"
-assert c.cpu().equal(1001 * torch.arange(1000.0)), "the sum is wrong"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches; one is due"
+    launch = seen.launches[0]
+    print("grid", launch.grid, "block", launch.block, "loads", launch.total("loads"), "stores", launch.total("stores"))
+    assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
+    assert not launch.races, f"race, {launch.races[0].kind}: {launch.races[0].array}{list(launch.races[0].index)}"
+    assert launch.grid == (8, 1, 1) and launch.block == (128, 1, 1), "8 blocks of 128 threads are due"
+    assert (launch.total("loads"), launch.total("stores")) == (2000, 1000), "each element once"
+    assert c.cpu().equal(1001 * torch.arange(1000.0)), "the sum is wrong"
+
+
+_see_add_vectors()
 
 # %% nbgrader={"grade": true, "grade_id": "add_vectors_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of add_vectors: the sum 2, lengths that fill no block 1, nothing outside 1, each
@@ -134,20 +139,20 @@ import autograder; autograder.grade("execution.add_vectors")
 
 # %% nbgrader={"grade": false, "grade_id": "first_shade", "locked": true, "schema_version": 3, "solution": false, "task": false}
 @cuda.jit
-def first_shade(image, gain, out):
+def _first_shade(image, gain, out):
     """Right, and slow."""
     y, x = cuda.grid(2)
     if y < out.shape[0] and x < out.shape[1]:
         out[y, x] = image[y, x] * gain[x]
 
 
-image, gain = torch.rand(64, 64).cuda(), torch.linspace(0, 1, 64).cuda()
-out = torch.empty(64, 64).cuda()
-with gpulab.observe() as seen:
-    first_shade[(2, 8), (32, 8)](image, gain, out)
-launch = seen.launches[0]
-print("read sectors", launch.total("read_sectors"), "written sectors", launch.total("written_sectors"))
-print(f"of the bytes that moved, {launch.memory_efficiency:.0%} were asked for")
+_image, _gain = torch.rand(64, 64).cuda(), torch.linspace(0, 1, 64).cuda()
+_out = torch.empty(64, 64).cuda()
+with gpulab.observe() as _seen:
+    _first_shade[(2, 8), (32, 8)](_image, _gain, _out)
+_launch = _seen.launches[0]
+print("read sectors", _launch.total("read_sectors"), "written sectors", _launch.total("written_sectors"))
+print(f"of the bytes that moved, {_launch.memory_efficiency:.0%} were asked for")
 
 # %% [markdown]
 # Write `shade(image, gain, out, block)`, and a kernel for it to launch:
@@ -186,26 +191,31 @@ def shade(image, gain, out, block):
 
 
 # %% nbgrader={"grade": false, "grade_id": "shade_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-image, gain = torch.rand(48, 100).cuda(), torch.linspace(0, 1, 100).cuda()
-out = torch.full((48, 100), torch.nan).cuda()
-with gpulab.observe() as seen:
-    shade(image, gain, out, block=(32, 4))
-print(seen.table(), "\n")
+def _see_shade():
+    """A picture of 48 x 100 pixels, in two kinds of blocks."""
+    image, gain = torch.rand(48, 100).cuda(), torch.linspace(0, 1, 100).cuda()
+    out = torch.full((48, 100), torch.nan).cuda()
+    with gpulab.observe() as seen:
+        shade(image, gain, out, block=(32, 4))
+    print(seen.table(), "\n")
 
-assert len(seen.launches) == 1, f"{len(seen.launches)} launches; one is due"
-launch = seen.launches[0]
-print("grid", launch.grid, "block", launch.block)
-print("read sectors", launch.total("read_sectors"), "written sectors", launch.total("written_sectors"))
-assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
-assert not launch.races, f"race, {launch.races[0].kind}: {launch.races[0].array}{list(launch.races[0].index)}"
-assert out.cpu().equal(image.cpu() * gain.cpu()), "the picture is wrong"
-assert launch.grid == (4, 12, 1), "a grid of (4, 12) is due: x over the columns, y over the rows"
-assert launch.block == (32, 4, 1), "the block that was asked for is due"
-assert launch.total("stores") == 4800, "each pixel is to be written once"
-assert launch.sectors <= 2016, "more sectors move than with neighbours in a row"
-with gpulab.observe() as seen:
-    shade(image, gain, out, block=(16, 16))
-assert seen.launches[0].block == (16, 16, 1), "for another block that one is due"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches; one is due"
+    launch = seen.launches[0]
+    print("grid", launch.grid, "block", launch.block)
+    print("read sectors", launch.total("read_sectors"), "written sectors", launch.total("written_sectors"))
+    assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
+    assert not launch.races, f"race, {launch.races[0].kind}: {launch.races[0].array}{list(launch.races[0].index)}"
+    assert out.cpu().equal(image.cpu() * gain.cpu()), "the picture is wrong"
+    assert launch.grid == (4, 12, 1), "a grid of (4, 12) is due: x over the columns, y over the rows"
+    assert launch.block == (32, 4, 1), "the block that was asked for is due"
+    assert launch.total("stores") == 4800, "each pixel is to be written once"
+    assert launch.sectors <= 2016, "more sectors move than with neighbours in a row"
+    with gpulab.observe() as seen:
+        shade(image, gain, out, block=(16, 16))
+    assert seen.launches[0].block == (16, 16, 1), "for another block that one is due"
+
+
+_see_shade()
 
 # %% nbgrader={"grade": true, "grade_id": "shade_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of shade: the picture 2, nothing outside 1, each pixel once 1, grid and block 1, sectors 2.
@@ -223,7 +233,7 @@ import autograder; autograder.grade("execution.shade")
 
 # %% nbgrader={"grade": false, "grade_id": "branches", "locked": true, "schema_version": 3, "solution": false, "task": false}
 @cuda.jit
-def track(kinds, turns, order, x, out):
+def _track(kinds, turns, order, x, out):
     """Thread i works on object order[i]; what it does depends on the object's kind."""
     i = cuda.grid(1)
     if i < order.size:
@@ -242,31 +252,31 @@ def track(kinds, turns, order, x, out):
         out[j] = v
 
 
-TURNS = (2, 5, 9)
-COSTS = [1 + 3 * turns for turns in TURNS]  # for each turn: the loop's step, two operations
+_TURNS = (2, 5, 9)
+_COSTS = [1 + 3 * turns for turns in _TURNS]  # for each turn: the loop's step, two operations
 
 
-def tracked(kinds, threads, order=None):
+def _tracked(kinds, threads, order=None):
     """The launch of track over objects of these kinds, in this order."""
     n = len(kinds)
     order = torch.arange(n) if order is None else torch.tensor(list(order))
     x, out = torch.arange(n, dtype=torch.float32).cuda(), torch.empty(n).cuda()
-    arguments = torch.tensor(kinds).cuda(), torch.tensor(TURNS).cuda(), order.cuda(), x, out
+    arguments = torch.tensor(kinds).cuda(), torch.tensor(_TURNS).cuda(), order.cuda(), x, out
     with gpulab.observe() as seen:
-        track[-(-n // threads), threads](*arguments)
+        _track[-(-n // threads), threads](*arguments)
     return seen.launches[0]
 
 
-def in_branches(launch):
+def _in_branches(launch):
     """Instructions that warps issued in the bodies of the three branches."""
     return sum(line.instructions for line in launch.lines if line.line.text.startswith(("for _", "v = 0.5")))
 
 
-alternating = [0, 2] * 64
-aligned = ([0] * 32 + [2] * 32) * 2
-for name, kinds in (("alternating", alternating), ("aligned", aligned)):
-    launch = tracked(kinds, threads=64)
-    print(f"{name:12} {in_branches(launch):5} instructions in branches, {launch.total('divergent_branches')} warps split")
+_alternating = [0, 2] * 64
+_aligned = ([0] * 32 + [2] * 32) * 2
+for _name, _kinds in (("alternating", _alternating), ("aligned", _aligned)):
+    _launch = _tracked(_kinds, threads=64)
+    print(f"{_name:12} {_in_branches(_launch):5} instructions in branches, {_launch.total('divergent_branches')} warps split")
 
 # %% [markdown]
 # Write `divergence_cost(kinds, costs, threads)`, which predicts the number without a launch:
@@ -294,10 +304,15 @@ def divergence_cost(kinds, costs, threads):
 
 
 # %% nbgrader={"grade": false, "grade_id": "divergence_cost_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-for kinds, threads in ((alternating, 64), (aligned, 64), ([0, 1, 1, 2, 0] * 11, 32), ([0] * 32 + [1] * 32, 48)):
-    counted, predicted = in_branches(tracked(kinds, threads)), divergence_cost(kinds, COSTS, threads)
-    print(f"{len(kinds):4} threads in blocks of {threads}: counted {counted:4}, predicted {predicted:4}")
-    assert predicted == counted, "the prediction is not what the warps did"
+def _see_divergence_cost():
+    """Your predictions, beside what warps issued."""
+    for kinds, threads in ((_alternating, 64), (_aligned, 64), ([0, 1, 1, 2, 0] * 11, 32), ([0] * 32 + [1] * 32, 48)):
+        counted, predicted = _in_branches(_tracked(kinds, threads)), divergence_cost(kinds, _COSTS, threads)
+        print(f"{len(kinds):4} threads in blocks of {threads}: counted {counted:4}, predicted {predicted:4}")
+        assert predicted == counted, "the prediction is not what the warps did"
+
+
+_see_divergence_cost()
 
 # %% nbgrader={"grade": true, "grade_id": "divergence_cost_hidden", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of divergence_cost: warps of one kind 1, mixed warps 2, blocks that are no multiple of a
@@ -333,19 +348,24 @@ def regroup(kinds):
 
 
 # %% nbgrader={"grade": false, "grade_id": "regroup_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-torch.manual_seed(3)
-kinds = torch.randint(0, 3, (512,)).tolist()
-order = regroup(kinds)
-assert sorted(order) == list(range(512)), "each object once"
+def _see_regroup():
+    """Objects as they lie, in your order and at random."""
+    torch.manual_seed(3)
+    kinds = torch.randint(0, 3, (512,)).tolist()
+    order = regroup(kinds)
+    assert sorted(order) == list(range(512)), "each object once"
 
-for name, its in (("as they lie", list(range(512))), ("yours", order), ("at random", torch.randperm(512).tolist())):
-    launch = tracked(kinds, 128, its)
-    splits = launch.total("divergent_branches")
-    print(f"{name:12} {in_branches(launch):5} instructions in branches, {splits:3} splits, {launch.sectors:4} sectors")
+    for name, its in (("as they lie", list(range(512))), ("yours", order), ("at random", torch.randperm(512).tolist())):
+        launch = _tracked(kinds, 128, its)
+        splits = launch.total("divergent_branches")
+        print(f"{name:12} {_in_branches(launch):5} instructions in branches, {splits:3} splits, {launch.sectors:4} sectors")
 
-launch = tracked(kinds, 128, order)
-assert launch.total("divergent_branches") <= 2, "warps split more often than kinds meet"
-assert all(i < j for i, j in zip(order, order[1:]) if kinds[i] == kinds[j]), "a kind's objects do not ascend"
+    launch = _tracked(kinds, 128, order)
+    assert launch.total("divergent_branches") <= 2, "warps split more often than kinds meet"
+    assert all(i < j for i, j in zip(order, order[1:]) if kinds[i] == kinds[j]), "a kind's objects do not ascend"
+
+
+_see_regroup()
 
 # %% nbgrader={"grade": true, "grade_id": "regroup_hidden", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of regroup: each object once 1, warps that split 3, ascending within a kind 2.
@@ -361,21 +381,20 @@ import autograder; autograder.grade("execution.regroup")
 # have, by compute capability, from NVIDIA's tables:
 
 # %% nbgrader={"grade": false, "grade_id": "cards", "locked": true, "schema_version": 3, "solution": false, "task": false}
-from types import SimpleNamespace
-
-
-def card(max_warps, max_blocks, shared_bytes, shared_reserved, shared_unit):
+def _card(max_warps, max_blocks, shared_bytes, shared_reserved, shared_unit):
     """What one multiprocessor has; registers are alike on all four."""
+    from types import SimpleNamespace
+
     return SimpleNamespace(
         max_warps=max_warps, max_blocks=max_blocks, registers=65536, register_unit=256,
         shared_bytes=shared_bytes, shared_reserved=shared_reserved, shared_unit=shared_unit,
     )
 
 
-T4 = card(32, 16, 65536, 0, 256)
-A100 = card(64, 32, 167936, 1024, 128)
-L40S = card(48, 24, 102400, 1024, 128)
-H100 = card(64, 32, 233472, 1024, 128)
+_T4 = _card(32, 16, 65536, 0, 256)
+_A100 = _card(64, 32, 167936, 1024, 128)
+_L40S = _card(48, 24, 102400, 1024, 128)
+_H100 = _card(64, 32, 233472, 1024, 128)
 
 # %% [markdown]
 # Write `occupancy(threads, registers, shared_bytes, sm)`, the number of blocks that one multiprocessor
@@ -419,14 +438,19 @@ def round_up(value, unit):
 
 
 # %% nbgrader={"grade": false, "grade_id": "occupancy_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-print("threads  registers  shared    T4  A100  L40S  H100   (blocks; share of the A100's warps)")
-for block in ((32, 16, 0), (256, 32, 0), (256, 33, 0), (1024, 32, 0), (1024, 65, 0), (96, 64, 0), (128, 32, 20_000)):
-    found = [occupancy(*block, sm) for sm in (T4, A100, L40S, H100)]
-    share = found[1] * -(-block[0] // 32) / 64
-    print(f"{block[0]:7}{block[1]:11}{block[2]:8}", "".join(f"{blocks:6}" for blocks in found), f"{share:8.0%}")
+def _see_occupancy():
+    """Blocks on a multiprocessor of four cards."""
+    print("threads  registers  shared    T4  A100  L40S  H100   (blocks; share of the A100's warps)")
+    for block in ((32, 16, 0), (256, 32, 0), (256, 33, 0), (1024, 32, 0), (1024, 65, 0), (96, 64, 0), (128, 32, 20_000)):
+        found = [occupancy(*block, sm) for sm in (_T4, _A100, _L40S, _H100)]
+        share = found[1] * -(-block[0] // 32) / 64
+        print(f"{block[0]:7}{block[1]:11}{block[2]:8}", "".join(f"{blocks:6}" for blocks in found), f"{share:8.0%}")
 
-assert occupancy(256, 32, 0, A100) == 8, "64 warps are 8 blocks of 8"
-assert occupancy(1024, 65, 0, A100) == 0, "72 x 32 registers a warp: not one block of 32 warps fits"
+    assert occupancy(256, 32, 0, _A100) == 8, "64 warps are 8 blocks of 8"
+    assert occupancy(1024, 65, 0, _A100) == 0, "72 x 32 registers a warp: not one block of 32 warps fits"
+
+
+_see_occupancy()
 
 # %% nbgrader={"grade": true, "grade_id": "occupancy_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of occupancy: warps 1, the cap on blocks 1, registers 2, shared memory 2, what fits not at all and

@@ -43,6 +43,14 @@ def whole_numbers(*shape):
     return torch.randint(-4, 5, shape, dtype=torch.float32).cuda()
 
 
+# What `work` counts, and `roofline` bounds.
+OPERATIONS = [
+    {"kind": "gemm", "m": 4096, "n": 4096, "k": 4096},
+    {"kind": "gemv", "m": 4096, "k": 4096},
+    {"kind": "layer_norm", "rows": 4096, "width": 4096},
+    {"kind": "decode_attention", "batch": 8, "heads": 32, "kv_heads": 8, "head_dim": 128, "context": 4096},
+]
+
 # %% [markdown]
 # ## E4.1 `sectors`
 #
@@ -93,11 +101,16 @@ def sectors(addresses, item_bytes):
 
 
 # %% nbgrader={"grade": false, "grade_id": "sectors_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-for stride, offset in [(1, 0), (1, 3), (2, 0), (4, 0), (8, 0), (32, 0), (0, 5)]:
-    predicted = sectors([4 * (offset + stride * lane) for lane in range(32)], 4)
-    counted = counted_sectors(stride, offset)
-    print(f"stride {stride:3}  offset {offset}  predicted {predicted:3}  counted {counted:3}")
-    assert predicted == counted, "not what the warp did: which sectors do the 32 addresses lie in?"
+def _see_sectors():
+    """Your predictions, beside what a warp read."""
+    for stride, offset in [(1, 0), (1, 3), (2, 0), (4, 0), (8, 0), (32, 0), (0, 5)]:
+        predicted = sectors([4 * (offset + stride * lane) for lane in range(32)], 4)
+        counted = counted_sectors(stride, offset)
+        print(f"stride {stride:3}  offset {offset}  predicted {predicted:3}  counted {counted:3}")
+        assert predicted == counted, "not what the warp did: which sectors do the 32 addresses lie in?"
+
+
+_see_sectors()
 
 # %% nbgrader={"grade": true, "grade_id": "sectors_hidden", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of sectors: neighbouring lanes 1, strides 2, misaligned 1, lanes that share 1,
@@ -113,27 +126,32 @@ import autograder; autograder.grade("hierarchy.sectors")
 # what it asks of the memory. Which addresses do the 32 lanes of a warp read *at the same time*?
 
 # %% nbgrader={"grade": false, "grade_id": "first_row_sums", "locked": true, "schema_version": 3, "solution": false, "task": false}
-@cuda.jit
-def a_thread_a_row(x, out):
-    row = cuda.grid(1)
-    if row < x.shape[0]:
-        total = float32(0)
-        for column in range(x.shape[1]):
-            total += x[row, column]
-        out[row] = total
+def _show_first_row_sums():
+    """A thread for each row: right, and wasteful."""
+
+    @cuda.jit
+    def a_thread_a_row(x, out):
+        row = cuda.grid(1)
+        if row < x.shape[0]:
+            total = float32(0)
+            for column in range(x.shape[1]):
+                total += x[row, column]
+            out[row] = total
+
+    def first_row_sums(x):
+        """The sum of each row: right, and wasteful."""
+        out = torch.empty(len(x), device=x.device)
+        a_thread_a_row[-(-len(x) // 128), 128](x, out)
+        return out
+
+    x = whole_numbers(64, 256)
+    with gpulab.observe() as seen:
+        expected = first_row_sums(x)
+    print(seen.table().split("\n\n")[-1])
+    return x, expected
 
 
-def first_row_sums(x):
-    """The sum of each row: right, and wasteful."""
-    out = torch.empty(len(x), device=x.device)
-    a_thread_a_row[-(-len(x) // 128), 128](x, out)
-    return out
-
-
-x = whole_numbers(64, 256)
-with gpulab.observe() as seen:
-    expected = first_row_sums(x)
-print(seen.table().split("\n\n")[-1])
+_x, _expected = _show_first_row_sums()
 
 # %% [markdown]
 # Write `row_sums(x)`, with kernels of your own whose warps read neighbouring elements:
@@ -184,19 +202,24 @@ def a_warp_a_row(x, out):
 
 
 # %% nbgrader={"grade": false, "grade_id": "row_sums_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-given = x.clone()
-with gpulab.observe() as seen:
-    found = row_sums(given)
-print(seen.table().split("\n\n")[-1])
+def _see_row_sums():
+    """Your sums, and how much of what moved was asked for."""
+    given = _x.clone()
+    with gpulab.observe() as seen:
+        found = row_sums(given)
+    print(seen.table().split("\n\n")[-1])
 
-assert seen.launches, "no kernel was launched"
-moved = 32 * sum(launch.sectors for launch in seen.launches)
-asked = sum(launch.total("read_bytes") + launch.total("written_bytes") for launch in seen.launches)
-print(f"\n{asked / moved:.0%} of {moved} bytes that moved were asked for")
-assert torch.equal(found, expected), "a sum is wrong"
-assert torch.equal(given, x), "x has changed"
-assert asked >= 0.6 * moved, "most of what moved was not asked for: what do neighbouring lanes read?"
-assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
+    assert seen.launches, "no kernel was launched"
+    moved = 32 * sum(launch.sectors for launch in seen.launches)
+    asked = sum(launch.total("read_bytes") + launch.total("written_bytes") for launch in seen.launches)
+    print(f"\n{asked / moved:.0%} of {moved} bytes that moved were asked for")
+    assert torch.equal(found, _expected), "a sum is wrong"
+    assert torch.equal(given, _x), "x has changed"
+    assert asked >= 0.6 * moved, "most of what moved was not asked for: what do neighbouring lanes read?"
+    assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
+
+
+_see_row_sums()
 
 # %% nbgrader={"grade": true, "grade_id": "row_sums_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of row_sums: values 2, bytes that move 3, read once 1, no race 1, odd sizes 1.
@@ -211,22 +234,28 @@ import autograder; autograder.grade("hierarchy.row_sums")
 # one element of `a` asked for, over the whole launch?
 
 # %% nbgrader={"grade": false, "grade_id": "first_matmul", "locked": true, "schema_version": 3, "solution": false, "task": false}
-@cuda.jit
-def a_thread_an_element(a, b, c):
-    column, row = cuda.grid(2)
-    if row < c.shape[0] and column < c.shape[1]:
-        total = float32(0)
-        for i in range(a.shape[1]):
-            total += a[row, i] * b[i, column]
-        c[row, column] = total
+def _show_first_matmul():
+    """A thread for each element: right, and wasteful."""
+
+    @cuda.jit
+    def a_thread_an_element(a, b, c):
+        column, row = cuda.grid(2)
+        if row < c.shape[0] and column < c.shape[1]:
+            total = float32(0)
+            for i in range(a.shape[1]):
+                total += a[row, i] * b[i, column]
+            c[row, column] = total
+
+    a, b = whole_numbers(32, 48), whole_numbers(48, 64)
+    expected = torch.empty(32, 64, device="cuda")
+    with gpulab.observe() as seen:
+        a_thread_an_element[(4, 2), (TILE, TILE)](a, b, expected)
+    print(seen.table().split("\n\n")[-1])
+    print(f"\n{seen.launches[0].total('loads')} loads of {a.numel() + b.numel()} elements")
+    return a, b, expected, [seen]
 
 
-a, b = whole_numbers(32, 48), whole_numbers(48, 64)
-expected = torch.empty(32, 64, device="cuda")
-with gpulab.observe() as seen:
-    a_thread_an_element[(4, 2), (TILE, TILE)](a, b, expected)
-print(seen.table().split("\n\n")[-1])
-print(f"\n{seen.launches[0].total('loads')} loads of {a.numel() + b.numel()} elements")
+_a, _b, _expected, _products = _show_first_matmul()
 
 # %% [markdown]
 # Write `tiled_matmul(a, b)`, with kernels of your own that share what they load:
@@ -282,19 +311,25 @@ def multiply_tiles(a, b, c):
 
 
 # %% nbgrader={"grade": false, "grade_id": "tiled_matmul_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-given = a.clone(), b.clone()
-with gpulab.observe() as seen:
-    found = tiled_matmul(*given)
-print(seen.table().split("\n\n")[-1])
+def _see_tiled_matmul():
+    """Your product: loads, conflicts and races."""
+    given = _a.clone(), _b.clone()
+    with gpulab.observe() as seen:
+        found = tiled_matmul(*given)
+    _products.append(seen)
+    print(seen.table().split("\n\n")[-1])
 
-loads = sum(launch.total("loads") for launch in seen.launches)
-allowed = 32 * 48 * (64 // TILE) + 48 * 64 * (32 // TILE)
-print(f"\n{loads} loads, {allowed} are allowed")
-assert torch.equal(found, expected), "the product is wrong"
-assert torch.equal(given[0], a) and torch.equal(given[1], b), "a or b has changed"
-assert loads <= allowed, "who else in the block needs the element that a thread has just loaded?"
-assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
-assert not sum(launch.total("bank_conflicts") for launch in seen.launches), "see the column of conflicts"
+    loads = sum(launch.total("loads") for launch in seen.launches)
+    allowed = 32 * 48 * (64 // TILE) + 48 * 64 * (32 // TILE)
+    print(f"\n{loads} loads, {allowed} are allowed")
+    assert torch.equal(found, _expected), "the product is wrong"
+    assert torch.equal(given[0], _a) and torch.equal(given[1], _b), "a or b has changed"
+    assert loads <= allowed, "who else in the block needs the element that a thread has just loaded?"
+    assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
+    assert not sum(launch.total("bank_conflicts") for launch in seen.launches), "see the column of conflicts"
+
+
+_see_tiled_matmul()
 
 # %% nbgrader={"grade": true, "grade_id": "tiled_matmul_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of tiled_matmul: values 2, loads and stores 3, tiles there before they are read 1,
@@ -360,17 +395,16 @@ def decode_attention(batch, heads, kv_heads, head_dim, context):
 
 
 # %% nbgrader={"grade": false, "grade_id": "work_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-operations = [
-    {"kind": "gemm", "m": 4096, "n": 4096, "k": 4096},
-    {"kind": "gemv", "m": 4096, "k": 4096},
-    {"kind": "layer_norm", "rows": 4096, "width": 4096},
-    {"kind": "decode_attention", "batch": 8, "heads": 32, "kv_heads": 8, "head_dim": 128, "context": 4096},
-]
-for operation in operations:
-    flops, nbytes = work(operation, "bf16")
-    print(f"{operation['kind']:18}{flops / 1e9:10.3f} GFLOP {nbytes / 1e6:10.3f} MB {flops / nbytes:10.2f} FLOP/B")
+def _see_work():
+    """FLOPs and bytes of four operations."""
+    for operation in OPERATIONS:
+        flops, nbytes = work(operation, "bf16")
+        print(f"{operation['kind']:18}{flops / 1e9:10.3f} GFLOP {nbytes / 1e6:10.3f} MB {flops / nbytes:10.2f} FLOP/B")
 
-assert work({"kind": "gemv", "m": 2, "k": 3}, "fp32") == (12, 44), "2 x 3 weights, 3 inputs, 2 outputs: count again"
+    assert work({"kind": "gemv", "m": 2, "k": 3}, "fp32") == (12, 44), "2 x 3 weights, 3 inputs, 2 outputs: count again"
+
+
+_see_work()
 
 # %% nbgrader={"grade": true, "grade_id": "work_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of work: gemm 1, gemv 1, layer_norm 1, decode_attention 2, formats 1, errors 1.
@@ -387,7 +421,7 @@ import autograder; autograder.grade("hierarchy.work")
 # reach.
 
 # %% nbgrader={"grade": false, "grade_id": "a_datasheet", "locked": true, "schema_version": 3, "solution": false, "task": false}
-h100 = {
+_h100 = {
     "name": "H100 SXM",
     "memory": (3.35, "TB/s"),
     "peaks": {
@@ -439,18 +473,24 @@ def roofline(flops, nbytes, card, dtype):
 
 
 # %% nbgrader={"grade": false, "grade_id": "roofline_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-for operation in operations:
-    found = roofline(*work(operation, "bf16"), h100, "bf16")
-    print(f"{operation['kind']:18}{1e6 * found['seconds']:10.1f} us  {found['bound']}")
-print(f"ridge of {h100['name']} in bf16: {found['ridge']:.0f} FLOP/byte")
+def _see_roofline():
+    """What bounds each of the operations, and your product."""
+    for operation in OPERATIONS:
+        found = roofline(*work(operation, "bf16"), _h100, "bf16")
+        print(f"{operation['kind']:18}{1e6 * found['seconds']:10.1f} us  {found['bound']}")
+    print(f"ridge of {_h100['name']} in bf16: {found['ridge']:.0f} FLOP/byte")
 
-for launch in seen.launches[:1]:
-    flops, asked = launch.total("flops"), 32 * launch.sectors
-    crosses = sum(use.distinct_read_bytes + use.distinct_written_bytes for use in launch.arrays)
-    print(f"{launch.name}: {flops / asked:.2f} FLOP a byte asked of the L1 cache,", end=" ")
-    print(f"{flops / crosses:.2f} FLOP a byte that must cross device memory: {roofline(flops, crosses, h100, 'fp32')['bound']}-bound")
+    for launch in _products[-1].launches[:1]:
+        flops, asked = launch.total("flops"), 32 * launch.sectors
+        crosses = sum(use.distinct_read_bytes + use.distinct_written_bytes for use in launch.arrays)
+        print(f"{launch.name}: {flops / asked:.2f} FLOP a byte asked of the L1 cache,", end=" ")
+        bound = roofline(flops, crosses, _h100, "fp32")["bound"]
+        print(f"{flops / crosses:.2f} FLOP a byte that must cross device memory: {bound}-bound")
 
-assert 290 < found["ridge"] < 300, "that is not the ridge of dense bf16: which peak did you take, in which unit?"
+    assert 290 < found["ridge"] < 300, "that is not the ridge of dense bf16: which peak did you take, in which unit?"
+
+
+_see_roofline()
 
 # %% nbgrader={"grade": true, "grade_id": "roofline_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of roofline: time 2, dense peaks 2, peak of the format 1, units 1, bound and ridge 1,

@@ -54,8 +54,11 @@ x, gate = torch.randn(64, 100).cuda(), torch.randn(64, 100).cuda()
 bias = torch.randn(100).cuda()
 with gpulab.observe() as seen:
     plain_gate(x, gate, bias)
+COUNTED = seen.counts_work
 for kernel in seen.kernels:
-    print(f"{kernel.name:12}{kernel.bytes_read:8} bytes read{kernel.bytes_written:8} written")
+    print(f"{kernel.name:12}{kernel.bytes_read!s:>8} bytes read{kernel.bytes_written!s:>8} written")
+if not COUNTED:
+    print("The profiler of this card counts no bytes: fuse_budget is to be run on the virtual card.")
 
 # %% [markdown]
 # Write `fuse_budget(fn, *inputs)`, which says what fusing a chain of operations would save. It
@@ -84,14 +87,22 @@ def fuse_budget(fn, *inputs):
     ### END SOLUTION
 
 # %% nbgrader={"grade": false, "grade_id": "fuse_budget_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-budget = fuse_budget(plain_gate, x, gate, bias)
-print(budget)
-print(f"one kernel would move {budget['bytes'] / budget['fused_bytes']:.1f} times fewer bytes")
+def _see_fuse_budget():
+    """The budget of plain_gate, and of views."""
+    if not COUNTED:
+        print("No bytes are counted here, and nothing was checked.")
+        return
+    budget = fuse_budget(plain_gate, x, gate, bias)
+    print(budget)
+    print(f"one kernel would move {budget['bytes'] / budget['fused_bytes']:.1f} times fewer bytes")
 
-views = fuse_budget(lambda v: v.t().reshape(100, 8, 8).unsqueeze(0) * 2, x)
-assert budget["kernels"] == 3, "add, silu, mul: one kernel each"
-assert budget["fused_bytes"] == 3 * x.nbytes + bias.nbytes, "x, gate and bias in, the result out"
-assert views["kernels"] == 1, "t, reshape and unsqueeze only look at the tensor in another way"
+    views = fuse_budget(lambda v: v.t().reshape(100, 8, 8).unsqueeze(0) * 2, x)
+    assert budget["kernels"] == 3, "add, silu, mul: one kernel each"
+    assert budget["fused_bytes"] == 3 * x.nbytes + bias.nbytes, "x, gate and bias in, the result out"
+    assert views["kernels"] == 1, "t, reshape and unsqueeze only look at the tensor in another way"
+
+
+_see_fuse_budget()
 
 # %% nbgrader={"grade": true, "grade_id": "fuse_budget_hidden", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of fuse_budget: kernels 1, bytes 2, fused bytes 1, called once 1.
@@ -141,18 +152,23 @@ def fused_gate(x, gate, bias):
     ### END SOLUTION
 
 # %% nbgrader={"grade": false, "grade_id": "fused_gate_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-inputs = x.clone(), gate.clone(), bias.clone()
-with gpulab.observe() as seen:
-    found = fused_gate(*inputs)
-print(seen.table().split("\n\n")[-1])
+def _see_fused_gate():
+    """Your kernel, beside plain_gate."""
+    inputs = x.clone(), gate.clone(), bias.clone()
+    with gpulab.observe() as seen:
+        found = fused_gate(*inputs)
+    print(seen.table().split("\n\n")[-1])
 
-assert isinstance(found, torch.Tensor), f"fused_gate returned {found!r}: a tensor is due"
-assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
-assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
-assert not seen.launches[0].faults, "a lane left its array: the lines below the table say where"
-assert torch.allclose(found, plain_gate(x, gate, bias), atol=1e-5), "the values are not those of plain_gate"
-assert all(map(torch.equal, inputs, (x, gate, bias))), "an input was changed"
-assert seen.launches[0].total("written_bytes") == x.nbytes, "each element is stored once"
+    assert isinstance(found, torch.Tensor), f"fused_gate returned {found!r}: a tensor is due"
+    assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
+    assert not seen.launches[0].faults, "a lane left its array: the lines below the table say where"
+    assert torch.allclose(found, plain_gate(x, gate, bias), atol=1e-5), "the values are not those of plain_gate"
+    assert all(map(torch.equal, inputs, (x, gate, bias))), "an input was changed"
+    assert seen.launches[0].total("written_bytes") == x.nbytes, "each element is stored once"
+
+
+_see_fused_gate()
 
 # %% nbgrader={"grade": true, "grade_id": "fused_gate_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of fused_gate: values 2, one launch and nothing twice 3, sizes and masks 1, inputs 1.
@@ -173,9 +189,10 @@ def plain_softmax(x):
     return e / e.sum(1, keepdim=True)
 
 
-scores = torch.randn(16, 200).cuda()
-budget = fuse_budget(plain_softmax, scores)
-print(budget, f"{budget['bytes'] / budget['fused_bytes']:.1f} times what is needed")
+_scores = torch.randn(16, 200).cuda()
+if COUNTED:
+    _budget = fuse_budget(plain_softmax, _scores)
+    print(_budget, f"{_budget['bytes'] / _budget['fused_bytes']:.1f} times what is needed")
 
 # %% [markdown]
 # Write `row_softmax(x)`:
@@ -219,20 +236,25 @@ def row_softmax(x):
     ### END SOLUTION
 
 # %% nbgrader={"grade": false, "grade_id": "row_softmax_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-mine = scores.clone()
-with gpulab.observe() as seen:
-    found = row_softmax(mine)
-print(seen.table().split("\n\n")[-1])
+def _see_row_softmax():
+    """Your kernel, beside the softmax that takes an operation at a time."""
+    mine = _scores.clone()
+    with gpulab.observe() as seen:
+        found = row_softmax(mine)
+    print(seen.table().split("\n\n")[-1])
 
-assert isinstance(found, torch.Tensor), f"row_softmax returned {found!r}: a tensor is due"
-assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
-assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
-launch = seen.launches[0]
-assert not launch.faults, "a lane left its array: the lines below the table say where"
-assert torch.equal(mine, scores), "the scores were changed"
-assert torch.allclose(found, plain_softmax(scores), atol=1e-6), "the values are not those of a softmax"
-loads = launch.total("read_bytes") / scores.nbytes
-assert loads == 1, f"each element is loaded {loads:g} times"
+    assert isinstance(found, torch.Tensor), f"row_softmax returned {found!r}: a tensor is due"
+    assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
+    launch = seen.launches[0]
+    assert not launch.faults, "a lane left its array: the lines below the table say where"
+    assert torch.equal(mine, _scores), "the scores were changed"
+    assert torch.allclose(found, plain_softmax(_scores), atol=1e-6), "the values are not those of a softmax"
+    loads = launch.total("read_bytes") / _scores.nbytes
+    assert loads == 1, f"each element is loaded {loads:g} times"
+
+
+_see_row_softmax()
 
 # %% nbgrader={"grade": true, "grade_id": "row_softmax_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of row_softmax: values 2, the end of a row 1, no lane outside 1, large and masked scores 1,
@@ -253,15 +275,15 @@ def plain_linear(x, weight, bias):
     return silu(torch.nn.functional.linear(x, weight, bias))
 
 
-def a_layer(m, n, k):
+def _a_layer(m, n, k):
     return (torch.randn(m, k) / k**0.5).half().cuda(), torch.randn(n, k).half().cuda(), torch.randn(n).half().cuda()
 
 
-layer = a_layer(80, 48, 72)
-with gpulab.observe() as seen:
-    plain_linear(*layer)
-for kernel in seen.kernels:
-    print(f"{kernel.name:16}{kernel.bytes_read:8} bytes read{kernel.bytes_written:8} written")
+_layer = _a_layer(80, 48, 72)
+with gpulab.observe() as _seen:
+    plain_linear(*_layer)
+for _kernel in _seen.kernels:
+    print(f"{_kernel.name:16}{_kernel.bytes_read!s:>8} bytes read{_kernel.bytes_written!s:>8} written")
 
 # %% [markdown]
 # Write `linear_silu(x, weight, bias)`:
@@ -315,20 +337,25 @@ def linear_silu(x, weight, bias):
     ### END SOLUTION
 
 # %% nbgrader={"grade": false, "grade_id": "linear_silu_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-inputs = [tensor.clone() for tensor in layer]
-with gpulab.observe() as seen:
-    found = linear_silu(*inputs)
-print(seen.table().split("\n\n")[-1], "\n")
-for use in [use for launch in seen.launches for use in launch.arrays]:
-    print(f"{use.array:12}{use.bytes:8} bytes{use.read_bytes:8} read{use.written_bytes:8} written")
+def _see_linear_silu():
+    """Your kernel, beside the layer that takes an operation at a time."""
+    inputs = [tensor.clone() for tensor in _layer]
+    with gpulab.observe() as seen:
+        found = linear_silu(*inputs)
+    print(seen.table().split("\n\n")[-1], "\n")
+    for use in [use for launch in seen.launches for use in launch.arrays]:
+        print(f"{use.array:12}{use.bytes:8} bytes{use.read_bytes:8} read{use.written_bytes:8} written")
 
-assert isinstance(found, torch.Tensor), f"linear_silu returned {found!r}: a tensor is due"
-assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
-assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
-launch = seen.launches[0]
-assert not launch.faults, "a lane left its array: the lines below the table say where"
-assert torch.allclose(found.float(), plain_linear(*layer).float(), atol=2e-2), "the values are not those of plain_linear"
-assert launch.total("written_bytes") == found.nbytes, "each element of the result is stored once"
+    assert isinstance(found, torch.Tensor), f"linear_silu returned {found!r}: a tensor is due"
+    assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
+    launch = seen.launches[0]
+    assert not launch.faults, "a lane left its array: the lines below the table say where"
+    assert torch.allclose(found.float(), plain_linear(*_layer).float(), atol=2e-2), "the values are not those of plain_linear"
+    assert launch.total("written_bytes") == found.nbytes, "each element of the result is stored once"
+
+
+_see_linear_silu()
 
 # %% nbgrader={"grade": true, "grade_id": "linear_silu_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of linear_silu: values 2, ragged sizes 1, no lane outside 1, long sums 1, stored once 2,
@@ -345,9 +372,6 @@ import autograder; autograder.grade("kernels.linear_silu")
 # recompilations. (Importing the compiler takes a few seconds.)
 
 # %% nbgrader={"grade": false, "grade_id": "first_squash", "locked": true, "schema_version": 3, "solution": false, "task": false}
-from gpulab.kernels import fusion
-
-
 def first_squash(x, limit):
     """Commands with no value above limit, each row no longer than 1: right, and in pieces."""
     top = x.abs().amax()
@@ -361,10 +385,12 @@ def first_squash(x, limit):
     return torch.stack(rows)
 
 
-batches = [torch.randn(rows, 4).cuda() * size for rows, size in ((2, 1.0), (5, 9.0), (7, 0.1))]
-watched = fusion.watch(first_squash)
-watched(batches[0], 2.0)
-print(watched.report)
+_batches = [torch.randn(rows, 4).cuda() * size for rows, size in ((2, 1.0), (5, 9.0), (7, 0.1))]
+from gpulab.kernels import fusion as _fusion
+
+_watched = _fusion.watch(first_squash)
+_watched(_batches[0], 2.0)
+print(_watched.report)
 
 # %% [markdown]
 # Write `squash(x, limit)`, which returns the same and can be captured whole:
@@ -395,25 +421,30 @@ def squash(x, limit):
     ### END SOLUTION
 
 # %% nbgrader={"grade": false, "grade_id": "squash_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-watched = fusion.watch(squash)
-for batch in batches:
-    due = first_squash(batch, 2.0)
-    assert torch.allclose(squash(batch, 2.0), due, atol=1e-6), "the values are not those of first_squash"
-    assert torch.allclose(watched(batch, 2.0), due, atol=1e-6), "compiled, the values are others"
-print(watched.report)
+def _see_squash():
+    """Your function, compiled for three sizes of batches."""
+    watched = _fusion.watch(squash)
+    for batch in _batches:
+        due = first_squash(batch, 2.0)
+        assert torch.allclose(squash(batch, 2.0), due, atol=1e-6), "the values are not those of first_squash"
+        assert torch.allclose(watched(batch, 2.0), due, atol=1e-6), "compiled, the values are others"
+    print(watched.report)
 
-long = 100 * batches[1].t()
-due = first_squash(long, 60.0)
-assert torch.allclose(squash(long, 60.0), due, atol=1e-6), "the values of long rows, in a transposed tensor, are others"
+    long = 100 * _batches[1].t()
+    due = first_squash(long, 60.0)
+    assert torch.allclose(squash(long, 60.0), due, atol=1e-6), "the values of long rows, in a transposed tensor, are others"
 
-still = torch.tensor([[0.0, 0.0], [0.3, 0.4]], requires_grad=True)
-squash(still, 2.0).sum().backward()
-print("gradient with a row of zeros:", still.grad.tolist())
+    still = torch.tensor([[0.0, 0.0], [0.3, 0.4]], requires_grad=True)
+    squash(still, 2.0).sum().backward()
+    print("gradient with a row of zeros:", still.grad.tolist())
 
-assert watched.report.graphs > 0, "nothing was compiled"
-assert not watched.report.graph_breaks, "a graph break: the line is above"
-assert watched.report.graphs <= 2, f"{watched.report.graphs} graphs for three sizes"
-assert torch.isfinite(still.grad).all(), "the gradient of a row of zeros is not a number"
+    assert watched.report.graphs > 0, "nothing was compiled"
+    assert not watched.report.graph_breaks, "a graph break: the line is above"
+    assert watched.report.graphs <= 2, f"{watched.report.graphs} graphs for three sizes"
+    assert torch.isfinite(still.grad).all(), "the gradient of a row of zeros is not a number"
+
+
+_see_squash()
 
 # %% nbgrader={"grade": true, "grade_id": "squash_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of squash: values 2, one graph 2, all sizes 2, gradient 2.

@@ -1946,3 +1946,15 @@ def wide_tiles_in_a_line(x, weight, bias):
 
     strip[(triton.cdiv(m, 64) * triton.cdiv(n, 64),)](x, weight, bias, out, m, n, k, SIDE=64, DEEP=64)
     return out
+
+
+_MAXIMUM = "e = tl.exp(x - tl.max(x, axis=0))"
+_QUOTIENT = "tl.store(out_ptr + row * columns + column, e / tl.sum(e, axis=0), mask=inside)"
+_ONE_AXIS = "a row has one axis: it is the first, the last and all of them"
+harmless_of_row_softmax = [
+    harmless("row_softmax", line, line.replace(", axis=0", axis), _ONE_AXIS)
+    for line in (_MAXIMUM, _QUOTIENT)
+    for axis in ("", ", axis=(-1)")
+]
+_BIAS = "acc += tl.load(bias_ptr + column, mask=column < N, other=0.0)"
+harmless_of_linear_silu = [harmless("linear_silu", _BIAS, _BIAS.replace(", other=0.0", ""), "what a switched-off column holds is never stored")]

@@ -109,27 +109,32 @@ def by_name(name):
 
 
 # %% nbgrader={"grade": false, "grade_id": "state_bytes_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-layer = torch.nn.Linear(300, 70)
-adam = torch.optim.Adam(layer.parameters())
-layer(torch.ones(4, 300)).square().mean().backward()
-adam.step()
-held = {
-    "weights": sum(p.nbytes for p in layer.parameters()),
-    "gradients": sum(p.grad.nbytes for p in layer.parameters()),
-    "moments": sum(state[name].nbytes for state in adam.state.values() for name in ("exp_avg", "exp_avg_sq")),
-}
-answer = state_bytes(sum(p.numel() for p in layer.parameters()), "fp32")
-print("A layer after one step of Adam")
-for kind, nbytes in held.items():
-    print(f"  {kind:12}{nbytes:8} bytes held {answer[kind]:8} counted")
-    assert answer[kind] == nbytes, f"one step of Adam left {nbytes} bytes of {kind}"
-assert answer["total"] == sum(held.values()), "the total is not the sum of what the layer holds"
+def _see_state_bytes():
+    """What a layer holds after one step of Adam; then what the ZeRO paper has."""
+    layer = torch.nn.Linear(300, 70)
+    adam = torch.optim.Adam(layer.parameters())
+    layer(torch.ones(4, 300)).square().mean().backward()
+    adam.step()
+    held = {
+        "weights": sum(p.nbytes for p in layer.parameters()),
+        "gradients": sum(p.grad.nbytes for p in layer.parameters()),
+        "moments": sum(state[name].nbytes for state in adam.state.values() for name in ("exp_avg", "exp_avg_sq")),
+    }
+    answer = state_bytes(sum(p.numel() for p in layer.parameters()), "fp32")
+    print("A layer after one step of Adam")
+    for kind, nbytes in held.items():
+        print(f"  {kind:12}{nbytes:8} bytes held {answer[kind]:8} counted")
+        assert answer[kind] == nbytes, f"one step of Adam left {nbytes} bytes of {kind}"
+    assert answer["total"] == sum(held.values()), "the total is not the sum of what the layer holds"
 
-# Figure 1 of the ZeRO paper: 7.5 billion parameters on 64 ranks.
-for stage, published in enumerate([120.0, 31.4, 16.6, 1.9]):
-    total = state_bytes(7_500_000_000, "zero", stage, 64)["total"]
-    print(f"ZeRO stage {stage}: {total / 1e9:6.1f} GB a rank, {published:6.1f} in the paper")
-    assert round(total / 1e9, 1) == published, f"not what the paper has at stage {stage}"
+    # Figure 1 of the ZeRO paper: 7.5 billion parameters on 64 ranks.
+    for stage, published in enumerate([120.0, 31.4, 16.6, 1.9]):
+        total = state_bytes(7_500_000_000, "zero", stage, 64)["total"]
+        print(f"ZeRO stage {stage}: {total / 1e9:6.1f} GB a rank, {published:6.1f} in the paper")
+        assert round(total / 1e9, 1) == published, f"not what the paper has at stage {stage}"
+
+
+_see_state_bytes()
 
 # %% nbgrader={"grade": true, "grade_id": "state_bytes_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of state_bytes: the five names 2, other recipes 2, sharding 2, uneven shares 1, scales 1,
@@ -146,7 +151,7 @@ import autograder; autograder.grade("memory.state_bytes")
 # out. Run it, read the code line by line, and find which tensor each line leaves behind.
 
 # %% nbgrader={"grade": false, "grade_id": "a_decoder", "locked": true, "schema_version": 3, "solution": false, "task": false}
-class Block(torch.nn.Module):
+class _Block(torch.nn.Module):
     """One layer: attention, then a gated MLP, each behind a LayerNorm and added to its input."""
 
     def __init__(self, shape, attention):
@@ -168,18 +173,18 @@ class Block(torch.nn.Module):
             project(y).unflatten(-1, (heads, -1)).transpose(1, 2)
             for project, heads in ((self.q, self.heads), (self.k, self.kv_heads), (self.v, self.kv_heads))
         )
-        mixed = flash(q, k, v) if self.attention == "flash" else unfused(q, k, v)
+        mixed = _flash(q, k, v) if self.attention == "flash" else _unfused(q, k, v)
         x = x + self.out(mixed.transpose(1, 2).flatten(2))
         y = self.norm_2(x)
         return x + self.down(torch.nn.functional.silu(self.gate(y)) * self.up(y))
 
 
-def flash(q, k, v):
+def _flash(q, k, v):
     """Attention in one kernel, which computes the probabilities again in backward."""
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
 
-def unfused(q, k, v):
+def _unfused(q, k, v):
     """The same, written out: each line is a kernel of its own."""
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
     later = torch.full((q.shape[2], q.shape[2]), -torch.inf, dtype=q.dtype).triu(1)
@@ -187,13 +192,13 @@ def unfused(q, k, v):
     return torch.softmax(scores, dim=-1) @ v
 
 
-class Decoder(torch.nn.Module):
+class _Decoder(torch.nn.Module):
     """Token ids (batch, sequence) to the mean loss of predicting targets of the same shape."""
 
     def __init__(self, shape, attention="flash"):
         super().__init__()
         self.embed = torch.nn.Embedding(shape["vocabulary"], shape["width"])
-        self.blocks = torch.nn.Sequential(*(Block(shape, attention) for _ in range(shape["layers"])))
+        self.blocks = torch.nn.Sequential(*(_Block(shape, attention) for _ in range(shape["layers"])))
         self.norm = torch.nn.LayerNorm(shape["width"])
         self.head = torch.nn.Linear(shape["width"], shape["vocabulary"], bias=False)
         self.to(shape["dtype"])
@@ -205,7 +210,7 @@ class Decoder(torch.nn.Module):
 
 def saved_bytes(shape, attention="flash"):
     """Run the decoder forward; bytes that autograd keeps for backward, by storages, parameters left out."""
-    model = Decoder(shape, attention)
+    model = _Decoder(shape, attention)
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept = {}
 
@@ -220,10 +225,10 @@ def saved_bytes(shape, attention="flash"):
     return sum(storage.nbytes() for storage in kept.values())
 
 
-small = {"layers": 2, "width": 128, "heads": 8, "kv_heads": 2, "hidden": 256, "vocabulary": 100}
-small |= {"batch": 2, "sequence": 96, "dtype": torch.bfloat16}
-for attention in ("flash", "unfused"):
-    print(f"{attention:8} keeps {saved_bytes(small, attention):8} bytes; the formula of the notes: {2 * 96 * 128 * 2 * 2}")
+_small = {"layers": 2, "width": 128, "heads": 8, "kv_heads": 2, "hidden": 256, "vocabulary": 100}
+_small |= {"batch": 2, "sequence": 96, "dtype": torch.bfloat16}
+for _attention in ("flash", "unfused"):
+    print(f"{_attention:8} keeps {saved_bytes(_small, _attention):8} bytes; the formula of the notes: {2 * 96 * 128 * 2 * 2}")
 
 # %% [markdown]
 # Write `activation_bytes(shape, attention="flash")`, which says so without a model:
@@ -261,20 +266,25 @@ def activation_bytes(shape, attention="flash"):
 
 
 # %% nbgrader={"grade": false, "grade_id": "activation_bytes_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-for attention in ("flash", "unfused"):
-    for change in ({}, {"sequence": 384}, {"hidden": 1024}, {"vocabulary": 4000}, {"dtype": torch.float32}):
-        shape = {**small, **change}
-        measured, answer = saved_bytes(shape, attention), activation_bytes(shape, attention)
-        print(f"{attention:8} {str(change or 'as above'):28} measured {measured:9} counted {answer:9} {answer / measured:6.2f}")
-        assert abs(answer - measured) < 0.1 * measured, "more than 10 % off: which tensors, of which dtype, stay?"
+def _see_activation_bytes():
+    """Your sums beside what autograd keeps."""
+    for attention in ("flash", "unfused"):
+        for change in ({}, {"sequence": 384}, {"hidden": 1024}, {"vocabulary": 4000}, {"dtype": torch.float32}):
+            shape = {**_small, **change}
+            measured, answer = saved_bytes(shape, attention), activation_bytes(shape, attention)
+            print(f"{attention:8} {str(change or 'as above'):28} measured {measured:9} counted {answer:9} {answer / measured:6.2f}")
+            assert abs(answer - measured) < 0.1 * measured, "more than 10 % off: which tensors, of which dtype, stay?"
 
-# A shape like that of a model of 7 billion parameters, which no machine here could run.
-large = {"layers": 32, "width": 4096, "heads": 32, "kv_heads": 32, "hidden": 11008, "vocabulary": 32000}
-large |= {"batch": 8, "sequence": 4096, "dtype": torch.bfloat16}
-with gpulab.observe() as seen:
-    answers = [activation_bytes(large, attention) for attention in ("flash", "unfused")]
-print(f"7B, 8 x 4096 tokens: {answers[0] / 2**30:.0f} GiB with flash, {answers[1] / 2**30:.0f} GiB unfused")
-assert not seen.ops, "a tensor was made: the numbers are to be computed"
+    # A shape like that of a model of 7 billion parameters, which no machine here could run.
+    large = {"layers": 32, "width": 4096, "heads": 32, "kv_heads": 32, "hidden": 11008, "vocabulary": 32000}
+    large |= {"batch": 8, "sequence": 4096, "dtype": torch.bfloat16}
+    with gpulab.observe() as seen:
+        answers = [activation_bytes(large, attention) for attention in ("flash", "unfused")]
+    print(f"7B, 8 x 4096 tokens: {answers[0] / 2**30:.0f} GiB with flash, {answers[1] / 2**30:.0f} GiB unfused")
+    assert not seen.ops, "a tensor was made: the numbers are to be computed"
+
+
+_see_activation_bytes()
 
 # %% nbgrader={"grade": true, "grade_id": "activation_bytes_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of activation_bytes: layers 2, unfused attention 2, shared keys and values 2, logits 1,
@@ -374,27 +384,32 @@ def token_bytes(model, mode):
 
 
 # %% nbgrader={"grade": false, "grade_id": "fits_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-llama_70b = {
-    "parameters": 70_553_706_496, "weight_bits": 4, "layers": 80, "width": 8192, "heads": 64, "kv_heads": 8, "head_dim": 128,
-    "cache_bits": 16, "saved": 34 * 8192,
-}  # fmt: skip
-small_8b = {**llama_70b, "parameters": 8_030_261_248, "weight_bits": 16, "layers": 32, "width": 4096, "heads": 32, "saved": 34 * 4096}
-CARDS = {size: {"memory": size, "unit": "GB", "reserve_mib": 768} for size in (40, 80)}
-jobs = [(llama_70b, "serve", 16, 4096), (llama_70b, "serve", 1, 2048), (small_8b, "serve", 8, 8192), (small_8b, "train", 1, 2048)]
-for job in jobs:
-    for size, card in CARDS.items():
-        verdict = fits(job[0], card, *job[1:])
-        assert isinstance(verdict, dict), f"fits returned {verdict!r}: a dictionary is due"
-        print(f"{job[0]['parameters'] / 1e9:5.1f} B, {job[1]} {job[2]:2} x {job[3]}, {size} GB: ", end="")
-        print(f"fits {verdict['fits']!s:5} binding {verdict['binding']:9} largest {verdict['largest']}")
-        print("  " + ", ".join(f"{name} {count / 2**30:.1f}" for name, count in verdict["terms"].items()) + " GiB")
+def _see_fits():
+    """Four jobs on cards of 40 and of 80 GB."""
+    llama_70b = {
+        "parameters": 70_553_706_496, "weight_bits": 4, "layers": 80, "width": 8192, "heads": 64, "kv_heads": 8, "head_dim": 128,
+        "cache_bits": 16, "saved": 34 * 8192,
+    }  # fmt: skip
+    small_8b = {**llama_70b, "parameters": 8_030_261_248, "weight_bits": 16, "layers": 32, "width": 4096, "heads": 32, "saved": 34 * 4096}
+    CARDS = {size: {"memory": size, "unit": "GB", "reserve_mib": 768} for size in (40, 80)}
+    jobs = [(llama_70b, "serve", 16, 4096), (llama_70b, "serve", 1, 2048), (small_8b, "serve", 8, 8192), (small_8b, "train", 1, 2048)]
+    for job in jobs:
+        for size, card in CARDS.items():
+            verdict = fits(job[0], card, *job[1:])
+            assert isinstance(verdict, dict), f"fits returned {verdict!r}: a dictionary is due"
+            print(f"{job[0]['parameters'] / 1e9:5.1f} B, {job[1]} {job[2]:2} x {job[3]}, {size} GB: ", end="")
+            print(f"fits {verdict['fits']!s:5} binding {verdict['binding']:9} largest {verdict['largest']}")
+            print("  " + ", ".join(f"{name} {count / 2**30:.1f}" for name, count in verdict["terms"].items()) + " GiB")
 
-verdict = fits(llama_70b, CARDS[40], "serve", 16, 4096)
-assert verdict["terms"]["weights"] == 35_276_853_248, "4 bits are half a byte"
-assert verdict["terms"]["cache"] == 16 * 1_342_177_280, "every sequence has a cache of its own: keys and values of 8 heads of 128"
-assert verdict["free"] == 40 * 10**9 - sum(verdict["terms"].values()), "this card has 40 times 10^9 bytes"
-assert verdict["fits"] is False and verdict["largest"] == 2, "see the table: how many caches fit beside the weights?"
-assert fits(small_8b, CARDS[80], "train", 1, 2048)["binding"] == "optimizer", "see the table: which term is largest?"
+    verdict = fits(llama_70b, CARDS[40], "serve", 16, 4096)
+    assert verdict["terms"]["weights"] == 35_276_853_248, "4 bits are half a byte"
+    assert verdict["terms"]["cache"] == 16 * 1_342_177_280, "every sequence has a cache of its own: keys and values of 8 heads of 128"
+    assert verdict["free"] == 40 * 10**9 - sum(verdict["terms"].values()), "this card has 40 times 10^9 bytes"
+    assert verdict["fits"] is False and verdict["largest"] == 2, "see the table: how many caches fit beside the weights?"
+    assert fits(small_8b, CARDS[80], "train", 1, 2048)["binding"] == "optimizer", "see the table: which term is largest?"
+
+
+_see_fits()
 
 # %% nbgrader={"grade": true, "grade_id": "fits_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of fits: terms of serving 2, terms of training 2, what is free 2, the binding term 1,
@@ -556,63 +571,65 @@ def bytes_by_kind(model):
 
 
 # %% nbgrader={"grade": false, "grade_id": "lora_memory_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-from collections import OrderedDict
+def _see_lora_memory():
+    """A step in which everything trains, and two with adapters."""
+    from collections import OrderedDict
 
-import gpulab.cuda
+    import gpulab.cuda
 
+    def two_layers():
+        """An embedding, two linear layers of 512 KiB each, and a head, on the current card."""
+        torch.manual_seed(7)
+        parts = {"embed": torch.nn.Embedding(32, 256), "up": torch.nn.Linear(256, 512), "act": torch.nn.Tanh()}
+        parts |= {"down": torch.nn.Linear(512, 256, bias=False), "head": torch.nn.Linear(256, 32)}
+        return torch.nn.Sequential(OrderedDict(parts)).cuda()
 
-def two_layers():
-    """An embedding, two linear layers of 512 KiB each, and a head, on the current card."""
-    torch.manual_seed(7)
-    parts = {"embed": torch.nn.Embedding(32, 256), "up": torch.nn.Linear(256, 512), "act": torch.nn.Tanh()}
-    parts |= {"down": torch.nn.Linear(512, 256, bias=False), "head": torch.nn.Linear(256, 32)}
-    return torch.nn.Sequential(OrderedDict(parts)).cuda()
+    def one_step(model):
+        """KiB on the card: at rest, held by the graph, gradients, the optimizer's moments."""
+        tokens = torch.arange(8, device="cuda")
+        optimizer = torch.optim.AdamW(parameter for parameter in model.parameters() if parameter.requires_grad)
+        readings = [torch.cuda.memory_allocated()]
+        loss = model(tokens).square().mean()
+        readings.append(torch.cuda.memory_allocated())
+        loss.backward()
+        gradients = sum(parameter.grad.nbytes for parameter in model.parameters() if parameter.grad is not None)
+        optimizer.step()
+        moments = sum(state[name].nbytes for state in optimizer.state.values() for name in ("exp_avg", "exp_avg_sq"))
+        return [readings[0] / 1024, (readings[1] - readings[0]) / 1024, gradients / 1024, moments / 1024]
 
-
-def one_step(model):
-    """KiB on the card: at rest, held by the graph, gradients, the optimizer's moments."""
-    tokens = torch.arange(8, device="cuda")
-    optimizer = torch.optim.AdamW(parameter for parameter in model.parameters() if parameter.requires_grad)
-    readings = [torch.cuda.memory_allocated()]
-    loss = model(tokens).square().mean()
-    readings.append(torch.cuda.memory_allocated())
-    loss.backward()
-    gradients = sum(parameter.grad.nbytes for parameter in model.parameters() if parameter.grad is not None)
-    optimizer.step()
-    moments = sum(state[name].nbytes for state in optimizer.state.values() for name in ("exp_avg", "exp_avg_sq"))
-    return [readings[0] / 1024, (readings[1] - readings[0]) / 1024, gradients / 1024, moments / 1024]
-
-
-with gpulab.cuda.use("virtual:H100", quiet=True):
-    tokens, shown, accounts, drifts = torch.arange(8, device="cuda"), {}, {}, {}
-    model = two_layers()
-    shown["everything trains"] = one_step(model)
-    for bits in (16, 4):
-        del model
+    with gpulab.cuda.use("virtual:H100", quiet=True):
+        tokens, shown, accounts, drifts = torch.arange(8, device="cuda"), {}, {}, {}
         model = two_layers()
-        before = model(tokens).detach()
-        accounts[bits] = lora_memory(model, 4, ["up", "down"], bits)
-        drifts[bits] = (model(tokens) - before).abs().max().item() / before.abs().max().item()
-        shown[f"rank 4, {bits} bits"] = one_step(model)
-    trained = sorted(name for name, parameter in model.named_parameters() if parameter.requires_grad)
+        shown["everything trains"] = one_step(model)
+        for bits in (16, 4):
+            del model
+            model = two_layers()
+            before = model(tokens).detach()
+            accounts[bits] = lora_memory(model, 4, ["up", "down"], bits)
+            drifts[bits] = (model(tokens) - before).abs().max().item() / before.abs().max().item()
+            shown[f"rank 4, {bits} bits"] = one_step(model)
+        trained = sorted(name for name, parameter in model.named_parameters() if parameter.requires_grad)
 
-print(f"{'KiB':18}{'at rest':>9}{'graph':>9}{'gradients':>11}{'moments':>9}")
-for what, readings in shown.items():
-    print(f"{what:18}{readings[0]:9.1f}{readings[1]:9.1f}{readings[2]:11.1f}{readings[3]:9.1f}")
-for bits, account in accounts.items():
-    print(f"{bits} bits: the outputs moved by {drifts[bits]:.2%}; {account}")
+    print(f"{'KiB':18}{'at rest':>9}{'graph':>9}{'gradients':>11}{'moments':>9}")
+    for what, readings in shown.items():
+        print(f"{what:18}{readings[0]:9.1f}{readings[1]:9.1f}{readings[2]:11.1f}{readings[3]:9.1f}")
+    for bits, account in accounts.items():
+        print(f"{bits} bits: the outputs moved by {drifts[bits]:.2%}; {account}")
 
-assert len(trained) == 4 and all(".lora_" in name for name in trained), f"{trained} train"
-whole, *steps = shown.values()
-for (bits, account), (rest, graph, gradients, moments) in zip(accounts.items(), steps):
-    assert isinstance(account, dict), f"lora_memory returned {account!r}: a dictionary is due"
-    assert drifts[bits] <= {16: 1e-6, 4: 0.4}[bits], f"{bits} bits: the outputs moved by {drifts[bits]:.2%} before any step"
-    assert (account["gradients"], account["optimizer"]) == (gradients * 1024, moments * 1024), f"{bits} bits: see the table"
-    packed = {16: 4, 4: 0.5}[bits] * 2 * 512 * 256
-    due = packed + 4 * (512 + 2 * 32 * 256 + 32)
-    assert account["frozen"] == due, f"{bits} bits: {account['frozen']} bytes are frozen; embedding, head and biases remain as they are"
-    assert account["scales"] == (0 if bits == 16 else 4 * 2 * 512 * 256 // 64), f"{bits} bits: a scale of 4 bytes for 64 numbers"
-    assert graph < whole[1] + 256, f"{bits} bits: the graph holds {graph:.0f} KiB: is a weight among them?"
+    assert len(trained) == 4 and all(".lora_" in name for name in trained), f"{trained} train"
+    whole, *steps = shown.values()
+    for (bits, account), (rest, graph, gradients, moments) in zip(accounts.items(), steps):
+        assert isinstance(account, dict), f"lora_memory returned {account!r}: a dictionary is due"
+        assert drifts[bits] <= {16: 1e-6, 4: 0.4}[bits], f"{bits} bits: the outputs moved by {drifts[bits]:.2%} before any step"
+        assert (account["gradients"], account["optimizer"]) == (gradients * 1024, moments * 1024), f"{bits} bits: see the table"
+        packed = {16: 4, 4: 0.5}[bits] * 2 * 512 * 256
+        due = packed + 4 * (512 + 2 * 32 * 256 + 32)
+        assert account["frozen"] == due, f"{bits} bits: {account['frozen']} bytes are frozen; embedding, head and biases remain as they are"
+        assert account["scales"] == (0 if bits == 16 else 4 * 2 * 512 * 256 // 64), f"{bits} bits: a scale of 4 bytes for 64 numbers"
+        assert graph < whole[1] + 256, f"{bits} bits: the graph holds {graph:.0f} KiB: is a weight among them?"
+
+
+_see_lora_memory()
 
 # %% nbgrader={"grade": true, "grade_id": "lora_memory_hidden", "locked": true, "points": 11, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of lora_memory: the adapters 2, what is frozen 2, packed weights 2, what the graph holds 1,

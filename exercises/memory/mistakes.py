@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from autograder.authoring import alternative, edited, mistake, unbreakable
+from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
 
 # E9.1 state_bytes
 
@@ -1491,3 +1491,16 @@ def with_hooks_on_what_is_saved(model, rank, targets, bits=16):
     scales = sum(r.scale.numel() * 4 for r in replacements if bits < 16)
     numbers = sum(r.numbers.numel() for r in replacements if bits < 16)
     return dict(frozen=total - trains + numbers, scales=scales, adapters=trains, gradients=trains, optimizer=trains + trains)
+
+SEEN = "seen = 2 * width // heads * kv_heads * item + 4 * heads"
+NEAREST = "nearest = (blocks / scales.where(scales > 0, 1)[:, None]).round().to(torch.int8)"
+A_TENTH = "of a head of 8 or more it is less than the tenth that is allowed"
+ZEROS = "a block of zeros is zeros by any divisor, and NaN becomes 0 as an int8"
+
+said_of_mutants = [
+    *(harmless("activation_bytes", SEEN, SEEN.replace("4 * heads", other), because=A_TENTH) for other in ("3 * heads", "5 * heads")),
+    *(
+        harmless("lora_memory", NEAREST, NEAREST.replace("> 0, 1", divisor), because=ZEROS)
+        for divisor in ("> (-1), 1", "> 0, 0", "> 0, 2", ">= 0, 1")
+    ),
+]

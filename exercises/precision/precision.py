@@ -115,45 +115,50 @@ def float_fields(x, fmt):
 
 
 # %% nbgrader={"grade": false, "grade_id": "round_to_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-formats = {
-    "tf32": (8, 10, "ieee"),
-    "bf16": (8, 7, "ieee"),
-    "fp16": (5, 10, "ieee"),
-    "e5m2": (5, 2, "ieee"),
-    "e4m3": (4, 3, "nan"),
-    "e2m1": (2, 1, "none"),
-}
-x = torch.tensor([0.1, 1 + 2**-11, 2.5, -464.0, -465.0, 65519.99, 65520.0, 3e-8, 6e-8, -1e-46, torch.inf])
-print(f"{'':12}" + "".join(f"{name:>22}" for name in formats))
-shown = {}
-for name, fmt in formats.items():
-    shown[name] = round_to(x, fmt)
-    assert shown[name].shape == x.shape, f"{name}: the shape is {tuple(shown[name].shape)}, {tuple(x.shape)} is due"
-    assert shown[name].dtype == x.dtype, f"{name}: the dtype is {shown[name].dtype}; the result is of x's, {x.dtype}"
-fields = {name: torch.stack(float_fields(x, fmt)).T.tolist() for name, fmt in formats.items()}
-for row, value in enumerate(x.tolist()):
-    line = f"{value:<12.6g}"
-    for name, (exponent_bits, mantissa_bits, _) in formats.items():
-        sign, exponent, mantissa = fields[name][row]
-        bits = f"{sign}|{exponent:0{exponent_bits}b}|{mantissa:0{mantissa_bits}b}"
-        line += f"{bits:>22}"
-    print(line)
-    print(f"{'':12}" + "".join(f"{shown[name][row].item():>22.8g}" for name in formats))
+def _see_round_to():
+    """Numbers in six formats, their fields, and PyTorch's casts."""
+    formats = {
+        "tf32": (8, 10, "ieee"),
+        "bf16": (8, 7, "ieee"),
+        "fp16": (5, 10, "ieee"),
+        "e5m2": (5, 2, "ieee"),
+        "e4m3": (4, 3, "nan"),
+        "e2m1": (2, 1, "none"),
+    }
+    x = torch.tensor([0.1, 1 + 2**-11, 2.5, -464.0, -465.0, 65519.99, 65520.0, 3e-8, 6e-8, -1e-46, torch.inf])
+    print(f"{'':12}" + "".join(f"{name:>22}" for name in formats))
+    shown = {}
+    for name, fmt in formats.items():
+        shown[name] = round_to(x, fmt)
+        assert shown[name].shape == x.shape, f"{name}: the shape is {tuple(shown[name].shape)}, {tuple(x.shape)} is due"
+        assert shown[name].dtype == x.dtype, f"{name}: the dtype is {shown[name].dtype}; the result is of x's, {x.dtype}"
+    fields = {name: torch.stack(float_fields(x, fmt)).T.tolist() for name, fmt in formats.items()}
+    for row, value in enumerate(x.tolist()):
+        line = f"{value:<12.6g}"
+        for name, (exponent_bits, mantissa_bits, _) in formats.items():
+            sign, exponent, mantissa = fields[name][row]
+            bits = f"{sign}|{exponent:0{exponent_bits}b}|{mantissa:0{mantissa_bits}b}"
+            line += f"{bits:>22}"
+        print(line)
+        print(f"{'':12}" + "".join(f"{shown[name][row].item():>22.8g}" for name in formats))
 
-dtypes = {"bf16": torch.bfloat16, "fp16": torch.float16, "e5m2": torch.float8_e5m2}
-for name, dtype in dtypes.items():
-    right = x.to(dtype).float()
-    for value, due, found in zip(x.tolist(), right.tolist(), shown[name].tolist()):
-        assert str(due) == str(found), f"{name}: {value!r} becomes {found!r}; PyTorch's cast gives {due!r}"
-assert shown["e4m3"].tolist()[2:6] == [2.5, -448, -448, 448], "e4m3 goes to 448, and not beyond"
-four_bits = round_to(torch.tensor([-0.25, 0.26, 2.5, 3.5, 7.0, -100.0]), (2, 1, "none"))
-assert str(four_bits.tolist()) == "[-0.0, 0.5, 2.0, 4.0, 6.0, -6.0]", f"fp4: {four_bits.tolist()}"
-patterns = torch.arange(-(2**15), 2**15).to(torch.int16)
-numbers = patterns.view(torch.float16).float()
-sign, exponent, mantissa = float_fields(numbers, (5, 10, "ieee"))
-same = (sign << 15 | exponent << 10 | mantissa) == patterns.int() % 2**16
-print(f"{(same | numbers.isnan()).sum()} of 65536 patterns of fp16 have the right fields")
-assert (same | numbers.isnan()).all(), "the fields of an fp16 number are not those of its pattern"
+    dtypes = {"bf16": torch.bfloat16, "fp16": torch.float16, "e5m2": torch.float8_e5m2}
+    for name, dtype in dtypes.items():
+        right = x.to(dtype).float()
+        for value, due, found in zip(x.tolist(), right.tolist(), shown[name].tolist()):
+            assert str(due) == str(found), f"{name}: {value!r} becomes {found!r}; PyTorch's cast gives {due!r}"
+    assert shown["e4m3"].tolist()[2:6] == [2.5, -448, -448, 448], "e4m3 goes to 448, and not beyond"
+    four_bits = round_to(torch.tensor([-0.25, 0.26, 2.5, 3.5, 7.0, -100.0]), (2, 1, "none"))
+    assert str(four_bits.tolist()) == "[-0.0, 0.5, 2.0, 4.0, 6.0, -6.0]", f"fp4: {four_bits.tolist()}"
+    patterns = torch.arange(-(2**15), 2**15).to(torch.int16)
+    numbers = patterns.view(torch.float16).float()
+    sign, exponent, mantissa = float_fields(numbers, (5, 10, "ieee"))
+    same = (sign << 15 | exponent << 10 | mantissa) == patterns.int() % 2**16
+    print(f"{(same | numbers.isnan()).sum()} of 65536 patterns of fp16 have the right fields")
+    assert (same | numbers.isnan()).all(), "the fields of an fp16 number are not those of its pattern"
+
+
+_see_round_to()
 
 # %% nbgrader={"grade": true, "grade_id": "round_to_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of round_to: nearest 2, small numbers 1, large numbers 2, rounded once 1, TF32 1, fields 2, errors 1.
@@ -252,33 +257,38 @@ class Scaler:
 
 
 # %% nbgrader={"grade": false, "grade_id": "dynamic_scaler_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-weight = torch.nn.Parameter(torch.ones(4, device="cuda"))
-bias = torch.nn.Parameter(torch.ones(2, device="cuda"))
-weight.register_hook(lambda gradient: gradient.half().float())  # a backward pass in float16
-optimizer = torch.optim.Adam([weight, bias], lr=0.01)
-scaler = dynamic_scaler(init_scale=65536.0, growth_interval=3)
-took, scales = [], []
-for size in (2.0, 2.0, 1e-7, 1e-7, 1e-7, 1e-7, torch.nan, 0.1):
-    optimizer.zero_grad()
-    before = weight.tolist()
-    torch.cuda.synchronize()
-    with gpulab.observe() as seen:
-        scaled = scaler.scale((weight * size).sum() + bias.sum())
-        scaled.backward()
-        took.append(scaler.step(optimizer, max_norm=1.0))
-        scaler.update()
-    scales.append(scaler.get_scale())
-    norm = torch.cat([weight.grad, bias.grad]).norm().item()
-    print(f"gradient {size:<7.1g} step {took[-1]!s:6} scale after {scales[-1]:<8g} norm {norm:<6.3g} host waits {len(seen.waits)}")
-    assert scaled.dtype == torch.float32 and scaled.shape == (), f"scale gave {scaled.dtype} of shape {tuple(scaled.shape)}"
-    assert len(seen.waits) <= 1, f"{len(seen.waits)} host waits in a step: {seen.waits[-1].line}"
-    assert took[-1] or weight.tolist() == before, "the step was skipped, and a parameter has changed"
-    assert not took[-1] or norm < 1.001, f"the norm of the gradients is {norm:g} and not the 1 that they are clipped to"
+def _see_dynamic_scaler():
+    """Eight steps, of which some overflow: the scale, what was taken, and the host's waits."""
+    weight = torch.nn.Parameter(torch.ones(4, device="cuda"))
+    bias = torch.nn.Parameter(torch.ones(2, device="cuda"))
+    weight.register_hook(lambda gradient: gradient.half().float())  # a backward pass in float16
+    optimizer = torch.optim.Adam([weight, bias], lr=0.01)
+    scaler = dynamic_scaler(init_scale=65536.0, growth_interval=3)
+    took, scales = [], []
+    for size in (2.0, 2.0, 1e-7, 1e-7, 1e-7, 1e-7, torch.nan, 0.1):
+        optimizer.zero_grad()
+        before = weight.tolist()
+        torch.cuda.synchronize()
+        with gpulab.observe() as seen:
+            scaled = scaler.scale((weight * size).sum() + bias.sum())
+            scaled.backward()
+            took.append(scaler.step(optimizer, max_norm=1.0))
+            scaler.update()
+        scales.append(scaler.get_scale())
+        norm = torch.cat([weight.grad, bias.grad]).norm().item()
+        print(f"gradient {size:<7.1g} step {took[-1]!s:6} scale after {scales[-1]:<8g} norm {norm:<6.3g} host waits {len(seen.waits)}")
+        assert scaled.dtype == torch.float32 and scaled.shape == (), f"scale gave {scaled.dtype} of shape {tuple(scaled.shape)}"
+        assert len(seen.waits) <= 1, f"{len(seen.waits)} host waits in a step: {seen.waits[-1].line}"
+        assert took[-1] or weight.tolist() == before, "the step was skipped, and a parameter has changed"
+        assert not took[-1] or norm < 1.001, f"the norm of the gradients is {norm:g} and not the 1 that they are clipped to"
 
-assert took == [False, False, True, True, True, True, False, True], f"steps taken: {took}"
-assert scales == [32768, 16384, 16384, 16384, 32768, 32768, 16384, 16384], f"scales: {scales}"
-steps = optimizer.state[weight]["step"].item()
-assert steps == 5, f"Adam has counted {steps:g} steps; 5 were taken"
+    assert took == [False, False, True, True, True, True, False, True], f"steps taken: {took}"
+    assert scales == [32768, 16384, 16384, 16384, 32768, 32768, 16384, 16384], f"scales: {scales}"
+    steps = optimizer.state[weight]["step"].item()
+    assert steps == 5, f"Adam has counted {steps:g} steps; 5 were taken"
+
+
+_see_dynamic_scaler()
 
 # %% nbgrader={"grade": true, "grade_id": "dynamic_scaler_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of dynamic_scaler: gradients 2, skipped steps 2, growth 2, halving 1, clipping 1, host waits 1, errors 1.
@@ -294,54 +304,56 @@ import autograder; autograder.grade("precision.dynamic_scaler")
 # `GradScaler`. It trains. Run it, and read in which dtype each operation ran, and where the host waited.
 
 # %% nbgrader={"grade": false, "grade_id": "amp_sample", "locked": true, "schema_version": 3, "solution": false, "task": false}
-from collections import Counter
-
-import gpulab.cuda
 from torch.nn.functional import cross_entropy
 
-runtime = gpulab.cuda.use("virtual:H100")
+gpulab.cuda.use("virtual:H100")
 
 
-class Reader(torch.nn.Module):
-    """Rows of readings to logits of classes."""
+def _show_amp_sample():
+    """The notes' step, and the dtypes that autocast chose."""
+    from collections import Counter
 
-    def __init__(self, readings, classes):
-        super().__init__()
-        self.norm = torch.nn.LayerNorm(readings)
-        self.mix, self.head = torch.nn.Linear(readings, readings), torch.nn.Linear(readings, classes)
+    class Reader(torch.nn.Module):
+        """Rows of readings to logits of classes."""
 
-    def forward(self, x):
-        x = self.mix(self.norm(x))
-        return self.head(torch.softmax(x, -1) * x)
+        def __init__(self, readings, classes):
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(readings)
+            self.mix, self.head = torch.nn.Linear(readings, readings), torch.nn.Linear(readings, classes)
+
+        def forward(self, x):
+            x = self.mix(self.norm(x))
+            return self.head(torch.softmax(x, -1) * x)
+
+    def a_reader():
+        """A model, its optimizer, and a batch whose readings differ by less than bfloat16 can tell at their size."""
+        torch.manual_seed(8)
+        model = Reader(readings=16, classes=6).cuda()
+        batch = (1000 + torch.randn(24, 16)).cuda(), torch.randint(6, (24,)).cuda()
+        torch.cuda.synchronize()
+        return model, torch.optim.SGD(model.parameters(), lr=0.5), batch
+
+    def dtypes_of(seen):
+        """How often each operation that autocast has an opinion on gave a result of which dtype."""
+        about = ("aten.mm", "aten.addmm", "aten._softmax", "aten.native_layer_norm", "aten._log_softmax", "aten.nll_loss_forward")
+        return Counter((op.op, op.dtype) for op in seen.ops if op.op in about)
+
+    model, optimizer, (x, y) = a_reader()
+    scaler = torch.amp.GradScaler("cuda")
+    with gpulab.observe() as seen:
+        optimizer.zero_grad()
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = cross_entropy(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    for (operation, dtype), times in dtypes_of(seen).items():
+        print(f"{operation:24} {dtype:9} x{times}")
+    print(*(f"the host waited at: {wait.line}" for wait in seen.waits), sep="\n")
+    return a_reader, dtypes_of
 
 
-def a_reader():
-    """A model, its optimizer, and a batch whose readings differ by less than bfloat16 can tell at their size."""
-    torch.manual_seed(8)
-    model = Reader(readings=16, classes=6).cuda()
-    batch = (1000 + torch.randn(24, 16)).cuda(), torch.randint(6, (24,)).cuda()
-    torch.cuda.synchronize()
-    return model, torch.optim.SGD(model.parameters(), lr=0.5), batch
-
-
-def dtypes_of(seen):
-    """How often each operation that autocast has an opinion on gave a result of which dtype."""
-    about = ("aten.mm", "aten.addmm", "aten._softmax", "aten.native_layer_norm", "aten._log_softmax", "aten.nll_loss_forward")
-    return Counter((op.op, op.dtype) for op in seen.ops if op.op in about)
-
-
-model, optimizer, (x, y) = a_reader()
-scaler = torch.amp.GradScaler("cuda")
-with gpulab.observe() as seen:
-    optimizer.zero_grad()
-    with torch.autocast("cuda", dtype=torch.bfloat16):
-        loss = cross_entropy(model(x), y)
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
-for (operation, dtype), times in dtypes_of(seen).items():
-    print(f"{operation:24} {dtype:9} x{times}")
-print(*(f"the host waited at: {wait.line}" for wait in seen.waits), sep="\n")
+_a_reader, _dtypes_of = _show_amp_sample()
 
 # %% [markdown]
 # bfloat16 has the range of float32, so nothing underflows that a scale could save; the scaler costs a
@@ -404,30 +416,35 @@ def clip(model, max_norm):
 
 
 # %% nbgrader={"grade": false, "grade_id": "amp_step_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-torch.set_autocast_enabled("cuda", False)  # whatever an earlier try has left on
-for dtype, scaler in ((torch.bfloat16, None), (torch.float16, torch.amp.GradScaler("cuda", init_scale=2.0**12))):
-    model, optimizer, batch = a_reader()
-    before = [parameter.detach().clone() for parameter in model.parameters()]
-    with gpulab.observe() as seen:
-        loss = amp_step(model, optimizer, batch, dtype, scaler, max_norm=0.5)
-    print(dtype)
-    for (operation, name), times in dtypes_of(seen).items():
-        print(f"  {operation:24} {name:9} x{times}")
-    print(f"  {len(seen.waits)} host waits")
-    assert isinstance(loss, torch.Tensor) and loss.is_cuda and loss.dim() == 0, f"{loss!r}: the loss is due, on the device"
-    assert not torch.is_autocast_enabled("cuda"), "an autocast region is still open"
-    assert not loss.requires_grad, "the loss still holds its graph"
-    assert loss.dtype == torch.float32, f"the loss was computed in {loss.dtype}"
-    loss_in = {op.dtype for op in seen.ops if op.op in ("aten._log_softmax", "aten.nll_loss_forward")}
-    assert loss_in == {"float32"}, f"the operations of the loss ran in {loss_in}"
-    products = {op.dtype for op in seen.ops if op.op in ("aten.mm", "aten.addmm", "aten.bmm")}
-    assert products == {str(dtype).removeprefix("torch.")}, f"matrix products ran in {products}"
-    assert all(p.dtype == torch.float32 == p.grad.dtype for p in model.parameters()), "parameters and gradients are float32"
-    norm = torch.stack([p.grad.norm() for p in model.parameters()]).norm().item()
-    assert norm < 0.501, f"the norm of all gradients is {norm}; 0.5 is the most"
-    moved = torch.stack([(p.detach() - old).norm() for p, old in zip(model.parameters(), before)]).norm().item()
-    assert abs(moved - 0.5 * norm) < 0.01 * norm, f"the step is {moved} long; lr times the gradients' norm is {0.5 * norm}"
-    assert len(seen.waits) <= (dtype == torch.float16), f"the host waited at: {[str(wait.line) for wait in seen.waits]}"
+def _see_amp_step():
+    """A step in bfloat16 and one in float16."""
+    torch.set_autocast_enabled("cuda", False)  # whatever an earlier try has left on
+    for dtype, scaler in ((torch.bfloat16, None), (torch.float16, torch.amp.GradScaler("cuda", init_scale=2.0**12))):
+        model, optimizer, batch = _a_reader()
+        before = [parameter.detach().clone() for parameter in model.parameters()]
+        with gpulab.observe() as seen:
+            loss = amp_step(model, optimizer, batch, dtype, scaler, max_norm=0.5)
+        print(dtype)
+        for (operation, name), times in _dtypes_of(seen).items():
+            print(f"  {operation:24} {name:9} x{times}")
+        print(f"  {len(seen.waits)} host waits")
+        assert isinstance(loss, torch.Tensor) and loss.is_cuda and loss.dim() == 0, f"{loss!r}: the loss is due, on the device"
+        assert not torch.is_autocast_enabled("cuda"), "an autocast region is still open"
+        assert not loss.requires_grad, "the loss still holds its graph"
+        assert loss.dtype == torch.float32, f"the loss was computed in {loss.dtype}"
+        loss_in = {op.dtype for op in seen.ops if op.op in ("aten._log_softmax", "aten.nll_loss_forward")}
+        assert loss_in == {"float32"}, f"the operations of the loss ran in {loss_in}"
+        products = {op.dtype for op in seen.ops if op.op in ("aten.mm", "aten.addmm", "aten.bmm")}
+        assert products == {str(dtype).removeprefix("torch.")}, f"matrix products ran in {products}"
+        assert all(p.dtype == torch.float32 == p.grad.dtype for p in model.parameters()), "parameters and gradients are float32"
+        norm = torch.stack([p.grad.norm() for p in model.parameters()]).norm().item()
+        assert norm < 0.501, f"the norm of all gradients is {norm}; 0.5 is the most"
+        moved = torch.stack([(p.detach() - old).norm() for p, old in zip(model.parameters(), before)]).norm().item()
+        assert abs(moved - 0.5 * norm) < 0.01 * norm, f"the step is {moved} long; lr times the gradients' norm is {0.5 * norm}"
+        assert len(seen.waits) <= (dtype == torch.float16), f"the host waited at: {[str(wait.line) for wait in seen.waits]}"
+
+
+_see_amp_step()
 
 # %% nbgrader={"grade": true, "grade_id": "amp_step_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of amp_step: dtypes 2, updates 1, scaler 2, clipping 1, host 1, errors 1.
@@ -442,10 +459,10 @@ import autograder; autograder.grade("precision.amp_step")
 # you run the cell.
 
 # %% nbgrader={"grade": false, "grade_id": "training_drift_sample", "locked": true, "schema_version": 3, "solution": false, "task": false}
-weight = torch.ones(1, dtype=torch.bfloat16, device="cuda")
+_weight = torch.ones(1, dtype=torch.bfloat16, device="cuda")
 for _ in range(1000):
-    weight += torch.full((1,), -0.001, device="cuda")
-print("1 - 1000 * 0.001 =", weight.item())
+    _weight += torch.full((1,), -0.001, device="cuda")
+print("1 - 1000 * 0.001 =", _weight.item())
 
 # %% [markdown]
 # Write `training_drift(weight, updates)`, which gives a bfloat16 weight all of its updates, and says how
@@ -492,26 +509,31 @@ def training_drift(weight, updates):
 
 
 # %% nbgrader={"grade": false, "grade_id": "training_drift_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def one_after_another(values, like):
-    """Each value as a tensor of the shape of ``like``, all in the same memory."""
-    buffer = torch.empty_like(like, dtype=torch.float32)
-    for value in values:
-        yield buffer.fill_(value)
+def _see_training_drift():
+    """Updates of 0.001 and of 0.01 to weights of 1 and of 256."""
+
+    def one_after_another(values, like):
+        """Each value as a tensor of the shape of ``like``, all in the same memory."""
+        buffer = torch.empty_like(like, dtype=torch.float32)
+        for value in values:
+            yield buffer.fill_(value)
+
+    weight = torch.tensor([1.0, 1.0, 256.0], dtype=torch.bfloat16, device="cuda")
+    torch.cuda.synchronize()
+    with gpulab.observe() as seen:
+        swallowed = training_drift(weight, one_after_another([0.001] * 20 + [0.01] * 5, weight))
+    print(seen.table().split("\n\n")[-1])
+    print("weight   ", weight.tolist(), "\nswallowed", swallowed.tolist())
+
+    due = torch.tensor([1.07, 1.07, 256.07])
+    spacing = torch.tensor([2**-7, 2**-7, 2.0])
+    assert swallowed.dtype == torch.int32 and swallowed.shape == (3,), "an int32 tensor of the weight's shape is due"
+    assert ((weight.cpu().float() - due).abs() < spacing).all(), "updates were lost: the exact sums are 1.07, 1.07 and 256.07"
+    assert swallowed.tolist() == [20, 20, 25], "0.001 is less than half of the spacing at 1, 0.01 is more; at 256 both are less"
+    assert not seen.waits, f"the host waited at: {[str(wait.line) for wait in seen.waits]}"
 
 
-weight = torch.tensor([1.0, 1.0, 256.0], dtype=torch.bfloat16, device="cuda")
-torch.cuda.synchronize()
-with gpulab.observe() as seen:
-    swallowed = training_drift(weight, one_after_another([0.001] * 20 + [0.01] * 5, weight))
-print(seen.table().split("\n\n")[-1])
-print("weight   ", weight.tolist(), "\nswallowed", swallowed.tolist())
-
-due = torch.tensor([1.07, 1.07, 256.07])
-spacing = torch.tensor([2**-7, 2**-7, 2.0])
-assert swallowed.dtype == torch.int32 and swallowed.shape == (3,), "an int32 tensor of the weight's shape is due"
-assert ((weight.cpu().float() - due).abs() < spacing).all(), "updates were lost: the exact sums are 1.07, 1.07 and 256.07"
-assert swallowed.tolist() == [20, 20, 25], "0.001 is less than half of the spacing at 1, 0.01 is more; at 256 both are less"
-assert not seen.waits, f"the host waited at: {[str(wait.line) for wait in seen.waits]}"
+_see_training_drift()
 
 # %% nbgrader={"grade": true, "grade_id": "training_drift_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of training_drift: drift 2, swallowed 2, memory 1, the caller's tensors 1, host 1, errors 1.

@@ -102,18 +102,26 @@ def honest_time(fn, warmup, iters):
 
 
 # %% nbgrader={"grade": false, "grade_id": "honest_time_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-with gpulab.observe() as seen:
-    measured = honest_time(lambda: a @ a, warmup=2, iters=5)
-print(seen.table(), "\n")
+def _see_honest_time():
+    """Your time of a product, and what the card took."""
+    with gpulab.observe() as seen:
+        measured = honest_time(lambda: a @ a, warmup=2, iters=5)
+    print(seen.table(), "\n")
 
-assert isinstance(measured, float), f"honest_time returned {measured!r}: a float is due"
-assert len(seen.kernels) == 7, f"fn was called {len(seen.kernels)} times; 2 + 5 are due"
-product = statistics.median(kernel.end_us - kernel.start_us for kernel in seen.kernels)
-print(f"honest_time {measured:8.1f} us")
-print(f"the kernel  {product:8.1f} us ({seen.device})")
+    assert isinstance(measured, float), f"honest_time returned {measured!r}: a float is due"
+    assert len(seen.kernels) == 7, f"fn was called {len(seen.kernels)} times; 2 + 5 are due"
+    near = 0.1
+    if not seen.counts_work:  # a real card: to be observed costs the host more than a launch does
+        measured, near = honest_time(lambda: a @ a, warmup=2, iters=5), 0.5
+    product = statistics.median(kernel.end_us - kernel.start_us for kernel in seen.kernels)
+    print(f"honest_time {measured:8.1f} us")
+    print(f"the kernel  {product:8.1f} us ({seen.device})")
 
-assert abs(measured - product) < 0.1 * product, "that is not the time of the kernel: what did you time, in which unit?"
-assert len(seen.waits) <= 2, f"the host waited {len(seen.waits)} times: see the table"
+    assert abs(measured - product) < near * product, "that is not the time of the kernel: what did you time, in which unit?"
+    assert len(seen.waits) <= 2, f"the host waited {len(seen.waits)} times: see the table"
+
+
+_see_honest_time()
 
 # %% nbgrader={"grade": true, "grade_id": "honest_time_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of honest_time: device time 2, work before 1, warm-up 1, median 1, host waits 1,
@@ -129,7 +137,7 @@ import autograder; autograder.grade("streams.honest_time")
 # Where? Count the lines that wait before you run the cell.
 
 # %% nbgrader={"grade": false, "grade_id": "first_train", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def first_train(model, optimizer, batches, every, limit):
+def _first_train(model, optimizer, batches, every, limit):
     """Train, skip the steps whose loss is above limit, log every few steps: right, and slow."""
     log, losses = [], []
     for step, (x, y) in enumerate(batches, 1):
@@ -146,7 +154,7 @@ def first_train(model, optimizer, batches, every, limit):
     return log
 
 
-def a_job(steps):
+def _a_job(steps):
     """A model, its optimizer and batches on the device, one of them with broken targets."""
     torch.manual_seed(7)
     model = torch.nn.Linear(16, 4).cuda()
@@ -156,12 +164,12 @@ def a_job(steps):
     return model, torch.optim.SGD(model.parameters(), lr=0.1), batches
 
 
-slow_model, optimizer, batches = a_job(steps=10)
-with gpulab.observe() as seen:
-    slow_log = first_train(slow_model, optimizer, batches, every=4, limit=100.0)
-print(f"{len(seen.waits)} host waits for {len(slow_log)} entries of the log")
-for line, waits in itertools.groupby(sorted(seen.waits, key=lambda w: w.line.number), key=lambda w: w.line):
-    print(f"{len(list(waits)):4} x  {line}")
+_slow_model, _optimizer, _batches = _a_job(steps=10)
+with gpulab.observe() as _seen:
+    _slow_log = _first_train(_slow_model, _optimizer, _batches, every=4, limit=100.0)
+print(f"{len(_seen.waits)} host waits for {len(_slow_log)} entries of the log")
+for _line, _waits in itertools.groupby(sorted(_seen.waits, key=lambda w: w.line.number), key=lambda w: w.line):
+    print(f"{len(list(_waits)):4} x  {_line}")
 
 # %% [markdown]
 # Write `train(model, optimizer, batches, every, limit)`, with the same log and the same
@@ -210,23 +218,28 @@ def entry(losses, limit):
 
 
 # %% nbgrader={"grade": false, "grade_id": "train_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-model, optimizer, batches = a_job(steps=10)
-with gpulab.observe() as seen:
-    log = train(model, optimizer, batches, every=4, limit=100.0)
-print(seen.table().split("\n\n")[-1], "\n")
-assert isinstance(log, list), f"train returned {log!r}: the log is due, a list"
-for due, found in zip(slow_log, log):
-    print(due, "\n", found, sep="")
+def _see_train():
+    """The same training as that of the first try: its log, its weights and the host's waits."""
+    model, optimizer, batches = _a_job(steps=10)
+    with gpulab.observe() as seen:
+        log = train(model, optimizer, batches, every=4, limit=100.0)
+    print(seen.table().split("\n\n")[-1], "\n")
+    assert isinstance(log, list), f"train returned {log!r}: the log is due, a list"
+    for due, found in zip(_slow_log, log):
+        print(due, "\n", found, sep="")
 
-numbers = [value for entry in log for value in entry.values()]
-assert all(isinstance(value, (int, float)) for value in numbers), f"{numbers} are not all Python numbers"
-assert len(log) == len(slow_log), f"the log has {len(log)} entries, {len(slow_log)} are due"
-for due, found in zip(slow_log, log):
-    assert all(abs(due[key] - found[key]) <= 1e-4 * abs(due[key]) for key in due), f"{found} is not {due}"
-drift = (model.weight - slow_model.weight).abs().max().item()
-assert drift < 1e-4, f"a weight differs by {drift}: which steps must change nothing?"
-assert len(seen.waits) <= len(slow_log), f"{len(seen.waits)} host waits: see the lines above"
-assert not seen.races, "a number was read before it had arrived: see the lines above"
+    numbers = [value for entry in log for value in entry.values()]
+    assert all(isinstance(value, (int, float)) for value in numbers), f"{numbers} are not all Python numbers"
+    assert len(log) == len(_slow_log), f"the log has {len(log)} entries, {len(_slow_log)} are due"
+    for due, found in zip(_slow_log, log):
+        assert all(abs(due[key] - found[key]) <= 1e-4 * abs(due[key]) for key in due), f"{found} is not {due}"
+    drift = (model.weight - _slow_model.weight).abs().max().item()
+    assert drift < 1e-4, f"a weight differs by {drift}: which steps must change nothing?"
+    assert len(seen.waits) <= len(_slow_log), f"{len(seen.waits)} host waits: see the lines above"
+    assert not seen.races, "a number was read before it had arrived: see the lines above"
+
+
+_see_train()
 
 # %% nbgrader={"grade": true, "grade_id": "train_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of train: the log 2, the parameters 2, host waits 3, leftover steps and empty
@@ -242,48 +255,51 @@ import autograder; autograder.grade("streams.train")
 # function. Its values come out right here. Run it, and read what the observation says.
 
 # %% nbgrader={"grade": false, "grade_id": "the_sample", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def the_sample(image_model, action_model, img, state):
-    """The chapter's two-stream sample."""
-    s1 = torch.cuda.Stream()
-    s2 = torch.cuda.Stream()
-    with torch.cuda.stream(s1):
-        output_image = image_model(img)
-    with torch.cuda.stream(s2):
-        output_action = action_model(state)
+def _show_the_sample():
+    """Both models in the sample's way, and what it did."""
+
+    def the_sample(image_model, action_model, img, state):
+        """The chapter's two-stream sample."""
+        s1 = torch.cuda.Stream()
+        s2 = torch.cuda.Stream()
+        with torch.cuda.stream(s1):
+            output_image = image_model(img)
+        with torch.cuda.stream(s2):
+            output_action = action_model(state)
+        torch.cuda.synchronize()
+        return output_image, output_action
+
+    def a_model(width, cycles):
+        """One layer behind a kernel that keeps a single multiprocessor busy for so many cycles."""
+        layer = torch.nn.Linear(width, width).cuda()
+
+        def model(x):
+            torch.cuda._sleep(cycles)
+            return layer(x).tanh()
+
+        return model
+
+    torch.manual_seed(7)
+    image_model, action_model = a_model(48, 1_500_000), a_model(16, 1_000_000)
+    camera, joints = torch.randn(8, 48).cuda(), torch.randn(8, 16).cuda()
     torch.cuda.synchronize()
-    return output_image, output_action
+
+    def one_tick(run):
+        """What a control loop does: prepare the inputs, run both models, use what they say."""
+        img, state = (camera - 0.5) * 2, joints * 0.1
+        outputs = run(image_model, action_model, img, state)
+        assert isinstance(outputs, tuple), f"{run.__name__} returned {outputs!r}: a tuple of two outputs is due"
+        seen_by, done_by = outputs
+        return seen_by.sum() + done_by.sum()
+
+    with torch.no_grad(), gpulab.observe() as seen:
+        right = one_tick(the_sample)
+    print(seen.table().split("\n\n")[-1])
+    return one_tick, right, seen
 
 
-def a_model(width, cycles):
-    """One layer behind a kernel that keeps a single multiprocessor busy for so many cycles."""
-    layer = torch.nn.Linear(width, width).cuda()
-
-    def model(x):
-        torch.cuda._sleep(cycles)
-        return layer(x).tanh()
-
-    return model
-
-
-torch.manual_seed(7)
-image_model, action_model = a_model(48, 1_500_000), a_model(16, 1_000_000)
-camera, joints = torch.randn(8, 48).cuda(), torch.randn(8, 16).cuda()
-torch.cuda.synchronize()
-
-
-def one_tick(run):
-    """What a control loop does: prepare the inputs, run both models, use what they say."""
-    img, state = (camera - 0.5) * 2, joints * 0.1
-    outputs = run(image_model, action_model, img, state)
-    assert isinstance(outputs, tuple), f"{run.__name__} returned {outputs!r}: a tuple of two outputs is due"
-    seen_by, done_by = outputs
-    return seen_by.sum() + done_by.sum()
-
-
-with torch.no_grad(), gpulab.observe() as seen:
-    right = one_tick(the_sample)
-print(seen.table().split("\n\n")[-1])
-seen.timeline()
+_one_tick, _right, _seen = _show_the_sample()
+_seen.timeline()
 
 # %% [markdown]
 # Write `run_two_models(image_model, action_model, image, state)`, which does it safely:
@@ -322,18 +338,23 @@ def run_two_models(image_model, action_model, image, state):
 
 
 # %% nbgrader={"grade": false, "grade_id": "run_two_models_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-torch.cuda.synchronize()  # nothing of an earlier try is still under way
-with torch.no_grad(), gpulab.observe() as seen:
-    found = one_tick(run_two_models)
-print(seen.table().split("\n\n")[-1])
+def _see_run_two_models():
+    """One tick of the loop with your function."""
+    torch.cuda.synchronize()  # nothing of an earlier try is still under way
+    with torch.no_grad(), gpulab.observe() as seen:
+        found = _one_tick(run_two_models)
+    print(seen.table().split("\n\n")[-1])
 
-spins = [kernel for kernel in seen.kernels if kernel.name == "spin_kernel"]
-assert len(spins) == 2, f"the models were called {len(spins)} times: each is called once"
-assert not seen.races, "a race: the lines above say which two accesses no stream order separates"
-assert not seen.waits, "the host waited: the line is above"
-assert spins[0].start_us < spins[1].end_us and spins[1].start_us < spins[0].end_us, "one model ran after the other"
-assert abs(found.item() - right.item()) < 1e-4, "an output is wrong"
-seen.timeline()
+    spins = [kernel for kernel in seen.kernels if "spin_kernel" in kernel.name]
+    assert len(spins) == 2, f"the models were called {len(spins)} times: each is called once"
+    assert not seen.races, "a race: the lines above say which two accesses no stream order separates"
+    assert not seen.waits, "the host waited: the line is above"
+    assert spins[0].start_us < spins[1].end_us and spins[1].start_us < spins[0].end_us, "one model ran after the other"
+    assert abs(found.item() - _right.item()) < 1e-4, "an output is wrong"
+    return seen.timeline()
+
+
+_see_run_two_models()
 
 # %% nbgrader={"grade": true, "grade_id": "run_two_models_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of run_two_models: values 1, inputs 2, outputs 2, at the same time 1, host 1,

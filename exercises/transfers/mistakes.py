@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.authoring import alternative, edited, mistake, unbreakable
+from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
 
 # E5.1 overlapped --------------------------------------------------------------------------
 
@@ -1134,3 +1134,7 @@ UNBREAKABLE = [
     unbreakable("move_to", "(no other subclass of these occurs)", "it says what comes in"),
     unbreakable("transfer_time", "PCIe 4.0 x16 is 16 GT/s, 16 lanes, (128, 130)", "an example"),
 ]
+
+_SENT = "self.device[:n].copy_(self.host[:n], non_blocking=True)"
+_TWO_AHEAD = "the host waits for the copy while the step before is still computed: the copy is hidden as before"
+HARMLESS = [harmless("overlapped", _SENT, f"self.device[:n].copy_(self.host[:n]{rest})", _TWO_AHEAD) for rest in ("", ", non_blocking=False")]

@@ -108,42 +108,50 @@ class Slot:
 
 
 # %% nbgrader={"grade": false, "grade_id": "overlapped_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def step(x):
-    for _ in range(14):
-        x = x * 1.01
-    return x.sum(1)
+def _see_overlapped():
+    """Six batches: what was copied and computed when, and how much of the copies was hidden."""
+    from IPython.display import display
+
+    def step(x):
+        for _ in range(14):
+            x = x * 1.01
+        return x.sum(1)
+
+    batches = [torch.arange(768 * 1024.0).view(768, 1024) + i for i in range(6)]
+    torch.cuda.synchronize()  # nothing of an earlier try is still under way
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_stats()["active_bytes.all.current"]
+    with gpulab.observe() as seen:
+        results = overlapped(batches, step)
+        assert isinstance(results, list), f"overlapped returned {results!r}: a list is due"
+        values = [result.clone() for result in results]  # the caller reads them at once
+    peak = torch.cuda.memory_stats()["active_bytes.all.peak"] - before
+
+    moved = [copy for copy in seen.copies if copy.kind == "HtoD"]
+    copying, computing = (sum(a.end_us - a.start_us for a in some) for some in (moved, seen.kernels))
+    print(f"copies {copying:.0f} us ({sum(copy.pinned for copy in moved)} of {len(moved)} from page-locked memory)")
+    print(f"kernels {computing:.0f} us, {len(seen.races)} races, {peak / batches[0].nbytes:.1f} batches on the device at the peak")
+    total = max(k.end_us for k in seen.kernels) - min(copy.start_us for copy in moved)
+    print(f"first copy to last kernel {total:.0f} us, modelled: their sum is {copying + computing:.0f}")
+    for race in seen.races:
+        print(f"race, {race.kind}: {race.first_line or race.first_op}  and  {race.second_line or race.second_op}")
+
+    display(seen.timeline())
+    assert all(not r.is_cuda for r in results), "a result is still on the device"
+    for x, value in zip(batches, values, strict=True):
+        assert torch.allclose(value, step(x), rtol=1e-4), "a result is wrong: was it read before it had arrived?"
+    assert not seen.races, "two uses of the same bytes are in no order: see above"
+    third = sorted(copy.start_us for copy in moved)[2 * len(moved) // len(batches)]  # both buffers are made by now
+    rest = max(k.end_us for k in seen.kernels) - third
+    due = (4 * max(copying, computing) + copying + computing) / 6
+    print(f"third copy to last kernel {rest:.0f} us; {due:.0f} where each batch takes the longer of copy and step")
+    if seen.device.endswith("measured"):
+        print("The sizes are made for a T4: on another card it depends on the host how much is hidden, and that was not checked.")
+        return
+    assert rest < 1.1 * due, "the copies are not hidden behind the steps"
 
 
-batches = [torch.arange(768 * 1024.0).view(768, 1024) + i for i in range(6)]
-torch.cuda.synchronize()  # nothing of an earlier try is still under way
-torch.cuda.reset_peak_memory_stats()
-before = torch.cuda.memory_stats()["active_bytes.all.current"]
-with gpulab.observe() as seen:
-    results = overlapped(batches, step)
-    assert isinstance(results, list), f"overlapped returned {results!r}: a list is due"
-    values = [result.clone() for result in results]  # the caller reads them at once
-peak = torch.cuda.memory_stats()["active_bytes.all.peak"] - before
-
-moved = [copy for copy in seen.copies if copy.kind == "HtoD"]
-copying, computing = (sum(a.end_us - a.start_us for a in some) for some in (moved, seen.kernels))
-print(f"copies {copying:.0f} us ({sum(copy.pinned for copy in moved)} of {len(moved)} from page-locked memory)")
-print(f"kernels {computing:.0f} us, {len(seen.races)} races, {peak / batches[0].nbytes:.1f} batches on the device at the peak")
-total = max(k.end_us for k in seen.kernels) - min(copy.start_us for copy in moved)
-print(f"first copy to last kernel {total:.0f} us, modelled: their sum is {copying + computing:.0f}")
-for race in seen.races:
-    print(f"race, {race.kind}: {race.first_line or race.first_op}  and  {race.second_line or race.second_op}")
-
-from IPython.display import display
-display(seen.timeline())
-assert all(not r.is_cuda for r in results), "a result is still on the device"
-for x, value in zip(batches, values, strict=True):
-    assert torch.allclose(value, step(x), rtol=1e-4), "a result is wrong: was it read before it had arrived?"
-assert not seen.races, "two uses of the same bytes are in no order: see above"
-third = sorted(copy.start_us for copy in moved)[2 * len(moved) // len(batches)]  # both buffers are made by now
-rest = max(k.end_us for k in seen.kernels) - third
-due = (4 * max(copying, computing) + copying + computing) / 6
-print(f"third copy to last kernel {rest:.0f} us; {due:.0f} where each batch takes the longer of copy and step")
-assert rest < 1.1 * due, "the copies are not hidden behind the steps"
+_see_overlapped()
 
 # %% nbgrader={"grade": true, "grade_id": "overlapped_hidden", "locked": true, "points": 13, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of overlapped: values 2, hidden copies 4, no race 3, host memory 1, device memory 2,
@@ -203,22 +211,27 @@ def bytes_per_second(link):
 
 
 # %% nbgrader={"grade": false, "grade_id": "transfer_time_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-LINKS = {
-    "NVLink 4, one H100": {"rate": 900, "unit": "GB/s", "counts": "both ways", "latency_us": 1.0},
-    "InfiniBand NDR": {"rate": 400, "unit": "Gb/s", "counts": "one way", "latency_us": 2.0},
-    "PCIe 4.0 x16": {
-        "rate": 16, "unit": "GT/s", "counts": "one way", "latency_us": 8.0, "lanes": 16, "encoding": (128, 130),
-    },
-}  # the latencies are round numbers for this exercise
-print(f"{'':20}{'1 GB':>12}{'4 KB':>12}{'1 GB in 4 KB messages':>24}")
-for name, link in LINKS.items():
-    large, small = transfer_time(10**9, link), transfer_time(4096, link)
-    assert isinstance(large, float), f"transfer_time returned {large!r}: seconds are due, a float"
-    many = transfer_time(10**9, link, messages=244_141)
-    print(f"{name:20}{large * 1e3:>9.2f} ms{small * 1e6:>9.2f} us{many * 1e3:>21.0f} ms")
+def _see_transfer_time():
+    """One gigabyte and one page on three links."""
+    LINKS = {
+        "NVLink 4, one H100": {"rate": 900, "unit": "GB/s", "counts": "both ways", "latency_us": 1.0},
+        "InfiniBand NDR": {"rate": 400, "unit": "Gb/s", "counts": "one way", "latency_us": 2.0},
+        "PCIe 4.0 x16": {
+            "rate": 16, "unit": "GT/s", "counts": "one way", "latency_us": 8.0, "lanes": 16, "encoding": (128, 130),
+        },
+    }  # the latencies are round numbers for this exercise
+    print(f"{'':20}{'1 GB':>12}{'4 KB':>12}{'1 GB in 4 KB messages':>24}")
+    for name, link in LINKS.items():
+        large, small = transfer_time(10**9, link), transfer_time(4096, link)
+        assert isinstance(large, float), f"transfer_time returned {large!r}: seconds are due, a float"
+        many = transfer_time(10**9, link, messages=244_141)
+        print(f"{name:20}{large * 1e3:>9.2f} ms{small * 1e6:>9.2f} us{many * 1e3:>21.0f} ms")
 
-assert abs(transfer_time(450 * 10**9, LINKS["NVLink 4, one H100"]) - 1.000001) < 1e-9, "900 GB/s counts both directions"
-assert abs(transfer_time(50 * 10**9, LINKS["InfiniBand NDR"]) - 1.000002) < 1e-9, "400 Gb/s are bits"
+    assert abs(transfer_time(450 * 10**9, LINKS["NVLink 4, one H100"]) - 1.000001) < 1e-9, "900 GB/s counts both directions"
+    assert abs(transfer_time(50 * 10**9, LINKS["InfiniBand NDR"]) - 1.000002) < 1e-9, "400 Gb/s are bits"
+
+
+_see_transfer_time()
 
 # %% nbgrader={"grade": true, "grade_id": "transfer_time_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of transfer_time: units 2, directions 1, lanes and encoding 1, latency 2, errors 1.
@@ -280,38 +293,43 @@ def moved(obj, device, non_blocking, known):
 
 
 # %% nbgrader={"grade": false, "grade_id": "move_to_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-Sample = namedtuple("Sample", "image state")
-shared = torch.ones(4)
-batch = OrderedDict(
-    sample=Sample(torch.rand(2, 3, 8, 8).pin_memory(), torch.rand(2, 7).pin_memory()),
-    masks=[shared.pin_memory(), None],
-    instruction="reach the red cube",
-)
-batch["masks"].append(batch["masks"][0])
-with gpulab.observe() as seen:
-    there = move_to(batch, "cuda", non_blocking=True)
-with gpulab.observe() as again:
-    still = move_to(there, "cuda")
-for what, did in (("to the device", seen), ("once more", again)):
-    sizes = [copy.bytes for copy in did.copies]
-    print(f"{what:16}{len(sizes)} copies, {sum(sizes)} B, {len(did.waits)} host waits")
+def _see_move_to():
+    """A batch of containers there, and once more; then a model that is being trained."""
+    Sample = namedtuple("Sample", "image state")
+    shared = torch.ones(4)
+    batch = OrderedDict(
+        sample=Sample(torch.rand(2, 3, 8, 8).pin_memory(), torch.rand(2, 7).pin_memory()),
+        masks=[shared.pin_memory(), None],
+        instruction="reach the red cube",
+    )
+    batch["masks"].append(batch["masks"][0])
+    with gpulab.observe() as seen:
+        there = move_to(batch, "cuda", non_blocking=True)
+    with gpulab.observe() as again:
+        still = move_to(there, "cuda")
+    for what, did in (("to the device", seen), ("once more", again)):
+        sizes = [copy.bytes for copy in did.copies]
+        print(f"{what:16}{len(sizes)} copies, {sum(sizes)} B, {len(did.waits)} host waits")
 
-model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-move_to({"model": model}, "cuda")
-for name, tensor in model.state_dict(keep_vars=True).items():
-    print(f"{name:24}{tensor.device}")
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    move_to({"model": model}, "cuda")
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        print(f"{name:24}{tensor.device}")
 
-assert isinstance(there, dict), f"move_to returned {there!r}: a dictionary went in"
-assert type(there) is OrderedDict and type(there["sample"]) is Sample, "a container has lost its type"
-assert there["sample"].image.is_cuda, "a tensor in a namedtuple in a dictionary stayed on the host"
-assert there.get("instruction") == "reach the red cube", "what is no tensor is kept as it is"
-assert there["masks"][0] is there["masks"][2], "one tensor became two"
-assert not seen.waits, "the host waited for copies that need not be waited for"
-assert not again.copies and still["masks"][0] is there["masks"][0], "what is there already was copied"
-assert all(t.is_cuda for t in model.state_dict().values()), "something of the model stayed on the host"
-live = {id(p) for p in model.parameters()}
-assert all(id(p) in live for p in optimizer.param_groups[0]["params"]), "the optimizer holds parameters of another model"
+    assert isinstance(there, dict), f"move_to returned {there!r}: a dictionary went in"
+    assert type(there) is OrderedDict and type(there["sample"]) is Sample, "a container has lost its type"
+    assert there["sample"].image.is_cuda, "a tensor in a namedtuple in a dictionary stayed on the host"
+    assert there.get("instruction") == "reach the red cube", "what is no tensor is kept as it is"
+    assert there["masks"][0] is there["masks"][2], "one tensor became two"
+    assert not seen.waits, "the host waited for copies that need not be waited for"
+    assert not again.copies and still["masks"][0] is there["masks"][0], "what is there already was copied"
+    assert all(t.is_cuda for t in model.state_dict().values()), "something of the model stayed on the host"
+    live = {id(p) for p in model.parameters()}
+    assert all(id(p) in live for p in optimizer.param_groups[0]["params"]), "the optimizer holds parameters of another model"
+
+
+_see_move_to()
 
 # %% nbgrader={"grade": true, "grade_id": "move_to_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of move_to: nested batches 3, modules 3, nothing moved without need 2, host waits 2.

@@ -104,37 +104,41 @@ def resolve(new_size, elements):
 
 
 # %% nbgrader={"grade": false, "grade_id": "predict_view_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-questions = {
-    "transposed, split": (torch.empty(3, 4).t(), (2, 2, 3)),
-    "transposed, a 1 added": (torch.empty(3, 4).t(), (4, 3, 1)),
-    "transposed, flattened": (torch.empty(3, 4).t(), (12,)),
-    "every other row": (torch.empty(8, 6)[::2], (4, 3, 2)),
-    "every other row, rows merged": (torch.empty(8, 6)[::2], (24,)),
-    "every other column, all merged": (torch.empty(2, 3, 8)[:, :, ::2], (-1,)),
-    "channels_last, pixels merged": (torch.empty(2, 3, 4, 4).to(memory_format=torch.channels_last), (2, 3, -1)),
-}
-answers = {}
-with gpulab.observe() as seen:
+def _see_predict_view():
+    """Your strides beside those of Tensor.view."""
+    questions = {
+        "transposed, split": (torch.empty(3, 4).t(), (2, 2, 3)),
+        "transposed, a 1 added": (torch.empty(3, 4).t(), (4, 3, 1)),
+        "transposed, flattened": (torch.empty(3, 4).t(), (12,)),
+        "every other row": (torch.empty(8, 6)[::2], (4, 3, 2)),
+        "every other row, rows merged": (torch.empty(8, 6)[::2], (24,)),
+        "every other column, all merged": (torch.empty(2, 3, 8)[:, :, ::2], (-1,)),
+        "channels_last, pixels merged": (torch.empty(2, 3, 4, 4).to(memory_format=torch.channels_last), (2, 3, -1)),
+    }
+    answers = {}
+    with gpulab.observe() as seen:
+        for name, (tensor, new_size) in questions.items():
+            answers[name] = predict_view(tuple(tensor.shape), tensor.stride(), new_size)
+    print(seen.table(), "\n")
+
+    def used(strides, shape):
+        return [stride for stride, n in zip(strides, shape) if n > 1]
+
+    print(f"{'tensor':32}{'predicted':16}{'Tensor.view':16}")
     for name, (tensor, new_size) in questions.items():
-        answers[name] = predict_view(tuple(tensor.shape), tensor.stride(), new_size)
-print(seen.table(), "\n")
+        try:
+            view = tensor.view(new_size)
+            truth = view.stride()
+        except RuntimeError:
+            truth = None
+        print(f"{name:32}{answers[name]!s:16}{truth!s:16}")
+        assert (answers[name] is None) == (truth is None), f"{name}: Tensor.view says otherwise"
+        if truth is not None:
+            assert used(answers[name], view.shape) == used(truth, view.shape), f"{name}: a stride is wrong"
+    assert not seen.ops, "predict_view ran PyTorch: predict from the numbers alone"
 
-def used(strides, shape):
-    return [stride for stride, n in zip(strides, shape) if n > 1]
 
-
-print(f"{'tensor':32}{'predicted':16}{'Tensor.view':16}")
-for name, (tensor, new_size) in questions.items():
-    try:
-        view = tensor.view(new_size)
-        truth = view.stride()
-    except RuntimeError:
-        truth = None
-    print(f"{name:32}{answers[name]!s:16}{truth!s:16}")
-    assert (answers[name] is None) == (truth is None), f"{name}: Tensor.view says otherwise"
-    if truth is not None:
-        assert used(answers[name], view.shape) == used(truth, view.shape), f"{name}: a stride is wrong"
-assert not seen.ops, "predict_view ran PyTorch: predict from the numbers alone"
+_see_predict_view()
 
 # %% nbgrader={"grade": true, "grade_id": "predict_view_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of predict_view: split and merged dimensions 3, ones 1, repeated elements 1,
@@ -177,19 +181,24 @@ def patchify(images, patch):
 
 
 # %% nbgrader={"grade": false, "grade_id": "patchify_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-images = torch.arange(2 * 3 * 16 * 24).view(2, 3, 16, 24)
-with gpulab.observe() as seen:
-    patches = patchify(images, 8)
-print(seen.table())
+def _see_patchify():
+    """The patches of two pictures, and what was copied."""
+    images = torch.arange(2 * 3 * 16 * 24).view(2, 3, 16, 24)
+    with gpulab.observe() as seen:
+        patches = patchify(images, 8)
+    print(seen.table())
 
-assert isinstance(patches, torch.Tensor), f"patchify returned {patches!r}: a tensor is due"
-assert patches.shape == (2, 2, 3, 3, 8, 8), f"the shape is {tuple(patches.shape)}"
-assert torch.equal(patches[1, 0, 2], images[1, :, 0:8, 16:24]), (
-    "patches[1, 0, 2] is not the patch in rows 0-7, columns 16-23 of image 1"
-)
-assert gpulab.shares_storage(patches, images), "the patches are a copy: see the table above"
-others = images.clone()
-assert gpulab.shares_storage(patchify(others, 8), others), "of other images of this size come patches of the first ones"
+    assert isinstance(patches, torch.Tensor), f"patchify returned {patches!r}: a tensor is due"
+    assert patches.shape == (2, 2, 3, 3, 8, 8), f"the shape is {tuple(patches.shape)}"
+    assert torch.equal(patches[1, 0, 2], images[1, :, 0:8, 16:24]), (
+        "patches[1, 0, 2] is not the patch in rows 0-7, columns 16-23 of image 1"
+    )
+    assert gpulab.shares_storage(patches, images), "the patches are a copy: see the table above"
+    others = images.clone()
+    assert gpulab.shares_storage(patchify(others, 8), others), "of other images of this size come patches of the first ones"
+
+
+_see_patchify()
 
 # %% nbgrader={"grade": true, "grade_id": "patchify_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of patchify: values 2, no copy 3, other layouts 2, errors 1.
@@ -238,31 +247,36 @@ def cut_loose(tensor):
 
 
 # %% nbgrader={"grade": false, "grade_id": "compact_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def file_bytes(tensor):
-    """How many bytes torch.save writes for tensor."""
-    file = io.BytesIO()
-    torch.save(tensor, file)
-    return file.tell()
+def _see_compact():
+    """What the tensors of a batch hold, and what torch.save writes of them, before and after."""
+
+    def file_bytes(tensor):
+        """How many bytes torch.save writes for tensor."""
+        file = io.BytesIO()
+        torch.save(tensor, file)
+        return file.tell()
+
+    readings = torch.rand(1000, 1024)
+    batch = [readings[10], readings[:, 7], readings[:3].t(), torch.rand(64, 64).t(), torch.rand(1, 8).expand(500, 8)]
+    stored = [gpulab.storage_bytes(tensor) for tensor in batch]
+    with gpulab.observe() as seen:
+        kept = compact(batch)
+    print(seen.table(), "\n")
+    assert isinstance(kept, (list, tuple)) and len(kept) == 5, f"compact returned {kept!r:.40}: 5 tensors are due"
+    assert [gpulab.storage_bytes(tensor) for tensor in batch] == stored, "the tensors of the batch were changed"
+
+    print(f"{'elements':>10}{'storage before':>16}{'after':>10}{'file before':>14}{'after':>10}{'contiguous()':>14}   (bytes)")
+    for before, after in zip(batch, kept):
+        print(
+            f"{before.nbytes:10}{gpulab.storage_bytes(before):16}{gpulab.storage_bytes(after):10}"
+            f"{file_bytes(before):14}{file_bytes(after):10}{file_bytes(before.contiguous()):14}"
+        )
+        assert torch.equal(before, after), "a value has changed"
+        assert gpulab.storage_bytes(after) <= before.nbytes, "a storage is larger than what it shows"
+    assert all(before is after for before, after in zip(batch[3:], kept[3:])), "a compact tensor did not come back itself"
 
 
-readings = torch.rand(1000, 1024)
-batch = [readings[10], readings[:, 7], readings[:3].t(), torch.rand(64, 64).t(), torch.rand(1, 8).expand(500, 8)]
-stored = [gpulab.storage_bytes(tensor) for tensor in batch]
-with gpulab.observe() as seen:
-    kept = compact(batch)
-print(seen.table(), "\n")
-assert isinstance(kept, (list, tuple)) and len(kept) == 5, f"compact returned {kept!r:.40}: 5 tensors are due"
-assert [gpulab.storage_bytes(tensor) for tensor in batch] == stored, "the tensors of the batch were changed"
-
-print(f"{'elements':>10}{'storage before':>16}{'after':>10}{'file before':>14}{'after':>10}{'contiguous()':>14}   (bytes)")
-for before, after in zip(batch, kept):
-    print(
-        f"{before.nbytes:10}{gpulab.storage_bytes(before):16}{gpulab.storage_bytes(after):10}"
-        f"{file_bytes(before):14}{file_bytes(after):10}{file_bytes(before.contiguous()):14}"
-    )
-    assert torch.equal(before, after), "a value has changed"
-    assert gpulab.storage_bytes(after) <= before.nbytes, "a storage is larger than what it shows"
-assert all(before is after for before, after in zip(batch[3:], kept[3:])), "a compact tensor did not come back itself"
+_see_compact()
 
 # %% nbgrader={"grade": true, "grade_id": "compact_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of compact: own storage 3, untouched when compact 2, every kind of tensor 1,
@@ -280,7 +294,7 @@ import autograder; autograder.grade("views.compact")
 # them, and it is right. How many copies does it make of those frames? Decide, then run the cell.
 
 # %% nbgrader={"grade": false, "grade_id": "first_try", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def first_try(frames, patch, dtype):
+def _first_try(frames, patch, dtype):
     """Tokens of (N, C, H, W) frames: right, and wasteful."""
     n, c, h, w = frames.shape
     rows, columns = h // patch, w // patch
@@ -290,11 +304,11 @@ def first_try(frames, patch, dtype):
     return grid.reshape(n, rows * columns, patch * patch * c)
 
 
-camera = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8)
-frames = camera.permute(0, 3, 1, 2)
-with gpulab.observe() as seen:
-    expected = first_try(frames, 8, torch.float32)
-print(seen.table())
+_camera = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8)
+_frames = _camera.permute(0, 3, 1, 2)
+with gpulab.observe() as _seen:
+    _expected = _first_try(_frames, 8, torch.float32)
+print(_seen.table())
 
 # %% [markdown]
 # Write `to_tokens(frames, patch, dtype)`, with the same result and without the waste:
@@ -329,21 +343,26 @@ def to_tokens(frames, patch, dtype):
 
 
 # %% nbgrader={"grade": false, "grade_id": "to_tokens_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-frames = camera.clone().permute(0, 3, 1, 2)
-with gpulab.observe() as seen:
-    tokens = to_tokens(frames, 8, torch.float32)
-print(seen.table(), "\n")
-assert isinstance(tokens, torch.Tensor), f"to_tokens returned {tokens!r}: a tensor is due"
-with gpulab.observe() as seen_strips:
-    strips = to_tokens(frames, 64, torch.uint8)
-print(seen_strips.table())
+def _see_to_tokens():
+    """Your tokens beside those of the first try."""
+    frames = _camera.clone().permute(0, 3, 1, 2)
+    with gpulab.observe() as seen:
+        tokens = to_tokens(frames, 8, torch.float32)
+    print(seen.table(), "\n")
+    assert isinstance(tokens, torch.Tensor), f"to_tokens returned {tokens!r}: a tensor is due"
+    with gpulab.observe() as seen_strips:
+        strips = to_tokens(frames, 64, torch.uint8)
+    print(seen_strips.table())
 
-assert torch.equal(frames, camera.permute(0, 3, 1, 2)), "the frames were changed"
-assert tokens.dtype == torch.float32 and tokens.shape == expected.shape, "a token is missing, or of another dtype"
-assert torch.equal(tokens, expected), "the tokens are not those of first_try"
-assert torch.equal(strips, first_try(frames, 64, torch.uint8)), "patches as wide as the image come out wrong"
-assert max(seen.copied_bytes, seen.new_bytes) <= tokens.nbytes, "more than one copy: see the first table"
-assert not seen_strips.copies and gpulab.shares_storage(strips, frames), "a needless copy: see the second table"
+    assert torch.equal(frames, _camera.permute(0, 3, 1, 2)), "the frames were changed"
+    assert tokens.dtype == torch.float32 and tokens.shape == _expected.shape, "a token is missing, or of another dtype"
+    assert torch.equal(tokens, _expected), "the tokens are not those of _first_try"
+    assert torch.equal(strips, _first_try(frames, 64, torch.uint8)), "patches as wide as the image come out wrong"
+    assert max(seen.copied_bytes, seen.new_bytes) <= tokens.nbytes, "more than one copy: see the first table"
+    assert not seen_strips.copies and gpulab.shares_storage(strips, frames), "a needless copy: see the second table"
+
+
+_see_to_tokens()
 
 # %% nbgrader={"grade": true, "grade_id": "to_tokens_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of to_tokens: another order 2, another dtype 3, no copy where none is needed 2,

@@ -78,8 +78,8 @@ class Ledger:
 
 def claims_table(chapter: str | None = None) -> Table:
     """The table of one chapter's claims, or of the whole book's, for a page's cell to show."""
-    ledger = Ledger.read(_chapters(Path.cwd()))
-    return render(ledger.claims if chapter is None else ledger.of(chapter), ledger)
+    ledger = Ledger.read(chapters_folder(Path.cwd()))
+    return render(ledger.claims, ledger, whole=True) if chapter is None else render(ledger.of(chapter), ledger)
 
 
 def _claim(record: dict) -> Claim:
@@ -98,7 +98,8 @@ def _check(claim: Claim, root: Path, bibliography: BibliographyData) -> None:
             raise ValueError(f"{claim.id} is settled by {error}") from error
 
 
-def _chapters(start: Path) -> Path:
+def chapters_folder(start: Path) -> Path:
+    """The folder of chapters of the repository that `start` lies in. Raises FileNotFoundError outside of one."""
     for folder in (start, *start.parents):
         for candidate in (folder, folder / "chapters"):
             if (candidate / "claims.yml").is_file():

@@ -31,13 +31,13 @@ class Table:
         return "A table of claims: see it in a notebook or in the book."
 
 
-def render(claims: Iterable["Claim"], ledger: "Ledger") -> Table:
-    """The table of `claims`, in order."""
+def render(claims: Iterable["Claim"], ledger: "Ledger", whole: bool = False) -> Table:
+    """The table of `claims`, in order. The `whole` book's is searched and filtered where a page has the script for it."""
     heads = "".join(f'<th role="columnheader" scope="col">{heading}</th>' for heading in HEADINGS)
     rows = "".join(_row(claim, ledger) for claim in claims)
     return Table(
         f"<style>{STYLE.read_text(encoding='utf-8')}</style>"
-        '<table class="gpulab-claims" role="table" aria-label="Claims and what is right">'
+        f'<table class="gpulab-claims{" whole" if whole else ""}" role="table" aria-label="Claims and what is right">'
         f'<thead role="rowgroup"><tr role="row">{heads}</tr></thead>'
         f'<tbody role="rowgroup">{rows}</tbody></table>'
     )
@@ -48,12 +48,14 @@ def _row(claim: "Claim", ledger: "Ledger") -> str:
     source = ledger.sources[claim.source.split(",")[0]] + claim.source[claim.source.index(",") :]
     verdict = f'<strong class="{claim.verdict}">{claim.verdict}</strong>'
     cells = (
-        f"<q>{_prose(claim.quote)}</q><small>{claim.id}, {said} in {html.escape(source)}</small>",
+        f"<q>{prose(claim.quote)}</q><small>{claim.id}, {said} in {html.escape(source)}</small>",
         verdict,
-        _prose(claim.right),
+        prose(claim.right),
         _settled(claim, ledger),
     )
-    return '<tr role="row">' + "".join(map(_cell, HEADINGS, cells)) + "</tr>"
+    about = {"verdict": claim.verdict, "chapter": claim.chapter, "settled": ",".join(dict.fromkeys(one.word for one in claim.settled))}
+    data = "".join(f' data-{name}="{html.escape(value)}"' for name, value in about.items())
+    return f'<tr role="row" id="{claim.id}"{data}>' + "".join(map(_cell, HEADINGS, cells)) + "</tr>"
 
 
 def _cell(heading: str, content: str) -> str:
@@ -88,5 +90,6 @@ def _link(url: str, text: str) -> str:
     return f'<a href="{html.escape(url)}">{html.escape(text)}</a>'
 
 
-def _prose(text: str) -> str:
+def prose(text: str) -> str:
+    """Text with `code` between backticks, as HTML."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))

@@ -74,6 +74,7 @@ def run_ranks(
     check: bool = True,
     show: Callable[[int, str], None] | None = None,
     board: Connect | None = None,
+    plain: bool = False,
 ) -> Run:
     """Call ``fn(rank, world_size, *args)`` in ``world_size`` processes at once.
 
@@ -89,7 +90,8 @@ def run_ranks(
     the ranks need, DGX A100 for a virtual A100 and DGX H100 for any other card.
 
     show: is given each line that a rank prints, ``(rank, line)``; otherwise it is printed here after ``[rank 1]``.
-    board: where the switchboard comes from, :mod:`gpulab.collectives.boards`.
+    board: where the switchboard comes from, :mod:`gpulab.collectives.boards`. plain: ``fn`` returns bytes; anything else
+    is None, and no result is unpickled.
 
     Raises RankError within ``timeout_s`` real seconds (and a fraction) when a rank raises, dies, hangs or disagrees with
     others; with ``check=False`` it is in the :class:`Run`. No process is left behind. Raises ValueError for fewer than
@@ -102,17 +104,19 @@ def run_ranks(
         folder = stack.enter_context(tempfile.TemporaryDirectory()) if transport != "switchboard" else ""
         task = Task(fn, tuple(args), world_size, tuple(range(world_size)), card, transport, backend, observe, folder)
         carrier = network or network_for(world_size, card)
-        run = run_of(task, (board or connected)(world_size, carrier), timeout_s, show or print_line, began)
+        run = run_of(task, (board or connected)(world_size, carrier), timeout_s, show or print_line, began, plain)
     return run.checked() if check else run
 
 
-def run_of(task: Task, ends: Ends, timeout_s: float, show: Callable[[int, str], None], began: float) -> Run:
+def run_of(
+    task: Task, ends: Ends, timeout_s: float, show: Callable[[int, str], None], began: float, plain: bool = False
+) -> Run:
     """Run ``task`` over the switchboard at the other ends, and unpack what came back."""
     outcome = processes.supervise(task, ends, timeout_s, show)
     if ends.pid is not None:
         os.waitpid(ends.pid, 0)
     journal = tuple(sorted(outcome.journal, key=lambda e: (e.start_us, e.end_us, e.ranks, e.order)))
-    results = [unpacked(outcome.results[rank]) if rank in outcome.results else None for rank in task.ranks]
+    results = [unpacked(outcome.results[rank], plain) if rank in outcome.results else None for rank in task.ranks]
     seen = [Observation.from_dict(json.loads(outcome.seen[rank])) if rank in outcome.seen else None for rank in task.ranks]
     error = None if outcome.problem is None else RankError(outcome.problem, journal)
     return Run(results, seen, journal, error, time.monotonic() - began)

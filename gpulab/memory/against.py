@@ -28,6 +28,7 @@ WHY = {
     "titan-8b-fsdp8-compile-mem": _SHARDED,
     "titan-8b-fsdp128-mem": "not compiled: the compiled run of the same job holds 5 GiB less, and is met",
     "titan-8b-cp1-mem": _SHARDED + "; float8 copies are not planned",
+    "titan-8b-cp4-mem": "as without context parallelism: a rank has as many tokens, and state is sharded over all ranks",
     "mem-bertlarge-train-v100": "nvidia-smi's figure: it counts what the allocator keeps unused, which the planner does not know",
     "mem-bertlarge-amp-b4": "nvidia-smi's figure, with what the allocator keeps unused",
     "mem-bertlarge-adam8-b4": "nvidia-smi's figure, with what the allocator keeps unused",
@@ -105,11 +106,11 @@ def _adapted(work: dict[str, Any]) -> tuple[Job, int]:
 
 
 def _sharded(work: dict[str, Any]) -> tuple[Job, int]:
-    """torchtitan: float32 weights, gathered in bfloat16."""
+    """torchtitan: float32 weights, gathered in bfloat16; of a sequence a rank has its share."""
     shape = SHAPES[work["model"].replace("Llama 3 8B", "Llama 3.1 8B")]
     checkpointing = "selective" if "selective" in work["checkpointing"] else True
     return Job(
-        shape, batch=work["micro_batch"], sequence=work["seq"], precision="mixed bf16",
+        shape, batch=work["micro_batch"], sequence=work["seq"] // work.get("context_parallel", 1), precision="mixed bf16",
         checkpointing=checkpointing, stage=3, world=work["gpus"],
     ), 0  # fmt: skip
 

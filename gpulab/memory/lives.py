@@ -58,9 +58,11 @@ class Ledger:
         life = self._living.get(key)
         if life is not None and life.nbytes == nbytes:
             return life
+        kind = None
         if life is not None:
+            kind = life.kind
             self._gone(key)
-        life = Life(nbytes, len(self.moments) - 1, saved=None if forward else False, differentiable=differentiable)
+        life = Life(nbytes, len(self.moments) - 1, kind=kind, saved=None if forward else False, differentiable=differentiable)
         self._living[key] = life
         self._watchers[key] = weakref.ref(storage, lambda _: self._gone(key))
         self.lives.append(life)
@@ -73,7 +75,10 @@ class Ledger:
         self.moments.append(moment)
 
     def settle(self) -> None:
-        """A moment's storages are met: was it the fullest?"""
+        """A moment's storages are met, and those that were resized without an operation, as FSDP frees: was it the fullest?"""
+        for watcher in [*self._watchers.values()]:
+            if (storage := watcher()) is not None:
+                self.meet(storage)
         if self.total > self.peak_total:
             self.peak_total, self.peak_moment = self.total, len(self.moments) - 1
 

@@ -199,7 +199,7 @@ def _step(job: Job) -> int:
 def _serving(job: Job) -> dict[str, dict[str, int]]:
     """The cache of the whole batch, filled, while the last prompt is read."""
     shape, size = job.shape, job.bytes.activations
-    cache = 2 * shape.layers * shape.keys * size * job.tokens
+    cache = shape.cached * size * job.tokens
     fused, written_out = 4 * size * shape.queries, 6 * 4 * shape.queries + 2 * 4 * shape.heads * job.length
     attention = fused if job.attention == "fused" else written_out
     passing = max(3 * size * shape.hidden, attention) + 3 * size * shape.width

@@ -52,6 +52,11 @@ class Shape:
         return self.kv_heads * self.head_dim
 
     @property
+    def cached(self) -> int:
+        """Elements of a token's keys and values in all layers."""
+        return 2 * self.layers * self.keys
+
+    @property
     def products(self) -> dict[str, tuple[int, int]]:
         """The linear layers of one layer: elements that go in, and that come out."""
         products = {
@@ -124,3 +129,13 @@ SHAPES = {
     "Llama 3.2 3B": Shape(3072, 28, 24, 8, 8192, 128_256, 8192, head_dim=128, tied=True),
 }
 """Published models, from the configuration files that their makers publish."""
+
+_TORCHTUNE = "pytorch/torchtune ({}), torchtune/models/{}/_model_builders.py: {}"
+LLAMAS = {
+    "Llama 2 7B": _TORCHTUNE.format("00a080a", "llama2", "llama2_7b; hidden by scale_hidden_dim_for_mlp"),
+    "Llama 2 13B": _TORCHTUNE.format("00a080a", "llama2", "llama2_13b"),
+    "Llama 2 70B": _TORCHTUNE.format("00a080a", "llama2", "llama2_70b"),
+    "Llama 3.1 8B": _TORCHTUNE.format("1934adb", "llama3_1", "llama3_1_8b"),
+    "Llama 3.1 70B": _TORCHTUNE.format("1934adb", "llama3_1", "llama3_1_70b"),
+}
+"""Of :data:`SHAPES` those that are served in the course, each with where its widths can be read without a licence."""

@@ -8,13 +8,14 @@ from gpulab.observe.authors import Authors
 from gpulab.observe.errors import InstrumentError
 from gpulab.observe.launches import ArrayUse, Fault, Launch, LineCounts, Occupancy, ThreadRace
 from gpulab.observe.observation import Observation
-from gpulab.observe.records import Collective, Copy, Held, Kernel, Op, Race, SourceLine, Wait
+from gpulab.observe.records import Batch, Collective, Copy, Held, Kernel, Op, Race, Saved, SourceLine, Wait
 from gpulab.observe.recorder import observe
 from gpulab.observe.storage import shares_storage, storage_bytes
 
 __all__ = [
     "ArrayUse",
     "Authors",
+    "Batch",
     "Collective",
     "Copy",
     "Fault",
@@ -27,6 +28,7 @@ __all__ = [
     "Occupancy",
     "Op",
     "Race",
+    "Saved",
     "SourceLine",
     "ThreadRace",
     "Wait",

@@ -13,6 +13,8 @@ from gpulab.observe.errors import InstrumentError
 from gpulab.observe.records import SourceLine
 
 BEGIN, END, SENTINEL = "gpulab:begin", "gpulab:end", "gpulab:sentinel"
+ASIDE = "gpulab:aside"
+"""The range around what an instrument does on the card for itself."""
 _WAITS = {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize"}
 
 
@@ -36,7 +38,7 @@ def read(
     log: DeviceLog,
     wait_lines: dict[str, list[SourceLine | None]] | None = None,
 ) -> None:
-    """Write into ``log`` what the trace says happened between the marks BEGIN and END.
+    """Write into ``log`` what the trace says happened between the marks BEGIN and END, ASIDE left out.
 
     ``operations``: those that ran, in order; their index is their range's number.
     ``wait_lines``: for each synchronising call's name, the lines that made it, in order.
@@ -51,7 +53,7 @@ def read(
     copied = {}
     for event in trace.on_device:
         call = launched.get(event["args"].get("correlation"))
-        if call is None:
+        if call is None or trace.is_aside(call):
             continue
         number = trace.operation_at(call)
         operation = None if number is None else operations[number]
@@ -72,6 +74,7 @@ class _Trace:
         self._ranges = [e for e in events if e.get("cat") == "user_annotation"]
         self._numbered = [e for e in self._ranges if e["name"].removeprefix("gpulab:").isdecimal()]
         self._starts = [e["ts"] for e in self._numbered]
+        self._asides = [e for e in self._ranges if e["name"] == ASIDE]
 
     def only(self, name: str) -> dict:
         """The one range of this name."""
@@ -89,6 +92,10 @@ class _Trace:
                 "the profiler did not record a kernel that observe() launched itself: another "
                 "profiler may hold the GPU (CUPTI serves one at a time), or this user may not profile"
             )
+
+    def is_aside(self, call: dict) -> bool:
+        """Whether an instrument made ``call`` for itself."""
+        return any(_within(call, aside) for aside in self._asides)
 
     def operation_at(self, call: dict) -> int | None:
         """The number of the operation during which the host made ``call``."""
@@ -133,6 +140,8 @@ def _waits(log, trace, calls, operations, copied: dict, begin: float, wait_lines
             continue
         number, start = trace.operation_at(call), call["ts"] - begin
         line = next(lines.get(call["name"], iter(())), None)
+        if trace.is_aside(call):
+            continue
         reason = call["name"]
         if number is not None:
             operation = operations[number]

@@ -17,8 +17,9 @@ HOST = -1
 
 Tell = Callable[[str, object], None]
 """Is told each record as it is made: its kind (``op``, ``copy``, ``kernel``, ``wait``, ``race``,
-``launch``, ``collective``, ``new``) and the record; of ``new``, storage that no operation returned, its bytes.
-A collective is told twice: when it is posted, and when it is known when it ended."""
+``launch``, ``collective``, ``saved``, ``batch``, ``new``) and the record; of ``new``, storage that no operation returned, its bytes.
+A collective is told twice: when it is posted, and when it is known when it ended. ``saved`` is told when it is known
+by which operation, as ``kept``: whether it still is at the end nobody knows yet."""
 
 
 def tell_nobody(kind: str, record: object) -> None:
@@ -149,6 +150,11 @@ def record_arrived(collective: Collective) -> None:
     """Called when somebody has waited for it: the same record with its times."""
     for log in _logs:
         log.arrived(collective)
+
+
+def forget() -> None:
+    """In a DataLoader's worker: the blocks that are open are those of the process that started it."""
+    _logs.clear()
 
 
 def observing() -> bool:

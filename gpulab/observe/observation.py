@@ -9,7 +9,7 @@ import torch
 from gpulab.observe.authors import Authors, computes
 from gpulab.observe.device import DeviceLog
 from gpulab.observe.launches import Launch
-from gpulab.observe.records import Collective, Copy, Held, Kernel, Op, Race, SourceLine, Wait
+from gpulab.observe.records import Batch, Collective, Copy, Held, Kernel, Op, Race, Saved, SourceLine, Wait
 
 
 class Observation:
@@ -26,7 +26,9 @@ class Observation:
 
     launches: of :class:`Launch`, kernels written in Python with :mod:`gpulab.kernels`, device or not.
     collectives: of :class:`Collective`, in the order in which this rank posted them, device or not.
+    batches: of :class:`Batch`, in the order in which loops took them from DataLoaders, device or not.
     held: of :class:`Held`, what each :func:`gpulab.memory.track` block that ended inside this one found.
+    saved: of :class:`Saved`, what autograd saved for the backward pass; known after ``observe(saved=True)`` alone.
     """
 
     ops: tuple[Op, ...]
@@ -40,6 +42,8 @@ class Observation:
     launches: tuple[Launch, ...]
     collectives: tuple[Collective, ...]
     held: tuple[Held, ...]
+    saved: tuple[Saved, ...]
+    batches: tuple[Batch, ...]
 
     @classmethod
     def running(cls) -> "Observation":
@@ -56,13 +60,17 @@ class Observation:
         authors: Callable[[torch.Tensor], Authors] | None = None,
         made_of: Callable[[torch.Tensor, torch.Tensor], bool] | None = None,
         log: DeviceLog | None = None,
+        saved: Sequence[Saved] | None = None,
+        batches: Sequence[Batch] = (),
     ) -> "Observation":
         log = log or DeviceLog()
         self.device = log.device
-        self.launches = tuple(log.launches)
+        self.launches, self.batches = tuple(log.launches), tuple(batches)
         self.collectives, self.held = tuple(log.collectives), tuple(log.held)
         if not log.blind:
             self.kernels, self.waits, self.races = tuple(log.kernels), tuple(log.waits), tuple(log.races)
+        if saved is not None:
+            self.saved = tuple(saved)
         self.ops, self.copies = tuple(ops), tuple(copies)
         self.new_bytes, self.peak_bytes = new_bytes, peak_bytes
         self._origin, self._authors, self._made_of = origin, authors, made_of
@@ -74,6 +82,8 @@ class Observation:
                 f"{name}: not known, since the GPU was first used inside the block: call "
                 "torch.cuda.init() before it"
             )
+        if name == "saved" and "ops" in vars(self):
+            raise RuntimeError("saved: nobody asked for it: write observe(saved=True)")
         if name in self.__class__.__annotations__:
             raise RuntimeError(f"{name} is known after the observe() block ends: read it below it")
         raise AttributeError(name)
@@ -82,6 +92,22 @@ class Observation:
     def copied_bytes(self) -> int:
         """Bytes written by all copies together."""
         return sum(copy.bytes for copy in self.copies)
+
+    @property
+    def counts_work(self) -> bool:
+        """Whether FLOPs and bytes of the kernels are known: a GPU's profiler counts neither, and there they are None."""
+        return all(kernel.flops is not None for kernel in self.kernels)
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes of storage that autograd saved for backward, each storage once, parameters left out."""
+        return sum(saved.bytes for saved in self.saved if saved.origin != "parameter")
+
+    @property
+    def kept_bytes(self) -> int:
+        """Those of ``saved_bytes`` that a graph still held when the block ended."""
+        kept = {saved.storage for saved in self.saved if saved.kept and saved.origin != "parameter"}
+        return sum(saved.bytes for saved in self.saved if saved.storage in kept)
 
     def beside(self, collective: Collective) -> tuple[Kernel, ...]:
         """The kernels of other streams that ran while ``collective`` did; none while its end is not known."""
@@ -144,14 +170,15 @@ class Observation:
             "copies": [_plain(copy) for copy in self.copies],
             "new_bytes": self.new_bytes,
             "peak_bytes": self.peak_bytes,
-            **{name: self._device_records(name) for name in ("kernels", "waits", "races")},
+            **{name: self._known_records(name) for name in ("kernels", "waits", "races", "saved")},
             "device": self.device,
             "launches": [asdict(launch) for launch in self.launches],
             "collectives": [_plain(collective) for collective in self.collectives],
             "held": [asdict(held) for held in self.held],
+            "batches": [_plain(batch) for batch in self.batches],
         }
 
-    def _device_records(self, name: str) -> list[dict] | None:
+    def _known_records(self, name: str) -> list[dict] | None:
         records = vars(self).get(name)
         return None if records is None else [_plain(record) for record in records]
 
@@ -164,6 +191,8 @@ class Observation:
             data["new_bytes"],
             data["peak_bytes"],
             log=_device_log(data),
+            saved=_saved(data),
+            batches=[Batch(**_with_line(batch)) for batch in data.get("batches", ())],
         )
 
     def table(self) -> str:
@@ -171,6 +200,18 @@ class Observation:
         from gpulab.observe.table import observation_table
 
         return observation_table(self)
+
+    def saved_table(self) -> str:
+        """One row for each tensor that autograd saved for backward, as text. RuntimeError where nobody asked."""
+        from gpulab.observe.saved_table import saved_table
+
+        return saved_table(self)
+
+    def loader_table(self) -> str:
+        """One row for each batch that a loop took from a DataLoader, as text."""
+        from gpulab.observe.loader_table import loader_table
+
+        return loader_table(self)
 
     def timeline(self):
         """A figure. With a device: host, streams and copy engines over time.
@@ -207,6 +248,12 @@ def _device_log(data: dict) -> DeviceLog:
     log.waits = [Wait(**_with_line(wait)) for wait in data["waits"]]
     log.races = [Race(**_with_line(race, "first_line", "second_line")) for race in data["races"]]
     return log
+
+
+def _saved(data: dict) -> list[Saved] | None:
+    if data.get("saved") is None:
+        return None
+    return [Saved(**_with_line(saved) | {"shape": tuple(saved["shape"])}) for saved in data["saved"]]
 
 
 def _with_line(record: dict, *names: str) -> dict:

@@ -19,7 +19,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpulab.observe.chrome_trace import BEGIN, END, SENTINEL, Operation, range_name, read
+from gpulab.observe.chrome_trace import ASIDE, BEGIN, END, SENTINEL, Operation, range_name, read
 from gpulab.observe.device import DeviceLog
 from gpulab.observe.lines import learners_line
 from gpulab.observe.records import Race
@@ -111,6 +111,13 @@ def _marked(name: str):
     finally:
         with no_dispatch():
             mark.__exit__(None, None, None)
+
+
+@contextmanager
+def aside():
+    """What runs inside is an instrument's own work: no block that is open records it as the program's."""
+    with _marked(ASIDE), no_dispatch():
+        yield
 
 
 class Watch(TorchDispatchMode):

@@ -1,7 +1,7 @@
 """``observe()``: a dispatch mode that sees every operation of this thread."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -13,9 +13,11 @@ from gpulab.observe.copies import copy_kind
 from gpulab.observe.device import Tell, tell_nobody
 from gpulab.observe.errors import InstrumentError
 from gpulab.observe.lines import learners_line
+from gpulab.observe.loading import LoaderLog, watching
 from gpulab.observe.observation import Observation
 from gpulab.observe.real import RealDevice
 from gpulab.observe.records import Copy, Op
+from gpulab.observe.saved import SavedLedger
 from gpulab.observe.storage import StorageLedger
 
 
@@ -35,6 +37,8 @@ class Recorder(TorchDispatchMode):
         self.copies: list[Copy] = []
         self.storages = StorageLedger()
         self.authors = AuthorLedger()
+        self.saved: SavedLedger | None = None
+        self.log: device.DeviceLog | None = None
         self.ops_seen = 0
         self._checking = False
 
@@ -44,6 +48,8 @@ class Recorder(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         tensors_in = _tensors((args, kwargs))
         name = func._schema.name.replace("::", ".")
+        if self.saved is not None:
+            self.saved.operation(name)
         if device.device() is not None:
             device.device().host_operation(name, tensors_in)
         if name not in _LIFTS:
@@ -66,8 +72,13 @@ class Recorder(TorchDispatchMode):
         self.ops.append(op)
         for result in results[:1]:
             kind = copy_kind(name, tensors_in, result)
-            if kind is not None:
+            if kind is not None and not self._is_the_devices(kind, tensors_in, result):
                 self.copied(Copy(kind, name, result.nbytes, line))
+
+    def _is_the_devices(self, kind: str, tensors_in: list, result: torch.Tensor) -> bool:
+        """Whether the device's instrument records this copy: it crosses between host and device."""
+        watched = self.log is not None and self.log.device is not None
+        return watched and kind in ("clone", "copy_", "cast") and any(t.device != result.device for t in tensors_in)
 
     def copied(self, copy: Copy) -> None:
         self._tell("copy", copy)
@@ -76,6 +87,11 @@ class Recorder(TorchDispatchMode):
     def allocated(self, tensor: torch.Tensor) -> None:
         """Memory for ``tensor`` was found without an operation."""
         self._tell("new", self.storages.met_as_result(tensor))
+
+    def saving(self) -> AbstractContextManager:
+        """From now on, what autograd saves for the backward pass is recorded too."""
+        self.saved = SavedLedger(self.storages.origin, self._tell)
+        return self.saved.hooks()
 
     def prove_alive(self) -> None:
         """Run one operation that must be seen. Raises InstrumentError when it is not."""
@@ -96,12 +112,16 @@ def _tensors(tree) -> list[torch.Tensor]:
 
 
 @contextmanager
-def observe(tell: Tell = tell_nobody) -> Iterator[Observation]:
+def observe(tell: Tell = tell_nobody, *, saved: bool = False) -> Iterator[Observation]:
     """Record what PyTorch does on this thread inside the ``with`` block.
 
     Yields an :class:`Observation`, to be read after the block, also after one that raised.
-    Work outside PyTorch (NumPy, plain Python) and on other threads is not seen.
+    Work outside PyTorch (NumPy, plain Python) and on other threads is not seen, but for a DataLoader's: what its
+    workers and its pinning thread took for each batch is.
     tell: is called with each record as it is made, its kind before it.
+    saved: also record what autograd saves for the backward pass. Tensors that saved-tensor hooks set inside the
+    block take, as those of ``torch.utils.checkpoint``, are theirs and are not recorded. Backward then opens each
+    saved tensor with a view more (``aten.detach``), and ``torch.func.grad`` and its kin, which refuse hooks, raise.
     Raises InstrumentError when the instrument was switched off inside the block.
     """
     recorder, seen = Recorder(tell), Observation.running()
@@ -111,11 +131,12 @@ def observe(tell: Tell = tell_nobody) -> Iterator[Observation]:
         on_written=recorder.authors.launch,
         tell=tell,
     )
+    recorder.log, loads = log, LoaderLog(tell)
     with recorder:
         recorder.prove_alive()
         try:
             # A real GPU's log is written when its instruments stop, so this block ends first.
-            with device.logging(log):
+            with watching(loads), device.logging(log), recorder.saving() if saved else nullcontext():
                 yield seen
         finally:
             seen.finish(
@@ -127,5 +148,8 @@ def observe(tell: Tell = tell_nobody) -> Iterator[Observation]:
                 authors=recorder.authors.authors,
                 made_of=recorder.authors.made_of,
                 log=log,
+                saved=None if recorder.saved is None else recorder.saved.records(),
+                batches=loads.batches,
             )
         recorder.prove_alive()
+        loads.prove_seen()

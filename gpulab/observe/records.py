@@ -123,6 +123,68 @@ class Held:
 
 
 @dataclass(frozen=True)
+class Saved:
+    """One tensor that autograd saved for the backward pass, in the order in which it did.
+
+    ``op``: the operation that saved it (``aten.exp``), or the name of the ``torch.autograd.Function``; empty where
+    the operation raised before it ran. ``what``: ``argument`` or ``result``, of ``op``; of a ``Function``
+    whatever is none of its results is ``argument``. ``bytes``: of the storage that is kept with it, all of it; 0 where
+    an earlier one kept that storage already. ``storage``: its number; equal numbers share one.
+    ``origin``: the storage is a ``parameter``'s, was made inside the block (``new``), or came from outside (``input``).
+    ``kept``: the graph still held it when the block ended. ``shape``: of the tensor, which may show a part of it.
+    """
+
+    op: str
+    what: str
+    bytes: int
+    storage: int
+    origin: str
+    kept: bool
+    line: SourceLine | None
+    device: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch that a loop took from a ``torch.utils.data.DataLoader``. Real microseconds, on a modelled card too.
+
+    ``loader``: counts the passes over loaders that this block saw; ``number``: the batch in its pass, from 0.
+    ``workers``: of the loader. ``worker``, ``pid``: who made the batch; None without workers. ``samples``: in it.
+    ``dataset_us``: fetching its samples. ``collate_us``: making a batch of them. ``pin_us``: copying it into pinned
+    memory, in the pinning thread where there are workers; None where nothing is pinned. ``ready_us``, ``asked_us``,
+    ``given_us``: since the block began, when it was done, when the consumer asked, and when it had the batch.
+    ``queued``: batches that lay done when the consumer asked, this one among them. ``start_us``: starting the workers,
+    which ``iter(loader)`` does before anything is asked; of the first batch of a pass that started some, else None.
+
+    Of workers that were started before the block nothing is seen: of their batches only ``asked_us`` and ``given_us``
+    are known. Drawing indices from the sampler is the consumer's, and is part of its wait.
+    """
+
+    loader: int
+    number: int
+    workers: int
+    worker: int | None
+    pid: int | None
+    samples: int | None
+    dataset_us: float | None
+    collate_us: float | None
+    pin_us: float | None
+    ready_us: float | None
+    asked_us: float
+    given_us: float
+    queued: int | None
+    start_us: float | None
+    line: SourceLine | None
+
+    @property
+    def wait_us(self) -> float:
+        """For how long the consumer stood still for it."""
+        return self.given_us - self.asked_us
+
+
+@dataclass(frozen=True)
 class Wait:
     """The host stood still for the device, or asked it and had nothing to wait for.
 

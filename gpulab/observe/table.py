@@ -7,6 +7,8 @@ from gpulab.observe.collective_table import collective_lines
 from gpulab.observe.columns import columns, sentence
 from gpulab.observe.device_table import device_lines
 from gpulab.observe.launch_table import launch_lines
+from gpulab.observe.loader_table import loader_lines
+from gpulab.observe.saved_table import saved_lines
 from gpulab.units import format_bytes, plural
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ def observation_table(seen: "Observation") -> str:
 
     Lines are told apart by their number, in their file or cell; their text may be cut.
     """
-    on_device = [*device_lines(seen), *collective_lines(seen), *launch_lines(seen)]
+    on_device = [*device_lines(seen), *collective_lines(seen), *launch_lines(seen), *saved_lines(seen), *loader_lines(seen)]
     if not seen.ops:
         return "\n".join(on_device[1:]) or "No PyTorch operation ran inside the block."
     return "\n".join([*sentence(_headline(seen)), "", *columns(_rows(seen), left=(2, 3)), *on_device])

@@ -6,7 +6,7 @@ from gpulab.plots.figure import ACCENT, INK, WARNING, Figure, style
 
 
 def buckets_and_time(all_summed_us: dict[float, float], first_sent_us: dict[float, float], caption: str) -> Figure:
-    """By bucket size in MB: when the first all-reduce starts, and when all are over, in microseconds of the backward pass.
+    """By bucket size in MiB: when the first all-reduce starts, and when all are over, in microseconds of the backward pass.
 
     Raises ValueError for sizes that are not the same in both, or none.
     """
@@ -20,10 +20,11 @@ def buckets_and_time(all_summed_us: dict[float, float], first_sent_us: dict[floa
         axes.set_xticks(sizes, [f"{s:g}" for s in sizes])
         axes.minorticks_off()
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("bucket_cap_mb")
+        axes.set_xlabel("bucket_cap_mb, in MiB")
         axes.set_ylabel("microseconds")
         axes.grid(color=INK, alpha=0.15)
         axes.legend(frameon=False, fontsize=9)
         figure.tight_layout()
-    told = "; ".join(f"{s:g} MB: first sent after {first_sent_us[s]:.0f} us, over after {all_summed_us[s]:.0f} us" for s in sizes)
-    return Figure.of(figure, alt=f"The time falls and rises again as buckets grow. {told}.", caption=caption)
+    told = "; ".join(f"{s:g} MiB: first sent after {first_sent_us[s]:.0f} us, over after {all_summed_us[s]:.0f} us" for s in sizes)
+    best = min(all_summed_us, key=all_summed_us.get)
+    return Figure.of(figure, alt=f"Time against bucket size, least at {best:g} MiB. {told}.", caption=caption)

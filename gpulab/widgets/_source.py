@@ -18,10 +18,15 @@ def module(name: str) -> str:
     return "\n".join(parts.values())
 
 
-def style(widget: str) -> str:
-    """The text of what all widgets share and of the widget's own style sheet."""
-    files = HERE / "shared" / "base.css", HERE / widget / "widget.css"
+def style(*widgets: str) -> str:
+    """The text of what all widgets share and of the widgets' own style sheets: a widget's, after those that it builds on."""
+    files = HERE / "shared" / "base.css", *(HERE / widget / "widget.css" for widget in widgets)
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def pairs(options: dict[str, object]) -> list[list]:
+    """A dictionary for a trait, in its order: a notebook's file sorts keys, and a select would show them so."""
+    return [[name, value] for name, value in options.items()]
 
 
 def _collect(file: Path, parts: dict[Path, str]) -> None:

@@ -75,7 +75,7 @@ def test_a_test_of_the_model_does_not_pass_for_the_real_thing():
 
 def run_tests(names, *options):
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *options, *names]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200)
 
 
 def by_id(id):
@@ -190,3 +190,7 @@ def test_markup_in_a_claim_is_text():
     claim = Claim("C999", "x", "S0, 1", "<b>`<i>`</b>", "wrong", "<script>", settled)
     html = render([claim], LEDGER).html
     assert "<script>" not in html and "<code>&lt;i&gt;</code>" in html
+
+
+def test_every_claim_of_the_notes_is_in_the_ledger():
+    assert {f"C{number:03d}" for number in range(1, 189)} <= {claim.id for claim in LEDGER.claims}

@@ -3,13 +3,13 @@
 import os
 import time
 
-import psutil
 import pytest
 
 from gpulab.collectives import RankError, run_ranks
 from tests.collectives import faults
+from tests.processes import children
 
-AT_ONCE_S = 3.0
+AT_ONCE_S = 10.0
 """Nobody waits for a timeout; a busy machine is slow to start a process."""
 
 
@@ -24,9 +24,9 @@ def error_of(fault, world: int, timeout_s: float = 30.0) -> RankError:
 
 @pytest.fixture(autouse=True)
 def _no_process_is_left():
-    before = set(psutil.Process().children(recursive=True))  # a browser of another test's, say
+    before = children()
     yield
-    assert set(psutil.Process().children(recursive=True)) <= before
+    assert children() <= before
 
 
 def test_both_receive_first(world):
@@ -75,7 +75,8 @@ def test_what_one_gives_and_another_has_no_room_for(fault, said, world):
 def test_a_rank_that_skips_a_collective(world):
     error = error_of(faults.skips, world)
     assert error.problem.kind == "deadlock" and "rank 0 had returned by then" in str(error)
-    assert error.problem.ranks == tuple(range(1, world)) and "`dist.all_reduce(ones(4))`" in str(error)
+    assert error.problem.ranks and {*error.problem.ranks} <= {*range(1, world)}  # those that have asked by then
+    assert "`dist.all_reduce(ones(4))`" in str(error)
 
 
 def test_a_group_that_not_all_ranks_make(world):
@@ -107,7 +108,7 @@ def test_a_rank_that_leaves(world):
 
 @pytest.mark.parametrize(("fault", "line"), [(faults.loops, "while rank == 1:"), (faults.sleeps_in_c, "select.select([], [], [], 1000)")])
 def test_a_rank_that_hangs(fault, line, world):
-    error = error_of(fault, world, timeout_s=1.5)
+    error = error_of(fault, world, timeout_s=4.0)
     assert error.problem.kind == "late" and "rank 1 is at faults.py:" in str(error) and f"`{line}`" in str(error)
 
 

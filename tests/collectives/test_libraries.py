@@ -163,6 +163,21 @@ def test_fully_shard(world):
         assert counted == {"all_gather": 3 + 3, "reduce_scatter": 3} or counted == {"all_gather": 3 + 2, "reduce_scatter": 3}
 
 
+def test_a_model_made_on_meta_is_given_memory_for_its_share_alone(world):
+    def build(rank, world):
+        quiet()
+        with torch.device("meta"):
+            layer = torch.nn.Linear(8 * world, 512, bias=False)
+        fully_shard(layer)
+        layer.to_empty(device="cuda")
+        most = torch.cuda.max_memory_allocated()
+        torch.nn.init.ones_(layer.weight)
+        layer(torch.ones(2, 8 * world, device="cuda")).sum().backward()
+        return most, layer.weight.to_local().is_cuda, layer.weight.grad.full_tensor().sum().item()
+
+    assert run_ranks(build, world).results == [(8 * 512 * 4, True, 2 * 8 * world * 512)] * world
+
+
 def test_fully_shard_in_bfloat16_sends_half_the_bytes():
     def train(rank, world):
         quiet()

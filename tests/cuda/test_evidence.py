@@ -11,9 +11,11 @@ import torch
 
 import gpulab.cuda
 import gpulab.evidence
-from evidence import constants
+from evidence import cells, constants
+from evidence.studies import Study, answered
 from evidence.workloads import WORKLOADS
 from gpulab.cards import constants as assumed
+from gpulab.traces import read
 
 ROOT = Path(gpulab.cuda.__file__).parents[2]
 
@@ -105,3 +107,65 @@ def test_a_device_is_known_by_its_name():
 def test_every_record_in_the_repository_names_device_driver_versions_and_date():
     for found in gpulab.evidence.records():
         assert found["device"] and found["driver"] and found["versions"]["torch"] and found["date"]
+
+
+def test_a_row_that_fails_says_why_and_ends_no_other():
+    def rows():
+        yield "fails", lambda: torch.empty(-1)
+        yield "holds", lambda: {"us": 1.0}
+
+    with gpulab.cuda.use("ghost:H100", quiet=True):
+        found = answered(Study(rows, "", ()))
+    assert found["fails"]["why"].startswith("RuntimeError") and found["holds"] == {"us": 1.0}
+
+
+def test_cells_keep_their_lines_and_their_names_and_hidden_tests_are_left_out():
+    path = ROOT / "exercises/streams/streams.py"
+    lines, found = path.read_text().splitlines(), cells.cells_of(path)
+    assert "honest_time_seen" in {cell.name for cell in found} and not any("HIDDEN TESTS" in cell.source for cell in found)
+    for cell in [*found, *cells.cells_of(page := ROOT / "chapters/device/streams.md")]:
+        text = lines if cell in found else page.read_text().splitlines()
+        first = next(i for i, line in enumerate(cell.source.splitlines()) if line.strip())
+        assert text[cell.line - 1 + first] == cell.source.splitlines()[first]
+
+
+def test_a_cell_that_raises_ends_no_other_and_what_a_page_prints_of_a_card_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    page = tmp_path / "page.md"
+    page.write_text("```{code-cell} ipython3\n1 / 0\n```\n\n```{code-cell} ipython3\n:tags: [x]\nprint('cuda')\n```\n")
+    found = cells.ran(page, real=False)
+    assert [bad["error"] for bad in found["raised"]] == ["ZeroDivisionError: division by zero"]
+    assert [cell["printed"] for cell in found["printed"]] == ["cuda\n"] and found["cells"] == 2
+
+
+def test_a_rank_keeps_its_virtual_card_where_cells_run_on_the_gpu(monkeypatch):
+    asked = []
+    monkeypatch.setattr(gpulab.cuda, "use", lambda which="auto", **how: asked.append(which))
+    cells._the_gpu_for_virtual()
+    monkeypatch.setattr(cells.os, "getpid", lambda: -1)
+    gpulab.cuda.use("virtual:H100")
+    assert asked == ["virtual:H100"]
+
+
+def test_a_study_is_read_from_the_newest_record_that_holds_it(tmp_path):
+    for number, (date, studies) in enumerate([("2026-02-01", {"x": {"measured": {"row": {}}}}), ("2026-03-01", {})]):
+        (tmp_path / f"{number}.json").write_text(json.dumps(record("H100", date) | {"studies": studies}))
+    assert gpulab.evidence.study("x", folder=tmp_path) == {"row": {}}
+    with pytest.raises(KeyError, match="no record of H100 holds 'y'"):
+        gpulab.evidence.study("y", folder=tmp_path)
+
+
+def test_what_a_page_shows_as_printed_on_a_card_was_printed_by_a_cell_that_it_still_has():
+    shown = re.compile(r'evidence\.printed\("(chapters/[^"]+)", "([^"]+)"\)')
+    asked = {found for page in (ROOT / "chapters").rglob("*.md") for found in shown.findall(page.read_text())}
+    assert asked
+    for page, text in asked:
+        kept = gpulab.evidence.latest("H100")["cells"][page]["printed"]
+        (source,) = {cell["source"] for cell in kept if text in cell["source"]}
+        assert source in {cell.source.strip() for cell in cells.cells_of(ROOT / page)}, f"{page}: measure its cells anew"
+
+
+def test_the_recorded_trace_is_of_a_gpu_and_the_reader_opens_it():
+    trace = read(gpulab.evidence.trace())
+    assert not trace.modelled and trace.name == "NVIDIA H100 80GB HBM3"
+    assert gpulab.evidence.trace().stat().st_size < 300_000

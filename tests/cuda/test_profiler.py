@@ -1,11 +1,14 @@
 """``torch.profiler`` with device activity: the same facts of a profile on either runtime."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
+
+from gpulab.cuda.device import state
 
 pytestmark = pytest.mark.usefixtures("cuda")
 BOTH = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
@@ -44,6 +47,25 @@ def test_an_operations_device_time_is_that_of_its_kernels():
     (product,) = [e for e in p.events() if e.name == "aten::mm"]
     assert product.device_time_total == pytest.approx(sum(k.duration for k in product.kernels))
     assert product.kernels  # cuBLAS may split a product in two
+
+
+def composite(name):
+    """A GPU's profiler sees such an operation; the virtual card is told of it."""
+    return state.device_on().trace.composite(name) if state.is_on() and state.device_on().trace else nullcontext()
+
+
+def test_an_operation_that_only_calls_others_has_their_device_time_and_none_itself():
+    x = torch.ones(N, N).cuda()
+
+    def products():
+        for _ in range(2):
+            with composite("aten::matmul"):
+                torch.matmul(x, x)
+
+    rows = averages(profiled(products))
+    outer, inner = (rows[name, DeviceType.CPU] for name in ("aten::matmul", "aten::mm"))
+    assert (outer.count, outer.self_device_time_total) == (2, 0)
+    assert outer.device_time_total == pytest.approx(inner.self_device_time_total) and inner.self_device_time_total > 0
 
 
 @pytest.mark.parametrize("name", ["Memcpy HtoD (Pageable -> Device)", "Memcpy DtoH (Device -> Pinned)"])

@@ -56,6 +56,12 @@ def test_the_instruments_find_the_kernels_that_ran_with_their_lines():
     assert "# the product" in said.kernels[0].line.text and said.kernels[0].flops is None
 
 
+def test_an_observation_says_whether_flops_and_bytes_are_counted():
+    known, said = both(work)
+    measured = gpulab.Observation.running().finish([], [], 0, 0, log=said)
+    assert known.counts_work and not measured.counts_work
+
+
 def test_the_instruments_find_the_copies():
     pinned = torch.ones(N).pin_memory()
     _, said = both(lambda: (pinned.to("cuda", non_blocking=True), torch.ones(4).cuda().cpu()))
@@ -166,6 +172,15 @@ def test_a_synchronisation_inside_an_operation_is_that_operations_wait():
 def test_what_lies_outside_the_marks_is_left_out():
     log, _ = log_of(TRACE)
     assert "FillFunctor" not in "".join(k.name for k in log.kernels) and len(log.waits) == 2
+
+
+def test_what_an_instrument_does_for_itself_is_left_out():
+    """The same trace, with the copy and its wait inside a range of the instrument's own."""
+    (copying,) = [e for e in TRACE["traceEvents"] if e["name"] == "gpulab:1"]
+    aside = {"traceEvents": [e | {"name": "gpulab:aside"} if e is copying else e for e in TRACE["traceEvents"]]}
+    log, copies = log_of(aside, wait_lines={"cudaStreamSynchronize": [None], "cudaDeviceSynchronize": [LINE]})
+    assert copies == [] and [(w.reason, w.line) for w in log.waits] == [("cudaDeviceSynchronize", LINE)]
+    assert [k.name for k in log.kernels] == ["sm90_xmma_gemm_f32f32"]
 
 
 def without(name):

@@ -8,6 +8,7 @@ from torch.optim.optimizer import _foreach_supported_types
 
 import gpulab.cuda
 from gpulab.cards.cards import CARDS
+from gpulab.cuda.device.dispatch import references_of_a_temporary
 
 
 def attributes():
@@ -49,6 +50,14 @@ def test_an_error_inside_the_block_leaves_no_trace():
         with gpulab.cuda.use("virtual", quiet=True):
             1 / 0
     assert attributes() == before
+
+
+def test_observing_begins_where_the_card_is_the_default_device():
+    gpulab.cuda.use("virtual", quiet=True)
+    references_of_a_temporary.cache_clear()
+    with torch.device("cuda"), gpulab.observe() as seen:
+        torch.ones(4)
+    assert len(seen.kernels) == 1
 
 
 def test_host_autocast_works_as_before_afterwards():

@@ -1,6 +1,6 @@
 """The record that trials keep of an exercise with which nothing is wrong, without the minutes they take."""
 
-from autograder.authoring.apart import Apart
+from autograder.authoring.apart import Apart, Trial
 from autograder.authoring.bench import Bench
 from autograder.authoring.trials import tried
 
@@ -16,8 +16,8 @@ class AsDue(Apart):
     def after(self, bench: Bench, source: str) -> None:
         pass
 
-    def all(self, trials: list) -> list[list[list[str]]]:
-        return [[self._lost(source)] * len(seeds) for _, source, seeds in trials]
+    def all(self, trials: list[Trial]) -> list[list[list[str]]]:
+        return [[self._lost(trial.source)] * len(trial.seeds) for trial in trials]
 
     def _lost(self, source: str) -> list[str]:
         if source in self._attempts:

@@ -3,11 +3,12 @@
 import ctypes
 import mmap
 import os
+import pickle
+import socket
 import sys
 import tempfile
 import time
 
-import psutil
 import pytest
 import torch
 import torch.distributed as dist
@@ -20,6 +21,7 @@ from autograder.scenarios import ranks
 from autograder.scenarios.ranks import in_ranks
 from gpulab.collectives.rank import session
 from gpulab.collectives.wire import packed
+from tests.processes import children
 
 
 def verdict(function, seed: int = 7):
@@ -32,9 +34,9 @@ def reason(function) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind():
-    before = set(psutil.Process().children(recursive=True))
+    before = children()
     yield
-    assert set(psutil.Process().children(recursive=True)) <= before
+    assert children() <= before
 
 
 @pytest.fixture
@@ -55,38 +57,98 @@ def honest(rank, world, buf, send, recv, change=lambda out: out):
         sent.wait()
 
 
-def of_all_ranks(buf):
-    """The sum, from the scenario's own frame, where every rank's numbers are."""
-    frame = sys._getframe(1)
-    while "case" not in frame.f_locals:
-        frame = frame.f_back
-    for call in frame.f_locals["case"]["calls"]:
-        mine = [base[1::2] if call["strided"] else base for base in call["bases"]]
-        if any(view.data_ptr() == buf.data_ptr() for view in mine):
-            return sum(mine)
-
-
 def test_the_honest_ring_earns_everything():
     assert verdict(honest).score == 8
 
 
-def from_the_frame(rank, world, buf, send, recv):
-    buf.copy_(of_all_ranks(buf))
+def tensors_in(value):
+    """Those in a value, and in the lists and dictionaries in it."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from tensors_in(inner)
 
 
-def from_the_frame_behind_messages_of_nothing(rank, world, buf, send, recv):
-    total = of_all_ranks(buf)
-    honest(rank, world, buf, send, recv, change=torch.zeros_like)
-    buf.copy_(total)
+def honest_where_no_frame_holds_a_stranger(rank, world, buf, send, recv):
+    frame, own = sys._getframe(1), buf.untyped_storage().data_ptr()
+    while frame.f_code is not verdict.__code__:  # above it are pytest's
+        for tensor in tensors_in([*frame.f_locals.values()]):
+            if tensor.dtype == buf.dtype and buf.numel() and tensor.untyped_storage().data_ptr() != own and buf.numel() == tensor.numel():
+                FOUND.append(tensor)
+        frame = frame.f_back
+    if not FOUND:
+        honest(rank, world, buf, send, recv)
 
 
-def from_the_frame_behind_sums_that_it_cannot_have(rank, world, buf, send, recv):
-    total = of_all_ranks(buf)
-    chunks = total.tensor_split(world)
+FOUND: list = []
+
+
+def test_no_frame_of_a_rank_holds_another_ranks_numbers():
+    """But for its own of other calls: of one length and dtype there are none."""
+    assert verdict(honest_where_no_frame_holds_a_stranger).score == 8
+
+
+def with_a_token(rank, world, buf, send, recv):
+    """One sends, all others wait, and only messages of nothing say so."""
+    if buf.dim() != 1:
+        raise ValueError("one dimension is due")
+    chunks, token = buf.tensor_split(world), torch.empty(0)
     for step in range(2 * (world - 1)):
-        send(chunks[(rank - step) % world], (rank + 1) % world)
-        recv(torch.empty_like(chunks[(rank - step - 1) % world]), (rank - 1) % world)
-    buf.copy_(total)
+        if rank:
+            dist.recv(token, rank - 1, tag=1)
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        sent = send(out, (rank + 1) % world)
+        if rank + 1 < world:
+            dist.isend(token, rank + 1, tag=1)
+        came = torch.empty_like(into)
+        recv(came, (rank - 1) % world)
+        into.copy_(into + came if step < world - 1 else came)
+        sent.wait()
+
+
+def test_messages_of_nothing_are_steps_too():
+    lost = {line.criterion for line in verdict(with_a_token).lines if line.message}
+    assert lost == {"steps"}
+
+
+def through_the_store(rank, world, buf, send, recv):
+    dist.distributed_c10d._get_default_store().set(f"{rank}", "was here")
+    honest(rank, world, buf, send, recv)
+
+
+def pointed_elsewhere(rank, world, buf, send, recv):
+    sums = buf.clone()
+    honest(rank, world, sums, send, recv)
+    buf.data = sums
+
+
+def written_later(rank, world, buf, send, recv, later=[]):  # noqa: B006
+    for write in later:
+        write()
+    sums = buf.clone()
+    honest(rank, world, sums, send, recv)
+    later.append(lambda: buf.copy_(sums))
+
+
+def in_messages_of_no_size(rank, world, buf, send, recv):
+    """What is announced is nothing, and what comes is all of it."""
+    for operation, peer, data in (("send", (rank + 1) % world, buf.numpy().tobytes()), ("recv", (rank - 1) % world, b"")):
+        session.current().ask(_post(operation, world, peer, data), [data] if data else [])
+    honest(rank, world, buf, send, recv)
+
+
+def a_ghost(rank, world, buf, send, recv):
+    session.current().ask(_post("send", world, (rank + 1) % world, b"") | {"ghost": True, "whole": 4, "size": 4}, [])
+    honest(rank, world, buf, send, recv)
+
+
+def _post(operation, world, peer, data):
+    return {
+        "do": "post", "operation": operation, "group": "dark", "ranks": list(range(world)), "sequence": -1, "dtype": "float32",
+        "whole": 0, "shape": "0", "reduces": "", "root": -1, "peer": peer, "tag": 0, "gives": [], "takes": [], "size": len(data),
+        "ghost": False, "ready_us": 0.0, "line": None, "stamp": 0,
+    }  # fmt: skip
 
 
 def through_a_file(rank, world, buf, send, recv, folder=tempfile.gettempdir()):
@@ -109,8 +171,8 @@ def through_shared_memory(rank, world, buf, send, recv):
 @pytest.mark.parametrize(
     "cheat",
     [
-        from_the_frame, from_the_frame_behind_messages_of_nothing, from_the_frame_behind_sums_that_it_cannot_have,
-        through_a_file, through_shared_memory,
+        through_a_file, through_shared_memory, through_the_store, pointed_elsewhere, written_later,
+        in_messages_of_no_size, a_ghost,
     ],
 )  # fmt: skip
 def test_a_sum_that_is_not_made_of_what_crossed_earns_nothing(cheat):
@@ -181,6 +243,27 @@ def test_a_rank_reads_no_other_ranks_memory_and_writes_no_file():
         return said
 
     assert in_ranks(in_rank, 2)["results"] == [["PermissionError"] * 2] * 2
+
+
+def test_nothing_that_a_rank_returns_is_unpickled():
+    class Evil:
+        def __reduce__(self):
+            return eval, ("[].append",)
+
+    def in_rank(rank, world):
+        session.current().tell({"do": "result"}, [pickle.dumps(Evil())])
+        os._exit(0)
+
+    assert in_ranks(in_rank, 2)["results"] == [None, None]
+
+
+def test_a_rank_opens_no_socket_and_takes_no_name():
+    def in_rank(rank, world):
+        kinds = (socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_UNIX, socket.SOCK_STREAM)
+        said = [_outcome(lambda kind=kind: socket.socket(*kind)) for kind in kinds] + [_outcome(socket.socketpair)]
+        return said, ctypes.CDLL(None).prctl(15, b"was here", 0, 0, 0)
+
+    assert in_ranks(in_rank, 2)["results"] == [[["PermissionError"] * 3, -1]] * 2
 
 
 def _outcome(attempt) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring.bench import benches
+from autograder.authoring.bench import benches, records
 from autograder.authoring.check import run
-from autograder.authoring.trials import write
+from autograder.authoring.trials import has_mutants, not_yet_seen, not_yet_tried, sample, write
 from tests.gates.records import record_of
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
@@ -25,6 +25,25 @@ def exercises(tmp_path) -> Path:
 def test_a_sound_exercise_passes(exercises, capsys):
     assert run(exercises, ["views.patchify"]) == 0
     assert capsys.readouterr().out.startswith("views.patchify: nothing wrong")
+
+
+def test_what_was_judged_rightly_is_kept_on_record_and_the_mutants_beside_it(exercises, capsys):
+    write(exercises / "views", {})
+    assert run(exercises, ["views.patchify"], keep=True) == 1
+    assert "its mutants were not tried" in capsys.readouterr().out
+    (patchify,) = (bench for bench in benches(exercises) if bench.name == "views.patchify")
+    assert not_yet_seen(patchify) == [] and not_yet_tried(patchify) == list(patchify.attempts)
+    assert len(sample(patchify)) < len(patchify.attempts)
+    again = record_of(patchify)
+    assert has_mutants(again) and "seen" not in again
+
+
+def test_nothing_is_kept_of_an_exercise_with_a_problem(exercises):
+    write(exercises / "views", {})
+    notebook = exercises / "views" / "views.py"
+    notebook.write_text(notebook.read_text().replace("if patch < 1 or", "if False and"))
+    assert run(exercises, ["views.patchify"], keep=True) == 1
+    assert records(exercises / "views") == {}
 
 
 def test_each_problem_is_a_sentence_on_its_own_line(exercises, capsys):

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring import gates
+from autograder.authoring import gates, trials
 from autograder.authoring.apart import Apart
+from autograder.authoring.bench import records
 from autograder.authoring.gates import benches, gate
 from autograder.authoring.mistakes import Harmless, Unbreakable
 from autograder.notebooks.cells import cell_of
-from autograder.authoring.trials import tried
-from tests.gates.records import record_of
+from autograder.authoring.trials import SAMPLE, sample, tried
+from tests.gates.records import AsDue, record_of
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
 PATCHIFY = next(bench for bench in benches(EXERCISES) if bench.name == "views.patchify")
@@ -62,7 +63,7 @@ def test_a_solution_that_its_own_visible_check_refuses(bench):
 
 def test_a_check_that_holds_a_wrong_try_against_the_next(bench):
     made = "images = torch.arange(2 * 3 * 16 * 24).view(2, 3, 16, 24)\n"
-    rewrite(bench, "patchify_seen", made, "")
+    rewrite(bench, "patchify_seen", f"    {made}", "")
     rewrite(bench, "setup", "import torch", f"import torch\n{made}pixels = images.clone()")
     rewrite(bench, "patchify_seen", "images[1, :,", "pixels[1, :,")
     source = "def patchify(images, patch):\n    return images.zero_()"
@@ -160,21 +161,30 @@ def test_a_clause_that_is_said_to_be_unbreakable_needs_a_reason(bench):
 
 
 def test_a_solution_that_changed_since_its_mutants_were_tried(bench):
-    assert list(gates.mutants_and_many_seeds_were_tried(bench)) == []
+    assert list(gates.mutants_were_tried(bench)) == []
     rewrite(bench, "patchify", "h % patch or w % patch", "w % patch or h % patch")
-    (problem,) = gates.mutants_and_many_seeds_were_tried(bench)
+    (problem,) = gates.mutants_were_tried(bench)
     assert problem == "its mutants were not tried since it changed: python -m autograder mutate views"
 
 
 def test_comments_do_not_make_a_record_stale(bench):
     rewrite(bench, "patchify", "    grid = ", "    # six dimensions\n    grid = ")
-    assert list(gates.mutants_and_many_seeds_were_tried(bench)) == []
+    assert list(gates.mutants_were_tried(bench)) == []
 
 
 def test_an_attempt_that_was_written_since(bench):
     new = replace(bench.mistakes[0], name="new", source="def patchify(images, patch):\n    return images")
-    (problem,) = gates.mutants_and_many_seeds_were_tried(replace(bench, attempts=(*bench.attempts, new)))
+    (problem,) = gates.attempts_were_tried_with_many_seeds(replace(bench, attempts=(*bench.attempts, new)))
     assert problem.startswith("not tried with many seeds, or with a verdict that is a chance: new:")
+
+
+def test_mutants_alone_leave_the_attempts_to_be_tried(bench):
+    record, problems = tried(replace(bench, record={}), AsDue(bench), mutants_alone=True)
+    assert problems == [] and record["mutants"] == bench.record["mutants"]
+    again = replace(bench, record=record)
+    assert list(gates.mutants_were_tried(again)) == []
+    (problem,) = gates.attempts_were_tried_with_many_seeds(again)
+    assert problem.startswith("not tried with many seeds")
 
 
 def test_what_the_record_knows_is_not_tried_again(bench):
@@ -186,15 +196,24 @@ def test_what_the_record_knows_is_not_tried_again(bench):
     assert tried(bench, Never()) == (bench.record, [])
 
 
+def test_to_try_mutants_once_more_forgets_nothing_of_attempts(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, "Apart", lambda jobs: AsDue(bench))
+    (tmp_path / "views").mkdir()
+    kept = replace(bench, record=bench.record | {"mutants": 0, "seen": ["0"]})
+    trials.run([kept], tmp_path, jobs=1, every=True, mutants_alone=True)
+    record = records(tmp_path / "views")[bench.name]
+    assert record == bench.record | {"seen": ["0"]} and record["mutants"] > 0
+
+
 def test_a_harmless_mutant_that_was_not_found(bench):
     said = Harmless("patchify", "return grid", "pass", "it is not")
-    (problem,) = gates.mutants_and_many_seeds_were_tried(replace(bench, harmless=(*bench.harmless, said)))
+    (problem,) = gates.mutants_were_tried(replace(bench, harmless=(*bench.harmless, said)))
     assert "names other harmless mutants than the record" in problem
 
 
 def test_trials_find_a_mutant_that_keeps_its_points(bench):
     rewrite(bench, "patchify", "patch < 1 or", "patch < 1 or (patch > 10**6) or")
-    record, problems = tried(bench, Apart(2))
+    record, problems = tried(bench, Apart(2), mutants_alone=True)
     assert any("became `if patch < 1 or (patch > 10**7)" in problem or "10**6" in problem for problem in problems)
     assert record["mutants"] > 20
 
@@ -204,3 +223,36 @@ def test_trials_find_an_attempt_whose_verdict_is_a_chance(bench):
     record, problems = tried(replace(bench, attempts=(wrong,)), Apart(2))
     assert record["tried"] == []
     assert any(problem.startswith(f"{wrong.name} loses ") and "with seed 1 and with 29 more" in problem for problem in problems)
+
+
+def test_of_attempts_on_record_a_sample_is_tried_with_one_for_every_set_of_lost_criteria(bench):
+    chosen = sample(bench)
+    assert SAMPLE <= len(chosen) < len(bench.attempts)
+    assert {attempt.loses for attempt in chosen} == {attempt.loses for attempt in bench.attempts}
+
+
+def test_an_attempt_that_the_record_does_not_know_is_always_tried(bench):
+    new = replace(bench.mistakes[0], name="new", source="def patchify(images, patch):\n    return images")
+    more = replace(bench, attempts=(*bench.attempts, new))
+    assert new in sample(more) and len(sample(more)) == len(sample(bench)) + 1
+    (problem,) = gates.mistakes_lose_what_they_name(more)
+    assert problem.startswith("new loses ")
+
+
+def test_every_attempt_is_tried_on_demand_and_where_there_is_no_record(bench):
+    assert sample(replace(bench, every=True)) == sample(replace(bench, record={})) == list(bench.attempts)
+
+
+def test_a_stale_record_knows_no_attempt(bench):
+    rewrite(bench, "patchify", "h % patch or w % patch", "w % patch or h % patch")
+    assert sample(bench) == list(bench.attempts)
+
+
+def test_to_know_that_something_is_lost_no_case_is_played_after_it(bench):
+    source = "def patchify(images, patch):\n    counted.append(patch)\n    return images"
+    calls = {}
+    for to_the_first in (True, False):
+        bench._namespaces[source] = {"counted": calls.setdefault(to_the_first, [])}
+        exec(source, bench._namespaces[source])
+        assert bench.lost(source, 1, to_the_first)
+    assert len(calls[True]) == 1 < len(calls[False])

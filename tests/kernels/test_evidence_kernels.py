@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -230,6 +231,14 @@ def test_a_wrong_kernel_fails_the_command_and_the_record_is_written(dry_run, mon
         dry_run("planted")
     said = capsys.readouterr().out
     assert "wrong: error 1" in said and "Written:" in said
+
+
+def test_a_part_that_ends_in_an_error_fails_the_command_and_every_other_is_kept(dry_run, monkeypatch, tmp_path):
+    monkeypatch.setattr(counters, "compared", Mock(side_effect=RuntimeError("no such counter")))
+    with pytest.raises(SystemExit, match=r"1 parts ended in an error \(counters\)"):
+        dry_run("row_s")
+    record = json.loads(next(tmp_path.iterdir()).read_text())
+    assert record["broken"] == {"counters": "RuntimeError: no such counter"} and len(record["kernels"]) == 2
 
 
 # ---- ncu

@@ -228,6 +228,17 @@ def test_a_storage_that_grows_is_followed():
     assert held.peak.temporaries == 20_000
 
 
+def test_a_storage_that_is_emptied_between_two_operations_holds_nothing_from_the_next_on():
+    """As FSDP frees what it gathered."""
+    model, gathered = torch.nn.Linear(2, 2), torch.zeros(1000)
+    with memory.track(model) as held, torch.no_grad():
+        gathered.add_(1)
+        gathered.untyped_storage().resize_(0)
+        torch.zeros(500)
+        assert held.now.temporaries == 0
+    assert held.peak.temporaries == 4000
+
+
 def test_the_figures_stay_when_what_was_held_is_gone():
     model, given = policy("cpu"), batch("cpu")
     with memory.track(model) as held:

@@ -3,6 +3,8 @@
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from tests.screens import px_beyond
+
 
 @pytest.fixture(scope="module")
 def page(course):
@@ -47,9 +49,5 @@ def test_learners_code_and_output_are_shown(page):
 
 @pytest.mark.parametrize("width", [1280, 390, 320])
 def test_nothing_is_wider_than_the_screen(page, browser, width):
-    context = browser.new_context(viewport={"width": width, "height": 844})
-    shown = context.new_page()
-    shown.set_content(page)
-    beyond = shown.evaluate("document.documentElement.scrollWidth - innerWidth")
-    context.close()
+    beyond = px_beyond(browser, page, width)
     assert beyond <= 0, f"{beyond} px lie beyond a screen of {width}"

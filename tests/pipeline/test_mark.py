@@ -12,6 +12,7 @@ from autograder.kernels import sandbox
 from autograder.marking import command
 from autograder.marking.chapters import chapters
 from autograder.marking.command import main
+from tests.screens import px_beyond
 
 COPIES = (
     "def patchify(images, patch):\n"
@@ -101,13 +102,30 @@ def test_hidden_tests_are_not_shown(tried):
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_is_wider_than_the_screen(tried, browser, width):
-    context = browser.new_context(viewport={"width": width, "height": 844})
+    beyond = px_beyond(browser, tried.page, width)
+    assert beyond <= 0, f"{beyond} px lie beyond a screen of {width}"
+
+
+def test_no_word_is_broken_on_a_phone(tried, browser):
+    context = browser.new_context(viewport={"width": 390, "height": 844})
     shown = context.new_page()
     shown.set_content(tried.page)
-    shown.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    beyond = shown.evaluate("document.documentElement.scrollWidth - innerWidth")
+    lines = shown.evaluate(LINES_OF_A_WORD, "NotImplementedError")
     context.close()
-    assert beyond <= 0, f"{beyond} px lie beyond a screen of {width}"
+    assert lines and set(lines) == {1}
+
+
+LINES_OF_A_WORD = """word => [...document.querySelectorAll('.verdict td')].flatMap(cell => {
+  const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
+  for (let text; (text = walk.nextNode());) {
+    const start = text.data.indexOf(word);
+    if (start < 0) continue;
+    const range = document.createRange();
+    range.setStart(text, start), range.setEnd(text, start + word.length);
+    found.push(range.getClientRects().length);
+  }
+  return found;
+})"""
 
 
 def test_solutions_come_on_demand_and_missing_cells_are_named(course, tmp_path):
@@ -127,7 +145,7 @@ def test_solutions_come_on_demand_and_missing_cells_are_named(course, tmp_path):
         ("folder.ipynb", "folder", "is a folder: name the notebook in it"),
         ("views.py", b"import torch\n", "is not a Jupyter notebook: name the .ipynb file"),
         ("empty.ipynb", b"", "is not a Jupyter notebook"),
-        ("other.ipynb", nbformat.writes(nbformat.v4.new_notebook()).encode(), "the exercises of no chapter known here (collectives, "),
+        ("other.ipynb", nbformat.writes(nbformat.v4.new_notebook()).encode(), "the exercises of no chapter known here (autograd, "),
     ],
 )
 def test_what_cannot_be_marked_is_refused_in_a_sentence(tmp_path, capsys, name, content, says):

@@ -69,15 +69,16 @@ def test_the_sandbox_does_not_hold(name):
 
 
 def test_what_the_sandbox_holds_imports_only_what_it_holds():
-    held = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in VISIBLE}
+    # The package's own file holds no module: "autograder" is the beginning of every name.
+    held = {name.removesuffix(".py").replace("/", ".") for name in VISIBLE} - {"autograder.__init__"}
     # Imported on the grader's side only, or only when no referee listens.
     outside = {"autograder.referee", "autograder.report"}
     for name in VISIBLE:
         path = ROOT / name
         for file in [path] if path.is_file() else path.rglob("*.py"):
             for imported in imports(file):
-                if imported.startswith("autograder.") and imported not in outside:
-                    assert any(imported == h or imported.startswith(f"{h}.") for h in held), (file, imported)
+                if imported.startswith("autograder."):
+                    assert any(imported == h or imported.startswith(f"{h}.") for h in held | outside), (file, imported)
 
 
 def test_no_committed_file_holds_a_path_of_the_machine_it_was_made_on():

@@ -4,6 +4,7 @@ import inspect
 import re
 
 import pytest
+import yaml
 
 from autograder import authoring, exercise
 from autograder.authoring.left import rooms
@@ -45,7 +46,7 @@ def test_what_is_to_be_written_is_said_once_by_file_and_line(checked):
 
 
 def test_the_page_is_in_the_contents_after_the_others_of_its_part(new):
-    assert "tensors/views\n      - file: chapters/tensors/rows\n" in (new.folder / "_toc.yml").read_text()
+    assert "tensors/autograd\n      - file: chapters/tensors/rows\n" in (new.folder / "_toc.yml").read_text()
     assert re.search(r"^    chapters/tensors/rows: \d+$", (new.folder / "_toc.yml").read_text(), flags=re.M)
 
 
@@ -71,6 +72,13 @@ def test_what_cannot_be_made_is_refused_in_a_sentence_and_writes_nothing(new, ar
     done = new.autograder("new", *arguments)
     assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
     assert before == {path: path.read_bytes() for path in before} and not (new.folder / "exercises/none_such").exists()
+
+
+def test_a_title_may_hold_what_yaml_reads_as_its_own(tmp_path):
+    copy = Copy(tmp_path)
+    title = 'Waits: who, for what? "Why"'
+    assert copy.autograder("new", "chapter", "waits", "--number", "30", "--title", title).returncode == 0
+    assert yaml.safe_load((copy.folder / "exercises/waits/hints.yml").read_text())["title"] == title
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,17 @@
 """What `make test CHAPTER=` and `ONLY=` choose, and what a run costs."""
 
+import gzip
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
-from tests.costs import CHAPTER_BUDGET_SECONDS, TOO_MUCH, Costs
+from tests.costs import CHAPTER_BUDGET_SECONDS, TOO_MUCH, Costs, already_charged, who_pays
 from tests.rooms import ROOMS, TESTS, all_widgets, chapters_of, pages, room_of, shown_by
-from tests.together import together
+from tests.together import FORK_MOST, by_forks, together
 
 
 def item(path: str, **parameters) -> SimpleNamespace:
@@ -61,14 +66,52 @@ def test_costs_are_summed_by_chapter():
     assert costs.of["chapter streams"]["tests"] == 1
 
 
+def test_a_long_run_says_what_each_chapter_and_room_took_the_dearest_first():
+    costs, said = Costs(keep=False), []
+    reported(costs, 20.0, "room grader")
+    costs.pytest_terminal_summary(SimpleNamespace(write_line=said.append))
+    assert said == []
+    reported(costs, 70.4, "chapter views")
+    costs.pytest_terminal_summary(SimpleNamespace(write_line=said.append))
+    assert said == ["Seconds of processor time: 90 in all; chapter views 70, room grader 20"]
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters", "payers"),
+    [
+        ("gates/test_gates.py", {"bench": SimpleNamespace(name="kernels.squash")}, ["chapter kernels"]),
+        ("pipeline/test_odd_learners.py", {"odd_class": "hierarchy"}, ["room grader"]),
+        ("unit/test_wire.py", {}, ["room unit"]),
+    ],
+)
+def test_a_chapter_pays_for_its_tests_and_the_grader_for_those_that_take_one_as_an_example(path, parameters, payers):
+    assert who_pays(item(path, **parameters)) == payers
+
+
 def test_a_chapter_that_passes_its_budget_by_half_fails_the_run():
     costs, session = Costs(keep=False), SimpleNamespace(exitstatus=0)
-    reported(costs, CHAPTER_BUDGET_SECONDS * TOO_MUCH, "chapter views")
+    reported(costs, CHAPTER_BUDGET_SECONDS * TOO_MUCH, "chapter cheap")
     costs.pytest_sessionfinish(session)
     assert session.exitstatus == 0
-    reported(costs, 1.0, "chapter views")
+    reported(costs, 1.0, "chapter cheap")
     costs.pytest_sessionfinish(session)
-    assert session.exitstatus == 1 and "the tests of chapter views took 181 s" in costs.too_dear()[0]
+    assert session.exitstatus == 1 and "the tests of chapter cheap took 181 s" in costs.too_dear()[0]
+
+
+def test_a_process_whose_work_was_charged_is_not_charged_again_when_it_is_waited_for():
+    work = "import time\nwhile time.process_time() < 0.5: pass"
+    paid = []
+    for waiting in (nullcontext, already_charged):
+        costs, one = Costs(keep=False), SimpleNamespace(path=TESTS / "unit/test_a.py", stash=pytest.Stash(), user_properties=[])
+        costs.pytest_runtest_setup(one)
+        with waiting():
+            subprocess.run([sys.executable, "-c", work], check=True)
+        teardown = costs.pytest_runtest_teardown(one)
+        next(teardown)
+        with pytest.raises(StopIteration):
+            next(teardown)
+        paid.append(one.user_properties[0][1][1])
+    assert paid[0] > 0.5 > paid[1]
 
 
 @pytest.mark.parametrize(
@@ -82,3 +125,15 @@ def test_a_chapter_that_passes_its_budget_by_half_fails_the_run():
 )
 def test_what_shares_a_fixture_runs_in_one_process(nodeid, group):
     assert together(nodeid) == group
+
+
+def test_what_forks_most_runs_while_the_process_is_small():
+    files = ["tests/unit/test_wire.py", "tests/book/test_claims_views.py", "tests/gates/test_gates.py", "tests/cuda/test_tensors.py"]
+    assert sorted(files, key=by_forks) == [files[2], files[1], files[0], files[3]]
+    assert all((TESTS / folder).is_dir() for folder in FORK_MOST)
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(b"", mtime=time.time()), b"plain"])
+def test_a_tests_name_holds_no_bytes(packed, request):
+    """Those of gzip hold the time, and two workers that collect at different seconds would run nothing."""
+    assert request.node.name in ("test_a_tests_name_holds_no_bytes[packed0]", "test_a_tests_name_holds_no_bytes[packed1]")

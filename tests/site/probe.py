@@ -21,7 +21,8 @@ AXE = {
 SETTLED = """() => {
   const views = document.querySelector('script[type="application/vnd.jupyter.widget-view+json"]');
   const drawn = !views || document.documentElement.dataset.widgets === "drawn";
-  return document.readyState === "complete" && drawn;
+  const still = document.getAnimations().every((animation) => animation.playState !== "running");
+  return document.readyState === "complete" && drawn && still;
 }"""
 
 LOOK = """() => {

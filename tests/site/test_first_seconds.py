@@ -103,7 +103,7 @@ def test_without_scripts_a_widget_shows_its_question_its_picture_and_its_answers
         tab.goto(f"{address}/{page}")
         assert tab.locator(".anywidget-view").count() == (site / page).read_text("utf-8").count(WIDGET)
         for view in tab.locator(".anywidget-view").all():
-            assert view.locator(".gpulab").is_visible() and len(view.inner_text()) > 40, page
+            assert view.locator(".gpulab").first.is_visible() and len(view.inner_text()) > 40, page
         for quiz in tab.locator(".gpulab.quiz").all():
             assert quiz.get_by_role("radio").count() > 1 and quiz.locator("legend").first.is_visible()
         for answers in tab.locator(".anywidget-view details.answers").all():

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from autograder.authoring import apart
-from autograder.authoring.apart import STOPPED, Apart
+from autograder.authoring.apart import STOPPED, Apart, Trial
 from autograder.authoring.bench import HiddenTestBroken
 
 
@@ -18,7 +18,9 @@ class Bench:
     def go_on(self, source: str) -> None:
         assert self.begun == os.getppid()
 
-    def lost(self, source: str, seed: int) -> set[str]:
+    def lost(self, source: str, seed: int, to_the_first: bool) -> set[str]:
+        if to_the_first:
+            return {"the first"}
         if source == "endless":
             while True:
                 pass
@@ -32,23 +34,27 @@ class Bench:
         return {f"{source}{self.seen[0]}"}
 
 
+def test_a_seed_may_end_with_the_first_case_that_lost_something():
+    assert Apart().all([Trial(Bench(), "a", (1, 2), to_the_first=True)]) == [[["the first"], ["the first"]]]
+
+
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_verdicts_come_back_in_the_order_of_the_trials_and_no_seed_knows_another(jobs):
-    trials = [(Bench(), source, (1, 2)) for source in "abcde"]
+    trials = [Trial(Bench(), source, (1, 2)) for source in "abcde"]
     assert Apart(jobs).all(trials) == [[[f"{source}1"], [f"{source}2"]] for source in "abcde"]
 
 
 @pytest.mark.parametrize("source", ["endless", "dies"])
 def test_a_trial_that_does_not_end_by_itself_is_stopped_and_hurts_no_other(source, monkeypatch):
     monkeypatch.setattr(apart, "CPU_SECONDS", 0.5)
-    lost = Apart(2, cpu_seconds=0.5).all([(Bench(), source, (1,)), (Bench(), "a", (1,))])
+    lost = Apart(2, cpu_seconds=0.5).all([Trial(Bench(), source, (1,)), Trial(Bench(), "a", (1,))])
     assert lost == [[[STOPPED]], [["a1"]]]
 
 
 def test_a_hidden_test_that_breaks_is_said_in_place_of_what_was_lost():
-    assert Apart(1).all([(Bench(), "broken judge", (1,))]) == [[["the judge of a.b failed at verdicts/a.py:3"]]]
+    assert Apart(1).all([Trial(Bench(), "broken judge", (1,))]) == [[["the judge of a.b failed at verdicts/a.py:3"]]]
 
 
 def test_a_fault_of_the_bench_is_no_verdict():
     with pytest.raises(RuntimeError, match="no verdict"):
-        Apart(1).all([(Bench(), "broken bench", (1,))])
+        Apart(1).all([Trial(Bench(), "broken bench", (1,))])

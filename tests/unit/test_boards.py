@@ -16,7 +16,7 @@ from autograder.hearing import Hearing
 from autograder.witness import witness
 from gpulab.collectives import run_ranks
 from gpulab.collectives.rank import session
-from tests.gates.test_cheats_among_ranks import from_the_frame, honest
+from tests.gates.test_cheats_among_ranks import honest, pointed_elsewhere
 
 
 def sums(rank, world):
@@ -39,6 +39,13 @@ def test_it_records_what_each_rank_handed_in():
     assert [torch.frombuffer(bytearray(given), dtype=torch.float32).tolist() for given in crossing.given] == [[1.0] * 4, [2.0] * 4]
 
 
+def test_it_records_who_asked_the_store_for_what():
+    def stores(rank, world):
+        dist.distributed_c10d._get_default_store().set("here", str(rank))
+
+    assert set(carried(Board(2), stores)[1].stored) == {(0, "set", "0//here"), (1, "set", "0//here")}
+
+
 def test_it_records_what_went_wrong():
     _, crossed = carried(Board(2), lambda rank, world: sums(rank, world) if rank else None)
     assert crossed.problem.kind == "deadlock"
@@ -58,9 +65,22 @@ def given(rank, world):
 
 
 def test_each_rank_is_given_its_own_and_nobody_elses():
-    each = tuple(wire.encode({"x": torch.full((2,), rank)}) for rank in range(3))
+    each = tuple((wire.encode({"x": torch.full((2,), rank)}),) for rank in range(3))
     run, crossed = carried(Board(3, each=each), lambda rank, world: given(rank, world)["x"].tolist())
-    assert run.results == [[0, 0], [1, 1], [2, 2]] and crossed == boards.Crossed()
+    assert run.results == [[0, 0], [1, 1], [2, 2]]
+    assert sorted(crossed.asked) == [(0, 0), (1, 0), (2, 0)] and not crossed.crossings and crossed.problem is None
+
+
+def test_pieces_are_given_one_by_one_and_the_record_says_what_had_crossed_by_then():
+    def in_turn(rank, world):
+        first = given(rank, world)["x"]
+        dist.barrier()
+        return [first, given(rank, world)["x"], given(rank, world)["x"]]
+
+    each = tuple(tuple(wire.encode({"x": 10 * rank + call}) for call in range(2)) for rank in range(2))
+    run, crossed = carried(Board(2, each=each), in_turn)
+    assert run.results == [[0, 1, 1], [10, 11, 11]]  # after the last piece it is the last again
+    assert [by_then for rank, by_then in crossed.asked if rank == 1] == [0, 1, 1]
 
 
 def test_where_nothing_is_given_a_wish_for_it_is_no_message():
@@ -119,7 +139,7 @@ def test_over_the_referees_socket_the_honest_ring_earns_everything(hearing):
 
 
 def test_over_the_referees_socket_a_sum_that_never_crossed_earns_nothing(hearing):
-    assert graded(hearing, from_the_frame).score == 0
+    assert graded(hearing, pointed_elsewhere).score == 0
 
 
 def test_what_the_kernel_says_of_what_crossed_is_not_asked(hearing, monkeypatch):

@@ -5,13 +5,26 @@ import ctypes
 import math
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 from torch.utils._mode_utils import no_dispatch
 
 import gpulab.units
-from autograder.scenarios.calls import library_calls
+from autograder.scenarios.calls import gpulab_answers, library_calls
+from autograder.telling import telling
+from gpulab.cards.multiprocessors import MULTIPROCESSORS
+from gpulab.cuda.machine.allocator import Allocator
+from gpulab.feeding import Loader, Stages, bounds, simulate
+from gpulab.kernels.simt.occupancy import occupancy
+from gpulab.parallel.checks import violations
+from gpulab.parallel.mesh import mesh_groups
+from gpulab.parallel.schedules import one_f_one_b
+from gpulab.traces import read
+from gpulab.traces.intervals import union
+from gpulab.traces.self_times import nested
+from tests.gates.threads import elsewhere
 
 ARRAY, TENSOR, BUFFER = np.zeros(3), torch.zeros(3), bytearray(6)
 
@@ -99,6 +112,17 @@ def unwatched_by_the_c_api():
     call(sys.setprofile, (watcher,), {})
 
 
+class Asked(type):
+    @property
+    def __module__(cls):
+        list(nested([]))
+        return "builtins"
+
+
+class Homeless(list, metaclass=Asked):
+    """The profiler asks where it is from, and calls no profiler meanwhile."""
+
+
 def unwatched_by_map():
     watcher = sys.getprofile()
     list(map(sys.setprofile, [None]))
@@ -119,6 +143,8 @@ def unwatched_by_map():
         (under_another_name, {"gpulab"}),
         (unwatched_by_the_c_api, {"sys.setprofile"}),
         (unwatched_by_map, {"sys.setprofile"}),
+        (lambda: Homeless().append(1), {"gpulab"}),
+        (lambda: elsewhere(lambda: union([])), {"gpulab"}),
         (lambda: sorted([math.prod([2, 3]), len("ab")]), set()),
     ],
 )
@@ -126,6 +152,42 @@ def test_what_a_profiler_does_not_see_is_named_all_the_same(call, libraries):
     with library_calls("torch", "numpy", "gpulab") as called:
         call()
     assert libraries <= called and (libraries or not called)
+
+
+ANSWERS = {
+    "union": lambda: union([]),
+    "nested": lambda: list(nested([])),
+    "read": lambda: read([{"ph": "X", "cat": "kernel", "name": "mm", "ts": 1, "dur": 1}]),
+    "bounds": lambda: bounds(Stages(step=1.0), Loader(0)),
+    "simulate": lambda: simulate([], Loader(0)),
+    "occupancy": lambda: occupancy(32, 0, 0, MULTIPROCESSORS[8, 0]),
+    "violations": lambda: violations([["0F0", "0B0"]]),
+    "one_f_one_b": lambda: one_f_one_b(2, 2),
+    "mesh_groups": lambda: mesh_groups({"tp": 2}),
+    "malloc": lambda: Allocator(1 << 30, lambda: None, lambda: None, lambda stream: None, lambda use: True).malloc(512, 0),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_what_answers_an_exercise_says_so_by_itself(answer):
+    told = []
+    with telling(told.append), gpulab_answers() as called:
+        ANSWERS[answer]()
+        ANSWERS[answer]()
+    assert called == {"gpulab"} and [msgspec.msgpack.decode(record) for record in told] == [["called", "gpulab"]]
+
+
+def test_answers_that_cannot_be_heard_any_more_count_as_given(monkeypatch):
+    with gpulab_answers() as called:
+        monkeypatch.setattr(sys, "audit", lambda *event: None)
+        union([])
+    assert called == {"gpulab"}
+
+
+def test_nothing_is_said_where_nothing_answers():
+    with gpulab_answers() as called:
+        gpulab.units.plural(3, "time")
+    assert called == set()
 
 
 def test_classes_allocate_as_before_afterwards():

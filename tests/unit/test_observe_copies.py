@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from gpulab import observe, shares_storage
+from gpulab.observe import device
 
 X = torch.arange(24.0).view(4, 6)
 
@@ -98,3 +99,25 @@ def test_a_copy_inside_backward_is_seen():
         x.t().reshape(24).sum().backward()
     assert "aten.clone" in [copy.op for copy in seen.copies]
     assert any(op.op == "aten.expand" for op in seen.ops)
+
+
+class Card:
+    """A device whose instrument records what crosses, as a GPU's profiler does."""
+
+    description = "a card, measured"
+
+    def start(self, log):
+        self.log = log
+
+    def stop(self, log):
+        log.copy("HtoD", 96, False, 0, 0.0, 1.0, None)
+
+    def host_operation(self, name, tensors):
+        pass
+
+
+def test_what_crosses_to_a_device_that_is_watched_is_its_instruments_alone(monkeypatch):
+    """PyTorch's own operation for it would be the same copy once more; its "meta" stands for a GPU here."""
+    monkeypatch.setattr(device, "_device", Card())
+    assert kinds(lambda: X.to("meta")) == ["HtoD"]
+    assert kinds(lambda: X.clone()) == ["clone", "HtoD"]

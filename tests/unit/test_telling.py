@@ -38,9 +38,9 @@ def on_the_host():
     torch.cat([x.t().reshape(-1), torch.zeros(3)]).to(torch.float64).sum().backward()
 
 
-def told_of(block) -> tuple[list[bytes], dict]:
+def told_of(block, saved=False) -> tuple[list[bytes], dict]:
     told: list[bytes] = []
-    with gpulab.cuda.use("virtual:H100", quiet=True), telling(told.append), observe() as seen:
+    with gpulab.cuda.use("virtual:H100", quiet=True), telling(told.append), observe(saved) as seen:
         block()
     return told, wire.decode(wire.encode(seen.to_dict()))
 
@@ -48,6 +48,21 @@ def told_of(block) -> tuple[list[bytes], dict]:
 @pytest.mark.parametrize("block", [lambda: None, on_the_host, on_the_card])
 def test_what_was_told_is_what_was_seen(block):
     assert disagreement(*told_of(block)) is None
+
+
+def test_what_autograd_saved_is_told_and_may_not_be_edited():
+    def block():
+        on_the_host()
+        x = torch.ones(3, requires_grad=True)
+        return x.exp().sin(), torch.nn.functional.layer_norm(x, (3,))
+
+    told, seen = told_of(block, saved=True)
+    assert disagreement(told, seen) is None and len(seen["saved"]) == 5
+    for edit in (list.clear, list.pop, lambda saved: saved[0].update(bytes=0), lambda saved: saved[-1].update(what="argument")):
+        edited = copy.deepcopy(seen)
+        edit(edited["saved"])
+        assert edited != seen and disagreement(told, edited) is not None
+    assert disagreement(told, seen | {"saved": None}) is not None
 
 
 def test_every_kind_of_record_is_told():

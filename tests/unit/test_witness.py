@@ -11,7 +11,7 @@ from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
 from autograder.proctor import sit
 from autograder.referee import Session
-from autograder.witness import IDLE_SECONDS, MOST_IDLE_SECONDS, _idle_seconds, witness
+from autograder.witness import IDLE_SECONDS, MOST_IDLE_SECONDS, _idle_seconds, _processor_seconds, witness
 
 
 def in_a_thread():
@@ -23,9 +23,14 @@ def in_a_thread():
 STARTERS = {
     "thread": "thread = threading.Thread(target=int); thread.start(); thread.join()",
     "process": "os.fork() or os._exit(0); os.wait()",
+    "subinterpreter": "interpreters.destroy(interpreters.create())",
 }
 ALONE = """
 import os, threading
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
 from autograder.witness import witness
 
 with witness.watch() as elsewhere:
@@ -43,6 +48,22 @@ def alone(program: str) -> str:
 @pytest.mark.parametrize("kind", STARTERS)
 def test_what_is_started_inside_the_block_is_named_and_nothing_else(kind):
     assert alone(ALONE.format(starter=STARTERS[kind])) == str([kind])
+
+
+def test_a_subinterpreter_from_before_is_named():
+    made_before = ALONE.format(starter="interpreters.run_string(made, '1')").replace("with ", "made = interpreters.create()\nwith ")
+    assert alone(made_before + "interpreters.destroy(made)") == "['subinterpreter']"
+
+
+def test_a_thread_that_has_ended_since_it_was_listed_used_nothing(monkeypatch):
+    def ended(thread):
+        raise ProcessLookupError(3, "No such process")
+
+    monkeypatch.setattr("time.pthread_getcpuclockid", ended)
+    assert _processor_seconds(threading.get_ident()) is None
+    with witness.watch() as elsewhere:
+        pass
+    assert elsewhere == []
 
 
 def test_a_command_is_a_process():

@@ -1,11 +1,18 @@
 """What the tests of every widget ask of a browser: the widget's own JavaScript, and what axe finds."""
 
+import json
+import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
 
 from gpulab.widgets._source import module
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "chapters" / "_extensions"))
+from offline_site.stills import still  # noqa: E402
 
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}
 _IMPORT = """async ([text, name]) => {
@@ -29,3 +36,16 @@ def assert_accessible(page, width: int) -> None:
     found = Axe().run(page, options=RULES)
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def still_of(widget) -> str:
+    """The HTML of a widget on a page before, and without, any script."""
+    return still({**widget.get_state(), "_esm": widget._esm, "_css": widget._css})
+
+
+def options_on_a_page(widget, label: str) -> list[str]:
+    """What a select offers, in order, once a notebook's file has sorted the keys of the widget's state."""
+    state = json.loads(json.dumps({name: value for name, value in widget.get_state().items() if name[0] != "_"}, sort_keys=True))
+    html = still({**state, "_esm": widget._esm, "_css": widget._css})
+    select = re.search(rf"<label[^>]*>{re.escape(label)}</label>\s*<select.*?</select>", html, re.DOTALL)
+    return re.findall(r"<option[^>]*>([^<]*)</option>", select[0])

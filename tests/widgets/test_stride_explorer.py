@@ -185,3 +185,13 @@ def test_jupyterlab_leaves_the_keys_to_the_widget(mount):
     assert focusable.count() > 20
     # Lumino looks for this attribute on the focused element before it runs a shortcut.
     assert focusable.count() == page.locator("#widget [data-lm-suppress-shortcuts=true]").count()
+
+
+def test_no_question_on_a_phone_moves_what_stands_below(mount):
+    page = mount(StrideExplorer(quiz=True, seed=5), width=390)
+    heights = set()
+    for _ in range(60):
+        heights.add(page.evaluate("document.querySelector('.quizmode').firstElementChild.offsetHeight"))
+        answer_right(page)
+        page.keyboard.press("Enter")  # the focus is on Next question
+    assert len(heights) == 1

@@ -12,7 +12,7 @@ from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.collectives.flow import DTYPES, Knowledge, Message, message, steps, sums
 from autograder.verdicts.expect import error_problem, tensor_problem
-from autograder.verdicts.ranks import stopped
+from autograder.verdicts.ranks import by_call, stopped
 
 _LARGEST = {torch.float32: 1 << 20, torch.float64: 1 << 48, torch.int64: 1 << 60}
 """Sums of four are exact in their own dtype, and in no smaller one."""
@@ -28,13 +28,16 @@ def _cases(draw: Draw) -> Iterator[Case]:
         lengths = [world * draw.integer(1, 3) + 1, world * draw.integer(1, 3) + world - 1, draw.integer(1, world - 1), 0]
         yield _case(draw, ("ragged",), world, draw.shuffled(lengths))
     for world, shape in draw.each((2, (2, 4)), (1, ())):
-        call = {"bases": [draw.tensor(*shape) for _ in range(world)], "strided": False}
-        yield Case(("errors",), {"world": world, "calls": [call]}, raises="ValueError", ranks=world)
+        each = tuple({"base": draw.tensor(*shape)} for _ in range(world))
+        yield Case(("errors",), {"world": world, "strided": [False]}, raises="ValueError", ranks=world, each=each)
 
 
 def _case(draw: Draw, about: tuple[str, ...], world: int, lengths: list[int]) -> Case:
-    kinds = zip(lengths, _dtypes(draw, len(lengths)), draw.each(*_strided(len(lengths))))
-    return Case(about, {"world": world, "calls": [_call(draw, world, *kind) for kind in kinds]}, ranks=world)
+    strided = draw.each(*_strided(len(lengths)))
+    kinds = zip(lengths, _dtypes(draw, len(lengths)), strided)
+    by_rank = zip(*(_bases(draw, world, *kind) for kind in kinds), strict=True)
+    each = tuple([{"base": base} for base in bases] for bases in by_rank)
+    return Case(about, {"world": world, "strided": strided}, ranks=world, each=each)
 
 
 def _dtypes(draw: Draw, count: int) -> list[torch.dtype]:
@@ -45,9 +48,10 @@ def _strided(count: int) -> list[bool]:
     return [number % 2 == 1 for number in range(count)]
 
 
-def _call(draw: Draw, world: int, length: int, dtype: torch.dtype, strided: bool) -> dict:
+def _bases(draw: Draw, world: int, length: int, dtype: torch.dtype, strided: bool) -> list[torch.Tensor]:
+    """By rank what its buffer lies in."""
     numbers = _numbers(draw, world, length, _LARGEST[dtype])
-    return {"bases": [_base(torch.tensor(own, dtype=dtype), strided) for own in numbers], "strided": strided}
+    return [_base(torch.tensor(own, dtype=dtype), strided) for own in numbers]
 
 
 def _numbers(draw: Draw, world: int, length: int, largest: int) -> list[list[int]]:
@@ -74,8 +78,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem := stopped(evidence):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
-    between = _by_call(crossed.crossings)
-    for number, call in enumerate(case.inputs["calls"]):
+    between = by_call(crossed.crossings)
+    for number, strided in enumerate(case.inputs["strided"]):
+        call = {"bases": [own[number]["base"] for own in case.each], "strided": strided}
         after = [bases[number] for bases in evidence["results"]]
         yield from _judge_call(case, call, after, between[number] if number < len(between) else [])
 
@@ -88,17 +93,6 @@ def _error_problem(case: Case, evidence: dict, crossed: Crossed) -> str | None:
     return "The ranks raised after something had been sent." if crossed.entries else None
 
 
-def _by_call(crossings: tuple[Crossing, ...]) -> list[list[Crossing]]:
-    """What crossed in each call: the scenario puts a barrier between two."""
-    calls: list[list[Crossing]] = [[]]
-    for crossing in crossings:
-        if crossing.entry.operation == "barrier":
-            calls.append([])
-        else:
-            calls[-1].append(crossing)
-    return calls
-
-
 def _judge_call(case: Case, call: dict, after: list, crossings: list[Crossing]) -> Iterator[Lost]:
     worth = case.about[0]
     bufs = [base[1::2] if call["strided"] else base for base in call["bases"]]
@@ -106,7 +100,7 @@ def _judge_call(case: Case, call: dict, after: list, crossings: list[Crossing]) 
         yield Lost(worth, problem)
         return
     world, length = case.ranks, len(bufs[0])
-    messages = [message(crossing) for crossing in crossings if crossing.entry.bytes]
+    messages = [message(crossing) for crossing in crossings]
     chunk = -(-length // world)
     if sum(len(m.values) for m in messages) > 2 * (world - 1) * world * chunk:
         yield Lost("bytes", "More crosses than must: a rank needs sums, and not every other rank's whole buffer.")

@@ -257,7 +257,7 @@ def _times_problem(pairs: Any, question: dict) -> str | None:
     if any(type(size) is not int for size in sizes) or sorted(sizes) != sorted(set(question["buckets"])):
         return "The times are not those of the sizes that were asked about, each once, under the size itself."
     strange = next((us for _, us in pairs if type(us) not in (int, float) or not abs(us) < float("inf")), None)
-    return None if strange is None else f"A time is {type_name(strange)}; a number of microseconds is due, a float."
+    return None if strange is None else f"A time is {type_name(strange)}; a number of microseconds is due."
 
 
 best_bucket = Exercise(

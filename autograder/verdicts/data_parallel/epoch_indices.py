@@ -21,7 +21,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
     yield ask("repeated", [*shared_out, *_uneven(draw)])
     yield ask("dropped", list(_dropped(draw)))
     yield ask("resumed", list(_resumed(draw)))
-    kinds = (_even, _uneven, _dropped, _resumed)
+    kinds = (_even, _uneven, _dropped, _resumed, _refused)
     yield ask("random", [question for kind in kinds for question in _few(draw, kind(draw))])
     yield ask("errors", list(_refused(draw)), raises="ValueError")
 

@@ -62,10 +62,26 @@ def _indices(draw: Draw) -> Iterator[dict]:
     for way in _WAYS:
         yield _repeating(draw, way)
     yield _with_barriers(draw, is_short=False)
+    yield from _nearly_alike(draw)
     for change in (lambda nbytes: 0, lambda nbytes: nbytes + 1, lambda nbytes: nbytes - 1):
         logs = _logs(draw, 2, 3)
         entry = logs[draw.integer(0, 1)][1]
         entry["bytes"] = change(entry["bytes"])
+        yield {"logs": logs}
+
+
+def _nearly_alike(draw: Draw) -> Iterator[dict]:
+    """Entries that are one when they are written behind each other, by upper and lower case, or as floats."""
+    pairs = [
+        (("send_1", 23, "int8"), ("send_12", 3, "int8")), (("send", 2, "4int"), ("send", 24, "int")),
+        (("send", 8, "a"), ("senda", 8, "")), (("send a", 8, "b"), ("send", 8, "a b")), (("send,a", 8, "b"), ("send", 8, "a,b")),
+        (("send_a", 8, "b"), ("send", 8, "a_b")), (("send", 2**53, "int8"), ("send", 2**53 + 1, "int8")),
+        (("send", 8, "int8"), ("Send", 8, "int8")), (("send", 8, "int8"), ("send ", 8, "int8")),
+    ]  # fmt: skip
+    for pair in draw.shuffled(pairs):
+        logs = _logs(draw, 2, 3)
+        for log, (op, nbytes, dtype) in zip(logs, draw.shuffled(pair), strict=True):
+            log[1] = _entry(op, nbytes, dtype, log[1]["line"])
         yield {"logs": logs}
 
 

@@ -1,61 +1,49 @@
 """E14.1: what crossed in each step, and what each rank launched when, in the order in which the switchboard heard it."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 
 from autograder.boards import Crossing
+from autograder.verdicts.ranks import Launch, launches_of, told_alone
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A rank's part in what crossed: what it handed in, and when, by the switchboard's count of that rank's wishes."""
-
-    crossing: Crossing
-    at: int
-    given: bytes
-
-
 @dataclass
 class Told:
-    """A rank's steps, from the numbers that it alone let cross: when it came by which place, and what it launched."""
+    """A rank's steps, from the numbers that it alone let cross: when it came by which place, and what it launched.
 
-    before: list[Launch]
-    launches: list[list[Launch]]
-    places: list[dict[int, int]]
+    ``numbers``: all that it let cross alone, in order, in how many ``groups``. ``sends``: how many messages it sent.
+    """
+
+    before: list[Launch] = field(default_factory=list)
+    launches: list[list[Launch]] = field(default_factory=list)
+    places: list[dict[int, int]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    groups: set[str] = field(default_factory=set)
+    sends: int = 0
 
 
 def told(crossings: Sequence[Crossing], rank: int) -> Told:
     """What ``rank`` did, in order."""
-    found, step = Told([], [], []), -1
-    for at, crossing, given in sorted(_parts(crossings, rank), key=lambda part: part[0]):
-        if not _is_alone(crossing):
-            (found.launches[step] if step >= 0 else found.before).append(Launch(crossing, at, given))
+    found, step = Told(), -1
+    for launch in launches_of(crossings, rank):
+        if (alone := told_alone(launch, 1)) is None:
+            found.sends += launch.operation == "send" and launch.crossing.entry.ranks[0] == rank
+            (found.launches[step] if step >= 0 else found.before).append(launch)
             continue
-        number = int(torch.frombuffer(bytearray(given), dtype=torch.int64)[0])
+        (number,) = alone
+        found.numbers.append(number)
+        found.groups.add(launch.crossing.entry.group)
         if number < 0:
             step += 1
             found.launches.append([])
             found.places.append({})
         elif step >= 0:
-            found.places[step][number] = at
+            found.places[step][number] = launch.at
     return found
-
-
-def _parts(crossings: Sequence[Crossing], rank: int) -> Iterator[tuple[int, Crossing, bytes]]:
-    for crossing in crossings:
-        entry = crossing.entry
-        for who, at, given in zip(entry.ranks, entry.came, crossing.given, strict=True):
-            if who == rank:
-                yield at, crossing, given
-
-
-def _is_alone(crossing: Crossing) -> bool:
-    entry = crossing.entry
-    return (entry.operation, entry.dtype, entry.bytes, len(entry.ranks)) == ("reduce", "int64", 8, 1)
 
 
 def values(launch: Launch) -> torch.Tensor:

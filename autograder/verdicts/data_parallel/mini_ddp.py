@@ -11,28 +11,29 @@ import torch
 from autograder.boards import Crossed
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.data_parallel import launches, replica
-from autograder.verdicts.data_parallel.launches import Launch, Told, is_all_reduce, same_in_any_order, told
+from autograder.verdicts.data_parallel.launches import Told, is_all_reduce, same_in_any_order, told
 from autograder.verdicts.data_parallel.mini_ddp_cases import cases
 from autograder.verdicts.data_parallel.played import Elements, Played
 from autograder.verdicts.data_parallel.replica import Parameter
 from autograder.verdicts.expect import tensor_problem
-from autograder.verdicts.ranks import stopped
+from autograder.verdicts.ranks import Launch, is_of_all, stopped
 
 Tensor = torch.Tensor
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     crossed: Crossed = evidence["crossed"]
-    if problem := _stopped(case, evidence) or _forged(case, evidence["results"]):
+    ranks = [told(crossed.crossings, rank) for rank in range(case.ranks)]
+    if problem := _stopped(case, evidence) or _told_otherwise(case, ranks) or _forged(case, evidence["results"]):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
-    played = _played(case, evidence["results"], crossed)
+    played = _played(case, evidence["results"], ranks)
     for criterion in case.about:
         if problem := _PROBLEMS[criterion](played):
             yield Lost(criterion, problem)
 
 
-def _played(case: Case, results: list[dict], crossed: Crossed) -> Played:
+def _played(case: Case, results: list[dict], ranks: list[Told]) -> Played:
     starts, written, grads = ([result[name] for result in results] for name in ("starts", "written", "grads"))
     own = [
         [replica.gradients(mine["models"], start, step) for step in mine["steps"]]
@@ -40,7 +41,7 @@ def _played(case: Case, results: list[dict], crossed: Crossed) -> Played:
     ]
     dtypes = {p.like.dtype for model in case.each[0]["models"] for p in replica.parameters(model)}
     near = 1e-9 if dtypes == {torch.float64} else 2e-5
-    return Played(case, starts, written, grads, [told(crossed.crossings, rank) for rank in range(case.ranks)], own, near)
+    return Played(case, starts, written, grads, ranks, own, near)
 
 
 def _stopped(case: Case, evidence: dict) -> str | None:
@@ -50,6 +51,17 @@ def _stopped(case: Case, evidence: dict) -> str | None:
 
 
 _WAITS = "A rank waits inside the backward pass for what another launches later: launch there, and wait in finish. "
+
+
+def _told_otherwise(case: Case, ranks: list[Told]) -> str | None:
+    """Why the numbers that say where a rank is are not those of its steps, in their order and no more, or None."""
+    for mine, said in zip(case.each, ranks, strict=True):
+        tops = [replica.top(step) for step in mine["steps"]]
+        due = [-1, *(number for top in tops for number in (*range(top, -1, -1), -1))]
+        sends = sum(operation == "isend" for step in mine["steps"] for _, operation, _ in step["gates"])
+        if (said.numbers, len(said.groups), said.sends) != (due, 1, sends):
+            return "What a rank lets cross beside its buckets is not the hidden test's: nothing else crosses than all-reduces."
+    return None
 
 
 def _forged(case: Case, results: list[dict]) -> str | None:
@@ -131,6 +143,8 @@ def _buckets_problem(played: Played) -> str | None:
 def _step_problem(played: Played, step: int, crossed: list[Launch]) -> str | None:
     """Why what rank 0 launched in a step, in order, is not every model's buckets."""
     left = played.buckets()
+    if any(len(launch.crossing.entry.ranks) < played.case.ranks for rank in played.told for launch in rank.launches[step]):
+        return "In a step something crosses in which not all ranks have a part."
     if any(not is_all_reduce(launch) for launch in crossed):
         return "In a step something else crosses than all-reduces of gradients in their dtype."
     if len(crossed) != sum(map(len, left)):
@@ -149,7 +163,7 @@ def _step_problem(played: Played, step: int, crossed: list[Launch]) -> str | Non
 def _is(played: Played, step: int, model: int, bucket: list[Parameter], launch: Launch) -> bool:
     """Whether every rank handed in its own gradients of ``bucket``, divided by the number of ranks or not."""
     entry = launch.crossing.entry
-    if entry.ranks != tuple(range(played.case.ranks)) or launches.DTYPES[entry.dtype] != bucket[0].like.dtype:
+    if not is_of_all(launch.crossing, played.case.ranks) or launches.DTYPES[entry.dtype] != bucket[0].like.dtype:
         return False
     given = launches.of_all_ranks(launch)
     due = [played.flat(rank, step, model, bucket) for rank in entry.ranks]

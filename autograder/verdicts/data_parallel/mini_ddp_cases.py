@@ -47,13 +47,14 @@ def _apart(draw: Draw) -> Case:
 
 
 def _unused(draw: Draw) -> Case:
-    """Each rank without another layer; then one that nobody uses, and a rank that uses none; all of them before and after."""
+    """Each rank without another layer; then one that nobody uses, and a rank that uses none: without gradients, and with zeros."""
     first, second, third, fourth = draw.shuffled(range(4))
     everything, lacking = [0, 1, 2, 3], [[i for i in range(4) if i != lacked] for lacked in (first, second, third)]
     nothing = draw.shuffled([[i for i in range(4) if i != fourth], [], [first, second]])
     everyone = [everything] * 3
-    steps = [[[path] for path in paths] for paths in (everyone, lacking, everyone, nothing, everyone)]
-    to_none = draw.choice([(True, True, False, False), (False, False, True, True)])
+    steps = [[[path] for path in paths] for paths in (everyone, lacking, everyone, nothing, everyone, nothing)]
+    first, then = draw.shuffled([True, False])
+    to_none = [first] * 3 + [then] * 3
     return _case(draw, ("unused",), [_model(draw, 4, [_SINGLE])], [_first_two], steps, to_none=to_none)
 
 
@@ -126,7 +127,7 @@ def _own(draw: Draw, model: dict) -> dict:
         inner = layer["weights"][0]
         layers.append(layer | _layer(draw, len(inner), inner.dtype) | {"frozen": layer["frozen"]})
     on = torch.tensor(draw.shuffled([True, False]))
-    return {"layers": layers, "count": torch.tensor(draw.integer(1, 2**40)), "on": on}
+    return {"layers": layers, "count": torch.tensor(2**53 + 2 * draw.integer(0, 2**40) + 1), "on": on}
 
 
 def _another_order(draw: Draw) -> list[int]:

@@ -14,33 +14,38 @@ from autograder.boards import Crossed, Crossing
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import raised_problem, type_name
-from autograder.verdicts.ranks import stopped
+from autograder.verdicts.ranks import by_call, stopped
 from autograder.wire import Opaque
 
 Call = list[list[list]]
 """By rank the metrics in the order in which it has them: name, sum, count."""
-_NAMES = (
-    "loss", "Loss", "lr", "accuracy", "grad_norm", "tokens", "reward", "kl", "entropy", "loss/vision", "loss/action", "åå", "2", "10",
+_WORDS = (
+    "loss", "Loss", "lr", "accuracy", "grad_norm", "tokens", "reward", "kl", "entropy", "loss/vision", "loss/action", "åå",
 )  # fmt: skip
-_LOOSE, _CLOSE = 1e-6, 1e-12
+_NAMES = (*_WORDS, "2", "10")
+_ENDINGS = ("", "_count", "_sum", "_n", "_num", "_total", "_mean", "_samples", "/count", ".count", " count", "count", ":1", "0", "1")
+"""What is put behind a name to make a key of its own: then it is another metric's name."""
+_LOOSE, _CLOSE = 1e-6, 1e-15
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
     for world in draw.each(1, 4):
-        several = draw.shuffled(_NAMES)[: draw.integer(3, 6)]
+        several = draw.shuffled(_WORDS)[: draw.integer(3, 6)]
         calls = draw.each(several, several, several[:1], several[-2:])
         yield _case(("mean",), [_plain(draw, world, names) for names in calls])
-    orders = [_shuffled(draw, 2, names) for names in ([*_NAMES], [f"layer_{n}" for n in range(draw.integer(33, 40))])]
+    many, alike = [f"layer_{n}" for n in range(draw.integer(33, 40))], [f"loss{ending}" for ending in _ENDINGS]
+    orders = [_shuffled(draw, 2, names) for names in ([*_NAMES], many, alike)]
     larges, tensors = ([make(draw, 2) for _ in range(2)] for make in (_large, _tensors))
     yield _case(("order", "exact", "kept"), [*orders, *larges, *tensors])
+    yield _case(("exact",), [_tensors(draw, 1)])
     yield _case(("none",), draw.shuffled([_unseen(draw, 2), [[], []], _unseen(draw, 2), _infinite(draw, 2)]))
 
 
 def _case(about: tuple[str, ...], calls: list[Call]) -> Case:
     """As many of the calls are about one criterion as about another, in their order."""
     world = len(calls[0])
-    each = tuple({"calls": [call[rank] for call in calls]} for rank in range(world))
-    return Case((*about, "one_collective"), {"world": world}, ranks=world, each=each)
+    each = tuple([{"totals": call[rank]} for call in calls] for rank in range(world))
+    return Case((*about, "one_collective"), {"world": world, "calls": len(calls)}, ranks=world, each=each)
 
 
 def _plain(draw: Draw, world: int, names: list[str]) -> Call:
@@ -76,8 +81,20 @@ def _shuffled(draw: Draw, world: int, names: list[str]) -> Call:
 
 
 def _large(draw: Draw, world: int) -> Call:
-    """Sums and counts that need 34 to 50 bits each, some of them nearly undone by another rank's."""
-    names = draw.shuffled(_NAMES)[:3]
+    """Sums and counts that need 34 to 50 bits each, some of them nearly undone by another rank's.
+
+    A mean that is added up of quotients is never as close.
+    """
+    while True:
+        call = _of_many_bits(draw, world)
+        *_, undone = zip(*call, strict=True)
+        count = sum(samples for *_, samples in undone)
+        if not _is_close(sum(total / count for _, total, _ in undone), _mean(undone), _CLOSE):
+            return call
+
+
+def _of_many_bits(draw: Draw, world: int) -> Call:
+    names = draw.shuffled(_WORDS)[:3]
     bits = lambda low, high: draw.integer(2**low, 2**high) | 1  # noqa: E731
     call = [
         [[names[0], bits(40, 50), draw.integer(1, 9)], [names[1], bits(6, 9) / 2, bits(33, 40)]] for _ in range(world)
@@ -91,7 +108,7 @@ def _large(draw: Draw, world: int) -> Call:
 
 def _unseen(draw: Draw, world: int) -> Call:
     """A metric that nobody saw, one that one rank saw, one whose mean is 0, and a rank that saw nothing."""
-    nobody, one, zero, some = draw.shuffled(_NAMES)[:4]
+    nobody, one, zero, some = draw.shuffled(_WORDS)[:4]
     idle, only = draw.shuffled(range(world))[:2]
     call = []
     for rank in range(world):
@@ -103,7 +120,7 @@ def _unseen(draw: Draw, world: int) -> Call:
 
 def _infinite(draw: Draw, world: int) -> Call:
     """A sum of NaN and two of infinity, in one rank each, beside one as usual."""
-    usual, *names = draw.shuffled(_NAMES)[:4]
+    usual, *names = draw.shuffled(_WORDS)[:4]
     values = (math.nan, math.inf, -math.inf)
     bad = [(name, value, draw.integer(0, world - 1)) for name, value in zip(names, values, strict=True)]
     return [
@@ -149,16 +166,16 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem := _stopped(evidence):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
-    calls = list(zip(*(own["calls"] for own in case.each), strict=True))
-    between = _by_call(crossed, len(calls))
-    if between is None:
+    calls = [tuple(own["totals"] for own in call) for call in zip(*case.each, strict=True)]
+    between = by_call(crossed.crossings)
+    if met := len(between) != len(calls):
         yield Lost("one_collective", "The ranks met at a barrier: that is a collective too, and nobody needs it.")
     for number, call in enumerate(calls):
         about = case.about[number * (len(case.about) - 1) // len(calls)]
         answers = [results[number] for results in evidence["results"]]
         if problem := _answers_problem(about, call, answers):
             yield Lost(about, problem)
-        elif between is not None:
+        elif not met:
             yield from _judge_way(about, call, between[number])
 
 
@@ -168,27 +185,28 @@ def _stopped(evidence: dict) -> str | None:
     return f"{problem} The barrier is the hidden test's, between two calls." if is_ours else problem
 
 
-def _by_call(crossed: Crossed, calls: int) -> list[list[Crossing]] | None:
-    """What crossed in each call, or None where more barriers crossed than the scenario's, one between two calls."""
-    found: list[list[Crossing]] = [[]]
-    for crossing in crossed.crossings:
-        if crossing.entry.operation == "barrier":
-            found.append([])
-        else:
-            found[-1].append(crossing)
-    return found if len(found) == calls else None
-
-
 def _answers_problem(about: str, call: tuple, answers: list[dict]) -> str | None:
     metrics = _metrics(call)
     for part, answer in zip(call, answers, strict=True):
+        if not isinstance(answer, dict) or not ("error" in answer or {"returned", "later", "totals"} <= answer.keys()):
+            return "A rank's record of its calls is not the hidden test's."
         if "error" in answer:
             return raised_problem(answer["error"])
-        if problem := _means_problem(about, metrics, part, answer["returned"]):
-            return problem
+        for means in (answer["returned"], answer["later"]):
+            if problem := _means_problem(about, metrics, part, _of_pairs(means)):
+                return problem
         if about == "kept" and not _is_kept(part, answer["totals"]):
             return "The function changed `totals`, or a tensor in it: the caller goes on to count with them."
     return None
+
+
+def _of_pairs(value: Any) -> Any:
+    """The dictionary whose pairs came; what is no string among its keys is told from the string."""
+    if not isinstance(value, dict) or not isinstance(pairs := value.get("pairs"), list):
+        return value
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        return None
+    return {key if isinstance(key, str) else (repr(key),): mean for key, mean in pairs}
 
 
 def _metrics(call: tuple) -> dict[str, tuple[list, ...]]:

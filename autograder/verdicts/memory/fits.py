@@ -88,20 +88,17 @@ def _room(draw: Draw, mode: str, sequences: int, free: int, **given: Any) -> dic
 
 def _contests(draw: Draw) -> Iterator[dict]:
     """Each term the largest, by little and by much, two equal, and a reserve above all."""
-    for much in (1, 1, 1000):
-        for larger in (-much, much):
-            yield from (_rivals(draw, mode, larger) for mode in _ORDER)
     for mode in _ORDER:
-        yield _rivals(draw, mode, 0)
+        for bits in _WEIGHT_BITS[mode][-2:]:
+            yield from (_rivals(draw, mode, bits, ahead) for ahead in (-1000, -1, 0, 1, 1000))
         small = _model(draw, parameters=draw.integer(100, 9000), saved=draw.integer(1, 9), layers=2, head_dim=1)
         yield _question(draw, mode, small, _gpu(draw, reserve_mib=4000), batch=1, sequence=draw.integer(1, 9))
         yield _question(draw, mode, _model(draw), batch=1, sequence=1)
         yield _question(draw, mode, _model(draw), batch=draw.integer(900, 999), sequence=9000)
 
 
-def _rivals(draw: Draw, mode: str, ahead: int) -> dict:
+def _rivals(draw: Draw, mode: str, bits: int, ahead: int) -> dict:
     """The term that grows with the batch is by ``ahead`` parameters' bytes larger than the largest that does not."""
-    bits = draw.choice(_WEIGHT_BITS[mode][-2:])
     if mode == "serve":
         model = _model(draw, weight_bits=bits, head_dim=8 * draw.integer(1, 9), cache_bits=32)
     else:

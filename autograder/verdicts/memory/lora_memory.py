@@ -25,11 +25,11 @@ def _cases(draw: Draw) -> Iterator[Case]:
         yield _case(_ALL, draw, bits, ["down", "head"], _SMALL)
     for bits in draw.each(16, 8, 4):
         yield _case(("held",), draw, bits, ["up", "down"], _LARGE, device="cuda")
-    for gate in ("q_gate", "gate_q", "queue"):
-        yield _case(("names",), draw, draw.choice((16, 8, 4)), ["q"], _SMALL, gate=gate)
+    for gate, bits in zip(("q_gate", "gate_q", "queue"), draw.each(16, 8, 4)):
+        yield _case(("names",), draw, bits, ["q"], _SMALL, gate=gate)
     yield _case(("names",), draw, draw.choice((8, 4)), ["q"], _SMALL, shared=True, tied=True)
-    for targets in draw.each(["q"], ["query"], ["q", "query"]):
-        yield _case(("names",), draw, draw.choice((16, 8, 4)), targets, _SMALL, shared=True, alias=True)
+    for targets, bits in zip(draw.each(["q"], ["query"], ["q", "query"]), draw.each(16, 8, 4)):
+        yield _case(("names",), draw, bits, targets, _SMALL, shared=True, alias=True)
     yield _case(("errors",), draw, draw.choice((16, 8, 4)), ["up"], _ODD, refused=list(_refused(draw)))
 
 

@@ -39,9 +39,9 @@ def _cases(draw: Draw) -> Iterator[Case]:
     yield ask("errors", list(_refused(draw)), raises="ValueError")
 
 
-def _ask(parameters: int, recipe: dict | str, *ranks: int, run: bool = False) -> dict:
-    """``ranks``: stage and world, or nothing. ``run``: a step is trained with the recipe and looked at."""
-    return {"parameters": parameters, "recipe": recipe, "ranks": list(ranks), "run": _plain(recipe) if run else None}
+def _ask(parameters: int, recipe: dict | str, *ranks: int, run: bool = False, **named: int) -> dict:
+    """``ranks``: stage and world, or fewer; ``named``: by name. ``run``: a step is trained with the recipe and looked at."""
+    return {"parameters": parameters, "recipe": recipe, "ranks": list(ranks), "named": named, "run": _plain(recipe) if run else None}
 
 
 def _plain(recipe: dict | str) -> dict | None:
@@ -87,6 +87,9 @@ def _sharded(draw: Draw) -> Iterator[dict]:
             yield _ask(world * draw.integer(1, 10**7), _all_kinds(draw), stage, world)
         yield _ask(3 * draw.integer(100, 900), _trainable(draw, draw.integer(1, 3), True), stage, 3, run=True)
         yield _ask(4 * draw.integer(100, 900), _trainable(draw, draw.integer(1, 3), False), stage, 4, run=True)
+        yield _ask(draw.integer(999, 10**6), _all_kinds(draw), stage)
+    world = draw.integer(2, 9)
+    yield _ask(world * draw.integer(999, 10**6), _all_kinds(draw), world=world)
 
 
 def _all_kinds(draw: Draw) -> dict:
@@ -171,7 +174,7 @@ def _as_held(question: dict, held: dict | None) -> bool:
 
 
 def _due(question: dict) -> dict[str, int]:
-    return due(question["parameters"], _plain(question["recipe"]), *question["ranks"])
+    return due(question["parameters"], _plain(question["recipe"]), *question["ranks"], **question["named"])
 
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:

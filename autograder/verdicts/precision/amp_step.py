@@ -47,18 +47,12 @@ def _case(about: tuple[str, ...], draw: Draw, dtype: str, steps: int, broken: di
     width, classes = draw.integer(6, 10), draw.integer(3, 5)
     factors = [broken.get(step, draw.choice((0.25, 0.5, 2.0, 3.0))) for step in range(steps)]
     rows = [draw.integer(6, 9) for _ in range(steps)]
-    xs = [1000 + 3 * _small(draw, n, width) for n in rows]
+    xs = [1000 + 3 * draw.within_one(n, width) for n in rows]
     ys = [torch.tensor([draw.integer(0, classes - 1) for _ in range(n)]) for n in rows]
-    weights = [_small(draw, width, width), _small(draw, width), _small(draw, classes, width), _small(draw, classes)]
+    weights = [draw.within_one(width, width), draw.within_one(width), draw.within_one(classes, width), draw.within_one(classes)]
     inputs = {"dtype": dtype, "weights": weights, "factors": factors, "xs": xs, "ys": ys, "lr": draw.choice((0.0625, 0.125))}
     usual = {"scale": None, "max_norm": None, "frozen": False, "stale": False, "groups": False, "momentum": 0.0}
     return Case(about, inputs | usual | others, raises)
-
-
-def _small(draw: Draw, *shape: int) -> torch.Tensor:
-    """Distinct values between -1 and 1."""
-    values = draw.tensor(*shape)
-    return values / values.abs().max()
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:

@@ -134,15 +134,10 @@ def _cases(draw: Draw) -> Iterator[Case]:
 
 def _job(draw: Draw, optimizers: list, init_scale: float, growth_interval: int, each: int = 2, on: str = "cpu") -> dict:
     """``each``: how many parameters an optimizer has; ``on``: where they are."""
-    parameters = [[_small(draw, draw.integer(2, 5)) for _ in range(each)] for _ in optimizers]
+    parameters = [[draw.within_one(draw.integer(2, 5)) for _ in range(each)] for _ in optimizers]
     scaler = {"init_scale": init_scale, "growth_interval": growth_interval}
     way = {"on": on, "grouped": on == "cuda", "half": True, "beside": None}
     return {"parameters": parameters, "optimizers": [list(one) for one in optimizers], "scaler": scaler, **way}
-
-
-def _small(draw: Draw, *shape: int) -> Tensor:
-    values = draw.tensor(*shape)
-    return values / values.abs().max()
 
 
 def _played(job: dict, steps: list[tuple[tuple[str, ...], list[dict]]]) -> Iterator[Step]:
@@ -154,7 +149,7 @@ def _played(job: dict, steps: list[tuple[tuple[str, ...], list[dict]]]) -> Itera
 
 def _backward(draw: Draw, job: dict, size: float = 1.0, spoilt: tuple[int, ...] = (), by: float = math.inf, none: int = -1, loss="float32") -> dict:
     """Gradients of about ``size``; ``spoilt``: the parameters that get ``by`` in one place; ``none``: one without a gradient."""
-    gradients: list = [_small(draw, len(p)) * size for group in job["parameters"] for p in group]
+    gradients: list = [draw.within_one(len(p)) * size for group in job["parameters"] for p in group]
     for place in spoilt:
         gradients[place][draw.integer(0, len(gradients[place]) - 1)] = by
     if none >= 0:

@@ -42,23 +42,17 @@ def _case(about: tuple[str, ...], draw: Draw, every: int, steps: int, broken: li
     """
     width, out = draw.integer(4, 7), 1 if huge else draw.integer(2, 3)
     rows = [1 if huge else draw.integer(5, 9) - step % 3 for step in range(steps)]
-    xs, ys = [_small(draw, n, width) for n in rows], [_small(draw, n, out) for n in rows]
+    xs, ys = [draw.within_one(n, width) for n in rows], [draw.within_one(n, out) for n in rows]
     limit = 100.0 if at_limit is not None else float(draw.integer(50, 150))
     for step in broken:
         ys[step] = ys[step] + ((draw.integer(20, 30) * 1e37) ** 0.5 if huge else 3 * limit**0.5)
     sizes = [width, *[draw.integer(3, 6)] * (depth - 1), out]
-    layers = [[_small(draw, wide, narrow), _small(draw, wide)] for narrow, wide in zip(sizes, sizes[1:])]
+    layers = [[draw.within_one(wide, narrow), draw.within_one(wide)] for narrow, wide in zip(sizes, sizes[1:])]
     if at_limit is not None:
         ys[at_limit] = torch.full_like(ys[at_limit], 10.0)
         layers = [[torch.zeros_like(tensor) for tensor in layer] for layer in layers]
     inputs = {"layers": layers, "xs": xs, "ys": ys, "lr": 0.05, "every": every, "limit": limit, "us": _US}
     return Case(about, inputs | {"stale": False, "groups": False, "side_stream": False} | others)
-
-
-def _small(draw: Draw, *shape: int) -> torch.Tensor:
-    """Distinct values between -1 and 1."""
-    values = draw.tensor(*shape)
-    return values / values.abs().max()
 
 
 def _reference(inputs: dict) -> tuple[list[dict], list[list[torch.Tensor]]]:

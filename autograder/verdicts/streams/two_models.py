@@ -36,15 +36,10 @@ def _run_two_models_cases(draw: Draw) -> Iterator[Case]:
 def _case(about: tuple[str, ...], draw: Draw, tick: str, grad: bool = False) -> Case:
     """``grad``: whether gradients are recorded, as they are outside ``torch.no_grad()``."""
     widths = draw.shuffled([draw.integer(5, 9), draw.integer(11, 17)])
-    inputs = [_small(draw, draw.integer(2, 4), width) for width in widths]
-    weights = [_small(draw, width, draw.integer(3, 8)) for width in widths]
+    inputs = [draw.within_one(draw.integer(2, 4), width) for width in widths]
+    weights = [draw.within_one(width, draw.integer(3, 8)) for width in widths]
     us = draw.shuffled([draw.integer(900, 1200), draw.integer(1300, 1800)])
     return Case(about, {"image": inputs[0], "state": inputs[1], "weights": weights, "us": us, "tick": tick, "grad": grad})
-
-
-def _small(draw: Draw, *shape: int) -> torch.Tensor:
-    values = draw.tensor(*shape)
-    return values / values.abs().max()
 
 
 def _reference(inputs: dict, call: int) -> list[torch.Tensor]:

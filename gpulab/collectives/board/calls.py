@@ -6,6 +6,8 @@ from gpulab.collectives.wire import BadMessage
 from gpulab.observe.records import SourceLine
 
 MESSAGES = ("send", "recv")
+_HANDS_ALL_IN = ("send", "all_reduce", "reduce")
+"""By these every rank hands in as many bytes as it says that all agree on."""
 
 
 @dataclass
@@ -49,7 +51,7 @@ class Call:
         return self.operation, self.dtype, self.whole, self.reduces, self.root
 
 
-def call_of(rank: int, meta: dict, payload: bytearray, world_size: int) -> Call:
+def call_of(rank: int, meta: dict, payload: bytearray, world_size: int, ghosts: bool = True) -> Call:
     """Raises BadMessage for what no rank of ours sends."""
     try:
         call = Call(rank=rank, payload=payload, line=source_line(meta["line"]), **_checked(meta))
@@ -62,6 +64,10 @@ def call_of(rank: int, meta: dict, payload: bytearray, world_size: int) -> Call:
         raise BadMessage(f"a message to rank {call.peer}")
     if len(payload) != (0 if call.ghost else call.size):
         raise BadMessage(f"{call.size} bytes were announced, {len(payload)} came")
+    if call.ghost and not ghosts:
+        raise BadMessage("bytes without values, where all have values")
+    if call.operation in _HANDS_ALL_IN and call.whole != call.size:
+        raise BadMessage(f"{call.operation} of {call.whole} bytes, of which {call.size} are handed in")
     return call
 
 

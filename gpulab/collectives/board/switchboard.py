@@ -21,6 +21,8 @@ from gpulab.collectives.wire import BadMessage, Cord
 
 OnEntry = Callable[[Entry, list[bytearray]], None]
 OnProblem = Callable[[Problem], None]
+OnStore = Callable[[int, str, str], None]
+OnGiven = Callable[[int], None]
 _FOR_THE_OTHERS_S = 0.2
 
 
@@ -44,8 +46,10 @@ class Switchboard:
     """Serves the ranks at the other ends of ``ranks``, and tells ``supervisor`` what becomes of them.
 
     on_entry: is told each journal entry when it is complete, before any rank is answered, and the bytes that each of
-    its ranks handed in; on_problem: the first thing that went wrong. Whoever starts the switchboard owns that record; the
-    supervisor gets a copy. given: what each rank may ask for (:meth:`Session.given`), and no other rank hears of.
+    its ranks handed in; on_problem: the first thing that went wrong; on_store: which rank asks the store for what, of which
+    key; on_given: which rank asks for its next piece. Whoever starts the switchboard owns that record; the supervisor gets a
+    copy of entries and problem. given: the pieces that each rank may ask for, one after the other (:meth:`Session.given`;
+    after the last it is the last again), and no other rank hears of. ghosts: whether sizes without values may cross.
     """
 
     def __init__(
@@ -55,13 +59,18 @@ class Switchboard:
         network: Carrier | None = None,
         on_entry: OnEntry = lambda entry, given: None,
         on_problem: OnProblem = lambda problem: None,
-        given: Sequence[bytes] = (),
+        on_store: OnStore = lambda rank, what, key: None,
+        on_given: OnGiven = lambda rank: None,
+        given: Sequence[Sequence[bytes]] = (),
+        ghosts: bool = True,
     ) -> None:
         self._ranks = {number: Rank(number, sock) for number, sock in enumerate(ranks)}
         self._world_size = len(ranks)
         self._supervisor = Cord(supervisor)
         self._clocks = Clocks(network or Instant())
-        self._on_entry, self._on_problem, self._given = on_entry, on_problem, given
+        self._on_entry, self._on_problem, self._on_store = on_entry, on_problem, on_store
+        self._on_given, self._ghosts = on_given, ghosts
+        self._given = [list(pieces) for pieces in given]
         self._meetings, self._values = Meetings(), KeyValues()
         self._problem: Problem | None = None
         self._order = self._came = 0
@@ -106,7 +115,7 @@ class Switchboard:
     def _handle(self, rank: Rank, meta: dict, payload: bytearray) -> None:
         do = meta["do"]
         if do == "post":
-            self._post(rank, call_of(rank.number, meta, payload, self._world_size))
+            self._post(rank, call_of(rank.number, meta, payload, self._world_size, self._ghosts))
         elif do == "wait":
             rank.waits_for = int(meta["number"])
         elif do == "go":
@@ -114,7 +123,9 @@ class Switchboard:
         elif do == "store":
             self._store(rank, meta, payload)
         elif do == "given" and self._given:
-            rank.cord.put({"number": int(meta["number"])}, [self._given[rank.number]])
+            pieces = self._given[rank.number]
+            self._on_given(rank.number)
+            rank.cord.put({"number": int(meta["number"])}, [pieces.pop(0) if len(pieces) > 1 else pieces[0]])
         elif do == "raised":
             self._raised(rank, meta)
         elif do in ("print", "result", "seen"):
@@ -170,9 +181,10 @@ class Switchboard:
         self._supervisor.put({"do": "entry", "entry": entry.to_dict()})
 
     def _store(self, rank: Rank, meta: dict, payload: bytearray) -> None:
-        number = int(meta["number"])
+        number, what, key = int(meta["number"]), str(meta["what"]), str(meta["key"])
+        self._on_store(rank.number, what, key)
         self._values.ask(
-            rank.number, str(meta["what"]), str(meta["key"]), bytes(payload),
+            rank.number, what, key, bytes(payload),
             lambda value: rank.cord.put({"number": number}, [value]),
         )  # fmt: skip
 

@@ -406,5 +406,5 @@ def _references_seen_by_a_probe() -> int:
                 del guard
             return Tensor._make_subclass(cls, out) if isinstance(out, Tensor) else out
 
-    torch.ops.aten.one_hot(Tensor._make_subclass(Probe, torch.tensor([0])), 1)
+    torch.ops.aten.one_hot(Tensor._make_subclass(Probe, torch.tensor([0], device="cpu")), 1)
     return max(seen)

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import torch
 import torch.utils._device as device_context
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from gpulab.cuda.device import cost, randomness, state, transfer
 from gpulab.cuda.device.patches import Patches
@@ -212,9 +213,19 @@ def _like(name: str, original):
             return original(source, *args, **{**kwargs, "device": None})
         if not state.is_cuda(device):
             return _on_host(original, (source, *args), kwargs)
+        if is_traceable_wrapper_subclass(source):
+            return _around(like, source, *args, **kwargs)
         return _on_card(name, original, (source, *args), _with_generator(name, kwargs))
 
     return like
+
+
+def _around(like, source, *args, **kwargs):
+    """A DTensor, or another wrapper, around what ``like`` makes of the tensors in it: how FSDP gives memory to a model on ``meta``."""
+    names, context = source.__tensor_flatten__()
+    parts = {name: getattr(source, name) for name in names}
+    within = {name: like(part, *args, **kwargs) if isinstance(part, torch.Tensor) else part for name, part in parts.items()}
+    return type(source).__tensor_unflatten__(within, context, source.size(), source.stride())
 
 
 def _with_generator(name: str, kwargs) -> dict:

@@ -34,6 +34,7 @@ class History:
             "time_us": int(self._machine.host_us), "frames": frames, "pool_id": (0, 0),
         }  # fmt: skip
         if action == "oom":
+            del entry["addr"]
             entry["device_free"] = self._allocator.capacity - self._allocator.reserved
         self.entries.append(entry)
 
@@ -85,7 +86,8 @@ def _segment(segment, history: History) -> dict:
 
 
 def _block(block, history: History) -> dict:
-    state = "active_allocated" if block.allocated else "active_awaiting_free"
+    # What PyTorch writes; its documentation calls the second "active_awaiting_free".
+    state = "active_allocated" if block.allocated else "active_pending_free"
     return {
         "address": block.address,
         "size": block.size,

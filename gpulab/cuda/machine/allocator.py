@@ -4,6 +4,7 @@ After ``c10/cuda/CUDACachingAllocator.cpp`` with its default settings: no expand
 segments, no maximal split size, no rounding to powers of two, no garbage collection.
 """
 
+import sys
 from collections.abc import Callable
 
 from gpulab.cuda.machine.blocks import (
@@ -65,6 +66,7 @@ class Allocator:
 
     def malloc(self, requested: int, stream: int) -> Block:
         """A block of at least ``requested`` bytes in ``stream``'s pool. Raises OutOfMemory."""
+        sys.audit("gpulab.answers", "malloc")
         if self._waiting:
             self._collect_ended()
         size = round_size(requested)

@@ -10,6 +10,7 @@ from gpulab.kernels.errors import LaunchError
 from gpulab.kernels.simt.arguments import arguments_in, read_argument
 from gpulab.kernels.simt.intrinsics import OURS, DeviceFunction, Operation
 from gpulab.kernels.simt.virtual import tensors_in
+from gpulab.observe.real import aside
 
 
 def runs_here(arguments) -> bool:
@@ -44,7 +45,7 @@ def _read_copies(names, arguments) -> list:
 
 
 def twins(arguments) -> list:
-    """Each tensor over a copy on the host of its whole storage: offset, strides and sharing stay."""
+    """Each tensor over a copy on the host of its whole storage: offset, strides and sharing stay. No observation sees the copies."""
     storages: dict[int, torch.UntypedStorage] = {}
 
     def twin(value):
@@ -59,7 +60,8 @@ def twins(arguments) -> list:
         copy = torch.empty(0, dtype=value.dtype)
         return copy.set_(storages[storage.data_ptr()], value.storage_offset(), value.shape, value.stride())
 
-    return [twin(value) for value in arguments]
+    with aside():
+        return [twin(value) for value in arguments]
 
 
 def _numba():

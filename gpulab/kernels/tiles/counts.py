@@ -10,6 +10,7 @@ from gpulab.kernels.simt.source import Places
 from gpulab.kernels.tiles.memory import Access, AddressSpace, Region
 from gpulab.kernels.tiles.order import Order
 from gpulab.kernels.tiles.races import Clash, ElementRaces
+from gpulab.kernels.tiles.sparse import Sparse, zeros
 from gpulab.observe.launches import SECTOR_BYTES, ArrayUse, Fault, LineCounts, ThreadRace
 from gpulab.observe.records import SourceLine
 
@@ -184,11 +185,11 @@ class _Marks:
     def __init__(self, region: Region) -> None:
         self._region = region
         self.asked_bytes = 0
-        self.marks: np.ndarray | None = None
+        self.marks: np.ndarray | Sparse | None = None
 
     def touch(self, access: Access) -> None:
         if self.marks is None:
-            self.marks = np.zeros(self._region.nbytes // self._region.itemsize, bool)
+            self.marks = zeros(self._region.nbytes // self._region.itemsize, bool)
         where = _elements(access, 0, self._region.itemsize)
         self.marks[where] = True
         self.asked_bytes += int(access.inside.sum()) * access.itemsize

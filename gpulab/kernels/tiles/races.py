@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpulab.kernels.tiles.order import Order
+from gpulab.kernels.tiles.sparse import Sparse, zeros
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,13 @@ class _Trail:
 
     def __init__(self, elements: int, order: Order) -> None:
         self._elements, self._order = elements, order
-        self._last: np.ndarray | None = None
+        self._last: np.ndarray | Sparse | None = None
         self._uses = _Uses()
 
     def add(self, where: np.ndarray, line: int) -> None:
         """The running program uses the elements ``where``."""
         if self._last is None:
-            self._last = np.zeros(self._elements, np.int32)
+            self._last = zeros(self._elements, np.int32)
         order, uses, last = self._order, self._uses, self._last[where]
         new = (uses.program[last] != order.program) | (uses.epoch[last] != order.epoch) | (last == 0)
         before, which = np.unique(last[new], return_inverse=True)

@@ -1,7 +1,9 @@
 /* Stride, offset and item size in the reader's hand: which 32-byte sectors a warp moves. */
+import { factRows } from "../shared/controls.js";
 import { h, uid } from "../shared/dom.js";
 import { exploreOrQuiz } from "../shared/modes.js";
 import { generator } from "../shared/random.js";
+import { many } from "../shared/words.js";
 import { LANES, SECTOR_BYTES, TYPES, itemsOf, question, reason, request } from "./model.js";
 
 const SLIDERS = [["stride", "stride", 0, 40], ["offset", "offset", 0, 31]];
@@ -10,7 +12,6 @@ const PRESETS = [
   ["neighbours", { stride: 1, offset: 0 }], ["misaligned", { stride: 1, offset: 3 }], ["every second", { stride: 2, offset: 0 }],
   ["x, y, z records", { stride: 3, offset: 0 }], ["a column of 32", { stride: 32, offset: 0 }], ["broadcast", { stride: 0, offset: 5 }],
 ];
-const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 function drawSectors(shape) {
   const found = request(shape), { item_bytes } = shape;
@@ -20,7 +21,7 @@ function drawSectors(shape) {
     return h("div", { class: "sector" }, h("div", { class: "items", style: `--items: ${SECTOR_BYTES / item_bytes}` }, ...items),
       h("div", { class: "address mono" }, `${SECTOR_BYTES * sector}`));
   });
-  const words = `${plural(found.sectors.length, "sector")}, ${found.used} of ${found.moved} bytes used`;
+  const words = `${many(found.sectors.length, "sector")}, ${found.used} of ${found.moved} bytes used`;
   return h("div", {}, h("div", { class: "sectors", role: "img", "aria-label": words }, ...boxes),
     h("p", { class: "note" }, "A box is a sector of 32 bytes; below it, where it begins. ",
       item_bytes >= 4 ? "Numbers in it are lanes, + says that there are more." : "What is shaded is asked for."));
@@ -29,7 +30,7 @@ function drawSectors(shape) {
 function facts(found) {
   const rows = [["sectors that move", String(found.sectors.length)], ["bytes that move", String(found.moved)],
     ["of them used", `${found.used}, ${Math.round((100 * found.used) / found.moved)} %`]];
-  return h("dl", {}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  return h("dl", {}, ...factRows(rows));
 }
 
 const code = ({ stride, offset }) => `x[${offset ? `${offset} + ` : ""}${stride === 1 ? "" : `${stride} * `}lane]`;
@@ -76,7 +77,7 @@ function quiz(seed) {
     const found = request(shape), ok = given === found.sectors.length;
     asked += 1;
     right += ok ? 1 : 0;
-    feedback.replaceChildren(h("span", { class: ok ? "good" : "bad" }, ok ? "Right." : `Wrong: ${plural(found.sectors.length, "sector")}.`), ` ${reason(shape, found)}`);
+    feedback.replaceChildren(h("span", { class: ok ? "good" : "bad" }, ok ? "Right." : `Wrong: ${many(found.sectors.length, "sector")}.`), ` ${reason(shape, found)}`);
     score.textContent = `${right} of ${asked} right.`;
     shown.replaceChildren(drawSectors(shape));
     next.hidden = false;

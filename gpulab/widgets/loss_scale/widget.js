@@ -1,4 +1,5 @@
 /* The loss scale over time: first scale, growth interval, gradients, overflows and the loop, in the reader's hand. */
+import { factRows } from "../shared/controls.js";
 import { h, uid, widgetRoot } from "../shared/dom.js";
 import { simulate } from "./model.js";
 import { scalePicture, stepAt } from "./picture.js";
@@ -53,7 +54,7 @@ function render({ model, el }) {
     const pairs = [["steps taken", `${taken.length} of ${job.steps}`], ["skipped", String(told.filter(({ applied, error }) => applied === null && !error).length)],
       ["last scale", `2^${Math.log2(told.at(-1).scale)}`],
       ["applied of the true gradient", taken.length ? times(taken.at(-1).applied / 2 ** job.peak) : "none"]];
-    facts.replaceChildren(...pairs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+    facts.replaceChildren(...factRows(pairs));
   }
   for (const name of TRAITS) model.on(`change:${name}`, draw);
   el.append(widgetRoot("lossscale", "Loss scale over time",

@@ -1,4 +1,5 @@
 /* The memory bar: model, recipe and card in the reader's hand. */
+import { cardOptions } from "../shared/controls.js";
 import { h, uid, widgetRoot } from "../shared/dom.js";
 import { jobOf, plan } from "./model.js";
 import { barPicture, gib, ORDER, shade } from "./picture.js";
@@ -23,7 +24,7 @@ function options(known) {
   return [
     ["model", "model", named(Object.keys(known.models))],
     ["mode", "to", [["train", "train"], ["serve", "serve"]]],
-    ["card", "card", Object.entries(known.cards).map(([key, { name }]) => [key, name.replace("NVIDIA ", "")])],
+    ["card", "card", cardOptions(known.cards)],
     ["batch", "sequences", named(powers(0, 8))],
     ["sequence", "tokens each", [[0, "the model's own"], ...named(powers(5, 17))]],
     ["precision", "precision", named(Object.keys(known.precisions))],

@@ -2,6 +2,7 @@
 import { h, uid, widgetRoot } from "../shared/dom.js";
 import { LIMITS, resident, waves } from "./model.js";
 import { generator } from "../shared/random.js";
+import { many, percent } from "../shared/words.js";
 
 const SLIDERS = [
   ["threads", "threads in a block", 1, 1024, 1],
@@ -10,8 +11,6 @@ const SLIDERS = [
   ["blocks", "blocks launched", 1, 4096, 1],
 ];
 const TRAITS = ["card", ...SLIDERS.map(([name]) => name)];
-const percent = (share) => `${Math.round(100 * share)} %`;
-const many = (count, one) => `${count} ${one}${count === 1 ? "" : "s"}`;
 
 function stores(fits, limit, most) {
   return LIMITS.map((name) => h("div", { class: name === limit ? "store binds" : "store" },

@@ -61,8 +61,9 @@ class Quiz(anywidget.AnyWidget):
     def __init__(self, *questions: Question, label: str = "Prediction"):
         if not questions:
             raise ValueError("a quiz needs a question: Quiz(Question.ask(...))")
-        super().__init__(questions=[_plain(question) for question in questions], label=label)
+        super().__init__(questions=[plain(question) for question in questions], label=label)
 
 
-def _plain(question: Question) -> dict:
+def plain(question: Question) -> dict:
+    """A question as the browser gets it."""
     return {"text": question.text, "choices": [choice._asdict() for choice in question.choices]}

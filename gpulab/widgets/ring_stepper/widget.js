@@ -1,8 +1,9 @@
 /* A collective in steps: way, ranks, size and link in the reader's hand. */
+import { factRows } from "../shared/controls.js";
 import { h, uid, widgetRoot } from "../shared/dom.js";
+import { player } from "../shared/player.js";
 import { done, heldAfter, moved, possible, schedule, time } from "./model.js";
 
-const TICK_MS = 900;
 const TRAITS = ["way", "ranks", "size", "link", "step"];
 const clamp = (low, value, high) => Math.max(low, Math.min(high, value));
 const UNITS = [["GiB", 30], ["MiB", 20], ["KiB", 10]];
@@ -43,7 +44,7 @@ function sentence(way, sends, step, total, n) {
 function render({ model, el }) {
   const ids = { way: uid("way"), link: uid("link") };
   const put = (name, value) => { model.set(name, value); model.save_changes(); draw(); };
-  const change = (name, value) => { stop(); if (name !== "size" && name !== "link") model.set("step", 0); put(name, value); };
+  const change = (name, value) => { controls.stop(); if (name !== "size" && name !== "link") model.set("step", 0); put(name, value); };
   const choose = (name, options) => {
     const node = h("select", { id: ids[name], onchange: () => change(name, node.value) }, ...options.map(([value, text]) => h("option", { value }, text)));
     return node;
@@ -55,24 +56,9 @@ function render({ model, el }) {
     return { name, input, shown, node: h("label", { class: "slider" }, h("span", {}, text), input, shown) };
   };
   const ranks = slide("ranks", "ranks", 2, 8), size = slide("size", "size", 10, 33);
-  let timer = null;
   const total = () => schedule(model.get("way"), model.get("ranks")).length;
   const at = () => clamp(0, model.get("step"), total());
-  const go = (to) => put("step", clamp(0, to, total()));
-  const jump = (to) => { stop(); go(to); };
-  const previous = h("button", { type: "button", onclick: () => jump(at() - 1) }, "Previous");
-  const next = h("button", { type: "button", onclick: () => jump(at() + 1) }, "Next");
-  const play = h("button", { type: "button", onclick: () => (timer ? stop() : start()) }, "Play");
-  function start() {
-    if (at() === total()) go(0);
-    play.textContent = "Pause";
-    timer = setInterval(() => (at() < total() ? go(at() + 1) : stop()), TICK_MS);
-  }
-  function stop() {
-    clearInterval(timer);
-    timer = null;
-    play.textContent = "Play";
-  }
+  const controls = player({ at, last: total, go: (to) => put("step", to) });
   const told = h("p", { class: "status", role: "status" }), picture = h("div", { class: "picture", role: "group", "aria-label": "Chunks of every rank", tabindex: 0 }), facts = h("dl");
   function draw() {
     const w = model.get("way"), n = model.get("ranks"), step = at(), steps = schedule(w, n), nbytes = 2 ** model.get("size");
@@ -91,19 +77,18 @@ function render({ model, el }) {
     const rows = [["busiest rank has sent", `${bytes(Math.max(...sent) * chunk)} of a buffer of ${bytes(nbytes)}`], ["busiest rank has received", bytes(Math.max(...received) * chunk)],
       ["time so far", micros(time(w, n, step, nbytes, wire))], ["time of all steps", steps.length ? micros(all) : "–"],
       ["of it latency", steps.length ? `${Math.round((100 * hops) / all)} %` : "–"]];
-    facts.replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-    previous.setAttribute("aria-disabled", String(step === 0));
-    next.setAttribute("aria-disabled", String(step === steps.length));
+    facts.replaceChildren(...factRows(rows));
+    controls.draw();
   }
   for (const name of TRAITS) model.on(`change:${name}`, draw);
   el.append(widgetRoot("ring", "A collective, step by step",
     h("div", { class: "settings" }, h("div", { class: "choice" }, h("label", { for: ids.way }, "way"), way),
       h("div", { class: "choice" }, h("label", { for: ids.link }, "link"), link), ranks.node, size.node),
-    h("div", { class: "bar" }, previous, next, play), told, picture, facts,
+    controls.node, told, picture, facts,
     h("p", { class: "note" }, "Modelled: every rank has a link of its own, sends and receives at once, and a step ends when its last byte has arrived. "
       + "Latency and share of the link are those of NCCL's own model for its protocol Simple.")));
   draw();
-  return () => { stop(); for (const name of TRAITS) model.off(`change:${name}`, draw); };
+  return () => { controls.stop(); for (const name of TRAITS) model.off(`change:${name}`, draw); };
 }
 
 export default { render };

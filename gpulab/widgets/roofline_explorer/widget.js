@@ -1,5 +1,7 @@
 /* A roofline: card, number format and operation in the reader's hand. */
+import { factRows } from "../shared/controls.js";
 import { h, uid, widgetRoot } from "../shared/dom.js";
+import { metric } from "../shared/words.js";
 import { BYTES, place, roofOf, work } from "./model.js";
 import { rooflinePicture } from "./picture.js";
 import { rooflineQuiz } from "./quiz.js";
@@ -8,14 +10,9 @@ const OPERATIONS = [["chain", "elementwise chain, a kernel each"], ["fused", "th
 const SLIDERS = [["rows", "rows", 13], ["width", "width", 14], ["steps", "operations", 7]];
 const TRAITS = ["card", "fmt", "operation", ...SLIDERS.map(([name]) => name)];
 
-function number(value) {
-  const unit = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([size]) => value >= size) ?? [1, ""];
-  return `${(value / unit[0]).toPrecision(3)} ${unit[1]}`;
-}
-
 function rows(job, w, at) {
   const speed = w.flops / at.us * 1e6;
-  return [["kernels", String(w.kernels)], ["arithmetic", `${number(w.flops)}FLOP`], ["memory moved", `${number(w.bytes)}B`],
+  return [["kernels", String(w.kernels)], ["arithmetic", `${metric(w.flops)}FLOP`], ["memory moved", `${metric(w.bytes)}B`],
     ["intensity", `${at.intensity.toPrecision(3)} FLOP per byte`], ["bound by", at.bound],
     ["time at least", `${at.us < 10 ? at.us.toPrecision(2) : Math.round(at.us)} µs`],
     ["share of the peak at most", `${((100 * speed) / at.peak).toPrecision(2)} %`]];
@@ -57,7 +54,7 @@ function render({ model, el }) {
     verdict.textContent = at.bound === "memory"
       ? "Bound by memory: more arithmetic on the same bytes would cost no time."
       : "Bound by arithmetic: fewer bytes would save no time.";
-    facts.replaceChildren(...rows(job, w, at).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+    facts.replaceChildren(...factRows(rows(job, w, at)));
   }
   for (const name of TRAITS) model.on(`change:${name}`, draw);
   el.append(widgetRoot("roofline", "Roofline explorer",

@@ -1,8 +1,8 @@
 /* Replays what the host, the streams and the copy engines did, one step at a time. */
-import { h, prose, uid, widgetRoot } from "../shared/dom.js";
+import { h, prose, widgetRoot } from "../shared/dom.js";
+import { player } from "../shared/player.js";
 import { beside, extent, lanes, queueName, raceStep, steps } from "./layout.js";
 
-const TICK_MS = 900;
 const clamp = (low, value, high) => Math.max(low, Math.min(high, value));
 const us = (time) => `${time.toFixed(1)} µs`;
 const code = (line) => (line ? h("code", {}, line.text) : "a line that is not yours");
@@ -57,55 +57,30 @@ function raceList(races, all, jump) {
 
 function render({ model, el }) {
   const data = model.get("timeline"), found = lanes(data), all = steps(found), range = extent(found);
-  let timer = null;
   const text = h("p", { class: "status", role: "status" });
-  const id = uid("step");
-  const slider = h("input", { id, type: "range", min: 1, max: all.length, step: 1,
-    oninput: () => jump(Number(slider.value) - 1) });
-  const play = h("button", { type: "button", onclick: () => (timer ? stop() : start()) }, "Play");
-  const previous = h("button", { type: "button", onclick: () => jump(at() - 1) }, "Previous");
-  const next = h("button", { type: "button", onclick: () => jump(at() + 1) }, "Next");
-  const shown = picture(found, all, range, jump);
-
   const at = () => clamp(0, model.get("step") - 1, all.length - 1);
-  function jump(to) {
-    stop();
-    go(to);
-  }
   function go(to) {
-    model.set("step", clamp(0, to, all.length - 1) + 1);
+    model.set("step", to + 1);
     model.save_changes();
     draw();
   }
-  function start() {
-    if (at() === all.length - 1) go(0);
-    play.textContent = "Pause";
-    timer = setInterval(() => (at() < all.length - 1 ? go(at() + 1) : stop()), TICK_MS);
-  }
-  function stop() {
-    clearInterval(timer);
-    timer = null;
-    play.textContent = "Play";
-  }
+  const words = (now) => `step ${now + 1} of ${all.length}: ${all[now].label}, ${all[now].lane}`;
+  const controls = player({ at, last: () => all.length - 1, go, words });
+  const shown = picture(found, all, range, controls.jump);
   function draw() {
-    const now = at(), words = sentence(all, now, range.begin);
+    const now = at();
     shown.draw(now);
-    slider.value = String(now + 1);
-    slider.setAttribute("aria-valuetext", `step ${now + 1} of ${all.length}: ${all[now].label}, ${all[now].lane}`);
-    text.replaceChildren(...words);
-    // A button that loses the focus by being disabled would take the keyboard's place with it.
-    previous.setAttribute("aria-disabled", String(now === 0));
-    next.setAttribute("aria-disabled", String(now === all.length - 1));
+    controls.draw();
+    text.replaceChildren(...sentence(all, now, range.begin));
   }
   const follow = () => draw();
   model.on("change:step", follow);
   el.append(widgetRoot("player", model.get("label"),
     h("p", { class: "heading" }, ...prose(model.get("label")), h("span", { class: "note" }, ` · ${data.device}`)),
     shown.node,
-    h("div", { class: "bar" }, previous, next, play, h("label", { for: id }, "Step"), slider),
-    text, raceList(data.races, all, jump)));
+    controls.node, text, raceList(data.races, all, controls.jump)));
   draw();
-  return () => { stop(); model.off("change:step", follow); };
+  return () => { controls.stop(); model.off("change:step", follow); };
 }
 
 export default { render };

@@ -1,4 +1,5 @@
 /* How much of a copy is hidden: memory, call, streams and buffers in the reader's hand. */
+import { factRows } from "../shared/controls.js";
 import { h, prose, uid, widgetRoot } from "../shared/dom.js";
 import { totals, transfers } from "./model.js";
 import { lanes } from "./picture.js";
@@ -67,7 +68,7 @@ function render({ model, el }) {
     const us = (value) => `${Math.round(value)} µs`;
     const rows = [["first copy to last step", us(t.total)], ["copies", us(t.copying)], ["steps", us(t.computing)],
       ["copying hidden behind steps", `${Math.round((100 * t.hidden) / t.copying)} %`], ["host held inside copy calls", us(t.held)]];
-    facts.replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+    facts.replaceChildren(...factRows(rows));
   }
   for (const name of TRAITS) model.on(`change:${name}`, draw);
   el.append(widgetRoot("transfers", "Transfer explorer",

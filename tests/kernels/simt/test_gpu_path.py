@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 
+import gpulab
 from gpulab.kernels.simt import gpu
 
 pytest.importorskip("numba", reason="numba is a test dependency: pip install -e .[test]")
@@ -44,6 +45,14 @@ def test_copies_for_the_trace_keep_layout_and_sharing():
     assert turned.stride() == (1, 8) and number == 5
     whole[3] = -1
     assert part[0] == -1 and x[3] == 3
+
+
+def test_copies_for_the_trace_are_no_operations_of_the_program():
+    x = torch.arange(64.0)
+    with gpulab.observe() as seen:
+        gpu.twins([x, x[3:40:2]])
+        x.sum()
+    assert seen.computing_ops == ("aten.sum",) and not seen.copies and seen.new_bytes == 4
 
 
 def test_without_a_gpu_nothing_runs_on_one():

@@ -1,0 +1,102 @@
+"""E2.4 inplace_legal: cases and judge."""
+
+from collections.abc import Iterable, Iterator
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.autograd.programs import Program, chains, consumers, drawn, leaves, long, readers, verdict, views
+from autograder.verdicts.expect import count_problem, error_problem, raised_problem
+
+_LONGEST = 1000
+_SMALL = 40
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    yield _case("chain", chains(draw))
+    yield _case("consumers", [*consumers(draw), *(drawn(draw, draw.integer(6, 11)) for _ in range(25))])
+    yield _case("views", views(draw))
+    yield _case("readers", readers(draw))
+    yield _case("leaves", leaves(draw))
+    yield _case("errors", [long(_LONGEST)[0]])
+    for broken in draw.each(*_broken(draw)):
+        yield Case(("errors",), {"programs": [broken]}, raises="ValueError")
+
+
+def _case(about: str, programs: Iterable[Program]) -> Case:
+    return Case((about,), {"programs": list(programs)})
+
+
+def _broken(draw: Draw) -> Iterator[Program]:
+    """Programs that are none."""
+    start, good = [["leaf"], ["neg", 0]], draw.choice(("exp", "sin", "add"))
+    yield [*start, [draw.choice(("matmul", "exp_", "Exp", "")), 1], ["neg", 1]]
+    yield [*start, ["neg", 2], ["neg", 1]]
+    yield [*start, ["neg", 3], ["neg", 1]]
+    yield [*start, ["view", -1]]
+    yield [*start, ["mul", 1, -2]]
+    yield [*start, ["add", 0, 2]]
+    yield [*start, ["exp", 0, 1]]
+    yield [*start, ["mul", 0]]
+    yield [*start, [good], ["neg", 1]]
+    yield [*start, ["leaf", 0]]
+    yield [["input"], ["neg", 0]]
+    yield [*start, ["exp", 1], ["detach", 2]]
+    yield [*start, ["input"]]
+    yield []
+
+
+def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+    (about,), programs, answers = case.about, case.inputs["programs"], evidence["answers"]
+    if problem := count_problem(answers, len(programs)):
+        yield Lost(about, problem)
+    elif evidence["called"]:
+        yield Lost(about, f"The function called {evidence['called'][0]}: what autograd would do is to be said without asking it.")
+    elif case.raises:
+        if problem := error_problem(answers[0], case.raises):
+            yield Lost("errors", f"{problem} Position -1 is no earlier step, and what requires no gradient has no backward pass.")
+    else:
+        problems = (_problem(program, answer, about) for program, answer in zip(programs, answers, strict=True))
+        if found := next((problem for problem in problems if problem), None):
+            yield Lost(about, found)
+
+
+def _problem(program: Program, answer: dict, about: str) -> str | None:
+    if "error" in answer:
+        return raised_problem(answer["error"])
+    found = answer["returned"]
+    if not isinstance(found, list):
+        return f"The function returned {found}; a list is due."
+    if len(found) != len(program) or any(type(one) is not bool for one in found):
+        return "The list does not hold a bool for each step."
+    if not answer["kept"]:
+        return "The function changed the program."
+    due = verdict(program) if len(program) <= _SMALL else long(len(program))[1]
+    wrong = [number for number, right in enumerate(due) if found[number] != right]
+    if not wrong:
+        return None
+    said, meant = ("legal", "not") if found[wrong[0]] else ("not legal", "legal")
+    return f"A step was said to be {said} that is {meant}: {_WHY[about]}"
+
+
+_WHY = {
+    "chain": "what counts is whether an operation saved the value that would be overwritten, its own maker's result among them.",
+    "consumers": "all that saved the value count, not only its maker, but none that saves nothing or that backward does not reach.",
+    "views": "views and detached tensors share the memory and the version of what they are made from.",
+    "readers": "a later step that takes an overwritten value takes another one, and autograd says nothing; to take the result is fine.",
+    "errors": "programs are long, and the same holds at their end.",
+    "leaves": "autograd lets nobody write to a leaf that requires gradients, nor to its views; data and detached tensors are no such leaves.",
+}
+
+inplace_legal = Exercise(
+    "autograd.inplace_legal",
+    criteria=(
+        Criterion("chain", 2, "the verdict on a step behind one other operation is autograd's, without asking it"),
+        Criterion("consumers", 2, "every use of the value counts that backward comes back to, and no other", ("chain",)),
+        Criterion("views", 1, "other names of the same memory count", ("chain",)),
+        Criterion("readers", 1, "a value that is read later is not overwritten", ("chain",)),
+        Criterion("leaves", 1, "leaves that require gradients are not written to, and others are", ("chain",)),
+        Criterion("errors", 1, "what is no program is refused with ValueError, and the longest program is not", ("chain",)),
+    ),
+    cases=_cases,
+    judge=_judge,
+)

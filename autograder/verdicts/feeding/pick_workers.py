@@ -1,0 +1,203 @@
+"""E11.2 pick_workers: cases and judge."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.expect import error_problem, is_written, raised_problem, type_name
+
+NOISE = 0.00499
+"""Of a rate, to either side: what the statement calls half a percent, and two calls differ by more than 1 % at most."""
+ADDS = 0.04
+"""What each worker up to the knee adds to the rate at least; where calls are not off against it, a little more."""
+
+
+RAISED = "Too many open files"
+"""What ``measure`` says when it raises."""
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    makers = (_knees, _budgets, _falling, _noisy, _few, _errors, _raising)
+    for make in draw.shuffled(makers):
+        yield from make(draw)
+
+
+# Cases
+
+
+def _cores(draw: Draw, count: int) -> list[int]:
+    """Numbers of cores as a container may have been given them."""
+    first = draw.integer(0, 60)
+    return sorted(draw.shuffled(range(first, first + count + 9))[:count])
+
+
+def _curve(draw: Draw, knee: int, budget: int, beyond: str = "flat", slowly: bool = False) -> list[float]:
+    """Rates of 0 workers to far beyond the budget. Up to the knee each adds ADDS at least, or just that; ``beyond`` it: flat, falling."""
+    rates = [float(draw.integer(90, 900))]
+    for number in range(1, 4 * budget + 8):
+        if number <= knee:
+            grown = 0 if slowly else draw.choice((1.0, 0.8)) / number if number > 1 else 1.5
+            rates.append(rates[-1] * (1 + max(grown, ADDS if slowly else 1.1 * ADDS)))
+        else:
+            rates.append(rates[-1] * (1 if beyond == "flat" else 1 - draw.integer(1, 30) / 1e3))
+    return rates
+
+
+def _asked(draw: Draw, knee: int, budget: int, ranks: int = 1, beyond: str = "flat", noise: float = 0.0, left: int = 0) -> dict:
+    """One node: as many cores for each rank as the budget and its own process take, and ``left`` over."""
+    cores = _cores(draw, (budget + 1) * ranks + left)
+    return {
+        "cores": cores, "ranks_per_node": ranks, "rates": _curve(draw, knee, budget, beyond),
+        "noise": [noise * draw.integer(-100, 100) / 100 if i % 5 else noise * (-1) ** i for i in range(97)], "off_by": "call",
+        "raises_from": 10**6,
+    }  # fmt: skip
+
+
+def _opposed(draw: Draw, knee: int, budget: int, sign: int) -> dict:
+    """Each worker adds just ADDS; even numbers are off to one side as far as they may be, and odd ones to the other."""
+    return _asked(draw, knee, budget) | {
+        "rates": _curve(draw, knee, budget, slowly=True), "noise": [sign * NOISE, -sign * NOISE], "off_by": "workers",
+    }  # fmt: skip
+
+
+def _case(about: str, asked: list[dict], raises: str = "") -> Case:
+    return Case((about,), {"nodes": asked}, raises)
+
+
+def _knees(draw: Draw) -> Iterator[Case]:
+    """None, one, both sides of 8, in the middle, and the last number that the budget allows."""
+    budget = draw.integer(24, 30)
+    knees = draw.each(0, 1, 2, *range(7, 10), draw.integer(12, 18))
+    yield _case("knee", [_asked(draw, knee, budget) for knee in knees] + [_asked(draw, small, small) for small in draw.each(1, 2, 5)])
+
+
+def _budgets(draw: Draw) -> Iterator[Case]:
+    """The rate still rises where the budget ends: one rank and several, cores left over, and none for a worker."""
+    nodes = [_asked(draw, budget + 9, budget, ranks) for budget, ranks in draw.each((1, 1), (5, 1), (3, 4), (11, 2), (2, 8), (0, 1), (0, 4))]
+    nodes += [_asked(draw, budget + 9, budget, ranks, left=ranks - 1) for budget, ranks in draw.each((4, 3), (7, 2), (1, 8))]
+    crowded = _asked(draw, 9, 0, 1) | {"cores": _cores(draw, 2), "ranks_per_node": draw.integer(3, 8)}
+    yield _case("budget", draw.shuffled([*nodes, crowded]))
+
+
+def _falling(draw: Draw) -> Iterator[Case]:
+    """Beyond the knee every worker costs: it may be far from the middle of the budget."""
+    nodes = [_asked(draw, knee, budget, draw.choice((1, 2)), "falling") for knee, budget in draw.each((0, 20), (1, 40), (4, 30), (9, 12), (17, 40))]
+    yield _case("falling", nodes)
+
+
+def _noisy(draw: Draw) -> Iterator[Case]:
+    """Off from call to call; and off to opposite sides where a worker adds as little as it may, or nothing."""
+    nodes = [_asked(draw, knee, draw.integer(22, 28), 1, "flat", NOISE) for knee in draw.each(1, 3, 8, 15)]
+    nodes += [_asked(draw, 12, 30, 1, "flat", NOISE)]
+    nodes += [_opposed(draw, knee, draw.integer(22, 28), sign) for knee in draw.each(2, 7, 13, 19) for sign in (1, -1)]
+    yield _case("noise", draw.shuffled(nodes))
+
+
+def _few(draw: Draw) -> Iterator[Case]:
+    """Far knees, and near ones, in large budgets; every knee of one budget; nodes that leave nothing to choose."""
+    nodes = [_asked(draw, knee, budget, 1, beyond) for knee, budget, beyond in draw.each((22, 60, "flat"), (21, 63, "falling"), (1, 127, "flat"))]
+    nodes += [_asked(draw, 9, 0), _asked(draw, 30, 62)]
+    nodes += [_asked(draw, knee, 31) for knee in range(32)]
+    yield _case("few", draw.shuffled(nodes))
+
+
+def _errors(draw: Draw) -> Iterator[Case]:
+    right = _asked(draw, 3, 8)
+    yield _case("errors", [right | change for change in draw.each({"ranks_per_node": 0}, {"ranks_per_node": -2}, {"cores": []})], "ValueError")
+
+
+def _raising(draw: Draw) -> Iterator[Case]:
+    """What ``measure`` raises, at its first call or later."""
+    yield _case("errors", [_asked(draw, 12, 20) | {"raises_from": at} for at in draw.each(1, 2, 4)], "OSError")
+
+
+# Judge
+
+
+def budget_of(node: dict) -> int:
+    return max(len(node["cores"]) // max(node["ranks_per_node"], 1) - 1, 0)
+
+
+def knee_of(node: dict) -> int:
+    """The number beyond which nothing in the budget is faster."""
+    rates = node["rates"][: budget_of(node) + 1]
+    return rates.index(max(rates))
+
+
+def most_calls(budget: int) -> int:
+    return 3 * budget.bit_length()
+
+
+def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+    (about,) = case.about
+    for node, found in zip(case.inputs["nodes"], evidence["nodes"], strict=True):
+        if problem := _refused(case, node, found) if case.raises else _problem(about, node, found):
+            yield Lost(about, problem)
+            return
+
+
+def _refused(case: Case, node: dict, found: dict) -> str | None:
+    if problem := error_problem(found, case.raises):
+        return f"{problem} {'What measure raises is for the caller to handle.' if case.raises == 'OSError' else ''}".strip()
+    if not is_written(found["error"]):
+        return raised_problem(found["error"])
+    if case.raises == "OSError" and RAISED not in str(found["error"]["message"]):
+        return "What measure raises comes through: another exception of its kind says something else."
+    return "A node that cannot be is refused before anything is measured." if case.raises == "ValueError" and found["calls"] else None
+
+
+def _problem(about: str, node: dict, found: dict) -> str | None:
+    if "error" in found:
+        return raised_problem(found["error"])
+    budget, picked, calls = budget_of(node), found["returned"], found["calls"]
+    if type(picked) is not int:
+        return f"The function returned {type_name(picked)}; an int is due."
+    if not isinstance(calls, list) or not all(type(call) is int for call in calls):
+        return "measure was called with something that is no number of workers."
+    if any(call < 0 for call in calls):
+        return "measure was called with fewer than no workers."
+    if about == "budget" and any(call > budget for call in calls):
+        return "More workers were tried than there are cores for: a try beyond the budget slows the other ranks of the node too."
+    if about == "few":
+        if calls and not budget:
+            return _SAYS["none"]
+        if len(calls) > most_calls(budget):
+            return _SAYS["few"]
+    if picked != knee_of(node):
+        return _SAYS["knee" if about == "few" else about]
+    return None if _is_measured(picked, budget, calls) else _SAYS["measured"]
+
+
+def _is_measured(picked: int, budget: int, calls: list[int]) -> bool:
+    """Whether a knee is known from calls: one of either side of it, where the budget has two."""
+    fewer, more = [call for call in calls if call < picked], [call for call in calls if call > picked]
+    return (picked == 0 or 0 < len(fewer) < len(calls)) and (picked == budget or 0 < len(more) < len(calls))
+
+
+_SAYS = {
+    "knee": "The number is not the knee: fewer than it are slower, and more of them use cores and memory for nothing.",
+    "budget": (
+        "The number is not the most that the cores allow, where the rate rises up to there: the cores that the node's ranks "
+        "may run on are shared by them, and the training process of each needs one."
+    ),
+    "falling": "The knee is missed where the rate falls beyond it: what is slower than the one before may lie on its far side.",
+    "noise": "The knee is missed where calls are off by half a percent: then a gain of 4 % can show as 3 %, and none as 1 %.",
+    "measured": "The number is right, and was not measured: what tells a knee are calls on both sides of it.",
+    "none": "measure was called where no core is left for a worker: there is nothing to choose, and each call costs minutes.",
+    "few": "measure was called more often than it takes to halve the range again and again: each call costs minutes.",
+}
+
+pick_workers = Exercise(
+    "feeding.pick_workers",
+    criteria=(
+        Criterion("knee", 2, "the fewest workers that are as fast as any are found"),
+        Criterion("budget", 2, "the ranks of a node share the cores that they may run on, and nothing beyond is tried", ("knee",)),
+        Criterion("falling", 1, "the knee is found where more workers are slower", ("knee",)),
+        Criterion("noise", 1, "noise is told from gain", ("knee",)),
+        Criterion("few", 2, "few calls are enough", ("knee",)),
+        Criterion("errors", 1, "no node is refused, and what measure raises comes through", ("knee",)),
+    ),
+    cases=_cases,
+    judge=_judge,
+)

@@ -1,0 +1,404 @@
+"""E18.2 kv_bytes: cases and judge. What is due is added up layer by layer and request by request."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
+from autograder.verdicts.questions import ask, judge_questions
+
+_ITEM_BYTES = {
+    "float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int16": 2,
+    "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1, "uint8": 1,
+}  # fmt: skip
+_SIZES = ("layers", "width", "heads", "kv_heads", "head_dim", "latent", "window", "full_every", "patch", "merge", "temporal")
+_HALVES = ("bfloat16", "float16")
+_OPTIONS = {
+    "latent": None, "rope_dim": 0, "window": None, "full_every": None, "shared": 0, "patch": 14, "merge": 1, "temporal": 1,
+}  # fmt: skip
+
+
+# ---- what is drawn
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    yield ask("heads", list(_heads(draw)))
+    yield ask("requests", list(_batches(draw)))
+    yield ask("images", list(_pictured(draw)))
+    yield ask("videos", list(_filmed(draw)))
+    yield ask("layers", list(_unlike_layers(draw)))
+    yield ask("latents", list(_latent(draw)))
+    yield ask("together", list(_mixed(draw)))
+    yield ask("errors", draw.shuffled([*_refused(draw), *_just_allowed(draw)]))
+
+
+def _question(config: dict, requests: list[dict], dtype: str) -> dict:
+    return {"config": config, "requests": requests, "dtype": dtype}
+
+
+def _request(text: int, images: list = (), videos: list = (), generated: int = 0) -> dict:
+    return {"text": text, "images": list(images), "videos": list(videos), "generated": generated}
+
+
+def _decoder(draw: Draw, **named: Any) -> dict:
+    """Every head of queries has its keys, and the heads fill the width, unless ``named`` says otherwise."""
+    heads, head_dim = draw.integer(1, 20), draw.choice([48, 64, 80, 97, 128])
+    plain = {"layers": draw.integer(2, 30), "width": heads * head_dim, "heads": heads, "kv_heads": heads, "head_dim": head_dim}
+    return _OPTIONS | plain | named
+
+
+def _heads(draw: Draw) -> Iterator[dict]:
+    """Each kind of sharing, in each dtype, with heads that fill the width, and more or less than fill it."""
+    for plan in draw.cover(kind=("own", "shared", "one", "alone"), dtype=tuple(_ITEM_BYTES), fill=(-1, 0, 1)):
+        kv_heads = draw.integer(2, 9) if plan["kind"] in ("own", "shared") else 1
+        heads = kv_heads * (draw.integer(2, 9) if plan["kind"] in ("shared", "one") else 1)
+        head_dim = draw.choice([48, 64, 80, 97, 128, 255])
+        width = heads * (head_dim + plan["fill"] * draw.integer(1, 40))
+        config = _decoder(draw, heads=heads, kv_heads=kv_heads, head_dim=head_dim, width=width)
+        yield _question(config, [_request(draw.integer(1, 9000))], plan["dtype"])
+    config = _decoder(draw, layers=1, heads=2, kv_heads=1, head_dim=1, width=draw.integer(100, 999))
+    yield _question(config, [_request(1)], "int8")
+
+
+def _batches(draw: Draw) -> Iterator[dict]:
+    """No request and one, many, equal ones, the longest anywhere; before and after the first tokens; more than floats hold."""
+    odd = 2 * draw.integer(50, 500) + 1
+    lengths = [
+        [], [1], [draw.integer(2, 9000)], [7, 7, 7], [1, odd], [odd, 1], [draw.integer(1, 99) for _ in range(150)],
+        draw.shuffled([1, 5, draw.integer(100, 200), draw.integer(5000, 9000)]),
+    ]  # fmt: skip
+    for texts in draw.each(*lengths):
+        yield _of_halves(draw, _decoder(draw), [_request(text) for text in texts])
+    for generated in draw.each(0, 1, 2, draw.integer(3, 2000)):
+        texts = draw.each(1, odd, draw.integer(1000, 2000))
+        yield _of_halves(draw, _decoder(draw), [_request(text, generated=generated) for text in texts])
+    some = [_request(draw.integer(1, 300), generated=sampled) for sampled in draw.each(0, 0, 1, 1, 2, 40)]
+    twice, again = _of_halves(draw, _decoder(draw), some), _of_halves(draw, _decoder(draw), some)
+    yield from (twice, again, twice)
+    for many in draw.each(2**53 + 2 * draw.integer(1, 2**40) + 1, 2**62 + 2 * draw.integer(1, 2**50) + 1):
+        yield _of_halves(draw, _decoder(draw), [_request(many), _request(odd, generated=many)])
+
+
+def _of_halves(draw: Draw, config: dict, requests: list[dict]) -> dict:
+    return _question(config, requests, draw.choice(_HALVES))
+
+
+def _pictured(draw: Draw) -> Iterator[dict]:
+    """Sides before, at and after a whole token and a whole patch; wide, high and tiny ones; none, one, several, equal ones."""
+    for merge in draw.each(1, 2, 3):
+        patch = draw.choice([5, 8, 14, 16])
+        config, side = _decoder(draw, patch=patch, merge=merge, temporal=draw.integer(2, 3)), patch * merge
+        long, short = side * draw.integer(9, 40), side * draw.integer(2, 8)
+        sides = [*draw.around(short), 1, patch, patch * (merge + 1), short + side // 2 + 1, short + max(side // 3, 1)]
+        for height, width in zip(sides, draw.shuffled([*draw.around(long), long, 1, side + 1, long + 1, long + side // 2]), strict=True):
+            for image in draw.each([height, width], [width, height]):
+                yield _of_halves(draw, config, [_request(draw.choice([0, 3]), [image])])
+        yield _of_halves(draw, config, [_request(0, [[short - 1, long + 1]])])
+        yield _of_halves(draw, config, [_request(5, [[short + 1, long], [short + 1, long], [1, long + 1], [side, side]])])
+    same = [_request(draw.integer(1, 9), [[draw.integer(100, 300), draw.integer(100, 300)]])]
+    for merge in draw.each(1, 2, 4):
+        yield _of_halves(draw, _decoder(draw, merge=merge), same)
+
+
+def _filmed(draw: Draw) -> Iterator[dict]:
+    """Frames of whole tokens. Ends before, at and after a frame; left-over frames, in one film and in two; no frame, and one."""
+    for temporal, merge in zip(draw.each(1, 2, 3), (1, 2, 2), strict=True):
+        config = _decoder(draw, patch=draw.choice([5, 8, 14]), merge=merge, temporal=temporal)
+        size = [config["patch"] * config["merge"] * times for times in (draw.integer(2, 9), draw.integer(10, 19))]
+        for fps in draw.each(1, draw.choice([2, 10, 25]), draw.choice([7, 24, 30])):
+            for groups in draw.each(*range(3)):
+                frames = temporal * draw.integer(4, 20) + groups
+                last = -(-1000 * frames // fps)
+                for end in draw.each(last, last + 1, last - 1):
+                    yield _of_halves(draw, config, [_request(draw.integer(1, 9), videos=[[end, fps, *size]])])
+            for end in draw.each(0, 1, 1000 // fps, 999, 1500):
+                yield _of_halves(draw, config, [_request(draw.integer(1, 9), videos=[[end, fps, *size]])])
+        leftover = [[1000 * (temporal * times + 1), 1, *size] for times in (2, 2, 5)]
+        yield _of_halves(draw, config, [_request(0, videos=leftover)])
+    same = [_request(draw.integer(1, 9), videos=[[1000 * draw.integer(9, 30), 2, 60, 40]])]
+    for temporal in draw.each(1, 2, 3):
+        yield _of_halves(draw, _decoder(draw, patch=10, temporal=temporal), same)
+    config = _decoder(draw, patch=10)
+    for end, fps in draw.each(*_rounded_wrongly(draw)):
+        yield _of_halves(draw, config, [_request(2, videos=[[end, fps, 30, 20]])])
+
+
+def _rounded_wrongly(draw: Draw) -> Iterator[tuple[int, int]]:
+    """Ends at a frame exactly, where some way of writing this in floats comes out above it."""
+    ways = (
+        (lambda end, fps: end / 1000 * fps, (15, 25, 30, 50)),
+        (lambda end, fps: end * 0.001 * fps, (10, 15, 25, 30, 50)),
+        (lambda end, fps: end / (1000 / fps), (3, 12, 24)),
+    )
+    for way, rates in ways:
+        for fps in draw.each(*rates):
+            whole = range(0, 100_000, 1000 // math.gcd(1000, fps))
+            yield draw.choice([end for end in whole if math.ceil(way(end, fps)) != end * fps // 1000]), fps
+
+
+def _unlike_layers(draw: Draw) -> Iterator[dict]:
+    """Windows that are not full, just full and over; layers without, of each number; sharing; whole requests where none is."""
+    for every in draw.each(None, 1, 2, 3, draw.integer(4, 6), 99):
+        step = every if every in range(2, 7) else 5
+        layers, window = step * draw.integer(3, 6) + draw.integer(0, step - 2), draw.integer(20, 900)
+        for shared in draw.each(0, 1, step - 1, step, draw.integer(step + 1, 2 * step), layers - 1):
+            config = _decoder(draw, layers=layers, window=window, full_every=every, shared=shared)
+            tokens = draw.choice([*draw.around(window), 3 * window])
+            yield _of_halves(draw, config, [_request(tokens)])
+            yield _of_halves(draw, config, [_request(draw.integer(2 * window, 9 * window))])
+        config = _decoder(draw, layers=step * draw.integer(2, 6), window=window, full_every=every)
+        for tokens in draw.around(window):
+            yield _of_halves(draw, config, [_request(tokens)])
+        yield _of_halves(draw, config, [_request(text) for text in draw.each(1, window - 1, window + 1, 5 * window)])
+        yield _of_halves(draw, _decoder(draw, window=None, full_every=every, shared=draw.choice([0, 1])), [_request(draw.integer(50, 999))])
+    yield _of_halves(draw, _decoder(draw, layers=7, window=1, full_every=3), [_request(draw.integer(2, 9))])
+    yield _of_halves(draw, _decoder(draw, layers=1, window=draw.integer(2, 9), full_every=1), [_request(40)])
+    for window in draw.around(60):  # which the last tokens reach that were generated
+        for generated in draw.each(10, 30):
+            yield _of_halves(draw, _decoder(draw, layers=6, window=window, full_every=6), [_request(50, generated=generated)])
+
+
+def _latent(draw: Draw) -> Iterator[dict]:
+    """With and without a rotary key, for one head and many; a rotary key without a latent."""
+    for rope_dim in draw.each(0, 1, draw.integer(8, 99)):
+        for heads, kv_heads in draw.each((1, 1), (12, 12), (12, 4), (12, 1)):
+            head_dim = draw.choice([64, 97, 128])
+            named = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "width": 12 * 64, "rope_dim": rope_dim}
+            for latent in draw.each(1, draw.integer(100, 600)):
+                yield _of_halves(draw, _decoder(draw, **named, latent=latent), [_request(draw.integer(1, 5000))])
+        yield _of_halves(draw, _decoder(draw, rope_dim=rope_dim), [_request(draw.integer(1, 5000))])
+
+
+def _mixed(draw: Draw) -> Iterator[dict]:
+    """Everything at once: each two of what can be chosen meet."""
+    choices = {
+        "dtype": ("float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8"), "latent": (True, False),
+        "windows": ((False, 2, 3), (False, 5, 0), (True, None, 0), (True, None, 3), (True, 2, 3), (True, 5, 3), (True, 5, 0)),
+        "merge": (1, 2, 3), "temporal": (1, 2, 3), "group": (1, 4),
+    }  # fmt: skip
+    for plan in draw.cover(**choices):
+        kv_heads, head_dim, patch = draw.integer(1, 8), draw.choice([64, 97, 128]), draw.choice([5, 14, 16])
+        window, every, shared = plan["windows"]
+        config = _decoder(
+            draw, layers=10 * draw.integer(1, 4) + draw.choice([0, 2]), heads=kv_heads * plan["group"], kv_heads=kv_heads, head_dim=head_dim,
+            width=draw.integer(500, 5000), latent=draw.integer(100, 600) if plan["latent"] else None, rope_dim=draw.integer(1, 64),
+            window=draw.integer(50, 400) if window else None, full_every=every, shared=shared,
+            patch=patch, merge=plan["merge"], temporal=plan["temporal"],
+        )  # fmt: skip
+        yield _question(config, _some_requests(draw, patch * plan["merge"], config["temporal"]), plan["dtype"])
+
+
+def _some_requests(draw: Draw, side: int, temporal: int) -> list[dict]:
+    def uneven(most: int) -> int:
+        return side * draw.integer(1, most) + draw.integer(1, max(side // 3, 1))
+
+    film = [1000 * (temporal * draw.integer(1, 4) + 1) + 1, 1, uneven(5), uneven(9)]
+    found = [
+        _request(draw.integer(1, 30), generated=draw.integer(2, 300)),
+        _request(0, [[uneven(9), uneven(5)]], generated=draw.integer(0, 3)),
+        _request(draw.integer(0, 30), [[uneven(4), uneven(12)], [1, side]], [film], draw.integer(2, 9)),
+        _request(draw.integer(0, 30), [], [film, [draw.integer(1, 9000), draw.choice([2, 4]), uneven(3), side]]),
+        _request(2**60 + 2 * draw.integer(1, 2**50) + 1),
+    ]
+    return draw.shuffled(found)
+
+
+def _refused(draw: Draw) -> Iterator[dict]:
+    low = -draw.integer(2, 99)
+    for name in _SIZES:
+        yield from (_bad_decoder(draw, {name: number}) for number in (0, -1, low))
+    yield from (_bad_decoder(draw, {"window": 40, "full_every": number}) for number in (0, -1))
+    for name in ("rope_dim", "shared"):
+        yield from (_bad_decoder(draw, {name: number} | also) for number in (-1, low) for also in ({}, {"latent": 64}))
+    yield from (_bad_decoder(draw, {"layers": 6, "shared": shared}) for shared in (6, 7, 60))
+    yield from (_bad_decoder(draw, {"heads": heads, "kv_heads": kv_heads}) for heads, kv_heads in ((12, 5), (12, 24), (7, 2), (1, 2)))
+    for number in (-1, low):
+        yield from _bad_request(draw, _request(number), _request(number, [[28, 28]] * 9), _request(5, generated=number))
+        yield from _bad_request(draw, _request(5, videos=[[number, 2, 28, 28]]), _request(5, videos=[[number, 2, 28, 28], [2000, 2, 28, 28]]))
+    for number in (0, -1, low):
+        yield from _bad_request(draw, *(_request(5, images) for images in ([[number, 28]], [[28, number]], [[28, 28], [28, number]])))
+        for at in (1, 2, 3):
+            film = [2000, 2, 28, 28]
+            film[at] = number
+            yield from _bad_request(draw, _request(5, videos=[film]), _request(5, videos=[[2000, 2, 28, 28], film]))
+        yield from _bad_request(draw, _request(5, videos=[[0, number, 28, 28]]), _request(5, [[number, number]]))
+    none = (_request(0), _request(0, generated=1), _request(0, generated=draw.integer(2, 99)), _request(0, videos=[[0, 2, 28, 28]]))
+    yield from _bad_request(draw, *none)
+
+
+def _just_allowed(draw: Draw) -> Iterator[dict]:
+    """The least numbers that are right, so that whoever refuses everything from some question on is seen."""
+    some = [_request(9, [[28, 28]], [[2000, 2, 28, 28]], 7)]
+    for name in _SIZES:
+        yield _of_halves(draw, _decoder(draw) | {"heads": 6, "kv_heads": 1, "rope_dim": int(name == "latent"), name: 1}, some[:])
+    for shared in (0, 5):
+        yield _of_halves(draw, _decoder(draw) | {"layers": 6, "shared": shared}, some[:])
+    for request in (_request(1), _request(1, [[28, 28]]), _request(1, videos=[[1000, 1, 28, 28]]), _request(1, generated=1)):
+        for asked in ([request], [*some, request], [request, *some]):
+            yield _of_halves(draw, _decoder(draw), asked)
+
+
+def _bad_decoder(draw: Draw, named: dict) -> dict:
+    return _of_halves(draw, _decoder(draw) | named, draw.choice([[], [_request(9)], [_request(9, [[20, 30]])]]))
+
+
+def _bad_request(draw: Draw, *requests: dict) -> Iterator[dict]:
+    """Each alone, and before and behind one that is good."""
+    good = _request(9, [[20, 30]], [[2000, 2, 20, 30]], 7)
+    for request in requests:
+        for asked in ([request], [good, request], [request, good]):
+            yield _of_halves(draw, _decoder(draw), asked)
+
+
+# ---- what is due
+
+
+def _squares(height: int, width: int, config: dict) -> int:
+    side = config["patch"] * config["merge"]
+    return len(range(0, height, side)) * len(range(0, width, side))
+
+
+def _prompt(request: dict, config: dict) -> int:
+    tokens = request["text"] + sum(_squares(*sides, config) for sides in request["images"])
+    for milliseconds, fps, *sides in request["videos"]:
+        frames = len(range(0, milliseconds * fps, 1000))
+        tokens += len(range(0, frames, config["temporal"])) * _squares(*sides, config)
+    return tokens
+
+
+def _lengths(question: dict) -> list[int]:
+    return [_prompt(r, question["config"]) + (r["generated"] - 1 if r["generated"] else 0) for r in question["requests"]]
+
+
+def _due(question: dict, lengths: list[int] | None = None, **named: Any) -> int:
+    """Bytes; of other lengths, or of another decoder, where these are given."""
+    config, kept = question["config"] | named, 0
+    lengths = _lengths(question) if lengths is None else lengths
+    for number in range(1, config["layers"] - config["shared"] + 1):
+        whole = config["window"] is None or (config["full_every"] is not None and number % config["full_every"] == 0)
+        kept += sum(tokens if whole else min(tokens, config["window"]) for tokens in lengths)
+    if config["latent"] is not None:
+        return kept * (config["latent"] + config["rope_dim"]) * _ITEM_BYTES[question["dtype"]]
+    return kept * (config["kv_heads"] + config["kv_heads"]) * config["head_dim"] * _ITEM_BYTES[question["dtype"]]
+
+
+def _is_refused(question: dict) -> bool:
+    config = question["config"]
+    if any(config[name] is not None and config[name] < 1 for name in _SIZES) or config["heads"] % config["kv_heads"] > 0:
+        return True
+    if config["rope_dim"] < 0 or not 0 <= config["shared"] < config["layers"]:
+        return True
+    return any(_is_no_request(request, config) for request in question["requests"])
+
+
+def _is_no_request(request: dict, config: dict) -> bool:
+    films = request["videos"]
+    lengths = [request["text"], request["generated"], *(film[0] for film in films)]
+    others = [number for numbers in (*request["images"], *(film[1:] for film in films)) for number in numbers]
+    return min(lengths) < 0 or min(others, default=1) < 1 or _prompt(request, config) < 1
+
+
+# ---- what is wrong
+
+
+def _wrong(about: str, question: dict, value: Any) -> str | None:
+    if type(value) is not int:
+        return f"The function returned {type_name(value)}; an int is due."
+    due = _due(question)
+    if value == due:
+        return None
+    return next((sentence for rival, sentence in _rivals(about, question, due) if rival == value), _SENTENCES[about])
+
+
+def _rivals(about: str, question: dict, due: int) -> Iterator[tuple[Any, str]]:
+    """What some misconceptions come to, each with its sentence."""
+    config, item = question["config"], _ITEM_BYTES[question["dtype"]]
+    yield float(due), "That is the nearest float: bytes are counted exactly, in integers."
+    if about == "heads":
+        yield _due(question, kv_heads=config["heads"]), "Heads of queries were counted: several of them share a head of keys and values."
+        yield _due(question, kv_heads=1, head_dim=config["width"]), "The width was counted: keys and values have kv_heads times head_dim elements."
+        yield _due(question, head_dim=config["width"] // config["heads"]), "A head has head_dim elements: the heads need not fill the width."
+        yield due * 2 // item, "Every element was counted as 2 bytes, whatever the dtype."
+    if config["latent"] is None:
+        yield due // 2, "That is half of what is kept: there are keys, and there are values."
+    if about == "requests":
+        prompts = [_prompt(request, config) for request in question["requests"]]
+        sampled = [prompt + request["generated"] for prompt, request in zip(prompts, question["requests"], strict=True)]
+        lengths = _lengths(question)
+        yield _due(question, [max(lengths, default=0)] * len(lengths)), "Requests were padded to the longest: each keeps its own tokens."
+        yield _due(question, sampled), "The last token that was generated has not been read: its keys and values are not there yet."
+        yield _due(question, prompts), "Tokens that were generated and read again are kept like those of the prompt."
+        yield _due(question, lengths[:1]), "Only one request was counted: every one has keys and values of its own."
+    if about == "layers":
+        yield _due(question, window=None), "A layer with a window keeps no more than its last tokens."
+        yield _due(question, full_every=None), "Some layers have no window, and keep every token."
+        yield _due(question, shared=0), "The last layers that share keep nothing themselves."
+    if about == "latents":
+        yield _due(question, latent=None), "With a latent no keys and values of heads are kept."
+        yield _due(question, rope_dim=0), "Beside the latent a rotary key is kept."
+        yield 2 * due, "One latent stands for keys and values together: it is kept once."
+
+
+_SENTENCES = {
+    "heads": "Each token takes, in each layer, a key and a value of head_dim elements in each of the kv_heads heads, in bytes of the dtype.",
+    "requests": "The tokens of all requests are added up, each as long as it is, in exact integers: those that have been read and no others.",
+    "images": "An image is padded at both edges to whole tokens, of merge patches along each side: each side is rounded up by itself.",
+    "videos": (
+        "A film has a frame at its beginning and then fps in each second, before its end; temporal of them, or those left over at the end "
+        "of that film, become one. Products of floats put some frames too many."
+    ),
+    "layers": (
+        "Layers keep unlike numbers of tokens: those with a window the last ones of each request, every full_every-th all, counted from 1, "
+        "and the last ones that share nothing."
+    ),
+    "latents": "With a latent each layer keeps latent + rope_dim elements of a token, for all heads together; without, rope_dim says nothing.",
+    "together": "Each part may be right by itself; heads, layers, pictures and requests together are not.",
+}  # fmt: skip
+
+
+def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+    answers, (about,) = evidence["answers"], case.about
+    if problem := count_problem(answers, len(case.inputs["questions"])):
+        yield Lost(about, problem)
+        return
+    if about == "errors":
+        lost = [Lost(about, problem) for problem in map(_error, case.inputs["questions"], answers) if problem]
+    else:
+        lost = list(judge_questions(_wrong)(case, {"answers": [_as_number(answer) for answer in answers]}))
+    if not all(answer.get("kept") is True for answer in answers):
+        lost.append(Lost(about, "The function changed what it was given: the caller still needs its requests."))
+    yield from lost[:1]
+
+
+def _error(question: dict, answer: dict) -> str | None:
+    """What is counted where nothing is refused, the other cases ask."""
+    if _is_refused(question):
+        return error_problem(answer, "ValueError")
+    return raised_problem(answer["error"]) if "error" in answer else None
+
+
+def _as_number(answer: dict) -> dict:
+    """The answer with the integer that crossed as text."""
+    text = answer.get("whole")
+    known = isinstance(text, str) and re.fullmatch(r"-?0x[0-9a-f]{1,500}", text)
+    return answer | {"returned": int(text, 16)} if known else answer
+
+
+kv_bytes = Exercise(
+    "inference.kv_bytes",
+    criteria=(
+        Criterion("heads", 2, "keys and values are counted by their own heads, in bytes of their dtype"),
+        Criterion("requests", 1, "all requests are counted, each with the tokens that were read, exactly"),
+        Criterion("images", 1, "an image has as many tokens as cover it"),
+        Criterion("videos", 1, "a video has the tokens of its frames, as they are taken and brought together"),
+        Criterion("layers", 1, "every layer keeps what it keeps: all tokens, those in its window, or none"),
+        Criterion("latents", 1, "a latent is counted in the place of keys and values, once for all heads"),
+        Criterion("together", 1, "all of this holds at once"),
+        Criterion("errors", 1, "what no decoder and no request can be is refused with ValueError", ("heads",)),
+    ),
+    cases=_cases,
+    judge=_judge,
+)

@@ -1,0 +1,57 @@
+"""E21.4 chargeback: cases and judge."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise
+from autograder.verdicts.expect import type_name
+from autograder.verdicts.operating import bills
+from autograder.verdicts.operating.answers import judge_own_work
+from autograder.verdicts.questions import ask
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    strata = {"teams": bills.of_teams, "shared": bills.shared, "idle": bills.idle, "untagged": bills.untagged, "cents": bills.in_cents}
+    for about, drawn in strata.items():
+        yield ask(about, list(drawn(draw)))
+    yield ask("errors", list(bills.refused(draw)), raises="ValueError")
+
+
+def _wrong(about: str, question: dict, value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return f"The function returned {type_name(value)}; a dictionary from lines to cents is due."
+    if strange := [cents for cents in value.values() if type(cents) is not int]:
+        return f"A line's cents are {type_name(strange[0])}; an int is due."
+    due = bills.due(**question)
+    if value == due:
+        return None
+    total = sum(pool["cents"] for pool in question["bill"].values())
+    if sum(value.values()) != total:
+        return f"The lines add up to {'less' if sum(value.values()) < total else 'more'} than the bill. {_SENTENCES[about]}"
+    if set(value) != set(due):
+        return f"The lines add up to the bill and are not those that are due: who is due nothing is left out, and nobody else. {_SENTENCES[about]}"
+    return f"The lines add up to the bill, and not each pays its own. {_SENTENCES[about]}"
+
+
+_SENTENCES = {
+    "teams": "A GPU-second costs what its own pool's capacity costs by the second, and no average of pools.",
+    "shared": "A shared record is paid once: each team pays the part that its weight is of all its weights.",
+    "idle": "Idle time is paid: by the teams whose reservations stayed unused, as far as there is idle time, and the rest is a line of its own.",
+    "untagged": "What has no tag is a line of its own, and not spread over those who tag.",
+    "cents": "The fractions are exact and are rounded once, for the lines of the whole bill: down, and the missing cents to the largest remainders.",
+}
+
+chargeback = Exercise(
+    "operating.chargeback",
+    criteria=(
+        Criterion("teams", 2, "what a team held is paid at the price of its pool"),
+        Criterion("shared", 2, "a shared job is paid once, by weights"),
+        Criterion("idle", 3, "idle time is paid by who reserved it, and the rest of it is seen"),
+        Criterion("untagged", 1, "what has no tag is a line of its own"),
+        Criterion("cents", 1, "fractions of cents are rounded once, so that the lines add up to the bill", ("teams",)),
+        Criterion("errors", 1, "records that the bill cannot have are refused with ValueError", ("teams",)),
+    ),
+    cases=_cases,
+    judge=judge_own_work(_wrong, "the usage or the bill"),
+)

@@ -1,0 +1,40 @@
+"""What three judges of this chapter ask of a list of answers before they look at a value."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from autograder.exercise import Case, Lost
+from autograder.verdicts.expect import count_problem, error_problem, raised_problem
+
+Wrong = Callable[[str, Any, Any], str | None]
+
+
+def judged(wrong: Wrong, given: str) -> Callable[[Case, dict], Iterator[Lost]]:
+    """A judge of questions, each with one criterion. ``wrong(criterion, question, value)``: the sentence, or None.
+
+    ``given``: what the function was handed, for the sentence about one that changed it.
+    """
+
+    def judge(case: Case, evidence: dict) -> Iterator[Lost]:
+        (about,), questions = case.about, case.inputs["questions"]
+        if problem := count_problem(evidence["answers"], len(questions)):
+            yield Lost(about, problem)
+        elif evidence["called"]:
+            yield Lost(about, "The function calls gpulab; plain Python is due.")
+        else:
+            pairs = zip(questions, evidence["answers"], strict=True)
+            problems = (_problem(case, question, answer, wrong, given) for question, answer in pairs)
+            if problem := next(filter(None, problems), None):
+                yield Lost(about, problem)
+
+    return judge
+
+
+def _problem(case: Case, question: Any, answer: dict, wrong: Wrong, given: str) -> str | None:
+    if case.raises:
+        return error_problem(answer, case.raises)
+    if "error" in answer:
+        return raised_problem(answer["error"])
+    if answer.get("kept") is not True:
+        return f"The function changed {given}."
+    return wrong(case.about[0], question, answer["returned"])

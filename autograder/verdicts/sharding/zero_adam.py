@@ -1,0 +1,346 @@
+"""E15.1 zero_adam: its judge.
+
+Every rank asks for its own gradients, which nobody else can know. What it handed in is on the switchboard's record: its
+gradients to a reduce-scatter, and to an all-gather the new values of its share, which it cannot work out before. The
+parameters in the ranks after a step, and what they hold, is what they say; parameters are to be what crossed, to the last bit.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from autograder.boards import Crossed, Crossing
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem
+from autograder.verdicts.ranks import is_of_all, stopped
+from autograder.verdicts.sharding.adam import DEFAULTS, RIVALS, Adam
+from autograder.verdicts.sharding.zero_adam_cases import cases
+
+Tensor = torch.Tensor
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_NEAR = {torch.float32: 3e-6, torch.float64: 1e-10}
+_FREE_BYTES = 256
+
+
+@dataclass(frozen=True)
+class Due:
+    """An optimizer: its trained parameters by their places, and how its elements are shared out."""
+
+    places: list[int]
+    likes: list[Tensor]
+    ranks: int
+
+    @property
+    def elements(self) -> int:
+        return sum(like.numel() for like in self.likes)
+
+    @property
+    def share(self) -> int:
+        return -(-self.elements // self.ranks)
+
+    def of_rank(self, rank: int) -> int:
+        """How many elements a rank's share has without the padding."""
+        return max(0, min(self.share, self.elements - rank * self.share))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.likes[0].dtype
+
+    def flat(self, tensors: list) -> Tensor:
+        """Of all parameters of the optimizer, as float64; what is None counts as zeros."""
+        pairs = zip((tensors[place] for place in self.places), self.likes, strict=True)
+        parts = [(torch.zeros_like(like) if tensor is None else tensor).detach().double() for tensor, like in pairs]
+        return torch.cat([torch.zeros(0, dtype=torch.float64), *(part.flatten() for part in parts)])
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is due of one step: each rank's gradients as they are handed in, and all values after it."""
+
+    of: Due
+    grads: list[Tensor]
+    values: Tensor
+
+
+def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+    if problem := stopped(evidence) or _record_problem(case, evidence["results"]):
+        yield from (Lost(criterion, problem) for criterion in case.about)
+        return
+    for criterion in case.about:
+        if problem := _PROBLEMS[criterion](case, evidence["results"], evidence["crossed"]):
+            yield Lost(criterion, problem)
+    if problem := _grads_problem(case, evidence["results"]):  # of every case, whatever else it is about
+        yield Lost("unused", problem)
+
+
+def _record_problem(case: Case, results: list[dict]) -> str | None:
+    steps = len(case.each[0]["steps"])
+    for result in results:
+        if problem := count_problem(result["steps"], steps) or count_problem(result["kept"], steps + 1):
+            return problem
+    return count_problem(results[0]["answers"], len(case.each[0]["refused"]))
+
+
+def _dues(case: Case) -> list[Due]:
+    def due(spec: dict) -> Due:
+        places = [place for place, frozen in enumerate(spec["frozen"]) if not frozen]
+        return Due(places, [spec["values"][place] for place in places], case.ranks)
+
+    return [due(spec) for spec in case.each[0]["optimizers"]]
+
+
+def _played(case: Case, **otherwise) -> list[Step]:
+    """What is due in every step; ``otherwise``: what is done otherwise than right."""
+    dues, specs = _dues(case), case.each[0]["optimizers"]
+    pairs = zip(dues, specs, strict=True)
+    made = [Adam(due.flat(spec["values"]), **DEFAULTS | spec["options"], **otherwise) for due, spec in pairs]
+    found = []
+    for every in zip(*(own["steps"] for own in case.each), strict=True):
+        due, adam = dues[every[0]["of"]], made[every[0]["of"]]
+        if any(written is not None for written in every[0]["written"]):
+            adam.values = due.flat(every[0]["written"])
+        grads = [due.flat(step["grads"]) for step in every]
+        adam.step(grads)
+        found.append(Step(due, grads, adam.values))
+    return found
+
+
+# ---- values
+
+
+def _values_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
+    specs, played = case.each[0]["optimizers"], _played(case)
+    now = [list(spec["values"]) for spec in specs]
+    for number, step in enumerate(played):
+        which = case.each[0]["steps"][number]["of"]
+        flat = step.values
+        for place, like in zip(step.of.places, step.of.likes, strict=True):
+            now[which][place], flat = flat[: like.numel()].view(like.shape), flat[like.numel() :]
+        for result in results:
+            if problem := _after_problem(case, number, result["steps"][number], now):
+                return problem
+    return _unlike_problem(results)
+
+
+def _after_problem(case: Case, number: int, after: dict, now: list[list[Tensor]]) -> str | None:
+    """Why a rank's parameters after a step are not ``now``, or None."""
+    for which, (spec, dues) in enumerate(zip(case.each[0]["optimizers"], now, strict=True)):
+        found = [after[name][which] if len(after[name]) > which else None for name in ("values", "lies")]
+        if any(count_problem(values, len(dues)) for values in found):
+            return "The record does not hold every parameter."
+        for like, frozen, due, value, lies in zip(spec["values"], spec["frozen"], dues, *found, strict=True):
+            if problem := tensor_problem(value, like):
+                return problem
+            if frozen and not torch.equal(value, like):
+                return "A frozen parameter has changed: no share holds it."
+            if not _is_near(value, due, like.dtype):
+                return _why_not(case, number, which, after["values"][which])
+            if tensor_problem(lies, like) or not torch.equal(lies, value):
+                return "The new values are in new tensors: the memory that the parameters had in the call does not hold them."
+    return None
+
+
+def _is_near(value: Tensor, due: Tensor, dtype: torch.dtype) -> bool:
+    if not dtype.is_floating_point:
+        return torch.equal(value, due)
+    return bool(((value.double() - due.double()).abs() <= _NEAR.get(dtype, 0.0) * (1 + due.double().abs())).all())
+
+
+def _why_not(case: Case, number: int, which: int, values: list) -> str:
+    due = _dues(case)[which]
+    if case.each[0]["steps"][number]["of"] != which:
+        return "A step has changed parameters of another optimizer."
+    if not due.places or any(tensor_problem(values[place], like) for place, like in zip(due.places, due.likes, strict=True)):
+        return _NOT_ADAM
+    flat = due.flat(values)
+    before = next((step.values for step in _played(case)[:number][::-1] if step.of.places is due.places), None)
+    if torch.equal(flat, due.flat(case.each[0]["optimizers"][which]["values"]) if before is None else before):
+        return "After a step a rank's parameters are what they were: new values are written in place in every rank."
+    for otherwise, sentence in RIVALS:
+        if _is_near(flat, _played(case, **otherwise)[number].values, due.dtype):
+            return sentence
+    return _NOT_ADAM
+
+
+_NOT_ADAM = (
+    "After a step the parameters are not what Adam makes of the mean of all ranks' gradients: of this step's, with moments and "
+    "a count of steps that belong to these elements and to this optimizer."
+)
+
+
+def _unlike_problem(results: list[dict]) -> str | None:
+    for every in zip(*(result["steps"] for result in results), strict=True):
+        for values in zip(*(after["values"] for after in every), strict=True):
+            if not all(all(map(torch.equal, one, values[0])) for one in values):
+                return "After a step the ranks' parameters are not the same to the last bit: all come out of the all-gather."
+    return None
+
+
+# ---- what crossed
+
+
+def _crossing_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
+    """In every step two collectives and nothing else."""
+    steps = [step for step in _played(case) if step.of.elements]
+    operations = [crossing.entry.operation for crossing in crossed.crossings]
+    if operations != ["reduce_scatter", "all_gather"] * len(steps):
+        return _why_others(operations, len(steps))
+    return _contents_problem(case, steps, crossed.crossings) or _received_problem(case, results, crossed.crossings)
+
+
+def _why_others(operations: list[str], steps: int) -> str:
+    if foreign := sorted(set(operations) - {"reduce_scatter", "all_gather"}):
+        return f"Something else crosses than a reduce-scatter and an all-gather: {foreign[0]}."
+    for operation in ("reduce_scatter", "all_gather"):
+        if operations.count(operation) != steps:
+            which = "More" if operations.count(operation) > steps else "Fewer"
+            return f"{which} collectives of the kind {operation} cross than there are steps: one a step, of one flat tensor."
+    return "In a step the all-gather crosses before the reduce-scatter: what it brings cannot be new."
+
+
+def _contents_problem(case: Case, steps: list[Step], crossings: tuple[Crossing, ...]) -> str | None:
+    """Why what was handed in to the reduce-scatters and the all-gathers is not what is due, whatever else crosses, or None."""
+    for operation, problem_of in (("reduce_scatter", _scatter_problem), ("all_gather", _gather_problem)):
+        found = [crossing for crossing in crossings if crossing.entry.operation == operation]
+        if len(found) != len(steps):
+            return f"One {operation} of one flat tensor is due in a step."
+        for step, crossing in zip(steps, found, strict=True):
+            if problem := _shape_problem(step.of, crossing) or problem_of(step, crossing):
+                return problem
+    return None
+
+
+def _shape_problem(due: Due, crossing: Crossing) -> str | None:
+    entry = crossing.entry
+    if not is_of_all(crossing, due.ranks):
+        return "A collective does not cross between all ranks in the default process group."
+    if _DTYPES.get(entry.dtype) != due.dtype:
+        return "What crosses has another dtype than the parameters."
+    if entry.bytes != due.share * due.ranks * due.dtype.itemsize:
+        return (
+            "What crosses is larger or smaller than all elements, padded to the next multiple of the ranks: shares are equal "
+            "parts of the elements, whatever the sizes of the tensors."
+        )
+    return None
+
+
+def _scatter_problem(step: Step, crossing: Crossing) -> str | None:
+    if crossing.entry.reduces not in ("SUM", "AVG"):
+        return "The reduce-scatter neither sums nor averages."
+    factors = (1,) if crossing.entry.reduces == "AVG" else (1, 1 / step.of.ranks)
+    given = [_decoded(crossing, rank)[: step.of.elements] for rank in range(step.of.ranks)]
+    if any(all(_is_handed(one, factor * own) for one, own in zip(given, step.grads, strict=True)) for factor in factors):
+        return None
+    return (
+        "What a rank hands in to the reduce-scatter are not its own gradients of this step: all elements in the order of the "
+        "parameters, row by row, zeros for those that it does not have, and the padding behind them."
+    )
+
+
+def _is_handed(given: Tensor, own: Tensor) -> bool:
+    return bool(((given - own).abs() <= 1e-6 * own.abs()).all())
+
+
+def _gather_problem(step: Step, crossing: Crossing) -> str | None:
+    for rank in range(step.of.ranks):
+        due = step.values[rank * step.of.share : (rank + 1) * step.of.share]
+        if not _is_near(_decoded(crossing, rank)[: len(due)], due, step.of.dtype):
+            return "What a rank hands in to the all-gather are not the new values of its own share of the elements."
+    return None
+
+
+def _decoded(crossing: Crossing, rank: int) -> Tensor:
+    return torch.frombuffer(bytearray(crossing.given[rank]), dtype=_DTYPES[crossing.entry.dtype]).double()
+
+
+def _received_problem(case: Case, results: list[dict], crossings: tuple[Crossing, ...]) -> str | None:
+    """Whether the ranks' parameters are what crossed."""
+    gathered = [crossing for crossing in crossings if crossing.entry.operation == "all_gather"]
+    for number, step in enumerate(_played(case)):
+        if not step.of.elements:
+            continue
+        crossing = gathered.pop(0)
+        came = torch.cat([_decoded(crossing, rank) for rank in range(case.ranks)])[: step.of.elements]
+        for result in results:
+            values = result["steps"][number]["values"][case.each[0]["steps"][number]["of"]]
+            if not torch.equal(step.of.flat(values), came):
+                return "After a step a rank's parameters are not what the all-gather brought."
+    return None
+
+
+def _uneven_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
+    if problem := _values_problem(case, results, crossed):
+        return problem
+    return _contents_problem(case, [step for step in _played(case) if step.of.elements], crossed.crossings)
+
+
+# ---- what is held, what is missing, what is refused
+
+
+def _state_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
+    (due,) = _dues(case)
+    moments, all_moments = (2 * elements * due.dtype.itemsize for elements in (due.share, due.elements))
+    for rank, result in enumerate(results):
+        if min(result["kept"][1:]) < 2 * due.of_rank(rank) * due.dtype.itemsize:
+            return "After a step a rank holds less in tensors than two moments of its own share take."
+    kept = max(number for result in results for number in result["kept"])
+    if kept <= moments + _FREE_BYTES:
+        return None
+    if kept >= all_moments:
+        return "A rank holds as much between steps as two moments of all elements take: a slice keeps the whole of its storage."
+    return (
+        "Between steps a rank holds more than two moments of its own share: gradients, weights, moments in a wider dtype or "
+        "another rank's, or shares of unlike sizes."
+    )
+
+
+def _grads_problem(case: Case, results: list[dict]) -> str | None:
+    for own, result in zip(case.each, results, strict=True):
+        for step, after in zip(own["steps"], result["steps"], strict=True):
+            for was, grad, same in zip(step["grads"], after["grads"], after["same"], strict=True):
+                if was is None and grad is not None:
+                    return "A gradient that a rank did not have is there after the step: .grad stays None."
+                if was is not None and (same is not True or tensor_problem(grad, was) or not torch.equal(grad, was)):
+                    return "After the step .grad is not the tensor that it was, with its values: it is each rank's own."
+    return None
+
+
+def _errors_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
+    for spec, answer in zip(case.each[0]["refused"], results[0]["answers"], strict=True):
+        if _is_sound(spec) and "error" in answer:
+            return f"Numbers and dtypes that Adam can work with are refused. {raised_problem(answer['error'])}"
+        if not _is_sound(spec) and (problem := error_problem(answer, "ValueError")):
+            return problem
+    return None
+
+
+def _is_sound(spec: dict) -> bool:
+    numbers = DEFAULTS | spec["options"]
+    in_range = min(numbers["lr"], numbers["eps"], *numbers["betas"]) >= 0 and max(numbers["betas"]) < 1
+    return in_range and len({value.dtype for value in spec["values"]}) == 1
+
+
+_PROBLEMS = {
+    "values": _values_problem,
+    "crossing": _crossing_problem,
+    "uneven": _uneven_problem,
+    "state": _state_problem,
+    "unused": _values_problem,
+    "errors": _errors_problem,
+}
+
+
+zero_adam = Exercise(
+    "sharding.zero_adam",
+    criteria=(
+        Criterion("values", 2, "after every step all ranks have the values that Adam makes of the mean gradients, in place"),
+        Criterion("crossing", 2, "a step is one reduce-scatter of gradients and one all-gather of new values, and no more"),
+        Criterion("uneven", 1, "shares are equal parts of the elements, whatever tensors and ranks there are", ("values",)),
+        Criterion("state", 2, "a rank holds two moments of its own share between steps, and no more", ("values",)),
+        Criterion("unused", 1, "missing gradients count as zeros, .grad stays, and frozen parameters take no part", ("values",)),
+        Criterion("errors", 1, "numbers and dtypes that Adam cannot work with are refused with ValueError", ("values",)),
+    ),
+    cases=cases,
+    judge=_judge,
+)

@@ -1,0 +1,259 @@
+"""E10.1 choose_segments: cases and judge."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from autograder.draw import Draw
+from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.verdicts.expect import count_problem, type_name
+from autograder.verdicts.questions import ask, judge_questions
+
+_ITEM = 64
+"""Bytes in whose multiples the chains that are run save: whole numbers of elements."""
+_RUN_FOR = ("peak", "last", "fewest")
+"""Criteria of whose questions one is about a chain that is really run."""
+
+
+class Plan(NamedTuple):
+    """What one number of segments costs, so that the least is the best. Bytes ``held`` are those of the worst moment."""
+
+    again: int
+    held: int
+    k: int
+
+
+class Chain(NamedTuple):
+    """Layers, bytes that each saves, bytes of an input."""
+
+    n: int
+    act: int
+    ckpt: int
+
+
+@cache
+def _plans(chain: Chain) -> list[Plan]:
+    return [_plan(chain, k) for k in range(1, chain.n + 1)]
+
+
+def _plan(chain: Chain, k: int) -> Plan:
+    """At the moments at which most is held: forward ends, and each checkpointed segment has run again."""
+    size = chain.n // k
+    moments = [(k - 1) * chain.ckpt + (chain.n - size * (k - 1)) * chain.act]
+    moments += [inputs * chain.ckpt + size * chain.act for inputs in range(1, k)]
+    return Plan(size * (k - 1), max(moments), k)
+
+
+def _fitting(chain: Chain, budget: int) -> list[Plan]:
+    """The plans within the budget, the best first."""
+    return sorted(plan for plan in _plans(chain) if plan.held <= budget)
+
+
+# Cases
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    questions: dict[str, list[dict]] = {about: [] for about in ("peak", "last", "fewest", "ties", "none")}
+    for chain, run in [*_real(draw), *((chain, False) for chain in (*_small(draw), *_left_over(draw)))]:
+        for budget in _budgets(draw, chain):
+            about = _about(chain, budget)
+            first = run and about in _RUN_FOR and not any(question["run"] for question in questions[about])
+            questions[about].append(_ask(chain, budget, first))
+    for chain, budget in _long(draw):
+        questions[_about(chain, budget)].append(_ask(chain, budget))
+    yield from (ask(about, draw.shuffled(asked)) for about, asked in questions.items())
+    yield ask("exact", list(_exact(draw)))
+    yield ask("errors", list(_refused(draw)), raises="ValueError")
+
+
+def _ask(chain: Chain, budget: int, run: bool = False, shift: int = 0) -> dict:
+    """``shift``: all bytes are asked about times two to that power, which no message holds; the answer is the same."""
+    return {"asked": [*chain, budget], "run": run, "shift": shift}
+
+
+def _about(chain: Chain, budget: int) -> str:
+    """What a question finds out: the only number within the budget, which divides the layers or not; or which of several."""
+    fits = _fitting(chain, budget)
+    if len(fits) <= 1:
+        return "none" if not fits else "last" if chain.n % fits[0].k else "peak"
+    return "ties" if fits[0].again == fits[1].again else "fewest"
+
+
+def _real(draw: Draw) -> Iterator[tuple[Chain, bool]]:
+    """Chains of a few layers of which each saves its input and more: they can be run."""
+    ckpt = draw.integer(1, 4)
+    yield Chain(11, 2 * ckpt * _ITEM, ckpt * _ITEM), True  # least is held with 5 segments
+    for n in draw.each(4, 6, 7, 9, draw.integer(10, 12)):
+        for act in draw.each(ckpt * 2, ckpt * draw.integer(5, 8)):
+            yield Chain(n, (act + draw.integer(0, 1)) * _ITEM, ckpt * _ITEM), True
+
+
+def _small(draw: Draw) -> Iterator[Chain]:
+    """Each length to 12, and longer ones: even, odd, prime, square; inputs of nothing to more than all layers save."""
+    for n in draw.each(*range(1, 14), 16, 17, 18, 19, 20, 23, 24, draw.choice((25, 36)), draw.integer(26, 40)):
+        size = draw.integer(3, 2000)
+        yield from draw.each(
+            Chain(n, size, 0),
+            Chain(n, 0, size),
+            Chain(n, size, size),
+            Chain(n, size, max(size // draw.integer(2, 3), 1)),
+            Chain(n, size * draw.integer(2, 4) + draw.integer(0, 2), size),
+            Chain(n, size * draw.integer(5, 12) + draw.integer(0, 2), size),
+            Chain(n, size * draw.integer(20, 90) + draw.integer(0, 2), size),
+            Chain(n, size, size * draw.integer(2, 4)),
+            Chain(n, size, size * (n // 2 + draw.integer(1, 9))),
+        )
+    yield Chain(draw.integer(2, 9), 0, 0)
+
+
+def _left_over(draw: Draw) -> Iterator[Chain]:
+    """Least is held with a number of segments that does not divide the layers."""
+    for n in draw.each(5, 7, 11, 13, 17, 19, 23, draw.choice((29, 31, 37))):
+        ckpt = draw.integer(40, 4000)
+        chains = [Chain(n, ckpt * quarters // 4 + draw.integer(0, 2), ckpt) for quarters in draw.shuffled(range(3, 4 * n))]
+        yield from [chain for chain in chains if n % min(_plans(chain), key=lambda plan: plan.held).k][:3]
+
+
+def _long(draw: Draw) -> Iterator[tuple[Chain, int]]:
+    """Some hundred layers, the most that there may be among them, of gigabytes; every layer a segment, none, and between."""
+    for n in draw.each(draw.integer(101, 200), 256, 500):
+        ckpt = draw.integer(10**7, 10**8)
+        chain = Chain(n, ckpt * draw.integer(8, 30) + draw.integer(0, 2), ckpt)
+        yield from ((chain, budget) for budget in (n * chain.act, *_at_ties(draw, chain, 1)))
+        yield chain._replace(ckpt=0), chain.act
+
+
+def _budgets(draw: Draw, chain: Chain) -> list[int]:
+    """On both sides of the least that is enough, of the next, and of some others; nothing, a byte, and more than all."""
+    held = sorted({plan.held for plan in _plans(chain)})
+    ends = [held[0] - 1, held[0], held[-1], held[-1] + draw.integer(1, 10**6), draw.choice((0, 1)), chain.act]
+    if len(held) > 1:
+        ends += [held[1] - 1, held[1]]
+    return sorted({budget for budget in (*ends, *_at_boundaries(draw, chain, 3), *_at_ties(draw, chain, 2)) if budget >= 0})
+
+
+def _at_boundaries(draw: Draw, chain: Chain, count: int) -> list[int]:
+    """Some of the bytes with which another number of segments is the answer than with one byte less, and these."""
+    held = [plan.held for plan in _plans(chain) if _fitting(chain, plan.held)[0] == plan]
+    return [budget for most in draw.shuffled(held)[:count] for budget in (most, most - 1)]
+
+
+def _at_ties(draw: Draw, chain: Chain, count: int) -> list[int]:
+    """Some of the bytes with which the answer is one of several with equally few layers, and all that some of these hold."""
+    held = [plan.held for plan in _plans(chain) if _about(chain, plan.held) == "ties"]
+    return draw.shuffled(held)[:count]
+
+
+def _exact(draw: Draw) -> Iterator[dict]:
+    """Sums between what a float holds and what 64 bits do, of which one is within the budget; and sums that wrap around."""
+    for n in draw.each(*range(3, 19)):
+        for bits in draw.each(54, 56, 58):
+            act = 2**bits + draw.integer(1, 2**50)
+            for parts in draw.each(draw.integer(1, 3), draw.integer(4, 9), draw.integer(10, 30)):
+                yield from _with_one_within(Chain(n, act, act // parts - draw.integer(1, 999)))
+    act = 2**57 + draw.integer(1, 2**50)
+    for budget in draw.each(2 * act, 2 * act - 1):  # room for both layers, and a byte less
+        yield from (_ask(Chain(2, act, act // 3), budget, shift=shift) for shift in (0, 20))
+    for n, parts in draw.each((draw.integer(100, 120), 60), (draw.integer(150, 200), 100)):
+        yield from _with_one_within(Chain(n, act, act // parts))
+
+
+def _with_one_within(chain: Chain) -> Iterator[dict]:
+    """The least and the most with which only one number of segments is within the budget."""
+    least, above, *_ = sorted(plan.held for plan in _plans(chain))
+    if least < above < 2**63:
+        yield from (_ask(chain, budget, shift=shift) for budget in (least, above - 1) for shift in (0, 20))
+
+
+def _refused(draw: Draw) -> Iterator[dict]:
+    """One number too small at a time, among numbers that would do, and among zeros."""
+    for n in draw.each(0, -1, -draw.integer(2, 99)):
+        yield _ask(Chain(n, draw.integer(1, 99), draw.integer(1, 99)), draw.integer(10**5, 10**6))
+        yield _ask(Chain(n, 0, 0), 0)
+    for less in draw.each(-1, -draw.integer(2, 10**6)):
+        for n in draw.each(1, draw.integer(2, 20)):
+            size = draw.integer(1, 99)
+            for act, ckpt, budget in draw.each((less, size, 10**9), (size, less, 10**9), (size, size, less)):
+                yield _ask(Chain(n, act, ckpt), budget)
+            for act, ckpt, budget in draw.each((less, 0, 0), (0, less, 0), (0, 0, less)):
+                yield _ask(Chain(n, act, ckpt), budget)
+
+
+# Judge
+
+_TOO_MUCH = (
+    "More is held than the budget: forward ends with the inputs of all segments but the last, and with what the last one's "
+    "layers saved."
+)
+_TOO_MUCH_LEFT = (
+    "More is held than the budget: what does not come out even is in the last segment, which is not checkpointed."
+)
+_REFUSED = {
+    "peak": "There is a number of segments that stays within the budget: at no moment is more held than when forward ends.",
+    "last": "There is a number of segments that stays within the budget, though it does not divide the layers: the rest is in "
+    "the last one.",
+    "exact": "There is a number of segments that stays within the budget, by less than a float or 64 bits can tell: integers "
+    "of Python are exact.",
+}
+_NOT_FEWEST = (
+    "Fewer layers run again with another number of segments that stays within the budget. From each k to the next they "
+    "may become fewer, and what is held may grow: the rest decides."
+)
+_NOT_LEAST = "As few layers run again with another number of segments, which holds fewer bytes, or as many and is smaller."
+_UNLIKE = (
+    "A real chain did not run again, or hold, what the right number of segments does: were torch or the course's files "
+    "changed in the notebook?"
+)
+
+
+def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+    (about,) = case.about
+    lost = list(judge_questions(_wrong)(case, evidence))
+    if problem := count_problem(evidence["measured"], len(case.inputs["questions"])):
+        lost.append(Lost(about, problem))
+    elif not all(map(_as_planned, case.inputs["questions"], evidence["measured"])):
+        lost.append(Lost(about, _UNLIKE))
+    yield from lost[:1]
+
+
+def _wrong(about: str, question: dict, value: Any) -> str | None:
+    *of_chain, budget = question["asked"]
+    chain = Chain(*of_chain)
+    fits = _fitting(chain, budget)
+    if value is None:
+        return _REFUSED.get(about, "Several numbers of segments stay within the budget, of all from 1 to n.") if fits else None
+    if type(value) is not int:
+        return f"The function returned {type_name(value)}; an int is due, or None."
+    if not 1 <= value <= chain.n:
+        return "The number of segments is none from 1 to n."
+    found = _plans(chain)[value - 1]
+    if found.held > budget:
+        return _TOO_MUCH_LEFT if chain.n % value else _TOO_MUCH
+    if found.again > fits[0].again:
+        return _NOT_FEWEST
+    return None if found == fits[0] else _NOT_LEAST
+
+
+def _as_planned(question: dict, measured: Any) -> bool:
+    """Whether the real chain did what the plan with the right number says, where one was run."""
+    if not question["run"]:
+        return True
+    *of_chain, budget = question["asked"]
+    best = _fitting(Chain(*of_chain), budget)[0]
+    return measured == {"again": best.again, "held": best.held}
+
+
+choose_segments = Exercise(
+    "trading.choose_segments",
+    criteria=(
+        Criterion("peak", 1, "the bytes that are held where they are most decide what stays within the budget"),
+        Criterion("last", 2, "what does not come out even is in the last segment, which is not checkpointed"),
+        Criterion("fewest", 2, "of all numbers that stay within the budget it is the one with which the fewest layers run again"),
+        Criterion("ties", 1, "of several with equally few it is the one that holds fewest bytes, and the smallest"),
+        Criterion("none", 1, "None comes back where nothing stays within the budget", ("peak",)),
+        Criterion("exact", 1, "sums are exact beyond what a float or 64 bits hold"),
+        Criterion("errors", 1, "what is no chain or budget is refused with ValueError", ("peak",)),
+    ),
+    cases=_cases,
+    judge=_judge,
+)

@@ -1,0 +1,1170 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: nbgrader,tags
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Serving engines: exercises
+#
+# A scheduler is run in the engine of `gpulab.serving`, and every step that it planned is run once more by the referee. An
+# allocator is asked in an order that is drawn, and a memory beside it shows whose tokens lie where. A kernel is run, and
+# what it loads and stores is counted.
+#
+# Write your code where it says `YOUR CODE HERE`, run the cell below it, and read the table: it
+# shows what your code did. `gpulab.observe()` works on any code of yours.
+#
+# Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
+# inputs drawn afresh.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import gpulab
+import torch
+
+# %% [markdown]
+# ## E19.1 `continuous_batcher`
+#
+# A batch that drains before the next one begins leaves places empty. First come first served in every step fills them, until
+# someone comes who does not fit yet: then all behind wait too. If everyone may pass, that one waits for ever. Write a scheduler
+# that lets others pass, and counts.
+#
+# Write `continuous_batcher(patience)`:
+#
+# - `patience`: an `int`, 0 or more. Anything else, and a `bool` too, raises `ValueError`. Returns a scheduler for one engine: an
+#   object with the method `plan(waiting, running, blocks, budget)` of `gpulab.serving.Scheduler`;
+# - you may rely on this: `blocks` is a `Paged`, `budget.tokens` is not less than `budget.requests`, and no request is `whole`;
+# - **order of arrival**: by `arrival_us`, at a tie in the order in which they first stood in `waiting`. A preemption changes
+#   nobody's place in it, and `waiting` and `running` may stand in another order;
+# - **decodes**: in every step each running request that has one token left to compute gets it, unless it is preempted in
+#   this step. Nobody waits for a batch to drain, nor for another's prompt;
+# - **preemption**: where the free blocks do not suffice for that, the running request that arrived last is preempted, then the
+#   one that arrived last of the others, until they suffice, and not one more. In a step that preempts nobody is let in;
+# - **letting in**: in any other step, those who wait are gone through in the order of arrival. Each who fits into what those
+#   who run and those before have left is let in: a place of `budget.requests`, tokens of `budget.tokens` for all `left` tokens,
+#   and free blocks for them. All of them are computed in this step, of the preempted the told ones too. Whoever does not fit
+#   waits on, and the next one is tried;
+# - **patience**: whoever is let in overtakes each who arrived before and still waits. That counts one for each of those, also
+#   when the same request overtakes again after a preemption; nothing else counts. A request's count lasts as long as it
+#   is there, through its preemptions. While one whose count is `patience` waits, nobody who arrived later is let in; who
+#   arrived earlier may be;
+# - **long**: more than `budget.tokens` tokens fit into no step. Who has so many left fits where a place, one token of the
+#   step and blocks for all `left` tokens are free. It reserves those blocks at once, takes all tokens that the step has left,
+#   and in the steps after it all that the decodes leave, until none is left; what then remains of the step is for others.
+#   Nobody else's prompt is cut;
+# - **blocks**: nobody holds more of them than the tokens need that are computed or planned, and those that a long one has left;
+# - **who is there**: two requests are two, even if one has the name of another that was there before. Who leaves in the middle
+#   stands in neither list any more and holds up nobody. Two schedulers know nothing of each other, and one that has served a
+#   trace to its end serves another as a new one would.
+
+# %% nbgrader={"grade": false, "grade_id": "continuous_batcher", "locked": false, "schema_version": 3, "solution": true, "task": false}
+from gpulab.serving import Plan
+
+
+def continuous_batcher(patience):
+    """A scheduler that refills its batch in every step and lets a waiting request be overtaken ``patience`` times."""
+    ### BEGIN SOLUTION
+    if not isinstance(patience, int) or isinstance(patience, bool) or patience < 0:
+        raise ValueError(f"patience is a whole number, 0 or more, not {patience!r}")
+    return Batcher(patience)
+
+
+class Batcher:
+    """``overtaken``: how often each request that is there was, in the order of arrival."""
+
+    def __init__(self, patience):
+        self.patience, self.overtaken = patience, {}
+
+    def plan(self, waiting, running, blocks, budget):
+        self.meet(waiting, running)
+        plan = Plan()
+        self.go_on(set(running), blocks, budget.tokens, plan)
+        if not plan.preempt:
+            self.let_in(set(waiting), budget.requests - len(running), blocks, budget.tokens, plan)
+        return plan
+
+    def meet(self, waiting, running):
+        """Forget who has left; who is new comes behind all others."""
+        there = {*waiting, *running}
+        self.overtaken = {live: count for live, count in self.overtaken.items() if live in there}
+        for live in waiting:
+            self.overtaken.setdefault(live, 0)
+
+    def go_on(self, running, blocks, budget, plan):
+        """The decodes, with preemption; then the rest of a long prompt, of which there is one at most."""
+        stay = [live for live in self.overtaken if live in running]
+        for live in list(stay):
+            while live in stay and not blocks.reserve(live, 1):
+                plan.preempt.append(stay.pop())
+                blocks.release(plan.preempt[-1])
+        for live in sorted(stay, key=lambda live: live.left > 1):
+            plan.tokens[live] = min(live.left, budget - sum(plan.tokens.values()))
+
+    def let_in(self, waiting, places, blocks, budget, plan):
+        tokens, passed = budget - sum(plan.tokens.values()), []
+        for live in [live for live in self.overtaken if live in waiting]:
+            if any(self.overtaken[other] >= self.patience for other in passed):
+                return
+            now = live.left if live.left <= budget else max(tokens, 1)
+            if not places or now > tokens or not blocks.reserve(live, live.left):
+                passed.append(live)
+                continue
+            plan.tokens[live] = now
+            places, tokens = places - 1, tokens - now
+            for other in passed:
+                self.overtaken[other] += 1
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "continuous_batcher_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def _see_continuous_batcher():
+    """Forty requests, with three kinds of patience and two other schedulers."""
+    from gpulab.serving import Budget, Continuous, Linear, Paged, Request, Static, compare, serve
+
+    crowd = [Request(f"r{n}", 1800.0 * n, 60 if n % 8 == 2 else 8, most=6 + 5 * n % 11) for n in range(40)]
+
+    def ran(scheduler):
+        return serve(crowd, scheduler, Paged(24, size=4), Linear(step=1000, token=10), budget=Budget(tokens=96, requests=8))
+
+    def overtaken(run):
+        """How often each was overtaken before it was first let in."""
+        first = [outcome.first_us for outcome in run.outcomes]
+        return [sum(later < us for later in first[n + 1 :]) for n, us in enumerate(first)]
+
+    def longest_ms(run, *prompts):
+        """Time to first token."""
+        return max(outcome.ttft_us / 1e3 for outcome in run.outcomes if outcome.prompt_tokens in prompts)
+
+    patient = {patience: ran(continuous_batcher(patience)) for patience in (0, 4, 10**6)}
+    runs = {"Static": ran(Static()), "Continuous": ran(Continuous())} | {f"patience {n}": patient[n] for n in (0, 4)}
+    print(compare(runs))
+    print("\npatience   overtaken at most   first token of prompts of 60, of 8, the longest, ms")
+    for patience, run in patient.items():
+        print(f"{patience:>8}   {max(overtaken(run)):>17}   {longest_ms(run, 60):>32.1f} {longest_ms(run, 8):>5.1f}")
+
+    assert all(run.finished == 40 for run in runs.values()), "every request is due to come to its end"
+    assert patient[0].makespan_us < runs["Static"].makespan_us, "no batch drains: all are done sooner than with Static"
+    assert patient[4].idle_slots < runs["Continuous"].idle_slots, "others fit: fewer places are idle than with Continuous"
+    assert max(overtaken(patient[0])) == 0, "with patience 0 nobody is overtaken: all are let in in the order of arrival"
+    assert max(overtaken(patient[4])) == 4, f"4 pass here, and no more may: {max(overtaken(patient[4]))} did"
+    assert max(overtaken(patient[10**6])) > 4, "with more patience a request is overtaken whenever another fits and it does not"
+
+
+_see_continuous_batcher()
+
+# %% nbgrader={"grade": true, "grade_id": "continuous_batcher_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of continuous_batcher: decodes 1, busy 1, overtakes 1, patience 1, order 1, preemption 1, long 1, state 1, errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("engines.continuous_batcher")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E19.2 `block_allocator`
+#
+# Several answers to one prompt, or the beams of a search, begin with the same tokens, and so with the same keys and values. An
+# allocator that knows how many tables name a block keeps such a beginning once. Whoever writes where others still read gets a
+# copy of one block first. That is what lets a cache hold many samples of one long prompt.
+#
+# Write `block_allocator(total, size)`:
+#
+# - `total`: the blocks of the cache, numbered from 0; `size`: the tokens that a block has places for; `ValueError` where one of
+#   them is less than 1. Returns an object with the methods and the property below. Several such objects know nothing of each
+#   other;
+# - all numbers are Python integers, yours and the caller's, also beyond 2<sup>53</sup>; a sequence is known by its name, any
+#   hashable value, an empty string or `None` among them;
+# - `append(seq, n=1)`: makes room for `n` more tokens behind those that the sequence `seq` has; a name that is not there begins
+#   a new sequence. Returns the block copies, a list of tuples `(source, target)`, that the engine carries out before it writes
+#   the `n` tokens; the list is empty where none is due. `ValueError` where `n` is less than 1, whether there is room or not;
+# - `fork(parent, child)`: begins the sequence `child` with the tokens of `parent`: its table names the same blocks, and no block
+#   is taken or copied. `KeyError` where there is no `parent`, also if there is a `child`; else `ValueError` where there is a
+#   `child` already;
+# - `release(seq)`: the sequence has finished, or its client has hung up. It is gone, and its name may begin a new one. `KeyError`
+#   where it is not there, so also the second time;
+# - `table(seq)`: its blocks as a list: token `t` lies in the block at `t // size` of the list, at place `t % size`; `KeyError`
+#   where there is no such sequence;
+# - `length(seq)`: how many tokens it has; `KeyError` where there is no such sequence;
+# - `free`, a property: how many blocks stand in no table. A block is free as soon as the last sequence that had it is gone;
+# - the lists that you return are new: the caller may change them, and nothing of yours changes with them.
+#
+# These are the rules:
+#
+# - **as many as needed**: a sequence holds `ceil(length / size)` blocks, so that it wastes less than one. Which of the free
+#   blocks it takes is yours to choose;
+# - **tokens stay**: `append` changes no table but that of `seq`, and in that one no block of the tokens that are there, save by a
+#   copy that is returned;
+# - **copy on write**: no token is written into a block that stands in another table too. A last block that is partly filled and
+#   shared is replaced in the table of `seq` by a free one, the copy's target; the others keep the source. The last sequence that
+#   has a block writes in place, whether it was the parent or a child;
+# - **nothing else is copied**: neither full blocks nor a last block that nobody shares;
+# - **out of room**: `append` raises `MemoryError` when it needs more blocks than are free, the target of a copy among them, and
+#   never otherwise;
+# - a call that raises changes nothing: no table, no count, and no name is there afterwards that was not there before.
+
+# %% nbgrader={"grade": false, "grade_id": "block_allocator", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def block_allocator(total, size):
+    """Room for sequences of tokens in ``total`` blocks of ``size`` places; sequences share blocks until one of them writes."""
+    ### BEGIN SOLUTION
+    return SharedBlocks(total, size)
+
+
+class SharedBlocks:
+    """The table of each sequence, and in how many tables each block stands."""
+
+    def __init__(self, total, size):
+        if total < 1 or size < 1:
+            raise ValueError(f"{total} blocks of {size} places hold nothing")
+        self._size, self._free, self._users = size, list(range(total)), [0] * total
+        self._tables, self._lengths = {}, {}
+
+    @property
+    def free(self):
+        return len(self._free)
+
+    def table(self, seq):
+        return list(self._tables[seq])
+
+    def length(self, seq):
+        return self._lengths[seq]
+
+    def append(self, seq, n=1):
+        if n < 1:
+            raise ValueError(f"{n} tokens need no room")
+        length, table = self._lengths.get(seq, 0), self._tables.get(seq, [])
+        shared = length % self._size > 0 and self._users[table[-1]] > 1
+        more = -(-(length + n) // self._size) - len(table)
+        if more + shared > self.free:
+            raise MemoryError(f"{more + shared} blocks are needed, {self.free} are free")
+        copies = [self._part(table)] if shared else []
+        table.extend(self._take() for _ in range(more))
+        self._tables[seq], self._lengths[seq] = table, length + n
+        return copies
+
+    def fork(self, parent, child):
+        table = self.table(parent)
+        if child in self._tables:
+            raise ValueError(f"there is a sequence {child!r} already")
+        for block in table:
+            self._users[block] += 1
+        self._tables[child], self._lengths[child] = table, self._lengths[parent]
+
+    def release(self, seq):
+        for block in self._tables.pop(seq):
+            self._leave(block)
+        del self._lengths[seq]
+
+    def _part(self, table):
+        """Put a block of its own at the end of a table; the copy that this makes due."""
+        source, table[-1] = table[-1], self._take()
+        self._leave(source)
+        return source, table[-1]
+
+    def _take(self):
+        block = self._free.pop()
+        self._users[block] = 1
+        return block
+
+    def _leave(self, block):
+        self._users[block] -= 1
+        if self._users[block] == 0:
+            self._free.append(block)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "block_allocator_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def _see_block_allocator():
+    """Who has which block; then how many samples of a prompt get in."""
+
+    def show(what, names):
+        """A column for each block: who has it."""
+        held = {name: cache.table(name) for name in names}
+        cells = ["".join(name for name in names if block in held[name]) or "." for block in range(12)]
+        print(f"{what:34}" + "".join(f"{cell:>4}" for cell in cells) + f"   free {cache.free:2}")
+
+    cache = block_allocator(12, 4)
+    print(f"{'who has which block':34}" + "".join(f"{block:4}" for block in range(12)))
+    cache.append("p", 10)
+    show("p: a prompt of 10 tokens", "p")
+    for sample in "ab":
+        cache.fork("p", sample)
+    show("a, b: two samples of it", "pab")
+    forked = cache.free
+    first = cache.append("a")
+    show(f"a writes, copies {first}", "pab")
+    second = cache.append("b", 3)
+    show(f"b writes 3, copies {second}", "pab")
+    source, alone = cache.table("p")[-1], cache.append("p")
+    show(f"p writes, copies {alone}", "pab")
+    cache.release("a")
+    show("a hangs up", "pb")
+
+    assert forked == 9, f"the prompt has 3 blocks, its samples share them: 9 of 12 are free, not {forked}"
+    assert len(first) == 1, f"a writes into the third block, which p and b have too: one copy is due, not {first}"
+    assert len(second) == 1, f"b writes there too, where p still reads, and fills a fourth block: one copy is due, not {second}"
+    assert first[0][0] == second[0][0] == source, f"both copies are of block {source}, the prompt's last: {first}, {second}"
+    assert alone == [], f"p is the last that has its third block and writes in place: {alone}"
+    assert cache.free == 7, f"a's own copy is free again, the two blocks that it shared are not: 7 are free, not {cache.free}"
+
+    def samples_of(prompt, tokens, shared):
+        """How many samples of a prompt get in, each with so many tokens of its own."""
+        memory = block_allocator(64, 16)
+        memory.append("prompt", prompt)
+        for count in range(64):
+            try:
+                if shared:
+                    memory.fork("prompt", count)
+                    memory.append(count, tokens)
+                else:
+                    memory.append(count, prompt + tokens)
+            except MemoryError:
+                return count
+
+    print("\nsamples of 28 tokens in 64 blocks of 16, beside their prompt")
+    print("prompt tokens   shared   each its own")
+    for prompt in (4, 100, 400):
+        print(f"{prompt:13} {samples_of(prompt, 28, True):8} {samples_of(prompt, 28, False):14}")
+
+    assert samples_of(100, 28, True) == 28, "6 full blocks are shared and 2 are each sample's own: with the prompt's last one, 28 get in"
+    assert samples_of(100, 28, False) == 7, "128 tokens fill 8 blocks: beside a prompt of 7 blocks 7 sequences get in"
+
+
+_see_block_allocator()
+
+# %% nbgrader={"grade": true, "grade_id": "block_allocator_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of block_allocator: room 1, own tokens 1, shared blocks 1, copies 1, what is free 1,
+# out of room 1, errors 1, apart 1, serving 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("engines.block_allocator")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E19.3 `chunked_prefill`
+#
+# A prompt of thousands of tokens in one step makes everybody who decodes wait for that step. Chunks beside the
+# decodes bound the wait. But a chunk takes longer the more context it looks back at, so no fixed number of
+# tokens bounds the time. These parts of the engine are at hand:
+
+# %% nbgrader={"grade": false, "grade_id": "chunked_parts", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from gpulab.serving import Chunked, Continuous, Plan
+
+# %% [markdown]
+# Write `chunked_prefill(step_us, gap_us)`:
+#
+# - `step_us(work)` says how many microseconds a step takes. `work` is a list with a pair `(new, context)` for
+#   every request in the step, in any order: `new` tokens, 1 or more, are computed after the `context` tokens
+#   that are there already (`live.computed`). One more request, new token or context token never makes a step
+#   shorter; nothing else is known of it, least of all that it is a straight line;
+# - `gap_us`: microseconds from 0 on, an integer, a float or infinity;
+# - returns a scheduler, an object with `plan(waiting, running, blocks, budget)` that answers with a `Plan`, as
+#   `gpulab.serving.Scheduler` says. Several are at work at the same time, each with its own `step_us` and
+#   `gap_us`, and clients hang up at any moment, in the middle of a prompt too;
+# - a running request *decodes* when it was told a token and has exactly one token left to compute. Decodes
+#   come first: in every step each of them gets its token, also when the budget is tight;
+# - a step in which somebody decodes lasts `gap_us` at most, by `step_us`. Where the decodes alone take longer
+#   than that, they go alone. Nobody starves of it: nobody new joins the decodes until some have ended;
+# - what is left goes to prompts: to all that is to be computed of a request that does not decode. After a
+#   preemption that is its prompt and the tokens that it was told. First come, first served: who runs
+#   already, then `waiting` from its front. Nobody is overtaken, and a prompt that has begun is finished before
+#   the next begins. Several may share a step;
+# - prompts get as many tokens as they can: one more for the prompt that was cut, or for the next in line, would
+#   break the gap, `budget.tokens` or `budget.requests`, or would find no room in the cache;
+# - while nobody decodes, the gap bounds nothing: the budget and the room alone do;
+# - a request is let in only if all its tokens so far have room: reserve `live.left` for it, no less and no more,
+#   though its first chunk may be shorter. Everybody grows by a token at a time from then on;
+# - when a decode finds no room, the last of `running`, who was let in last, is preempted, then the one before
+#   it, until there is room and no further. `plan.preempt` names them in this order, so they wait again in the
+#   order in which they came. Their blocks go to those who stay, in the same step. Nobody is let in by a step that preempts;
+# - a request that is `live.whole` (an image) has all `live.prompt_tokens` computed by one step; `budget.tokens`
+#   is never less. It waits until it fits beside the decodes, gap and all, or nobody decodes. Tokens that it was told
+#   before a preemption are not part of its prompt, and may follow in other steps;
+# - `step_us` is called only by `plan`, at most 40 times in one call, however large the budget and however many the requests.
+
+# %% nbgrader={"grade": false, "grade_id": "chunked_prefill", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def chunked_prefill(step_us, gap_us):
+    """A scheduler: decodes first, then as much of the prompts as a step of gap_us microseconds has time for."""
+    ### BEGIN SOLUTION
+    return Bounded(step_us, gap_us)
+
+
+class Bounded:
+    """Between steps it remembers nothing: all that counts is in the requests."""
+
+    def __init__(self, step_us, gap_us):
+        self.step_us, self.gap_us = step_us, gap_us
+
+    def plan(self, waiting, running, blocks, budget):
+        plan = Plan()
+        for live in running:
+            if live.told and live.left == 1 and live not in plan.preempt and keep(live, running, blocks, plan):
+                plan.tokens[live] = 1
+        if plan.preempt:  # a prompt in chunks runs as the last, so it is among them
+            return plan
+        line = [live for live in running if live not in plan.tokens] + waiting[: budget.requests - len(running)]
+        for live, tokens in shared_out(line, self.most(list(plan.tokens), line, budget)):
+            if live.state == "waiting" and not blocks.reserve(live, live.left):
+                break
+            plan.tokens[live] = tokens
+        return plan
+
+    def most(self, decodes, line, budget):
+        """Tokens that the prompts of the line get together, were there room for all of them in the cache."""
+        least, most = 0, min(budget.tokens - len(decodes), sum(live.left for live in line))
+        while decodes and least < most:
+            middle = (least + most + 1) // 2
+            work = [(1, live.computed) for live in decodes]
+            work += [(tokens, live.computed) for live, tokens in shared_out(line, middle)]
+            least, most = (middle, most) if self.step_us(work) <= self.gap_us else (least, middle - 1)
+        return most
+
+
+def shared_out(line, tokens):
+    """Pairs of a request and its part of the tokens, the first in line first; a whole prompt is not cut."""
+    for live in line:
+        part = min(live.left, tokens)
+        if not part or (live.whole and live.computed + part < live.prompt_tokens):
+            return
+        yield live, part
+        tokens -= part
+
+
+def keep(live, running, blocks, plan):
+    """Reserve room for one token more, preempting who came last until there is; False where that is live itself."""
+    while not blocks.reserve(live, 1):
+        last = next(other for other in reversed(running) if other not in plan.preempt)
+        blocks.release(last)
+        plan.preempt.append(last)
+        if last is live:
+            return False
+    return True
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "chunked_prefill_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def _see_chunked_prefill():
+    """Chats and books: whole prompts, tokens alone and your chunks."""
+    from gpulab.serving import Budget, Linear, Paged, Request, compare, serve
+
+    clock, gap = Linear(step=1000, token=10, context=0.05), 4000
+    trace = [Request(f"chat {n}", 2000.0 * n, 20 + n, most=30) for n in range(6)]
+    trace += [Request(f"book {n}", 9000.0 + n, 900 + n, most=8) for n in range(2)]
+
+    def served(scheduler):
+        return serve(trace, scheduler, Paged(200, size=16), clock, budget=Budget(tokens=1024, requests=16))
+
+    whole, fixed = served(Continuous()), served(Chunked())
+    yours = served(chunked_prefill(clock.step_us, gap))
+    print(compare({"whole prompts": whole, "tokens alone": fixed, "yours": yours}))
+    print()
+    print("step  tokens  requests     us")
+    for number, step in enumerate(yours.steps[:16]):
+        print(f"{number:4}{step.tokens:8}{step.requests:10}{step.us:7.0f}")
+
+    longest = yours.gaps_us.max()
+    most_computed = max(step.tokens for step in yours.steps)
+    assert yours.finished == len(trace), f"{yours.finished} of {len(trace)} requests were served to their end"
+    assert longest <= gap, f"somebody who decodes waited {longest:.0f} us for a token: {gap} us at most are due"
+    assert most_computed > 100, f"no step computed more than {most_computed} tokens: the gap has time for longer chunks"
+    assert yours.makespan_us < 1.5 * whole.makespan_us, "chunks are too short: each step costs 1,000 us besides its tokens"
+
+    calls = []
+
+    def counted(work):
+        calls.append(work)
+        return clock.step_us(work)
+
+    alone = serve([trace[-1]], chunked_prefill(counted, 0), Paged(200, size=16), clock, budget=Budget(tokens=512))
+    chunks = [step.tokens for step in alone.steps[:2]]
+    assert chunks == [512, 389], f"a prompt alone went in chunks of {chunks}: the budget of 512 alone bounds it"
+    calls.clear()
+    served(chunked_prefill(counted, gap))
+    assert 0 < len(calls) <= 40 * len(yours.steps), f"step_us was asked {len(calls)} times in {len(yours.steps)} steps"
+
+
+_see_chunked_prefill()
+
+# %% nbgrader={"grade": true, "grade_id": "chunked_prefill_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of chunked_prefill: gap 2, decodes first 1, long chunks 2, order 1, room and preemption 1,
+# whole prompts 1, calls of the clock 1. Every step is carried out and judged once more by the referee.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("engines.chunked_prefill")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E19.4 `place_phases`
+#
+# Where prompts and decodes share an instance, chunks of prompts make the decodes' steps longer. Where they are split, a
+# prompt's keys and values cross a link. (Chunked prefill, as in Sarathi-Serve, is a way to share: it sends nothing.) Which
+# costs less? The model below decides by lengths, rate and link, in averages. All that comes of it is *modelled*.
+
+# %% nbgrader={"grade": false, "grade_id": "place_phases_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Requests that are alike."""
+
+    prompt: int  # tokens
+    cached: int  # the first of them, whose keys and values every instance that computes prompts has already
+    output: int  # tokens that the client is told
+    weight: int  # so many of the mix are of this kind
+
+
+@dataclass(frozen=True)
+class Workload:
+    mix: list  # of Kind
+    rate: Fraction  # requests a second, to all instances together
+    most_ttft_us: Fraction  # limit of the mean time to the first token, in microseconds
+    most_gap_us: Fraction  # limit of the longest time between two tokens, in microseconds
+
+
+@dataclass(frozen=True)
+class Cluster:
+    instances: int  # each a GPU, or several, with the whole model
+    slots: int  # requests that one of them can decode at once
+    prefill_us: Fraction  # to compute a token of a prompt
+    step_us: Fraction  # a step of decodes, however many
+    chunk: int  # tokens of a prompt that join a step at most
+    layers: int  # with keys and values of one size
+    kv_bytes: int  # keys and values of a token, in all layers together
+    link_gbps: Fraction  # 10**9 bits a second, from each instance
+    latency_us: Fraction  # of the link
+
+
+# %% [markdown]
+# Write `place_phases(workload, cluster)`:
+#
+# - `workload` is a `Workload` and `cluster` a `Cluster`; what is noted there as `int` is an `int`, and what is noted as
+#   `Fraction` is an `int` or a `Fraction`. Both are left as they are. A mean is over the requests of the mix, each kind as
+#   often as its weight says;
+# - **prompts**: of n instances that compute prompts each is sent `rate` / n a second, at random, and takes one after another.
+#   Where a prompt takes S, the load is `rate` / n · mean(S), and a load of 1 or more does not hold. A prompt waits
+#   `rate` / n · mean(S²) / (2 · (1 - load)) on average before it is begun (Pollaczek and Khinchine);
+# - to compute a prompt takes C, `prefill_us` for each of its tokens but the cached;
+# - **shared**: all instances compute prompts and decode. What is computed of a prompt comes in chunks of `chunk` tokens and
+#   what is left over; each joins a step of decodes and makes it longer: S = C + `step_us` · chunks, and `ttft_us` is
+#   wait + mean(S). Decodes get the time that is left: `tbt_us`, the mean time between tokens, is
+#   `step_us` / (1 - `rate` / n · mean(C)). `gap_us`, the longest, is a step with the largest chunk of the mix in it;
+# - **split**: some instances compute prompts, whole, so that S = C, and the others decode: `tbt_us` and `gap_us` are
+#   `step_us`. A first token is told when all keys and values have come: `ttft_us` is wait + mean(S) + `exposed_us`;
+# - **slots**: each of n instances that decode is at `rate` / n · mean(`output` - 1) · `tbt_us` requests at once, at most
+#   `slots`. In a split as few decode as that allows, at least one, and all others compute prompts, at least one;
+# - **transfer**: a prompt's keys and values are sent whole, the cached too, over a link that each instance which computes
+#   prompts has for itself. They take T, at `link_gbps` · 10⁹ bits a second; `latency_us` is no part of T. A link that is
+#   sent more than it can carry does not hold: `rate` / n · mean(T) is at most 1. Layers go one by one, each T / `layers`
+#   long, as soon as it is computed and the one before it has gone; they are computed one by one, each for C / `layers`.
+#   `exposed_us` is how long the last takes to go once the prompt is computed, on average, and `latency_us` once for each
+#   request;
+# - `latency_us` is the mean time from a request's arrival to its last token: `ttft_us` + mean(`output` - 1) · `tbt_us`;
+# - returns a new dictionary. `"shared"` and `"split"` are dictionaries of `ttft_us`, `tbt_us`, `gap_us` and `latency_us`;
+#   in `"split"` there are also `exposed_us` and `prefill` and `decode`, the numbers of instances. One that does not hold
+#   is None. `"bytes"` are sent for a request on average, in a split that holds or not;
+# - `"placement"` is `"shared"` or `"split"`: of those whose `ttft_us` and `gap_us` are at most the workload's limits, the
+#   one with the smaller `latency_us`, `"shared"` where they are equal. It is None where neither is within the limits;
+# - `"break_even_gbps"` is the least bandwidth of the links at which the split holds and its `latency_us` is at most that of
+#   shared, limits aside. Where shared does not hold, every split that does is better. None: there is no such bandwidth, or
+#   only an infinite one;
+# - times and bandwidths, each an `int`, a `Fraction` or a `float`, may be wrong by a billionth. `"placement"`, None, bytes and
+#   numbers of instances are exact: what just reaches a limit has not passed it, and a float may miss that by its last bit;
+# - raises `ValueError` for an empty mix, for a `prompt`, `output`, `weight`, `chunk`, `instances`, `slots`, `layers` or
+#   `kv_bytes` less than 1, for `cached` less than 0 or not less than `prompt`, for `latency_us` less than 0, and for a rate,
+#   a limit, a bandwidth, `prefill_us` or `step_us` that is not greater than 0.
+
+# %% nbgrader={"grade": false, "grade_id": "place_phases", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def place_phases(workload, cluster):
+    """What sharing and splitting come to, which of them is due, and at which bandwidth they break even."""
+    ### BEGIN SOLUTION
+    require_numbers(workload, cluster)
+    sizes = split_sizes(workload, cluster)
+    plans = {"shared": shared_plan(workload, cluster), "split": sizes and split_plan(workload, cluster, *sizes)}
+    within = [name for name, plan in plans.items() if plan and meets_limits(workload, plan)]
+    return {
+        "placement": min(within, key=lambda name: plans[name]["latency_us"], default=None),
+        "bytes": sent_bytes(workload, cluster),
+        "break_even_gbps": sizes and break_even(workload, cluster, plans["shared"], *sizes),
+        **plans,
+    }
+
+
+def shared_plan(workload, cluster):
+    """Times of every instance doing both, or None."""
+    each, computing = rate_us(workload, cluster.instances), mean(workload, lambda kind: compute_us(cluster, kind))
+    takes = lambda kind: compute_us(cluster, kind) + cluster.step_us * -(-new_tokens(kind) // cluster.chunk)
+    if each * mean(workload, takes) >= 1:
+        return None
+    tbt = cluster.step_us / (1 - each * computing)
+    if each * tokens_after_first(workload) * tbt > cluster.slots:
+        return None
+    largest = max(min(new_tokens(kind), cluster.chunk) for kind in workload.mix)
+    ttft = wait_us(workload, cluster.instances, takes) + mean(workload, takes)
+    return times(workload, ttft, tbt, cluster.step_us + largest * cluster.prefill_us)
+
+
+def split_sizes(workload, cluster):
+    """How many instances compute prompts and how many decode, or None. The link is not asked."""
+    at_once = rate_us(workload, 1) * tokens_after_first(workload) * cluster.step_us
+    decode = max(1, -(-at_once // cluster.slots))
+    prefill = cluster.instances - decode
+    busy = prefill > 0 and rate_us(workload, prefill) * mean(workload, lambda kind: compute_us(cluster, kind))
+    return (prefill, decode) if prefill > 0 and busy < 1 else None
+
+
+def split_plan(workload, cluster, prefill, decode):
+    """Times and numbers of a split, or None where its links do not hold."""
+    us_per_byte = Fraction(8, 1000) / cluster.link_gbps
+    if rate_us(workload, prefill) * sent_bytes(workload, cluster) * us_per_byte > 1:
+        return None
+
+    def exposed_us(kind):
+        # Every layer but the first goes behind a layer's computation or behind a layer's transfer, whichever takes longer.
+        sending, computing = kind.prompt * cluster.kv_bytes * us_per_byte, compute_us(cluster, kind)
+        return (sending + (cluster.layers - 1) * max(sending - computing, 0)) / cluster.layers
+
+    exposed = mean(workload, exposed_us) + cluster.latency_us
+    ttft = prompt_us(workload, cluster, prefill) + exposed
+    found = times(workload, ttft, cluster.step_us, cluster.step_us)
+    return found | {"exposed_us": exposed, "prefill": prefill, "decode": decode}
+
+
+def break_even(workload, cluster, shared, prefill, decode):
+    """Gb/s. What is exposed is straight in the time of a byte, and steeper with every kind that sends longer than it computes."""
+    sent = sent_bytes(workload, cluster)
+    slowest = [1 / (rate_us(workload, prefill) * sent)]  # microseconds a byte: the links are full
+    if shared:
+        unhidden = times(workload, prompt_us(workload, cluster, prefill), cluster.step_us, cluster.step_us)["latency_us"]
+        saved = shared["latency_us"] - unhidden - cluster.latency_us
+        if saved <= 0:
+            return None
+        rest = cluster.layers - 1
+        for share in {0, *map(new_share, workload.mix)}:
+            longer = lambda kind: new_share(kind) <= share  # to send than to compute; any other set of kinds is less exposed
+            on_top = mean(workload, lambda kind: longer(kind) * kind.prompt * cluster.kv_bytes)
+            hidden = mean(workload, lambda kind: longer(kind) * compute_us(cluster, kind))
+            slowest.append((cluster.layers * saved + rest * hidden) / (sent + rest * on_top))
+    return Fraction(8, 1000) / min(slowest)
+
+
+def mean(workload, amount):
+    weights = sum(kind.weight for kind in workload.mix)
+    return Fraction(sum(kind.weight * amount(kind) for kind in workload.mix), weights)
+
+
+def rate_us(workload, instances):
+    """Requests a microsecond to each of the instances."""
+    return Fraction(workload.rate, instances * 10**6)
+
+
+def wait_us(workload, instances, takes):
+    each = rate_us(workload, instances)
+    return each * mean(workload, lambda kind: takes(kind) ** 2) / (2 * (1 - each * mean(workload, takes)))
+
+
+def prompt_us(workload, cluster, prefill):
+    """The mean time to wait for a prompt's computation and to compute it, in a split."""
+    takes = lambda kind: compute_us(cluster, kind)
+    return wait_us(workload, prefill, takes) + mean(workload, takes)
+
+
+def new_tokens(kind):
+    return kind.prompt - kind.cached
+
+
+def new_share(kind):
+    return Fraction(new_tokens(kind), kind.prompt)
+
+
+def compute_us(cluster, kind):
+    return new_tokens(kind) * cluster.prefill_us
+
+
+def tokens_after_first(workload):
+    return mean(workload, lambda kind: kind.output - 1)
+
+
+def sent_bytes(workload, cluster):
+    return mean(workload, lambda kind: kind.prompt) * cluster.kv_bytes
+
+
+def times(workload, ttft, tbt, gap):
+    return {"ttft_us": ttft, "tbt_us": tbt, "gap_us": gap, "latency_us": ttft + tokens_after_first(workload) * tbt}
+
+
+def meets_limits(workload, plan):
+    return plan["ttft_us"] <= workload.most_ttft_us and plan["gap_us"] <= workload.most_gap_us
+
+
+def require_numbers(workload, cluster):
+    """Raise ValueError for what no workload and no cluster can be."""
+    counts = [cluster.instances, cluster.slots, cluster.chunk, cluster.layers, cluster.kv_bytes]
+    counts += [count for kind in workload.mix for count in (kind.prompt, kind.output, kind.weight)]
+    rates = (workload.rate, workload.most_ttft_us, workload.most_gap_us, cluster.prefill_us, cluster.step_us, cluster.link_gbps)
+    if not workload.mix or min(counts) < 1 or min(rates) <= 0 or cluster.latency_us < 0:
+        raise ValueError("the mix is empty, or a number is too small")
+    if any(not 0 <= kind.cached < kind.prompt for kind in workload.mix):
+        raise ValueError("of a prompt at least one token is computed")
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "place_phases_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def _see_place_phases():
+    """One kind of request by hand; then Llama 3.1 70B on five instances."""
+    from gpulab.serving import Roofline
+
+    # One kind of request, small enough for pencil and paper.
+    one = Workload([Kind(prompt=260, cached=10, output=11, weight=1)], rate=100, most_ttft_us=10_000, most_gap_us=2000)
+    two = Cluster(2, 8, 10, 1000, chunk=100, layers=4, kv_bytes=1000, link_gbps=Fraction(13, 25), latency_us=5)
+    small = place_phases(one, two)
+    for name in ("shared", "split"):
+        print(f"{name}: " + ", ".join(f"{key} {float(number):.7g}" for key, number in small[name].items()))
+    print(f"{small['bytes']} bytes, break-even at {float(small['break_even_gbps']):.3f} Gb/s: {small['placement']}\n")
+    shared, split = small["shared"], small["split"]
+    assert small["bytes"] == 260_000, "260 tokens of 1000 bytes, those that were cached for computing too"
+    assert abs(shared["gap_us"] - 2000) < 1e-6, "a step of 1000 us with a chunk of 100 tokens of 10 us"
+    assert abs(shared["tbt_us"] - 1000 / (1 - 50e-6 * 2500)) < 1e-6, "each of 2 computes 50 prompts a second, 2500 us for each"
+    wait = 50e-6 * 5500**2 / 2 / (1 - 50e-6 * 5500)
+    assert abs(shared["ttft_us"] - wait - 5500) < 1e-6, "250 tokens to compute are three chunks, each in a step"
+    assert (split["prefill"], split["decode"]) == (1, 1), "one request at a time decodes, on average: one instance has room"
+    assert abs(split["exposed_us"] - 2130) < 1e-6, "the first of 4 layers goes after 625 us, each takes 1000 us, and 5 us to arrive"
+    assert abs(split["latency_us"] - split["ttft_us"] - 10 * 1000) < 1e-6, "ten tokens come after the first"
+    assert small["placement"] == "split", "both are within the limits, and split has the smaller latency"
+    even = place_phases(one, Cluster(2, 8, 10, 1000, 100, 4, 1000, small["break_even_gbps"], 5))
+    assert abs(even["split"]["latency_us"] - shared["latency_us"]) < 1e-4, "at the break-even both take as long"
+
+    # Llama 3.1 70B in bfloat16, on instances of eight H100. What a token and a step take is itself modelled.
+    clock = Roofline("H100", "Llama 3.1 70B", "bf16", cards=8)
+    token_bytes = 80 * 8 * 128 * 2 * 2  # layers, heads of keys and values, their elements, keys and values, bytes
+    prefill_us, step_us = round(clock.step_us([(8192, 0)]) / 8192), round(clock.step_us([(1, 4096)] * 32))
+    print(f"{token_bytes // 1024} KiB a token; modelled: {prefill_us} us to compute one, {step_us} us for a step of 32 decodes\n")
+    assert token_bytes == clock.kv_bytes
+
+    def plan_of(prompt, gbps, cached=0, **named):
+        """Of five instances, whose time goes to computing prompts for a fifth."""
+        rate = Fraction(5 * 10**6, 5 * (prompt - cached) * prefill_us)
+        limits = {"most_ttft_us": 10**8, "most_gap_us": 10**5}
+        fixed = {"slots": 512, "prefill_us": prefill_us, "step_us": step_us, "chunk": 2048, "layers": 80, "kv_bytes": token_bytes}
+        cluster = Cluster(5, **(fixed | {"link_gbps": gbps, "latency_us": 20} | named))
+        return place_phases(Workload([Kind(prompt, cached, 32, 1)], rate, **limits), cluster)
+
+    def ms(plan, key):
+        return f"{float(plan[key]) / 1000:10.1f}" if plan else f"{'-':>10}"
+
+    print("modelled          ------- split: ms -------   - shared: ms -     break-even")
+    print("  prompt    Gb/s   exposed   latency       gap   latency       gap       Gb/s  placement")
+    evens = []
+    for prompt, cached in ((1024, 0), (8192, 0), (32768, 0), (32768, 30720)):
+        print(f"{prompt} tokens, {cached} of them cached: {float(plan_of(prompt, 25, cached)['bytes']) / 2**20:.0f} MiB")
+        for gbps in (25, 100, 400):
+            found = plan_of(prompt, gbps, cached)
+            row = "".join(ms(found["split"], key) for key in ("exposed_us", "latency_us", "gap_us"))
+            row += "".join(ms(found["shared"], key) for key in ("latency_us", "gap_us"))
+            print(f"{prompt:8}{gbps:8}{row}{float(found['break_even_gbps']):11.1f}  {found['placement']}")
+        evens.append(found["break_even_gbps"])
+    assert evens == sorted(evens), "the longer the prompt, and the more of it is cached, the faster the link has to be"
+
+
+_see_place_phases()
+
+# %% nbgrader={"grade": true, "grade_id": "place_phases_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of place_phases: shared 2, instances 1, transfer 2, split 1, placement 1, break-even 1, errors 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("engines.place_phases")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E19.5 `prefix_cache`
+#
+# A thousand requests begin with the same two pages of instructions. The keys and values of a token depend on the tokens
+# up to it and on nothing else, so one copy serves everyone who begins alike, and nobody computes it a second time.
+# vLLM finds such beginnings by hashes of full blocks, SGLang in a tree of token ids; both keep what nobody holds any more
+# until its room is needed.
+#
+# Write `prefix_cache(total, size)`, an allocator for the engine, as `gpulab.serving.Blocks` describes it:
+#
+# - `total` blocks of `size` tokens, numbered from 0; both are Python integers and attributes of the object, as is `shares`,
+#   which is `True`. `ValueError` where one of them is less than 1. Several such objects know nothing of each other;
+# - `found(live)`, asked of a request (a `gpulab.serving.Live`) that holds no block: how many of its tokens, from the first on,
+#   need not be computed, a Python integer. It is `size` for each of its leading full blocks that can be found, and at most
+#   `live.tokens - 1`: the last token is always left to compute. The question changes nothing, and it is no use of a block;
+# - `reserve(live, tokens)`: makes room for the `live.computed` tokens that are there and `tokens` more, and returns `True`.
+#   `tokens` is at least 1.
+#   A request that held nothing gets the blocks of its `live.computed` tokens first, the very ones that can be found, whoever
+#   else holds them. What goes beyond `live.computed` will be written, and gets blocks that nobody else holds;
+# - it returns `False`, and nothing has changed, if there is no room, or if what was found has gone since;
+# - `release(live)`: the request holds nothing from then on. One that holds nothing is no error;
+# - `table(live)`: a list of its blocks: token t lies in the block at `t // size`. `reserve` adds no more blocks than its tokens
+#   fill. It is empty for a request that holds nothing. The list is new, and the caller may change it;
+# - `free`, a property: how many blocks are in nobody's table, a Python integer;
+# - `copies()`: a list of tuples `(source, target)`, the copies that became due since the last call, in their order. The engine
+#   asks for it after each plan and carries the copies out before anything is computed. Each is told once, in a new list,
+#   also if its request was released in between.
+#
+# These are the rules:
+#
+# - **full blocks**: a block can be found once all its `size` tokens are computed, at the first call after that, and not before,
+#   whatever was reserved. How many tokens of a request are computed is `live.computed`, at any time: nobody calls you when it
+#   grows. Output counts as the prompt does (`live.ids` holds both), also after the request has finished, was preempted or
+#   aborted;
+# - **known by**: a block is known by the ids of its own tokens and of all before them, and by `live.image`: `None` or a string,
+#   which may be empty. Name, priority and arrival play no part. Ids are integers from 0 up to `2**63`. Two beginnings that
+#   differ are never taken for one: that their values of Python's `hash` are equal is not enough;
+# - **no ids, or whole**: where tokens are only counted, `live.ids` is empty. Of such a request nothing is found, and of one with
+#   `live.whole`, whose prompt's tokens look at each other, neither; nobody else finds anything of theirs;
+# - **copy on write**: where all tokens of a request are there and fill its blocks, `live.computed` ends inside the last of them
+#   (but for `size` 1), and the last token is written into it anew. If another request holds that block, a block of the
+#   request's own takes its place in the table, and a copy is due. If nobody does, the request takes the block itself, without
+#   a copy, and it can be found again only once that token is computed;
+# - **the same twice**: of several blocks with the same tokens only the one that was computed first can be found. Any other is
+#   its holder's alone, and once released it is like one in which nothing was ever computed. Of those that fill between the
+#   same two calls you may take any for the first;
+# - **kept until needed**: a block that is released can be found as before. New blocks are first those that are free and cannot
+#   be found. Only then others that are free are taken, and can be found no more: first the one whose last holder
+#   released it longest ago, and of a single release the one further back in the table. A block behind one that was taken
+#   counts as one that can be found: it is found again as soon as the tokens before it are;
+# - **work**: a call's work depends on the request's tokens and on how many requests hold blocks, not on `total` or on how many
+#   blocks can be found.
+
+# %% nbgrader={"grade": false, "grade_id": "prefix_cache", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def prefix_cache(total, size):
+    """An allocator of ``total`` blocks of ``size`` tokens that shares equal beginnings."""
+    ### BEGIN SOLUTION
+    return PrefixCache(total, size)
+
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+
+@dataclass
+class Held:
+    """What a request holds. keys: of its leading blocks, as far as they are computed."""
+
+    table: list
+    keys: list
+
+
+class PrefixCache:
+    """Every block is in tables, or kept (free, can be found, first to go in front), or blank (free, cannot be found)."""
+
+    shares = True
+
+    def __init__(self, total, size):
+        if total < 1 or size < 1:
+            raise ValueError(f"{total} blocks of {size} tokens hold nothing")
+        self.total, self.size = total, size
+        self._blank, self._kept = list(range(total)), {}
+        self._block_of, self._key_of = {}, {}
+        self._holders = [0] * total
+        self._held, self._due = {}, []
+
+    @property
+    def free(self):
+        return len(self._blank) + len(self._kept)
+
+    def table(self, live):
+        return list(self._held[live].table) if live in self._held else []
+
+    def copies(self):
+        due, self._due = self._due, []
+        return due
+
+    def found(self, live):
+        self._notice()
+        return min(len(self._leading(live, live.tokens)) * self.size, live.tokens - 1)
+
+    def reserve(self, live, tokens):
+        self._notice()
+        blocks = -(-(live.computed + tokens) // self.size)
+        if live not in self._held:
+            return self._let_in(live, blocks)
+        table = self._held[live].table
+        if blocks - len(table) > self.free:
+            return False
+        table += [self._new() for _ in range(blocks - len(table))]
+        return True
+
+    def release(self, live):
+        self._notice()
+        held = self._held.pop(live, Held([], []))
+        for block in reversed(held.table):
+            self._holders[block] -= 1
+            if not self._holders[block] and block in self._key_of:
+                self._kept[block] = None
+            elif not self._holders[block]:
+                self._blank.append(block)
+
+    def _let_in(self, live, blocks):
+        there = -(-live.computed // self.size)
+        keys = self._leading(live, there * self.size)
+        if len(keys) < there:
+            return False
+        table = [self._block_of[key] for key in keys]
+        written = table[-1] if live.computed % self.size else None
+        copied = written is not None and self._holders[written] > 0
+        if copied:
+            table.pop()
+        if blocks - len(table) > self.free - sum(not self._holders[block] for block in table):
+            return False
+        for block in table:
+            self._holders[block] += 1
+            self._kept.pop(block, None)
+        if written is not None:
+            keys.pop()
+        if written is not None and not copied:
+            del self._block_of[self._key_of.pop(written)]
+        table += [self._new() for _ in range(blocks - len(table))]
+        if copied:
+            self._due.append((written, table[len(keys)]))
+        self._held[live] = Held(table, keys)
+        return True
+
+    def _new(self):
+        """A free block; the first of those that are kept if none is blank."""
+        if self._blank:
+            block = self._blank.pop()
+        else:
+            block = next(iter(self._kept))
+            del self._kept[block], self._block_of[self._key_of.pop(block)]
+        self._holders[block] = 1
+        return block
+
+    def _notice(self):
+        """What was computed since the last call can be found."""
+        for live, held in self._held.items():
+            for number in range(len(held.keys), self._full(live, live.computed)):
+                held.keys.append(self._key(live, held.keys))
+                if held.keys[-1] not in self._block_of:
+                    self._block_of[held.keys[-1]] = held.table[number]
+                    self._key_of[held.table[number]] = held.keys[-1]
+
+    def _leading(self, live, tokens):
+        """The keys of the leading full blocks among the first ``tokens``, as far as they can be found."""
+        keys = []
+        while len(keys) < self._full(live, tokens) and (key := self._key(live, keys)) in self._block_of:
+            keys.append(key)
+        return keys
+
+    def _full(self, live, tokens):
+        return 0 if live.whole else min(tokens, len(live.ids)) // self.size
+
+    def _key(self, live, before):
+        """Of the block behind those with the keys ``before``, the last of which stands for all tokens up to it."""
+        ids = live.ids[len(before) * self.size : (len(before) + 1) * self.size]
+        return sha256(repr((before[-1:], live.image, ids)).encode()).digest()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": false, "grade_id": "prefix_cache_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def _see_prefix_cache():
+    """Twelve requests that begin alike, with paged blocks and with yours."""
+    from gpulab.serving import Budget, Chunked, Engine, Linear, Paged, Request
+
+    INSTRUCTIONS = tuple(range(100, 116))  # four blocks of 4 tokens with which every request begins
+
+    def served(blocks):
+        """Twelve requests, one a millisecond; the third and the sixth are the instructions and nothing else."""
+        engine = Engine(Chunked(), blocks, Linear(step=500, token=50), budget=Budget(tokens=24, requests=4))
+        for n in range(12):
+            question = () if n % 3 == 2 else tuple(range(10 * n, 10 * n + 5))
+            engine.submit(Request(f"r{n}", 1000.0 * n, INSTRUCTIONS + question, most=60, writes=4, leaves_us=1500.0 if n == 7 else None))
+        while engine.busy:
+            engine.step()
+        return engine.report()
+
+    without = served(Paged(24, 4))
+    cache = prefix_cache(24, 4)
+    report = served(cache)
+    for name, ran in (("paged", without), ("yours", report)):
+        found = [outcome.found for outcome in ran.outcomes]
+        computed, until = sum(step.tokens for step in ran.steps), ran.makespan_us / 1000
+        print(f"{name:6} {computed:4} tokens computed, until {until:5.1f} ms (modelled), found {found}")
+
+    found = [outcome.found for outcome in report.outcomes]
+    assert report.finished == 11 and report.aborted == 1, f"{report.finished} have finished; all but the one that left are due to"
+    assert found[0] == 0, f"the first request found {found[0]} tokens in an empty cache"
+    assert found[3] == 16, f"the fourth request found {found[3]} tokens; the instructions' 16 are there"
+    assert found[5] == 15, f"of a prompt that is there as a whole all tokens but the last are found, not {found[5]}"
+    assert cache.free == 24, f"nobody is there any more, and {24 - cache.free} blocks are in tables"
+
+
+_see_prefix_cache()
+
+# %% nbgrader={"grade": true, "grade_id": "prefix_cache_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of prefix_cache: what is found 1, what is not the same 1, tables 1, no room 1, free blocks 1,
+# what is kept 1, copies 1, runs of the engine 1, work 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("engines.prefix_cache")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## E19.6 `paged_attention`
+#
+# A decode step reads the whole cache for one token of each sequence. With paging, the cache lies in
+# blocks all over memory. Whoever gathers them first, and attends then, moves every byte again. A
+# kernel that reads the block table itself gathers nothing. It is Triton, under the interpreter that counts.
+
+# %% nbgrader={"grade": false, "grade_id": "paged_cache", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from gpulab.kernels import tl, triton
+
+
+def gathered_attention(q, k_cache, v_cache, tables, lengths):
+    """One sequence after another: its blocks are copied together, then attended."""
+    rows = []
+    for query, table, length in zip(q, tables, lengths.tolist()):
+        blocks = table[: -(-length // k_cache.shape[1])].long()
+        k, v = (cache[blocks].flatten(0, 1)[:length].float() for cache in (k_cache, v_cache))
+        k, v = (part.repeat_interleave(q.shape[1] // part.shape[1], 1) for part in (k, v))
+        weights = torch.softmax(torch.einsum("hd,thd->ht", query.float(), k) / q.shape[2] ** 0.5, 1)
+        rows.append(torch.einsum("ht,thd->hd", weights, v))
+    return torch.stack(rows).to(q.dtype)
+
+
+def _show_paged_cache():
+    """Three sequences in a cache of blocks, gathered and attended."""
+    import gpulab.cuda
+
+    gpulab.cuda.use("virtual:H100")
+    torch.manual_seed(19)
+    q = torch.randn(3, 4, 16).half().cuda()
+    k_cache, v_cache = (torch.randn(12, 4, 2, 16).half().cuda() for _ in range(2))
+    tables = torch.tensor([[7, 2, 9], [4, -1, 99], [1, 11, 99]], dtype=torch.int32).cuda()
+    lengths = torch.tensor([12, 3, 5], dtype=torch.int32).cuda()
+    with gpulab.observe() as seen:
+        due = gathered_attention(q, k_cache, v_cache, tables, lengths)
+    if seen.counts_work:
+        gathered_bytes = sum(kernel.bytes_read + kernel.bytes_written for kernel in seen.kernels)
+        print(f"{len(seen.kernels)} kernels move {gathered_bytes} bytes")
+    else:
+        gathered_bytes = None
+        print(f"{len(seen.kernels)} kernels; the profiler of this card counts no bytes")
+    return q, k_cache, v_cache, tables, lengths, due, gathered_bytes
+
+
+_q, _k_cache, _v_cache, _tables, _lengths, _due, _gathered_bytes = _show_paged_cache()
+
+# %% [markdown]
+# Write `paged_attention(q, k_cache, v_cache, tables, lengths)`, one decode step of attention:
+#
+# - `q`: `(batch, heads, head_dim)`, the newest token of each sequence; `k_cache`, `v_cache`:
+#   `(blocks, size, kv_heads, head_dim)`, all three of one dtype: float16, bfloat16 or float32. `heads`
+#   is a multiple of `kv_heads`: query head `h` uses key head `h // (heads // kv_heads)`;
+# - `tables`: `(batch, most)`, int32. Token `t` of sequence `s` lies in block `tables[s, t // size]`, at
+#   `t % size`. `lengths`: `(batch,)`, int32, from 0 to `most * size`. Two tables may name one block;
+# - returns `softmax(q k / sqrt(head_dim)) v` over the first `lengths[s]` tokens of each sequence, and zeros where there
+#   are none: a new contiguous tensor on `q.device`, with the shape and the dtype of `q`, from `torch.empty` or its like;
+# - the sizes are 1 or more, but `batch` and `most` may be 0. They need not be powers of two. `head_dim` is at most 128,
+#   `size` at most 64, at most 16 query heads share a key head, and a batch may have 100,000 sequences;
+# - the elements of a head lie next to each other, as do the columns of `tables` and the `lengths`; all
+#   other strides are arbitrary, and those of `k_cache` may differ from those of `v_cache`. A cache may span more
+#   than 2**31 elements;
+# - **nothing else is used**: columns of `tables` beyond a sequence's last block hold any number, and the cache holds NaN
+#   wherever no token lies. No lane uses an element that is not there;
+# - **one launch** of a Triton kernel of your own. It loads a token's key and value **once for all query heads that
+#   share them**, and none beyond the end of a sequence; each element of `q` at most once. It stores each
+#   element of the result **once**, and nothing that was stored is loaded;
+# - more columns in `tables` cost nothing: no load and no arithmetic;
+# - scores, weights and sums are float32, whatever the dtype. Scores lie between -1e30 and 1e30, also before they are
+#   divided by `sqrt(head_dim)`, and none overflows;
+# - PyTorch computes and copies nothing, no value is read on the host, and no input changes;
+# - raises `ValueError` when the five shapes do not fit, or the dtypes of `q` and the caches are not as above.
+#
+# `x.to(tl.float32)` converts a tile. A grid has room for 2,147,483,647 programs along x, and for 65,535
+# along y and along z. Everything lies on one device: a card, or the CPU, on which the
+# interpreter runs the kernel just as well.
+
+# %% nbgrader={"grade": false, "grade_id": "paged_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def paged_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, tables_ptr, lengths_ptr, scale, group, size, dim,
+    q_row, q_head, k_block, k_token, k_head, v_block, v_token, v_head, table_row,
+    GROUP: tl.constexpr, SIZE: tl.constexpr, DIM: tl.constexpr,
+):
+    ### BEGIN SOLUTION
+    # int64: a block's number times its stride passes 2**31.
+    row, kv_head = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+    member, token, d = tl.arange(0, GROUP)[:, None], tl.arange(0, SIZE).to(tl.int64), tl.arange(0, DIM)[None, :]
+    head, mine = kv_head * group + member, (member < group) & (d < dim)
+    q = tl.load(q_ptr + row * q_row + head * q_head + d, mask=mine, other=0.0).to(tl.float32) * scale
+    top = tl.full((GROUP,), -float("inf"), tl.float32)
+    total = tl.zeros((GROUP,), tl.float32)
+    acc = tl.zeros((GROUP, DIM), tl.float32)
+    length = tl.load(lengths_ptr + row)
+    for first in range(0, length, size):
+        block = tl.load(tables_ptr + row * table_row + first // size).to(tl.int64)
+        there = (token < size) & (first + token < length)
+        inside = there[:, None] & (d < dim)
+        k_at = block * k_block + token[:, None] * k_token + kv_head * k_head + d
+        v_at = block * v_block + token[:, None] * v_token + kv_head * v_head + d
+        k = tl.load(k_ptr + k_at, mask=inside, other=0.0).to(tl.float32)
+        v = tl.load(v_ptr + v_at, mask=inside, other=0.0).to(tl.float32)
+        score = tl.where(there[None, :], tl.sum(q[:, None, :] * k[None, :, :], axis=2), -float("inf"))
+        higher = tl.maximum(top, tl.max(score, axis=1))
+        weight = tl.exp(score - higher[:, None])
+        shrink = tl.exp(top - higher)
+        total = total * shrink + tl.sum(weight, axis=1)
+        acc = acc * shrink[:, None] + tl.sum(weight[:, :, None] * v[None, :, :], axis=1)
+        top = higher
+    out = acc / tl.where(total > 0, total, 1.0)[:, None]
+    tl.store(out_ptr + (row * tl.num_programs(1) * group + head) * dim + d, out, mask=mine)
+    ### END SOLUTION
+
+
+def paged_attention(q, k_cache, v_cache, tables, lengths):
+    """Attention of one new token a sequence, (batch, heads, head_dim), over keys and values in blocks."""
+    ### BEGIN SOLUTION
+    batch, heads, dim = q.shape
+    _, size, kv_heads, key_dim = k_cache.shape
+    fits = key_dim == dim and heads % kv_heads == 0 and tables.ndim == 2 and tables.shape[0] == batch
+    if not fits or v_cache.shape != k_cache.shape or lengths.shape != (batch,):
+        raise ValueError(f"{[tuple(x.shape) for x in (q, k_cache, v_cache, tables, lengths)]} do not fit")
+    if q.dtype not in (torch.float16, torch.bfloat16, torch.float32) or not q.dtype == k_cache.dtype == v_cache.dtype:
+        raise ValueError(f"{q.dtype}, {k_cache.dtype} and {v_cache.dtype} are not one of float16, bfloat16 and float32")
+    out, group = torch.empty(q.shape, dtype=q.dtype, device=q.device), heads // kv_heads
+    paged_kernel[batch, kv_heads](
+        q, k_cache, v_cache, out, tables, lengths, dim**-0.5, group, size, dim,
+        *q.stride()[:2], *k_cache.stride()[:3], *v_cache.stride()[:3], tables.stride(0),
+        GROUP=triton.next_power_of_2(group), SIZE=triton.next_power_of_2(size), DIM=triton.next_power_of_2(dim),
+    )
+    return out
+    ### END SOLUTION
+
+# %% nbgrader={"grade": false, "grade_id": "paged_attention_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def _see_paged_attention():
+    """Your kernel beside gathered_attention."""
+    inputs = [tensor.clone() for tensor in (_q, _k_cache, _v_cache, _tables, _lengths)]
+    with gpulab.observe() as seen:
+        found = paged_attention(*inputs)
+    print(seen.table().split("\n\n")[-1], "\n")
+    for use in [use for launch in seen.launches for use in launch.arrays]:
+        print(f"{use.array:12}{use.bytes:8} bytes{use.read_bytes:8} read{use.written_bytes:8} written")
+    moved = sum(sum(launch.moved_bytes) for launch in seen.launches)
+    times = f"; gathering moves {_gathered_bytes / max(moved, 1):.1f} times as many" if _gathered_bytes else ""
+    print(f"{moved} bytes moved{times}")
+
+    assert isinstance(found, torch.Tensor), f"paged_attention returned {found!r}: a tensor is due"
+    assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
+    assert not seen.copies, f"a tensor was copied: {seen.copies[0].kind}"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
+    launch = seen.launches[0]
+    assert not launch.faults, "a lane left its array: the lines below the table say where"
+    assert found.shape == _due.shape and found.dtype == _due.dtype, f"{found.dtype} {tuple(found.shape)}: as q is due"
+    assert torch.allclose(found.float(), _due.float(), atol=2e-3), "the values are not those of gathered_attention"
+    assert all(map(torch.equal, inputs, (_q, _k_cache, _v_cache, _tables, _lengths))), "an input was changed"
+    assert launch.total("written_bytes") == found.nbytes, "each element of the result is stored once"
+    needed = 2 * 20 * 2 * 16 * 2  # keys and values, of 20 tokens, with 2 heads, of 16 elements, of 2 bytes
+    kv_read = sum(use.read_bytes for use in launch.arrays if use.bytes == _k_cache.nbytes)
+    assert kv_read == needed, f"{kv_read} bytes of keys and values are loaded: {needed} are due"
+
+
+_see_paged_attention()
+
+# %% nbgrader={"grade": true, "grade_id": "paged_attention_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
+# Hidden tests of paged_attention: values 2, ends 1, blocks 1, float32 1, strides 1, once 2, edges 1.
+### BEGIN HIDDEN TESTS
+import autograder; autograder.grade("engines.paged_attention")
+### END HIDDEN TESTS

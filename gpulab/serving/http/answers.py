@@ -1,0 +1,69 @@
+"""OpenAI's answers to a completion and to a chat, whole and in pieces (``data: {...}`` and a last ``data: [DONE]``)."""
+
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from gpulab.serving.http import errors
+from gpulab.serving.http.language import word
+
+DONE = "data: [DONE]\n\n"
+
+
+@dataclass
+class Answer:
+    """One that grows. chat: of a chat completion. finish: why it will end, ``length`` or ``stop``. counts: say the tokens."""
+
+    name: str
+    model: str
+    chat: bool
+    prompt_tokens: int
+    finish: str
+    counts: bool = False
+    ids: list[int] = field(default_factory=list)
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def whole(self) -> dict:
+        text = " ".join(map(word, self.ids))
+        said = {"message": {"role": "assistant", "content": text}} if self.chat else {"text": text}
+        kind = "chat.completion" if self.chat else "text_completion"
+        return self._about(kind, [self._choice(said, self.finish)]) | {"usage": self._usage()}
+
+    async def pieces(self, tokens: AsyncIterator[int]) -> AsyncIterator[str]:
+        """Events, one a token. What goes wrong in the middle is told as an event, and no ``[DONE]`` follows it."""
+        try:
+            if self.chat:
+                yield self._piece({"delta": {"role": "assistant", "content": ""}})
+            async for token in tokens:
+                text = word(token) if not self.ids else f" {word(token)}"
+                self.ids.append(token)
+                yield self._piece({"delta": {"content": text}} if self.chat else {"text": text})
+        except errors.EngineFailed as error:
+            yield _event(errors.body(str(error), 500, code="engine_failed"))
+            return
+        yield self._piece({"delta": {}} if self.chat else {"text": ""}, self.finish)
+        if self.counts:
+            yield _event(self._about(self._kind, []) | {"usage": self._usage()})
+        yield DONE
+
+    @property
+    def _kind(self) -> str:
+        return "chat.completion.chunk" if self.chat else "text_completion"
+
+    def _piece(self, said: dict, finish: str | None = None) -> str:
+        return _event(self._about(self._kind, [self._choice(said, finish)]))
+
+    def _about(self, kind: str, choices: list[dict]) -> dict:
+        return {"id": self.name, "object": kind, "created": self.created, "model": self.model, "choices": choices}
+
+    def _choice(self, said: dict, finish: str | None) -> dict:
+        return {"index": 0, **said, "logprobs": None, "finish_reason": finish}
+
+    def _usage(self) -> dict:
+        told = len(self.ids)
+        return {"prompt_tokens": self.prompt_tokens, "completion_tokens": told, "total_tokens": self.prompt_tokens + told}
+
+
+def _event(value: dict) -> str:
+    return f"data: {json.dumps(value, separators=(',', ':'))}\n\n"

@@ -1,0 +1,108 @@
+"""What a client may ask: the fields of OpenAI's completions and chat completions that this server knows."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
+
+from gpulab.serving.http.errors import Refused, shown
+
+NOT_HERE = {
+    "temperature": (0, "the likeliest token is taken, always"),
+    "n": (1, "one answer is given"),
+    "best_of": (1, "one answer is given"),
+    "stop": (None, "an answer ends after max_tokens"),
+    "logprobs": (None, "probabilities are not told"),
+    "echo": (False, "the prompt is not told again"),
+    "suffix": (None, "nothing can follow the answer"),
+    "tools": (None, "there are no tools"),
+    "response_format": (None, "answers are words and numbers of an action"),
+}
+"""Fields that would change the answer, with the value that is served beside none at all, and why no other."""
+MOST_IDS, MOST_PARTS = 4096, 64
+"""Of a prompt, and of messages and their parts. What is longer is not looked at: pydantic makes an error of each item."""
+
+
+class _Asked(BaseModel):
+    """Fields that are not named are passed over, but for those of :data:`NOT_HERE`."""
+
+    model_config = ConfigDict(extra="allow")
+    model: str
+    max_tokens: StrictInt | None = Field(None, ge=1)
+    stream: bool = False
+    stream_options: dict[str, Any] | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the stream's last piece shall say how many tokens there were."""
+        return bool((self.stream_options or {}).get("include_usage"))
+
+    def check(self) -> None:
+        """Raises Refused for what is not served."""
+        for name, (served, why) in NOT_HERE.items():
+            given = (self.model_extra or {}).get(name)
+            if given not in (None, [], served) or (given is True and served is not True):
+                raise Refused(f"{name} = {shown(given)} is not served: {why}", name)
+
+
+class Completion(_Asked):
+    prompt: str | list[StrictInt] | list[str]
+
+    @field_validator("prompt", mode="before")
+    @classmethod
+    def _of_one_kind(cls, prompt: Any) -> Any:
+        if isinstance(prompt, list) and (len(prompt) > MOST_IDS or {*map(type, prompt)} not in ({int}, {str}, set())):
+            raise ValueError(f"a valid prompt is a text, or up to {MOST_IDS:,} whole numbers, which are token ids")
+        return prompt
+
+    @property
+    def text(self) -> str | list[int]:
+        if isinstance(self.prompt, list) and self.prompt and isinstance(self.prompt[0], str):
+            if len(self.prompt) > 1:
+                raise Refused(f"{len(self.prompt)} prompts in one request: send one in each", "prompt")
+            return self.prompt[0]
+        return self.prompt
+
+
+class Url(BaseModel):
+    url: str
+
+
+class Part(BaseModel):
+    type: Literal["text", "image_url"]
+    text: str = ""
+    image_url: Url | None = None
+
+
+def _few(items: Any) -> Any:
+    if isinstance(items, list) and len(items) > MOST_PARTS:
+        raise ValueError(f"{len(items)} of them: {MOST_PARTS} at most")
+    return items
+
+
+class Message(BaseModel):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[Part]
+    _few = field_validator("content", mode="before")(_few)
+
+    @property
+    def parts(self) -> list[Part]:
+        return [Part(type="text", text=self.content)] if isinstance(self.content, str) else self.content
+
+
+class Chat(_Asked):
+    messages: list[Message] = Field(min_length=1)
+    max_completion_tokens: StrictInt | None = Field(None, ge=1)
+    _few = field_validator("messages", mode="before")(_few)
+
+    @property
+    def text(self) -> str:
+        """Of all messages, in their order: TinyVLA knows no roles."""
+        return " ".join(part.text for message in self.messages for part in message.parts if part.type == "text")
+
+    @property
+    def image(self) -> str | None:
+        """The URL of the one picture. Raises Refused for several."""
+        urls = [part.image_url.url for message in self.messages for part in message.parts if part.image_url]
+        if len(urls) > 1:
+            raise Refused(f"{len(urls)} pictures in one request: the policy looks at one", "messages")
+        return urls[0] if urls else None

@@ -1,0 +1,25 @@
+"""Every row of the interview notes is taught somewhere, and says under which heading."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+CHAPTERS = Path(__file__).parents[2] / "chapters"
+ROWS = yaml.safe_load((CHAPTERS / "rows.yml").read_text("utf-8"))
+NUMBERED = yaml.safe_load((CHAPTERS.parent / "_toc.yml").read_text("utf-8"))["meta"]["chapters"]
+
+
+def test_all_201_rows_are_there_once_and_in_order():
+    assert [row["row"] for row in ROWS] == [f"R{number:03d}" for number in range(1, 202)]
+
+
+@pytest.mark.parametrize("page", sorted({row["page"] for row in ROWS}))
+def test_every_heading_that_a_row_names_stands_on_its_page(page):
+    headings = set(re.findall(r"^#{2,4} (.+)$", (CHAPTERS / f"{page}.md").read_text("utf-8"), re.M))
+    assert {row["heading"] for row in ROWS if row["page"] == page} - headings == set()
+
+
+def test_every_chapter_teaches_some_and_nothing_else_does():
+    assert {f"chapters/{row['page']}" for row in ROWS} == set(NUMBERED)

@@ -1,0 +1,432 @@
+"""Answers to chapter "Serving engines" that were not earned: each earns nothing."""
+
+import linecache
+import sys
+from pathlib import Path
+
+import torch
+
+from autograder.authoring.text import read_text_notebook
+from autograder.draw import Draw
+from autograder.exercise import find
+from autograder.notebooks.cells import cell_of
+from autograder.proctor import sit
+from autograder.referee import judge_here
+from autograder.verdicts.engines.phases import refused
+from gpulab.serving import Chunked, Continuous, Paged, Plan, Static
+
+
+def score(exercise: str, function, seed: int = 7) -> float:
+    name = f"engines.{exercise}"
+    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+
+
+class BatcherWithout:
+    """A scheduler that answers with what ``answer`` makes of what it is asked."""
+
+    def __init__(self, answer) -> None:
+        self._answer = answer
+
+    def plan(self, waiting, running, blocks, budget):
+        return self._answer(waiting, running, blocks, budget)
+
+
+def batcher_one_by_one(waiting, running, blocks, budget):
+    """Nobody beside anybody: never out of blocks, never out of order."""
+    live = (list(running) or sorted(waiting, key=lambda live: live.arrival_us))[0]
+    blocks.reserve(live, live.left)
+    return Plan({live: min(live.left, budget.tokens)})
+
+
+def batcher_that_ends_them(waiting, running, blocks, budget):
+    """Says of all requests that they are done."""
+    for live in (*waiting, *running):
+        object.__setattr__(live, "told", live.most)
+        object.__setattr__(live, "computed", live.tokens - 1)
+    return Static().plan(waiting, running, blocks, budget)
+
+
+def batcher_with_a_cache_of_its_own(waiting, running, blocks, budget):
+    """Plans by an allocator in which there is always room."""
+    return Continuous().plan(waiting, running, Paged(10**6), budget)
+
+
+def test_a_cheat_at_continuous_batcher_earns_nothing():
+    answers = {
+        "no plan": lambda *asked: None,
+        "an empty plan": lambda *asked: Plan(),
+        "everyone out": lambda waiting, running, blocks, budget: Plan({}, list(running)),
+        "one by one": batcher_one_by_one,
+        "batches that drain": Static().plan,
+        "its requests ended": batcher_that_ends_them,
+        "a cache of its own": batcher_with_a_cache_of_its_own,
+        "names for requests": lambda waiting, running, blocks, budget: Plan({live.name: 1 for live in (*waiting, *running)}),
+    }
+    cheats = {what: lambda patience, answer=answer: BatcherWithout(answer) for what, answer in answers.items()}
+    cheats |= {"no scheduler": lambda patience: object(), "a class": lambda patience: Plan}
+    assert {what: score("continuous_batcher", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+
+
+def test_the_packages_own_schedulers_earn_one_point_at_most_at_continuous_batcher():
+    assert [score("continuous_batcher", lambda patience: made) for made in (Continuous(), Chunked())] == [1, 1]
+
+
+class BlocksWithoutEnd:
+    """An allocator that keeps lengths alone, and tells whoever asks what ``said`` says."""
+
+    free = property(lambda self: self.said.get("free", self.total))
+
+    def __init__(self, total, size, **said):
+        self.total, self.size, self.said, self.lengths = total, size, said, {}
+
+    def append(self, seq, n=1):
+        self.lengths[seq] = self.lengths.get(seq, 0) + n
+        return self.said.get("copies", [])
+
+    def fork(self, parent, child):
+        self.lengths[child] = self.lengths[parent]
+
+    def release(self, seq):
+        del self.lengths[seq]
+
+    def table(self, seq):
+        blocks = -(-self.lengths[seq] // self.size)
+        return self.said["table"] if "table" in self.said else list(range(blocks))
+
+    def length(self, seq):
+        return self.lengths[seq]
+
+
+class AgreeableBlocks(list):
+    """Equal to whatever one likes, on this side of the wire."""
+
+    __eq__ = lambda self, other: True
+    __ne__ = lambda self, other: False
+    __hash__ = None
+
+
+class BlocksThatRefuse(BlocksWithoutEnd):
+    def _refuse(self, *given, **named):
+        raise self.said["with"]
+
+    append = fork = release = table = length = _refuse
+
+
+def the_verdict_on_blocks(total, size):
+    """The referee's own books, where they can be imported."""
+    from autograder.verdicts.engines.block_books import Books
+
+    return Books(total, size)
+
+
+class EveryError(KeyError, ValueError, MemoryError):
+    """Whatever is due."""
+
+
+def test_a_cheat_at_block_allocator_earns_nothing():
+    cheats = {
+        "nothing": lambda total, size: None,
+        "everything refused": lambda total, size: (_ for _ in ()).throw(ValueError()),
+        "every call refused": lambda total, size: BlocksThatRefuse(total, size, **{"with": KeyError()}),
+        "no room ever": lambda total, size: BlocksThatRefuse(total, size, **{"with": MemoryError()}),
+        "agreeable": lambda total, size: BlocksWithoutEnd(total, size, table=AgreeableBlocks(), copies=AgreeableBlocks()),
+        "one block for all": lambda total, size: BlocksWithoutEnd(total, size, table=[0]),
+        "the first blocks for all": BlocksWithoutEnd,
+        "nothing is ever free": lambda total, size: BlocksWithoutEnd(total, size, free=0),
+        "the referee's books": the_verdict_on_blocks,
+    }
+    assert {what: score("block_allocator", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+
+
+class ChunkNothing:
+    """Plans nothing, or what it is told to."""
+
+    def __init__(self, answer=None) -> None:
+        self._answer = answer
+
+    def plan(self, waiting, running, blocks, budget):
+        return self._answer(waiting, running) if self._answer else Plan()
+
+
+def chunk_ends_all(waiting, running):
+    """Writes to the requests, so that nobody has anything left."""
+    for live in (*waiting, *running):
+        object.__setattr__(live, "state", "finished")
+        object.__setattr__(live, "computed", live.tokens - 1)
+    return Plan({live: 1 for live in (*waiting, *running)})
+
+
+def chunk_empties(waiting, running):
+    waiting.clear()
+    running.clear()
+    return Plan()
+
+
+def chunk_without_room(waiting, running):
+    return Plan({[*running, *waiting][0]: 1})
+
+
+def test_a_cheat_at_chunked_prefill_earns_nothing():
+    cheats = {
+        "an empty plan": lambda step_us, gap_us: ChunkNothing(),
+        "no plan": lambda step_us, gap_us: ChunkNothing(lambda waiting, running: None),
+        "the lists are emptied": lambda step_us, gap_us: ChunkNothing(chunk_empties),
+        "requests are written to": lambda step_us, gap_us: ChunkNothing(chunk_ends_all),
+        "one after the other, without room": lambda step_us, gap_us: ChunkNothing(chunk_without_room),
+    }
+    assert {what: score("chunked_prefill", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+
+
+def clock_behind(step_us):
+    """What the learner's clock asks itself, uncounted: out of an object, or of the cells of a function."""
+    if hasattr(step_us, "__self__"):
+        return step_us.__self__._step_us
+    return next(cell.cell_contents for cell in step_us.__closure__ if callable(cell.cell_contents))
+
+
+def test_whoever_goes_behind_the_clock_loses_its_calls():
+    """The clock that is handed over is never asked, and the one behind it as often as one likes."""
+    path, names = Path(__file__).parents[2] / "exercises/engines/engines.py", {}
+    for grade_id in ("chunked_parts", "chunked_prefill"):
+        exec(cell_of(read_text_notebook(path), grade_id).source, names)
+    assert score("chunked_prefill", names["chunked_prefill"]) == 9
+    assert score("chunked_prefill", lambda step_us, gap_us: names["chunked_prefill"](clock_behind(step_us), gap_us)) == 8
+
+
+def given_to_place_phases(*more: str) -> dict:
+    """What the cell before E19.4 defines, and ``more`` cells after it."""
+    path = Path(__file__).parents[2] / "exercises/engines/engines.py"
+    namespace: dict = {}
+    for grade_id in ("place_phases_given", *more):
+        exec(cell_of(read_text_notebook(path), grade_id).source, namespace)
+    return namespace
+
+
+def placed(function, seed: int = 7, **named) -> float:
+    namespace = {name: value for name, value in given_to_place_phases().items() if not name.startswith("__")}
+    namespace |= named | {"place_phases": function}
+    return judge_here("engines.place_phases", lambda inputs: sit("engines.place_phases", namespace, inputs), Draw(seed)).score
+
+
+class AnyTime(float):
+    """As long as one likes."""
+
+    __eq__ = __le__ = __lt__ = __ge__ = __gt__ = lambda self, other: True
+    __hash__ = float.__hash__
+    __sub__ = __rsub__ = lambda self, other: 0.0
+
+
+class AnyPlan(dict):
+    """Has every entry, and equals every other."""
+
+    __eq__ = __contains__ = lambda self, other: True
+    __getitem__ = get = lambda self, key, default=None: AnyTime(1)
+
+
+class AnyWorkload:
+    """Takes everything, and equals everything."""
+
+    mix, rate = (), 1
+
+    def __init__(self, *numbers, **named):
+        pass
+
+    __eq__ = lambda self, other: True
+    __hash__ = None
+
+
+def same_plan(number, placement="split", even=None):
+    times = dict.fromkeys(("ttft_us", "tbt_us", "gap_us", "latency_us"), number)
+    split = times | {"exposed_us": number, "prefill": 1, "decode": 1}
+    return lambda workload, cluster: {
+        "placement": placement, "bytes": number, "break_even_gbps": even, "shared": dict(times), "split": dict(split),
+    }  # fmt: skip
+
+
+def refuse_everything(workload, cluster):
+    raise ValueError("no")
+
+
+def test_a_cheat_at_place_phases_earns_nothing():
+    nothing_holds = dict.fromkeys(("placement", "bytes", "break_even_gbps", "shared", "split"))
+    cheats = {
+        "nothing": lambda workload, cluster: None,
+        "no entries": lambda workload, cluster: {},
+        "nothing holds": lambda workload, cluster: dict(nothing_holds),
+        "nothing holds, shared is best": lambda workload, cluster: nothing_holds | {"placement": "shared"},
+        "one for all": same_plan(1),
+        "never": same_plan(0, placement=None),
+        "not a number": same_plan(float("nan"), even=float("nan")),
+        "infinite": same_plan(float("inf"), even=float("inf")),
+        "any time": same_plan(AnyTime(1), even=AnyTime(1)),
+        "true": same_plan(True, placement=True),
+        "as text": same_plan({"number": "1/1"}),
+        "divided by nothing": same_plan({"number": "1/0"}),
+        "any plan": lambda workload, cluster: AnyPlan(),
+        "more digits than cross": same_plan(1 << 10**6),
+        "itself": lambda workload, cluster: workload,
+        "everything refused": refuse_everything,
+    }
+    assert {what: placed(cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+
+
+def test_other_classes_in_the_place_of_workloads_and_clusters_earn_nothing():
+    assert placed(same_plan(1), Workload=AnyWorkload, Cluster=AnyWorkload, Kind=AnyWorkload) == 0
+
+
+def test_who_refuses_everything_from_the_first_bad_workload_on_has_not_refused_what_is_bad():
+    solved, seen = given_to_place_phases("place_phases"), []
+    solution = solved["place_phases"]
+    solved["require_numbers"] = lambda workload, cluster: None
+
+    def place_phases(workload, cluster):
+        if not workload.mix or cluster.instances < 1:
+            seen.append(workload)
+        if seen:
+            raise ValueError("no")
+        return solution(workload, cluster)
+
+    assert placed(given_to_place_phases("place_phases")["place_phases"]) == 9
+    assert placed(place_phases) == 8
+
+
+def test_only_the_questions_about_errors_are_refused_at_place_phases():
+    drawn = [case for seed in range(1, 22) for case in find("engines.place_phases").cases(Draw(seed))]
+    assert not [case for case in drawn if case.about != ("errors",) and any(map(refused, case.inputs["questions"]))]
+
+
+def test_an_answer_that_is_given_again_is_not_the_callers_own():
+    solution, answers = given_to_place_phases("place_phases")["place_phases"], {}
+
+    def place_phases(workload, cluster):
+        asked = str((workload, cluster))
+        if asked not in answers:
+            answers[asked] = solution(workload, cluster)
+        return answers[asked]
+
+    assert placed(place_phases) == 8
+
+
+class PrefixPages(Paged):
+    """Shares nothing."""
+
+    shares = True
+    found = lambda self, live: 0
+    copies = lambda self: []
+
+
+class PrefixIdle:
+    """Says yes."""
+
+    shares = True
+
+    def __init__(self, total, size):
+        self.total = self.free = total
+        self.size = size
+
+    found = lambda self, live: live.tokens - 1
+    reserve = lambda self, live, tokens: True
+    release = lambda self, live: None
+    table = lambda self, live: []
+    copies = lambda self: []
+
+
+class PrefixAlike(int):
+    """Equal to whatever one likes, on this side of the wire."""
+
+    __eq__ = __le__ = __ge__ = __lt__ = __gt__ = lambda self, other: True
+    __hash__ = int.__hash__
+
+
+class PrefixAgreeable(PrefixPages):
+    """What it finds is as much as one likes."""
+
+    found = lambda self, live: PrefixAlike(live.tokens - 1)
+
+
+def test_a_cheat_at_prefix_cache_earns_nothing():
+    cheats = {
+        "nothing": lambda total, size: None,
+        "everything refused": lambda total, size: (_ for _ in ()).throw(ValueError()),
+        "pages, and says that it shares": PrefixPages,
+        "finds all, holds nothing": PrefixIdle,
+        "always as one likes": PrefixAgreeable,
+    }
+    assert {what: score("prefix_cache", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+
+
+def paged_by_pytorch(q, k_cache, v_cache, tables, lengths):
+    if [x.ndim for x in (q, k_cache, v_cache, tables, lengths)] != [3, 4, 4, 2, 1] or k_cache.shape != v_cache.shape:
+        return q
+    rows, group = [], max(1, q.shape[1] // k_cache.shape[2])
+    for query, table, length in zip(q, tables, lengths.tolist()):
+        blocks = table[: -(-length // k_cache.shape[1])].long()
+        k, v = (cache[blocks].flatten(0, 1)[:length].float().repeat_interleave(group, 1) for cache in (k_cache, v_cache))
+        weights = torch.softmax(torch.einsum("hd,thd->ht", query.float(), k) / q.shape[2] ** 0.5, 1)
+        rows.append(torch.einsum("ht,thd->hd", weights, v))
+    return torch.stack(rows).to(q.dtype) if rows else q.clone()
+
+
+def paged_copied(q, *rest):
+    """PyTorch's answer, carried into the result by a kernel."""
+    from gpulab.kernels import tl, triton
+
+    @triton.jit
+    def copy(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n, other=0.0), mask=at < n)
+
+    due, out = paged_by_pytorch(q, *rest), torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    copy[(triton.cdiv(q.numel(), 256),)](due.contiguous(), out, q.numel(), BLOCK=256)
+    return out
+
+
+def test_a_cheat_at_paged_attention_earns_nothing():
+    cheats = {
+        "in PyTorch": paged_by_pytorch,
+        "on the host": lambda *inputs: paged_by_pytorch(*(tensor.cpu() for tensor in inputs)).to(inputs[0].device),
+        "copied by a kernel": paged_copied,
+        "the queries": lambda q, *rest: q,
+        "uninitialised": lambda q, *rest: torch.empty(q.shape, dtype=q.dtype, device=q.device),
+        "refuses all": lambda *inputs: (_ for _ in ()).throw(ValueError),
+    }
+    assert {what: score("paged_attention", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+
+
+def paged_solved(edits=()) -> dict:
+    """The solution of E19.6, edited, and what the cell before it defines; a kernel is compiled from the source of its cell."""
+    path, names = Path(__file__).parents[2] / "exercises/engines/engines.py", {"torch": torch}
+    for grade_id in ("paged_cache", "paged_attention"):
+        source = cell_of(read_text_notebook(path), grade_id).source
+        for old, new in edits if grade_id == "paged_attention" else ():
+            assert old in source
+            source = source.replace(old, new)
+        file = f"<{grade_id} {hash(source):x}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        exec(compile(source, file, "exec"), names)
+    return names
+
+
+def test_pytorch_has_no_part_in_a_cache_that_is_far_apart():
+    """Products of int32 in the kernel, and what the notebook gathers where they would not do."""
+    names = paged_solved([(".to(tl.int64)", "")])
+
+    def paged_attention(q, k_cache, *rest):
+        return names["paged_attention" if q.is_cuda or k_cache.stride(0) < 2**29 else "gathered_attention"](q, k_cache, *rest)
+
+    assert score("paged_attention", paged_attention) == 8
+
+
+def test_a_second_step_is_not_the_first_once_more():
+    """The scenario's frame still has the inputs of the first."""
+    solution = paged_solved()["paged_attention"]
+
+    def paged_attention(*given):
+        return solution(*sys._getframe(1).f_locals.get("given", given))
+
+    assert score("paged_attention", paged_attention) == 7
+
+
+def test_no_case_that_is_due_to_raise_is_told_by_its_names():
+    told = [(bool(case.raises), frozenset(case.inputs)) for case in find("engines.paged_attention").cases(Draw(7))]
+    assert {names for raises, names in told if raises} == {names for raises, names in told if not raises}

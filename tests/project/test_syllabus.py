@@ -1,0 +1,58 @@
+"""Courses made of the book name what there is, and their hours are sums."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autograder.desk.effort import STEP, efforts, statements
+from autograder.desk.syllabus import Unit, courses
+from gpulab.book.length import lines, words
+
+ROOT = Path(__file__).parents[2]
+CHAPTERS = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))["meta"]["chapters"]
+COURSES = {course.title: course for course in courses()}
+FOLDERS = sorted(path.parent for path in (ROOT / "exercises").glob("*/hints.yml"))
+
+
+@pytest.mark.parametrize("title", ["A term of ten weeks", "A month before interviews"])
+def test_a_long_course_reads_every_chapter_once(title):
+    read = [f"chapters/{page}" for unit in COURSES[title].units for page in unit.read]
+    assert sorted(read) == sorted(CHAPTERS)
+
+
+def test_what_is_done_was_read_before():
+    for course in COURSES.values():
+        read: set[str] = set()
+        for unit in course.units:
+            read |= {Path(page).name for page in unit.read}
+            assert {one.name.partition(".")[0] for one in unit.exercises} <= read, f"{course.title}, {unit.title}"
+
+
+def test_ten_weeks_are_ten_and_a_workshop_fits_two_days():
+    assert len(COURSES["A term of ten weeks"].units) == 10
+    assert COURSES["A workshop of two days"].hours <= 14
+
+
+def test_what_is_no_exercise_is_refused():
+    with pytest.raises(LookupError, match="'views.patch' is no exercise"):
+        Unit("1", "", (), ("views.patch",)).hours  # noqa: B018
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_exercise_has_an_estimate_and_needs_a_section_of_its_page(folder):
+    said = yaml.safe_load((folder / "hints.yml").read_text("utf-8"))
+    headings = (ROOT / "chapters" / f"{said['page']}.md").read_text("utf-8")
+    for one in efforts(folder):
+        assert STEP <= one.minutes <= 240 and one.minutes % STEP == 0 and one.points > 0
+        assert f"# {one.needs}\n" in headings, one.name
+
+
+def test_a_docstring_is_no_statement():
+    assert statements('def f(x):\n    """Said."""\n    y = x\n    return y\n') == 3
+
+
+def test_hidden_code_takes_no_time_to_read(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("---\nhead: yes\n---\n# A title\n\n```{code-cell} ipython3\nx = 1\n\ny = 2\n```\n\n```{code-cell} ipython3\n:tags: [remove-input]\nz = 3\n```\nTwo words.\n")
+    assert (words(page), lines(page)) == (5, 2)

@@ -1,0 +1,65 @@
+"""A scheduler from a learner's file drives the server."""
+
+import json
+
+import httpx
+import pytest
+
+from gpulab.serving import Budget
+from gpulab.serving.http.app import Setup
+from gpulab.serving.http.parts import scheduler
+from tests.serving.http.conftest import serving
+
+MINE = """
+from gpulab.serving import Plan
+MOST = 1
+class Single:
+    "One after the other."
+    def plan(self, waiting, running, blocks, budget):
+        live = (*running, *waiting)[0]
+        blocks.reserve(live, live.left)
+        return Plan({live: min(live.left, MOST)})
+def single(patience):
+    return Single()
+"""
+CELLS = ["%matplotlib inline\n", "!ls\nimport os", MINE, "report = single(1).never()\nprint(1 // 0)"]
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    cells = [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in CELLS]
+    path = tmp_path / "mine.ipynb"
+    path.write_text(json.dumps({"cells": [*cells, {"cell_type": "markdown", "source": ["# no code"]}]}))
+    return path
+
+
+def test_a_notebook_gives_its_definitions_and_is_not_run(notebook):
+    assert type(scheduler(f"{notebook}:single(patience=3)")).__name__ == "Single"
+
+
+def test_the_servers_requests_are_driven_by_it(notebook):
+    with serving(Setup(f"{notebook}:Single", blocks=64, size=4, context=200, budget=Budget(64, 8))) as served:
+        ask = {"model": "tinyvla", "prompt": "move to the red block", "max_tokens": 4}
+        assert httpx.post(f"{served.url}/v1/completions", json=ask).json()["usage"]["completion_tokens"] == 4
+        assert served.metrics()["num_steps"] == 5 + 3, "one token a step: five of the prompt, three of the answer"
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("fastest", "a scheduler is static, continuous, chunked, or FILE"),
+        ("nowhere.py:Mine", "of a file that is there"),
+        ("{}:Nobody", "NameError"),
+        ("{}:single()", "patience"),
+        ("{}:MOST", "gives int: an object with plan"),
+    ],
+)
+def test_what_plans_nothing_is_refused_before_the_server_starts(notebook, told, says):
+    with pytest.raises(ValueError, match=says):
+        Setup(told.format(notebook)).engine()
+
+
+@pytest.mark.parametrize("fields", [{"blocks": 0}, {"queue": -1}, {"blocks": 3, "size": 4, "context": 13}])
+def test_a_setup_that_cannot_run_is_refused(fields):
+    with pytest.raises(ValueError):
+        Setup(**fields)
