@@ -31,6 +31,7 @@ tqdm.tqdm.monitor_interval = 0
 def pytest_addoption(parser):
     parser.addoption("--chapter", choices=sorted(pages()), help="only the tests of this chapter")
     parser.addoption("--room", choices=sorted(ROOMS), help="only the tests of this part of the machinery")
+    parser.addoption("--audit", action="store_true", help="also what is marked `audit`: too slow for every change")
     parser.addoption("--keep-costs", action="store_true", help="write what the tests cost into benchmarks/results")
 
 
@@ -56,9 +57,11 @@ def _threads_of_before_are_nobodys():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    chapter, room = config.option.chapter, config.option.room
+    chapter, room, audit = config.option.chapter, config.option.room, config.option.audit
     wanted = {
-        item: (not chapter or chapter in chapters_of(item)) and (not room or room_of(item) == room)
+        item: (not chapter or chapter in chapters_of(item))
+        and (not room or room_of(item) == room)
+        and (audit or not item.get_closest_marker("audit"))
         for item in items
     }
     config.hook.pytest_deselected(items=[item for item in items if not wanted[item]])
