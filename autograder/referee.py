@@ -133,6 +133,10 @@ class Session:
     def lost_something(self) -> bool:
         return self._tally.lost_something
 
+    @property
+    def nothing_left(self) -> bool:
+        return self._tally.nothing_left
+
     def abandon(self, message: str) -> None:
         """The cases stop here: every criterion is lost unless something worse was found."""
         self._open = None
@@ -285,6 +289,13 @@ def judge_here(name: str, sit, draw: Draw | None = None) -> Verdict:
     return play_here(name, sit, draw).verdict()
 
 
+def score_here(name: str, sit, draw: Draw | None = None) -> float:
+    """The score of :func:`judge_here`, without the cases from which nothing can be earned any more."""
+    session = Session(find(name), draw)
+    _play(session, sit, lambda: session.nothing_left)
+    return session.verdict().score
+
+
 def play_here(name: str, sit, draw: Draw | None = None, to_the_first: bool = False) -> Session:
     """Cases, scenario and judge in one process: for authors, with no defence at all.
 
@@ -293,11 +304,15 @@ def play_here(name: str, sit, draw: Draw | None = None, to_the_first: bool = Fal
     case that lost something.
     """
     session = Session(find(name), draw)
-    while not (to_the_first and session.lost_something) and (inputs := _fresh(session.next_case)) is not None:
+    _play(session, sit, lambda: to_the_first and session.lost_something)
+    return session
+
+
+def _play(session: Session, sit, enough: Callable[[], bool]) -> None:
+    while not enough() and (inputs := _fresh(session.next_case)) is not None:
         with telling(session.tell), ranks_have(session.ends):
             evidence = sit(inputs)
         _fresh(session.take, evidence)
-    return session
 
 
 def _fresh(do: Callable, *arguments: Any) -> Any:

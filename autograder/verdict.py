@@ -66,6 +66,11 @@ class Tally:
     def lost_something(self) -> bool:
         return any(isinstance(finding, Lost) for finding in self._findings.values())
 
+    @property
+    def nothing_left(self) -> bool:
+        """Whether nothing can be earned any more, whatever the cases to come show."""
+        return all(self._findings.keys() & {criterion.name, *self._bases(criterion.name)} for criterion in self.exercise.criteria)
+
     def lose_all(self, message: str) -> None:
         for criterion in self.exercise.criteria:
             self.found(Lost(criterion.name, message))

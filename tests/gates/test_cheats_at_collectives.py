@@ -2,12 +2,12 @@
 
 from autograder.draw import Draw
 from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.referee import score_here
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"collectives.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
 
 
 class Agreeable(float):

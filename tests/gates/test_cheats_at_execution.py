@@ -12,7 +12,7 @@ import torch
 import gpulab.cuda
 from autograder.draw import Draw
 from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.referee import judge_here, score_here
 from autograder.scenarios.execution import regroup
 from autograder.verdicts.execution.branches import cost
 from autograder.verdicts.execution.grouping import splits
@@ -234,7 +234,7 @@ OCCUPANCY = {
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"execution.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
 
 
 @pytest.mark.parametrize(

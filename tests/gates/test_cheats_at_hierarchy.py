@@ -11,7 +11,7 @@ import gpulab
 import gpulab.cuda
 from autograder.draw import Draw
 from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.referee import judge_here, score_here
 from gpulab.kernels import cuda, float32
 from gpulab.kernels.simt import launcher, races
 from gpulab.observe import device as log
@@ -28,7 +28,7 @@ def runtime(request):
 
 def score(exercise, function, seed=7):
     name = f"hierarchy.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
 
 
 def blocks(columns, rows):

@@ -13,7 +13,7 @@ from torch.utils._mode_utils import no_dispatch
 import gpulab.cuda
 from autograder.draw import Draw
 from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.referee import judge_here, score_here
 from gpulab.kernels import tl, triton
 from gpulab.observe import device
 
@@ -144,7 +144,7 @@ FUNCTIONS = {"fused_gate": gate, "row_softmax": softmax, "linear_silu": layer}
 
 def score(exercise, function, seed=7, **others) -> float:
     name = f"kernels.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function, **others}, inputs), Draw(seed)).score
+    return score_here(name, lambda inputs: sit(name, {exercise: function, **others}, inputs), Draw(seed))
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)

@@ -8,7 +8,7 @@ from autograder.authoring.text import read_text_notebook
 from autograder.draw import Draw
 from autograder.notebooks.cells import cell_of
 from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.referee import score_here
 from tests.gates.threads import elsewhere
 
 
@@ -18,7 +18,7 @@ SHAPE = dict(layers=1, width=16, heads=2, kv_heads=1, hidden=8, vocabulary=9, ba
 def score(exercise: str, function, seed: int = 7, **given) -> float:
     """``given``: what cells of the notebook define beside the function."""
     name = f"memory.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, given | {exercise: function}, inputs), Draw(seed)).score
+    return score_here(name, lambda inputs: sit(name, given | {exercise: function}, inputs), Draw(seed))
 
 
 def given_cell(grade_id: str) -> dict:

@@ -4,18 +4,18 @@ import torch
 
 from autograder.draw import Draw
 from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.referee import score_here
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"precision.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
 
 
 def also(float_fields, round_to):
     """The score of two functions in one cell."""
     functions = {"round_to": round_to, "float_fields": float_fields}
-    return judge_here("precision.round_to", lambda inputs: sit("precision.round_to", functions, inputs), Draw(7)).score
+    return score_here("precision.round_to", lambda inputs: sit("precision.round_to", functions, inputs), Draw(7))
 
 
 def no_fields(x, fmt):

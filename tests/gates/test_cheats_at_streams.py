@@ -9,7 +9,7 @@ from torch.nn.functional import mse_loss
 import gpulab.cuda
 from autograder.draw import Draw
 from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.referee import judge_here, score_here
 from gpulab.observe import device
 from tests.gates.threads import elsewhere
 
@@ -77,7 +77,7 @@ def test_a_cheat_earns_nothing(exercise, cheats):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"streams.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
 
 
 def test_a_log_left_on_the_device_earns_the_updates_alone():

@@ -12,7 +12,7 @@ import gpulab
 import gpulab.cuda
 from autograder.draw import Draw
 from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.referee import judge_here, score_here
 from gpulab.cuda.device import state
 from gpulab.cuda.device.tensor import CudaTensor
 from tests.gates.threads import elsewhere
@@ -27,7 +27,7 @@ def runtime(request):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"transfers.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
 
 
 # E5.1 overlapped ---------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import torch
 
 from autograder.draw import Draw
 from autograder.proctor import sit
-from autograder.referee import judge_here
+from autograder.referee import judge_here, score_here
 from tests.gates.threads import elsewhere
 
 
@@ -98,7 +98,7 @@ def test_a_cheat_earns_nothing(exercise, cheats):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"views.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
 
 
 def test_the_answers_behind_these_cheats_are_right():

@@ -7,7 +7,7 @@ from autograder import wire
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.proctor import sit
-from autograder.referee import Session, judge_here
+from autograder.referee import Session, judge_here, score_here
 
 
 def _cases(draw):
@@ -140,6 +140,12 @@ def test_a_long_message_is_cut(session):
 def test_judging_here_plays_all_cases_of_a_named_exercise():
     made = judge_here("views.patchify", lambda inputs: wire.encode({"raised": {}}), Draw(1))
     assert made.score == 0 and made.max_score == 8
+
+
+def test_a_score_is_had_without_the_cases_from_which_nothing_can_be_earned_any_more():
+    played = []
+    assert score_here("views.patchify", lambda inputs: played.append(inputs) or wire.encode({"raised": {}}), Draw(1)) == 0
+    assert len(played) == 1
 
 
 def test_evidence_that_could_not_cross_is_no_exception_that_was_due():

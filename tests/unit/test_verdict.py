@@ -114,3 +114,14 @@ def test_finding_what_is_no_exercise_is_a_lookup_error(name):
 
 def test_finding_an_exercise_by_name():
     assert find("views.patchify").name == "views.patchify"
+
+
+@pytest.mark.parametrize(
+    ("found", "left"),
+    [([], True), ([Lost("roof", "x")], True), ([Lost("base", "x")], False), ([NotGradable("base", "x")], False)],
+)
+def test_there_is_something_left_to_earn_while_a_criterion_and_all_it_rests_on_may_still_hold(found, left):
+    tally = Tally(exercise(BASE, TOP, ROOF))
+    for finding in found:
+        tally.found(finding)
+    assert tally.nothing_left is not left
