@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 import gpulab.cuda
 from autograder.witness import witness
 from tests.costs import Costs
-from tests.rooms import ROOMS, chapters_of, pages, room_of
+from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of
 from tests.together import Together, by_forks, together
 
 NO_CHROMIUM = (
@@ -55,11 +55,17 @@ def _threads_of_before_are_nobodys():
         threading._active[ident] = known
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Tests of drafts are not even imported; a file that the command line names is, whatever this says."""
+    return is_draft_file(collection_path, config.option.chapter, config.option.room) or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     chapter, room, audit = config.option.chapter, config.option.room, config.option.audit
     wanted = {
-        item: (not chapter or chapter in chapters_of(item))
+        item: (not chapter or belongs_to(item, chapter))
+        and not is_draft(item, chapter)
         and (not room or room_of(item) == room)
         and (audit or not item.get_closest_marker("audit"))
         for item in items

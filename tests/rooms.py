@@ -1,6 +1,7 @@
 """Which chapters and which room of the machinery a test belongs to.
 
-``make test CHAPTER=views`` and ``make test ONLY=grader`` choose by it, and a run's costs are summed by it.
+``make test CHAPTER=views`` and ``make test ONLY=grader`` choose by it, and a run's costs are summed by it. What belongs to
+drafts alone runs where its chapter or its room is asked for.
 """
 
 from functools import cache
@@ -8,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from autograder.authoring.drafts import Drafts, is_shown
+
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
+DRAFTS = Drafts(ROOT)
 ROOMS = {
     "grader": ("exploits", "faults", "grading", "pipeline"),
     "device": ("cuda",),
@@ -41,7 +45,7 @@ def pages() -> dict[str, Path]:
 @cache
 def all_widgets() -> frozenset[str]:
     """The folders of widgets, as their modules are called."""
-    return frozenset(path.parent.name for path in (ROOT / "gpulab" / "widgets").glob("*/__init__.py"))
+    return frozenset(DRAFTS.shown)
 
 
 @cache
@@ -53,7 +57,7 @@ def widgets(chapter: str) -> frozenset[str]:
 def shown_by(page: Path) -> frozenset[str]:
     """The widgets of any page, with exercises or without."""
     text = page.read_text("utf-8")
-    return frozenset(name for name in all_widgets() if name.title().replace("_", "") + "(" in text)
+    return frozenset(name for name in all_widgets() if is_shown(name, text))
 
 
 def room_of(item: pytest.Item) -> str:
@@ -71,6 +75,32 @@ def chapters_of(item: pytest.Item) -> set[str]:
     named = {chapter for chapter in pages() if stem in (f"claims_{chapter}", f"cheats_at_{chapter}")}
     shown = {chapter for chapter in pages() if item.path.parent.name == "widgets" and stem in widgets(chapter)}
     return named | shown | ({_chapter(value) for value in _parameters(item)} & set(pages()))
+
+
+def belongs_to(item: pytest.Item, chapter: str) -> bool:
+    """Whether it tests the chapter, or what only this chapter and few others need."""
+    return chapter in chapters_of(item) or chapter in DRAFTS.owners(_below_root(item.path))
+
+
+def is_draft_file(path: Path, chapter: str | None = None, room: str | None = None) -> bool:
+    """Whether the file or folder of tests is of drafts alone, and neither of ``chapter`` nor in ``room``, which were asked for."""
+    below = _below_root(path)
+    asked = chapter in DRAFTS.owners(below) or (room and _folder(path) in ROOMS[room] and DRAFTS.alone_need(f"tests/{_folder(path)}"))
+    return DRAFTS.alone_need(below) and not asked
+
+
+def is_draft(item: pytest.Item, chapter: str | None = None) -> bool:
+    """Whether its parameters name drafts alone, and not ``chapter``, which was asked for."""
+    named = {_chapter(value) for value in _parameters(item)} & set(pages())
+    return bool(named) and named <= set(DRAFTS.contents.drafts) - {chapter}
+
+
+def _below_root(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
+
+
+def _folder(path: Path) -> str:
+    return (*path.relative_to(TESTS).parts, "")[0]
 
 
 def _parameters(item: pytest.Item) -> list:

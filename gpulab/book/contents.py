@@ -4,7 +4,8 @@ A draft has its number in ``meta: chapters:`` of ``_toc.yml`` and no place among
 chapter's lie; neither the site, nor the demo, nor the tests, nor the wheels take them up.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -14,17 +15,21 @@ FILE = "_toc.yml"
 
 @dataclass(frozen=True)
 class Contents:
-    """``pages``: what the book shows, in its order, as ``chapters/tensors/views``. ``numbers``: of chapters, drafts included."""
+    """``pages``: what the book shows, in its order, as ``chapters/tensors/views``. ``numbers``: of chapters, drafts included.
+
+    ``parts``: of the whole course, in order, each with the number of its first chapter, whether there are chapters of it or not.
+    """
 
     pages: tuple[str, ...]
     numbers: dict[str, int]
+    parts: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: Path) -> "Contents":
         """Of the repository in the folder ``root``. Raises FileNotFoundError without a ``_toc.yml``."""
         said = yaml.safe_load((root / FILE).read_text("utf-8"))
         shown = [said["root"], *(entry["file"] for part in said["parts"] for entry in part["chapters"])]
-        return cls(tuple(shown), said["meta"]["chapters"])
+        return cls(tuple(shown), said["meta"]["chapters"], said["meta"].get("parts", {}))
 
     @property
     def chapters(self) -> dict[str, int]:
@@ -35,3 +40,27 @@ class Contents:
     def drafts(self) -> dict[str, int]:
         """The numbers of the chapters that are not in the book, by their names."""
         return {Path(page).name: number for page, number in self.numbers.items() if page not in self.pages}
+
+    @property
+    def draft_pages(self) -> tuple[str, ...]:
+        """Their pages, as ``chapters/many_gpus/sharding``."""
+        return tuple(page for page in self.numbers if page not in self.pages)
+
+    def part_of(self, number: int) -> int:
+        """The part, from 1 on, that the chapter with this number belongs to."""
+        return sum(first <= number for first in self.parts.values())
+
+
+def in_words(numbers: Iterable[int]) -> str:
+    """Numbers of chapters, as ``chapters 1, 3 and 8 to 12``; ``planned`` where there are none."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    said = [word for run in runs for word in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    if not said:
+        return "planned"
+    listed = " and ".join(filter(None, (", ".join(said[:-1]), said[-1])))
+    return f"chapter{'s' if ' ' in listed else ''} {listed}"
