@@ -7,6 +7,7 @@ from pathlib import Path
 
 from autograder.authoring import trials
 from autograder.authoring.bench import readable
+from autograder.authoring.drafts import Drafts
 from autograder.authoring.gates import GATES, Bench, gate
 from autograder.authoring.left import left_to_write
 
@@ -24,12 +25,14 @@ def run(exercises: Path, names: list[str], every: bool = False, keep: bool = Fal
 
 
 def chosen(exercises: Path, names: list[str]) -> tuple[list[Bench], dict[str, str]]:
-    """The exercises that ``names`` mean, all without names, and the chapters among them that cannot be read.
+    """The exercises that ``names`` mean, without names all that are no draft's, and the chapters among them that cannot be read.
 
     Those are printed, with the reason; nothing is returned, and a sentence printed, for an unknown name.
     """
     every, unreadable = readable(exercises)
-    unreadable = {chapter: why for chapter, why in unreadable.items() if not names or _speaks_of(names, chapter)}
+    drafts = {} if names else Drafts(exercises.parent).contents.drafts
+    every = [bench for bench in every if bench.name.partition(".")[0] not in drafts]
+    unreadable = {chapter: why for chapter, why in unreadable.items() if chapter not in drafts and (not names or _speaks_of(names, chapter))}
     if unknown := [name for name in names if not _named(every, name) and name.partition(".")[0] not in unreadable]:
         _say_unknown(exercises, every, unknown)
         return [], {}

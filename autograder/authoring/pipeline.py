@@ -11,12 +11,13 @@ from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
+from autograder.authoring.drafts import Drafts, in_the_book
 from autograder.glue.config import configure
 
 
 def chapters(exercises: Path) -> list[str]:
-    """The chapters that have exercises: folders with a text notebook of their own name."""
-    return sorted(path.parent.name for path in exercises.glob("*/*.py") if path.stem == path.parent.name)
+    """The chapters that have exercises, drafts left out."""
+    return in_the_book(exercises)
 
 
 def write_source(exercises: Path, chapter: str, course: Path) -> Path:
@@ -68,10 +69,17 @@ def write_wheel(root: Path, folder: Path) -> Path:
     """The wheel of ``gpulab``, which learners' notebooks import, for the site to offer."""
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "source"
-        shutil.copytree(root / "gpulab", source / "gpulab", ignore=shutil.ignore_patterns("__pycache__"))
+        copy_room(root, "gpulab", source)
         for name in ("pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(root / name, source)
         return wheel_of(source, folder)
+
+
+def copy_room(root: Path, room: str, source: Path, *left_out: str) -> None:
+    """The package ``room`` of the repository into a project's folder, without what drafts alone need and ``left_out`` by name."""
+    drafts, by_name = Drafts(root), shutil.ignore_patterns("__pycache__", *left_out)
+    ignored = lambda folder, names: drafts.left_out(folder, names) | by_name(folder, names)  # noqa: E731
+    shutil.copytree(root / room, source / room, ignore=ignored)
 
 
 def wheel_of(source: Path, folder: Path) -> Path:

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import nbformat
 
-from autograder.authoring.pipeline import wheel_of
-from autograder.marking.chapters import Chapter, chapters, site_address
+from autograder.authoring.pipeline import chapters, copy_room, wheel_of
+from autograder.marking.chapters import Chapter, site_address
 
-LEFT_OUT = ("authoring", "demo.py", "doctor.py", "glue", "grading", "ledger.py", "wheel.py", "pyproject.toml", "__pycache__")
+LEFT_OUT = ("authoring", "demo.py", "desk", "doctor.py", "glue", "grading", "ledger.py", "wheel.py", "pyproject.toml")
 """Instructors' and authors' rooms, by name."""
 
 
 def write_mark_wheel(root: Path, folder: Path) -> Path:
-    """Build the wheel from the repository ``root`` into ``folder``."""
+    """Build the wheel from the repository ``root`` into ``folder``, without drafts."""
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "source"
-        shutil.copytree(root / "autograder", source / "autograder", ignore=shutil.ignore_patterns(*LEFT_OUT))
+        copy_room(root, "autograder", source, *LEFT_OUT)
         shutil.copy(root / "autograder" / "marking" / "pyproject.toml", source)
         (source / "VERSION").write_text(version(root))
         packed = source / "autograder" / "marking" / "chapters"
-        for chapter in chapters():
-            _pack(chapter, packed / chapter.name)
+        for name in chapters(root / "exercises"):
+            _pack(Chapter(root / "exercises" / name), packed / name)
         (packed / "site.txt").write_text(site_address(root))
         return wheel_of(source, folder)
 

@@ -1,87 +1,23 @@
-"""What a reader moves: anywidgets whose logic is JavaScript, alive with no kernel."""
+"""What a reader moves: anywidgets whose logic is JavaScript, alive with no kernel.
 
-from gpulab.widgets.allocator_blocks import AllocatorBlocks
-from gpulab.widgets.batch_slots import BatchSlots
-from gpulab.widgets.block_table import BlockTable
-from gpulab.widgets.bucket_timeline import BucketTimeline
-from gpulab.widgets.checkpoint_save import CheckpointSave
-from gpulab.widgets.checkpoint_segments import CheckpointSegments
-from gpulab.widgets.coalescing_explorer import CoalescingExplorer
-from gpulab.widgets.feeding_pipeline import FeedingPipeline
-from gpulab.widgets.float_formats import FloatFormats
-from gpulab.widgets.fsdp_timeline import FsdpTimeline
-from gpulab.widgets.gang_scheduler import GangScheduler
-from gpulab.widgets.graph_stepper import GraphStepper
-from gpulab.widgets.loss_scale import LossScale
-from gpulab.widgets.lr_schedule import LrSchedule
-from gpulab.widgets.memory_bar import MemoryBar
-from gpulab.widgets.mesh_painter import MeshPainter
-from gpulab.widgets.cold_start import ColdStart
-from gpulab.widgets.episode_player import EpisodePlayer
-from gpulab.widgets.interview_cards import InterviewCards
-from gpulab.widgets.occupancy_explorer import OccupancyExplorer
-from gpulab.widgets.place_phases import PlacePhases
-from gpulab.widgets.prefill_decode import PrefillDecode
-from gpulab.widgets.quiz import Choice, Question, Quiz, right, wrong
-from gpulab.widgets.rank_dashboard import RankDashboard
-from gpulab.widgets.ring_stepper import RingStepper
-from gpulab.widgets.roofline_explorer import RooflineExplorer
-from gpulab.widgets.run_diagnosis import RunDiagnosis
-from gpulab.widgets.schedule_editor import ScheduleEditor
-from gpulab.widgets.sharding_memory import ShardingMemory
-from gpulab.widgets.stride_explorer import StrideExplorer
-from gpulab.widgets.tensor_split import TensorSplit
-from gpulab.widgets.tile_player import TilePlayer
-from gpulab.widgets.timeline_player import TimelinePlayer
-from gpulab.widgets.token_budget import TokenBudget
-from gpulab.widgets.trace_viewer import TraceViewer
-from gpulab.widgets.transfer_explorer import TransferExplorer
-from gpulab.widgets.triage_board import TriageBoard
-from gpulab.widgets.warm_pool import WarmPool
-from gpulab.widgets.warp_stepper import WarpStepper
+``StrideExplorer`` lies in the folder ``stride_explorer``, and so on; each is imported when it is first asked for.
+"""
 
-__all__ = [
-    "AllocatorBlocks",
-    "BatchSlots",
-    "BlockTable",
-    "BucketTimeline",
-    "CheckpointSave",
-    "CheckpointSegments",
-    "Choice",
-    "CoalescingExplorer",
-    "FeedingPipeline",
-    "FloatFormats",
-    "FsdpTimeline",
-    "GangScheduler",
-    "GraphStepper",
-    "InterviewCards",
-    "LossScale",
-    "LrSchedule",
-    "MemoryBar",
-    "MeshPainter",
-    "ColdStart",
-    "EpisodePlayer",
-    "OccupancyExplorer",
-    "PlacePhases",
-    "PrefillDecode",
-    "Question",
-    "Quiz",
-    "RankDashboard",
-    "RingStepper",
-    "RooflineExplorer",
-    "RunDiagnosis",
-    "ScheduleEditor",
-    "ShardingMemory",
-    "StrideExplorer",
-    "TensorSplit",
-    "TilePlayer",
-    "TimelinePlayer",
-    "TokenBudget",
-    "TraceViewer",
-    "TransferExplorer",
-    "TriageBoard",
-    "WarmPool",
-    "WarpStepper",
-    "right",
-    "wrong",
-]
+from importlib import import_module
+from pathlib import Path
+
+_QUIZ = ("Choice", "Question", "Quiz", "right", "wrong")
+_FOLDERS = {path.parent.name for path in Path(__file__).parent.glob("*/__init__.py")}
+_WIDGETS = {name.title().replace("_", ""): name for name in _FOLDERS} | dict.fromkeys(_QUIZ, "quiz")
+
+__all__ = sorted(_WIDGETS)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WIDGETS:
+        raise AttributeError(f"gpulab.widgets has no {name!r}; it has {', '.join(__all__)}")
+    return globals().setdefault(name, getattr(import_module(f"{__name__}.{_WIDGETS[name]}"), name))
+
+
+def __dir__() -> list[str]:
+    return __all__
