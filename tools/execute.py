@@ -1,4 +1,4 @@
-"""Executes the chapters whose cells changed, side by side, into the cache that the site is built from.
+"""Executes the book's pages whose cells changed, side by side, into the cache that the site is built from.
 
 Called by make before Jupyter Book, which executes one page after another. A page that fails
 here is left to Jupyter Book: it executes it again and says what is wrong.
@@ -13,6 +13,8 @@ from pathlib import Path
 from jupyter_cache import get_cache
 from jupyter_cache.executors import load_executor
 
+from gpulab.book.contents import Contents
+
 ROOT = Path(__file__).parents[1]
 CELL = "```{code-cell}"
 SECONDS_A_CELL = 600
@@ -21,7 +23,8 @@ SECONDS_A_CELL = 600
 
 def main() -> None:
     cache = get_cache(ROOT / "_build" / ".jupyter_cache")
-    pages = [str(page) for page in sorted((ROOT / "chapters").rglob("*.md")) if CELL in page.read_text("utf-8")]
+    shown = [ROOT / f"{page}.md" for page in sorted(Contents.read(ROOT).pages)]
+    pages = [str(page) for page in shown if page.is_file() and CELL in page.read_text("utf-8")]
     for page in pages:
         cache.add_nb_to_project(page, read_data={"name": "myst_nb_md", "type": "plugin"})
     if changed := [record.uri for record in cache.list_unexecuted(pages)]:

@@ -1,4 +1,4 @@
-"""Sphinx extension: chapters carry the numbers of the whole course, also while some of it is unwritten.
+"""Sphinx extension: chapters carry the numbers of the whole course, also while some of them are drafts.
 
 ``meta: chapters:`` in _toc.yml gives each numbered page its number. Sphinx counts what is there; its count is replaced.
 """
@@ -6,17 +6,19 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
 from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
 
-TOC = Path(__file__).parents[2] / "_toc.yml"
+from gpulab.book.contents import Contents
+
+ROOT = Path(__file__).parents[2]
 
 
 def numbers() -> dict[str, int]:
-    """The number of each chapter, by its page."""
-    return yaml.safe_load(TOC.read_text("utf-8"))["meta"]["chapters"]
+    """The number of each chapter in the book, by its page."""
+    contents = Contents.read(ROOT)
+    return {page: number for page, number in contents.numbers.items() if page in contents.pages}
 
 
 def renumbered(assign):

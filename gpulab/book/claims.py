@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 from pybtex.database import BibliographyData, parse_file
 
+from gpulab.book.contents import FILE, Contents
 from gpulab.book.settlement import MODEL, Settlement
 from gpulab.book.table import Table, render
 
@@ -47,15 +48,21 @@ class Claim:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All claims of the book, with their sources and the bibliography they cite."""
+    """All claims of the book, with their sources and the bibliography they cite.
+
+    `waiting` holds the ids of those that drafts examine: nobody has looked at them yet.
+    """
 
     claims: tuple[Claim, ...]
     sources: dict[str, str]
     bibliography: BibliographyData
+    waiting: frozenset[str] = frozenset()
 
     @classmethod
-    def read(cls, chapters: Path) -> "Ledger":
+    def read(cls, chapters: Path, draft: str | None = None) -> "Ledger":
         """Read `claims.yml` and `references.bib` in the folder `chapters` of a repository.
+
+        Of the chapters in the book, and of the `draft` that is named, such as "many_gpus/sharding".
 
         Raises:
             ValueError: for a claim that lacks a field, a verdict or what settles it, or that
@@ -63,10 +70,12 @@ class Ledger:
         """
         data = yaml.safe_load((chapters / "claims.yml").read_text(encoding="utf-8"))
         bibliography = parse_file(chapters / "references.bib", bib_format="bibtex")
-        claims = tuple(map(_claim, data["claims"]))
+        drafts = _drafts(chapters) - {draft}
+        claims = tuple(_claim(record) for record in data["claims"] if record.get("chapter") not in drafts)
         for claim in claims:
             _check(claim, chapters.parent, bibliography)
-        return cls(claims, data["sources"], bibliography)
+        waiting = frozenset(record["id"] for record in data["claims"] if record.get("chapter") in drafts)
+        return cls(claims, data["sources"], bibliography, waiting)
 
     def of(self, chapter: str) -> tuple[Claim, ...]:
         """The claims of one chapter, such as "tensors/views". Raises KeyError if it has none."""
@@ -78,8 +87,14 @@ class Ledger:
 
 def claims_table(chapter: str | None = None) -> Table:
     """The table of one chapter's claims, or of the whole book's, for a page's cell to show."""
-    ledger = Ledger.read(chapters_folder(Path.cwd()))
+    ledger = Ledger.read(chapters_folder(Path.cwd()), chapter)
     return render(ledger.claims, ledger, whole=True) if chapter is None else render(ledger.of(chapter), ledger)
+
+
+def _drafts(chapters: Path) -> set[str]:
+    """Their pages, as a claim names its chapter; none where there is no table of contents."""
+    there = (chapters.parent / FILE).is_file()
+    return {page.removeprefix("chapters/") for page in Contents.read(chapters.parent).draft_pages} if there else set()
 
 
 def _claim(record: dict) -> Claim:

@@ -52,7 +52,13 @@ class Contents:
 
 
 def in_words(numbers: Iterable[int]) -> str:
-    """Numbers of chapters, as ``chapters 1, 3 and 8 to 12``; ``planned`` where there are none."""
+    """Of chapters, as ``chapters 1, 3 and 8 to 12``; ``planned`` where there are none."""
+    said = spans(numbers)
+    return f"chapter{'s' if ' ' in said else ''} {said}" if said else "planned"
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """``1, 3 and 8 to 12``: three numbers or more in a row as one."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][-1] == number - 1:
@@ -60,7 +66,4 @@ def in_words(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     said = [word for run in runs for word in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
-    if not said:
-        return "planned"
-    listed = " and ".join(filter(None, (", ".join(said[:-1]), said[-1])))
-    return f"chapter{'s' if ' ' in listed else ''} {listed}"
+    return " and ".join(filter(None, (", ".join(said[:-1]), *said[-1:])))

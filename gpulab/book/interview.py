@@ -9,6 +9,7 @@ import yaml
 from docutils.nodes import make_id
 
 from gpulab.book.claims import Ledger
+from gpulab.book.contents import Contents
 
 FILE = "interview.yml"
 LEDGER = "folklore"  # the page of all claims
@@ -71,19 +72,23 @@ class Bank:
         return bank
 
     @cached_property
+    def contents(self) -> Contents:
+        return Contents.read(self.chapters.parent)
+
+    @cached_property
     def pages(self) -> dict[int, str]:
         """The page of each chapter that is in the book, such as {1: "tensors/views"}."""
-        return {self._numbers[file]: file.removeprefix("chapters/") for part in self._parts for file in part["files"]}
+        numbers = self.contents.numbers
+        return {numbers[page]: page.removeprefix("chapters/") for page in self.contents.pages if page in numbers}
 
     @cached_property
     def stages(self) -> dict[int, str]:
-        """The parts of the book, from 1 on, by the words of the table of contents."""
-        return {number: part["caption"] for number, part in enumerate(self._parts, 1)}
+        """The parts of the course, from 1 on, by the words of the table of contents."""
+        return dict(enumerate(self.contents.parts, 1))
 
     def stage(self, card: Card) -> int:
-        """The part that a card's chapter belongs to, also where its page is not written yet."""
-        firsts = [min(self._numbers[file] for file in part["files"]) for part in self._parts]
-        return sum(first <= card.chapter for first in firsts)
+        """The part that a card's chapter belongs to, also where its page is not in the book yet."""
+        return self.contents.part_of(card.chapter)
 
     def asked(self, card: Card) -> str | None:
         """Where the notes ask it, in words; nothing for what they do not ask."""
@@ -100,22 +105,29 @@ class Bank:
         return found
 
     def links(self, card: Card) -> tuple[Link, ...]:
-        """Where a card's answer is proved; nothing while its chapter is not in the book.
+        """Where a card's answer is proved; nothing while its chapter is not in the book, and nothing in drafts.
 
         Raises:
             ValueError: for a section, an exercise or a source that does not exist.
         """
         if card.chapter not in self.pages:
             return ()
-        kinds = (card.sections, self._section), (card.exercises, self._exercise), (card.sources, self._source)
+        sections = [name for name in card.sections if not self._in_a_draft(name.partition("#")[0])]
+        exercises = [name for name in card.exercises if not self._in_a_draft(name.partition(".")[0])]
+        kinds = (sections, self._section), (exercises, self._exercise), (card.sources, self._source)
         return tuple(find(card, name) for names, find in kinds for name in names)
 
+    def _in_a_draft(self, page: str) -> bool:
+        """`page` as `many_gpus/sharding`, or its last part alone."""
+        return page.rpartition("/")[2] in self.contents.drafts
+
     def judged(self, card: Card) -> tuple[Link, ...]:
-        """The claims of the ledger that a card names; nothing while its chapter is not in the book."""
-        return tuple(Link(f"{LEDGER}.html#{claim}", claim) for claim in card.claims if card.chapter in self.pages)
+        """The claims of the ledger that a card names; nothing while its chapter is not in the book, and no draft's."""
+        shown = [claim for claim in card.claims if card.chapter in self.pages and claim not in self.ledger.waiting]
+        return tuple(Link(f"{LEDGER}.html#{claim}", claim) for claim in shown)
 
     def _check(self, card: Card) -> None:
-        known = {claim.id for claim in self.ledger.claims}
+        known = {claim.id for claim in self.ledger.claims} | self.ledger.waiting
         if unknown := sorted(set(card.claims) - known):
             raise ValueError(f"{card.id}: no claim {', '.join(unknown)} in claims.yml")
         self.links(card)
@@ -140,19 +152,6 @@ class Bank:
             raise ValueError(f"{card.id}: no source {key} in references.bib")
         fields = self.ledger.bibliography.entries[key].fields
         return Link(fields["url"], fields["title"].translate(str.maketrans("", "", "{}\\")))
-
-    @cached_property
-    def _contents(self) -> dict:
-        return yaml.safe_load((self.chapters.parent / "_toc.yml").read_text(encoding="utf-8"))
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return self._contents["meta"]["chapters"]
-
-    @cached_property
-    def _parts(self) -> list[dict]:
-        numbered = [part for part in self._contents["parts"] if part.get("numbered")]
-        return [{"caption": part["caption"], "files": [one["file"] for one in part["chapters"]]} for part in numbered]
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -1,12 +1,14 @@
 """The interview bank: every question of the notes once, answered in few sentences by what the book proves."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from gpulab.book import interview_cards, interview_deck, stages
+from gpulab.book.contents import Contents
 from gpulab.book.interview import Bank, headings
 
 ROOT = Path(__file__).parents[2]
@@ -34,9 +36,14 @@ def figures(text):
     return {figure.replace(",", "") for figure in FIGURE.findall(CODE.sub("", text))}
 
 
+def in_the_book(names):
+    """Those of the sections or exercises that are not in a draft."""
+    return [name for name in names if Path(re.split("[#.]", name)[0]).name not in BANK.contents.drafts]
+
+
 def evidence(card):
-    """All that a card leans on: the pages it points to, and the claims it names."""
-    pages = {section.partition("#")[0] for section in card.sections}
+    """All that a card leans on: the pages of the book that it points to, and the claims it names."""
+    pages = {section.partition("#")[0] for section in in_the_book(card.sections)}
     texts = [(CHAPTERS / f"{page}.md").read_text("utf-8") for page in pages]
     claims = [claim.right + claim.quote for claim in LEDGER.claims if claim.id in card.claims]
     return figures(" ".join(texts + claims).replace("`", " "))
@@ -73,7 +80,8 @@ def test_what_the_notes_said_is_one_sentence_and_what_is_wrong_with_it_two_at_mo
 def test_an_answer_is_proved_by_sections_of_the_book_its_own_chapters_among_them_and_by_an_exercise(card):
     pages = {section.partition("#")[0] for section in card.sections}
     assert BANK.pages[card.chapter] in pages and card.exercises
-    assert len(BANK.links(card)) == len(card.sections + card.exercises + card.sources)
+    linked = [*in_the_book(card.sections), *in_the_book(card.exercises), *card.sources]
+    assert len(BANK.links(card)) == len(linked)
 
 
 @proved
@@ -111,6 +119,16 @@ def test_a_card_that_is_not_whole_is_refused(monkeypatch, changes, words):
     with_one(monkeypatch, FIRST | changes)
     with pytest.raises(ValueError, match=words):
         Bank.read(CHAPTERS)
+
+
+def test_no_card_points_into_a_draft(monkeypatch):
+    (claim, *_), contents = LEDGER.of("device/kernels"), BANK.contents
+    without = replace(contents, pages=tuple(page for page in contents.pages if page != "chapters/device/kernels"))
+    monkeypatch.setattr(Contents, "read", lambda root: without)
+    with_one(monkeypatch, FIRST | {"sections": [*FIRST["sections"], "device/kernels#exercises"], "exercises": ["kernels.squash"], "claims": [claim.id]})
+    bank = Bank.read(CHAPTERS)
+    assert [link.href for link in bank.links(bank.cards[0])] == ["tensors/views.html#exercises"]
+    assert bank.judged(bank.cards[0]) == ()
 
 
 def test_a_card_of_a_chapter_that_is_not_written_points_nowhere_yet(monkeypatch):
