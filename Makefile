@@ -13,6 +13,7 @@ ENV    := $(VENV)/.made
 TOOLS  := $(VENV)/.made-for-tests
 SERVER := $(VENV)/.made-for-server
 LOAD   := .venv-load
+TIMED  := $(BIN)/python tools/phase.py
 SITE   := _build/html/index.html
 DOWNLOADS := _build/exercises/.made
 CACHE  := _build/.jupyter_cache/.made-with
@@ -23,7 +24,7 @@ marker    := $(shell find autograder -name '*.py' -o -path 'autograder/marking/*
 exercises := $(wildcard exercises/*/*.py exercises/*/hints.yml)
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
-.PHONY: help demo evidence opinfo recordings test book release serve serve-model load-model lab source env clean clean-all
+.PHONY: help demo evidence opinfo recordings test timed book release serve serve-model load-model lab source env clean clean-all
 help:
 	@echo "make demo    build the site, grade a sample class, print the scores (CLASS=all: of every chapter the whole gallery)"
 	@echo "make test    run the tests (CHAPTER=views: of one chapter; ONLY=grader: of a part; JOBS=1: one by one)"
@@ -42,8 +43,11 @@ help:
 demo: book
 	@$(BIN)/python -m autograder demo --whole=$(CLASS) --jobs=$(JOBS)
 
-test: book $(TOOLS)
-	$(BIN)/python -m pytest $(if $(filter 1,$(JOBS)),,--numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorder) $(if $(CHAPTER),--chapter=$(CHAPTER)) $(if $(ONLY),--room=$(ONLY)) $(TESTS)
+test: timed book $(TOOLS)
+	@$(BIN)/python -m tests $(if $(filter 1,$(JOBS)),,--numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorder) $(if $(CHAPTER),--chapter=$(CHAPTER)) $(if $(ONLY),--room=$(ONLY)) $(TESTS)
+# The first thing that `make test` does: what was built before is not of this run.
+timed:
+	@rm -f _build/phases.json
 
 opinfo: $(TOOLS)
 	$(BIN)/python -m tests.cuda.opinfo --write
@@ -80,7 +84,7 @@ env: $(ENV)
 $(ENV): pyproject.toml constraints.txt tools/install.py
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing (Debian: apt-get install python3-venv)"; exit 1; }
-	@$(BIN)/python tools/install.py course
+	@$(TIMED) environment $(BIN)/python tools/install.py course
 	@touch $@
 
 $(SERVER): $(ENV)
@@ -88,18 +92,18 @@ $(SERVER): $(ENV)
 	@touch $@
 
 $(TOOLS): $(ENV)
-	@$(BIN)/python tools/install.py course test
+	@$(TIMED) environment $(BIN)/python tools/install.py course test
 	@touch $@
 
 $(SITE): $(ENV) $(CACHE) $(DOWNLOADS) $(pages) $(exercises)
-	@$(BIN)/python tools/execute.py
+	@$(TIMED) book $(BIN)/python tools/execute.py
 	@echo "-- Building the site"
-	@$(BIN)/jupyter-book build --quiet --all -W -n --keep-going .
+	@$(TIMED) book $(BIN)/jupyter-book build --quiet --all -W -n --keep-going .
 	@touch $@
 
 $(DOWNLOADS): $(exercises) $(pipeline) $(marker) $(code) pyproject.toml | $(ENV)
 	@echo "-- Making the learners' notebooks"
-	@$(BIN)/python -m autograder downloads
+	@$(TIMED) book $(BIN)/python -m autograder downloads
 	@touch $@
 
 # The notebook cache does not see the modules that chapters import: forget it when they change.

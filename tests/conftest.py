@@ -16,7 +16,7 @@ import gpulab.cuda
 from autograder.witness import witness
 from tests.costs import Costs
 from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of
-from tests.together import Together, by_forks, together
+from tests.together import Together, in_order, together
 
 NO_CHROMIUM = (
     "the browser tests need Chromium: install Debian's package (apt-get install chromium), "
@@ -32,14 +32,12 @@ def pytest_addoption(parser):
     parser.addoption("--chapter", choices=sorted(pages()), help="only the tests of this chapter")
     parser.addoption("--room", choices=sorted(ROOMS), help="only the tests of this part of the machinery")
     parser.addoption("--audit", action="store_true", help="also what is marked `audit`: too slow for every change")
-    parser.addoption("--keep-costs", action="store_true", help="write what the tests cost into benchmarks/results")
 
 
 def pytest_configure(config):
     os.environ["OMP_NUM_THREADS"] = "1"  # as in a grading kernel; two pools would spin on the same cores
     torch.set_num_threads(1)
-    on_a_worker = hasattr(config, "workerinput")
-    config.pluginmanager.register(Costs(config.option.keep_costs and not on_a_worker))
+    config.pluginmanager.register(Costs())
 
 
 @pytest.fixture(autouse=True)
@@ -72,8 +70,8 @@ def pytest_collection_modifyitems(config, items):
     }
     config.hook.pytest_deselected(items=[item for item in items if not wanted[item]])
     groups = {name: place for place, name in enumerate(dict.fromkeys(together(item.nodeid) for item in items))}
-    in_order = lambda item: (by_forks(item.nodeid), groups[together(item.nodeid)])  # noqa: E731
-    items[:] = sorted((item for item in items if wanted[item]), key=in_order)
+    place = {name: (in_order(name), at) for name, at in groups.items()}
+    items[:] = sorted((item for item in items if wanted[item]), key=lambda item: place[together(item.nodeid)])
 
 
 def pytest_make_parametrize_id(config, val, argname):

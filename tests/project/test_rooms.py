@@ -1,6 +1,7 @@
 """What `make test CHAPTER=` and `ONLY=` choose, and what a run costs."""
 
 import gzip
+import re
 import subprocess
 import sys
 import time
@@ -9,9 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.costs import CHAPTER_BUDGET_SECONDS, TOO_MUCH, Costs, already_charged, who_pays
+from tests.budgets import CHAPTER_BUDGET_SECONDS, NOT_YET_CHEAP_SECONDS, ROOMS_BUDGET_SECONDS, TOO_MUCH, by_payer, too_dear
+from tests.closing import spent
+from tests.costs import Costs, already_charged, who_pays
+from tests.outcomes import Test
 from tests.rooms import ROOMS, TESTS, all_widgets, chapters_of, pages, room_of, shown_by
-from tests.together import FORK_MOST, by_forks, together
+from tests.together import FORK_MOST, WAIT_MOST, by_group, in_order, next_for, together
 
 
 def item(path: str, **parameters) -> SimpleNamespace:
@@ -58,22 +62,25 @@ def test_every_widget_has_tests_and_a_page():
     assert shown == all_widgets() <= tested
 
 
-def test_costs_are_summed_by_chapter():
-    costs = Costs(keep=False)
-    reported(costs, 1.5, "chapter views", "chapter streams")
-    reported(costs, 2.0, "chapter views")
-    assert costs.of["chapter views"] == {"tests": 2, "cpu_s": 3.5, "wall_s": 7.0}
-    assert costs.of["chapter streams"]["tests"] == 1
+def test_costs_are_summed_by_chapter_the_dearest_first():
+    of = by_payer([(["chapter streams"], 1.0, 2.0), (["chapter views", "chapter streams"], 1.5, 3.0), (["chapter views"], 2.0, 4.0)])
+    assert list(of.items()) == [
+        ("chapter views", {"tests": 2, "cpu_s": 3.5, "wall_s": 7.0}),
+        ("chapter streams", {"tests": 2, "cpu_s": 2.5, "wall_s": 5.0}),
+    ]
 
 
-def test_a_long_run_says_what_each_chapter_and_room_took_the_dearest_first():
-    costs, said = Costs(keep=False), []
-    reported(costs, 20.0, "room grader")
-    costs.pytest_terminal_summary(SimpleNamespace(write_line=said.append))
-    assert said == []
-    reported(costs, 70.4, "chapter views")
-    costs.pytest_terminal_summary(SimpleNamespace(write_line=said.append))
-    assert said == ["Seconds of processor time: 90 in all; chapter views 70, room grader 20"]
+def test_a_run_says_where_its_time_went():
+    tests = {"tests/unit/test_a.py::test_b": Test("passed", cost=[["room unit"], 7.0, 12.0])}
+    said = "\n".join(spent({"book": {"wall_s": 61.0, "cpu_s": 90.0}}, tests))
+    for line in ("environment +0 +0 +not needed", "book +61 +90", "room unit +1 +12 +7", "12 +7.0  tests/unit/test_a.py::test_b"):
+        assert re.search(line, said), said
+
+
+def test_where_time_went_is_a_table_of_forty_five_lines():
+    names = [f"room {name}" for name in ROOMS] + [f"chapter {name}" for name in pages()]
+    tests = {f"tests/{n}.py::test_{i}": Test("passed", cost=[[n], 1.0, 2.0]) for n in names for i in range(3)}
+    assert len(spent({}, tests)) <= 45
 
 
 @pytest.mark.parametrize(
@@ -89,20 +96,31 @@ def test_a_chapter_pays_for_its_tests_and_the_grader_for_those_that_take_one_as_
 
 
 def test_a_chapter_that_passes_its_budget_by_half_fails_the_run():
-    costs, session = Costs(keep=False), SimpleNamespace(exitstatus=0)
+    costs, session = Costs(), SimpleNamespace(exitstatus=0)
     reported(costs, CHAPTER_BUDGET_SECONDS * TOO_MUCH, "chapter cheap")
     costs.pytest_sessionfinish(session)
     assert session.exitstatus == 0
     reported(costs, 1.0, "chapter cheap")
     costs.pytest_sessionfinish(session)
-    assert session.exitstatus == 1 and "the tests of chapter cheap took 181 s" in costs.too_dear()[0]
+    assert session.exitstatus == 1
+
+
+def test_all_rooms_together_have_a_budget():
+    most = ROOMS_BUDGET_SECONDS * TOO_MUCH
+    assert too_dear(by_payer([(["room unit"], most / 2, 1.0), (["room grader"], most / 2, 1.0)])) == []
+    (sentence,) = too_dear(by_payer([(["room unit"], most, 1.0), (["room grader"], 1.0, 1.0)]))
+    assert sentence == f"the tests of all rooms took {most + 1:.0f} s of processor time: {most:.0f} s are allowed"
+
+
+def test_no_chapter_is_excepted_from_its_budget():
+    assert NOT_YET_CHEAP_SECONDS == {}
 
 
 def test_a_process_whose_work_was_charged_is_not_charged_again_when_it_is_waited_for():
     work = "import time\nwhile time.process_time() < 0.5: pass"
     paid = []
     for waiting in (nullcontext, already_charged):
-        costs, one = Costs(keep=False), SimpleNamespace(path=TESTS / "unit/test_a.py", stash=pytest.Stash(), user_properties=[])
+        costs, one = Costs(), SimpleNamespace(path=TESTS / "unit/test_a.py", stash=pytest.Stash(), user_properties=[])
         costs.pytest_runtest_setup(one)
         with waiting():
             subprocess.run([sys.executable, "-c", work], check=True)
@@ -127,10 +145,24 @@ def test_what_shares_a_fixture_runs_in_one_process(nodeid, group):
     assert together(nodeid) == group
 
 
-def test_what_forks_most_runs_while_the_process_is_small():
-    files = ["tests/unit/test_wire.py", "tests/book/test_claims_views.py", "tests/gates/test_gates.py", "tests/cuda/test_tensors.py"]
-    assert sorted(files, key=by_forks) == [files[2], files[1], files[0], files[3]]
-    assert all((TESTS / folder).is_dir() for folder in FORK_MOST)
+def test_of_what_computes_runs_first_what_forks_most():
+    files = ["tests/unit/test_wire.py", "tests/book/test_claims_views.py", "tests/gates/test_gates.py", "tests/exploits"]
+    assert sorted(files, key=in_order) == [files[2], files[1], files[0], files[3]]
+    assert all((TESTS / folder).is_dir() for folder in (*FORK_MOST, *WAIT_MOST))
+
+
+def test_one_worker_begins_with_what_waits_and_the_others_with_what_computes():
+    groups = ["tests/gates/test_gates.py", "tests/unit/test_wire.py", "tests/exploits", "tests/site/test_labels.py"]
+    assert (next_for(True, groups), next_for(False, groups)) == (groups[2], groups[0])
+    assert (next_for(True, groups[:2]), next_for(False, groups[2:])) == (groups[0], groups[2])
+
+
+def test_what_long_groups_took_is_kept_the_longest_first():
+    of = {"tests/exploits/test_a.py::test_b": [[], 1.0, 4.0], "tests/exploits/test_c.py::test_d": [[], 1.0, 4.0]}
+    of |= {"tests/unit/test_a.py::test_b": [[], 9.0, 9.0], "tests/unit/test_c.py::test_d": [[], 1.0, 1.0]}
+    assert list(by_group(of).items()) == [
+        ("tests/unit/test_a.py", {"cpu_s": 9.0, "wall_s": 9.0}), ("tests/exploits", {"cpu_s": 2.0, "wall_s": 8.0})
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("packed", [gzip.compress(b"", mtime=time.time()), b"plain"])
