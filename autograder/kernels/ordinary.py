@@ -84,9 +84,7 @@ def main() -> None:
         namespaces.copy_tree(sandbox.GIVEN, request["cwd"])
         syscalls.refuse()
     zygote.prepare(request)
-    from ipykernel.kernelapp import IPKernelApp
-
-    IPKernelApp.launch_instance(request["argv"])
+    zygote.launch(request)
 
 
 if __name__ == "__main__":

@@ -198,11 +198,23 @@ def _kernel(request: dict, told: int) -> None:
     try:
         os.close(told)
         prepare(request)
-        from ipykernel.kernelapp import IPKernelApp
-
-        IPKernelApp.launch_instance(request["argv"])
+        launch(request)
     finally:
         os._exit(1)
+
+
+def launch(request: dict) -> None:
+    """Be the kernel until it ends."""
+    from ipykernel.kernelapp import IPKernelApp
+    from ipykernel.zmqshell import ZMQInteractiveShell
+
+    ZMQInteractiveShell.ask_exit = _ask_exit
+    IPKernelApp.launch_instance(request["argv"])
+
+
+def _ask_exit(shell: object) -> None:
+    """``exit()`` and ``quit()`` as in a script. A notebook's end their kernel 0.1 s later, at whatever it is doing then."""
+    raise SystemExit
 
 
 def prepare(request: dict) -> None:
