@@ -26,6 +26,8 @@ from autograder.report import as_html, as_text
 from autograder.verdict import Verdict
 
 TOO_LONG = "The function did not return in time: is there a loop that never ends?"
+DIED = "The kernel died: the code ended its own process, crashed it, or ran out of memory."
+NOT_RUN = "These tests were not run: the notebook had come to its end at an earlier cell."
 
 
 class Sheet(Protocol):
@@ -120,10 +122,15 @@ class RunGraded(ExecutePreprocessor):
         cell = self._run(cell, index)
         self._in_graded_cell = False
         helped = before.worked_until(self._desk.company(self.km))
-        # The interrupt after a timeout arrives as the kernel's own KeyboardInterrupt.
-        verdict = self._hearing.close(self._stopped or (TOO_LONG if self._timed_out else _first_error(cell)), helped)
-        self._record(cell, verdict)
+        self._record(cell, self._hearing.close(self._what_stopped(cell), helped))
         return cell, resources
+
+    def _what_stopped(self, cell: NotebookNode) -> str:
+        """The hidden tests of a graded cell, as its learner is told; empty where nothing did."""
+        if not self._was_run:
+            return f"{NOT_RUN} {self._stopped}"
+        # The interrupt after a timeout arrives as the kernel's own KeyboardInterrupt.
+        return self._stopped or (TOO_LONG if self._timed_out else _first_error(cell))
 
     def _open(self, exercise: str) -> None:
         try:
@@ -136,7 +143,8 @@ class RunGraded(ExecutePreprocessor):
         """Execute the cell unless the kernel is gone; whatever happens, the cell says it."""
         if not self._stopped and time.monotonic() > self._deadline:
             self._stop(f"The notebook ran for more than {self.submission_seconds} s and was stopped.", "timed out")
-        if self._stopped:
+        self._was_run = not self._stopped
+        if not self._was_run:
             cell.outputs = [_said(f"Not run. {self._stopped}")]
             return cell
         self._output_bytes = 0
@@ -144,7 +152,7 @@ class RunGraded(ExecutePreprocessor):
         self._execute(cell, index)
         if not self._stopped and (cause := self._desk.cause_of_death(self.km)):
             self._stop(cause, "crashed")
-        if not self._stopped and self.kc.was_cut_off:
+        if not self._stopped and self.kc.was_cut_off and not self._timed_out:  # a process that is another program is cut off too
             self._stop(f"The code printed more than {MAX_MESSAGE_BYTES // 1024**2} MiB at once and was stopped.", "flooded")
         if self._timed_out and not self._stopped and not self._answers():
             self._stop("The kernel could not be interrupted and was stopped.", "timed out")
@@ -156,10 +164,7 @@ class RunGraded(ExecutePreprocessor):
         try:
             self.execute_cell(cell, index, store_history=True)
         except DeadKernelError:
-            self._stop(
-                self._stopped or self._desk.cause_of_death(self.km) or
-                "The kernel died: the code ended its own process or ran out of memory.", "crashed"
-            )
+            self._stop(self._stopped or self._desk.cause_of_death(self.km) or DIED, "crashed")
         except Exception as error:
             # nbclient raises several kinds when a kernel stops answering; none may stop the class.
             if self._timed_out:
