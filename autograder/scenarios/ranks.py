@@ -81,7 +81,7 @@ class _Apart:
             return {"value": self._fn(rank, world)}
         except dist.DistBackendError:
             raise  # it ends because others did
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: a rank that leaves by it has not returned
             return {"raised": describe(error)}
 
 

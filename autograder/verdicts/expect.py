@@ -52,7 +52,7 @@ def raised_problem(error: object) -> str:
     if kind == "NotDefined":
         return message
     where = f" at `{line}`" if line else ""
-    return f"The function raised {kind}{where}: {message}"
+    return f"The function raised {kind}{where}" + (f": {message}" if message else ".")
 
 
 def changed_problem(after: Any, before: torch.Tensor, what: str) -> str | None:

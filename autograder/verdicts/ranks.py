@@ -78,11 +78,15 @@ def _asked_too_early(crossed: Crossed) -> bool:
 def stopped(evidence: dict) -> str | None:
     """What ended the ranks before their end, or None."""
     if evidence["crossed"].problem is not None:
-        return evidence["crossed"].problem.text
+        return _sentence(evidence["crossed"].problem.text)
     if evidence["problem"] is not None:
-        return str(evidence["problem"]["text"])
+        return _sentence(str(evidence["problem"]["text"]))
     if evidence["crossed"].stored:
         return "A rank asked the store of the process group: what crosses between ranks crosses by collectives and messages."
     if _asked_too_early(evidence["crossed"]):
         return "A rank asked for the hidden test's inputs of a call before that call had begun."
     return "A rank did not return." if None in evidence["results"] else None
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

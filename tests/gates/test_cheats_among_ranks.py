@@ -292,7 +292,7 @@ def test_a_deadlock_is_told_with_its_line():
         send(buf, (rank + 1) % world).wait()
         recv(buf, (rank - 1) % world)
 
-    assert reason(lambda *a: stuck(*a) if a[1] > 1 else None).startswith("deadlock: ")
+    assert reason(lambda *a: stuck(*a) if a[1] > 1 else None).startswith("Deadlock: ")
 
 
 def test_ranks_that_ask_for_different_things_are_told():
