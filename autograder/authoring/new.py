@@ -1,4 +1,7 @@
-"""``python -m autograder new``: a chapter's or an exercise's files in every room, with what is to be written marked."""
+"""``python -m autograder new``: a chapter's or an exercise's files in every room, with what is to be written marked.
+
+A new chapter is a draft: it has a number in ``_toc.yml`` and gets its place there once it is written.
+"""
 
 import json
 import keyword
@@ -36,7 +39,7 @@ def new_chapter(root: Path, name: str, part: str, number: int | None, title: str
         f"tests/gates/test_cheats_at_{name}.py": _filled("cheats_test.txt", words),
         f"tests/book/test_claims_{name}.py": _filled("claims_test.txt", words),
         "chapters/claims.yml": _read(root, "chapters/claims.yml").rstrip("\n") + "\n" + _filled("claim.yml", words),
-        "_toc.yml": _with_page(_read(root, "_toc.yml"), part, name, number),
+        "_toc.yml": _with_number(_read(root, "_toc.yml"), f"chapters/{part}/{name}", number),
     }
     return _write(root, made)
 
@@ -112,18 +115,6 @@ def _next_exercise(root: Path, notebook: str) -> str:
     carried = re.findall(r"\bE(\d+)\.\d", text)
     count = len(re.findall(r"^# ## E\d+\.\d+", text, flags=re.M))
     return f"{carried[0] if carried else _next_number(root)}.{count + 1}"
-
-
-def _with_page(toc: str, part: str, chapter: str, number: int) -> str:
-    """The book's contents with the page at the end of its part, or of a part of its own before the instructors'."""
-    toc = _with_number(toc, f"chapters/{part}/{chapter}", number)
-    line = f"      - file: chapters/{part}/{chapter}\n"
-    pages = list(re.finditer(rf"^      - file: chapters/{part}/\w+\n", toc, flags=re.M))
-    if pages:
-        return toc[: pages[-1].end()] + line + toc[pages[-1].end() :]
-    before = toc.index("  - caption: For instructors")
-    caption = f'  - caption: "{part.capitalize()}"  # WRITE({chapter}): the name of this part of the book\n'
-    return f"{toc[:before]}{caption}    numbered: true\n    chapters:\n{line}{toc[before:]}"
 
 
 def _with_number(toc: str, page: str, number: int) -> str:

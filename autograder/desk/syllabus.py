@@ -1,6 +1,9 @@
-"""Courses made of the book: which pages and exercises fill which hours. ``chapters/instructors/syllabus.yml`` holds them."""
+"""Courses made of the book: which pages and exercises fill which hours. ``chapters/instructors/syllabus.yml`` holds them.
 
-from dataclasses import dataclass
+What they say of drafts waits there: a course has the chapters that are in the book.
+"""
+
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import yaml
 
 from autograder.desk.effort import Effort, efforts
 from autograder.marking.packed import ROOT
+from gpulab.book.contents import Contents
 from gpulab.book.length import minutes
 
 COURSES = ROOT / "chapters" / "instructors" / "syllabus.yml"
@@ -15,12 +19,16 @@ COURSES = ROOT / "chapters" / "instructors" / "syllabus.yml"
 
 @dataclass(frozen=True)
 class Unit:
-    """A week, a half-day: ``read`` are pages as ``tensors/views``, ``do`` exercises or whole chapters of them."""
+    """A week, a half-day: ``read`` are pages as ``tensors/views``, ``do`` exercises or whole chapters of them.
+
+    ``waits_for``: the numbers of chapters that it would read and that are drafts.
+    """
 
     title: str
     about: str
     read: tuple[str, ...]
     do: tuple[str, ...] = ()
+    waits_for: tuple[int, ...] = ()
 
     @property
     def reading_minutes(self) -> float:
@@ -37,19 +45,41 @@ class Unit:
         return (self.reading_minutes + sum(one.minutes for one in self.exercises)) / 60
 
 
+    def without(self, drafts: dict[str, int]) -> "Unit":
+        """What is left of it when these chapters, numbers by name, are not there."""
+        read = tuple(page for page in self.read if Path(page).name not in drafts)
+        do = tuple(name for name in self.do if name.partition(".")[0] not in drafts)
+        waits_for = tuple(sorted(drafts[Path(page).name] for page in self.read if page not in read))
+        return replace(self, read=read, do=do, waits_for=waits_for)
+
+
 @dataclass(frozen=True)
 class Course:
+    """``waits_for``: as a unit's, of all its units."""
+
     title: str
     says: str
     units: tuple[Unit, ...]
+    waits_for: tuple[int, ...] = ()
 
     @property
     def hours(self) -> float:
         return sum(unit.hours for unit in self.units)
 
+    def without(self, drafts: dict[str, int]) -> "Course":
+        """The course without these chapters; a unit that had nothing else is left out."""
+        left = [unit.without(drafts) for unit in self.units]
+        waits_for = tuple(sorted({number for unit in left for number in unit.waits_for}))
+        return replace(self, units=tuple(unit for unit in left if unit.read or unit.do), waits_for=waits_for)
+
 
 def courses(path: Path = COURSES) -> list[Course]:
-    """In the order of the file."""
+    """In the order of the file, without drafts."""
+    return [course.without(Contents.read(ROOT).drafts) for course in planned(path)]
+
+
+def planned(path: Path = COURSES) -> list[Course]:
+    """As they will be when every chapter is there."""
     return [
         Course(course["title"], course["says"], tuple(_unit(**unit) for unit in course["units"]))
         for course in yaml.safe_load(path.read_text("utf-8"))

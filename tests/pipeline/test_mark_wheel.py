@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.authoring.pipeline import write_wheel
+from autograder.authoring.pipeline import chapters, write_wheel
 from autograder.marking.wheel import write_mark_wheel
 
 ROOT = Path(__file__).parents[2]
@@ -58,8 +58,8 @@ def test_the_lines_name_the_wheels_that_are_written_and_extras_that_there_are(pa
 
 
 def test_every_chapter_with_exercises_prints_them():
-    for mistakes in (ROOT / "exercises").glob("*/mistakes.py"):
-        (chapter,) = (ROOT / "chapters").rglob(f"{mistakes.parent.name}.md")
+    for name in chapters(ROOT / "exercises"):
+        (chapter,) = (ROOT / "chapters").rglob(f"{name}.md")
         assert chapter.read_text("utf-8").count("```{working-alone}") == 1
 
 

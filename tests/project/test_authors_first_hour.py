@@ -9,6 +9,7 @@ import yaml
 from autograder import authoring, exercise
 from autograder.authoring.left import rooms
 from autograder.draw import Draw
+from gpulab.book.contents import Contents
 from tests.project.authoring import CONTRIBUTING, ROOT, Copy
 
 NEW = re.findall(r"^python -m autograder (new .*?)\s+#", CONTRIBUTING, flags=re.M)
@@ -45,9 +46,8 @@ def test_what_is_to_be_written_is_said_once_by_file_and_line(checked):
     assert all(re.search(r"^  \S+:\d+: write ", line) for line in lines), checked
 
 
-def test_the_page_is_in_the_contents_after_the_others_of_its_part(new):
-    assert "tensors/autograd\n      - file: chapters/tensors/rows\n" in (new.folder / "_toc.yml").read_text()
-    assert re.search(r"^    chapters/tensors/rows: \d+$", (new.folder / "_toc.yml").read_text(), flags=re.M)
+def test_a_new_chapter_is_a_draft(new):
+    assert Contents.read(new.folder).drafts["rows"] == 23
 
 
 def test_its_tests_fail_until_they_are_written(new):

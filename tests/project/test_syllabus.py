@@ -6,19 +6,21 @@ import pytest
 import yaml
 
 from autograder.desk.effort import STEP, efforts, statements
-from autograder.desk.syllabus import Unit, courses
+from autograder.desk.syllabus import Course, Unit, courses, planned
+from gpulab.book.contents import Contents
 from gpulab.book.length import lines, words
 
 ROOT = Path(__file__).parents[2]
-CHAPTERS = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))["meta"]["chapters"]
+CONTENTS = Contents.read(ROOT)
 COURSES = {course.title: course for course in courses()}
+PLANNED = {course.title: course for course in planned()}
 FOLDERS = sorted(path.parent for path in (ROOT / "exercises").glob("*/hints.yml"))
 
 
 @pytest.mark.parametrize("title", ["A term of ten weeks", "A month before interviews"])
 def test_a_long_course_reads_every_chapter_once(title):
-    read = [f"chapters/{page}" for unit in COURSES[title].units for page in unit.read]
-    assert sorted(read) == sorted(CHAPTERS)
+    for course, chapters in ((PLANNED[title], CONTENTS.numbers), (COURSES[title], set(CONTENTS.numbers) - set(CONTENTS.draft_pages))):
+        assert sorted(f"chapters/{page}" for unit in course.units for page in unit.read) == sorted(chapters)
 
 
 def test_what_is_done_was_read_before():
@@ -30,8 +32,15 @@ def test_what_is_done_was_read_before():
 
 
 def test_ten_weeks_are_ten_and_a_workshop_fits_two_days():
-    assert len(COURSES["A term of ten weeks"].units) == 10
-    assert COURSES["A workshop of two days"].hours <= 14
+    assert len(PLANNED["A term of ten weeks"].units) == 10
+    assert PLANNED["A workshop of two days"].hours <= 14
+
+
+def test_drafts_and_their_exercises_are_left_out_and_a_week_that_had_nothing_else():
+    weeks = Unit("1", "", ("tensors/views", "tensors/later"), ("views", "later.first")), Unit("2", "", ("tensors/later",))
+    left = Course("Two weeks", "", weeks).without({"later": 2})
+    assert left.units == (Unit("1", "", ("tensors/views",), ("views",), waits_for=(2,)),)
+    assert left.waits_for == (2,) and left.hours == left.units[0].hours > 0
 
 
 def test_what_is_no_exercise_is_refused():

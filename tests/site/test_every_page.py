@@ -1,8 +1,8 @@
 """Every page, as readers meet it: desktop and phone, light and dark, server and disk."""
 
 import pytest
-import yaml
 
+from gpulab.book.contents import Contents
 from tests.site.conftest import ROOT
 from tests.site.probe import probe, reader
 
@@ -10,14 +10,7 @@ DESKTOP, PHONE = (1280, 900), (390, 844)
 WIDGET, FORMULA = "application/vnd.jupyter.widget-view+json", 'class="math'
 
 
-def contents():
-    """The pages that the table of contents names, and the search."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
-    files = [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
-    return [*(f"{file}.html" for file in files), "search.html"]
-
-
-PAGES = contents()
+PAGES = [*(f"{page}.html" for page in Contents.read(ROOT).pages), "search.html"]
 
 
 def test_every_page_of_the_site_is_tried(pages):

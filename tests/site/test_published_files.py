@@ -5,8 +5,9 @@ import re
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import yaml
 from bs4 import BeautifulSoup
+
+from gpulab.book.contents import Contents
 from tests.site.conftest import ROOT
 
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
@@ -132,9 +133,7 @@ def test_a_widget_that_needs_a_kernel_is_found():
 
 
 def published_sources():
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    names = [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
-    return [ROOT / f"{name}.md" for name in names]
+    return [ROOT / f"{page}.md" for page in Contents.read(ROOT).pages]
 
 
 def test_no_published_cell_calls_the_kernel():
