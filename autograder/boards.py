@@ -108,6 +108,7 @@ def _serve(board: Ends, network: Carrier | None, each: tuple[tuple[bytes, ...], 
         die_with_parent(signal.SIGKILL)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_RECORD_BYTES, MAX_RECORD_BYTES))
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # whoever forked this may hear it
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         torch.set_num_threads(1)
         Switchboard(

@@ -161,7 +161,7 @@ def each_in_a_thread(*runs):
 
 
 def test_threads_that_share_a_tensor_lose_updates_in_place_or_not_and_backward_writes_to_what_they_share():
-    both_have_read, shared = threading.Barrier(2, timeout=30), {"in place": torch.zeros(3), "anew": torch.zeros(3)}
+    both_have_read, shared = threading.Barrier(2, timeout=60), {"in place": torch.zeros(3), "anew": torch.zeros(3)}
 
     def count():
         read = {name: tensor + 1 for name, tensor in shared.items()}

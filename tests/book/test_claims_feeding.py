@@ -87,6 +87,7 @@ def late(batches):
     return sum(batch.ready_us > batch.asked_us for batch in batches[2:])
 
 
+@pytest.mark.audit  # sleeps are held against each other
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_what_is_needed_is_the_time_of_a_batch_over_that_of_a_step():
     found = {workers: late(loop(Sleeping(0.060), 0.042, num_workers=workers)[0]) for workers in (1, 2, 3)}
@@ -150,6 +151,7 @@ def test_without_workers_none_can_persist_and_none_can_prefetch():
     assert DataLoader(range(4), num_workers=1).prefetch_factor == 2
 
 
+@pytest.mark.audit  # sleeps are held against each other
 def test_a_longer_queue_behind_slow_workers_makes_no_batch_come_earlier():
     for prefetch in (2, 8):
         batches, _ = loop(Sleeping(), num_workers=1, prefetch_factor=prefetch)
@@ -218,6 +220,7 @@ class Timed(Dataset):
         return time.process_time() - began
 
 
+@pytest.mark.audit  # sleeps are held against each other
 def test_the_loop_waits_alike_for_workers_that_compute_and_for_workers_that_wait():
     for inner, computes in ((Computing(), True), (Sleeping(), False)):
         cpu = []

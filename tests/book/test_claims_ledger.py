@@ -67,6 +67,8 @@ def test_every_source_is_described():
     assert {record["source"].split(",")[0] for record in RECORDS} == set(LEDGER.sources)
 
 
+@pytest.mark.audit  # runs each of them once more
+@pytest.mark.timeout(3600)
 def test_the_tests_that_settle_claims_run_and_pass_and_those_that_run_the_real_thing_use_no_model():
     named = {word: sorted({one.name for c in LEDGER.claims for one in c.settled if one.word == word}) for word in WORDS}
     for word, options in (("runs", ["-p", "tests.book.real_thing"]), ("in the model", [])):
@@ -83,7 +85,7 @@ def test_a_test_of_the_model_does_not_pass_for_the_real_thing():
 
 
 def run_tests(names, *options):
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *options, *names]
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "--audit", "-p", "no:cacheprovider", *options, *names]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200)
 
 

@@ -56,6 +56,7 @@ def as_measured(batches, steps):
     return stages
 
 
+@pytest.mark.audit  # sleeps are held against each other
 @pytest.mark.parametrize(("workers", "prefetch"), [(0, None), (1, 1), (1, 3), (2, 2)])
 def test_the_simulation_gives_each_batch_when_pytorchs_loader_does(workers, prefetch):
     uneven = [0.04 if i // 2 % 5 == 3 else 0.01 for i in range(32)]

@@ -32,7 +32,7 @@ def solved() -> dict:
 def no_process_is_left():
     before = set(psutil.Process().children(recursive=True))
     yield
-    _, alive = psutil.wait_procs(set(psutil.Process().children(recursive=True)) - before, timeout=10)
+    _, alive = psutil.wait_procs(set(psutil.Process().children(recursive=True)) - before, timeout=60)
     assert not alive
 
 

@@ -37,7 +37,7 @@ class Met:
 def before_scripts(tab, url):
     tab.route("**/*.js*", lambda route: None)  # never answered
     tab.goto(url, wait_until="commit")
-    tab.wait_for_function(PAINTED, timeout=10_000)
+    tab.wait_for_function(PAINTED, timeout=60_000)
     tab.locator(".bd-footer-content").wait_for(state="attached")
     return tab.locator("h1:visible").count() > 0, tab.evaluate(HEIGHTS)
 

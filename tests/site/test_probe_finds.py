@@ -42,7 +42,7 @@ def faulty(serve, tmp_path_factory):
 @pytest.fixture(scope="module")
 def context(browser):
     with reader(browser) as context:
-        context.set_default_timeout(5_000)
+        context.set_default_timeout(60_000)
         yield context
 
 

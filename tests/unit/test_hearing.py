@@ -70,7 +70,7 @@ def test_evidence_after_the_cell_is_too_late(hearing):
 
 def test_hanging_connections_are_few(hearing):
     hanging = [Client(hearing.address, family="AF_UNIX") for _ in range(MAX_CONVERSATIONS + 3)]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while "more connections than a notebook needs" not in hearing.incidents and time.monotonic() < deadline:
         time.sleep(0.01)
     assert "more connections than a notebook needs" in hearing.incidents
@@ -84,7 +84,7 @@ def test_a_hearing_that_is_over_leaves_no_thread(tmp_path):
         (tmp_path / str(number)).mkdir()
         with Hearing(tmp_path / str(number)):
             pass
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while set(threading.enumerate()) - before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert set(threading.enumerate()) - before == set()

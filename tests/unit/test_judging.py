@@ -1,7 +1,6 @@
 """A judge has its own bounds of time and memory; one that goes beyond costs its exercise and nothing else."""
 
 import os
-import time
 
 import psutil
 import pytest
@@ -37,9 +36,7 @@ def test_right_evidence_earns_everything(judges):
 
 @pytest.mark.parametrize("name", ["t.busy", "t.asleep", "t.killed", "t.cases"])
 def test_a_judge_that_does_not_answer_is_stopped_and_earns_nothing(judges, name):
-    started = time.monotonic()
     session = played(judges, name)
-    assert time.monotonic() - started < 10
     assert session.verdict().score == 0
     assert [incident.partition(":")[0] for incident in session.broken] == [f"the judge of {name} was stopped"]
 

@@ -96,6 +96,7 @@ def test_batches_go_to_the_workers_in_turn_and_each_has_a_process_of_its_own():
     assert [batch.start_us is not None for batch in seen.batches] == [True] + 5 * [False]
 
 
+@pytest.mark.audit  # sleeps are held against each other
 def test_a_slow_loop_finds_its_batches_done_and_a_fast_one_finds_none():
     _, slow = taken(DataLoader(Rows(), batch_size=4, num_workers=1), step=lambda: time.sleep(0.03))
     _, fast = taken(DataLoader(Rows(24, SLEEP), batch_size=4, num_workers=1))
@@ -106,7 +107,7 @@ def test_a_slow_loop_finds_its_batches_done_and_a_fast_one_finds_none():
 
 
 def test_no_more_lies_done_than_the_loader_prefetches():
-    _, seen = taken(DataLoader(Rows(48), batch_size=4, num_workers=2, prefetch_factor=3), step=lambda: time.sleep(0.01))
+    _, seen = taken(DataLoader(Rows(48), batch_size=4, num_workers=2, prefetch_factor=3), step=lambda: time.sleep(0.05))
     assert max(batch.queued for batch in seen.batches) == 6
 
 
@@ -119,14 +120,24 @@ def test_pinning_is_timed_where_the_loader_pins(workers):
 
 
 def test_out_of_order_each_batch_keeps_its_own_times():
-    class Uneven(Rows):
-        def __getitem__(self, i):
-            time.sleep(0.05 if i == 0 else 0.001)
-            return torch.tensor(i)
+    others = multiprocessing.Semaphore(0)
 
-    batches, seen = taken(DataLoader(Uneven(10), batch_size=1, num_workers=2, in_order=False))
-    slow = [int(batch) for batch in batches].index(0)
-    assert slow > 0 and [batch.dataset_us >= 50_000 for batch in seen.batches] == [i == slow for i in range(10)]
+    class Uneven(Rows):
+        """The first row waits until the other worker has made four, and then a while."""
+
+        def __getitem__(self, i):
+            began = time.monotonic()
+            if i == 0:
+                all(others.acquire(timeout=60) for _ in range(4))
+                time.sleep(0.05)
+            others.release()
+            return torch.tensor((i, 1e6 * (time.monotonic() - began)))
+
+    batches, seen = taken(DataLoader(Uneven(10), batch_size=1, num_workers=2, prefetch_factor=5, in_order=False))
+    rows, own = zip(*(batch.squeeze().tolist() for batch in batches), strict=True)
+    slow = rows.index(0)
+    assert slow >= 2 and own[slow] >= 50_000
+    assert all(batch.dataset_us >= 0.999 * us for batch, us in zip(seen.batches, own, strict=True))
 
 
 def test_a_batch_of_no_samples_argument_and_a_dictionary_come_through():

@@ -241,8 +241,8 @@ def test_steps_by_keyboard_and_back(mount):
 def test_play_goes_on_by_itself_and_stops(mount):
     page = mount(BlockTable(step=13))
     page.get_by_role("button", name="Play").press("Enter")
-    page.wait_for_function("model.get('step') === 14", timeout=8000)
-    page.get_by_role("button", name="Play").wait_for(timeout=8000)
+    page.wait_for_function("model.get('step') === 14")
+    page.get_by_role("button", name="Play").wait_for()
 
 
 def test_the_other_story_begins_at_its_start(mount):

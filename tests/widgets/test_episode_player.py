@@ -104,10 +104,13 @@ def test_it_plays_to_the_end_and_says_how_it_ended(mount, acted):
 def test_for_who_wants_little_motion_a_picture_stays_a_second(mount, acted):
     page = mount(EpisodePlayer(acted[1]))
     page.emulate_media(reduced_motion="reduce")
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
     page.get_by_role("button", name="Play").click()
-    page.wait_for_timeout(700)
+    page.clock.run_for(990)
     assert moved(page) == 0
-    page.wait_for_function("model.get('step') === 1")
+    page.clock.run_for(20)
+    assert moved(page) == 1
 
 
 def test_the_slider_goes_through_the_actions(mount, acted):

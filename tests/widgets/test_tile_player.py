@@ -108,7 +108,7 @@ def test_it_plays_to_the_end_and_stops(mount, traced):
     page = mount(TilePlayer(traced[0], SHAPES, step=last - 1))
     page.get_by_role("button", name="Play").click()
     page.wait_for_function(f"model.get('step') === {last}")
-    page.get_by_role("button", name="Play").wait_for(timeout=3000)
+    page.get_by_role("button", name="Play").wait_for()
 
 
 def test_python_moves_it(mount, player):

@@ -160,7 +160,7 @@ def test_it_plays_to_the_end_and_stops(mount, race):
     page = mount(TimelinePlayer(race, step=6))
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("model.get('step') === 7")
-    page.get_by_role("button", name="Play").wait_for(timeout=3000)
+    page.get_by_role("button", name="Play").wait_for()
     page.get_by_role("button", name="Play").click()
     assert "Step 1 of 7" in status(page)
     page.get_by_role("button", name="Pause").click()

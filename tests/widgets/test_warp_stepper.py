@@ -169,7 +169,7 @@ def test_it_plays_to_the_end_and_stops(mount):
     page = mount(a_stepper(step=4))
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("model.get('step') === 5")
-    page.get_by_role("button", name="Play").wait_for(timeout=3000)
+    page.get_by_role("button", name="Play").wait_for()
 
 
 def test_python_moves_it(mount):

@@ -24,14 +24,14 @@ class Served:
     def __init__(self, server: uvicorn.Server, app) -> None:
         self.port = server.servers[0].sockets[0].getsockname()[1]
         self.url, self.state = f"http://127.0.0.1:{self.port}", app.state
-        self.client = openai.OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0, timeout=30)
+        self.client = openai.OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0, timeout=60)
 
     def metrics(self) -> dict[str, float]:
         """Of those without a label."""
         lines = [line.split() for line in httpx.get(f"{self.url}/metrics").text.splitlines() if line[0] != "#" and "{" not in line]
         return {name.removeprefix("gpulab_"): float(value) for name, value in lines}
 
-    def wait_until_nobody_is_there(self, seconds: float = 10.0) -> None:
+    def wait_until_nobody_is_there(self, seconds: float = 60.0) -> None:
         """Raises AssertionError if blocks are held when the time is over."""
         until = time.monotonic() + seconds
         while self.state.desk.there or self.state.worker.standing[:3] != (0, 0, 0):

