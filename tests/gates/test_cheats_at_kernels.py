@@ -18,7 +18,7 @@ from gpulab.kernels import tl, triton
 from gpulab.observe import device
 
 
-@pytest.fixture(autouse=True, params=["off", "virtual:H100"])
+@pytest.fixture(autouse=True, params=["off", pytest.param("virtual:H100", marks=pytest.mark.audit)])
 def runtime(request):
     """A learner's card may be on or off when the hidden tests begin."""
     with gpulab.cuda.use(request.param, quiet=True):
@@ -356,4 +356,5 @@ def test_hidden_inputs_are_never_the_same_twice():
         for _ in range(2):
             judge_here(name, lambda data: seen.append(data) or sit(name, {}, data))
         half = len(seen) // 2
-        assert sum(a != b for a, b in zip(seen[:half], seen[half:], strict=True)) >= half - 3, exercise  # no rows are like no rows
+        differ = sum(a != b for a, b in zip(seen[:half], seen[half:], strict=True))
+        assert differ >= half - 6, exercise  # no rows are like no rows

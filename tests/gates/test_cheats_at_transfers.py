@@ -18,7 +18,7 @@ from gpulab.cuda.device.tensor import CudaTensor
 from tests.gates.threads import elsewhere
 
 
-@pytest.fixture(autouse=True, params=["off", "virtual:H100"])
+@pytest.fixture(autouse=True, params=["off", pytest.param("virtual:H100", marks=pytest.mark.audit)])
 def runtime(request):
     """A learner's card may be on or off when the hidden tests begin."""
     with gpulab.cuda.use(request.param, quiet=True):
