@@ -31,14 +31,15 @@ def _parser() -> argparse.ArgumentParser:
 def _add_of_the_repository(commands) -> None:
     """What the wheel with the marker alone does not hold."""
     demo = commands.add_parser("demo", help="grade a sample class with nbgrader's commands")
-    demo.add_argument("--whole", default="views", metavar="CHAPTER", help="whose whole gallery is graded, or all (default: views)")
+    demo.add_argument("--whole", default="views", metavar="CHAPTER", help="whose whole gallery is graded, all or none (default: views)")
+    demo.add_argument("--only", nargs="+", metavar="CHAPTER", help="of these chapters alone (default: all)")
     demo.add_argument("--jobs", type=_positive, default=_cores(), help="chapters at once (default: one a core)")
     _add_grade(commands)
     commands.add_parser("doctor", help="say what this machine can do and what to install")
     check = commands.add_parser("check", help="run the gates on exercises: what is wrong with them, in sentences")
     check.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]", help="(default: all)")
-    check.add_argument("--every", action="store_true", help="all attempts, also those whose verdict is on record")
-    check.add_argument("--keep", action="store_true", help="keep the attempts that were judged rightly on record: the tests then try a sample")
+    check.add_argument("--every", action="store_true", help="all attempts with two seeds, also those that are on record: else a sample of those, as `make test`")
+    check.add_argument("--keep", action="store_true", help="keep on record that all attempts were judged rightly: `make test` then tries a sample")
     mutate = commands.add_parser("mutate", help="try mutants of the solutions, and every attempt with thirty seeds (minutes)")
     mutate.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]", help="(default: all)")
     mutate.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
@@ -89,7 +90,7 @@ def _add_new(commands) -> None:
 def _demo(options: argparse.Namespace) -> int:
     from autograder.demo import run_demo
 
-    return run_demo(options.whole, options.jobs)
+    return run_demo(options.whole, options.jobs, options.only)
 
 
 def _source(options: argparse.Namespace) -> int:
@@ -194,7 +195,7 @@ def _mutate(options: argparse.Namespace) -> int:
     benches, unreadable = chosen(ROOT / "exercises", options.names)
     if not benches:
         return 1 if unreadable else 2
-    return run(benches, ROOT / "exercises", options.jobs, options.all, options.mutants) or int(bool(unreadable))
+    return run(benches, options.jobs, options.all, options.mutants) or int(bool(unreadable))
 
 
 def _positive(text: str) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from tqdm import tqdm
 
-from autograder.authoring.classroom import Submission, sample, write_class
+from autograder.authoring.classroom import BROKEN, Submission, write_class
 from autograder.authoring.pipeline import chapters, write_release
 from autograder.kernels import sandbox
 from autograder.report import points
@@ -24,19 +24,20 @@ Class = dict[str, list[Submission]]
 """Submissions by chapter."""
 
 
-def run_demo(whole: str, jobs: int) -> int:
+def run_demo(whole: str, jobs: int, only: list[str] | None = None) -> int:
     """Make, hand in, grade, give feedback, export. Returns 1 when a score is not as expected.
 
-    ``whole``: the chapter whose whole gallery is handed in, or ``"all"``; of the others, a sample.
-    ``jobs``: chapters at once.
+    ``whole``: the chapter whose whole gallery is handed in, ``"all"`` or ``"none"``; of the others, a sample.
+    ``jobs``: chapters at once. ``only``: these chapters; each breaks things as it does among all.
     """
-    _start_over_when_the_course_changed()
     names = chapters(ROOT / "exercises")
-    if whole not in (*names, "all"):
-        print(f"demo: no chapter {whole!r}; say one of {', '.join(names)}, or all", file=sys.stderr)
+    if unknown := {whole} - {*names, "all", "none"} | set(only or []) - set(names):
+        print(f"demo: no chapter {', '.join(sorted(unknown))}; there are: {', '.join(names)}", file=sys.stderr)
         return 2
     options = _sandbox_options()
-    handed_in = {chapter: _hand_in(number, chapter, whole in (chapter, "all")) for number, chapter in enumerate(names)}
+    _start_over_when_something_changed(options)
+    numbered = [(number, chapter) for number, chapter in enumerate(names) if not only or chapter in only]
+    handed_in = {chapter: _hand_in(number, chapter, whole in (chapter, "all")) for number, chapter in numbered}
     print(f"{sum(map(len, handed_in.values()))} submissions are in {_short(COURSE / 'submitted')}; what is run:", flush=True)
     for command in ("autograde CHAPTER", "generate_feedback CHAPTER", "export"):
         print(f"$ nbgrader {command} --CourseDirectory.root={_short(COURSE)}", flush=True)
@@ -119,21 +120,22 @@ def print_scores(handed_in: Class) -> int:
     print(f"\n{'':<12} {'submissions':>11} {'as expected':>11}   {'solution':>8} {'untouched':>9} {'a mistake':>9}  broken")
     wrong = []
     with Gradebook(f"sqlite:///{GRADEBOOK}") as gradebook:
-        for number, (chapter, submissions) in enumerate(handed_in.items()):
+        for chapter, submissions in handed_in.items():
             scores = {one.student: gradebook.find_submission(chapter, one.student).score for one in submissions}
             unlike = [one for one in submissions if scores[one.student] != one.score]
             wrong += [f"{chapter}: {one.student} has {points(scores[one.student])}, EXPECTED {points(one.score)}" for one in unlike]
-            *shown, broken = [(one.student, points(scores[one.student])) for one in sample(submissions, number)]
-            cells = f"{shown[0][1]:>8} {shown[1][1]:>9} {shown[2][1]:>9}  {broken[1]} ({broken[0]})"
+            broken = next(student for student in BROKEN if student in scores)
+            shown = [points(scores[student]) for student in ("solution", "untouched", "mistakes_1", broken)]
+            cells = f"{shown[0]:>8} {shown[1]:>9} {shown[2]:>9}  {shown[3]} ({broken})"
             print(f"{chapter:<12} {len(submissions):>11} {len(submissions) - len(unlike):>11}   {cells}")
     print("\n".join(["", *wrong]))
     return len(wrong)
 
 
-def _start_over_when_the_course_changed() -> None:
-    stamp, now = COURSE / "made-from.txt", _fingerprint()
+def _start_over_when_something_changed(options: list[str]) -> None:
+    stamp, now = COURSE / "made-from.txt", "\n".join([_fingerprint(), *options])
     if COURSE.exists() and (not stamp.exists() or stamp.read_text() != now):
-        print("The exercises or the graders changed: the sample class is graded anew.", flush=True)
+        print("The exercises, the graders or the sandbox changed: the sample class is graded anew.", flush=True)
         shutil.rmtree(COURSE)
     COURSE.mkdir(parents=True, exist_ok=True)
     stamp.write_text(now)

@@ -15,3 +15,19 @@ def test_course_and_learners_stand_in_the_gradebook_before_two_chapters_are_grad
     held = sqlite3.connect(demo.GRADEBOOK)
     assert held.execute("select id from student order by id").fetchall() == [("solution",), ("untouched",)]
     assert set(held.execute("select id from course")) == {("tensors-to-tokens",), ("default_course",)}
+
+
+def test_what_was_graded_in_a_sandbox_is_graded_anew_without_one(tmp_path, monkeypatch):
+    course = tmp_path / "demo"
+    monkeypatch.setattr(demo, "COURSE", course)
+    kept = []
+    for options in ([], [], ["--ExecuteGraded.sandbox=off"]):
+        demo._start_over_when_something_changed(options)
+        kept.append((course / "grades.csv").exists())
+        (course / "grades.csv").touch()
+    assert kept == [False, True, False]
+
+
+def test_a_chapter_that_is_none_is_named_and_nothing_begins(capsys):
+    assert demo.run_demo("none", 1, ["views", "veiws"]) == 2
+    assert "no chapter veiws; there are: collectives," in capsys.readouterr().err
