@@ -23,6 +23,11 @@ ROOMS = {
 """Folders ``gpulab/<room>`` and ``tests/<room>``, as far as there are such, by the chapters that alone need them."""
 FILES = {
     "autograder/plays.py": ("engines",),
+    "autograder/scenarios/autograd.py": ("autograd", "trading"),
+    "autograder/scenarios/autograd_evaluate.py": ("autograd", "trading"),
+    "autograder/scenarios/autograd_saved.py": ("autograd", "trading"),
+    "autograder/scenarios/autograd_step.py": ("autograd", "trading"),
+    "autograder/verdicts/kernels": ("kernels", "engines"),
     "gpulab/plots/depth.py": ("stability",),
     "gpulab/plots/load.py": ("engines",),
     "gpulab/plots/schedule.py": ("parallelism",),
@@ -38,7 +43,7 @@ FILES = {
     "tests/unit/test_depth_figure.py": ("stability",),
     "tests/unit/test_engines_replayed.py": ("engines",),
 }
-"""Single files."""
+"""Other files and folders."""
 SHARED = re.compile(r"autograder/scenarios/kernels_(ran|large)\.py")
 """What is called as a chapter's and is not its alone."""
 _OWN = re.compile(
@@ -75,7 +80,7 @@ class Drafts:
     def _named(self, path: str) -> frozenset[str]:
         top, _, rest = path.partition("/")
         in_room = ROOMS.get(rest.partition("/")[0], ()) if top in ("gpulab", "tests") else ()
-        return frozenset(FILES.get(path, in_room))
+        return frozenset(next((chapters for name, chapters in FILES.items() if f"{path}/".startswith(f"{name}/")), in_room))
 
     def _own(self, path: str) -> frozenset[str]:
         """The chapter whose name it bears: ``engines`` for ``scenarios/engines_played.py``."""

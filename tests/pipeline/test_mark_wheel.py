@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from autograder.authoring.drafts import Drafts
 from autograder.authoring.pipeline import chapters, write_wheel
 from autograder.marking.wheel import write_mark_wheel
 
@@ -67,6 +68,24 @@ def test_the_wheel_holds_no_room_of_instructors_and_no_mistakes(page, folder):
     held = zipfile.ZipFile(folder / page.wheels()[1]).namelist()
     assert "autograder/marking/chapters/views/hints.yml" in held
     assert not [name for name in held if "authoring" in name or "glue" in name or "mistakes" in name or "grading/" in name]
+
+
+IMPORTS = """\
+import importlib, pkgutil, gpulab, gpulab.widgets, autograder
+[getattr(gpulab.widgets, name) for name in gpulab.widgets.__all__]
+for package in (gpulab, autograder):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+"""
+
+
+def test_the_wheels_hold_nothing_that_drafts_alone_need_and_can_be_imported_whole(page, folder, tokens, tmp_path):
+    held = [name for wheel in page.wheels() for name in zipfile.ZipFile(folder / wheel).namelist()]
+    assert [name for name in held if Drafts(ROOT).alone_need(name)] == []
+    assert sorted({name.split("/")[3] for name in held if name.startswith("autograder/marking/chapters/") and name.endswith(".ipynb")}) == chapters(ROOT / "exercises")
+    done = subprocess.run([tokens / "bin" / "python", "-P", "-c", IMPORTS], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_last_line_marks_a_notebook_in_the_sandbox_and_without_nbgrader(page, folder, tokens, course):
