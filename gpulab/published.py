@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import yaml
+from gpulab.yaml_files import read_yaml
 
 FILE = Path(__file__).parents[1] / "evidence" / "published.yml"
 Group = Literal["memory", "matmul", "kernel", "copy", "launch", "training", "peak-memory", "collective", "serving", "inference"]
@@ -45,7 +45,7 @@ class Measurement:
 @cache
 def measurements(file: Path = FILE) -> tuple[Measurement, ...]:
     """All of them, in the file's order. Raises ValueError for an entry that is incomplete or twice there."""
-    found = tuple(_measurement(entry) for entry in yaml.safe_load(file.read_text()))
+    found = tuple(_measurement(entry) for entry in read_yaml(file))
     if len({m.id for m in found}) != len(found):
         raise ValueError(f"{file.name}: an id is there twice")
     return found

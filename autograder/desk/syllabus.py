@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from autograder.desk.effort import Effort, efforts
 from autograder.marking.packed import ROOT
 from gpulab.book.contents import Contents
 from gpulab.book.length import minutes
+from gpulab.yaml_files import read_yaml
 
 COURSES = ROOT / "chapters" / "instructors" / "syllabus.yml"
 
@@ -82,7 +81,7 @@ def planned(path: Path = COURSES) -> list[Course]:
     """As they will be when every chapter is there."""
     return [
         Course(course["title"], course["says"], tuple(_unit(**unit) for unit in course["units"]))
-        for course in yaml.safe_load(path.read_text("utf-8"))
+        for course in read_yaml(path)
     ]
 
 

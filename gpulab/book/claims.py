@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
 from pybtex.database import BibliographyData, parse_file
 
 from gpulab.book.contents import FILE, Contents
 from gpulab.book.settlement import MODEL, Settlement
 from gpulab.book.table import Table, render
+from gpulab.yaml_files import read_yaml
 
 VERDICTS = ("correct", "imprecise", "depends", "outdated", "wrong")
 
@@ -68,7 +68,7 @@ class Ledger:
             ValueError: for a claim that lacks a field, a verdict or what settles it, or that
                 names a test, a record or a source which does not exist.
         """
-        data = yaml.safe_load((chapters / "claims.yml").read_text(encoding="utf-8"))
+        data = read_yaml(chapters / "claims.yml")
         bibliography = parse_file(chapters / "references.bib", bib_format="bibtex")
         drafts = _drafts(chapters) - {draft}
         claims = tuple(_claim(record) for record in data["claims"] if record.get("chapter") not in drafts)

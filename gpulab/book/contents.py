@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
+from gpulab.yaml_files import read_yaml
 
 FILE = "_toc.yml"
 
@@ -27,7 +27,7 @@ class Contents:
     @classmethod
     def read(cls, root: Path) -> "Contents":
         """Of the repository in the folder ``root``. Raises FileNotFoundError without a ``_toc.yml``."""
-        said = yaml.safe_load((root / FILE).read_text("utf-8"))
+        said = read_yaml(root / FILE)
         shown = [said["root"], *(entry["file"] for part in said["parts"] for entry in part["chapters"])]
         return cls(tuple(shown), said["meta"]["chapters"], said["meta"].get("parts", {}))
 

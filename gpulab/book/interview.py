@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-import yaml
 from docutils.nodes import make_id
 
 from gpulab.book.claims import Ledger
 from gpulab.book.contents import Contents
+from gpulab.yaml_files import read_yaml
 
 FILE = "interview.yml"
 LEDGER = "folklore"  # the page of all claims
@@ -64,7 +64,7 @@ class Bank:
         Raises:
             ValueError: for a card that lacks a field, has one twice, or points to what does not exist.
         """
-        records = yaml.safe_load((chapters / FILE).read_text(encoding="utf-8"))
+        records = read_yaml(chapters / FILE)
         bank = cls(chapters, tuple(sorted(map(_card, records), key=lambda card: card.chapter)))
         for card in bank.cards:
             if card.chapter in bank.pages:

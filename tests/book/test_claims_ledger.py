@@ -13,11 +13,12 @@ from gpulab.book import Claim, Ledger, claims_table
 from gpulab.book.contents import Contents
 from gpulab.book.settlement import OPEN, WORDS, Settlement, published
 from gpulab.book.table import render
+from gpulab.yaml_files import read_yaml
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = ROOT / "chapters"
 LEDGER = Ledger.read(CHAPTERS)
-RECORDS = yaml.safe_load((CHAPTERS / "claims.yml").read_text("utf-8"))["claims"]
+RECORDS = read_yaml(CHAPTERS / "claims.yml")["claims"]
 """Of the whole course: those of drafts, too."""
 PAGES = {p.relative_to(CHAPTERS).with_suffix("").as_posix(): p.read_text("utf-8") for p in sorted(CHAPTERS.rglob("*.md"))}
 each = pytest.mark.parametrize("page", PAGES)
@@ -134,7 +135,7 @@ def read(tmp_path):
         (tmp_path / name).write_text(text, "utf-8")
 
     def reader(**changes):
-        first = yaml.safe_load((CHAPTERS / "claims.yml").read_text("utf-8"))["claims"][0]
+        first = read_yaml(CHAPTERS / "claims.yml")["claims"][0]
         record = {**first, "settled": [{"runs": THERE}], **changes}
         record = {key: value for key, value in record.items() if value is not None}
         text = yaml.safe_dump({"sources": LEDGER.sources, "claims": [record]})

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gpulab.book.contents import Contents
+from gpulab.yaml_files import read_yaml
 
 CHAPTERS = Path(__file__).parents[2] / "chapters"
-ROWS = yaml.safe_load((CHAPTERS / "rows.yml").read_text("utf-8"))
+ROWS = read_yaml(CHAPTERS / "rows.yml")
 NUMBERED = Contents.read(CHAPTERS.parent).numbers
 
 
