@@ -1,8 +1,8 @@
 """The referee: draws cases, takes evidence, judges. It imports no learner code."""
 
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from autograder import wire
@@ -132,6 +132,11 @@ class Session:
     @property
     def lost_something(self) -> bool:
         return self._tally.lost_something
+
+    @property
+    def lost(self) -> set[str]:
+        """The criteria that cannot be earned any more."""
+        return self._tally.lost
 
     @property
     def nothing_left(self) -> bool:
@@ -296,15 +301,20 @@ def score_here(name: str, sit, draw: Draw | None = None) -> float:
     return session.verdict().score
 
 
-def play_here(name: str, sit, draw: Draw | None = None, to_the_first: bool = False) -> Session:
+def play_here(name: str, sit, draw: Draw | None = None, to_the_first: bool = False, until: Collection[str] = ()) -> Session:
     """Cases, scenario and judge in one process: for authors, with no defence at all.
 
     ``sit(inputs: bytes) -> bytes`` runs the scenario. An author's notebook may have switched PyTorch's
     settings: cases are drawn and judged under a fresh process's. ``to_the_first``: it ends with the first
-    case that lost something.
+    case that lost something. ``until``: it ends with the case by which all these criteria are lost, and cases that
+    can lose none of those left are not played.
     """
-    session = Session(find(name), draw)
-    _play(session, sit, lambda: to_the_first and session.lost_something)
+    exercise = find(name)
+    whole = exercise.cases
+    if until:
+        exercise = replace(exercise, cases=lambda draw: (case for case in whole(draw) if {*case.about} & {*until} - session.lost))
+    session = Session(exercise, draw)
+    _play(session, sit, lambda: to_the_first and session.lost_something or until and session.lost >= set(until))
     return session
 
 

@@ -67,9 +67,15 @@ class Tally:
         return any(isinstance(finding, Lost) for finding in self._findings.values())
 
     @property
+    def lost(self) -> set[str]:
+        """The criteria that cannot be earned any more, whatever the cases to come show."""
+        names = [criterion.name for criterion in self.exercise.criteria]
+        return {name for name in names if self._findings.keys() & {name, *self._bases(name)}}
+
+    @property
     def nothing_left(self) -> bool:
         """Whether nothing can be earned any more, whatever the cases to come show."""
-        return all(self._findings.keys() & {criterion.name, *self._bases(criterion.name)} for criterion in self.exercise.criteria)
+        return len(self.lost) == len(self.exercise.criteria)
 
     def lose_all(self, message: str) -> None:
         for criterion in self.exercise.criteria:

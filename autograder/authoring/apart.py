@@ -35,12 +35,14 @@ class Trial(NamedTuple):
     seeds: tuple[int, ...]
     to_the_first: bool = False
     """A seed ends with the first case that lost something: enough to know that a mutant loses."""
+    until: frozenset[str] = frozenset()
+    """A seed ends with the case by which these criteria are lost: enough to know that a mistake loses them."""
 
     def lost(self, seed: int) -> list[str]:
         """The criteria lost; where a hidden test broke, the sentence that says so, which no attempt is to lose."""
         try:
-            with _silence():
-                return sorted(self.bench.lost(self.source, seed, self.to_the_first))
+            with silence():
+                return sorted(self.bench.lost(self.source, seed, self.to_the_first, self.until))
         except HiddenTestBroken as why:
             return [str(why)]
 
@@ -130,16 +132,18 @@ def _try(its: Connection, limit: int, trial: Trial) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(NESTED_CALLS)
-    with _silence():
+    with silence():
         trial.bench.go_on(trial.source)
-    # Each seed in a process forked from here: what the source keeps of one seed's calls is not there for the next.
-    its.send([_heard(*_forked(_try_seed, trial, seed), [STOPPED]) for seed in trial.seeds])
+    if len(trial.seeds) == 1:
+        its.send([trial.lost(*trial.seeds)])
+    else:  # each in a process forked from here: what the source keeps of one seed's calls is not there for the next
+        its.send([_heard(*_forked(_try_seed, trial, seed), [STOPPED]) for seed in trial.seeds])
 
 
 def _try_seed(its: Connection, trial: Trial, seed: int) -> None:
     its.send(trial.lost(seed))
 
 
-def _silence() -> contextlib.AbstractContextManager:
+def silence() -> contextlib.AbstractContextManager:
     """What a source says of races, for each seed anew."""
     return contextlib.redirect_stderr(io.StringIO())

@@ -4,7 +4,7 @@ import contextlib
 import io
 import json
 import linecache
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from autograder.authoring.mistakes import Attempt, Harmless, Unbreakable, Unread
 from autograder.authoring.text import read_text_notebook
 from autograder.draw import Draw
 from autograder.exercise import Exercise, find
-from autograder.notebooks.cells import exercises_of
+from autograder.notebooks.cells import cell_of, exercises_of
 from autograder.proctor import sit
 from autograder.referee import play_here
 
@@ -44,6 +44,7 @@ class Bench:
     """Whether gates try every attempt, also those that the record knows."""
     _namespaces: dict = field(default_factory=dict)
     _above: dict = field(default_factory=dict)
+    _failed_above: dict[str, Exception] = field(default_factory=dict)
 
     @property
     def function(self) -> str:
@@ -71,25 +72,41 @@ class Bench:
         ``anew``: also where that was done, since the card that they chose may be another by now.
         """
         if anew or not self._above:
-            self._above.clear()
-            self._above.update(run_notebook(self.notebook, {}, self.function)[0])
+            above, failed = run_notebook(self.notebook, {}, self.function)
+            for kept, found in ((self._above, above), (self._failed_above, failed)):
+                kept.clear()
+                kept.update(found)
 
-    def go_on(self, source: str) -> None:
-        """In a process of its own: run what is left of the notebook that ``begin`` began, with ``source`` in the solution cell."""
-        run_notebook(self.notebook, {self.function: source}, self.grade_id, above=(self.function, self._above))
+    def go_on(self, source: str, to_the_end: bool = False) -> dict[str, Exception]:
+        """In a process of its own: run what is left of the notebook that ``begin`` began, with ``source`` in the solution cell.
+
+        Returns what each failing cell raised, by grade_id, of those above too. ``to_the_end``: of the notebook, and not
+        only to the graded cell.
+        """
+        until = None if to_the_end else self.grade_id
+        _, failed = run_notebook(self.notebook, {self.function: source}, until, above=(self.function, self._above))
         self._namespaces[source] = self._above
+        return self._failed_above | failed
 
-    def lost(self, source: str, seed: int, to_the_first: bool = False) -> set[str]:
+    def run_again(self, source: str, check: str) -> Exception | None:
+        """In a process of its own that went on: once more the solution cell, with ``source``, and the cell ``check``, which may raise."""
+        run_cell(self.function, source, self._above)
+        return run_cell(check, cell_of(self.notebook, check).source, self._above)
+
+    def lost(self, source: str, seed: int, to_the_first: bool = False, until: Collection[str] = ()) -> set[str]:
         """The criteria that are not earned with ``source`` in the solution cell. Raises HiddenTestBroken.
 
         ``to_the_first``: no case is played after one that lost something; those not judged by then are lost too.
+        ``until``: no case is played after all these are lost; those not judged by then are not lost.
         """
         if source not in self._namespaces:
             self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
         namespace = self._namespaces[source]
-        played = play_here(self.name, lambda inputs: sit(self.name, namespace, inputs), Draw(seed), to_the_first)
+        played = play_here(self.name, lambda inputs: sit(self.name, namespace, inputs), Draw(seed), to_the_first, until)
         if played.broken:
             raise HiddenTestBroken("; ".join(played.broken))
+        if until and played.lost >= set(until):
+            return played.lost
         return {line.criterion for line in played.verdict().lines if line.status != "earned"}
 
 

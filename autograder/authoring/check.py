@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from autograder.authoring import trials
-from autograder.authoring.bench import readable
+from autograder.authoring.bench import readable, records
 from autograder.authoring.drafts import Drafts
-from autograder.authoring.gates import GATES, Bench, gate
+from autograder.authoring.gates import GATES, ON_RECORD, Bench, gate
 from autograder.authoring.left import left_to_write
 
 
@@ -73,8 +73,11 @@ def _checked(bench: Bench, keep: bool) -> int:
     print(f"{bench.name}: {says} ({counts}, {time.monotonic() - started:.1f} s)")
     for problem in problems:
         print(f"  {problem.removeprefix(f'{bench.name}: ')}")
-    if keep and not [problem for problem in problems if trials.HOW_TO_TRY not in problem]:
+    if keep and not problems:
         trials.keep_seen(bench)
+        bench = replace(bench, record=records(bench.folder)[bench.name])
+    for left in [] if problems else [sentence for check in ON_RECORD for sentence in check(bench)]:
+        print(f"  left to do: {left}")
     return len(problems)
 
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from autograder.authoring import trials
-from autograder.authoring.apart import STOPPED, Apart, Trial, in_a_fork
-from autograder.authoring.bench import SEEDS, Bench, HiddenTestBroken, benches, run_cell, run_notebook
+from autograder.authoring.apart import STOPPED, Apart, Trial, in_a_fork, silence
+from autograder.authoring.bench import SEEDS, Bench, HiddenTestBroken, benches, run_notebook
 from autograder.authoring.clauses import is_quoted, statement, unquoted
 from autograder.authoring.left import left_to_write
 from autograder.authoring.mistakes import NOTHING, Attempt, in_autograder, listed
@@ -14,7 +14,10 @@ from autograder.hidden_region import BEGIN, END, without_hidden_tests
 from autograder.notebooks.cells import cell_of, solution_of
 from autograder.proctor import scenario
 
-__all__ = ["GATES", "SEEDS", "Bench", "benches", "gate", "run_notebook"]
+__all__ = ["GATES", "ON_RECORD", "SEEDS", "Bench", "benches", "gate", "run_notebook"]
+
+WORTH_A_TRY_BEFORE = 16
+"""More tries than these, and the solution is tried before them in their parent: what it imports and compiles is then there."""
 
 IDLE = {
     "returns None": "return None",
@@ -49,31 +52,35 @@ def starter_earns_nothing(bench: Bench) -> Iterator[str]:
     starter = starter_of(bench.notebook, bench.function)
     if f"def {bench.function}(" not in starter or "raise NotImplementedError" not in starter:
         yield f"the starter is not a function {bench.function} that raises NotImplementedError"
-    if kept := bench.criteria - bench.lost(starter, SEEDS[0]):
+    ((lost,),) = _apart(bench, [Trial(bench, starter, SEEDS[:1], until=frozenset(bench.criteria))])
+    if kept := bench.criteria - set(lost):
         yield f"the starter earns {listed(kept)}"
 
 
 def solution_earns_everything(bench: Bench) -> Iterator[str]:
-    source = solution_of(bench.notebook, bench.function)
-    for lost, which in _by_verdict(SEEDS, [bench.lost(source, seed) for seed in SEEDS]):
+    seeds = _seeds(bench)
+    (verdicts,) = _apart(bench, [Trial(bench, solution_of(bench.notebook, bench.function), seeds)])
+    for lost, which in _by_verdict(seeds, verdicts):
         if lost != NOTHING:
             yield f"the solution loses {lost}{which}"
-    for grade_id, error in run_notebook(bench.notebook, {})[1].items():
+
+
+def solved_notebook_runs(bench: Bench) -> Iterator[str]:
+    """To the graded cell, and to its end where all attempts are tried; and the visible check passes after mistakes too.
+
+    A learner tries again in the same kernel: what a wrong try left there is not held against the next.
+    """
+    bench.begin()
+    yield from in_a_fork(_fails_in, bench)
+
+
+def _fails_in(bench: Bench) -> Iterator[str]:
+    solution, check = solution_of(bench.notebook, bench.function), f"{bench.function}_seen"
+    for grade_id, error in bench.go_on(solution, to_the_end=bench.every).items():
         yield f"the solved notebook fails in {grade_id}: {type(error).__name__}: {error}"
-
-
-def solution_passes_its_check_after_every_mistake(bench: Bench) -> Iterator[str]:
-    """A learner tries again in the same kernel: what a wrong try left there is not held against the next."""
-    yield from in_a_fork(_fails_after_a_mistake, bench)
-
-
-def _fails_after_a_mistake(bench: Bench) -> Iterator[str]:
-    namespace, _ = run_notebook(bench.notebook, {}, bench.grade_id)
-    check = f"{bench.function}_seen"
-    for attempt in _sampled(bench, bench.mistakes):
-        for source in (attempt.as_cell(), solution_of(bench.notebook, bench.function)):
-            run_cell(bench.function, source, namespace)
-            error = run_cell(check, cell_of(bench.notebook, check).source, namespace)
+    for attempt in _sampled(bench, bench.mistakes)[: None if bench.every else 1]:
+        for source in (attempt.as_cell(), solution):
+            error = bench.run_again(source, check)
         if error:
             yield f"after {attempt.name} the solution fails in {check}: {type(error).__name__}: {error}"
 
@@ -92,14 +99,26 @@ def alternatives_earn_everything(bench: Bench) -> Iterator[str]:
 
 
 def _differences(bench: Bench, attempts: list[Attempt]) -> Iterator[str]:
-    """Every seed must lose exactly what is named: so two runs with other seeds agree."""
+    """Every seed must lose exactly what is named: so two runs with other seeds agree.
+
+    Of one of the sample only the cases are played by which that is lost.
+    """
     attempts = _sampled(bench, attempts)
-    many = {attempt.name for attempt in trials.not_yet_tried(bench)}
-    seeds = {attempt.name: SEEDS if attempt.name in many else SEEDS[:1] for attempt in attempts}
-    for attempt, verdicts in zip(attempts, _apart(bench, [(a.as_cell(), seeds[a.name]) for a in attempts]), strict=True):
-        for lost, which in _by_verdict(seeds[attempt.name], verdicts):
+    tries = [_trial(bench, attempt) for attempt in attempts]
+    for attempt, trial, verdicts in zip(attempts, tries, _apart(bench, tries), strict=True):
+        for lost, which in _by_verdict(trial.seeds, verdicts):
             if lost != listed(attempt.loses):
                 yield f"{attempt.name} loses {lost}{which}, not {listed(attempt.loses)}"
+
+
+def _trial(bench: Bench, attempt: Attempt) -> Trial:
+    if bench.every or attempt in trials.not_yet_seen(bench):
+        return Trial(bench, attempt.as_cell(), SEEDS)
+    return Trial(bench, attempt.as_cell(), SEEDS[:1], until=frozenset(attempt.loses))
+
+
+def _seeds(bench: Bench) -> tuple[int, ...]:
+    return SEEDS if bench.every or trials.not_yet_seen(bench) else SEEDS[:1]
 
 
 def _sampled(bench: Bench, attempts: list[Attempt]) -> list[Attempt]:
@@ -116,26 +135,40 @@ def _by_verdict(seeds: tuple[int, ...], verdicts: list) -> Iterator[tuple[str, s
         yield lost, "" if len(its_seeds) == len(seeds) else f" with seed {its_seeds[0]}"
 
 
-def _apart(bench: Bench, tries: list[tuple[str, tuple[int, ...]]]) -> list[list[list[str]]]:
-    """Sources with their seeds, each in a process of its own: what one leaves behind cannot help or hurt the next.
+def _apart(bench: Bench, tries: list[Trial]) -> list[list[list[str]]]:
+    """What is lost, each try in a process of its own: what one leaves behind cannot help or hurt the next.
 
     Raises HiddenTestBroken.
     """
-    if not tries:
-        return []
     apart = Apart()
-    apart.after(bench, solution_of(bench.notebook, bench.function))
-    found = apart.all([Trial(bench, source, seeds) for source, seeds in tries])
-    if broken := {word for verdicts in found for lost in verdicts for word in lost} - bench.criteria - {STOPPED}:
-        raise HiddenTestBroken("; ".join(sorted(broken)))
+    if len(tries) > WORTH_A_TRY_BEFORE:
+        apart.after(bench, solution_of(bench.notebook, bench.function))
+    found = apart.all(tries)
+    _require_whole(bench, [lost for verdicts in found for lost in verdicts])
     return found
 
 
+def _require_whole(bench: Bench, verdicts: list[list[str]]) -> None:
+    if broken := {word for lost in verdicts for word in lost} - bench.criteria - {STOPPED}:
+        raise HiddenTestBroken("; ".join(sorted(broken)))
+
+
 def idle_answers_earn_nothing(bench: Bench) -> Iterator[str]:
-    tries = [(f"def {bench.function}(*arguments):\n    {body}", SEEDS[:1]) for body in IDLE.values()]
-    for what, (lost,) in zip(IDLE, _apart(bench, tries), strict=True):
+    """One after the other in one process: they keep nothing of each other."""
+    bench.begin()
+    found = in_a_fork(_lost_by_idle_answers, bench)
+    _require_whole(bench, found)
+    for what, lost in zip(IDLE, found, strict=True):
         if kept := bench.criteria - set(lost):
             yield f"a function that {what} earns {listed(kept)}"
+
+
+def _lost_by_idle_answers(bench: Bench) -> Iterator[list[str]]:
+    for body in IDLE.values():
+        trial = Trial(bench, f"def {bench.function}(*arguments):\n    {body}", SEEDS[:1], until=frozenset(bench.criteria))
+        with silence():
+            bench.go_on(trial.source)
+        yield trial.lost(SEEDS[0])
 
 
 def every_criterion_is_lost_by_a_mistake(bench: Bench) -> Iterator[str]:
@@ -160,16 +193,26 @@ def every_clause_is_broken_by_a_mistake(bench: Bench) -> Iterator[str]:
         yield f"no mistake breaks this clause of the statement: {clause}"
 
 
-def mutants_were_tried(bench: Bench) -> Iterator[str]:
-    """The record beside the mistakes is that of what stands there now."""
+def attempts_are_on_record(bench: Bench) -> Iterator[str]:
+    """Each was judged rightly with two seeds at least, since solution, scenario and verdict are what they are."""
+    if unknown := trials.not_yet_seen(bench):
+        names, chapter = listed(attempt.name for attempt in unknown), bench.name.partition(".")[0]
+        yield f"not on record as judged rightly: {names}: {trials.HOW_TO_KEEP} {chapter}"
+
+
+def harmless_mutants_are_those_of_the_record(bench: Bench) -> Iterator[str]:
     record = trials.current(bench)
-    if not trials.has_mutants(record):
-        yield f"its mutants were not tried since it changed: {_how_to_try(bench)}"
-    elif record["harmless"] != sorted([one.line, one.becomes] for one in bench.harmless):
+    if trials.has_mutants(record) and record["harmless"] != sorted([one.line, one.becomes] for one in bench.harmless):
         yield f"mistakes.py names other harmless mutants than the record: {_how_to_try(bench)}"
     for one in bench.harmless:
         if not one.because:
             yield f"no reason is given why a mutant is harmless: {one.becomes}"
+
+
+def mutants_were_tried(bench: Bench) -> Iterator[str]:
+    """The record beside the mistakes is that of what stands there now."""
+    if not trials.has_mutants(trials.current(bench)):
+        yield f"its mutants were not tried since it changed: {_how_to_try(bench)}"
 
 
 def attempts_were_tried_with_many_seeds(bench: Bench) -> Iterator[str]:
@@ -212,20 +255,21 @@ GATES = (
     nothing_is_left_to_write,
     hidden_tests_can_be_had,
     solution_earns_everything,
+    solved_notebook_runs,
     starter_earns_nothing,
-    solution_passes_its_check_after_every_mistake,
     mistakes_lose_what_they_name,
     alternatives_earn_everything,
     idle_answers_earn_nothing,
     every_criterion_is_lost_by_a_mistake,
     mistakes_quote_what_they_break,
     every_clause_is_broken_by_a_mistake,
-    mutants_were_tried,
-    attempts_were_tried_with_many_seeds,
+    harmless_mutants_are_those_of_the_record,
     points_are_those_of_the_criteria,
     statement_names_the_function,
     hidden_part_is_one_line,
 )
+ON_RECORD = (attempts_are_on_record, mutants_were_tried, attempts_were_tried_with_many_seeds)
+"""What the record beside the mistakes must say before an exercise is handed out."""
 
 
 def gate(bench: Bench) -> list[str]:

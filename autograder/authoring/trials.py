@@ -1,13 +1,15 @@
 """What hidden tests said of an exercise's mutants and attempts, kept beside its mistakes under a key of all that it depends on.
 
 ``python -m autograder mutate`` tries mutants, and every attempt with thirty seeds; ``check --keep`` keeps which attempts the
-gates judged rightly with their two. Both take minutes: a gate asks that the key is still the right one, and tries a sample
-of the attempts that a record knows.
+gates judged rightly with their two. Both take minutes: gates ask that the key is still the right one, and try a sample of
+the attempts that a record knows.
 """
 
 import ast
+import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -23,8 +25,7 @@ from autograder.proctor import scenario
 
 MANY_SEEDS = tuple(range(1, 31))
 HOW_TO_TRY = "python -m autograder mutate"
-SAMPLE, ALTERNATIVES = 8, 2
-"""How many of the attempts that a record knows are tried at least, and how many right ones among them."""
+HOW_TO_KEEP = "python -m autograder check --keep"
 
 
 def key(bench: Bench) -> str:
@@ -61,17 +62,20 @@ def _unknown(bench: Bench, *lists: str) -> list[Attempt]:
 
 
 def sample(bench: Bench) -> list[Attempt]:
-    """The attempts that gates try: those that the record does not know, and of the others some for every set of lost criteria.
+    """The attempts that gates try: those that the record does not know, and of the others one for every criterion and a right one.
 
     What a record knows can change only by what exercises share (the instruments, the referee), and that shows in a sample.
     """
-    unknown, chosen = not_yet_seen(bench), list[Attempt]()
-    known = sorted((attempt for attempt in bench.attempts if attempt not in unknown), key=_hash_of)
-    for lost in dict.fromkeys(attempt.loses for attempt in known):
-        alike = [attempt for attempt in known if attempt.loses == lost]
-        chosen += alike[: 1 if lost else ALTERNATIVES]
-    chosen += [attempt for attempt in known if attempt not in chosen][: max(0, SAMPLE - len(chosen))]
-    return [attempt for attempt in bench.attempts if bench.every or attempt in unknown or attempt in chosen]
+    unknown = not_yet_seen(bench)
+    known = sorted((attempt for attempt in bench.attempts if attempt not in unknown), key=_says_most)
+    right = [attempt for attempt in known if not attempt.loses][:1]
+    wrong = [next(attempt for attempt in known if lost in attempt.loses) for lost in {lost for one in known for lost in one.loses}]
+    return [attempt for attempt in bench.attempts if bench.every or attempt in (*unknown, *right, *wrong)]
+
+
+def _says_most(attempt: Attempt) -> tuple[int, str]:
+    """A key to sort by: a mistake that loses one criterion alone says most of it."""
+    return len(attempt.loses), _hash_of(attempt)
 
 
 def keep_seen(bench: Bench) -> None:
@@ -79,7 +83,7 @@ def keep_seen(bench: Bench) -> None:
     tried = {*current(bench).get("tried", ())}
     seen = sorted({_hash_of(attempt) for attempt in bench.attempts} - tried)
     record = current(bench) | {"key": key(bench), "seen": seen}
-    write(bench.folder, records(bench.folder) | {bench.name: record})
+    keep(bench, record)
 
 
 def _hash_of(attempt: Attempt) -> str:
@@ -192,6 +196,16 @@ def _of_seeds(attempts: list[Attempt], lost_by_attempts: list[list[list[str]]]) 
             yield attempt.name, f"{attempt.name} loses {listed(lost)} with seed {seed}{others}, not {listed(attempt.loses)}"
 
 
+def keep(bench: Bench, record: dict) -> None:
+    """Put it beside the mistakes, among those of its chapter's other exercises, which may be tried at the same time."""
+    lock = os.open(bench.folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        write(bench.folder, records(bench.folder) | {bench.name: record})
+    finally:
+        os.close(lock)
+
+
 def write(folder: Path, records: dict[str, dict]) -> None:
     (folder / RECORD).write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
 
@@ -201,7 +215,7 @@ def _to_try_again(bench: Bench, mutants_alone: bool) -> dict:
     return {name: value for name, value in bench.record.items() if name in ("key", "tried", "seen")} if mutants_alone else {}
 
 
-def run(benches: list[Bench], exercises: Path, jobs: int, every: bool, mutants_alone: bool = False) -> int:
+def run(benches: list[Bench], jobs: int, every: bool, mutants_alone: bool = False) -> int:
     """Try what is stale, or ``every`` exercise whole; keep what was found. Returns 1 when something is wrong."""
     bad = 0
     for bench in benches:
@@ -213,6 +227,5 @@ def run(benches: list[Bench], exercises: Path, jobs: int, every: bool, mutants_a
         print(f"{count} attempts with {len(MANY_SEEDS)} seeds; {len(problems) or 'no'} problems", flush=True)
         for problem in problems:
             print(f"  {problem}", flush=True)
-        folder = exercises / bench.name.partition(".")[0]
-        write(folder, records(folder) | {bench.name: record})
+        keep(bench, record)
     return 1 if bad else 0

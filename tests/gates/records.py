@@ -3,14 +3,17 @@
 from autograder.authoring.apart import Apart, Trial
 from autograder.authoring.bench import Bench
 from autograder.authoring.trials import tried
+from autograder.notebooks.cells import solution_of
 
 
 class AsDue(Apart):
-    """Every mutant loses, but those called harmless; every attempt loses what it must."""
+    """Every attempt loses what it must and the solution nothing; mutants and the starter lose all, but mutants called harmless."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__()
         self._attempts = {attempt.as_cell(): list(attempt.loses) for attempt in bench.attempts}
+        self._attempts |= {solution_of(bench.notebook, bench.function): []}
+        self._criteria = sorted(bench.criteria)
         self._harmless = [one.becomes for one in bench.harmless]
 
     def after(self, bench: Bench, source: str) -> None:
@@ -22,7 +25,7 @@ class AsDue(Apart):
     def _lost(self, source: str) -> list[str]:
         if source in self._attempts:
             return self._attempts[source]
-        return [] if any(line in source for line in self._harmless) else ["something"]
+        return [] if any(line in source for line in self._harmless) else self._criteria
 
 
 def record_of(bench: Bench) -> dict:

@@ -6,20 +6,31 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring.bench import benches, records
+from autograder.authoring import gates
+from autograder.authoring.bench import Bench, benches, records
 from autograder.authoring.check import run
 from autograder.authoring.trials import has_mutants, not_yet_seen, not_yet_tried, sample, write
-from tests.gates.records import record_of
+from tests.gates.records import AsDue, record_of
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
+
+
+def patchify_in(exercises: Path) -> Bench:
+    return next(bench for bench in benches(exercises) if bench.name == "views.patchify")
 
 
 @pytest.fixture
 def exercises(tmp_path) -> Path:
     shutil.copytree(EXERCISES / "views", tmp_path / "views", ignore=shutil.ignore_patterns("__pycache__"))
-    patchify = next(bench for bench in benches(tmp_path) if bench.name == "views.patchify")
+    patchify = patchify_in(tmp_path)
     write(tmp_path / "views", {"views.patchify": record_of(replace(patchify, record={}))})
     return tmp_path
+
+
+@pytest.fixture
+def as_due(exercises, monkeypatch) -> None:
+    """No attempt is tried: each loses what it must."""
+    monkeypatch.setattr(gates, "Apart", lambda: AsDue(patchify_in(exercises)))
 
 
 def test_a_sound_exercise_passes(exercises, capsys):
@@ -27,29 +38,30 @@ def test_a_sound_exercise_passes(exercises, capsys):
     assert capsys.readouterr().out.startswith("views.patchify: nothing wrong")
 
 
-def test_what_was_judged_rightly_is_kept_on_record_and_the_mutants_beside_it(exercises, capsys):
+def test_what_was_judged_rightly_is_kept_on_record_and_the_mutants_beside_it(exercises, as_due, capsys):
     write(exercises / "views", {})
-    assert run(exercises, ["views.patchify"], keep=True) == 1
-    assert "its mutants were not tried" in capsys.readouterr().out
-    (patchify,) = (bench for bench in benches(exercises) if bench.name == "views.patchify")
+    assert run(exercises, ["views.patchify"], keep=True) == 0
+    assert "  left to do: its mutants were not tried" in capsys.readouterr().out
+    patchify = patchify_in(exercises)
     assert not_yet_seen(patchify) == [] and not_yet_tried(patchify) == list(patchify.attempts)
     assert len(sample(patchify)) < len(patchify.attempts)
     again = record_of(patchify)
     assert has_mutants(again) and "seen" not in again
 
 
-def test_nothing_is_kept_of_an_exercise_with_a_problem(exercises):
+def test_nothing_is_kept_of_an_exercise_with_a_problem(exercises, as_due):
     write(exercises / "views", {})
     notebook = exercises / "views" / "views.py"
-    notebook.write_text(notebook.read_text().replace("if patch < 1 or", "if False and"))
+    notebook.write_text(notebook.read_text().replace('import autograder; autograder.grade("views.patchify")', "pass"))
     assert run(exercises, ["views.patchify"], keep=True) == 1
     assert records(exercises / "views") == {}
 
 
-def test_each_problem_is_a_sentence_on_its_own_line(exercises, capsys):
+def test_each_problem_is_a_sentence_on_its_own_line(exercises, as_due, capsys):
     notebook = exercises / "views" / "views.py"
-    notebook.write_text(notebook.read_text().replace('"points": 8', '"points": 50', 1))
-    assert run(exercises, ["views.predict_view"]) == 1
+    head, found, rest = notebook.read_text().partition('"grade_id": "patchify_hidden"')
+    notebook.write_text(head + found + rest.replace('"points": 8', '"points": 50', 1))
+    assert run(exercises, ["views.patchify"]) == 1
     assert "the cell is worth 50 points" in capsys.readouterr().out
 
 

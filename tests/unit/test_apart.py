@@ -18,7 +18,7 @@ class Bench:
     def go_on(self, source: str) -> None:
         assert self.begun == os.getppid()
 
-    def lost(self, source: str, seed: int, to_the_first: bool) -> set[str]:
+    def lost(self, source: str, seed: int, to_the_first: bool, until: frozenset[str]) -> set[str]:
         if to_the_first:
             return {"the first"}
         if source == "endless":
