@@ -24,10 +24,11 @@ marker    := $(shell find autograder -name '*.py' -o -path 'autograder/marking/*
 exercises := $(wildcard exercises/*/*.py exercises/*/hints.yml)
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
-.PHONY: help demo evidence opinfo recordings test timed book release serve serve-model load-model lab source env clean clean-all
+.PHONY: help demo evidence opinfo recordings test audit timed book release serve serve-model load-model lab source env clean clean-all
 help:
 	@echo "make demo    build the site, grade a sample class, print the scores (CLASS=all: of every chapter the whole gallery)"
 	@echo "make test    run the tests (CHAPTER=views: of one chapter; ONLY=grader: of a part; JOBS=1: one by one)"
+	@echo "make audit   try all that is too slow for every change; goes on where it stopped (CHAPTER=, ONLY=; AUDIT=--left: says what is left)"
 	@echo "make evidence  measure this machine's GPU and compare it with the model (EVIDENCE=--runtime=virtual: a dry run)"
 	@echo "make opinfo  compare every operation of PyTorch's own table on the virtual card with the host"
 	@echo "make recordings  train TinyVLA once whole and broken in six ways, for chapter 17 (minutes)"
@@ -48,6 +49,9 @@ test: timed book $(TOOLS)
 # The first thing that `make test` does: what was built before is not of this run.
 timed:
 	@rm -f _build/phases.json
+
+audit: book $(TOOLS)
+	@$(BIN)/python -m tests.audit --jobs $(JOBS) $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(ONLY),--room $(ONLY)) $(AUDIT)
 
 opinfo: $(TOOLS)
 	$(BIN)/python -m tests.cuda.opinfo --write

@@ -31,7 +31,7 @@ ROOMS = {
     "stability": ("stability",),
     "capstone": ("capstone",),
     "unit": ("traces", "unit"),
-    "project": ("project",),
+    "project": ("audit", "project"),
 }
 
 

@@ -1,0 +1,5 @@
+"""``make audit``: all that is too slow for every change. ``python -m tests.audit --help``
+
+It is made of units, each a process of its own: an exercise with every attempt, thirty seeds and its mutants; a room's or a
+chapter's tests with those marked ``audit``; every operation of PyTorch's own table. It may be interrupted and goes on.
+"""

@@ -1,0 +1,14 @@
+"""What a unit found, of each chapter and room that it tried something of."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Found:
+    """Tests, or exercises, that passed and failed; attempts with every seed, mutants; of each failure its name and a sentence."""
+
+    passed: int = 0
+    failed: int = 0
+    attempts: int = 0
+    mutants: int = 0
+    failures: list[str] = field(default_factory=list)

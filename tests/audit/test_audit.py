@@ -1,0 +1,130 @@
+"""An audit goes on where it stopped, says what is left, and keeps what it found."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from autograder.authoring.drafts import in_the_book
+from tests.audit.run import left, run
+from tests.audit.state import State, key_in
+from tests.audit.unit import by_payer
+from tests.audit.units import EXERCISES, Unit, units
+from tests.outcomes import FAILED, NOT_RUN, PASSED, Test
+from tests.rooms import ROOMS, ROOT
+
+FINDS = "import json, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(json.dumps({of: one}))"
+
+
+def unit(name: str, code: str = "", failures: tuple[str, ...] = ()) -> Unit:
+    one = {"passed": 1, "failed": len(failures), "failures": list(failures)}
+    return Unit(name, "chapter a", (sys.executable, "-c", code or f"of, one = 'chapter a', {one}; {FINDS}"), ("source",))
+
+
+@pytest.fixture
+def state(tmp_path) -> State:
+    return State(tmp_path / "state", tmp_path / "audit.json", lambda unit: unit.name)
+
+
+def tried(units: list[Unit], state: State, jobs: int = 2) -> tuple[list[str], list[str]]:
+    said: list[str] = []
+    return run(units, state, jobs, "abc", said.append), said
+
+
+def test_what_was_found_is_kept_by_chapter_and_unit_with_commit_and_date(state):
+    assert tried([unit("exercise a.b"), unit("chapter a", failures=("test_c: it is wrong",))], state)[0] == ["test_c: it is wrong"]
+    kept = json.loads(state.results.read_text())["chapter a"]
+    assert list(kept) == ["chapter a", "exercise a.b"] and kept["exercise a.b"]["passed"] == 1
+    assert kept["chapter a"]["failures"] == ["test_c: it is wrong"] and kept["chapter a"]["commit"] == "abc"
+    assert set(kept["chapter a"]) >= {"date", "seconds", "failed"}
+
+
+def test_what_is_done_is_not_tried_again_and_its_failures_are_said_again(state):
+    both = [unit("a", failures=("it is wrong",)), unit("b")]
+    tried(both, state)
+    assert tried(both, state) == (["it is wrong"], [])
+
+
+def test_what_changed_is_tried_again(state):
+    tried([unit("a"), unit("b")], state)
+    later = State(state.folder, state.results, lambda unit: f"{unit.name} changed" if unit.name == "b" else unit.name)
+    assert [one.name for one in left([unit("a"), unit("b")], later)] == ["b"]
+
+
+def test_a_unit_that_is_killed_fails_the_audit_stops_no_other_and_is_left(state):
+    killed = unit("killed", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    (failure,), said = tried([killed, unit("b"), unit("c")], state, jobs=1)
+    assert failure.startswith("killed ended with status -9 and found nothing: ") and len(said) == 3
+    assert left([killed, unit("b"), unit("c")], state) == [killed]
+
+
+def test_a_unit_that_raises_is_left_and_what_it_wrote_can_be_read(state):
+    (failure,), _ = tried([unit("a", "raise ValueError('no such thing')")], state)
+    assert "no such thing" in Path(failure.rpartition(": ")[2]).read_text()
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from tests.audit.run import run
+from tests.audit.state import State
+from tests.audit.test_audit import unit
+import signal
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+folder = Path(sys.argv[1])
+state = State(folder / "state", folder / "audit.json", lambda unit: unit.name)
+endless = unit("endless", "import os, sys, time; open(sys.argv[1] + '.pid', 'w').write(str(os.getpid())); time.sleep(600)")
+run([unit("a"), endless, unit("b")], state, 1, "abc", lambda said: None)
+"""
+
+
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.audit), signal.SIGTERM])
+def test_an_interrupted_audit_ends_what_it_started_and_goes_on_with_the_unit_that_it_was_at(state, tmp_path, how):
+    audit = subprocess.Popen([sys.executable, "-c", INTERRUPTED, str(tmp_path)], cwd=ROOT, stderr=subprocess.DEVNULL)
+    pid = state.folder / "endless.found.pid"
+    until = time.monotonic() + 120
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < until:
+        time.sleep(0.05)
+    audit.send_signal(how)
+    assert audit.wait(60) != 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    assert [one.name for one in left([unit("a"), unit("endless"), unit("b")], state)] == ["endless", "b"]
+
+
+def test_a_unit_depends_on_its_files_and_not_on_the_record_that_it_writes(tmp_path):
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    source = tmp_path / "source"
+    source.mkdir()
+    keys = []
+    for file, text in (("a.py", "1"), ("trials.json", "{}"), ("a.py", "2"), ("new.py", "")):
+        (source / file).write_text(text)
+        keys.append(key_in(tmp_path)(unit("a")))
+    (tmp_path / "elsewhere.py").touch()
+    assert keys[0] == keys[1] and len(set(keys)) == 3 and key_in(tmp_path)(unit("a")) == keys[-1]
+
+
+def test_the_whole_audit_is_every_exercise_of_the_book_every_room_and_every_operation():
+    named = {one.name for one in units()}
+    assert {f"room {room}" for room in ROOMS} | {"opinfo"} <= named
+    assert {one.of for one in units() if one.name.startswith("exercise ")} == {f"chapter {name}" for name in in_the_book(EXERCISES)}
+
+
+def test_a_chapter_may_be_a_draft_and_has_its_exercises_and_its_tests():
+    assert [one.name for one in units(chapter="capstone")] == ["exercise capstone.triage", "exercise capstone.design_review", "chapter capstone"]
+
+
+def test_a_test_counts_for_who_pays_for_it():
+    tests = {
+        "test_a": Test(PASSED, cost=[["chapter views", "chapter streams"], 1.0, 1.0]),
+        "test_b": Test(FAILED, "it is wrong", cost=[["chapter views"], 1.0, 1.0]),
+        "test_c": Test(NOT_RUN),
+    }
+    found = by_payer(tests, "room unit")
+    assert (found["chapter views"].passed, found["chapter views"].failures) == (1, ["test_b: it is wrong"])
+    assert found["room unit"].failures == ["test_c: it was not run"]
