@@ -33,19 +33,18 @@ def table(topics: dict[str, str], contents: Contents) -> list[str]:
     ``topics``: of each chapter, by its name. Raises KeyError where one in the book has none.
     """
     rows = [_row(number, part, topics, contents) for number, part in enumerate(contents.parts, 1)]
-    columns = 4 if any(row[-1] for row in rows) else 3
-    head = ["Part", "Chapters", "About", "Planned"][:columns]
-    return [_line(head), _line(["---"] * columns), *(_line(row[:columns]) for row in rows)]
+    return [_line(["Part", "Chapters", "About"]), _line(["---"] * 3), *map(_line, rows)]
 
 
 def _row(number: int, part: str, topics: dict[str, str], contents: Contents) -> list[str]:
-    def about(chapters: dict[str, int]) -> list[str]:
+    def of_part(chapters: dict[str, int]) -> list[str]:
         return [name for name in sorted(chapters, key=chapters.get) if contents.part_of(chapters[name]) == number]
 
-    here, planned = about(contents.chapters), [name for name in about(contents.drafts) if name in topics]
-    numbers = spans(contents.chapters[name] for name in here)
-    said = ["; ".join(topics[name] for name in names) for names in (here, planned)]
-    return [part.removeprefix("Part ").replace(":", ".", 1), numbers, *said]
+    here = of_part(contents.chapters)
+    planned = "; ".join(topics[name] for name in of_part(contents.drafts) if name in topics)
+    about = [*(topics[name] for name in here), f"*planned:* {planned}" if here and planned else planned]
+    numbers = spans(contents.chapters[name] for name in here) or "planned"
+    return [part.removeprefix("Part ").replace(":", ".", 1), numbers, "; ".join(filter(None, about))]
 
 
 def _line(cells: list[str]) -> str:

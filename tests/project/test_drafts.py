@@ -88,7 +88,7 @@ def test_the_landing_page_says_what_is_here_and_what_is_planned(extensions):
     drawn = landing.arc('<li data-chapters="views autograd">\n</li><li data-chapters="later">\n</li>', contents)
     assert drawn == '<li class="here">\n<p class="state">chapter 1</p>\n</li><li>\n<p class="state">planned</p>\n</li>'
     topics = {"views": "strides", "autograd": "gradients", "later": "tokens"}
-    assert landing.table(topics, contents)[2:] == ["| I. Tensors | 1 | strides | gradients |", "| II. Serving |  |  | tokens |"]
+    assert landing.table(topics, contents)[2:] == ["| I. Tensors | 1 | strides; *planned:* gradients |", "| II. Serving | planned | tokens |"]
     whole = Contents(("chapters/index", *numbers), numbers, contents.parts)
     assert landing.table(topics, whole)[2:] == ["| I. Tensors | 1 and 2 | strides; gradients |", "| II. Serving | 3 | tokens |"]
     with pytest.raises(KeyError, match="views"):
