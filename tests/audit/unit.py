@@ -31,7 +31,7 @@ def exercise(name: str) -> dict[str, Found]:
     problems = gate(replace(bench, every=True)) or _tried(bench)
     record = trials.current(_again(bench))
     counts = {"attempts": len(bench.attempts), "mutants": record.get("mutants", 0)}
-    return {f"chapter {chapter}": Found(not problems, bool(problems), **counts, failures=problems)}
+    return {f"chapter {chapter}": Found(int(not problems), int(bool(problems)), **counts, failures=problems)}
 
 
 def _tried(bench: Bench) -> list[str]:
