@@ -66,8 +66,8 @@ def kernel_is_gone(pair: Pair, learner: str, sandbox: str) -> None:
 
 def rank_is_gone(pair: Pair, learner: str, sandbox: str) -> None:
     assert pair.ended(learner, OF_THE_PROCESS[learner], sandbox) == (0, pair.all_of_the_second)
-    (sentence,) = pair.said(learner, pair.first)
-    assert sentence.startswith("Rank ") and ("did not return" in sentence or "was killed by SIG" in sentence)
+    for sentence in pair.said(learner, pair.first):  # of each hidden test the rank that was gone first
+        assert sentence.startswith("Rank ") and ("did not return" in sentence or "was killed by SIG" in sentence)
 
 
 def call_is_over(pair: Pair, learner: str, sandbox: str) -> None:
