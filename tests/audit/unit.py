@@ -39,7 +39,7 @@ def _tried(bench: Bench) -> list[str]:
     problems: list[str] = []
     for mutants_alone in (True, False):
         record, found = trials.tried(_again(bench), Apart(), mutants_alone)
-        trials.keep(bench, record)
+        trials.keep(bench, record if mutants_alone else trials.with_cheapest(_again(bench), record))
         problems += [f"{bench.name}: {problem}" for problem in found if f"{bench.name}: {problem}" not in problems]
     return problems
 

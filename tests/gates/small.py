@@ -21,7 +21,7 @@ from tests.gates.not_yet import NOT_YET_MUTATED, NOT_YET_WITH_MANY_SEEDS
 EXERCISES = Path(__file__).parents[2] / "exercises"
 NOT_YET = {mutants_were_tried: NOT_YET_MUTATED, attempts_were_tried_with_many_seeds: NOT_YET_WITH_MANY_SEEDS}
 _server = get_context("forkserver")
-_server.set_forkserver_preload(["torch._dynamo", "nbgrader.preprocessors", "tests.gates.small"])
+_server.set_forkserver_preload(["torch._dynamo", "nbgrader.preprocessors", "gpulab.cuda.device.install", "gpulab.plots.figure", "tests.gates.small"])
 
 
 def found_in(exercise: str) -> tuple[list[str], float]:

@@ -252,6 +252,14 @@ def test_the_mistake_that_loses_the_fewest_is_tried(bench):
     assert all(min(len(one.loses) for one in sample(bench) if lost in one.loses) == fewest for lost, fewest in of.items())
 
 
+def test_of_those_that_say_as_much_the_one_is_tried_that_the_record_knows_as_the_cheapest(bench, monkeypatch):
+    dear = {attempt for attempt in sample(bench)}
+    monkeypatch.setattr(trials, "_seconds", lambda bench, attempt: float(attempt in dear))
+    again = replace(bench, record=trials.with_cheapest(bench, bench.record))
+    alone = {one.loses for one in dear if sum(other.loses == one.loses for other in bench.attempts) > 1 and len(one.loses) < 2}
+    assert alone and not [one for one in sample(again) if one.loses in alone and one in dear]
+
+
 def test_of_a_sampled_mistake_no_case_is_played_by_which_it_can_lose_no_more_of_what_it_names(bench):
     source = "def patchify(images, patch):\n    counted.append(patch)\n    raise ValueError"
     calls = {}
