@@ -6,36 +6,39 @@ import signal
 import time
 
 import psutil
+import pytest
 from nbformat.v4 import new_code_cell
 
 from tests.faults.conftest import grade_to_the_end, grading, processes_of, wait_until, written
 from tests.grading.consistent import assert_consistent
 
-SUBMISSIONS = 40
+SUBMISSIONS_A_KILL = 4
 SLOWLY = "import time; time.sleep(2)"
 
 
-def test_the_grader_killed_at_ten_random_moments(group):
-    """Every second time with everything that it has started, as when the power goes."""
-    for number in range(SUBMISSIONS):
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.audit)])
+def test_the_grader_killed_at_random_moments(group, kills):
+    """The first time and every second with everything that it has started, as when the power goes."""
+    submissions = SUBMISSIONS_A_KILL * kills
+    for number in range(submissions):
         group.hand_in(f"s{number:02}", group.answered())
     seed = random.SystemRandom().randrange(2**32)
     moments = random.Random(seed)
     print(f"seed {seed}")
-    for number in range(10):
+    for number in range(kills):
         before = written(group)
         with grading(group) as grader:
             wait_until(lambda: _has_a_kernel(grader), "a submission is under way")
-            if number in (2, 5, 8):  # on a slow machine no submission ends before the next kill
+            if number % 3 == 0:  # on a slow machine no submission ends before the next kill
                 wait_until(lambda: len(written(group)) > len(before), "one more submission is graded")
             time.sleep(moments.uniform(0, 1.5))
             processes = processes_of(grader)
-            for process in processes if number % 2 else processes[:1]:
+            for process in processes[:1] if number % 2 else processes:
                 _kill(process)
         wait_until(lambda: not any(map(_lives, processes)), "everything that the grader started is gone")
         assert before.items() <= written(group).items(), "graded twice"
     before = written(group)
-    assert 0 < len(before) < SUBMISSIONS, "the kills fell in the middle of the class"
+    assert 0 < len(before) < submissions, "the kills fell in the middle of the class"
     assert grade_to_the_end(group) == 0
     assert before.items() <= written(group).items(), "graded twice"
     assert_consistent(group.root, group.chapter)
@@ -66,6 +69,7 @@ def _slow(group):
     return notebook
 
 
+@pytest.mark.audit
 def test_a_kernel_killed_from_outside_costs_its_submission_only(group):
     group.hand_in("a_slow", _slow(group))
     group.hand_in("b_other", group.answered())
@@ -82,6 +86,7 @@ def test_a_kernel_killed_from_outside_costs_its_submission_only(group):
     assert group.scores("b_other") == group.full_marks()
 
 
+@pytest.mark.audit
 def test_a_kernel_server_killed_in_mid_class_costs_nobody_a_point(group):
     group.hand_in("a_slow", _slow(group))
     group.hand_in("b_other", group.answered())

@@ -22,7 +22,7 @@ def graded(tmp_path_factory) -> Group:
     group = Group(tmp_path_factory.mktemp("graded"))
     group.hand_in_all()
     group.hand_in("hangs", group.answered(patchify=HANGS))
-    group.run = group.command("--jobs", "2", "--ExecuteGraded.timeout=3")
+    group.run = group.command("--jobs", "2", "--ExecuteGraded.timeout=12")
     return group
 
 
@@ -71,6 +71,7 @@ def test_a_second_run_grades_nothing_again(graded):
     assert before == {s: ledger.path(graded.chapter, s).stat().st_mtime_ns for s in graded.students()}
 
 
+@pytest.mark.audit
 def test_a_glob_that_matches_nobody_is_an_error(graded):
     run = graded.command("--jobs", "1", "--students", "nobody*")
     assert run.returncode == 2
@@ -81,8 +82,8 @@ def test_a_glob_that_matches_nobody_is_an_error(graded):
     ("options", "says"),
     [
         (["--jobs", "1", "--froce"], "nbgrader does not take --froce"),
-        (["--jobs", "1", "--CourseDirectory.db_url=sqlite:////nowhere/at/all.db"], "OperationalError"),
-        (["--scheduler", "nowhere"], "no Dask scheduler at nowhere"),
+        pytest.param(["--jobs", "1", "--CourseDirectory.db_url=sqlite:////nowhere/at/all.db"], "OperationalError", marks=pytest.mark.audit),
+        pytest.param(["--scheduler", "nowhere"], "no Dask scheduler at nowhere", marks=pytest.mark.audit),
     ],
 )
 def test_a_run_that_cannot_begin_says_why_in_a_sentence(graded, options, says):
@@ -91,6 +92,7 @@ def test_a_run_that_cannot_begin_says_why_in_a_sentence(graded, options, says):
     assert f"autograder grade: {says}" in run.stderr and "Traceback" not in run.stderr
 
 
+@pytest.mark.audit
 def test_a_submission_that_cannot_be_graded_makes_the_exit_status_1(group):
     group.hand_in_all()
     folder = group.root / "submitted" / "right0" / group.chapter
@@ -107,6 +109,7 @@ def test_a_submission_that_another_grader_holds_is_said_to_be_held(group):
         assert grade(group.job(), "held").ending == "held"
 
 
+@pytest.mark.audit
 def test_a_worker_killed_in_mid_class_loses_nothing(group):
     group.hand_in_all(copies=3)
     with cluster(jobs=2) as client:

@@ -1,6 +1,10 @@
 """A course folder with the released chapter, and a way to hand in and grade."""
 
+import atexit
 import json
+import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -17,12 +21,21 @@ from autograder.ledger import Ledger
 ROOT = Path(__file__).parents[2]
 
 
+@cache
+def released(chapter: str) -> Path:
+    """A course folder with the chapter's release, made once for all courses of this process."""
+    folder = tempfile.TemporaryDirectory(prefix="released-")
+    atexit.register(folder.cleanup)
+    write_release(ROOT / "exercises", chapter, Path(folder.name))
+    return Path(folder.name)
+
+
 class Course:
     """One chapter's course in a folder of its own, driven as the formgrader drives it."""
 
     def __init__(self, root: Path, chapter: str = "views") -> None:
         self.root, self.chapter = root, chapter
-        write_release(ROOT / "exercises", chapter, root)
+        shutil.copytree(released(chapter), root, dirs_exist_ok=True)
         self.ledger = Ledger(root)
 
     def notebook(self, kind: str) -> nbformat.NotebookNode:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import pytest
 from nbgrader.api import Gradebook
 
 from autograder.authoring.classroom import write_class
@@ -23,6 +24,7 @@ def busy(count: int):
             process.wait()
 
 
+@pytest.mark.audit
 def test_a_class_about_loaders_earns_what_it_must_beside_two_busy_processes(tmp_path):
     course = Course(tmp_path, "feeding")
     submissions = write_class(course.root, ROOT / "exercises", course.chapter, number=0)

@@ -33,11 +33,11 @@ def formgrader(course):
         yield _answering(f"http://127.0.0.1:{port}/formgrader", server, course.root / "lab.log")
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(60)
 
 
 def _answering(address, server, log):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline and server.poll() is None:
         try:
             urlopen(f"{address}/api/assignments", timeout=60)

@@ -128,6 +128,7 @@ LINES_OF_A_WORD = """word => [...document.querySelectorAll('.verdict td')].flatM
 })"""
 
 
+@pytest.mark.audit
 def test_solutions_come_on_demand_and_missing_cells_are_named(course, tmp_path):
     notebook = course.notebook("release")
     notebook.cells = [cell for cell in notebook.cells if _grade_id(cell) not in ("patchify", "compact_hidden")]

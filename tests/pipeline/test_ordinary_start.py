@@ -16,7 +16,7 @@ def cold(tmp_path_factory) -> Course:
     return Course(tmp_path_factory.mktemp("cold"))
 
 
-@pytest.mark.parametrize("sandbox", ["required", "off"])
+@pytest.mark.parametrize("sandbox", ["required", pytest.param("off", marks=pytest.mark.audit)])
 def test_the_solution_earns_everything_and_a_warning_says_why_it_is_slow(cold, sandbox, caplog):
     cold.hand_in("right", cold.answered())
     with caplog.at_level(logging.WARNING):
@@ -26,6 +26,7 @@ def test_the_solution_earns_everything_and_a_warning_says_why_it_is_slow(cold, s
     assert "one by one" in caplog.text + str(result["log"])
 
 
+@pytest.mark.audit
 def test_an_endless_loop_is_interrupted_and_costs_its_exercise_alone(cold):
     cold.hand_in("hangs", cold.answered(patchify=ENDLESS))
     assert cold.autograde("hangs", warm_kernels=False, timeout=8)["success"]
@@ -36,6 +37,7 @@ def test_an_endless_loop_is_interrupted_and_costs_its_exercise_alone(cold):
     assert "stopped by KeyboardInterrupt" not in page
 
 
+@pytest.mark.audit
 def test_the_memory_of_the_kernel_is_bounded(cold):
     cold.hand_in("hungry", cold.answered(patchify=HUNGRY))
     assert cold.autograde("hungry", warm_kernels=False, memory_bytes=2 * 1024**3)["success"]
@@ -56,6 +58,7 @@ WALLS = """def patchify(*arguments):
 """
 
 
+@pytest.mark.audit
 def test_it_has_the_walls_of_a_forked_one_round_its_files_and_processes(cold):
     folder = cold.hand_in("walled", cold.answered(patchify=WALLS))
     (folder / "data.csv").write_text("handed in")

@@ -29,16 +29,22 @@ def autograde(course: Course, kill_after: int | None = None) -> str:
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory):
-    """The course after two runs, the submissions with what they must earn, what the runs said."""
+def handed_in(tmp_path_factory):
+    """The course, and the submissions with what they must earn."""
     course = Course(tmp_path_factory.mktemp("class"))
-    submissions = write_class(course.root, ROOT / "exercises", course.chapter)
+    return course, write_class(course.root, ROOT / "exercises", course.chapter)
+
+
+@pytest.fixture(scope="module")
+def graded(handed_in):
+    """The course after two runs, the submissions, what the runs said."""
+    course, submissions = handed_in
     said = [autograde(course, kill_after=3), autograde(course)]
     return course, submissions, said
 
 
-def test_the_class_holds_at_least_ten_submissions_and_every_mistake(graded):
-    course, submissions, _ = graded
+def test_the_class_holds_at_least_ten_submissions_and_every_mistake(handed_in):
+    course, submissions = handed_in
     assert len(submissions) >= 10
     cells = "".join(submission.content.decode("utf-8", "replace") for submission in submissions)
     from autograder.authoring.mistakes import load_attempts
@@ -47,14 +53,15 @@ def test_the_class_holds_at_least_ten_submissions_and_every_mistake(graded):
         assert attempt.as_cell().split("\n")[1].strip().replace('"', '\\"') in cells, attempt.name
 
 
-def test_a_sample_is_one_of_each_kind_and_breaks_things_in_its_own_way(graded):
-    _, submissions, _ = graded
+def test_a_sample_is_one_of_each_kind_and_breaks_things_in_its_own_way(handed_in):
+    _, submissions = handed_in
     samples = [[one.student for one in sample(submissions, number)] for number in range(len(BROKEN))]
     assert all(one[:3] == ["solution", "untouched", "mistakes_1"] for one in samples)
     others = {s.student for s in submissions if not s.student.startswith(("solution", "untouched", "mistakes_", "alternative_"))}
     assert {one[3] for one in samples} == set(BROKEN) == others
 
 
+@pytest.mark.audit
 def test_every_submission_earns_exactly_what_it_must(graded):
     course, submissions, said = graded
     with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as gradebook:
@@ -62,6 +69,7 @@ def test_every_submission_earns_exactly_what_it_must(graded):
     assert scores == {s.student: s.score for s in submissions}, said[-1]
 
 
+@pytest.mark.audit
 def test_what_was_graded_before_the_kill_is_not_graded_again(graded):
     _, _, (before, after) = graded
     finished = [line.split()[1] for line in before.splitlines() if line.startswith("graded ")][:3]
@@ -69,6 +77,7 @@ def test_what_was_graded_before_the_kill_is_not_graded_again(graded):
     assert not [name for name in finished if f"graded {name}" in after]
 
 
+@pytest.mark.audit
 def test_what_went_wrong_is_said_by_name(graded):
     course, _, _ = graded
     said = {student: " ".join(course.entry(student)["notes"]) for student in (

@@ -34,9 +34,14 @@ async def said_by_a_kernel(seat, chapters: list[str], code: str, meanwhile=None)
     "chapters, wanted, found",
     [
         (["hierarchy"], "autograder.scenarios.hierarchy", "True"),
-        (["kernels"], "torch._inductor.graph", "True"),
-        ([], "torch._inductor.graph", "False"),
-        (["no_such_chapter"], "autograder.scenarios.no_such_chapter", "False"),
+        *(
+            pytest.param(*others, marks=pytest.mark.audit)
+            for others in (
+                (["kernels"], "torch._inductor.graph", "True"),
+                ([], "torch._inductor.graph", "False"),
+                (["no_such_chapter"], "autograder.scenarios.no_such_chapter", "False"),
+            )
+        ),
     ],
 )
 def test_a_kernel_finds_its_chapters_scenarios_imported(chapters, wanted, found):
