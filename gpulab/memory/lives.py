@@ -48,6 +48,12 @@ class Ledger:
         self._living: dict[int, Life] = {}
         self._watchers: dict[int, weakref.ref] = {}
         self._undecided: list[Life] = []
+        self._resized: list[weakref.ref] = []
+
+    def resized(self, storage: torch.UntypedStorage) -> None:
+        """By no operation, as FSDP frees. One that was not met is nobody's yet."""
+        if storage._cdata in self._living:
+            self._resized.append(weakref.ref(storage))
 
     def meet(self, storage: torch.UntypedStorage, forward: bool = False, differentiable: bool = False) -> Life:
         """The life of a storage, which begins now when it is new.
@@ -75,9 +81,9 @@ class Ledger:
         self.moments.append(moment)
 
     def settle(self) -> None:
-        """A moment's storages are met, and those that were resized without an operation, as FSDP frees: was it the fullest?"""
-        for watcher in [*self._watchers.values()]:
-            if (storage := watcher()) is not None:
+        """A moment's storages are met, and those that were resized without an operation: was it the fullest?"""
+        while self._resized:
+            if (storage := self._resized.pop()()) is not None:
                 self.meet(storage)
         if self.total > self.peak_total:
             self.peak_total, self.peak_moment = self.total, len(self.moments) - 1

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 from gpulab.memory.holders import Holders, storages
 from gpulab.memory.kinds import Bytes
 from gpulab.memory.lives import Ledger, Moment
+from gpulab.memory.resizes import heard
 from gpulab.memory.table import table
 from gpulab.observe import records
 from gpulab.observe.device import record_held
@@ -132,7 +133,7 @@ def track(model: torch.nn.Module, optimizer: Any = None, cache: Any = ()) -> Ite
 
     model: its first parameter says which device is watched. optimizer: anything with ``state`` and
     ``param_groups``, as ``torch.optim``'s. cache: tensors, or objects that hold them.
-    Yields a :class:`Held`, to be read inside the block and after it. Nothing of PyTorch is replaced.
+    Yields a :class:`Held`, to be read inside the block and after it. Of PyTorch only ``UntypedStorage.resize_`` is replaced.
 
     Bytes that no operation of the block made, and that nobody named here holds, count from the first operation
     that takes them (on the virtual card a batch that was copied from the host, for one). Not seen at all: other
@@ -145,7 +146,7 @@ def track(model: torch.nn.Module, optimizer: Any = None, cache: Any = ()) -> Ite
     watch.look()
     with ExitStack() as hooks:
         _hook(hooks, watch, model)
-        with watch:
+        with watch, heard(watch.ledger.resized):
             yield held
         held._last = held.now
         watch.ledger.stop()
