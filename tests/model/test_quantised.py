@@ -72,6 +72,7 @@ def test_float32_is_the_checkpoint():
     assert script.bytes_of(script.kept(load())) == 4 * load().config.parameters
 
 
+@pytest.mark.audit  # 81 s of processor time: it trains
 def test_the_script_repeats_a_point(points):
     assert script.weights("bfloat16") == points["bfloat16"]
 

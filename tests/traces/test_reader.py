@@ -19,7 +19,7 @@ def traces():
 
 
 def test_every_public_trace_is_read(traces):
-    assert len(traces) == 12
+    assert len(traces) == 13
     for trace in traces.values():
         assert trace.device and trace.events[0].start == 0 and trace.of("operation") and trace.of("call")
 
