@@ -13,6 +13,7 @@ import tqdm
 from playwright.sync_api import sync_playwright
 
 import gpulab.cuda
+from autograder.fork_server import share_before_forking
 from autograder.witness import witness
 from tests.costs import Costs
 from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of
@@ -54,7 +55,9 @@ def _threads_of_before_are_nobodys():
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Tests of drafts are not even imported; a file that the command line names is, whatever this says."""
+    """Tests of drafts, and files of an audit, are not even imported; one that the command line names is, whatever this says."""
+    if collection_path.name.startswith("audit_") and not config.option.audit:
+        return True
     return is_draft_file(collection_path, config.option.chapter, config.option.room) or None
 
 
@@ -72,6 +75,12 @@ def pytest_collection_modifyitems(config, items):
     groups = {name: place for place, name in enumerate(dict.fromkeys(together(item.nodeid) for item in items))}
     place = {name: (in_order(name), at) for name, at in groups.items()}
     items[:] = sorted((item for item in items if wanted[item]), key=lambda item: place[together(item.nodeid)])
+
+
+def pytest_collection_finish(session):
+    """From here on tests fork ranks, judges and whole processes from this one, which holds all that was collected."""
+    if session.items and not session.config.option.collectonly:
+        share_before_forking()
 
 
 def pytest_make_parametrize_id(config, val, argname):

@@ -5,7 +5,6 @@ that one reads requests, one JSON document a packet, and answers each. Neither e
 learner's code or touches a GPU.
 """
 
-import gc
 import importlib
 import json
 import os
@@ -16,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+from autograder.fork_server import share_before_forking
 from autograder.kernels import namespaces, syscalls
 from autograder.kernels.limits import Limits
 
@@ -113,13 +113,7 @@ def _import_scenarios(chapter: str) -> None:
             importlib.import_module(module)
     except Exception:
         pass
-    _share_all()
-
-
-def _share_all() -> None:
-    """A collection in a kernel would write to, and so copy, every object that it shares with us."""
-    gc.collect()
-    gc.freeze()
+    share_before_forking()
 
 
 def _keep(request: dict, told: int, isolate: bool) -> None:
@@ -281,7 +275,7 @@ def main() -> None:
     if isolate:
         become_nobody()
         namespaces.set_dumpable(False)
-    _share_all()
+    share_before_forking()
     serve_graders(listener, isolate)
 
 

@@ -1,6 +1,5 @@
 """A grader in a process of its own, warm, so that it can be killed ten times in a minute."""
 
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -10,11 +9,10 @@ from multiprocessing.process import BaseProcess
 import psutil
 import pytest
 
+from tests.forks import forks
 from tests.grading.conftest import Group
 from tests.pipeline.conftest import ROOT
 
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["autograder.grading.converter", "autograder.glue.config", "autograder.verdicts"])
 
 
 def autograde(root: str, chapter: str, *options: str) -> None:
@@ -28,7 +26,7 @@ def autograde(root: str, chapter: str, *options: str) -> None:
 
 @contextmanager
 def grading(group: Group, *options: str) -> Iterator[BaseProcess]:
-    process = _FORKS.Process(target=autograde, args=(str(group.root), group.chapter, *options))
+    process = forks.Process(target=autograde, args=(str(group.root), group.chapter, *options))
     process.start()
     try:
         yield process

@@ -7,7 +7,7 @@ imports; a fork of this server spends a tenth of a second.
 """
 
 import os
-from multiprocessing import get_context, set_start_method
+from multiprocessing import set_start_method
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -16,12 +16,11 @@ import torch
 from autograder.authoring.bench import Bench, Unreadable, benches_of
 from autograder.authoring.gates import attempts_are_on_record, attempts_were_tried_with_many_seeds, gate, mutants_were_tried
 from tests.costs import processor_seconds
+from tests.forks import forks
 from tests.gates.not_yet import NOT_YET_MUTATED, NOT_YET_WITH_MANY_SEEDS
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
 NOT_YET = {mutants_were_tried: NOT_YET_MUTATED, attempts_were_tried_with_many_seeds: NOT_YET_WITH_MANY_SEEDS}
-_server = get_context("forkserver")
-_server.set_forkserver_preload(["torch._dynamo", "nbgrader.preprocessors", "gpulab.cuda.device.install", "gpulab.plots.figure", "tests.gates.small"])
 
 
 def found_in(exercise: str) -> tuple[list[str], float]:
@@ -29,8 +28,8 @@ def found_in(exercise: str) -> tuple[list[str], float]:
 
     The process is a child of the server's and not of this one: it says itself what it took.
     """
-    mine, its = _server.Pipe(duplex=False)
-    process = _server.Process(target=_find, args=(its, exercise))
+    mine, its = forks.Pipe(duplex=False)
+    process = forks.Process(target=_find, args=(its, exercise))
     process.start()
     its.close()
     with mine:

@@ -1,9 +1,10 @@
 """Several graders write one gradebook: SQLite, and PostgreSQL on a cluster."""
 
-import multiprocessing
-
+import pytest
 from nbgrader.api import Gradebook
 
+from tests.faults.conftest import grade_to_the_end
+from tests.forks import forks
 from tests.grading.conftest import scheduler_and_workers
 from tests.grading.consistent import assert_consistent
 
@@ -21,8 +22,7 @@ def _write(url: str, writer: int) -> None:
 
 
 def _write_at_once(url: str) -> list[int | None]:
-    context = multiprocessing.get_context("forkserver")
-    writers = [context.Process(target=_write, args=(url, number)) for number in range(WRITERS)]
+    writers = [forks.Process(target=_write, args=(url, number)) for number in range(WRITERS)]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -37,6 +37,15 @@ def test_four_writers_of_a_sqlite_gradebook_lose_nothing(group):
         assert len(gradebook.assignment_submissions("views")) == WRITERS * ROUNDS
 
 
+def test_a_gradebook_may_be_postgresqls(group, postgresql_url):
+    group.release_into(postgresql_url)
+    group.hand_in("right", group.answered())
+    assert grade_to_the_end(group, f"--CourseDirectory.db_url={postgresql_url}") == 0
+    assert_consistent(group.root, group.chapter, postgresql_url)
+    assert not (group.root / "gradebook.db").exists()
+
+
+@pytest.mark.audit
 def test_a_cluster_grades_into_postgresql(group, postgresql_url):
     option = f"--CourseDirectory.db_url={postgresql_url}"
     group.release_into(postgresql_url)

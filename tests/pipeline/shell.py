@@ -1,6 +1,5 @@
 """Commands as an instructor types them, each in a fork of one process that has imported everything."""
 
-import multiprocessing
 import os
 import runpy
 import shlex
@@ -12,8 +11,8 @@ import autograder.authoring.check  # noqa: F401 (what the commands import, impor
 import autograder.glue.config  # noqa: F401
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload([__name__])
+from tests.forks import forks
+
 
 
 def typed(line: str, folder: Path, **environment: str) -> tuple[int, str]:
@@ -24,7 +23,7 @@ def typed(line: str, folder: Path, **environment: str) -> tuple[int, str]:
     if words[0] != "nbgrader" and words[:2] != ["python", "-m"]:
         return _finished(["bash", "-c", line], folder, environment)
     log = folder / "typed.log"
-    process = _forks.Process(target=_type, args=(words, str(folder), environment, str(log)))
+    process = forks.Process(target=_type, args=(words, str(folder), environment, str(log)))
     process.start()
     process.join(240)
     return process.exitcode, log.read_text()
