@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from gpulab.widgets._source import module
@@ -15,6 +16,16 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "chapters" / "_extensions"))
 from offline_site.stills import still  # noqa: E402
 
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}
+in_every_look = pytest.mark.parametrize(
+    "width, scheme",
+    [
+        pytest.param(1100, "light"),
+        pytest.param(390, "dark"),
+        pytest.param(1100, "dark", marks=pytest.mark.audit),
+        pytest.param(390, "light", marks=pytest.mark.audit),
+    ],
+)
+"""Desktop and phone, light and dark: every change meets each once, an audit each pair."""
 _IMPORT = """async ([text, name]) => {
   window[name] = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
 }"""

@@ -13,7 +13,7 @@ from gpulab.widgets import AllocatorBlocks
 from gpulab.widgets.allocator_blocks import RECORDED, traces
 from gpulab.widgets.allocator_blocks.recording import training_step
 from gpulab.widgets.allocator_blocks.traces import MIB, WRITTEN, written
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 DRAWN = 3000
 SMALL = (1, 512, 513, 100 << 10, MIB - 512, MIB)
@@ -395,8 +395,7 @@ def test_no_path_of_this_machine_is_in_the_page():
     assert not re.search(r"/(home|tmp|usr|root)/|\.py", str(AllocatorBlocks().traces))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     for options in ({}, {"trace": "fragmentation", "step": 13}, {"trace": RECORDED, "step": 40}):
         assert_accessible(mount(AllocatorBlocks(**options), width=width, scheme=scheme), width)

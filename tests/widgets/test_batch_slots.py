@@ -10,7 +10,7 @@ from gpulab.widgets import BatchSlots
 from gpulab.widgets.batch_slots import CLOCK, SLOTS, VALUES
 from gpulab.serving.schedulers.named import SCHEDULERS
 from gpulab.widgets.batch_slots.played import play
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DRAWN = 60
 
@@ -205,8 +205,7 @@ def test_without_a_script_question_picture_and_tables_stand_in_the_page():
         assert (name, gap) == (str(tokens), shown(BatchSlots(tokens=tokens), "chunked")[2])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(BatchSlots(), width=width, scheme=scheme)
     assert_accessible(page, width)

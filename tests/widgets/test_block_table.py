@@ -9,7 +9,7 @@ import pytest
 from gpulab.widgets import BlockTable
 from gpulab.widgets.block_table import STORIES, as_sent
 from gpulab.widgets.block_table.moves import Event, Frame, Story, make
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DRAWN, MOVES = 40, 60
 FIELDS = ("counts", "filled", "kept", "tables", "lengths", "computed", "copied", "shared")
@@ -294,8 +294,7 @@ def test_without_a_script_every_step_of_both_stories_stands_in_the_page():
     assert told == due
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(BlockTable("prefix", 6), width=width, scheme=scheme)
     assert_accessible(page, width)

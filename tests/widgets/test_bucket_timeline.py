@@ -11,7 +11,7 @@ from autograder.notebooks.cells import solution_of
 from gpulab.collectives.network.overlap import Link, overlap
 from gpulab.widgets import BucketTimeline
 from gpulab.widgets.bucket_timeline import POWERS
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 EXERCISES = Path(__file__).parents[2] / "exercises" / "data_parallel" / "data_parallel.py"
 DRAWN = 200
@@ -141,8 +141,7 @@ def test_moving_a_slider_moves_nothing_else_on_a_phone(mount):
     assert len(heights) == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(BucketTimeline(), width=width, scheme=scheme), width)
 

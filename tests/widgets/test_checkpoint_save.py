@@ -10,7 +10,7 @@ import pytest
 
 from gpulab.widgets import CheckpointSave
 from gpulab.widgets.checkpoint_save import ACCIDENTS, PROTOCOLS
-from tests.widgets.looks import assert_accessible, imported, options_on_a_page, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, options_on_a_page, still_of
 
 FINAL, TEMPORARY = "state.pt", "state.pt.tmp"
 PIECE = {"old": b"o" * 100, "new": b"n" * 100}
@@ -160,8 +160,7 @@ def test_it_is_drawn_without_a_script():
     assert html.count('class="chunk ') == 3 and "The run is lost" in html
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(CheckpointSave("delete", "power", moment=3), width=width, scheme=scheme), width)
 

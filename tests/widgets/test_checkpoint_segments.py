@@ -8,7 +8,7 @@ import pytest
 from gpulab.memory.checkpoints import peak_bytes, recomputed_layers, segments_of
 from gpulab.widgets import CheckpointSegments
 from gpulab.widgets.checkpoint_segments import MIB, MOST_LAYERS
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 DRAWN = 150
 
@@ -185,8 +185,7 @@ def test_moving_a_slider_moves_nothing_else_on_a_phone(mount):
     assert len(places) == 1, places
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(CheckpointSegments(64, 33, 96, 6), width=width, scheme=scheme)
     assert_accessible(page, width)

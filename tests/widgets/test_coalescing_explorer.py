@@ -10,7 +10,7 @@ from gpulab import observe
 from gpulab.kernels import cuda
 from gpulab.kernels.simt.requests import sectors
 from gpulab.widgets import CoalescingExplorer
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 REQUESTS = 500
 DTYPES = {1: torch.int8, 2: torch.float16, 4: torch.float32, 8: torch.float64}
@@ -119,8 +119,7 @@ def test_a_right_answer_counts(mount):
 
 
 @pytest.mark.parametrize("quiz", [False, True])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width, quiz):
     page = mount(CoalescingExplorer(stride=3, item_bytes=1 if width == 390 else 4, quiz=quiz, seed=1), width=width, scheme=scheme)
     if quiz:

@@ -8,7 +8,7 @@ import pytest
 from gpulab.platforms import bandwidths
 from gpulab.widgets import ColdStart
 from gpulab.widgets.cold_start import CHOICES, VALUES
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DRAWN = 200
 
@@ -126,8 +126,7 @@ def test_without_a_script_question_picture_and_every_origins_answer_stand_in_the
     assert rows == [(origin, f"{one.ready:.3g} s".replace("25 s", "25.0 s"), one.bottleneck) for origin, one in due]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(ColdStart(), width=width, scheme=scheme)
     assert_accessible(page, width)

@@ -11,7 +11,7 @@ from gpulab.model.episodes import STEPS, TOLERANCE
 from gpulab.model.world import LINK
 from gpulab.widgets import EpisodePlayer
 from gpulab.widgets.episode_player import episodes
-from tests.widgets.looks import assert_accessible
+from tests.widgets.looks import assert_accessible, in_every_look
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +121,7 @@ def test_the_slider_goes_through_the_actions(mount, acted):
     assert moved(page) == 1 and "after 1 of 24 actions" in page.get_by_role("slider").get_attribute("aria-valuetext")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, acted, scheme, width):
     page = mount(EpisodePlayer(acted[1]), width=width, scheme=scheme)
     assert_accessible(page, width)

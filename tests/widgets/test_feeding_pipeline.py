@@ -7,7 +7,7 @@ import pytest
 from gpulab.feeding import PLACES, bounds, idle, rate, simulate
 from gpulab.widgets import FeedingPipeline
 from gpulab.widgets.feeding_pipeline import BATCHES, PACKED, UNEVEN_EVERY, VALUES
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DRAWN = 60
 LOADER = ("workers", "prefetch", "cores", "overlap")
@@ -127,8 +127,7 @@ def test_a_change_from_python_is_drawn(mount):
     assert shown(page, "slowest stage") == "all in turn" and page.get_by_role("slider", name="workers").input_value() == "0"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(FeedingPipeline(workers=16, cores=3, place="mixed decode"), width=width, scheme=scheme), width)
 

@@ -8,7 +8,7 @@ import torch
 from gpulab.formats import BLOCK_FORMATS, FORMATS
 from gpulab.widgets import FloatFormats
 from gpulab.widgets.float_formats import SHOWN, mx_scaled, nv_scaled, scalings
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 ML = {"fp6 e3m2": ml_dtypes.float6_e3m2fn, "fp6 e2m3": ml_dtypes.float6_e2m3fn, "fp4 e2m1": ml_dtypes.float4_e2m1fn}
 
@@ -222,8 +222,7 @@ def test_a_change_from_python_is_drawn(mount):
     assert page.locator(".bits button").count() == 32
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(widget(fmt="fp32"), width=width, scheme=scheme)
     assert_accessible(page, width)

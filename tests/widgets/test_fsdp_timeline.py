@@ -12,7 +12,7 @@ from gpulab.collectives import run_ranks
 from gpulab.widgets import FsdpTimeline
 from gpulab.widgets.fsdp_timeline import UNITS
 from gpulab.widgets.fsdp_timeline.schedule import events, live, moments, sent
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 SWITCHES = [(reshard, prefetch) for reshard in (True, False) for prefetch in (True, False)]
 WIDTHS = [8, 16, 24, 32, 40]
@@ -188,8 +188,7 @@ def test_stepping_moves_nothing_else_on_a_phone(mount):
     assert len(tops) == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(FsdpTimeline(prefetch=True, step=12), width=width, scheme=scheme), width)
 

@@ -7,7 +7,7 @@ import pytest
 from gpulab.fleet import POLICIES, draw_jobs, play
 from gpulab.widgets import GangScheduler
 from gpulab.widgets.gang_scheduler import NODES, QUEUES
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +86,7 @@ def test_a_reader_without_a_script_sees_every_outcome():
     assert "deadlock of a, b and c" in html and html.count("<tr>") == 1 + len(QUEUES) * len(POLICIES)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(GangScheduler(moment=1), width=width, scheme=scheme), width)
 

@@ -9,7 +9,7 @@ from gpulab import observe
 from gpulab.widgets import GraphStepper
 from gpulab.widgets.graph_stepper import NETWORKS
 from gpulab.widgets.graph_stepper.recording import record
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 UNARY = ("torch.relu({})", "{}.exp()", "{}.sin()", "{}.sigmoid()", "{}.tanh()", "{} * 2", "{} + 1", "-{}", "F.gelu({})", "{}.square()", "F.silu({})")
 BINARY = ("{} + {}", "{} * {}", "{} @ {}", "{} - {}")
@@ -154,8 +154,7 @@ def test_the_keyboard_alone_steps(mount):
     page.wait_for_function("model.get('step') > 3")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     for options in ({"step": 6}, {"write": "a.mul_(2) after line 3", "step": 99}, {"network": "a residual and a norm", "step": 3}):
         assert_accessible(mount(GraphStepper(**options), width=width, scheme=scheme), width)

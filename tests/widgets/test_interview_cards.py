@@ -8,7 +8,7 @@ import pytest
 
 from gpulab.widgets import InterviewCards
 from gpulab.widgets.interview_cards.sm2 import AGAIN, EASY, GOOD, HARD, LEAST_EASE, graded
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DAY = (date(2026, 11, 26) - date(1970, 1, 1)).days
 STAGES = ["Part I: Tensors", "Part II: The device"]
@@ -306,8 +306,7 @@ def test_the_widget_is_not_printed(mount):
 
 
 @pytest.mark.parametrize("uncovered", [False, True])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width, uncovered):
     page = mount(deck(), width=width, scheme=scheme)
     if uncovered:

@@ -7,7 +7,7 @@ import torch
 
 from gpulab.widgets import LossScale
 from gpulab.widgets.loss_scale import LOOPS
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +139,7 @@ def test_the_sliders_move_by_keyboard(mount):
     assert page.evaluate("model.get('init')") == 5
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(LossScale(loop="optimizer"), width=width, scheme=scheme)
     assert_accessible(page, width)

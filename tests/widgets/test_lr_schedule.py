@@ -9,7 +9,7 @@ from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, LinearLR, Se
 
 from gpulab.widgets import LrSchedule
 from gpulab.widgets.lr_schedule import LOOPS, PEAKS, PERCENTS, SHAPES
-from tests.widgets.looks import assert_accessible, imported, options_on_a_page, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, options_on_a_page, still_of
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,7 @@ def test_it_is_drawn_without_a_script():
     assert "<polyline" in still_of(LrSchedule())
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(LrSchedule(loop="restart"), width=width, scheme=scheme), width)
 

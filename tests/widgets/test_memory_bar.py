@@ -9,7 +9,7 @@ from gpulab.memory import OPTIMIZERS, PRECISIONS
 from gpulab.widgets import MemoryBar
 from gpulab.widgets._source import module
 from gpulab.widgets.memory_bar import ADAPTED, MODELS
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 EXACT = 2**53
 """The largest whole number up to which JavaScript counts each."""
@@ -117,8 +117,7 @@ def test_the_picture_says_in_words_what_it_shows(mount):
     assert "does not fit" in page.get_by_role("img").get_attribute("aria-label")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(MemoryBar(lora=32), width=width, scheme=scheme)
     assert_accessible(page, width)

@@ -10,7 +10,7 @@ from gpulab.collectives import structure
 from gpulab.parallel import mesh_groups
 from gpulab.widgets import MeshPainter
 from gpulab.widgets.mesh_painter import DIMENSIONS, NODE, ORDERS, WORLD
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +112,7 @@ def test_a_reader_without_a_script_sees_every_order():
     assert "tp pp dp" in page and "8 nodes" in page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(MeshPainter(), width=width, scheme=scheme), width)
 

@@ -9,7 +9,7 @@ from gpulab.cards.cards import CARDS
 from gpulab.cards.multiprocessors import multiprocessor
 from gpulab.kernels.simt.occupancy import occupancy
 from gpulab.widgets import OccupancyExplorer
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +101,7 @@ def test_python_moves_it(mount):
 
 
 @pytest.mark.parametrize("asking", [False, True])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, asking, scheme, width):
     page = mount(OccupancyExplorer(), width=width, scheme=scheme)
     if asking:

@@ -9,7 +9,7 @@ from gpulab.cards.links import LINKS
 from gpulab.serving import Roofline
 from gpulab.widgets import PlacePhases
 from gpulab.widgets.place_phases import CARD_KEYS, CARDS, MODELS, PORTS, VALUES, placed
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DRAWN = 150
 TIMES = ("cards", "wait", "prefill", "exposed", "gap", "worst", "batch", "first", "last")
@@ -283,8 +283,7 @@ def test_without_a_script_question_picture_and_tables_stand_in_the_page():
         assert even == ("–" if due is None else f"{three(due)} Gb/s"), moved
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(PlacePhases(), width=width, scheme=scheme)
     assert_accessible(page, width)

@@ -10,7 +10,7 @@ from gpulab.memory.shapes import LLAMAS, SHAPES
 from gpulab.serving import costs
 from gpulab.widgets import PrefillDecode
 from gpulab.widgets.prefill_decode import BATCHES, FMT, PHASES, TOKENS
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DRAWN = 300
 
@@ -210,8 +210,7 @@ def test_without_a_script_question_picture_and_every_models_answer_stand_in_the_
     assert rows == [(name, str(costs.crossing_batch(SHAPES[name], CARDS["A100"], FMT))) for name in LLAMAS]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(PrefillDecode("Llama 2 70B", "H100", batch=1024, tokens=32768), width=width, scheme=scheme)
     assert_accessible(page, width)

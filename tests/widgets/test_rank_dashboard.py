@@ -8,7 +8,7 @@ import pytest
 from gpulab.fleet import delays, groups, holds_up
 from gpulab.widgets import RankDashboard
 from gpulab.widgets.rank_dashboard import JOBS, METRICS, QUESTIONS, RANKS, TP
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 PLANTED = {"late rank": 9, "one step": None, "late group": None, "throttled": 14, "two late": 5}
 
@@ -94,8 +94,7 @@ def test_without_a_script_the_answers_are_there():
     assert still_of(RankDashboard()).count("<details") == len(QUESTIONS)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(RankDashboard(job=3, metric="clock"), width=width, scheme=scheme), width)
 

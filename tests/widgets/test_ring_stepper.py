@@ -8,7 +8,7 @@ from gpulab.collectives.network import Shape, ring
 from gpulab.widgets import RingStepper
 from gpulab.widgets.ring_stepper import CHOICES, WAYS
 from tests.collectives.steps import Message, Wires, ring_steps, sums_by_ring
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 LAPS = {"all_reduce ring": 2, "reduce_scatter ring": 1, "all_gather ring": 1}
 
@@ -123,8 +123,7 @@ def test_partners_need_a_power_of_two(mount):
     assert "need 2, 4 or 8 ranks" in page.locator(".status").inner_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(RingStepper(ranks=8, step=5), width=width, scheme=scheme), width)
 

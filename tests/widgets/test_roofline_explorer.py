@@ -7,7 +7,7 @@ import pytest
 from gpulab.cuda import CARDS
 from gpulab.plots.roofline import Point, attainable, bound, ridge
 from gpulab.widgets import RooflineExplorer
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 OPERATIONS = ("chain", "fused", "linear")
 FORMATS = ("fp32", "tf32", "fp16", "bf16")
@@ -123,8 +123,7 @@ def test_the_picture_says_in_words_what_it_shows(mount):
     assert "bound by memory" in page.get_by_role("img").get_attribute("aria-label")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(RooflineExplorer(seed=5), width=width, scheme=scheme)
     page.get_by_text("Quiz:").click()

@@ -7,7 +7,7 @@ import pytest
 from gpulab.recordings import FAULTS, recording
 from gpulab.widgets import RunDiagnosis
 from gpulab.widgets.run_diagnosis import QUESTIONS
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 RUNS = list(QUESTIONS)
 
@@ -93,8 +93,7 @@ def test_without_a_script_the_curves_and_the_answers_are_there():
     assert html.count("<details") == 7 and "<polyline" in html
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(RunDiagnosis(run=RUNS.index("overflow"), step=200), width=width, scheme=scheme), width)
 

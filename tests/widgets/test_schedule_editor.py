@@ -7,7 +7,7 @@ import pytest
 from gpulab.parallel import INTERVIEW_NOTES, Action, gpipe, idle_share, in_flight, needs, one_f_one_b, slots, violations, zero_bubble
 from gpulab.widgets import ScheduleEditor
 from gpulab.widgets.schedule_editor import NOTES, padded, stories
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DRAWN = 200
 
@@ -199,8 +199,7 @@ def test_a_reader_without_a_script_sees_every_schedule_judged():
     assert "3B3 never runs." in page and "zero-bubble (ZB-H1)" in page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(ScheduleEditor(), width=width, scheme=scheme)
     at(page, 0, 0).click()

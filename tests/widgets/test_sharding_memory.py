@@ -8,7 +8,7 @@ from gpulab.cards.cards import CARDS
 from gpulab.memory import OPTIMIZERS, SHAPES, Job, plan
 from gpulab.widgets import ShardingMemory
 from gpulab.widgets.sharding_memory import BILLIONS, RECIPES, STAGES
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 DRAWN = 300
 CHOSEN = ("billions", "precision", "optimizer", "known")
@@ -112,8 +112,7 @@ def test_jupyterlab_leaves_the_keys_to_the_widget_and_a_change_from_python_is_dr
     assert page.get_by_label("card").input_value() == "T4" and row(page, "1")[2] == "no"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(ShardingMemory(175, 64), width=width, scheme=scheme), width)
 

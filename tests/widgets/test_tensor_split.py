@@ -15,7 +15,7 @@ from gpulab.collectives import run_ranks
 from gpulab.widgets import TensorSplit
 from gpulab.widgets.tensor_split import CUTS, RANKS, TIMES, TOKENS, WIDTHS
 from gpulab.widgets.tensor_split.layouts import Cut, crossings, held, sent
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 EVERY = [Cut(*cut) for cut in itertools.product(CUTS, CUTS, (False, True), (False, True))]
 TOKENS_, WIDTH, HIDDEN = 24, 8, 32
@@ -159,8 +159,7 @@ def test_a_reader_without_a_script_sees_every_cut():
     assert "A by columns, B by rows, z gathered" in page and "all-reduce of y, all-reduce of x" in page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(TensorSplit(sequence=True, second="rows"), width=width, scheme=scheme), width)
 

@@ -7,7 +7,7 @@ from gpulab import observe
 from gpulab.kernels import cuda, float32, trace
 from gpulab.widgets import TilePlayer
 from gpulab.widgets._source import module
-from tests.widgets.looks import assert_accessible
+from tests.widgets.looks import assert_accessible, in_every_look
 
 TILE, SIZE = 4, 8
 SHAPES = {"a": (SIZE, SIZE), "b": (SIZE, SIZE), "a_tile": (TILE, TILE), "b_tile": (TILE, TILE), "c": (SIZE, SIZE)}
@@ -117,8 +117,7 @@ def test_python_moves_it(mount, player):
     assert "Step 3 of" in page.locator(".status").inner_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, traced, scheme, width):
     page = mount(TilePlayer(traced[0], SHAPES, step=4), width=width, scheme=scheme)
     assert_accessible(page, width)

@@ -14,7 +14,7 @@ from gpulab.plots.device import _lanes
 from gpulab.plots.figure import WARNING
 from gpulab.units import format_bytes
 from gpulab.widgets import TimelinePlayer
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 TIMELINES = 200
 
@@ -196,8 +196,7 @@ def test_no_path_of_this_machine_is_in_the_page(race):
     assert __file__ not in json.dumps(TimelinePlayer(race).timeline)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, race, scheme, width):
     page = mount(TimelinePlayer(race), width=width, scheme=scheme)
     page.locator(".races button").first.click()

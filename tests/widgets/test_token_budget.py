@@ -9,7 +9,7 @@ from gpulab.cards.cards import CARDS
 from gpulab.memory.shapes import LLAMAS, SHAPES
 from gpulab.widgets import TokenBudget
 from gpulab.widgets.token_budget import CACHES, VALUES
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DRAWN = 400
 
@@ -178,8 +178,7 @@ def test_without_a_script_question_picture_and_every_models_answer_stand_in_the_
     assert rows == [(name, str(TokenBudget(name, "H100").fitting())) for name in LLAMAS]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     large = TokenBudget("Llama 2 70B", "H100", height=2160, width=3840, frames_per_s=30, seconds=3600)
     page = mount(large, width=width, scheme=scheme)

@@ -10,7 +10,7 @@ from gpulab.traces import breakdown, read, self_times
 from gpulab.traces.public import NAMES, public
 from gpulab.widgets import TraceViewer
 from tests.traces.drawn import random_document
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 _FOUND = """(documents) => documents.map(({ document, windows }) => {
   const events = m.read(document), sets = m.sets(events), lanes = m.lanes(events);
@@ -177,7 +177,6 @@ def test_a_file_that_is_no_trace_is_refused_in_python_too():
         TraceViewer({"cells": []})
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(TraceViewer(), width=width, scheme=scheme), width)

@@ -6,7 +6,7 @@ import pytest
 
 from gpulab.cuda import CARDS
 from gpulab.widgets import TransferExplorer
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 LOOPS = 300
 SWITCHES = ("pinned", "non_blocking", "side_stream", "two_buffers")
@@ -102,8 +102,7 @@ def test_the_picture_says_in_words_what_it_shows(mount):
     assert "3 batches" in page.get_by_role("img").get_attribute("aria-label")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(TransferExplorer(pinned=True), width=width, scheme=scheme)
     assert_accessible(page, width)

@@ -7,7 +7,7 @@ import pytest
 from gpulab.capstone import OPTIONS, Job, healthy, targets
 from gpulab.widgets import TriageBoard
 from gpulab.widgets.triage_board.recorded import BUDGET, OFFERED, PLANTED, SHOWN, key, ran, recorded, states, told
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +81,7 @@ def test_without_a_script_the_broken_job_is_there():
     assert "input_us" in still_of(TriageBoard())
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     assert_accessible(mount(TriageBoard(made=(0, 3)), width=width, scheme=scheme), width)
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpulab.widgets import WarmPool
 from gpulab.widgets.warm_pool import LOADS, SETTLE, VALUES
-from tests.widgets.looks import assert_accessible, imported, still_of
+from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
 
 DRAWN = 40
 
@@ -122,8 +122,7 @@ def test_without_a_script_question_picture_and_every_memorys_answer_stand_in_the
     assert rows == [(f"{memory} s", *of(WarmPool(memory=memory).played())[1:]) for memory in VALUES["memory"]]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(WarmPool(), width=width, scheme=scheme)
     assert_accessible(page, width)

@@ -10,7 +10,7 @@ import torch
 from gpulab.kernels import cuda, trace
 from gpulab.kernels.simt.batch import unravel
 from gpulab.widgets import WarpStepper
-from tests.widgets.looks import assert_accessible, imported
+from tests.widgets.looks import assert_accessible, imported, in_every_look
 
 
 @cuda.jit
@@ -182,8 +182,7 @@ def test_no_path_of_this_machine_is_in_the_page():
     assert __file__ not in json.dumps(a_stepper().get_state(), default=str)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
     page = mount(a_stepper(step=3), width=width, scheme=scheme)
     page.get_by_role("button", name="Ask me first").click()

@@ -3,7 +3,7 @@
 import pytest
 
 from gpulab.widgets import Question, Quiz, StrideExplorer, right, wrong
-from tests.widgets.looks import assert_accessible
+from tests.widgets.looks import assert_accessible, in_every_look
 
 
 def quiz():
@@ -31,8 +31,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1100, 390])
+@in_every_look
 def test_axe_finds_nothing(mount, case, scheme, width):
     make, act = CASES[case]
     page = mount(make(), width=width, scheme=scheme)
