@@ -26,7 +26,7 @@ import msgspec
 from autograder.channel import MAX_FRAME_BYTES, send
 from autograder.draw import Draw
 from autograder.ends import receive_ends, send_ends
-from autograder.fork_server import share_before_forking
+from autograder.kernels.fork_server import share_before_forking
 from autograder.referee import Findings, JudgingStopped, OpenBench, Opened
 from autograder.telling import MAX_TOLD_BYTES
 

@@ -13,9 +13,9 @@ import tqdm
 from playwright.sync_api import sync_playwright
 
 import gpulab.cuda
-from autograder.fork_server import share_before_forking
+from autograder.kernels.fork_server import share_before_forking
 from autograder.witness import witness
-from tests.costs import Costs
+from tests.costs import Costs, already_charged, seconds_of_browsers, was_spent_elsewhere
 from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of
 from tests.together import Together, in_order, together
 
@@ -100,16 +100,29 @@ def _device_off_afterwards():
     assert inspect.isbuiltin(time.monotonic), "this test left the clock of a switched off card behind"
 
 
+@pytest.fixture(autouse=True)
+def _pays_for_its_browser(request):
+    """Whoever opens pages, not whoever is the last to run beside the browser."""
+    if "browser" not in request.fixturenames:
+        yield
+        return
+    before = seconds_of_browsers()
+    yield
+    was_spent_elsewhere(request.node, seconds_of_browsers() - before)
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Headless Chromium; a machine without one fails, it does not skip."""
     binary = shutil.which(os.environ.get("CHROMIUM", "chromium"))
     if binary is None:
         pytest.fail(NO_CHROMIUM)
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=binary,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield running
+    playwright = sync_playwright().start()
+    running = playwright.chromium.launch(
+        executable_path=binary,
+        args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+    )
+    yield running
+    with already_charged():
         running.close()
+        playwright.stop()

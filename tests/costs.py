@@ -5,11 +5,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
 import pytest
 
 from tests.budgets import by_payer, too_dear
 from tests.outcomes import COST
-from tests.rooms import chapters_of, room_of
+from tests.rooms import DRAFTS, chapters_of, room_of
 
 _twice = {"cpu_s": 0.0}
 """Seconds of processor time of children waited for in :func:`already_charged`, which the kernel counts again."""
@@ -19,7 +20,7 @@ BEGAN, ELSEWHERE = pytest.StashKey[tuple[float, float]](), pytest.StashKey[float
 def _now() -> tuple[float, float]:
     """Seconds of processor time of this process and of those it has waited for, and of the clock.
 
-    Processor time, since a busy machine must not fail a chapter. Chromium is never waited for and not in it.
+    Processor time, since a busy machine must not fail a chapter.
     """
     return processor_seconds() - _twice["cpu_s"], time.perf_counter()
 
@@ -39,6 +40,22 @@ def was_spent_elsewhere(item: pytest.Item, cpu_s: float) -> None:
     item.stash[ELSEWHERE] = item.stash.get(ELSEWHERE, 0.0) + cpu_s
 
 
+def seconds_of_browsers() -> float:
+    """Of processor time, of the browsers that this process has started and of what they started, alive or ended.
+
+    A process that ended is counted with the one that waited for it.
+    """
+    drivers = [child for child in psutil.Process().children() if child.name().startswith("node")]
+    return sum(_seconds(one) for driver in drivers for one in [driver, *driver.children(recursive=True)])
+
+
+def _seconds(process: psutil.Process) -> float:
+    try:
+        return sum(process.cpu_times()[:4])
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
 @contextmanager
 def already_charged() -> Iterator[None]:
     """Wait here for processes whose tests were charged with :func:`was_spent_elsewhere`: waiting charges nobody again."""
@@ -49,9 +66,10 @@ def already_charged() -> Iterator[None]:
 
 def who_pays(item: pytest.Item) -> list[str]:
     """The chapters it tests; the grader for a test of its own that takes a chapter as its example."""
-    room = room_of(item)
-    chapters = [] if room == "grader" else [f"chapter {name}" for name in chapters_of(item)]
-    return chapters or [f"room {room}"]
+    room, chapters = room_of(item), chapters_of(item)
+    if drafts := chapters & set(DRAFTS.contents.drafts):
+        chapters -= drafts - {item.config.option.chapter}
+    return [f"room {room}"] if room == "grader" or not chapters else [f"chapter {name}" for name in sorted(chapters)]
 
 
 class Costs:

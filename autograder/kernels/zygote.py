@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from autograder.fork_server import share_before_forking
+from autograder.kernels.fork_server import share_before_forking
 from autograder.kernels import namespaces, syscalls
 from autograder.kernels.limits import Limits
 

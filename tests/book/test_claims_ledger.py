@@ -78,6 +78,7 @@ def test_the_tests_that_settle_claims_run_and_pass_and_those_that_run_the_real_t
         assert "SKIPPED" not in done.stdout, done.stdout
 
 
+@pytest.mark.audit
 def test_a_test_of_the_model_does_not_pass_for_the_real_thing():
     settled = [one.name for id in ("C008", "C025", "C029") for one in by_id(id).settled if one.word == "in the model"]
     done = run_tests(settled, "-p", "tests.book.real_thing")
@@ -104,6 +105,7 @@ def test_the_table_shows_quote_verdict_and_answer(monkeypatch):
     assert "<code>view</code>" in html and "`" not in html.split("</style>")[1]
 
 
+@pytest.mark.audit
 def test_the_whole_books_table_has_every_claim(monkeypatch):
     monkeypatch.chdir(CHAPTERS)
     assert all(claim.id in claims_table().html for claim in LEDGER.claims)

@@ -136,6 +136,7 @@ def test_a_wait_that_is_forgotten_is_a_race(world):
         assert found["races"] and found["hidden"] > 0
 
 
+@pytest.mark.audit
 def test_buckets_of_ddp_overlap_and_their_size_has_a_best():
     times = [run_ranks(ddp, 2, args=(size,), network=Slow()).results[0] for size in (0.5, 2, 100)]
     assert [found["count"] for found in times] == [DEPTH, DEPTH // 2 + DEPTH % 2, 1]

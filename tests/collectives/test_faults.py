@@ -106,8 +106,14 @@ def test_a_rank_that_leaves(world):
 
 @pytest.mark.parametrize(("fault", "line"), [(faults.loops, "while rank == 1:"), (faults.sleeps_in_c, "select.select([], [], [], 1000)")])
 def test_a_rank_that_hangs(fault, line, world):
-    error = error_of(fault, world, timeout_s=4.0)
-    assert error.problem.kind == "late" and "rank 1 is at faults.py:" in str(error) and f"`{line}`" in str(error)
+    said = []
+    for timeout_s in (2.0, 8.0, 32.0):  # on a busy machine a rank comes to its line late
+        error = error_of(fault, world, timeout_s)
+        said.append(str(error))
+        assert error.problem.kind == "late"
+        if "rank 1 is at faults.py:" in said[-1] and f"`{line}`" in said[-1]:
+            return
+    pytest.fail("\n".join(said))
 
 
 def test_what_cannot_travel_back_is_said():

@@ -46,6 +46,7 @@ def test_a_dry_run_takes_every_step_and_says_that_it_measured_nothing(tmp_path):
     assert gpulab.evidence.latest("H100", tmp_path) is None
 
 
+@pytest.mark.audit
 def test_there_are_more_than_twenty_workloads_and_the_model_runs_each():
     assert len(WORKLOADS) >= 20
     with gpulab.cuda.use("ghost:A100", quiet=True):

@@ -450,6 +450,7 @@ def test_tf32_is_used_once_it_is_allowed():
         torch.backends.cuda.matmul.allow_tf32 = False
 
 
+@pytest.mark.audit
 def test_tf32_may_be_asked_for_by_its_newer_name():
     # In a process of its own: once the newer name was used, reading the older one raises.
     script = """
@@ -527,6 +528,7 @@ def test_the_same_code_gives_the_same_observation():
     assert one == two and len(first["kernels"]) == len(one["kernels"])
 
 
+@pytest.mark.audit
 def test_the_same_code_gives_the_same_observation_in_another_process():
     code = (
         "import gpulab.cuda; from tests.cuda import test_observation as t; "

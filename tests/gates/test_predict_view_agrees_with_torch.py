@@ -54,6 +54,7 @@ def questions(draw):
     return tuple(size[i] for i in order), tuple(stride[i] for i in order), tuple(new_size)
 
 
+@pytest.mark.audit
 @given(questions())
 @example(((4, 3), (1, 4), (2, 2, 3)))
 @example(((4, 3), (1, 4), (12,)))

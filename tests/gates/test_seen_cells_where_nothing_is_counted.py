@@ -21,6 +21,6 @@ def as_a_gpus_profiler(monkeypatch):
         yield
 
 
-@pytest.mark.parametrize("chapter", ["kernels", "engines", "inference", "streams"])
+@pytest.mark.parametrize("chapter", [pytest.param("kernels", marks=pytest.mark.audit), "engines", "inference", "streams"])
 def test_visible_cells_need_no_counts(chapter, as_a_gpus_profiler):
     assert run_notebook(NOTEBOOKS[chapter], {})[1] == {}

@@ -282,6 +282,7 @@ def test_pytorch_is_as_before_afterwards():
     assert not any(p._post_accumulate_grad_hooks for p in model.parameters())
 
 
+@pytest.mark.audit
 def test_a_seven_billion_parameter_model_is_followed_on_a_ghost_card():
     with gpulab.cuda.use("ghost:H200", quiet=True):
         model = policy("ghost", SIZES["7B"], torch.bfloat16)

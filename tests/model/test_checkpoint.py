@@ -37,6 +37,7 @@ def test_the_record_says_score_seed_versions_and_time():
     assert told["curve"][-1]["step"] == told["steps"]
 
 
+@pytest.mark.audit
 def test_the_record_says_what_is_left_without_words_or_eyes(policy):
     told = record()
     assert set(told["success_without"]) == set(WITHOUT) and max(told["success_without"].values()) < 0.2
@@ -52,6 +53,7 @@ def test_the_file_is_small():
     assert TRAINED.with_suffix(".safetensors").stat().st_size < 5e6
 
 
+@pytest.mark.audit
 def test_half_precision_weights_act_alike(policy):
     assert success(load(dtype=torch.bfloat16), 20, seed=4000) >= 0.85
 

@@ -16,6 +16,8 @@ from traitlets.config import Config
 
 from autograder.authoring.pipeline import write_release
 from autograder.glue.config import configure
+from autograder.kernels import desk, sandbox
+from autograder.kernels.server import KernelServer
 from autograder.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +30,15 @@ def released(chapter: str) -> Path:
     atexit.register(folder.cleanup)
     write_release(ROOT / "exercises", chapter, Path(folder.name))
     return Path(folder.name)
+
+
+@cache
+def share_one_kernel_server() -> None:
+    """All graders of this process, whatever their limits, fork kernels from it; a server for each is 5 s of imports."""
+    if not sandbox.problem():
+        server = KernelServer(sandboxed=True)
+        atexit.register(server.close)
+        desk.share(server.address)
 
 
 class Course:
@@ -59,6 +70,7 @@ class Course:
         return folder
 
     def api(self, **settings) -> NbGraderAPI:
+        share_one_kernel_server()
         config = Config()
         configure(config)
         for name, value in settings.items():

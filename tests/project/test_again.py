@@ -110,6 +110,7 @@ def test_a_run_whose_failures_are_all_unsteady_passes_and_the_next_is_kept_besid
         (tmp_path / "tests" / "made_up" / "tried").unlink()
 
 
+@pytest.mark.audit
 def test_a_worker_that_crashed_is_replaced_and_its_test_tried_again_alone(tmp_path):
     done = Folder(tmp_path, test_a=PASSES, test_e=DIES_ONCE).run("--numprocesses=2", "--dist=loadscope")
     assert (done.status, done.lines[-1]) == (0, "3 passed, 0 failed"), done.said
@@ -117,6 +118,7 @@ def test_a_worker_that_crashed_is_replaced_and_its_test_tried_again_alone(tmp_pa
     assert done.said.count("replacing crashed worker") == 1
 
 
+@pytest.mark.audit
 def test_what_hangs_in_c_ends_its_worker_and_is_named(tmp_path):
     options = ("--override-ini=faulthandler_timeout=2", "--override-ini=faulthandler_exit_on_timeout=true", "--timeout=1")
     done = Folder(tmp_path, test_a=PASSES, test_h=HANGS_IN_C).run("--numprocesses=2", "--dist=loadscope", *options)

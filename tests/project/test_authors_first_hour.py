@@ -50,6 +50,7 @@ def test_a_new_chapter_is_a_draft(new):
     assert Contents.read(new.folder).drafts["rows"] == 23
 
 
+@pytest.mark.audit
 def test_its_tests_fail_until_they_are_written(new):
     (new.folder / "tests" / "__init__.py").touch()
     done = new.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")

@@ -133,6 +133,7 @@ def graded(hearing, function):
     return hearing.close()
 
 
+@pytest.mark.audit
 def test_over_the_referees_socket_the_honest_ring_earns_everything(hearing):
     assert graded(hearing, honest).score == 8
     assert hearing.incidents == hearing.broken == []

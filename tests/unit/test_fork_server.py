@@ -13,7 +13,7 @@ from tests.forks import NEEDED, forks
 HOLDS = """
 import gc, os, re, sys
 from pathlib import Path
-from autograder.fork_server import share_before_forking
+from autograder.kernels.fork_server import share_before_forking
 
 def in_huge_pages():
     return int(re.search(r"AnonHugePages: +(\\d+) kB", Path("/proc/self/smaps_rollup").read_text())[1])

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 PROGRAM = """
     import torch
     from gpulab import observe
@@ -15,6 +17,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.audit
 def test_a_library_in_a_users_home_is_no_learners_code(tmp_path):
     home = tmp_path / "lib" / "python3" / "site-packages"
     home.mkdir(parents=True)

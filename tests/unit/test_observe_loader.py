@@ -178,6 +178,7 @@ def test_of_workers_from_before_the_block_the_waits_are_known_and_the_table_says
     assert "started before the block" in seen.loader_table()
 
 
+@pytest.mark.audit
 def test_workers_that_are_spawned_are_seen_as_well():
     _, seen = taken(DataLoader(Rows(4), batch_size=2, num_workers=1, multiprocessing_context="spawn"))
     assert [batch.samples for batch in seen.batches] == [2, 2] and all(batch.dataset_us > 0 for batch in seen.batches)

@@ -202,6 +202,7 @@ def test_factories_that_the_card_stood_in_for_break_no_graph():
     assert watched.report.graph_breaks == ()
 
 
+@pytest.mark.audit
 def test_compiling_leaves_no_thread_behind():
     program = (
         "import threading, torch; from gpulab.kernels import fusion; "
@@ -212,6 +213,7 @@ def test_compiling_leaves_no_thread_behind():
     assert run.stdout.strip() == "['_MainThread']"
 
 
+@pytest.mark.audit
 def test_to_look_at_breaks_alone_imports_no_inductor():
     program = "import sys; from gpulab.kernels.fusion.dynamo import watched; print('torch._inductor.scheduler' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -31,6 +31,7 @@ print("same")
 """
 
 
+@pytest.mark.audit
 def test_numba_runs_our_kernels_with_its_own_names_in_place_of_ours():
     """Numba's simulator stands for its compiler: names, device functions and constants are found."""
     env = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}

@@ -60,7 +60,7 @@ def product_without_the_second_barrier(a, b, c):
     c[y, x] = total
 
 
-def multiplied(kernel, order=None, n=48):
+def multiplied(kernel, order=None, n=32):
     torch.manual_seed(0)
     a, b, c = torch.randn(n, n), torch.randn(n, n), zeros(n, n)
     launch = launched(kernel, (n // TILE, n // TILE), (TILE, TILE), a, b, c, order=order)
