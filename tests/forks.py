@@ -4,6 +4,9 @@ multiprocessing has one fork server a process, whoever asks for it: what it impo
 """
 
 import multiprocessing
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
 
 NEEDED = (
     "torch._dynamo",
@@ -17,3 +20,20 @@ NEEDED = (
 )
 forks = multiprocessing.get_context("forkserver")
 forks.set_forkserver_preload([*NEEDED, "tests.shared"])
+
+
+def in_a_fork(function: Callable, *arguments: Any) -> Any:
+    """What ``function`` returns in a process of its own. Raises EOFError where that ends before it is done."""
+    mine, its = forks.Pipe(duplex=False)
+    process = forks.Process(target=_tell, args=(its, function, *arguments))
+    process.start()
+    its.close()
+    with mine:
+        try:
+            return mine.recv()
+        finally:
+            process.join()
+
+
+def _tell(its: Connection, function: Callable, *arguments: Any) -> None:
+    its.send(function(*arguments))

@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-from autograder.kernels.fork_server import share_before_forking
 from autograder.kernels import namespaces, syscalls
+from autograder.kernels.fork_server import share_before_forking
 from autograder.kernels.limits import Limits
 
 MAX_PACKET_BYTES = 1 << 18

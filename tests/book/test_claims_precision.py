@@ -3,9 +3,9 @@
 The notes' own loops stand here word for word, comments aside, with the names that they leave undefined given to them.
 """
 
-import subprocess
-import sys
 import warnings
+from contextlib import redirect_stdout
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ import gpulab.cuda
 from gpulab.formats import FORMATS
 from gpulab.model import load
 from gpulab.model.world import WORDS, frames
+from tests.forks import in_a_fork
 
 F = nn.functional
 
@@ -56,8 +57,13 @@ def test_tf32_is_no_storage():
 
 def alone(script):
     """What a process of its own prints, word by word: TF32's settings are the process's."""
-    script = "import torch\nmatmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn\n" + script
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    return in_a_fork(_printed, "import torch\nmatmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn\n" + script).split()
+
+
+def _printed(script):
+    with redirect_stdout(StringIO()) as said:
+        exec(script, {})
+    return said.getvalue()
 
 
 def test_tf32_is_off_for_products_and_on_for_convolutions():

@@ -14,7 +14,6 @@ from tests.grading.conftest import Group
 from tests.pipeline.conftest import ROOT
 
 
-
 def autograde(root: str, chapter: str, *options: str) -> None:
     """``nbgrader autograde`` as its command line runs it."""
     from nbgrader.apps.autogradeapp import AutogradeApp

@@ -8,7 +8,6 @@ imports; a fork of this server spends a tenth of a second.
 
 import os
 from multiprocessing import set_start_method
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
@@ -16,7 +15,7 @@ import torch
 from autograder.authoring.bench import Bench, Unreadable, benches_of
 from autograder.authoring.gates import attempts_are_on_record, attempts_were_tried_with_many_seeds, gate, mutants_were_tried
 from tests.costs import processor_seconds
-from tests.forks import forks
+from tests.forks import in_a_fork
 from tests.gates.not_yet import NOT_YET_MUTATED, NOT_YET_WITH_MANY_SEEDS
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
@@ -28,22 +27,15 @@ def found_in(exercise: str) -> tuple[list[str], float]:
 
     The process is a child of the server's and not of this one: it says itself what it took.
     """
-    mine, its = forks.Pipe(duplex=False)
-    process = forks.Process(target=_find, args=(its, exercise))
-    process.start()
-    its.close()
-    with mine:
-        try:
-            return mine.recv()
-        except EOFError:
-            return [f"{exercise}: the process of its gates ended before it was done; what it wrote is above"], 0.0
-        finally:
-            process.join()
+    try:
+        return in_a_fork(_find, exercise)
+    except EOFError:
+        return [f"{exercise}: the process of its gates ended before it was done; what it wrote is above"], 0.0
 
 
-def _find(its: Connection, exercise: str) -> None:
+def _find(exercise: str) -> tuple[list[str], float]:
     _begin()
-    its.send((found(exercise), processor_seconds()))
+    return found(exercise), processor_seconds()
 
 
 def _begin() -> None:

@@ -7,6 +7,7 @@ import pytest
 from gpulab.memory import Job, plan
 from gpulab.model import SIZES, Config
 from tests.memory.runs import peak_of
+from tests.sampling import sampled
 
 SMALL, LARGE = SIZES["350M"], SIZES["7B"]
 SHALLOW = replace(LARGE, layers=8)
@@ -51,8 +52,6 @@ RUNS = {
     "narrow mixed bf16 AdamW, batch 4, checkpointing": (VIRTUAL, Job(NARROW, batch=4, precision="mixed bf16", checkpointing=True)),
     "narrow bf16 SGD, batch 16": (VIRTUAL, Job(NARROW, batch=16, optimizer="sgd")),
 }  # fmt: skip
-
-
 OF_EACH_KIND = (
     "350M, 12 layers, bf16 AdamW, batch 16, checkpointing",
     "350M, 12 layers, 4-bit LoRA 16, batch 8",
@@ -61,10 +60,10 @@ OF_EACH_KIND = (
     "12 heads on one of keys, served, batch 32",
     "tiny mixed fp16 SGD, batch 32",
 )
-"""An audit runs them all."""
+"""What every change runs."""
 
 
-@pytest.mark.parametrize("name", [*OF_EACH_KIND, *(pytest.param(name, marks=pytest.mark.audit) for name in RUNS if name not in OF_EACH_KIND)])
+@pytest.mark.parametrize("name", sampled(RUNS, OF_EACH_KIND))
 def test_the_plan_is_within_five_percent_of_the_run(name):
     where, job = RUNS[name]
     ran = peak_of(job, where)

@@ -14,7 +14,6 @@ from nbgrader.apps.nbgraderapp import NbGraderApp
 from tests.forks import forks
 
 
-
 def typed(line: str, folder: Path, **environment: str) -> tuple[int, str]:
     """Exit status and what it printed. ``nbgrader`` and ``python -m`` are this environment's; the rest is bash's."""
     words = shlex.split(line, comments=True)

@@ -12,6 +12,7 @@ import yaml
 from autograder.authoring.check import chosen
 from autograder.authoring.drafts import FILES, ROOMS, Drafts, in_the_book, written
 from gpulab.book.contents import Contents, in_words
+from tests.conftest import pytest_ignore_collect
 from tests.rooms import ROOT, TESTS, is_draft, is_draft_file, pages
 
 VIEWS, LATER = "chapters/tensors/views", "chapters/serving/later"
@@ -147,6 +148,12 @@ def test_make_test_collects_no_draft():
     every = collected()
     assert "test_claims_views.py" in every
     assert [name for name in Contents.read(ROOT).drafts if f"test_claims_{name}.py" in every or f"[{name}]" in every] == []
+
+
+def test_make_test_imports_no_file_of_an_audit_and_make_audit_does():
+    file = TESTS / "cuda/audit_opinfo.py"
+    asked = [SimpleNamespace(option=SimpleNamespace(chapter=None, room=None, audit=audit)) for audit in (False, True)]
+    assert file.is_file() and [bool(pytest_ignore_collect(file, config)) for config in asked] == [True, False]
 
 
 @pytest.mark.audit

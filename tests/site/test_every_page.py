@@ -6,16 +6,11 @@ Every change meets each screen and each scheme once; an audit meets every pair o
 import pytest
 
 from gpulab.book.contents import Contents
+from tests.sampling import looks, sampled
 from tests.site.conftest import ROOT
 from tests.site.probe import probe, reader
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
-LOOKS = [
-    pytest.param(DESKTOP, "light", id="desktop-light"),
-    pytest.param(PHONE, "dark", id="phone-dark"),
-    pytest.param(DESKTOP, "dark", id="desktop-dark", marks=pytest.mark.audit),
-    pytest.param(PHONE, "light", id="phone-light", marks=pytest.mark.audit),
-]
 WIDGET, FORMULA = "application/vnd.jupyter.widget-view+json", 'class="math'
 PAGES = [*(f"{page}.html" for page in Contents.read(ROOT).pages), "search.html"]
 
@@ -25,7 +20,7 @@ def test_every_page_of_the_site_is_tried(pages):
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("screen, scheme", LOOKS)
+@pytest.mark.parametrize("screen, scheme", looks(DESKTOP, PHONE))
 def test_nothing_is_wrong_with_the_page(browser, site, address, page, screen, scheme):
     with reader(browser, *screen, scheme) as context:
         report = probe(context, f"{address}/{page}", scheme)
@@ -36,7 +31,7 @@ def test_nothing_is_wrong_with_the_page(browser, site, address, page, screen, sc
     assert bool(report.widgets) == (WIDGET in source) and bool(report.formulas) == (FORMULA in source)
 
 
-@pytest.mark.parametrize("page", [*PAGES[:2], *(pytest.param(page, marks=pytest.mark.audit) for page in PAGES[2:])])
+@pytest.mark.parametrize("page", sampled(PAGES, PAGES[:2]))
 def test_the_page_works_from_disk(browser, site, page):
     with reader(browser) as context:
         report = probe(context, (site / page).as_uri(), accessibility=False)

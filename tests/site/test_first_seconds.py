@@ -65,9 +65,10 @@ def meet(browser, address):
     return met
 
 
+@pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_light(meet, page):
-    sizes = meet(page, PHONE).sizes
+def test_a_page_is_light(meet, page, screen):
+    sizes = meet(page, screen).sizes
     assert len(sizes) > 5
     limit = LANDING_BYTES if page == PAGES[0] else LIMIT_BYTES
     assert sum(sizes.values()) < limit, sorted(sizes.items(), key=lambda item: -item[1])[:5]

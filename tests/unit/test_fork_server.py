@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.forks import NEEDED, forks
+from tests.forks import NEEDED, in_a_fork
 
 HOLDS = """
-import gc, os, re, sys
+import gc, re
 from pathlib import Path
 from autograder.kernels.fork_server import share_before_forking
 
@@ -36,14 +36,9 @@ def test_what_a_fork_server_holds_lies_in_huge_pages_and_out_of_the_garbage_coll
 
 
 def test_the_tests_own_fork_server_has_imported_all_that_is_named():
-    mine, its = forks.Pipe(duplex=False)
-    process = forks.Process(target=_tell, args=(its, NEEDED))
-    process.start()
-    its.close()
-    lacking, frozen = mine.recv()
-    process.join()
+    lacking, frozen = in_a_fork(_lacking_and_frozen, NEEDED)
     assert not lacking and frozen
 
 
-def _tell(its, names):
-    its.send(([name for name in names if name not in sys.modules], gc.get_freeze_count()))
+def _lacking_and_frozen(names):
+    return [name for name in names if name not in sys.modules], gc.get_freeze_count()

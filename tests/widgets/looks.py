@@ -11,21 +11,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from gpulab.widgets._source import module
+from tests.sampling import looks
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "chapters" / "_extensions"))
 from offline_site.stills import still  # noqa: E402
 
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}
-in_every_look = pytest.mark.parametrize(
-    "width, scheme",
-    [
-        pytest.param(1100, "light"),
-        pytest.param(390, "dark"),
-        pytest.param(1100, "dark", marks=pytest.mark.audit),
-        pytest.param(390, "light", marks=pytest.mark.audit),
-    ],
-)
-"""Desktop and phone, light and dark: every change meets each once, an audit each pair."""
+in_every_look = pytest.mark.parametrize("width, scheme", looks(desktop=1100, phone=390))
 _IMPORT = """async ([text, name]) => {
   window[name] = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
 }"""

@@ -1,13 +1,13 @@
 """What the tests of this folder have in common: a launch under observation."""
 
-import pytest
 import numpy as np
 import torch
 
 import gpulab
 from gpulab.kernels import warp_order
+from tests.sampling import sampled
 
-ORDERS = (None, 0, *(pytest.param(seed, marks=pytest.mark.audit) for seed in (1, 2)))
+ORDERS = sampled((None, 0, 1, 2), now=(None, 0))
 """Lockstep, and an order in which warps take turns; an audit tries two more."""
 
 
