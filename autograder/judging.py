@@ -26,7 +26,6 @@ import msgspec
 from autograder.channel import MAX_FRAME_BYTES, send
 from autograder.draw import Draw
 from autograder.ends import receive_ends, send_ends
-from autograder.kernels.fork_server import share_before_forking
 from autograder.referee import Findings, JudgingStopped, OpenBench, Opened
 from autograder.telling import MAX_TOLD_BYTES
 
@@ -182,15 +181,11 @@ def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -
     module, _, function = find.partition(":")
     find_exercise = getattr(importlib.import_module(module), function)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    met = set()
     while True:
         name, descriptors, _, _ = socket.recv_fds(line, _MAX_NAME_BYTES, 1)
         if not name:
             return
-        exercise = find_exercise(name.decode())
-        if (chapter := exercise.name.partition(".")[0]) not in met:  # it has been imported: every judge of its exercises shares it
-            met.add(chapter)
-            share_before_forking()
+        exercise = find_exercise(name.decode())  # its chapter is imported before the fork
         if os.fork() == 0:
             line.close()
             _sit(Connection(descriptors[0]), OpenBench(exercise, Draw()), cpu_seconds, seconds)

@@ -13,10 +13,10 @@ import tqdm
 from playwright.sync_api import sync_playwright
 
 import gpulab.cuda
-from autograder.kernels.fork_server import share_before_forking
 from autograder.witness import witness
 from tests.costs import Costs, already_charged, seconds_of_browsers, was_spent_elsewhere
 from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of
+from tests.sharing import share_before_forking
 from tests.together import Together, in_order, together
 
 NO_CHROMIUM = (

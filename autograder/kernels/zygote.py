@@ -5,6 +5,7 @@ that one reads requests, one JSON document a packet, and answers each. Neither e
 learner's code or touches a GPU.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -16,7 +17,6 @@ import time
 from pathlib import Path
 
 from autograder.kernels import namespaces, syscalls
-from autograder.kernels.fork_server import share_before_forking
 from autograder.kernels.limits import Limits
 
 MAX_PACKET_BYTES = 1 << 18
@@ -113,7 +113,13 @@ def _import_scenarios(chapter: str) -> None:
             importlib.import_module(module)
     except Exception:
         pass
-    share_before_forking()
+    _share_all()
+
+
+def _share_all() -> None:
+    """A collection in a kernel would write to, and so copy, every object that it shares with us."""
+    gc.collect()
+    gc.freeze()
 
 
 def _keep(request: dict, told: int, isolate: bool) -> None:
@@ -275,7 +281,7 @@ def main() -> None:
     if isolate:
         become_nobody()
         namespaces.set_dumpable(False)
-    share_before_forking()
+    _share_all()
     serve_graders(listener, isolate)
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.forks import NEEDED, in_a_fork
+from tests.rooms import ROOT
 
 HOLDS = """
 import gc, re
 from pathlib import Path
-from autograder.kernels.fork_server import share_before_forking
+from tests.sharing import share_before_forking
 
 def in_huge_pages():
     return int(re.search(r"AnonHugePages: +(\\d+) kB", Path("/proc/self/smaps_rollup").read_text())[1])
@@ -30,7 +31,7 @@ GATHERS = Path("/sys/kernel/mm/transparent_hugepage/enabled").exists() and tuple
 
 @pytest.mark.skipif(not GATHERS, reason="Linux gathers pages on request from 6.1 on")
 def test_what_a_fork_server_holds_lies_in_huge_pages_and_out_of_the_garbage_collectors_sight():
-    done = subprocess.run([sys.executable, "-c", HOLDS], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", HOLDS], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 16 << 10, "KiB of the 32 MiB that it holds"
 

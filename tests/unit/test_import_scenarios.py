@@ -15,6 +15,6 @@ def test_what_fails_at_import_is_left_to_the_kernel(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(importlib, "import_module", fail)
-    monkeypatch.setattr(zygote, "share_before_forking", lambda: shared.append(True))
+    monkeypatch.setattr(zygote, "_share_all", lambda: shared.append(True))
     zygote._import_scenarios("broken")
     assert shared == [True]
