@@ -2,7 +2,6 @@
 
 import inspect
 import os
-import shutil
 import sys
 import threading
 import time
@@ -13,6 +12,7 @@ import tqdm
 from playwright.sync_api import sync_playwright
 
 import gpulab.cuda
+from autograder.doctor import chromium
 from autograder.witness import witness
 from tests.costs import Costs, already_charged, seconds_of_browsers, was_spent_elsewhere
 from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of
@@ -20,7 +20,7 @@ from tests.sharing import share_before_forking
 from tests.together import Together, in_order, together
 
 NO_CHROMIUM = (
-    "the browser tests need Chromium: install Debian's package (apt-get install chromium), "
+    "the browser tests need Chromium: install one of Debian's packages (apt-get install chromium-headless-shell, or chromium), "
     "or set CHROMIUM to the path of a Chromium or Chrome binary"
 )
 
@@ -114,7 +114,7 @@ def _pays_for_its_browser(request):
 @pytest.fixture(scope="session")
 def browser():
     """Headless Chromium; a machine without one fails, it does not skip."""
-    binary = shutil.which(os.environ.get("CHROMIUM", "chromium"))
+    binary = chromium()
     if binary is None:
         pytest.fail(NO_CHROMIUM)
     playwright = sync_playwright().start()

@@ -18,6 +18,10 @@ FAULTS = {
     "exception": ("<script>throw new Error('lost')</script>", "page error: lost"),
     "unlabelled-button": ("<button></button>", "axe button-name"),
     "low-contrast": ('<p style="color:#aaa;background:#fff">pale</p>', "axe color-contrast"),
+    "low-contrast-of-code": (
+        '<pre style="background:#fff"><span class="k">def</span> <span class="k">if</span> <span class="n" style="color:#aaa">pale</span></pre>',
+        "axe color-contrast",
+    ),
     "dead-widget": (f'<div class="anywidget-view"></div>{VIEW}{DRAWN}', "1 of 1 widgets drew nothing"),
     "widget-in-words": (
         f'<div class="anywidget-view"><p class="widget-error">It did not start.</p></div>{VIEW}{DRAWN}',

@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "chapters" / "_extensions"))
 from offline_site.stills import still  # noqa: E402
 
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}
-in_every_look = pytest.mark.parametrize("width, scheme", looks(desktop=1100, phone=390))
+in_every_look = pytest.mark.parametrize("width, scheme", looks(desktop=1100, phone=390, now=["phone-dark"]))
+"""For every change the look in which its page is not asked (:mod:`tests.site.test_every_page`)."""
 _IMPORT = """async ([text, name]) => {
   window[name] = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
 }"""
