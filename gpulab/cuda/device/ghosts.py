@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from gpulab.cuda.device import state, transfer
 from gpulab.cuda.device.patches import Patches
+from gpulab.cuda.device.shape_cache import answered
 
 Tensor = torch.Tensor
 
@@ -61,16 +62,28 @@ def _as_bias(mask, query):
 
 def shapes_of(cls, func, args, kwargs):
     """What ``func`` returns, without values; an argument written in place comes back itself."""
-    lent: list[tuple[Tensor, Tensor]] = []
+    with torch._C.DisableTorchFunction(), _NoDefaultDevice():
+        return answered(cls, func, args, kwargs, functools.partial(_asked, cls, func, args, kwargs))
+
+
+def _asked(cls, func, args, kwargs):
+    lent: dict[int, tuple[Tensor, Tensor]] = {}  # by the identity of what was lent
 
     def lend(tensor: Tensor) -> Tensor:
-        lent.append((tensor, transfer.plain(tensor)))
-        return lent[-1][1]
+        plain = transfer.plain(tensor)
+        lent[id(plain)] = tensor, plain
+        return plain
 
     args, kwargs = tree_map_only(cls, lend, (args, kwargs))
-    with torch._C.DisableTorchFunction(), _NoDefaultDevice():
-        out = func(*args, **kwargs)
-    return tree_map_only(Tensor, lambda t: next((own for own, plain in lent if plain is t), t), out)
+    out = func(*args, **kwargs)
+    for tensor, plain in lent.values():
+        if _geometry(tensor) != _geometry(plain):  # resize_, t_, set_, out=
+            tensor.set_(plain.untyped_storage(), plain.storage_offset(), plain.shape, plain.stride())
+    return tree_map_only(Tensor, lambda tensor: lent.get(id(tensor), (tensor,))[0], out)
+
+
+def _geometry(tensor: Tensor) -> tuple:
+    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.untyped_storage()._cdata
 
 
 class _NoDefaultDevice:
