@@ -22,9 +22,10 @@ code      := $(shell find gpulab -name '*.py' -o -name '*.js' -o -name '*.css' |
 pipeline  := $(wildcard autograder/authoring/*.py) autograder/glue/config.py
 marker    := $(shell find autograder -name '*.py' -o -path 'autograder/marking/*' -o -name '*.css' | grep -v __pycache__)
 exercises := $(wildcard exercises/*/*.py exercises/*/hints.yml)
+downloaded := $(exercises) $(pipeline) $(marker) $(code) pyproject.toml
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
-.PHONY: help demo evidence opinfo recordings test audit timed book release serve serve-model load-model lab source env clean clean-all
+.PHONY: executed help demo evidence opinfo recordings test audit timed book release serve serve-model load-model lab source env clean clean-all
 help:
 	@echo "make demo    build the site, grade a sample class, print the scores (CLASS=all: of every chapter the whole gallery)"
 	@echo "make test    run the tests (CHAPTER=views: of one chapter; ONLY=grader: of a part; JOBS=1: one by one)"
@@ -99,15 +100,19 @@ $(TOOLS): $(ENV)
 	@$(TIMED) environment $(BIN)/python tools/install.py course test
 	@touch $@
 
-$(SITE): $(ENV) $(CACHE) $(DOWNLOADS) $(pages) $(exercises)
-	@$(TIMED) book $(BIN)/python tools/execute.py
+# The notebooks to download are made on whatever core the pages leave.
+$(SITE): $(ENV) $(CACHE) $(pages) $(downloaded)
+	@$(TIMED) book $(MAKE) --no-print-directory --jobs=2 $(DOWNLOADS) executed
 	@echo "-- Building the site"
 	@$(TIMED) book $(BIN)/jupyter-book build --quiet --all -W -n --keep-going .
 	@touch $@
 
-$(DOWNLOADS): $(exercises) $(pipeline) $(marker) $(code) pyproject.toml | $(ENV)
+executed: $(ENV) $(CACHE)
+	@$(BIN)/python tools/execute.py
+
+$(DOWNLOADS): $(downloaded) | $(ENV)
 	@echo "-- Making the learners' notebooks"
-	@$(TIMED) book $(BIN)/python -m autograder downloads
+	@$(BIN)/python -m autograder downloads
 	@touch $@
 
 # The notebook cache does not see the modules that chapters import: forget it when they change.
