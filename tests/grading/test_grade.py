@@ -62,13 +62,24 @@ def test_the_summary_names_who_crashed_and_who_timed_out(graded):
     assert "timed out: 1 (hangs)" in graded.run.stdout
 
 
+def test_a_worker_grades_nothing_again(graded):
+    before = _written(graded)
+    assert {grade(graded.job(), student).ending for student in graded.students()} == {"skipped"}
+    assert before == _written(graded)
+
+
+@pytest.mark.audit
 def test_a_second_run_grades_nothing_again(graded):
-    ledger = Ledger(graded.root)
-    before = {student: ledger.path(graded.chapter, student).stat().st_mtime_ns for student in graded.students()}
+    before = _written(graded)
     again = graded.command("--jobs", "2")
     assert again.returncode == 0
     assert "graded: 0 of 4" in again.stdout and "skipped: graded before" in again.stdout
-    assert before == {s: ledger.path(graded.chapter, s).stat().st_mtime_ns for s in graded.students()}
+    assert before == _written(graded)
+
+
+def _written(group: Group) -> dict[str, int]:
+    """When the ledger's entry of each student was."""
+    return {student: Ledger(group.root).path(group.chapter, student).stat().st_mtime_ns for student in group.students()}
 
 
 @pytest.mark.audit
@@ -78,12 +89,26 @@ def test_a_glob_that_matches_nobody_is_an_error(graded):
     assert "no submission matches" in run.stderr and "Traceback" not in run.stderr
 
 
+CANNOT_BEGIN = {
+    "--froce": "nbgrader does not take --froce",
+    "--CourseDirectory.db_url=sqlite:////nowhere/at/all.db": "OperationalError",
+}
+
+
+@pytest.mark.parametrize("option", CANNOT_BEGIN)
+def test_a_worker_says_why_a_run_cannot_begin(group, option, monkeypatch):
+    monkeypatch.setenv("COURSE", str(group.root))  # the worker sets it for its process, here the tests'
+    group.hand_in("right", group.answered())
+    why = submissions(group.job(option))
+    assert isinstance(why, LookupError) and str(why).startswith(CANNOT_BEGIN[option])
+
+
+@pytest.mark.audit
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--jobs", "1", "--froce"], "nbgrader does not take --froce"),
-        pytest.param(["--jobs", "1", "--CourseDirectory.db_url=sqlite:////nowhere/at/all.db"], "OperationalError", marks=pytest.mark.audit),
-        pytest.param(["--scheduler", "nowhere"], "no Dask scheduler at nowhere", marks=pytest.mark.audit),
+        *((["--jobs", "1", option], says) for option, says in CANNOT_BEGIN.items()),
+        (["--scheduler", "nowhere"], "no Dask scheduler at nowhere"),
     ],
 )
 def test_a_run_that_cannot_begin_says_why_in_a_sentence(graded, options, says):
