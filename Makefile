@@ -25,7 +25,7 @@ exercises := $(wildcard exercises/*/*.py exercises/*/hints.yml)
 downloaded := $(exercises) $(pipeline) $(marker) $(code) pyproject.toml
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
-.PHONY: executed help demo evidence opinfo recordings test audit timed book release serve serve-model load-model lab source env clean clean-all
+.PHONY: executed test-env help demo evidence opinfo recordings test audit timed book release serve serve-model load-model lab source env clean clean-all
 help:
 	@echo "make demo    build the site, grade a sample class, print the scores (CLASS=all: of every chapter the whole gallery)"
 	@echo "make test    run the tests (CHAPTER=views: of one chapter; ONLY=grader: of a part; JOBS=1: one by one)"
@@ -45,13 +45,13 @@ help:
 demo: book
 	@$(BIN)/python -m autograder demo --whole=$(CLASS) --jobs=$(JOBS)
 
-test: timed book $(TOOLS)
+test: timed $(TOOLS) book
 	@$(BIN)/python -m tests $(if $(filter 1,$(JOBS)),,--numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorder) $(if $(CHAPTER),--chapter=$(CHAPTER)) $(if $(ONLY),--room=$(ONLY)) $(TESTS)
 # The first thing that `make test` does: what was built before is not of this run.
 timed:
 	@rm -f _build/phases.json
 
-audit: book $(TOOLS)
+audit: $(TOOLS) book
 	@$(BIN)/python -m tests.audit --jobs $(JOBS) $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(ONLY),--room $(ONLY)) $(AUDIT)
 
 opinfo: $(TOOLS)
@@ -86,18 +86,22 @@ source: $(ENV)
 	@$(BIN)/python -m autograder source --course $(COURSE)
 
 env: $(ENV)
-$(ENV): pyproject.toml constraints.txt tools/install.py
+test-env: $(TOOLS)
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing (Debian: apt-get install python3-venv)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing (Debian: apt-get install python3-venv)"; exit 1; }
+
+$(ENV): pyproject.toml constraints.txt tools/install.py | $(BIN)/python
 	@$(TIMED) environment $(BIN)/python tools/install.py course
 	@touch $@
 
+# All at once where there is neither: to look for packages a second time takes half a minute.
+$(TOOLS): pyproject.toml constraints.txt tools/install.py | $(BIN)/python
+	@$(TIMED) environment $(BIN)/python tools/install.py course test
+	@touch $(ENV) $@
+
 $(SERVER): $(ENV)
 	@$(BIN)/python tools/install.py course server
-	@touch $@
-
-$(TOOLS): $(ENV)
-	@$(TIMED) environment $(BIN)/python tools/install.py course test
 	@touch $@
 
 # The notebooks to download are made on whatever core the pages leave.

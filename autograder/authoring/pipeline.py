@@ -83,9 +83,12 @@ def copy_room(root: Path, room: str, source: Path, *left_out: str) -> None:
 
 
 def wheel_of(source: Path, folder: Path) -> Path:
-    """The wheel that pip builds from the project in ``source``, in ``folder``."""
+    """The wheel that pip builds from the project in ``source``, in ``folder``.
+
+    With this environment's setuptools: an environment for each build would be fetched and installed each time.
+    """
     with tempfile.TemporaryDirectory() as scratch:
-        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", scratch, str(source)]
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", scratch, str(source)]
         subprocess.run(command, check=True)
         (wheel,) = Path(scratch).glob("*.whl")
         return Path(shutil.copy(wheel, folder / wheel.name))

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell
 from tests.faults.conftest import grade_to_the_end, grading, processes_of, wait_until, written
 from tests.grading.consistent import assert_consistent
 
-SUBMISSIONS_A_KILL = 4
+SUBMISSIONS_A_KILL = 3
 SLOWLY = "import time; time.sleep(2)"
 
 

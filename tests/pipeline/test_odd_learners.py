@@ -29,7 +29,7 @@ TRIED = {
 }
 
 
-FEW = ["another_card", "default_dtype", "a_pool_of_threads", "a_cell_that_fails"]
+FEW = ["another_card", "a_cell_that_fails"]
 """What is tried with every change."""
 
 
