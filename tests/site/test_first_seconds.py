@@ -34,18 +34,31 @@ class Met:
     sizes: dict[str, int]  # compressed bytes of each thing asked for, by address
 
 
+class HeldBack:
+    """A handler of requests that answers none before it is told to."""
+
+    def __init__(self) -> None:
+        self._held, self._go = [], False
+
+    def __call__(self, route) -> None:
+        route.continue_() if self._go else self._held.append(route)
+
+    def let_go(self) -> None:
+        self._go = True
+        for route in self._held:
+            route.continue_()
+
+
 def met(tab, url) -> Met:
     """``url`` opened in a new ``tab``: looked at while its scripts are on their way, and again once all have run."""
-    late, answers = [], {}
+    answers, scripts = {}, HeldBack()
     tab.on("response", lambda response: answers.setdefault(response.url, response))
-    tab.route("**/*.js*", lambda route: late.append(route))
+    tab.route("**/*.js*", scripts)
     tab.goto(url, wait_until="commit")
     tab.wait_for_function(PAINTED, timeout=60_000)
     tab.locator(".bd-footer-content").wait_for(state="attached")
     painted, kept = tab.locator("h1:visible").count() > 0, tab.evaluate(HEIGHTS)
-    tab.unroute("**/*.js*")
-    for script in late:
-        script.continue_()
+    scripts.let_go()
     tab.wait_for_load_state("load")
     settle(tab, Report())
     shift, taken = tab.evaluate(SHIFT), tab.evaluate(HEIGHTS)
