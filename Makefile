@@ -64,7 +64,7 @@ recordings: $(ENV)
 evidence:
 	@PYTHONPATH=. $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m evidence $(EVIDENCE)
 
-book: $(SITE)
+book: $(SITE) $(DOWNLOADS)
 release: book
 	@$(BIN)/python tools/release.py
 
@@ -98,7 +98,8 @@ $(ENV): pyproject.toml constraints.txt tools/install.py | $(BIN)/python
 # All at once where there is neither: to look for packages a second time takes half a minute.
 $(TOOLS): pyproject.toml constraints.txt tools/install.py | $(BIN)/python
 	@$(TIMED) environment $(BIN)/python tools/install.py course test
-	@touch $(ENV) $@
+	@$(MAKE) --no-print-directory -q $(ENV) || touch $(ENV)
+	@touch $@
 
 $(SERVER): $(ENV)
 	@$(BIN)/python tools/install.py course server

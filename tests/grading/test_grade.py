@@ -11,7 +11,7 @@ import pytest
 
 from autograder.grading.engine import cluster, grade_class
 from autograder.grading.worker import grade, submissions
-from autograder.ledger import Ledger
+from tests.faults.conftest import written
 from tests.grading.conftest import HANGS, Group
 from tests.grading.consistent import assert_consistent
 
@@ -63,23 +63,18 @@ def test_the_summary_names_who_crashed_and_who_timed_out(graded):
 
 
 def test_a_worker_grades_nothing_again(graded):
-    before = _written(graded)
+    before = written(graded)
     assert {grade(graded.job(), student).ending for student in graded.students()} == {"skipped"}
-    assert before == _written(graded)
+    assert before == written(graded)
 
 
 @pytest.mark.audit
 def test_a_second_run_grades_nothing_again(graded):
-    before = _written(graded)
+    before = written(graded)
     again = graded.command("--jobs", "2")
     assert again.returncode == 0
     assert "graded: 0 of 4" in again.stdout and "skipped: graded before" in again.stdout
-    assert before == _written(graded)
-
-
-def _written(group: Group) -> dict[str, int]:
-    """When the ledger's entry of each student was."""
-    return {student: Ledger(group.root).path(group.chapter, student).stat().st_mtime_ns for student in group.students()}
+    assert before == written(graded)
 
 
 @pytest.mark.audit

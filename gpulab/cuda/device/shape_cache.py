@@ -49,10 +49,7 @@ def _remember(question: tuple, answer: Callable) -> None:
 
 def _question(cls, func, args, kwargs, tensors: list[Tensor]) -> tuple:
     parts: list = [func, torch.get_default_dtype()]
-    storages: dict[int, int] = {}
-    _describe(cls, args, parts, tensors, storages)
-    _describe(cls, kwargs, parts, tensors, storages)
-    _describe(cls, kwargs.values(), parts, tensors, storages)
+    _describe(cls, (*args, *kwargs.items()), parts, tensors, storages={})
     if not tensors:
         raise _NotCached
     return tuple(parts)
