@@ -20,9 +20,13 @@ def records(folder: Path = FOLDER) -> list[dict]:
     return sorted((r for r in found if r["runtime"] == "real"), key=lambda record: record["date"])
 
 
-def latest(card: str, folder: Path = FOLDER) -> dict | None:
-    """The newest record of this card (``"H100"``), or None: then its figures are modelled only."""
-    return next((r for r in reversed(records(folder)) if r["card"] == card), None)
+def latest(card: str, folder: Path = FOLDER, holding: str = "") -> dict | None:
+    """The newest record of this card (``"H100"``), or None: then its figures are modelled only.
+
+    ``holding``: a part of records, as ``"counters"``, that it must have; a run may have measured others alone.
+    """
+    of_the_card = (r for r in reversed(records(folder)) if r["card"] == card)
+    return next((r for r in of_the_card if not holding or r.get(holding)), None)
 
 
 def provenance(card: str, folder: Path = FOLDER) -> str:
@@ -42,7 +46,7 @@ def study(name: str, card: str = "H100", folder: Path = FOLDER) -> dict[str, dic
 
     A row without ``why`` was measured. Raises KeyError where no record holds the study.
     """
-    return _newest(card, folder, "studies", name)["measured"]
+    return _newest(card, folder, "studies", name)["studies"][name]["measured"]
 
 
 def printed(page: str, text: str, card: str = "H100", folder: Path = FOLDER) -> str:
@@ -50,23 +54,25 @@ def printed(page: str, text: str, card: str = "H100", folder: Path = FOLDER) -> 
 
     Raises KeyError where no record holds the page, or none of its cells has the text.
     """
-    for cell in _newest(card, folder, "cells", page)["printed"]:
+    for cell in _newest(card, folder, "cells", page)["cells"][page]["printed"]:
         if text in cell["source"]:
             return cell["printed"].rstrip()
     raise KeyError(f"no recorded cell of {page} has {text!r}")
 
 
-def where(card: str = "H100", folder: Path = FOLDER) -> str:
-    """In a few words, for a table's head: ``"measured on an H100, 2026-11-25"``. Raises KeyError without a record."""
-    if (record := latest(card, folder)) is None:
-        raise KeyError(f"no record of {card}")
-    return f"measured on an {card}, {record['date']}"
+def where(of: str, card: str = "H100", folder: Path = FOLDER) -> str:
+    """In a few words, for a table's head: ``"measured on an H100, 2026-11-25"``.
+
+    ``of``: a study, or a page whose cells were run. Raises KeyError where no record holds it.
+    """
+    part = "cells" if of.endswith(".md") else "studies"
+    return f"measured on an {card}, {_newest(card, folder, part, of)['date']}"
 
 
 def _newest(card: str, folder: Path, part: str, name: str) -> dict:
     for record in reversed(records(folder)):
         if record["card"] == card and name in (record.get(part) or {}):
-            return record[part][name]
+            return record
     raise KeyError(f"no record of {card} holds {name!r} among its {part}")
 
 

@@ -1,6 +1,6 @@
 """All studies, in the order in which they are run: the first times the first product of the process."""
 
-from evidence.studies import Study, arithmetic, host, moving, profiles, serving, training
+from evidence.studies import Study, accuracy, arithmetic, host, moving, profiles, refusals, serving, training
 
 STUDIES: dict[str, Study] = {
     **host.STUDIES,
@@ -9,4 +9,6 @@ STUDIES: dict[str, Study] = {
     **serving.STUDIES,
     **moving.STUDIES,
     **profiles.STUDIES,
+    **refusals.STUDIES,
+    **accuracy.STUDIES,
 }

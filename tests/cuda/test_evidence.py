@@ -95,6 +95,12 @@ def test_the_book_reads_the_newest_record_of_a_card(tmp_path):
     assert said == "Measured on H100, driver 580, CUDA 13.0, PyTorch 2.13.0, 2026-03-01."
 
 
+def test_a_record_without_the_part_that_is_asked_for_is_passed_over(tmp_path):
+    for number, (date, counters) in enumerate([("2026-02-01", {"kernels": []}), ("2026-03-01", None)]):
+        (tmp_path / f"{number}.json").write_text(json.dumps(record("H100", date) | {"counters": counters}))
+    assert gpulab.evidence.latest("H100", tmp_path, holding="counters")["date"] == "2026-02-01"
+
+
 def test_without_a_record_the_book_says_modelled(tmp_path):
     said = gpulab.evidence.provenance("A100", tmp_path)
     assert said == "Modelled: no measurement of NVIDIA A100-SXM4-80GB is recorded."
@@ -152,6 +158,7 @@ def test_a_study_is_read_from_the_newest_record_that_holds_it(tmp_path):
     for number, (date, studies) in enumerate([("2026-02-01", {"x": {"measured": {"row": {}}}}), ("2026-03-01", {})]):
         (tmp_path / f"{number}.json").write_text(json.dumps(record("H100", date) | {"studies": studies}))
     assert gpulab.evidence.study("x", folder=tmp_path) == {"row": {}}
+    assert gpulab.evidence.where("x", folder=tmp_path) == "measured on an H100, 2026-02-01"
     with pytest.raises(KeyError, match="no record of H100 holds 'y'"):
         gpulab.evidence.study("y", folder=tmp_path)
 
@@ -161,7 +168,7 @@ def test_what_a_page_shows_as_printed_on_a_card_was_printed_by_a_cell_that_it_st
     asked = {found for page in (ROOT / "chapters").rglob("*.md") for found in shown.findall(page.read_text())}
     assert asked
     for page, text in asked:
-        kept = gpulab.evidence.latest("H100")["cells"][page]["printed"]
+        kept = gpulab.evidence.latest("H100", holding="cells")["cells"][page]["printed"]
         (source,) = {cell["source"] for cell in kept if text in cell["source"]}
         assert source in {cell.source.strip() for cell in cells.cells_of(ROOT / page)}, f"{page}: measure its cells anew"
 
