@@ -11,6 +11,7 @@ WORKERS ?= $(shell expr $(JOBS) \* 3 / 2)
 BIN    := $(VENV)/bin
 ENV    := $(VENV)/.made
 TOOLS  := $(VENV)/.made-for-tests
+MORE   := $(VENV)/.made-for-audits
 SERVER := $(VENV)/.made-for-server
 LOAD   := .venv-load
 TIMED  := $(BIN)/python tools/phase.py
@@ -45,16 +46,16 @@ help:
 demo: book
 	@$(BIN)/python -m autograder demo --whole=$(CLASS) --jobs=$(JOBS)
 
-test: timed $(TOOLS) book
+test: timed $(if $(CHAPTER)$(ONLY),$(MORE),$(TOOLS)) book
 	@$(BIN)/python -m tests $(if $(filter 1,$(JOBS)),,--numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorder) $(if $(CHAPTER),--chapter=$(CHAPTER)) $(if $(ONLY),--room=$(ONLY)) $(TESTS)
 # The first thing that `make test` does: what was built before is not of this run.
 timed:
 	@rm -f _build/phases.json
 
-audit: $(TOOLS) book
+audit: $(MORE) book
 	@$(BIN)/python -m tests.audit --jobs $(JOBS) $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(ONLY),--room $(ONLY)) $(AUDIT)
 
-opinfo: $(TOOLS)
+opinfo: $(MORE)
 	$(BIN)/python -m tests.cuda.opinfo --write
 
 recordings: $(ENV)
@@ -74,7 +75,7 @@ serve: book
 serve-model: $(SERVER)
 	@$(BIN)/python -m gpulab.serving.http --port $(MODEL_PORT) $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
 
-load-model: $(TOOLS)
+load-model: $(MORE)
 	$(BIN)/python benchmarks/serve_model.py streams
 	@test -x $(LOAD)/bin/guidellm || { $(PYTHON) -m venv $(LOAD) && $(LOAD)/bin/pip install --quiet --extra-index-url https://download.pytorch.org/whl/cpu --constraint constraints.txt torch && $(LOAD)/bin/pip install --quiet guidellm==0.8.1; }
 	$(BIN)/python benchmarks/serve_model.py load --guidellm $(LOAD)/bin/guidellm
@@ -95,10 +96,12 @@ $(ENV): pyproject.toml constraints.txt tools/install.py | $(BIN)/python
 	@$(TIMED) environment $(BIN)/python tools/install.py course
 	@touch $@
 
-# All at once where there is neither: to look for packages a second time takes half a minute.
-$(TOOLS): pyproject.toml constraints.txt tools/install.py | $(BIN)/python
-	@$(TIMED) environment $(BIN)/python tools/install.py course test
-	@$(MAKE) --no-print-directory -q $(ENV) || touch $(ENV)
+# All at once where there is nothing yet: to look for packages a second time takes half a minute.
+$(TOOLS): extras := course test
+$(MORE): extras := course test audit
+$(TOOLS) $(MORE): pyproject.toml constraints.txt tools/install.py | $(BIN)/python
+	@$(TIMED) environment $(BIN)/python tools/install.py $(extras)
+	@for less in $(ENV) $(TOOLS); do $(MAKE) --no-print-directory -q $$less || touch $$less; done
 	@touch $@
 
 $(SERVER): $(ENV)

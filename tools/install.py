@@ -24,9 +24,11 @@ def main() -> None:
     say(f"Installing the environment ({extras}; the first time: minutes, about 1 GB)")
     pip("install", "--upgrade", "pip")
     pip("install", *CONSTRAINTS, *torch_index(), "torch")
-    pip("install", *CONSTRAINTS, "--editable", f"{ROOT}[{extras}]")
-    # Here and not by pip, which does it on one core. A grading kernel, which may write nothing, must find it done.
-    compileall.compile_dir(sysconfig.get_path("purelib"), quiet=2, workers=0)
+    # Here and not by pip, which does it on the one core that it takes. A grading kernel, which may write nothing, must find it done.
+    packages = sysconfig.get_path("purelib")
+    with subprocess.Popen([sys.executable, "-m", "compileall", "-qq", packages]):
+        pip("install", *CONSTRAINTS, "--editable", f"{ROOT}[{extras}]")
+    compileall.compile_dir(packages, quiet=2, workers=0)
 
 
 def torch_index() -> list[str]:

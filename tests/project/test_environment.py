@@ -53,4 +53,4 @@ def test_conda_installs_what_make_installs():
     installed = re.search(r"--editable \.\[([\w,]+)\]", " ".join(pip)).group(1)
     assert "--constraint constraints.txt" in pip
     assert set(installed.split(",")) <= set(EXTRAS)
-    assert f"tools/install.py {installed.replace(',', ' ')}\n" in (ROOT / "Makefile").read_text()
+    assert f"$(TOOLS): extras := {installed.replace(',', ' ')}\n" in (ROOT / "Makefile").read_text()
