@@ -1,10 +1,12 @@
 """A page that hosts one widget as the static book does: a model, no kernel, no network."""
 
 import json
+from dataclasses import dataclass, field
 
 import pytest
+from playwright.sync_api import Page
 
-ADDRESS = "http://book.test/page.html"
+ADDRESS, HEIGHT = "http://book.test/page.html", 900
 HOST = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>One widget</title>
 <style>:root { color-scheme: light dark; } body { margin: 1rem; font-family: sans-serif; }</style></head>
@@ -27,26 +29,65 @@ window.ready = true;
 </script></body></html>"""
 
 
+@dataclass
+class Tab:
+    """A page with a context of its own, the widget that it shows, and what went wrong in it."""
+
+    page: Page
+    widget: object = None
+    faults: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.set_default_timeout(60_000)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("console", lambda m: self.faults.append(m.text) if m.type == "error" else None)
+        self.page.route("**/*", lambda route: _serve(route, self.widget, self.faults))
+
+    def show(self, widget, width: int, scheme: str) -> Page:
+        self.widget = widget
+        self.page.set_viewport_size({"width": width, "height": HEIGHT})
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.goto(ADDRESS)
+        self.page.wait_for_function("window.ready")
+        return self.page
+
+    def forget(self) -> None:
+        """What the widget kept in the browser, what it goes on doing, and where the mouse is."""
+        self.page.evaluate("localStorage.clear()")
+        self.page.goto("about:blank")
+        self.page.mouse.move(0, 0)
+        self.faults.clear()
+
+
+@pytest.fixture(scope="session")
+def tabs(browser) -> list[Tab]:
+    """Those that no test has: a tab's first page costs three times what a further one does."""
+    return []
+
+
 @pytest.fixture
-def mount(browser):
-    """mount(widget, width, scheme) -> Page. Errors on the page and requests that leave it fail the test."""
-    contexts, faults = [], []
+def mount(browser, tabs):
+    """mount(widget, width, scheme) -> Page. Errors on the page and requests that leave it fail the test.
 
-    def open_page(widget, width=1100, scheme="light"):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
-        page.route("**/*", lambda route: _serve(route, widget, faults))
-        page.goto(ADDRESS)
-        page.wait_for_function("window.ready")
-        return page
+    ``changed``: the test leaves the page otherwise than it was (a script of its own, another clock or medium): nobody else gets it.
+    """
+    taken, kept = [], []
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    def show(widget, width=1100, scheme="light", changed=False):
+        tab = tabs.pop() if tabs and not changed else Tab(browser.new_context().new_page())
+        taken.append(tab)
+        if not changed:
+            kept.append(tab)
+        return tab.show(widget, width, scheme)
+
+    yield show
+    faults = [fault for tab in taken for fault in tab.faults]
+    for tab in taken:
+        if tab in kept and not faults:
+            tab.forget()
+            tabs.append(tab)
+        else:
+            tab.page.context.close()
     assert not faults, faults
 
 

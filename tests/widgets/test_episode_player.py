@@ -102,7 +102,7 @@ def test_it_plays_to_the_end_and_says_how_it_ended(mount, acted):
 
 
 def test_for_who_wants_little_motion_a_picture_stays_a_second(mount, acted):
-    page = mount(EpisodePlayer(acted[1]))
+    page = mount(EpisodePlayer(acted[1]), changed=True)
     page.emulate_media(reduced_motion="reduce")
     page.clock.install(time=0)
     page.clock.pause_at(1000)

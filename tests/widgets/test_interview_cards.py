@@ -275,7 +275,7 @@ def test_what_another_tab_grades_is_not_overwritten(mount, uncovered):
 
 
 def test_a_page_without_storage_asks_and_says_that_it_keeps_nothing(mount):
-    page = mount(deck(2))
+    page = mount(deck(2), changed=True)
     page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error('refused'); } })")
     reopened(page)
     grade(page, "Good")
@@ -300,7 +300,7 @@ def test_without_a_script_the_reader_is_sent_to_the_text_below():
 
 
 def test_the_widget_is_not_printed(mount):
-    page = mount(deck(2))
+    page = mount(deck(2), changed=True)
     page.emulate_media(media="print")
     assert not page.locator(".interview").is_visible()
 

@@ -93,7 +93,7 @@ def test_several_questions_are_tallied(mount):
 
 
 def test_a_page_without_storage_still_asks(mount):
-    page = mount(Quiz(RAISES))
+    page = mount(Quiz(RAISES), changed=True)
     page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error('refused'); } })")
     page.reload()
     page.wait_for_function("window.ready")
