@@ -15,7 +15,7 @@ CELLS = [
     "print(run_ranks(mine, 2).results, run_ranks(mine, 4).results[3])",
     "def wrong(rank, world):\n    x = torch.ones(2, device='cuda')\n    if rank == 1:\n        x = x / undefined\n    dist.all_reduce(x)\nrun_ranks(wrong, 2)",
     "def stuck(rank, world):\n    x = torch.ones(2, device='cuda')\n    dist.recv(x, 1 - rank)\nrun_ranks(stuck, 2)",
-    "def hangs(rank, world):\n    while rank == 1:\n        rank = 1\nrun_ranks(hangs, 2, timeout_s=1.5)",
+    "def hangs(rank, world):\n    while rank == 1:\n        rank = 1\nrun_ranks(hangs, 2, timeout_s=5)",
     "print(gpulab.cuda.current(), torch.ones(2, device='cuda').sum().item(), torch.get_num_threads())",
 ]
 
@@ -40,7 +40,8 @@ def test_what_ranks_print_appears_below_the_cell(said):
 def test_errors_name_the_cells_line(said):
     assert said[3].startswith("rank 1 raised NameError at the cell:4 `x = x / undefined`: name 'undefined' is not defined")
     assert "deadlock: rank 0 waits in recv from rank 1 at the cell:3 `dist.recv(x, 1 - rank)`" in said[4]
-    assert "did not finish within 1.5 s: rank 1 is at the cell:" in said[5] and "rank = 1" in said[5] or "while rank == 1" in said[5]
+    assert "did not finish within 5 s: rank 1 is at the cell:" in said[5]
+    assert "rank = 1" in said[5] or "while rank == 1" in said[5]
 
 
 def test_the_notebook_goes_on_with_its_card(said):

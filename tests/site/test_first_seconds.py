@@ -24,8 +24,8 @@ HEIGHTS = "() => [...document.querySelectorAll('.anywidget-view')].map((view) =>
 
 
 @dataclass
-class Met:
-    """A page as one reader met it: before any script arrived, and after all did."""
+class Visit:
+    """A page as one reader saw it: before any script arrived, and after all did."""
 
     painted: bool
     kept: list[int]  # heights of the widgets' pictures, CSS pixels
@@ -49,7 +49,7 @@ class HeldBack:
             route.continue_()
 
 
-def met(tab, url) -> Met:
+def visited(tab, url) -> Visit:
     """``url`` opened in a new ``tab``: looked at while its scripts are on their way, and again once all have run."""
     answers, scripts = {}, HeldBack()
     tab.on("response", lambda response: answers.setdefault(response.url, response))
@@ -62,7 +62,7 @@ def met(tab, url) -> Met:
     tab.wait_for_load_state("load")
     settle(tab, Report())
     shift, taken = tab.evaluate(SHIFT), tab.evaluate(HEIGHTS)
-    return Met(painted, kept, taken, shift, _sizes(answers))
+    return Visit(painted, kept, taken, shift, _sizes(answers))
 
 
 def _sizes(answers: dict) -> dict[str, int]:
@@ -70,21 +70,21 @@ def _sizes(answers: dict) -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def meet(browser, address):
-    """meet(page, screen) -> Met; each page is met once on each screen."""
+def visit(browser, address):
+    """visit(page, screen) -> Visit; each page is visited once on each screen."""
 
     @cache
-    def meet(page, screen):
+    def visit(page, screen):
         with reader(browser, *screen) as context:
-            return met(context.new_page(), f"{address}/{page}")
+            return visited(context.new_page(), f"{address}/{page}")
 
-    return meet
+    return visit
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_light(meet, page, screen):
-    sizes = meet(page, screen).sizes
+def test_a_page_is_light(visit, page, screen):
+    sizes = visit(page, screen).sizes
     assert len(sizes) > 5
     limit = LANDING_BYTES if page == PAGES[0] else LIMIT_BYTES
     assert sum(sizes.values()) < limit, sorted(sizes.items(), key=lambda item: -item[1])[:5]
@@ -92,23 +92,23 @@ def test_a_page_is_light(meet, page, screen):
 
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_painted_before_any_script_arrives(meet, page, screen):
-    assert meet(page, screen).painted
+def test_a_page_is_painted_before_any_script_arrives(visit, page, screen):
+    assert visit(page, screen).painted
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("page", PAGES)
-def test_little_moves_while_a_page_loads(meet, page, screen):
-    assert meet(page, screen).shift < 0.1
+def test_little_moves_while_a_page_loads(visit, page, screen):
+    assert visit(page, screen).shift < 0.1
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("page", PAGES)
-def test_a_widget_takes_the_room_that_its_picture_kept(meet, site, page, screen):
-    met = meet(page, screen)
-    assert len(met.kept) == len(met.taken) == (site / page).read_text("utf-8").count(WIDGET)
+def test_a_widget_takes_the_room_that_its_picture_kept(visit, site, page, screen):
+    seen = visit(page, screen)
+    assert len(seen.kept) == len(seen.taken) == (site / page).read_text("utf-8").count(WIDGET)
     # A question drawn anew may be a line longer or shorter.
-    assert all(abs(before - after) <= 30 for before, after in zip(met.kept, met.taken, strict=True)), (met.kept, met.taken)
+    assert all(abs(before - after) <= 30 for before, after in zip(seen.kept, seen.taken, strict=True)), (seen.kept, seen.taken)
 
 
 def test_without_scripts_a_widget_shows_its_question_its_picture_and_its_answers(browser, site, address):

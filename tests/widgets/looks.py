@@ -12,11 +12,11 @@ from axe_playwright_python.sync_playwright import Axe
 
 from gpulab.widgets._source import module
 from tests.sampling import looks
+from tests.site.probe import AXE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "chapters" / "_extensions"))
 from offline_site.stills import still  # noqa: E402
 
-RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}
 in_every_look = pytest.mark.parametrize("width, scheme", looks(desktop=1100, phone=390, now=["phone-dark"]))
 """For every change the look in which its page is not asked (:mod:`tests.site.test_every_page`)."""
 _IMPORT = """async ([text, name]) => {
@@ -37,7 +37,7 @@ def imported(browser, file: str, name: str = "m") -> Iterator[Callable]:
 
 def assert_accessible(page, width: int) -> None:
     """axe finds nothing, and nothing is wider than the screen."""
-    found = Axe().run(page, options=RULES)
+    found = Axe().run(page, options=AXE)
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
