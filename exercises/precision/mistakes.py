@@ -817,6 +817,13 @@ OF_SCALING = [
 IN_FLOAT16 = ("dtypes", "scaler", "clipping", "host")
 ALL_OF_AMP_STEP = ("dtypes", "updates", "scaler", "clipping", "host", "errors")
 
+THE_DEFAULT = harmless(
+    "amp_step",
+    "model.zero_grad(set_to_none=True)",
+    "model.zero_grad()",
+    because="gradients are set to None where nothing is said",
+)
+
 trusts_autocast_with_the_loss = edited(
     "amp_step",
     {"model(x).float()": "model(x)"},
