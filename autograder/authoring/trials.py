@@ -11,9 +11,9 @@ import hashlib
 import json
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from importlib import util
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def key(bench: Bench) -> str:
 
     Of the chapter's scenarios it takes what this exercise's comes to, and not those of its neighbours.
     """
-    return _hash([solution_of(bench.notebook, bench.function), *_of_scenario(bench), *map(Path.read_text, _verdicts(bench))])
+    return _hash((solution_of(bench.notebook, bench.function), *_of_scenario(bench), *map(Path.read_text, _verdicts(bench))))
 
 
 def current(bench: Bench) -> dict:
@@ -107,10 +107,11 @@ def keep_seen(bench: Bench) -> None:
 
 
 def _hash_of(attempt: Attempt) -> str:
-    return _hash([attempt.as_cell(), repr(sorted(attempt.loses))])
+    return _hash((attempt.as_cell(), repr(sorted(attempt.loses))))
 
 
-def _hash(sources: list[str]) -> str:
+@cache  # several gates ask for the key of one exercise and of all its attempts
+def _hash(sources: tuple[str, ...]) -> str:
     return hashlib.sha256("\n".join(map(_meaning, sources)).encode()).hexdigest()[:16]
 
 
@@ -164,7 +165,6 @@ def _imports(path: Path) -> Iterator[str]:
     yield from (node.module for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom) and node.module)
 
 
-@lru_cache(64)  # several gates ask for the key of one exercise
 def _meaning(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -173,22 +173,33 @@ def _meaning(source: str) -> str:
     return ast.dump(tree)
 
 
-def tried(bench: Bench, apart: Apart, mutants_alone: bool = False) -> tuple[dict, list[str]]:
-    """The exercise's record, and what is wrong with it in sentences. What its old record knows is not tried again."""
-    solution, attempts = solution_of(bench.notebook, bench.function), [] if mutants_alone else not_yet_tried(bench)
-    old = current(bench)
+def tried(bench: Bench, apart: Apart, attempts: list[Attempt] | None = None) -> tuple[dict, list[str]]:
+    """The exercise's record, and what is wrong with it in sentences. What its old record knows is not tried again.
+
+    ``attempts``: those to try besides mutants; None: all that the record does not know.
+    """
+    solution, old = solution_of(bench.notebook, bench.function), current(bench)
+    attempts = not_yet_tried(bench) if attempts is None else attempts
     if attempts or not has_mutants(old):
         apart.after(bench, solution)
     if not has_mutants(old):
         old = old | _tried_mutants(bench, list(mutants(solution)), apart)
     survivors = [*_of_survivors(bench, old["harmless"])]
-    if mutants_alone:
+    if not attempts:
         return old, survivors
     lost = apart.all([Trial(bench, attempt.as_cell(), MANY_SEEDS) for attempt in attempts])
     chances = dict(_of_seeds(attempts, lost))
-    known = {_hash_of(attempt) for attempt in bench.attempts if attempt.name not in chances}
-    record = {name: value for name, value in old.items() if name != "seen"} | {"tried": sorted(known)}
-    return record, [*survivors, *chances.values()]
+    return _with_tried(bench, old, attempts, chances), [*survivors, *chances.values()]
+
+
+def _with_tried(bench: Bench, old: dict, attempts: list[Attempt], chances: Collection[str]) -> dict:
+    """What is tried is no longer only seen; of an attempt among ``chances`` nothing is known any more."""
+    listed_as = {name: {*current(bench).get(name, ())} for name in ("tried", "seen")}
+    known = {_hash_of(attempt) for attempt in bench.attempts}
+    tried_now = listed_as["tried"] & known | {_hash_of(attempt) for attempt in attempts if attempt.name not in chances}
+    seen = listed_as["seen"] & known - {_hash_of(attempt) for attempt in attempts}
+    record = {name: value for name, value in old.items() if name != "seen"} | {"tried": sorted(tried_now)}
+    return record | ({"seen": sorted(seen)} if seen else {})
 
 
 def _tried_mutants(bench: Bench, made: list[Mutant], apart: Apart) -> dict:
@@ -241,7 +252,7 @@ def run(benches: list[Bench], jobs: int, every: bool, mutants_alone: bool = Fals
     for bench in benches:
         bench = replace(bench, record=_to_try_again(bench, mutants_alone)) if every else bench
         count = 0 if mutants_alone else len(not_yet_tried(bench))
-        record, problems = tried(bench, Apart(jobs), mutants_alone)
+        record, problems = tried(bench, Apart(jobs), [] if mutants_alone else None)
         record = record if mutants_alone else with_cheapest(bench, record)
         bad += bool(problems)
         print(f"{bench.name}: {record['mutants']} mutants, {len(record['harmless'])} of them keep all points;", end=" ")

@@ -17,6 +17,8 @@ from tests.audit.found import Found
 from tests.audit.units import EXERCISES
 from tests.outcomes import FAILED, NOT_RUN, PASSED, Test, read
 
+AT_ONCE = 4
+"""Attempts after which what is known of an exercise is kept."""
 NOTHING_TO_TEST = 5
 """pytest's exit status where no test was chosen."""
 
@@ -35,13 +37,16 @@ def exercise(name: str) -> dict[str, Found]:
 
 
 def _tried(bench: Bench) -> list[str]:
-    """What was tried is kept before more is."""
-    problems: list[str] = []
-    for mutants_alone in (True, False):
-        record, found = trials.tried(_again(bench), Apart(), mutants_alone)
-        trials.keep(bench, record if mutants_alone else trials.with_cheapest(_again(bench), record))
-        problems += [f"{bench.name}: {problem}" for problem in found if f"{bench.name}: {problem}" not in problems]
-    return problems
+    """What was tried is kept before more is: thirty seeds of some attempts take minutes each."""
+    record, problems = trials.tried(_again(bench), Apart(), attempts=[])
+    trials.keep(bench, record)
+    todo = trials.not_yet_tried(_again(bench))
+    for first in range(0, len(todo), AT_ONCE):
+        record, found = trials.tried(_again(bench), Apart(), todo[first : first + AT_ONCE])
+        trials.keep(bench, record)
+        problems += [problem for problem in found if problem not in problems]
+    trials.keep(bench, trials.with_cheapest(_again(bench), record))
+    return [f"{bench.name}: {problem}" for problem in problems]
 
 
 def _again(bench: Bench) -> Bench:

@@ -193,7 +193,7 @@ def test_an_attempt_that_was_written_since(bench):
 
 
 def test_mutants_alone_leave_the_attempts_to_be_tried(bench):
-    record, problems = tried(replace(bench, record={}), AsDue(bench), mutants_alone=True)
+    record, problems = tried(replace(bench, record={}), AsDue(bench), attempts=[])
     assert problems == [] and record["mutants"] == bench.record["mutants"]
     again = replace(bench, record=record)
     assert list(gates.mutants_were_tried(again)) == []
@@ -208,6 +208,15 @@ def test_what_the_record_knows_is_not_tried_again(bench):
             return []
 
     assert tried(bench, Never()) == (bench.record, [])
+
+
+def test_attempts_that_are_tried_a_few_at_a_time_come_to_the_record_of_all(bench):
+    record = {name: value for name, value in bench.record.items() if name != "tried"} | {"seen": bench.record["tried"]}
+    for first in range(0, len(bench.attempts), 5):
+        assert len(trials.not_yet_tried(replace(bench, record=record))) == len(bench.attempts) - first
+        record, problems = tried(replace(bench, record=record), AsDue(bench), list(bench.attempts[first : first + 5]))
+        assert problems == [] and trials.not_yet_seen(replace(bench, record=record)) == []
+    assert record == bench.record
 
 
 def test_to_try_mutants_once_more_forgets_nothing_of_attempts(bench, tmp_path, monkeypatch):
@@ -227,7 +236,7 @@ def test_a_harmless_mutant_that_was_not_found(bench):
 def test_trials_find_a_mutant_that_keeps_its_points(bench, monkeypatch):
     rewrite(bench, "patchify", "patch < 1 or", "patch < 1 or (patch > 10**6) or")
     monkeypatch.setattr(trials, "mutants", lambda source: [one for one in mutants(source) if "10**" in one.becomes])
-    record, problems = tried(bench, Apart(2), mutants_alone=True)
+    record, problems = tried(bench, Apart(2), attempts=[])
     assert any("became `if patch < 1 or (patch > 10**7)" in problem or "10**6" in problem for problem in problems)
     assert record["mutants"] > 2
 
