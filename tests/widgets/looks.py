@@ -24,15 +24,41 @@ _IMPORT = """async ([text, name]) => {
 }"""
 
 
+_CALL = """([source, text]) => {
+  const given = new Function(`return ${text}`)();  // JSON with NaN and infinities, as Python writes them
+  const special = (_, x) => typeof x !== "number" || (Number.isFinite(x) && !Object.is(x, -0)) ? x : { float: String(Object.is(x, -0) ? "-0" : x) };
+  return JSON.stringify((0, eval)(source)(given) ?? null, special);
+}"""
+
+
 @contextmanager
 def imported(browser, file: str, name: str = "m") -> Iterator[Callable]:
-    """evaluate(expression, argument), with the functions of a widget's file in scope as ``name``."""
+    """evaluate(function, argument), with the functions of a widget's file in scope as ``name``.
+
+    What goes in and out is one text: Playwright wraps each number of a list by itself, which takes longer than most functions.
+    """
     context = browser.new_context()
     page = context.new_page()
     page.set_content(f"<title>{file}</title>")
     page.evaluate(_IMPORT, [module(file), name])
-    yield page.evaluate
+    yield lambda function, argument=None: json.loads(page.evaluate(_CALL, [function, json.dumps(argument)]), object_hook=_number)
     context.close()
+
+
+def functions_of(file: str) -> Callable:
+    """A fixture, javascript(expression, given): the value of an expression over the functions of a widget's file, m."""
+
+    @pytest.fixture(scope="module")
+    def javascript(browser):
+        with imported(browser, file) as evaluate:
+            yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+
+    return javascript
+
+
+def _number(found: dict) -> dict | float:
+    """What JSON cannot say."""
+    return float(found["float"]) if found.keys() == {"float"} else found
 
 
 def assert_accessible(page, width: int) -> None:

@@ -13,7 +13,7 @@ from gpulab.widgets import AllocatorBlocks
 from gpulab.widgets.allocator_blocks import RECORDED, traces
 from gpulab.widgets.allocator_blocks.recording import training_step
 from gpulab.widgets.allocator_blocks.traces import MIB, WRITTEN, written
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, imported, in_every_look
 
 DRAWN = 3000
 SMALL = (1, 512, 513, 100 << 10, MIB - 512, MIB)
@@ -31,11 +31,7 @@ RUN = """JSON.stringify(JSON.parse(given).map(({ capacity, actions }) => {
 """As text there and back: Playwright takes its time over nested lists."""
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "allocator_blocks/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("allocator_blocks/model.js")
 
 
 class Card:

@@ -10,16 +10,12 @@ from gpulab.widgets import BatchSlots
 from gpulab.widgets.batch_slots import CLOCK, SLOTS, VALUES
 from gpulab.serving.schedulers.named import SCHEDULERS
 from gpulab.widgets.batch_slots.played import play
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 60
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "batch_slots/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("batch_slots/model.js")
 
 
 def random_job(seed):

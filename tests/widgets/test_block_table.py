@@ -9,17 +9,13 @@ import pytest
 from gpulab.widgets import BlockTable
 from gpulab.widgets.block_table import STORIES, as_sent
 from gpulab.widgets.block_table.moves import Event, Frame, Story, make
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN, MOVES = 40, 60
 FIELDS = ("counts", "filled", "kept", "tables", "lengths", "computed", "copied", "shared")
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "block_table/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("block_table/model.js")
 
 
 def random_move(rng, story, frame):

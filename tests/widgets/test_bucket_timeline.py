@@ -11,17 +11,13 @@ from autograder.notebooks.cells import solution_of
 from gpulab.collectives.network.overlap import Link, overlap
 from gpulab.widgets import BucketTimeline
 from gpulab.widgets.bucket_timeline import POWERS
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 EXERCISES = Path(__file__).parents[2] / "exercises" / "data_parallel" / "data_parallel.py"
 DRAWN = 200
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "bucket_timeline/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("bucket_timeline/model.js")
 
 
 @pytest.fixture(scope="module")

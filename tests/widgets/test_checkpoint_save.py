@@ -10,17 +10,13 @@ import pytest
 
 from gpulab.widgets import CheckpointSave
 from gpulab.widgets.checkpoint_save import ACCIDENTS, PROTOCOLS
-from tests.widgets.looks import assert_accessible, imported, in_every_look, options_on_a_page, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, options_on_a_page, still_of
 
 FINAL, TEMPORARY = "state.pt", "state.pt.tmp"
 PIECE = {"old": b"o" * 100, "new": b"n" * 100}
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "checkpoint_save/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("checkpoint_save/model.js")
 
 
 def make(call: str, file: str) -> None:

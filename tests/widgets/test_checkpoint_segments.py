@@ -8,16 +8,12 @@ import pytest
 from gpulab.memory.checkpoints import peak_bytes, recomputed_layers, segments_of
 from gpulab.widgets import CheckpointSegments
 from gpulab.widgets.checkpoint_segments import MIB, MOST_LAYERS
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 DRAWN = 150
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "checkpoint_segments/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("checkpoint_segments/model.js")
 
 
 def random_widget(seed):

@@ -8,16 +8,12 @@ import pytest
 from gpulab.platforms import bandwidths
 from gpulab.widgets import ColdStart
 from gpulab.widgets.cold_start import CHOICES, VALUES
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 200
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "cold_start/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("cold_start/model.js")
 
 
 def random_widget(seed):

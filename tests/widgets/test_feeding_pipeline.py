@@ -7,17 +7,13 @@ import pytest
 from gpulab.feeding import PLACES, bounds, idle, rate, simulate
 from gpulab.widgets import FeedingPipeline
 from gpulab.widgets.feeding_pipeline import BATCHES, PACKED, UNEVEN_EVERY, VALUES
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 60
 LOADER = ("workers", "prefetch", "cores", "overlap")
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "feeding_pipeline/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("feeding_pipeline/model.js")
 
 
 def random_widget(seed):

@@ -8,7 +8,7 @@ import torch
 from gpulab.formats import BLOCK_FORMATS, FORMATS
 from gpulab.widgets import FloatFormats
 from gpulab.widgets.float_formats import SHOWN, mx_scaled, nv_scaled, scalings
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 ML = {"fp6 e3m2": ml_dtypes.float6_e3m2fn, "fp6 e2m3": ml_dtypes.float6_e2m3fn, "fp4 e2m1": ml_dtypes.float4_e2m1fn}
 
@@ -29,11 +29,7 @@ def widget(**options):
     return FloatFormats(gradients(), **options)
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, arguments): the value of an expression over the model's functions, m."""
-    with imported(browser, "float_formats/model.js") as evaluate:
-        yield lambda expression, arguments: evaluate(f"(given) => {expression}", arguments)
+javascript = functions_of("float_formats/model.js")
 
 
 def cast(x, name):

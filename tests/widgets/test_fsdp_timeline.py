@@ -12,7 +12,7 @@ from gpulab.collectives import run_ranks
 from gpulab.widgets import FsdpTimeline
 from gpulab.widgets.fsdp_timeline import UNITS
 from gpulab.widgets.fsdp_timeline.schedule import events, live, moments, sent
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 SWITCHES = [(reshard, prefetch) for reshard in (True, False) for prefetch in (True, False)]
 WIDTHS = [8, 16, 24, 32, 40]
@@ -20,11 +20,7 @@ UNIT_OF = {4 * rows * columns: unit for unit, (rows, columns) in enumerate(zip(W
 """The units of a model whose layers differ in their bytes."""
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "fsdp_timeline/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("fsdp_timeline/model.js")
 
 
 def a_step_of_fully_shard(rank, world, reshard, prefetch):

@@ -7,14 +7,10 @@ import pytest
 from gpulab.fleet import POLICIES, draw_jobs, play
 from gpulab.widgets import GangScheduler
 from gpulab.widgets.gang_scheduler import NODES, QUEUES
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "gang_scheduler/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("gang_scheduler/model.js")
 
 
 def random_queues():

@@ -9,18 +9,14 @@ from gpulab import observe
 from gpulab.widgets import GraphStepper
 from gpulab.widgets.graph_stepper import NETWORKS
 from gpulab.widgets.graph_stepper.recording import record
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 UNARY = ("torch.relu({})", "{}.exp()", "{}.sin()", "{}.sigmoid()", "{}.tanh()", "{} * 2", "{} + 1", "-{}", "F.gelu({})", "{}.square()", "F.silu({})")
 BINARY = ("{} + {}", "{} * {}", "{} @ {}", "{} - {}")
 WRITES = ("{}.add_(1)", "{}.mul_(2)", "{}.relu_()", "{}.exp_()", "{}.sigmoid_()", "{}.zero_()")
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "graph_stepper/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("graph_stepper/model.js")
 
 
 def leaves():

@@ -8,7 +8,7 @@ import pytest
 
 from gpulab.widgets import InterviewCards
 from gpulab.widgets.interview_cards.sm2 import AGAIN, EASY, GOOD, HARD, LEAST_EASE, graded
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DAY = (date(2026, 11, 26) - date(1970, 1, 1)).days
 STAGES = ["Part I: Tensors", "Part II: The device"]
@@ -29,11 +29,7 @@ def deck(count=24, today=DAY):
     return InterviewCards(CARDS[:count], STAGES, today=today)
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "interview_cards/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("interview_cards/model.js")
 
 
 def played(*grades, day=0):

@@ -7,14 +7,10 @@ import torch
 
 from gpulab.widgets import LossScale
 from gpulab.widgets.loss_scale import LOOPS
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, arguments): the value of an expression over the model's functions, m."""
-    with imported(browser, "loss_scale/model.js") as evaluate:
-        yield lambda expression, arguments: evaluate(f"(given) => {expression}", arguments)
+javascript = functions_of("loss_scale/model.js")
 
 
 def random_job(seed):

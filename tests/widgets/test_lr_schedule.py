@@ -9,14 +9,10 @@ from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, LinearLR, Se
 
 from gpulab.widgets import LrSchedule
 from gpulab.widgets.lr_schedule import LOOPS, PEAKS, PERCENTS, SHAPES
-from tests.widgets.looks import assert_accessible, imported, in_every_look, options_on_a_page, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, options_on_a_page, still_of
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "lr_schedule/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("lr_schedule/model.js")
 
 
 def random_job(seed: int) -> dict:

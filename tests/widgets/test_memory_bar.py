@@ -9,7 +9,7 @@ from gpulab.memory import OPTIMIZERS, PRECISIONS
 from gpulab.widgets import MemoryBar
 from gpulab.widgets._source import module
 from gpulab.widgets.memory_bar import ADAPTED, MODELS
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 EXACT = 2**53
 """The largest whole number up to which JavaScript counts each."""
@@ -19,11 +19,7 @@ CHOSEN = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, arguments): the value of an expression over the model's functions, m."""
-    with imported(browser, "memory_bar/model.js") as evaluate:
-        yield lambda expression, arguments: evaluate(f"(given) => {expression}", arguments)
+javascript = functions_of("memory_bar/model.js")
 
 
 def random_bar(seed):

@@ -10,14 +10,10 @@ from gpulab.collectives import structure
 from gpulab.parallel import mesh_groups
 from gpulab.widgets import MeshPainter
 from gpulab.widgets.mesh_painter import DIMENSIONS, NODE, ORDERS, WORLD
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "mesh_painter/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("mesh_painter/model.js")
 
 
 def random_widgets(count):

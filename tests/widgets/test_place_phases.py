@@ -9,17 +9,13 @@ from gpulab.cards.links import LINKS
 from gpulab.serving import Roofline
 from gpulab.widgets import PlacePhases
 from gpulab.widgets.place_phases import CARD_KEYS, CARDS, MODELS, PORTS, VALUES, placed
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 150
 TIMES = ("cards", "wait", "prefill", "exposed", "gap", "worst", "batch", "first", "last")
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "place_phases/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("place_phases/model.js")
 
 
 def random_widget(seed):

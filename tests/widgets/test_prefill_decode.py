@@ -10,16 +10,12 @@ from gpulab.memory.shapes import LLAMAS, SHAPES
 from gpulab.serving import costs
 from gpulab.widgets import PrefillDecode
 from gpulab.widgets.prefill_decode import BATCHES, FMT, PHASES, TOKENS
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 300
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "prefill_decode/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("prefill_decode/model.js")
 
 
 def random_widget(seed):

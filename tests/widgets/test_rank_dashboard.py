@@ -8,16 +8,12 @@ import pytest
 from gpulab.fleet import delays, groups, holds_up
 from gpulab.widgets import RankDashboard
 from gpulab.widgets.rank_dashboard import JOBS, METRICS, QUESTIONS, RANKS, TP
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 PLANTED = {"late rank": 9, "one step": None, "late group": None, "throttled": 14, "two late": 5}
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "rank_dashboard/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("rank_dashboard/model.js")
 
 
 def shown(page, name):

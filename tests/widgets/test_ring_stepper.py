@@ -8,16 +8,12 @@ from gpulab.collectives.network import Shape, ring
 from gpulab.widgets import RingStepper
 from gpulab.widgets.ring_stepper import CHOICES, WAYS
 from tests.collectives.steps import Message, Wires, ring_steps, sums_by_ring
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 LAPS = {"all_reduce ring": 2, "reduce_scatter ring": 1, "all_gather ring": 1}
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "ring_stepper/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("ring_stepper/model.js")
 
 
 def members(mask):

@@ -7,17 +7,13 @@ import pytest
 from gpulab.cuda import CARDS
 from gpulab.plots.roofline import Point, attainable, bound, ridge
 from gpulab.widgets import RooflineExplorer
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 OPERATIONS = ("chain", "fused", "linear")
 FORMATS = ("fp32", "tf32", "fp16", "bf16")
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, arguments): the value of an expression over the model's functions, m."""
-    with imported(browser, "roofline_explorer/quiz.js") as evaluate:
-        yield lambda expression, arguments: evaluate(f"(given) => {expression}", arguments)
+javascript = functions_of("roofline_explorer/quiz.js")
 
 
 def random_job(seed):

@@ -7,16 +7,12 @@ import pytest
 from gpulab.recordings import FAULTS, recording
 from gpulab.widgets import RunDiagnosis
 from gpulab.widgets.run_diagnosis import QUESTIONS
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 RUNS = list(QUESTIONS)
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "run_diagnosis/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("run_diagnosis/model.js")
 
 
 def shown(page, name):

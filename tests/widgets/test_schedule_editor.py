@@ -7,16 +7,12 @@ import pytest
 from gpulab.parallel import INTERVIEW_NOTES, Action, gpipe, idle_share, in_flight, needs, one_f_one_b, slots, violations, zero_bubble
 from gpulab.widgets import ScheduleEditor
 from gpulab.widgets.schedule_editor import NOTES, padded, stories
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 200
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "schedule_editor/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("schedule_editor/model.js")
 
 
 def spoiled(rng):

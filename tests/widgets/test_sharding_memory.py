@@ -8,17 +8,13 @@ from gpulab.cards.cards import CARDS
 from gpulab.memory import OPTIMIZERS, SHAPES, Job, plan
 from gpulab.widgets import ShardingMemory
 from gpulab.widgets.sharding_memory import BILLIONS, RECIPES, STAGES
-from tests.widgets.looks import assert_accessible, imported, in_every_look
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 DRAWN = 300
 CHOSEN = ("billions", "precision", "optimizer", "known")
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "sharding_memory/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("sharding_memory/model.js")
 
 
 def random_widget(seed):

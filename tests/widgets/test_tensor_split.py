@@ -15,17 +15,13 @@ from gpulab.collectives import run_ranks
 from gpulab.widgets import TensorSplit
 from gpulab.widgets.tensor_split import CUTS, RANKS, TIMES, TOKENS, WIDTHS
 from gpulab.widgets.tensor_split.layouts import Cut, crossings, held, sent
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 EVERY = [Cut(*cut) for cut in itertools.product(CUTS, CUTS, (False, True), (False, True))]
 TOKENS_, WIDTH, HIDDEN = 24, 8, 32
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "tensor_split/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("tensor_split/model.js")
 
 
 def plan(cut: Cut) -> dict:

@@ -9,16 +9,12 @@ from gpulab.cards.cards import CARDS
 from gpulab.memory.shapes import LLAMAS, SHAPES
 from gpulab.widgets import TokenBudget
 from gpulab.widgets.token_budget import CACHES, VALUES
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 400
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "token_budget/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("token_budget/model.js")
 
 
 def random_widget(seed):

@@ -7,13 +7,10 @@ import pytest
 from gpulab.capstone import OPTIONS, Job, healthy, targets
 from gpulab.widgets import TriageBoard
 from gpulab.widgets.triage_board.recorded import BUDGET, OFFERED, PLANTED, SHOWN, key, ran, recorded, states, told
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    with imported(browser, "triage_board/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("triage_board/model.js")
 
 
 def test_every_state_that_the_budget_reaches_is_recorded():

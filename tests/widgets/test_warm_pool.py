@@ -7,16 +7,12 @@ import pytest
 
 from gpulab.widgets import WarmPool
 from gpulab.widgets.warm_pool import LOADS, SETTLE, VALUES
-from tests.widgets.looks import assert_accessible, imported, in_every_look, still_of
+from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 40
 
 
-@pytest.fixture(scope="module")
-def javascript(browser):
-    """javascript(expression, given): the value of an expression over the model's functions, m."""
-    with imported(browser, "warm_pool/model.js") as evaluate:
-        yield lambda expression, given: evaluate(f"(given) => {expression}", given)
+javascript = functions_of("warm_pool/model.js")
 
 
 def random_widget(seed):
