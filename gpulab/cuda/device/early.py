@@ -7,6 +7,7 @@ CUDA backend for empty memory, and this device is that backend.
 
 import sys
 import types
+from itertools import islice
 
 import torch
 
@@ -43,23 +44,36 @@ def _empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_me
     return torch.empty_strided(size, stride, dtype=dtype, device=device)
 
 
-_LIBRARIES: dict[str, types.ModuleType] = {}
-"""Modules that were found to be no learner's: there are thousands, and a card is put on often."""
+_NEWEST = 64
+_learners = {"__main__"}
+"""Names under which a learner's module was found, and the one under which a kernel puts its own in place of Python's."""
+_last_seen = ""
+"""The newest of the modules that were looked at. There are thousands, and in a fork each look copies a page."""
 
 
 def install(patches: Patches) -> None:
     """Bind the learner's names anew. To be called when all else is in place."""
+    global _last_seen
+    new = _modules_since(_last_seen)
+    _learners.update(name for name in new if _is_learners(sys.modules[name]))
+    _last_seen = next(iter(new), _last_seen)
     replaced = patches.replaced_functions()
-    for name, module in list(sys.modules.items()):
-        if _LIBRARIES.get(name) is module or not isinstance(module, types.ModuleType):
-            continue
+    for module in [sys.modules[name] for name in _learners & sys.modules.keys()]:
         if _is_learners(module):
             _rebind(patches, module, replaced)
-        else:
-            _LIBRARIES[name] = module
+
+
+def _modules_since(last_seen: str) -> list[str]:
+    """Names in ``sys.modules``, the newest first; all where the last one that was seen is gone."""
+    newest = list(islice(reversed(sys.modules), _NEWEST))
+    if last_seen not in newest:
+        newest = list(reversed(sys.modules))
+    return newest[: newest.index(last_seen)] if last_seen in newest else newest
 
 
 def _is_learners(module) -> bool:
+    if not isinstance(module, types.ModuleType):
+        return False
     file = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ == "__main__"

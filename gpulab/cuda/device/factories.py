@@ -26,17 +26,14 @@ _CHECK_ROOM_FROM_BYTES = 1 << 24
 
 def install(patches: Patches) -> None:
     """Wrap every function of torch that takes ``device=``."""
-    originals = _constructors()
     # TorchScript knows functions by identity: it reads the table now, and learns the wrappers.
     script_names = torch.jit._builtins._get_builtin_table()
     wrappers: dict = {}
-    for owner in (torch, torch.fft):
-        for name, value in list(vars(owner).items()):
-            if callable(value) and _hashable(value) and value in originals:
-                wrappers[value] = _wrapped(name, value)
-                patches.set(owner, name, wrappers[value])
-                if id(value) in script_names:
-                    patches.put(script_names, id(wrappers[value]), script_names[id(value)])
+    for owner, name, value in _constructors():
+        wrappers[value] = _wrapped(name, value)
+        patches.set(owner, name, wrappers[value])
+        if id(value) in script_names:
+            patches.put(script_names, id(wrappers[value]), script_names[id(value)])
     for name in _LIKE:
         original, like = getattr(torch, name), _like(name, getattr(torch, name))
         patches.set(torch, name, like)
@@ -61,10 +58,13 @@ def _one_hot(original):
     return one_hot
 
 
-def _constructors() -> set:
+@functools.cache  # PyTorch's own, found before any is replaced
+def _constructors() -> list[tuple]:
+    """Where each stands, its name, and what it is."""
     # Generator has its own treatment. The default device does not reach torch.normal, device= does.
-    left = {torch.Generator}
-    return (device_context._device_constructors() | {torch.normal}) - left
+    wanted = (device_context._device_constructors() | {torch.normal}) - {torch.Generator}
+    places = [(owner, name, value) for owner in (torch, torch.fft) for name, value in vars(owner).items()]
+    return [place for place in places if callable(place[2]) and _hashable(place[2]) and place[2] in wanted]
 
 
 def _hashable(value) -> bool:
