@@ -17,11 +17,15 @@ class Steps:
     gradients: list[torch.Tensor] = field(default_factory=list)
 
 
-def reference(inputs: dict) -> Steps:
-    """The steps of a case."""
+def start(inputs: dict) -> list[torch.Tensor]:
+    """The parameters before the first step."""
     width = len(inputs["weights"][0])
-    norm = [torch.ones(width), torch.zeros(width)]
-    parameters = [value.clone().requires_grad_() for value in (*norm, *inputs["weights"])]
+    return [torch.ones(width), torch.zeros(width), *inputs["weights"]]
+
+
+def reference(inputs: dict, products: torch.dtype | None = None, loss_in: torch.dtype = torch.float32) -> Steps:
+    """The steps of a case; ``products`` and ``loss_in`` are the dtypes of products and loss where they are not those due."""
+    parameters = [value.clone().requires_grad_() for value in start(inputs)]
     trained = parameters[2:] if inputs["frozen"] else parameters
     slow, fast = (p for p in trained if p.ndim == 2), (p for p in trained if p.ndim == 1)
     rate = 2 * inputs["lr"] if inputs["groups"] else inputs["lr"]
@@ -29,7 +33,7 @@ def reference(inputs: dict) -> Steps:
     steps, dtype = Steps(parameters), getattr(torch, inputs["dtype"])
     scale, clean = (inputs["scale"], 0) if dtype == torch.float16 else (1.0, 0)
     for x, y, factor in zip(inputs["xs"], inputs["ys"], inputs["factors"]):
-        loss = cross_entropy(_logits(parameters, x, dtype).float(), y)
+        loss = cross_entropy(_logits(parameters, x, products or dtype).to(loss_in), y).float()
         gradients = torch.autograd.grad(loss * scale, trained)
         for parameter, gradient in zip(trained, gradients):
             parameter.grad = gradient * (factor if parameter is parameters[-1] else 1.0) / scale
@@ -46,6 +50,22 @@ def reference(inputs: dict) -> Steps:
     steps.gradients = [parameter.grad for parameter in trained] if finite else []
     steps.parameters = [parameter.detach() for parameter in parameters]
     return steps
+
+
+def rounding(inputs: dict) -> float:
+    """How far 16 bits move the steps: of a parameter's way or a gradient, the largest part of its length.
+
+    Against products in float32, and against a loss in 16 bits.
+    """
+    due = _lengths(inputs, reference(inputs))
+    others = (reference(inputs, products=torch.float32), reference(inputs, loss_in=getattr(torch, inputs["dtype"])))
+    moved = [(found - right).norm() / right.norm() for other in others for found, right in zip(_lengths(inputs, other), due)]
+    return max((float(one) for one in moved if one.isfinite()), default=0.0)
+
+
+def _lengths(inputs: dict, steps: Steps) -> list[torch.Tensor]:
+    """The way of each parameter, and the last gradients."""
+    return [*(after - before for after, before in zip(steps.parameters, start(inputs))), *steps.gradients]
 
 
 def _logits(parameters: list[torch.Tensor], x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
