@@ -10,6 +10,11 @@ def sampled(values: Iterable, now: Container) -> list:
     return [value if value in now else pytest.param(value, marks=pytest.mark.audit) for value in values]
 
 
+def in_seeds(now: int, all: int) -> pytest.MarkDecorator:
+    """``seeds``: the first ``now`` for every change, the rest for an audit."""
+    return pytest.mark.parametrize("seeds", sampled([range(now), range(now, all)], now=[range(now)]), ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
+
+
 def looks(desktop: object, phone: object, now: Container[str] = ("desktop-light", "phone-dark")) -> list:
     """A screen and a scheme: those of ``now`` for every change, each pair in an audit."""
     pairs = {f"{name}-{scheme}": (screen, scheme) for name, screen in (("desktop", desktop), ("phone", phone)) for scheme in ("light", "dark")}

@@ -3,7 +3,10 @@
 import gc
 import io
 import pickle
+import sys
 import weakref
+from contextlib import contextmanager
+from types import ModuleType
 
 import pytest
 import torch
@@ -74,16 +77,41 @@ from torch.linalg import matrix_rank
 def run():
     return [zeros(2, device="cuda"), tensor([1, 2], device="cuda"), matrix_rank(zeros(2, 2, device="cuda")), Stream()]
 """
-    module = type(pytest)("learners")
-    module.__file__ = "learners.py"
-    with gpulab.cuda.use("off", quiet=True), pytest.MonkeyPatch.context() as patch:
-        patch.setitem(__import__("sys").modules, "learners", module)
-        exec(program, vars(module))
+    with gpulab.cuda.use("off", quiet=True), learners_module("learners", program) as module:
         before = module.zeros
         with gpulab.cuda.use("virtual", quiet=True):
             *tensors, stream = module.run()
             assert all(t.is_cuda for t in tensors) and stream.device.type == "cuda"
         assert module.zeros is before
+
+
+@contextmanager
+def learners_module(name, program):
+    """A module of a learner's, imported under ``name`` until the block ends."""
+    module = ModuleType(name)
+    module.__file__ = f"{name}.py"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, name, module)
+        exec(program, vars(module))
+        yield module
+
+
+def is_bound_to_the_cards(module):
+    with gpulab.cuda.use("virtual", quiet=True):
+        return module.zeros is torch.zeros
+
+
+@pytest.mark.parametrize("name", ["later", "__main__"])
+def test_a_module_that_came_after_a_card_was_on_is_bound_to_the_next(name):
+    program = "from torch import zeros"
+    with gpulab.cuda.use("off", quiet=True), learners_module("first", program) as first:
+        assert is_bound_to_the_cards(first)
+        with learners_module("newest_then_gone", program) as newest:
+            assert is_bound_to_the_cards(newest)
+        assert is_bound_to_the_cards(first)
+        with learners_module(name, program) as module:
+            assert is_bound_to_the_cards(module) and is_bound_to_the_cards(first)
+            assert module.zeros is first.zeros is torch.zeros
 
 
 FACTORIES = ("zeros", "ones", "empty", "rand", "randn", "arange", "eye")

@@ -7,6 +7,7 @@ import torch
 
 from gpulab.widgets import LossScale
 from gpulab.widgets.loss_scale import LOOPS
+from tests.sampling import in_seeds
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 
@@ -55,8 +56,9 @@ def run(job):
     return told
 
 
-def test_the_browsers_loops_do_what_pytorchs_do(javascript):
-    jobs = [random_job(seed) for seed in range(150)]
+@in_seeds(now=30, all=150)
+def test_the_browsers_loops_do_what_pytorchs_do(javascript, seeds):
+    jobs = [random_job(seed) for seed in seeds]
     assert {job.loop for job in jobs} == set(LOOPS)
     found = javascript("given.map((job) => m.simulate(job).map((one) => ({ ...one, applied: String(one.applied) })))", [plain(job) for job in jobs])
     skipped = broken = 0
@@ -71,7 +73,7 @@ def test_the_browsers_loops_do_what_pytorchs_do(javascript):
             elif one["sound"]:
                 assert float(one["applied"]) == pytest.approx(other["moved"], rel=1e-5, abs=0), plain(job)
         broken += not steps[-1]["sound"]
-    assert skipped > 100 and broken > 5
+    assert skipped > 100 and broken > 1
 
 
 def test_the_rule_is_pytorchs_at_its_default_interval(javascript):

@@ -7,6 +7,7 @@ import pytest
 from gpulab.cuda import CARDS
 from gpulab.plots.roofline import Point, attainable, bound, ridge
 from gpulab.widgets import RooflineExplorer
+from tests.sampling import in_seeds
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
 OPERATIONS = ("chain", "fused", "linear")
@@ -28,8 +29,9 @@ def plain(widget):
     return {name: getattr(widget, name) for name in ("operation", "rows", "width", "steps", "fmt")}
 
 
-def test_the_browser_counts_what_pytorch_launches_on_the_virtual_card(javascript):
-    jobs = [job for job in map(random_job, range(150)) if job.operation != "fused"]
+@in_seeds(now=40, all=150)
+def test_the_browser_counts_what_pytorch_launches_on_the_virtual_card(javascript, seeds):
+    jobs = [job for job in map(random_job, seeds) if job.operation != "fused"]
     found = javascript("given.map((job) => m.work(job))", [plain(job) for job in jobs])
     assert {job.operation for job in jobs} == {"chain", "linear"}
     for job, work in zip(jobs, found, strict=True):
