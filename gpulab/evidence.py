@@ -1,6 +1,7 @@
 """What was measured on real GPUs: the records in ``evidence/``, written by ``make evidence``."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpulab.cards.cards import CARDS
@@ -25,8 +26,7 @@ def latest(card: str, folder: Path = FOLDER, holding: str = "") -> dict | None:
 
     ``holding``: a part of records, as ``"counters"``, that it must have; a run may have measured others alone.
     """
-    of_the_card = (r for r in reversed(records(folder)) if r["card"] == card)
-    return next((r for r in of_the_card if not holding or r.get(holding)), None)
+    return next((r for r in _newest_first(card, folder) if not holding or r.get(holding)), None)
 
 
 def provenance(card: str, folder: Path = FOLDER) -> str:
@@ -70,10 +70,14 @@ def where(of: str, card: str = "H100", folder: Path = FOLDER) -> str:
 
 
 def _newest(card: str, folder: Path, part: str, name: str) -> dict:
-    for record in reversed(records(folder)):
-        if record["card"] == card and name in (record.get(part) or {}):
+    for record in _newest_first(card, folder):
+        if name in (record.get(part) or {}):
             return record
     raise KeyError(f"no record of {card} holds {name!r} among its {part}")
+
+
+def _newest_first(card: str, folder: Path) -> Iterator[dict]:
+    return (record for record in reversed(records(folder)) if record["card"] == card)
 
 
 def trace(card: str = "H100", folder: Path = FOLDER) -> Path:

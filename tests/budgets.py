@@ -13,12 +13,14 @@ NOT_YET_CHEAP_SECONDS = {"data_parallel": 120, "precision": 115, "kernels": 96, 
 
 
 def by_payer(costs: Iterable[tuple[list[str], float, float]]) -> dict[str, dict[str, float]]:
-    """Tests and seconds of each chapter and room, the dearest first. A test of two chapters counts for both."""
+    """Tests and seconds of each chapter and room, the dearest first. Chapters that share a test share its cost."""
     of = defaultdict(lambda: {"tests": 0, "cpu_s": 0.0, "wall_s": 0.0})
     for names, cpu_s, wall_s in costs:
         for name in names:
             one = of[name]
-            one["tests"], one["cpu_s"], one["wall_s"] = one["tests"] + 1, one["cpu_s"] + cpu_s, one["wall_s"] + wall_s
+            one["tests"] += 1
+            one["cpu_s"] += cpu_s / len(names)
+            one["wall_s"] += wall_s / len(names)
     return dict(sorted(of.items(), key=lambda item: -item[1]["cpu_s"]))
 
 

@@ -62,8 +62,8 @@ def test_every_widget_has_tests_and_a_page():
     assert shown == all_widgets() <= tested
 
 
-def test_costs_are_summed_by_chapter_the_dearest_first():
-    of = by_payer([(["chapter streams"], 1.0, 2.0), (["chapter views", "chapter streams"], 1.5, 3.0), (["chapter views"], 2.0, 4.0)])
+def test_costs_are_summed_by_chapter_the_dearest_first_and_what_chapters_share_is_split():
+    of = by_payer([(["chapter streams"], 1.0, 2.0), (["chapter views", "chapter streams"], 3.0, 6.0), (["chapter views"], 2.0, 4.0)])
     assert list(of.items()) == [
         ("chapter views", {"tests": 2, "cpu_s": 3.5, "wall_s": 7.0}),
         ("chapter streams", {"tests": 2, "cpu_s": 2.5, "wall_s": 5.0}),

@@ -31,9 +31,13 @@ window.ready = true;
 
 @dataclass
 class Tab:
-    """A page with a context of its own, the widget that it shows, and what went wrong in it."""
+    """A page with a context of its own, the widget that it shows, and what went wrong in it.
+
+    ``changed``: a test leaves it otherwise than it was.
+    """
 
     page: Page
+    changed: bool = False
     widget: object = None
     faults: list[str] = field(default_factory=list)
 
@@ -71,23 +75,20 @@ def mount(browser, tabs):
 
     ``changed``: the test leaves the page otherwise than it was (a script of its own, another clock or medium): nobody else gets it.
     """
-    taken, kept = [], []
+    taken = []
 
     def show(widget, width=1100, scheme="light", changed=False):
-        tab = tabs.pop() if tabs and not changed else Tab(browser.new_context().new_page())
-        taken.append(tab)
-        if not changed:
-            kept.append(tab)
-        return tab.show(widget, width, scheme)
+        taken.append(tabs.pop() if tabs and not changed else Tab(browser.new_context().new_page(), changed))
+        return taken[-1].show(widget, width, scheme)
 
     yield show
     faults = [fault for tab in taken for fault in tab.faults]
     for tab in taken:
-        if tab in kept and not faults:
+        if tab.changed or faults:
+            tab.page.context.close()
+        else:
             tab.forget()
             tabs.append(tab)
-        else:
-            tab.page.context.close()
     assert not faults, faults
 
 
