@@ -50,7 +50,9 @@ def _case(
 ) -> Case:  # fmt: skip
     """``misfit``: the shape of the last update but one."""
     base = _weights(draw, side, side + (side > 4))
-    view = _LAYOUTS[layout](base)
+    view, beside = _LAYOUTS[layout](base), torch.ones_like(base, dtype=torch.bool)
+    _LAYOUTS[layout](beside).zero_()
+    base[beside & (base == 0)] = 1.5  # one who writes a zero there is seen
     updates = [update.to(dtype) for update in _updates(draw, view.float(), steps)]
     if misfit is not None:
         updates[-2] = torch.ones(misfit, dtype=dtype)
