@@ -194,12 +194,11 @@ def tried(bench: Bench, apart: Apart, attempts: list[Attempt] | None = None) -> 
 
 def _with_tried(bench: Bench, old: dict, attempts: list[Attempt], chances: Collection[str]) -> dict:
     """What is tried is no longer only seen; of an attempt among ``chances`` nothing is known any more."""
-    listed_as = {name: {*current(bench).get(name, ())} for name in ("tried", "seen")}
     known = {_hash_of(attempt) for attempt in bench.attempts}
-    tried_now = listed_as["tried"] & known | {_hash_of(attempt) for attempt in attempts if attempt.name not in chances}
-    seen = listed_as["seen"] & known - {_hash_of(attempt) for attempt in attempts}
-    record = {name: value for name, value in old.items() if name != "seen"} | {"tried": sorted(tried_now)}
-    return record | ({"seen": sorted(seen)} if seen else {})
+    right = {_hash_of(attempt) for attempt in attempts if attempt.name not in chances}
+    seen = {*old.get("seen", ())} & known - {_hash_of(attempt) for attempt in attempts}
+    record = {name: value for name, value in old.items() if name != "seen"}
+    return record | {"tried": sorted({*old.get("tried", ())} & known | right)} | ({"seen": sorted(seen)} if seen else {})
 
 
 def _tried_mutants(bench: Bench, made: list[Mutant], apart: Apart) -> dict:

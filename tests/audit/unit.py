@@ -38,14 +38,15 @@ def exercise(name: str) -> dict[str, Found]:
 
 def _tried(bench: Bench) -> list[str]:
     """What was tried is kept before more is: thirty seeds of some attempts take minutes each."""
-    record, problems = trials.tried(_again(bench), Apart(), attempts=[])
+    began = _again(bench)
+    record, problems = trials.tried(began, Apart(), attempts=[])
     trials.keep(bench, record)
     todo = trials.not_yet_tried(_again(bench))
     for first in range(0, len(todo), AT_ONCE):
         record, found = trials.tried(_again(bench), Apart(), todo[first : first + AT_ONCE])
         trials.keep(bench, record)
         problems += [problem for problem in found if problem not in problems]
-    trials.keep(bench, trials.with_cheapest(_again(bench), record))
+    trials.keep(bench, trials.with_cheapest(began, record))
     return [f"{bench.name}: {problem}" for problem in problems]
 
 

@@ -13,7 +13,8 @@ from autograder.authoring.gates import gate
 from autograder.authoring.mistakes import Harmless, Unbreakable
 from autograder.authoring.mutants import mutants
 from autograder.notebooks.cells import cell_of
-from autograder.authoring.trials import sample, tried
+from autograder.authoring.trials import sample, tried, write
+from tests.audit import unit
 from tests.gates.records import AsDue, record_of
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
@@ -217,6 +218,15 @@ def test_attempts_that_are_tried_a_few_at_a_time_come_to_the_record_of_all(bench
         record, problems = tried(replace(bench, record=record), AsDue(bench), list(bench.attempts[first : first + 5]))
         assert problems == [] and trials.not_yet_seen(replace(bench, record=record)) == []
     assert record == bench.record
+
+
+def test_an_audit_looks_for_the_cheapest_anew_once_it_has_tried_what_was_only_seen(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(unit, "Apart", lambda: AsDue(bench))
+    monkeypatch.setattr(trials, "cheapest", lambda bench: ["found anew"])
+    record = {name: value for name, value in bench.record.items() if name != "tried"} | {"seen": bench.record["tried"], "cheapest": []}
+    write(tmp_path, {bench.name: record})
+    assert unit._tried(replace(bench, folder=tmp_path)) == []
+    assert records(tmp_path)[bench.name] == bench.record | {"cheapest": ["found anew"]}
 
 
 def test_to_try_mutants_once_more_forgets_nothing_of_attempts(bench, tmp_path, monkeypatch):

@@ -26,7 +26,8 @@ _IMPORT = """async ([text, name]) => {
 
 _CALL = """([source, text]) => {
   const given = new Function(`return ${text}`)();  // JSON with NaN and infinities, as Python writes them
-  const special = (_, x) => typeof x !== "number" || (Number.isFinite(x) && !Object.is(x, -0)) ? x : { float: String(Object.is(x, -0) ? "-0" : x) };
+  const isSaid = (x) => typeof x !== "number" || (Number.isFinite(x) && !Object.is(x, -0));
+  const special = (_, x) => (isSaid(x) ? x : { float: Object.is(x, -0) ? "-0" : String(x) });
   return JSON.stringify((0, eval)(source)(given) ?? null, special);
 }"""
 
