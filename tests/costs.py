@@ -41,12 +41,23 @@ def was_spent_elsewhere(item: pytest.Item, cpu_s: float) -> None:
 
 
 def seconds_of_browsers() -> float:
-    """Of processor time, of the browsers that this process has started and of what they started, alive or ended.
+    """Of processor time, of the browsers that this process has started."""
+    return seconds_of(child for child in psutil.Process().children() if child.name().startswith("node"))
 
-    A process that ended is counted with the one that waited for it.
+
+def seconds_of(processes: Iterable[psutil.Process]) -> float:
+    """Of processor time, of children of this one and of what they started, alive or ended.
+
+    A process that ended is counted with the one that waited for it; one that this process has waited for, with none of these.
     """
-    drivers = [child for child in psutil.Process().children() if child.name().startswith("node")]
-    return sum(_seconds(one) for driver in drivers for one in [driver, *driver.children(recursive=True)])
+    return sum(_seconds(one) for process in processes for one in _with_all_below(process))
+
+
+def _with_all_below(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _seconds(process: psutil.Process) -> float:

@@ -8,11 +8,12 @@ import time
 from contextlib import nullcontext
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from tests.budgets import CHAPTER_BUDGET_SECONDS, NOT_YET_CHEAP_SECONDS, ROOMS_BUDGET_SECONDS, TOO_MUCH, by_payer, too_dear
 from tests.closing import spent
-from tests.costs import Costs, already_charged, seconds_of_browsers, who_pays
+from tests.costs import Costs, already_charged, seconds_of, seconds_of_browsers, who_pays
 from tests.outcomes import Test
 from tests.rooms import ROOMS, TESTS, all_widgets, chapters_of, pages, room_of, shown_by
 from tests.together import FORK_MOST, WAIT_MOST, by_group, in_order, next_for, together
@@ -130,6 +131,16 @@ def test_a_process_whose_work_was_charged_is_not_charged_again_when_it_is_waited
             next(teardown)
         paid.append(one.user_properties[0][1][1])
     assert paid[0] > 0.5 > paid[1]
+
+
+def test_what_a_process_and_its_own_do_is_seen_until_it_is_waited_for():
+    work = "import time\nwhile time.process_time() < 0.3: pass"
+    starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}]); input()"
+    with subprocess.Popen([sys.executable, "-c", starts], stdin=subprocess.PIPE) as grader:
+        one = psutil.Process(grader.pid)
+        while seconds_of([one]) < 0.3:
+            time.sleep(0.02)
+    assert seconds_of([one]) == 0
 
 
 def test_what_a_browser_does_is_seen_while_it_lives_and_after_its_page_is_closed(browser):
