@@ -50,6 +50,11 @@ class Bench:
     def function(self) -> str:
         return self.name.partition(".")[2]
 
+    @property
+    def check(self) -> str:
+        """The grade_id of the visible check, which stands between the solution cell and the graded one."""
+        return f"{self.function}_seen"
+
     @cached_property
     def exercise(self) -> Exercise:
         return find(self.name)
@@ -77,21 +82,20 @@ class Bench:
                 kept.clear()
                 kept.update(found)
 
-    def go_on(self, source: str, to_the_end: bool = False) -> dict[str, Exception]:
+    def go_on(self, source: str, until: str | None) -> dict[str, Exception]:
         """In a process of its own: run what is left of the notebook that ``begin`` began, with ``source`` in the solution cell.
 
-        Returns what each failing cell raised, by grade_id, of those above too. ``to_the_end``: of the notebook, and not
-        only to the graded cell.
+        Returns what each failing cell raised, by grade_id, of those above too. ``until``: the grade_id of the cell to stop
+        at; None: to the notebook's end.
         """
-        until = None if to_the_end else self.grade_id
         _, failed = run_notebook(self.notebook, {self.function: source}, until, above=(self.function, self._above))
         self._namespaces[source] = self._above
         return self._failed_above | failed
 
-    def run_again(self, source: str, check: str) -> Exception | None:
-        """In a process of its own that went on: once more the solution cell, with ``source``, and the cell ``check``, which may raise."""
+    def run_again(self, source: str) -> Exception | None:
+        """In a process of its own that went on: once more the solution cell, with ``source``, and the visible check, which may raise."""
         run_cell(self.function, source, self._above)
-        return run_cell(check, cell_of(self.notebook, check).source, self._above)
+        return run_cell(self.check, cell_of(self.notebook, self.check).source, self._above)
 
     def lost(self, source: str, seed: int, to_the_first: bool = False, until: Collection[str] = ()) -> set[str]:
         """The criteria that are not earned with ``source`` in the solution cell. Raises HiddenTestBroken.

@@ -77,14 +77,14 @@ def solved_notebook_runs(bench: Bench) -> Iterator[str]:
 
 
 def _fails_in(bench: Bench) -> Iterator[str]:
-    solution, check = solution_of(bench.notebook, bench.function), f"{bench.function}_seen"
-    for grade_id, error in bench.go_on(solution, to_the_end=bench.every).items():
+    solution = solution_of(bench.notebook, bench.function)
+    for grade_id, error in bench.go_on(solution, None if bench.every else bench.grade_id).items():
         yield f"the solved notebook fails in {grade_id}: {type(error).__name__}: {error}"
     for attempt in _sampled(bench, bench.mistakes)[: None if bench.every else 1]:
         for source in (attempt.as_cell(), solution):
-            error = bench.run_again(source, check)
+            error = bench.run_again(source)
         if error:
-            yield f"after {attempt.name} the solution fails in {check}: {type(error).__name__}: {error}"
+            yield f"after {attempt.name} the solution fails in {bench.check}: {type(error).__name__}: {error}"
 
 
 def mistakes_lose_what_they_name(bench: Bench) -> Iterator[str]:
@@ -103,7 +103,7 @@ def alternatives_earn_everything(bench: Bench) -> Iterator[str]:
 def _differences(bench: Bench, attempts: list[Attempt]) -> Iterator[str]:
     """Every seed must lose exactly what is named: so two runs with other seeds agree.
 
-    Of one of the sample only the cases are played by which that is lost.
+    Of one of the sample only the cases are played by which that is lost, and without the visible check before them.
     """
     attempts = _sampled(bench, attempts)
     tries = [_trial(bench, attempt) for attempt in attempts]
@@ -116,7 +116,7 @@ def _differences(bench: Bench, attempts: list[Attempt]) -> Iterator[str]:
 def _trial(bench: Bench, attempt: Attempt) -> Trial:
     if bench.every or attempt in trials.not_yet_seen(bench):
         return Trial(bench, attempt.as_cell(), SEEDS)
-    return Trial(bench, attempt.as_cell(), SEEDS[:1], until=frozenset(attempt.loses))
+    return Trial(bench, attempt.as_cell(), SEEDS[:1], until=frozenset(attempt.loses), checked=False)
 
 
 def _seeds(bench: Bench) -> tuple[int, ...]:
@@ -169,7 +169,7 @@ def _lost_by_idle_answers(bench: Bench) -> Iterator[list[str]]:
     for body in IDLE.values():
         trial = Trial(bench, f"def {bench.function}(*arguments):\n    {body}", SEEDS[:1], until=frozenset(bench.criteria))
         with silence():
-            bench.go_on(trial.source)
+            bench.go_on(trial.source, bench.check)
         yield trial.lost(SEEDS[0])
 
 

@@ -12,11 +12,14 @@ from autograder.authoring.bench import HiddenTestBroken
 class Bench:
     """Loses the criterion that its source names, or does what it says."""
 
+    grade_id, check = "a_hidden", "a_seen"
+
     def begin(self, anew: bool = False) -> None:
         self.begun, self.seen = os.getpid(), []
 
-    def go_on(self, source: str) -> None:
+    def go_on(self, source: str, until: str) -> None:
         assert self.begun == os.getppid()
+        self.stopped_at = until
 
     def lost(self, source: str, seed: int, to_the_first: bool, until: frozenset[str]) -> set[str]:
         if to_the_first:
@@ -30,8 +33,15 @@ class Bench:
             raise HiddenTestBroken("the judge of a.b failed at verdicts/a.py:3")
         if source == "broken bench":
             raise LookupError("no such exercise")
+        if source == "where it stopped":
+            return {self.stopped_at}
         self.seen.append(seed)
         return {f"{source}{self.seen[0]}"}
+
+
+@pytest.mark.parametrize(("checked", "until"), [(True, Bench.grade_id), (False, Bench.check)])
+def test_a_trial_may_go_without_the_visible_check(checked, until):
+    assert Apart().all([Trial(Bench(), "where it stopped", (1,), checked=checked)]) == [[[until]]]
 
 
 def test_a_seed_may_end_with_the_first_case_that_lost_something():
