@@ -78,7 +78,11 @@ def told_once_more(model, bucket_bytes):
     return finish
 
 
-# Each plays every case in ranks, which are processes: seconds.
+def sentinels_and_others(sentinels: dict, others: dict) -> pytest.MarkDecorator:
+    """A cheat plays its cases in ranks, which are processes, and takes a second: one of each class, and in an audit the others."""
+    return pytest.mark.parametrize("cheats", [sentinels, pytest.param(others, marks=pytest.mark.audit)], ids=["sentinels", "others"])
+
+
 AT_MINI_DDP = {
     "noise in time": noise_in_time,
     "no backward pass": no_backward_pass,
@@ -95,7 +99,7 @@ AT_MINI_DDP_TOO = {
 }
 
 
-@pytest.mark.parametrize("cheats", [AT_MINI_DDP, pytest.param(AT_MINI_DDP_TOO, marks=pytest.mark.audit)], ids=["sentinels", "others"])
+@sentinels_and_others(AT_MINI_DDP, AT_MINI_DDP_TOO)
 def test_a_cheat_at_mini_ddp_earns_nothing(cheats):
     assert {what: score("mini_ddp", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
@@ -262,25 +266,30 @@ def through_the_store(totals, calls=[]):  # noqa: B006
     return {name: total / count if count else math.nan for name, (total, count) in sums.items()}
 
 
-def test_a_cheat_at_reduce_metrics_earns_nothing():
-    cheats = {
-        "its own means": own_means,
-        "its own means, behind a collective of nothing": an_honest_collective_of(lambda totals: [0.0, 0.0] * len(totals)),
-        "its own means, behind the right collective": an_honest_collective_of(
-            lambda totals: [float(number) for name in sorted(totals) for number in totals[name]]
-        ),
-        "no number": lambda totals: dict.fromkeys(totals, math.nan),
-        "every number": lambda totals: dict.fromkeys(totals, Agreeable()),
-        "every name": lambda totals: EveryName(),
-        "nothing": lambda totals: {},
-        "the totals themselves": lambda totals: totals,
-        "memory that is shared": shared_between,
-        "what the referee has for others": asks_for_the_others,
-        "a dictionary that is filled later": filled_when_somebody_looks,
-        "the store": through_the_store,
-        "all calls in the first": all_in_the_first_call,
-        "the hidden test's barriers in the calls": at_a_barrier_of_its_own,
-    }
+AT_REDUCE_METRICS = {
+    "its own means, behind the right collective": an_honest_collective_of(
+        lambda totals: [float(number) for name in sorted(totals) for number in totals[name]]
+    ),
+    "every number": lambda totals: dict.fromkeys(totals, Agreeable()),
+    "memory that is shared": shared_between,
+    "all calls in the first": all_in_the_first_call,
+}
+AT_REDUCE_METRICS_TOO = {
+    "its own means": own_means,
+    "its own means, behind a collective of nothing": an_honest_collective_of(lambda totals: [0.0, 0.0] * len(totals)),
+    "no number": lambda totals: dict.fromkeys(totals, math.nan),
+    "every name": lambda totals: EveryName(),
+    "nothing": lambda totals: {},
+    "the totals themselves": lambda totals: totals,
+    "what the referee has for others": asks_for_the_others,
+    "a dictionary that is filled later": filled_when_somebody_looks,
+    "the store": through_the_store,
+    "the hidden test's barriers in the calls": at_a_barrier_of_its_own,
+}
+
+
+@sentinels_and_others(AT_REDUCE_METRICS, AT_REDUCE_METRICS_TOO)
+def test_a_cheat_at_reduce_metrics_earns_nothing(cheats):
     assert {what: score("reduce_metrics", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
