@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-from importlib import util
 from pathlib import Path
 
 from autograder.marking.command import add_options

@@ -117,7 +117,7 @@ def _serve(board: Ends, network: Carrier | None, each: tuple[tuple[bytes, ...], 
             on_problem=lambda problem: _write(record, "problem", problem.to_dict()),
             on_store=lambda rank, what, key: _write(record, "store", [rank, what, key[:200]]),
             on_given=lambda rank: _write(record, "given", [rank]), given=each, ghosts=False,
-        ).serve()  # fmt: skip
+        ).serve()
     finally:
         os._exit(0)
 

@@ -15,7 +15,6 @@ from autograder.judging import BoundedBench, Judges, judges
 from autograder.referee import Session, at_work_elsewhere
 from autograder.verdict import Verdict
 
-
 MAX_CONVERSATIONS = 4
 MAX_TRACEBACKS = 5
 

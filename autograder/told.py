@@ -11,7 +11,7 @@ from autograder.telling import BLOCK, CALLED, HANDED, MAX_TOLD_BYTES
 _LISTS = {
     "op": "ops", "copy": "copies", "kernel": "kernels", "wait": "waits", "race": "races", "launch": "launches",
     "collective": "collectives", "batch": "batches",
-}  # fmt: skip
+}
 
 
 class Record:

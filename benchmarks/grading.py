@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
@@ -220,7 +220,7 @@ def table(rows: list[dict], sizes: list[dict]) -> str:
 def machine() -> dict:
     packages = ("nbgrader", "torch", "distributed", "jupyter-client", "ipykernel", "sqlalchemy")
     return {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpus": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "system": platform.platform(),

@@ -197,7 +197,7 @@ def how() -> dict:
     return {
         "date": datetime.date.today().isoformat(), **device, "versions": libraries | {"python": platform.python_version()},
         **seeds, "training": training, "unadapted": judged(load(), [SEED, 2], EPISODES, **WORLD),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

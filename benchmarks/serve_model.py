@@ -25,7 +25,7 @@ import time
 import urllib.request
 from collections import Counter
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -147,7 +147,7 @@ def hold(streams: int, seconds: float) -> dict:
         "ttft_s": _percentiles(crowd.ttft_s), "gap_s": _percentiles(crowd.gaps_s),
         "server_mib": {"second quarter": round(np.mean(early), 1), "last quarter": round(np.mean(late), 1), "most": max(m for _, m in memory)},
         "server_cpu_s": round(cpu.user + cpu.system, 1),
-    }  # fmt: skip
+    }
 
 
 def _percentiles(values: list[float]) -> dict:
@@ -205,7 +205,7 @@ def _read(report: dict) -> dict:
 def keep(name: str, value) -> None:
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     kept["machine"] = {"cpus": os.cpu_count(), "python": platform.python_version(), "processor": platform.machine()}
-    kept[name] = {"date": f"{datetime.now(timezone.utc):%Y-%m-%d}", "found": value}
+    kept[name] = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "found": value}
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 

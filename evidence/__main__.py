@@ -145,7 +145,7 @@ def _wanted(part: str, options: argparse.Namespace) -> bool:
     left_out = {
         "model": options.no_model, "conformance": options.no_tests, "cells": options.no_tests,
         "trace": options.runtime != "real" or bool(options.only),
-    }  # fmt: skip
+    }
     return not left_out.get(part, False)
 
 

@@ -69,4 +69,4 @@ def _counted(cases: list[xml.Element]) -> dict:
     said = {name: (child.get("message") or "").partition("\n")[0][:300] for name, child in bad.items()}
     return {
         "passed": len(named) - len(bad) - len(skipped), "failed": list(bad), "skipped": skipped, "failures": said,
-    }  # fmt: skip
+    }

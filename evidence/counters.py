@@ -28,7 +28,7 @@ COUNTERS: dict[str, tuple[str, ...]] = {
     ),
     "instructions": ("smsp__inst_executed.sum",),
     "lanes an instruction": ("smsp__thread_inst_executed_per_inst_executed.ratio",),
-}  # fmt: skip
+}
 """Nsight Compute's metrics for each count; of two, the sum. The last two are never compared: the
 interpreter counts operations of the source, the card instructions of its machine code."""
 

@@ -22,7 +22,7 @@ def measured(name: str, card: str | None) -> dict:
     record = {
         "name": name, "source": job.source, "language": job.language, "dtype": job.dtype, "size": list(size),
         "right": False, "error": None, "tolerance": job.tolerance, "why": None,
-    }  # fmt: skip
+    }
     try:
         contest = job.prepare(*size)
         record["error"] = _error(contest)
@@ -54,7 +54,7 @@ def _timed(job: Job, contest: Contest, card: str | None) -> dict:
     return {
         "bytes": contest.bytes, "flops": contest.flops, "rounds": repeats(), "us": us, "no_compile": why,
         "ratio_to": {call: median[call] / median["kernel"] for call in median if call not in ("kernel", "copy")},
-    } | _roof(job, contest, median, card)  # fmt: skip
+    } | _roof(job, contest, median, card)
 
 
 def _copy_of(nbytes: int) -> Callable[[], object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
@@ -13,7 +13,6 @@ from autograder.authoring.mistakes import Attempt, load_attempts
 from autograder.draw import Draw
 from autograder.exercise import find
 from autograder.notebooks.cells import exercises_of
-
 
 BROKEN = (
     "syntax_error",
@@ -167,5 +166,5 @@ def _hand_in(submission: Submission, folder: Path, chapter: str) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     path.write_bytes(submission.content)
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     (folder / "timestamp.txt").write_text(now.strftime("%Y-%m-%d %H:%M:%S.%f UTC"))

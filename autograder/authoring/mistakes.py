@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-
 NOTHING = "nothing"
 _PACKAGE = f"{Path(__file__).parents[1]}/"
 

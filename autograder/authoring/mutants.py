@@ -9,7 +9,7 @@ _SHIFTED |= {"in": "not in", "not in": "in"}
 _WORDS = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
-}  # fmt: skip
+}
 _CONDITIONAL = (ast.If, ast.While, ast.IfExp, ast.Assert)
 _DEFINES = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass, ast.Global, ast.Nonlocal)
 

@@ -78,7 +78,7 @@ def write_wheel(root: Path, folder: Path) -> Path:
 def copy_room(root: Path, room: str, source: Path, *left_out: str) -> None:
     """The package ``room`` of the repository into a project's folder, without what drafts alone need and ``left_out`` by name."""
     drafts, by_name = Drafts(root), shutil.ignore_patterns("__pycache__", *left_out)
-    ignored = lambda folder, names: drafts.left_out(folder, names) | by_name(folder, names)  # noqa: E731
+    ignored = lambda folder, names: drafts.left_out(folder, names) | by_name(folder, names)
     shutil.copytree(root / room, source / room, ignore=ignored)
 
 

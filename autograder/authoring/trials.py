@@ -70,7 +70,7 @@ def sample(bench: Bench) -> list[Attempt]:
     """
     unknown = not_yet_seen(bench)
     cheap = set(current(bench).get("cheapest", ()))
-    says_most = lambda one: (len(one.loses), _hash_of(one) not in cheap, _hash_of(one))  # noqa: E731
+    says_most = lambda one: (len(one.loses), _hash_of(one) not in cheap, _hash_of(one))
     known = sorted((attempt for attempt in bench.attempts if attempt not in unknown), key=says_most)
     right = [attempt for attempt in known if not attempt.loses][:1]
     wrong = [next(attempt for attempt in known if lost in attempt.loses) for lost in {lost for one in known for lost in one.loses}]

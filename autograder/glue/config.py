@@ -10,7 +10,7 @@ from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
 from autograder.glue.execute import ExecuteGraded
-from autograder.glue.feedback import FeedbackExporter, HideHiddenTests, ShowLedger, STYLES, TEMPLATES
+from autograder.glue.feedback import STYLES, TEMPLATES, FeedbackExporter, HideHiddenTests, ShowLedger
 from autograder.glue.formgrader import use_in_formgrader
 from autograder.glue.gradebook import share_engines
 from autograder.glue.inert import EscapeLearners

@@ -68,7 +68,7 @@ class Nursery:
         kernel = self._ask(
             do="fork", chapters=chapters, argv=argv, folder=str(folder), cwd=str(work), env=env,
             limits=self.limits.to_dict(), also=sandbox.in_tmp(),
-        )["pid"]  # fmt: skip
+        )["pid"]
         self._watch.add(kernel)
         self._kills_before = self._group.kills() if self._group is not None else 0
         return kernel

@@ -260,8 +260,9 @@ def _warm_up() -> None:
     """Use once what imports more on first use: dispatch modes, autograd, saving, printing."""
     import io
 
-    import gpulab
     import torch
+
+    import gpulab
     from autograder import wire
 
     with gpulab.observe() as seen:

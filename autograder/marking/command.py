@@ -11,6 +11,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 from autograder.marking.packed import ROOT, is_packed
+
 ABOUT = "Run the hidden tests of a chapter on your own notebook, and open a page that says what they found."
 
 

@@ -41,7 +41,7 @@ def template(folder: Path, filters: dict[str, Callable], tests: dict[str, Callab
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
+    )
     environment.filters |= {"points": points, "with_code": lambda sentence: Markup(with_code(" ".join(sentence.split()))), **filters}
     environment.tests |= tests or {}
     environment.globals["styles"] = "\n".join(path.read_text("utf-8") for path in (FEEDBACK, folder / "page.css"))

@@ -10,8 +10,8 @@ from nbclient.exceptions import DeadKernelError
 from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.preprocessors import ExecutePreprocessor
 from nbformat import NotebookNode
-from nbformat.validator import isvalid
 from nbformat.v4 import new_output
+from nbformat.validator import isvalid
 from traitlets import Bool, Enum, Integer
 
 from autograder.hearing import Hearing

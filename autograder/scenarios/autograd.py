@@ -28,7 +28,7 @@ def train_step(learner: Learner, case: dict) -> dict:
         batches = [(x.cuda(), y.cuda()) for x, y in zip(case["xs"], case["ys"], strict=True)]
         kept = left_over(model, case)
         watch = Watch(model, optimizer)
-        step = lambda batch: learner.train_step(model, optimizer, batch, loss_fn)  # noqa: E731
+        step = lambda batch: learner.train_step(model, optimizer, batch, loss_fn)
         torch.cuda.synchronize()
         with no_collector(), observe() as seen:
             taken = [_one_step(step, batch, model, loss_fn, watch) for batch in batches]
@@ -161,7 +161,7 @@ def _asked_of(learner: Learner, question: dict) -> dict:
     inputs = [_input(question, grad) for grad in question["grads"]]
     fn, given = PROGRAMS[question["program"]](*inputs, kept)
     watched, known = Watched(fn, given), [tensor.requires_grad for tensor in leaves(given)]
-    ask = lambda: outcome(lambda: learner.saved_bytes(watched.fn, *given))  # noqa: E731
+    ask = lambda: outcome(lambda: learner.saved_bytes(watched.fn, *given))
     packed: list[int] = []
     hooks = saved_tensors_hooks(lambda tensor: packed.append(1) or tensor.detach(), lambda tensor: tensor)
     with no_collector(), torch.set_grad_enabled(question["grad_mode"]), hooks:

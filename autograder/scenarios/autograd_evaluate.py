@@ -1,6 +1,7 @@
 """What ``evaluate`` is given: a classifier, a loader and a loss function, all of which note how they are used."""
 
 from collections.abc import Iterator
+
 import torch
 from torch.nn.functional import cross_entropy
 

@@ -14,7 +14,6 @@ from torch import nn
 from autograder.proctor import Learner
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.ranks import in_ranks, own_inputs
-from autograder.scenarios.told import hand_over, observe, place
 
 PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
 """What :func:`gpulab.collectives.run_ranks` imports before it forks."""

@@ -99,10 +99,10 @@ class _Play:
             x = None
         if action["watch"]:
             with observe() as seen:
-                step = outcome(lambda: do(action, x))
+                step = outcome(lambda: do(action, x))  # noqa: F821 (it is deleted after its last use)
             self._seen = seen.to_dict()
         else:
-            step = outcome(lambda: do(action, x))
+            step = outcome(lambda: do(action, x))  # noqa: F821
         if buffer is not None:
             step |= self._after_call(step.get("returned"), action["x"], buffer)
             if _plain(step.get("returned")) and not self._case["keep"]:

@@ -38,9 +38,22 @@ class Interpreter:
 def simt() -> Interpreter:
     """Of ``@cuda.jit`` kernels."""
     from gpulab.kernels.simt import (
-        arguments, arrays, atomics, batch, counters, expressions, launcher, races, releases, requests, run, spinning,
-        statements, turns, virtual,
-    )  # fmt: skip
+        arguments,
+        arrays,
+        atomics,
+        batch,
+        counters,
+        expressions,
+        launcher,
+        races,
+        releases,
+        requests,
+        run,
+        spinning,
+        statements,
+        turns,
+        virtual,
+    )
 
     modules = (
         arguments, arrays, atomics, batch, counters, expressions, races, releases, requests, run, spinning, statements,
@@ -51,7 +64,18 @@ def simt() -> Interpreter:
 
 def tiles() -> Interpreter:
     """Of ``@triton.jit`` kernels. Raises ImportError without Triton."""
-    from gpulab.kernels.tiles import builder, counts, interpret, kernel, libdevice, memory, modelled, order, races, shadows
+    from gpulab.kernels.tiles import (
+        builder,
+        counts,
+        interpret,
+        kernel,
+        libdevice,
+        memory,
+        modelled,
+        order,
+        races,
+        shadows,
+    )
 
     modules = (builder, counts, interpret, libdevice, memory, modelled, order, races, shadows)
     return Interpreter(kernel, device, modules, interpret, "interpret_both_ways", 1)

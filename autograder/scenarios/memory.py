@@ -9,7 +9,7 @@ from torch import nn
 
 from autograder.proctor import Learner
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.told import hand_over, observe, place
+from autograder.scenarios.told import observe
 from gpulab import cuda
 
 _CARD = "virtual:H100"
@@ -249,7 +249,7 @@ def _adapted(model: nn.Module, case: dict, kept: dict) -> dict:
     return {
         "found": found, "state": state, "weights": weights, "output": output, "moved": moved,
         **_a_step(model, modules, loss), "state_after": _state(model, kept),
-    }  # fmt: skip
+    }
 
 
 def _as_matrix(module: nn.Module) -> torch.Tensor:
@@ -286,7 +286,7 @@ def _state(model: nn.Module, kept: dict) -> list[dict]:
             "values": _host(tensor) if id(tensor) in old else None,
         }
         for tensor in tensors.values()
-    ]  # fmt: skip
+    ]
 
 
 def _host(value: Any) -> Any:

@@ -71,7 +71,7 @@ def _described(parameter: nn.Parameter) -> dict:
     return {
         "value": parameter.detach().clone(), "held": parameter.untyped_storage().nbytes(), "at": parameter.untyped_storage().data_ptr(),
         "trained": parameter.requires_grad,
-    }  # fmt: skip
+    }
 
 
 def _forget(layers: list[tuple[nn.Linear, nn.Linear]]) -> None:

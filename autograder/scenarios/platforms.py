@@ -10,7 +10,6 @@ from autograder.scenarios.outcome import outcome
 from autograder.scenarios.plain import plain
 from gpulab.platforms import replay
 
-
 MOST_INSTANCES = 10_000
 """That a policy may ask for: more than any load has requests."""
 

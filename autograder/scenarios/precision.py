@@ -216,7 +216,7 @@ def amp_step(learner: Learner, case: dict) -> dict:
             parameter.grad = gradient
         more = {"scaler": scaler, "max_norm": case["max_norm"]}
         before = [parameter.grad for parameter in model.parameters()]
-        step = lambda batch: learner.amp_step(model, optimizer, batch, getattr(torch, case["dtype"]), **more)  # noqa: E731
+        step = lambda batch: learner.amp_step(model, optimizer, batch, getattr(torch, case["dtype"]), **more)
         torch.cuda.synchronize()
         told = _steps(step, batches, optimizer, scaler)
         return {

@@ -156,4 +156,4 @@ def _read(path: Path, mark: str) -> dict:
     return {
         "ranges": [[event["name"], event["ts"], event["ts"] + event["dur"]] for event in ranges],
         "operations": dict(counted), "kernels": kernels,
-    }  # fmt: skip
+    }

@@ -46,7 +46,7 @@ def in_ranks(
         run = run_ranks(
             _Apart(fn, foreign, folder), world, card=card, backend=backend, timeout_s=TIMEOUT_SECONDS, observe=False,
             check=False, show=_nowhere, plain=True,
-        )  # fmt: skip
+        )
     said = [None if data is None else wire.decode(data) for data in run.results]
     for one in filter(None, said):
         witness.heard(one["elsewhere"])

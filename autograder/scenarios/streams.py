@@ -54,7 +54,7 @@ class Spins:
 def honest_time(learner: Learner, case: dict) -> dict:
     """Have the calls timed, behind other work, in another stream or a second time where the case says so."""
     spins, counts = Spins(case["us"], case["parts"]), (case["warmup"], case["iters"])
-    fn = lambda: spins()  # noqa: E731  a bare function: what it will do is not written on it
+    fn = lambda: spins()
     with idle_card(), torch.cuda.stream(_callers_stream(case["side_stream"])):
         here = torch.cuda.current_stream()
         if case["again"]:

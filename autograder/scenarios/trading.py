@@ -143,7 +143,7 @@ def _notebook_out_of_reach() -> Iterator[None]:
 def _judged_loop(learner: Learner, plan: dict) -> dict:
     """What came back, and what the card held and was asked for meanwhile."""
     collected: list[str] = []
-    heard = lambda phase, _: collected.append(phase)  # noqa: E731
+    heard = lambda phase, _: collected.append(phase)
     gc.collect(0)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()

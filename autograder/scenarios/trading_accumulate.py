@@ -172,7 +172,7 @@ def accumulate(learner: Learner, case: dict) -> dict:
         kept, no_sync = left_over(model, case), NoSync()
         watch = Watch(model, optimizer, no_sync)
         feeds = [Feed([(x.cuda(), y.cuda()) for x, y in pairs], case["feed"], stops["feed"]) for pairs in case["epochs"]]
-        work = lambda feed: learner.accumulate(model, optimizer, feed.given(), case["group"], loss_fn, no_sync)  # noqa: E731
+        work = lambda feed: learner.accumulate(model, optimizer, feed.given(), case["group"], loss_fn, no_sync)
         torch.cuda.synchronize()
         with no_collector(), observe() as seen:
             taken = [_one_epoch(work, feed, model, loss_fn, watch, no_sync) for feed in feeds]

@@ -161,4 +161,4 @@ STUDIES = {
     "what utilisation shows": Study(
         utilization, "torch.cuda.utilization() while one kind of work runs all the time.", ("one_gpu/profiling",)
     ),
-}  # fmt: skip
+}

@@ -144,4 +144,4 @@ STUDIES = {
     "batches of a DataLoader": Study(
         loading, "32 images of 3 x 224 x 224, six workers, a step of sixty products of 4096 in bfloat16.", ("one_gpu/feeding",)
     ),
-}  # fmt: skip
+}

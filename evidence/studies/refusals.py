@@ -277,7 +277,7 @@ def nccl() -> Rows:
 def _collectives(dist) -> Rows:
     x, flags = torch.ones(8, 8, device="cuda"), torch.ones(8, dtype=torch.bool, device="cuda")
     whole = torch.ones(8, dtype=torch.int32, device="cuda")
-    ones = lambda *shape: torch.ones(*shape, device="cuda")  # noqa: E731
+    ones = lambda *shape: torch.ones(*shape, device="cuda")
     calls = {
         "all_reduce of columns": lambda: dist.all_reduce(x[:, ::2]),
         "all_reduce of a transposed tensor": lambda: dist.all_reduce(ones(4, 8).t()),

@@ -194,7 +194,7 @@ def _steps(sizes: tuple[int, ...], before_step: Callable) -> Figures:
     return found | {
         "peak_bytes": torch.cuda.max_memory_allocated(), "reserved_bytes": torch.cuda.max_memory_reserved(),
         "retries": stats["num_alloc_retries"] - before,
-    }  # fmt: skip
+    }
 
 
 def fragments() -> Rows:

@@ -20,7 +20,7 @@ PRECISION, TRADING, STABILITY = "one_gpu/precision", "one_gpu/trading", "many_gp
 @fault(
     "the first batch again", "samples", "feeding", "many_gpus/data_parallel", ("repeated_samples",),
     "next(iter(loader)) begins a new pass at every step, with the seed of the first", alters_loss=True,
-)  # fmt: skip
+)
 def first_batch(session: Session) -> Tensor:
     return next(iter(parts.order(epoch=0).split(BATCH)))
 
@@ -28,7 +28,7 @@ def first_batch(session: Session) -> Tensor:
 @fault(
     "no workers", "loader", "feeding", FEEDING, ("input_us", "step_us"),
     "num_workers=0: the loop reads and decodes each batch itself",
-)  # fmt: skip
+)
 def no_workers(session: Session) -> float:
     return wait_for_batch(session.number + 8, parts.IN_THE_LOOP)
 
@@ -36,7 +36,7 @@ def no_workers(session: Session) -> float:
 @fault(
     "pageable batches", "copies", "feeding", TRANSFERS, ("pageable_copies",),
     "batches are copied from pageable memory, and the host waits",
-)  # fmt: skip
+)
 def pageable(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Tensor]:
     return [tensor[chosen].cuda(non_blocking=True) for tensor in frames]
 
@@ -44,7 +44,7 @@ def pageable(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Ten
 @fault(
     "pinned in the loop", "copies", "feeding", TRANSFERS, ("late_us", "step_us"),
     "pin_memory() page-locks new memory for every batch",
-)  # fmt: skip
+)
 def pinned_in_the_loop(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Tensor]:
     session.scratch["pinned"] = [tensor[chosen].pin_memory() for tensor in frames]
     return [tensor.cuda(non_blocking=True) for tensor in session.scratch["pinned"]]
@@ -53,7 +53,7 @@ def pinned_in_the_loop(session: Session, frames: list[Tensor], chosen: Tensor) -
 @fault(
     "a stream that nobody waits for", "copies", "feeding", STREAMS, ("races",),
     "batches are copied in a stream of their own, and no wait_stream follows",
-)  # fmt: skip
+)
 def unordered(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Tensor]:
     beside = session.scratch.setdefault("stream", torch.cuda.Stream())
     with torch.cuda.stream(beside):
@@ -63,7 +63,7 @@ def unordered(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Te
 @fault(
     "float32 throughout", "precision", "training", PRECISION, ("other_format_layers",),
     "autocast was taken out to look for a NaN, and not put back",
-)  # fmt: skip
+)
 def float32(session: Session) -> AbstractContextManager:
     return nullcontext()
 
@@ -87,7 +87,7 @@ class WrittenOut(Attention):
 @fault(
     "scores written out", "attention", "training", "device/kernels", ("softmaxes", "launches", "step_us"),
     "attention writes the S x S scores to memory, and their softmax",
-)  # fmt: skip
+)
 def written_out(session: Session) -> None:
     for layer in session.policy.layers:
         plain, layer.self_attn = layer.self_attn, WrittenOut(CONFIG, layer.self_attn.layer).cuda()
@@ -108,7 +108,7 @@ class Recomputed(nn.Module):
 @fault(
     "every block recomputed", "blocks", "training", TRADING, ("flops", "launches", "step_us"),
     "activation checkpointing on every block, where memory is not short",
-)  # fmt: skip
+)
 def recomputed(session: Session) -> None:
     session.policy.layers = nn.ModuleList(Recomputed(layer) for layer in session.policy.layers)
 
@@ -116,7 +116,7 @@ def recomputed(session: Session) -> None:
 @fault(
     "gradients kept", "gradients", "training", "tensors/autograd", ("stale_bytes",),
     "zero_grad() is gone: each step adds to the sum of all before", alters_loss=True,
-)  # fmt: skip
+)
 def kept(session: Session) -> None:
     pass
 
@@ -124,7 +124,7 @@ def kept(session: Session) -> None:
 @fault(
     "bf16 with a loss scale", "backward", "training", PRECISION, ("unscalings", "launches", "step_us"),
     "fp16's GradScaler stayed when the job moved to bf16",
-)  # fmt: skip
+)
 def scaled(session: Session, loss: Tensor) -> None:
     session.scaler = session.scaler or torch.amp.GradScaler("cuda")
     session.scaler.scale(loss).backward()
@@ -133,7 +133,7 @@ def scaled(session: Session, loss: Tensor) -> None:
 @fault(
     "every gradient on its own", "exchange", "training", "many_gpus/data_parallel", ("collectives", "step_us"),
     "each parameter's gradient is all-reduced by itself",
-)  # fmt: skip
+)
 def each_alone(session: Session) -> None:
     for parameter in session.parameters:
         session.peers.collective("all_reduce", [parameter.grad])
@@ -142,7 +142,7 @@ def each_alone(session: Session) -> None:
 @fault(
     "clipped tensor by tensor", "clipping", "training", STABILITY, ("reads", "waits", "step_us"),
     "each gradient is clipped by its own norm, which the host reads", alters_loss=True,
-)  # fmt: skip
+)
 def each_clipped(session: Session) -> None:
     for parameter in session.parameters:
         if (norm := parameter.grad.norm().item()) > CLIP / 10:
@@ -152,7 +152,7 @@ def each_clipped(session: Session) -> None:
 @fault(
     "one parameter at a time", "optimizer", "training", "device/kernels", ("updates", "launches", "step_us"),
     "the optimizer loops over parameters, three kernels for each",
-)  # fmt: skip
+)
 def one_at_a_time(session: Session) -> torch.optim.Optimizer:
     return torch.optim.SGD(session.parameters, RATE, MOMENTUM, foreach=False)
 
@@ -160,7 +160,7 @@ def one_at_a_time(session: Session) -> torch.optim.Optimizer:
 @fault(
     "a loss read in each step", "logging", "keeping", STREAMS, ("reads", "waits"),
     "loss.item() in each step: the host waits for the card, and the card then for the host",
-)  # fmt: skip
+)
 def read_each(session: Session, loss: Tensor) -> None:
     session.losses.append(loss.item())
 
@@ -168,7 +168,7 @@ def read_each(session: Session, loss: Tensor) -> None:
 @fault(
     "outputs kept for a histogram", "logging", "keeping", TRADING, ("growth_bytes",),
     "a hook keeps what every linear layer gives, of every step",
-)  # fmt: skip
+)
 def outputs_kept(session: Session, loss: Tensor) -> None:
     parts.logging(session, loss)
     if "kept" not in session.scratch:
@@ -181,7 +181,7 @@ def outputs_kept(session: Session, loss: Tensor) -> None:
 @fault(
     "a cache emptied in each step", "housekeeping", "keeping", TRADING, ("synchronizes", "waits"),
     "torch.cuda.empty_cache() after each step, against an error of last year",
-)  # fmt: skip
+)
 def emptied(session: Session) -> None:
     torch.cuda.empty_cache()
 
@@ -189,7 +189,7 @@ def emptied(session: Session) -> None:
 @fault(
     "a synchronize left behind", "housekeeping", "keeping", STREAMS, ("synchronizes", "waits"),
     "torch.cuda.synchronize() of a measurement was never taken out",
-)  # fmt: skip
+)
 def synchronized(session: Session) -> None:
     torch.cuda.synchronize()
 
@@ -197,7 +197,7 @@ def synchronized(session: Session) -> None:
 @fault(
     "saved in each step", "saving", "keeping", STABILITY, ("to_host_bytes", "waits", "step_us"),
     "all weights are copied to the host in each step, and the loop waits",
-)  # fmt: skip
+)
 def each_saved(session: Session, over: bool) -> None:
     parts.saving(session, over=True)
 
@@ -205,7 +205,7 @@ def each_saved(session: Session, over: bool) -> None:
 @fault(
     "evaluated with a graph", "evaluation", "keeping", "tensors/autograd", ("evaluation_bytes",),
     "no no_grad around the evaluation: all activations are kept for a backward pass that never comes",
-)  # fmt: skip
+)
 def with_graph(session: Session, batch: list[Tensor]) -> Tensor:
     with session("precision"):
         return session.policy.loss(*batch)
@@ -227,7 +227,7 @@ class Concatenated(Cache):
 @fault(
     "a cache that is concatenated", "cache", "serving", "serving/inference", ("concatenated_bytes",),
     "torch.cat copies all keys and values for each new token",
-)  # fmt: skip
+)
 def concatenated(session: Session, batch: int, like: Tensor) -> Cache:
     return Concatenated()
 
@@ -235,7 +235,7 @@ def concatenated(session: Session, batch: int, like: Tensor) -> Cache:
 @fault(
     "the prefix computed again", "cache", "serving", "serving/inference", ("served_flops", "between_tokens_us"),
     "no cache: each token reads the whole prompt again",
-)  # fmt: skip
+)
 def no_cache(session: Session, batch: int, like: Tensor) -> None:
     return None
 
@@ -243,7 +243,7 @@ def no_cache(session: Session, batch: int, like: Tensor) -> None:
 @fault(
     "requests one by one", "requests", "serving", "serving/engines", ("served_launches", "first_token_us"),
     "each request waits until the one before is answered",
-)  # fmt: skip
+)
 def one_by_one(session: Session) -> list[slice]:
     return [slice(number, number + 1) for number in range(REQUESTS)]
 
@@ -251,6 +251,6 @@ def one_by_one(session: Session) -> list[slice]:
 @fault(
     "a token read at a time", "tokens", "serving", "serving/inference", ("served_waits", "between_tokens_us"),
     "the host reads every token before it launches the next",
-)  # fmt: skip
+)
 def read_tokens(session: Session, token: Tensor) -> list[list[int]]:
     return token.tolist()

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
-from gpulab.cards import constants
 from gpulab.capstone.registry import Code
 from gpulab.capstone.report import Report
 from gpulab.capstone.session import REQUESTS, STEPS, Session
+from gpulab.cards import constants
 from gpulab.observe.device import DeviceLog, logging
 from gpulab.observe.records import Copy
 

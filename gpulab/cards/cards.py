@@ -74,7 +74,7 @@ def _card(key, name, capability, multiprocessors, mhz, mib, bytes_per_s, pcie, d
             "link_bytes_per_s": f"PCIe {pcie}.0 x16, before encoding and packets: {LINKS[f'PCIe {pcie}'].source}",
             **sources,
         },
-    )  # fmt: skip
+    )
 
 
 def _tensor(multiprocessors: int, mhz: int, fma: dict[str, int]) -> dict[str, float]:
@@ -89,24 +89,24 @@ H100 = _card(
         "tf32, fp16, bf16, int8": f"{_H100_SHEET}; dense",
         "bytes_per_s": _H100_SHEET,
     },
-)  # fmt: skip
+)
 H200 = _card(
     "H200", "NVIDIA H200", (9, 0), 132, 1980, 143156, 4.8 * _T, 5, _HOPPER_PEAKS,
     {
         "tf32, fp16, bf16, int8": f"the H100's; {_H200_SHEET} states them with sparsity, 1979 and 3958",
         "bytes_per_s": _H200_SHEET,
     },
-)  # fmt: skip
+)
 A100 = _card(
     "A100", "NVIDIA A100-SXM4-80GB", (8, 0), 108, 1410, 81051, 2.039 * _T, 4,
     {"tf32": 156, "fp16": 312, "bf16": 312, "int8": 624},
     {"tf32, fp16, bf16, int8": _A100_SHEET, "bytes_per_s": _A100_SHEET},
-)  # fmt: skip
+)
 L40S = _card(
     "L40S", "NVIDIA L40S", (8, 9), 142, 2520, 45373, 864 * _G, 4,
     {"tf32": 183, "fp16": 362, "bf16": 362, "int8": 733},
     {"tf32, fp16, bf16, int8": _L40S_SHEET, "bytes_per_s": _L40S_SHEET},
-)  # fmt: skip
+)
 RTX_4090 = _card(
     "RTX4090", "NVIDIA GeForce RTX 4090", (8, 9), 128, 2520, 24081, 1008.1 * _G, 4,
     _tensor(128, 2520, {"tf32": 128, "fp16": 256, "bf16": 256, "int8": 1024}),
@@ -115,12 +115,12 @@ RTX_4090 = _card(
         "x 128 multiprocessors x 2520 MHz; not checked against a table of NVIDIA's",
         "bytes_per_s": "derived from what the card reports: 384 bit x 10501 MHz x 2",
     },
-)  # fmt: skip
+)
 A10 = _card(
     "A10", "NVIDIA A10", (8, 6), 72, 1695, 22599, 600 * _G, 4,
     {"tf32": 62.5, "fp16": 125, "bf16": 125, "int8": 250},
     {"tf32, fp16, bf16, int8": _A10_SHEET, "bytes_per_s": _A10_SHEET},
-)  # fmt: skip
+)
 T4 = _card(
     "T4", "Tesla T4", (7, 5), 40, 1590, 15095, 320 * _G, 3,
     _tensor(40, 1590, {"fp16": 512, "int8": 1024}),
@@ -129,7 +129,7 @@ T4 = _card(
         "both run at the FP32 rate here",
         "bytes_per_s": "derived from what the card reports: 256 bit x 5001 MHz x 2",
     },
-)  # fmt: skip
+)
 
 CARDS = {card.key: card for card in (H100, H200, A100, L40S, RTX_4090, A10, T4)}
 

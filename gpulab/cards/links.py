@@ -53,7 +53,7 @@ def _nvlink(generation: int, both_ways: float, links: int, reached: float, const
     return Link(
         f"NVLink {generation}", "NVLink", both_ways, "GB/s both ways", f"{source}: {links} links a GPU", 2 * links * reached / both_ways,
         f"{_TOPO}{constant} {reached:g} GB/s a link",
-    )  # fmt: skip
+    )
 
 
 def _pcie(generation: int, transfers: float) -> Link:
@@ -61,7 +61,7 @@ def _pcie(generation: int, transfers: float) -> Link:
         f"PCIe {generation}", "PCIe", transfers, "GT/s a lane",
         f"PCI-SIG, PCI Express Base Specification {generation}.0, data rate; {PCIE_LANES} lanes",
         0.75, f"{_TOPO}PCI_BW 12 GB/s of 16 for PCIe 3" + ("" if generation == 3 else "; taken to hold for later generations"),
-    )  # fmt: skip
+    )
 
 
 def _port(key: str, gbit: float, source: str, extra_latency_us: float = 0.0) -> Link:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from gpulab.collectives.boards import Ends
 from gpulab.collectives.board.words import at, by_rank
+from gpulab.collectives.boards import Ends
 from gpulab.collectives.errors import Problem
 from gpulab.collectives.journal import Entry
 from gpulab.collectives.rank.life import SHOW_WHERE, Task, live

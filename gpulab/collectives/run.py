@@ -24,7 +24,6 @@ from gpulab.collectives.rank.result import unpacked
 from gpulab.collectives.rank.transports import TRANSPORTS
 from gpulab.observe import Observation
 
-
 _SYSTEM = "DGX H100"
 _SYSTEMS = {f"{kind}:A100": "DGX A100" for kind in ("virtual", "ghost")}
 

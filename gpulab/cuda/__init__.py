@@ -16,8 +16,8 @@ inside one; several cards. What has no model at all (``torch.compile``, memory p
 of host memory, and what follows it outside PyTorch is not seen.
 """
 
-from gpulab.cuda.errors import DeviceIsOff, GhostHasNoValues, MachineTooSmall, NotModelled
 from gpulab.cards.cards import CARDS, Card
+from gpulab.cuda.errors import DeviceIsOff, GhostHasNoValues, MachineTooSmall, NotModelled
 from gpulab.cuda.runtime import Runtime, current, use
 
 __all__ = [

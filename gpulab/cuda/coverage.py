@@ -31,7 +31,7 @@ MODULES_LEFT_OUT = {
     ),
     "for several cards": ("DataParallel", "SyncBatchNorm"),
     "deprecated": ("NLLLoss2d",),
-}  # fmt: skip
+}
 
 OPTIMIZERS_LEFT_OUT = {"abstract": ("Optimizer",), "sparse tensors": ("SparseAdam",)}
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from gpulab.feeding.stages import Loader, Stages
 
-
 AHEAD = 3
 """With ``overlap``, so many batches are between the loop and the end of their step: one copied, one decoded, one in its step."""
 

@@ -71,7 +71,7 @@ DCGM_OFF = (
     "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
     "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
     "DCGM_FI_DEV_POWER_VIOLATION", "DCGM_FI_DEV_THERMAL_VIOLATION", "DCGM_FI_PROF_SM_ACTIVE",
-)  # fmt: skip
+)
 """In the same file behind a comment sign: an exporter with its default file has none of these."""
 DCGM_NO_SENSOR = 9223372036854775794
 """What a sensor that is not there reads in the example of the same repository's README."""

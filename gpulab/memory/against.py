@@ -112,7 +112,7 @@ def _sharded(work: dict[str, Any]) -> tuple[Job, int]:
     return Job(
         shape, batch=work["micro_batch"], sequence=work["seq"] // work.get("context_parallel", 1), precision="mixed bf16",
         checkpointing=checkpointing, stage=3, world=work["gpus"],
-    ), 0  # fmt: skip
+    ), 0
 
 
 def _tuned(work: dict[str, Any]) -> tuple[Job, int]:
@@ -132,13 +132,13 @@ def _bert(work: dict[str, Any]) -> tuple[Job, int]:
         optimizer="adamw 8-bit" if "8-bit" in work["optimizer"] else "adamw",
         checkpointing=work["checkpointing"], attention="written out", foreach=False,
         accumulate=work.get("grad_accum", 1) > 1,
-    ), CONTEXT  # fmt: skip
+    ), CONTEXT
 
 
 _RULES: dict[str, Callable[[dict[str, Any]], tuple[Job, int]]] = {
     "mem-infer-": _generation, "mem-lora-": _adapted, "titan-": _sharded, "ao-": _sharded, "tune-": _tuned,
     "mem-bertlarge-": _bert,
-}  # fmt: skip
+}
 
 if __name__ == "__main__":
     print(table(), *(f"{id}: {why}" for id, why in reasons().items()), sep="\n")

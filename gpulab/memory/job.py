@@ -75,7 +75,7 @@ class Job:
             ("mode", ("train", "serve")), ("precision", tuple(PRECISIONS)), ("optimizer", OPTIMIZERS),
             ("weight_bits", (4, 8, 16)), ("checkpointing", (False, True, "selective")), ("stage", (0, 1, 2, 3)),
             ("attention", ("fused", "written out")),
-        ):  # fmt: skip
+        ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}: one of {', '.join(map(repr, known))}")
         for name in ("batch", "world", "lora", "sequence"):

@@ -154,7 +154,7 @@ def _training(job: Job) -> dict[str, dict[str, int]]:
             **held, "temporaries": _step(job) + _given(job),
             "gradients": gradients * (job.bytes.master or job.bytes.weights) // job.bytes.weights,
         },
-    }  # fmt: skip
+    }
 
 
 def _given(job: Job) -> int:

@@ -63,7 +63,7 @@ class Shape:
             "q_proj": (self.width, self.queries), "k_proj": (self.width, self.keys),
             "v_proj": (self.width, self.keys), "o_proj": (self.queries, self.width),
             "up_proj": (self.width, self.hidden), "down_proj": (self.hidden, self.width),
-        }  # fmt: skip
+        }
         return products | ({"gate_proj": (self.width, self.hidden)} if self.gated else {})
 
     @property
@@ -104,14 +104,14 @@ def shape_of(config: "Config | Shape") -> Shape:
         config.width, config.layers, config.heads, config.kv_heads, config.hidden, config.vocabulary,
         sequence=config.prefix + config.action_length - 1, others=eyes, read=config.action_length,
         given=pixels + 8 * (config.text_length + config.action_length), embedded=2,
-    )  # fmt: skip
+    )
 
 
 def _gpt(width: int, layers: int, heads: int, vocabulary: int = 50_257, sequence: int = 2048, **others) -> Shape:
     return Shape(
         width, layers, heads, heads, 4 * width, vocabulary, sequence,
         gated=False, rms=False, biases=True, tied=True, **{"others": sequence * width, **others},
-    )  # fmt: skip
+    )
 
 
 # Of BERT beside words: places, two segments, a norm after them, the pooler and its class of two.

@@ -6,7 +6,7 @@ SIZE = 64
 COLOURS = {
     "red": (214, 40, 40), "green": (48, 160, 70), "blue": (40, 90, 220),
     "yellow": (240, 200, 30), "purple": (140, 60, 190), "orange": (245, 130, 30),
-}  # fmt: skip
+}
 SHAPES = ("block", "ring", "cross")
 BACKGROUND = 232
 """Grey of what is neither object nor arm."""

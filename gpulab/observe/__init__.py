@@ -8,8 +8,8 @@ from gpulab.observe.authors import Authors
 from gpulab.observe.errors import InstrumentError
 from gpulab.observe.launches import ArrayUse, Fault, Launch, LineCounts, Occupancy, ThreadRace
 from gpulab.observe.observation import Observation
-from gpulab.observe.records import Batch, Collective, Copy, Held, Kernel, Op, Race, Saved, SourceLine, Wait
 from gpulab.observe.recorder import observe
+from gpulab.observe.records import Batch, Collective, Copy, Held, Kernel, Op, Race, Saved, SourceLine, Wait
 from gpulab.observe.storage import shares_storage, storage_bytes
 
 __all__ = [

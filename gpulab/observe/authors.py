@@ -70,7 +70,7 @@ class AuthorLedger:
     def operation(
         self, func: OpOverload, args: tuple, kwargs: dict, results: list[torch.Tensor],
         read: frozenset[int] = frozenset(), outside: frozenset[int] = frozenset(),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``func`` ran: what it returned or wrote in place is its work, unless it only looked."""
         if not _computes(func):
             return

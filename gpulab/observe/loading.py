@@ -11,7 +11,11 @@ import torch
 from torch.utils._python_dispatch import _len_torch_dispatch_stack, _pop_mode
 from torch.utils.data._utils import pin_memory, worker
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration
-from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+from torch.utils.data.dataloader import (
+    _BaseDataLoaderIter,
+    _MultiProcessingDataLoaderIter,
+    _SingleProcessDataLoaderIter,
+)
 
 from gpulab.observe import device
 from gpulab.observe.errors import InstrumentError
@@ -74,7 +78,7 @@ class _Moment:
             since(pinned[1] if pinned else times.ready) if times else None,
             since(self.asked), since(self.given), self.queued,
             None if self.start is None else self.start / 1000, self.line,
-        )  # fmt: skip
+        )
 
 
 class _Watch:

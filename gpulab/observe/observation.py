@@ -117,7 +117,7 @@ class Observation:
         return tuple(
             k for k in self.kernels
             if k.stream not in own and k.start_us < collective.end_us and collective.start_us < k.end_us
-        )  # fmt: skip
+        )
 
     def hidden_us(self, collective: Collective) -> float:
         """For how many microseconds of ``collective`` some kernel of another stream ran: its overlap."""

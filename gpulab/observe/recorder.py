@@ -20,7 +20,6 @@ from gpulab.observe.records import Copy, Op
 from gpulab.observe.saved import SavedLedger
 from gpulab.observe.storage import StorageLedger
 
-
 device.measures_gpus_with(RealDevice)
 
 # Their argument was made outside the dispatcher: torch.tensor([...]) allocates, then lifts.

@@ -11,12 +11,12 @@ A table has one row for each GPU and one cell for each slot, ``None`` or an acti
 """
 
 from gpulab.parallel.actions import KINDS, Action, Place, Table, needs, places
+from gpulab.parallel.checks import Violation, violations
 from gpulab.parallel.measures import idle_share, in_flight, most_in_flight, slots
 from gpulab.parallel.mesh import mesh_groups
-from gpulab.parallel.pytorch import NAMES, of_torch, orders_of_torch
 from gpulab.parallel.placing import Span, orders, placed, timed
+from gpulab.parallel.pytorch import NAMES, of_torch, orders_of_torch
 from gpulab.parallel.schedules import INTERVIEW_NOTES, gpipe, one_f_one_b, zero_bubble
-from gpulab.parallel.checks import Violation, violations
 
 __all__ = [
     "INTERVIEW_NOTES", "KINDS", "NAMES", "Action", "Place", "Span", "Table", "Violation", "gpipe", "idle_share", "in_flight",

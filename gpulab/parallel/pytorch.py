@@ -39,7 +39,7 @@ def _stage(index: int, stages: int, gpus: int, **has) -> SimpleNamespace:
     return SimpleNamespace(
         stage_index=index, num_stages=stages, group_size=gpus, group_rank=index % gpus, group=None, submod=None,
         is_first=index == 0, is_last=index == stages - 1, has_backward=True, **has,
-    )  # fmt: skip
+    )
 
 
 def _loss(output: object, target: object) -> None: ...
@@ -54,7 +54,7 @@ def _run(schedule: type, index: int, stages: int, microbatches: int) -> list[str
         forward_one_chunk=lambda microbatch, *_, **__: asked.append(f"{index}F{microbatch}"),
         backward_one_chunk=lambda microbatch, **_: asked.append(f"{index}B{microbatch}"),
         perform_reduce_grad=lambda scale: None,
-    )  # fmt: skip
+    )
     made = schedule(stage, microbatches, loss_fn=_loss)
     made._initialize_stage = lambda *_: None
     nothing = [()] * microbatches

@@ -27,7 +27,7 @@ def steady(seconds: int, per_s: float, seed: int) -> list[int]:
 
 def day(seconds: int, per_s: float, seed: int, least: float = 0.05) -> list[int]:
     """One wave over all seconds: ``least`` of ``per_s`` at both ends, ``per_s`` in the middle."""
-    wave = lambda second: least + (1 - least) * (1 - cos(2 * pi * second / seconds)) / 2  # noqa: E731
+    wave = lambda second: least + (1 - least) * (1 - cos(2 * pi * second / seconds)) / 2
     return _drawn(seconds, seed, lambda second: per_s * wave(second))
 
 

@@ -96,7 +96,7 @@ def audit(graph: Graph, policies: Policies) -> dict:
         },
         "unused": {(role, action) for role in policies.roles for action in _may(policies, role) if (role, action) not in done},
         "least": least(policies),
-    }  # fmt: skip
+    }
 
 
 def _may(policies: Policies, role: str) -> set[str]:
@@ -112,4 +112,4 @@ def _leaks(graph: Graph, policies: Policies, workload: str) -> set[str]:
     return {
         resource for resource in foreign for action in policies.actions
         if allows(own, action, resource) and any(allows(door, action, resource) for door in doors)
-    }  # fmt: skip
+    }

@@ -16,7 +16,7 @@ def quality_by_bytes(record: dict) -> Figure:
         points, {"weights": [p["bytes"] / 1e3 for p in points]}, "kB held",
         {"success": ("success", "spread")}, f"Bytes of the weights and success of {record['episodes']} episodes. {alt}.",
         _caption(record, "Line: 95 % interval."),
-    )  # fmt: skip
+    )
 
 
 def adapted(record: dict) -> Figure:

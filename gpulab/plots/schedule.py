@@ -61,7 +61,7 @@ def _cell(axes, gpu: int, span: Span, is_wrong: bool, several: bool, end: float)
     axes.add_patch(
         Rectangle((span.start, gpu - 0.4), span.end - span.start, 0.8, fill=False, edgecolor=INK,
                   linewidth=3.0 if is_wrong else 0.4)
-    )  # fmt: skip
+    )
     text = str(action) if several else f"{action.kind}{action.microbatch}"
     room = 420 / end * (span.end - span.start)  # in points, about
     if room > 4.5 * len(text):

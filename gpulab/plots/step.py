@@ -9,7 +9,7 @@ _LOOKS = {
     "compute": (ACCENT, 0.85, ""), "memory": (ACCENT, 0.45, ""), "communication": (WARNING, 0.8, "//"),
     "input": (WARNING, 0.75, ""), "launch": (WARNING, 0.45, ""), "sync": (WARNING, 0.25, "\\\\"),
     "between": (INK, 0.25, ""), "unknown": (INK, 0.1, ""),
-}  # fmt: skip
+}
 
 
 def step_bar(rows: list[tuple[str, str, float]], step_us: float, where: str) -> Figure:
@@ -25,7 +25,7 @@ def step_bar(rows: list[tuple[str, str, float]], step_us: float, where: str) -> 
         for kind, words, share in rows:
             colour, alpha, hatch = _LOOKS[kind]
             axes.barh([0], [share], left=left, height=0.8, color=colour, alpha=alpha, hatch=hatch, edgecolor=INK, linewidth=0.5,
-                      label=f"{kind}, {share:.1%}: {words}")  # fmt: skip
+                      label=f"{kind}, {share:.1%}: {words}")
             left += share
         axes.set(xlim=(0, 1), yticks=[], xticks=[0, 0.25, 0.5, 0.75, 1])
         axes.set_xticklabels(["0", "25 %", "50 %", "75 %", f"{_time(step_us)} a step"])

@@ -92,4 +92,4 @@ class FlippedBit(Fault):
 FAULTS: dict[str, Fault] = {
     "healthy": Fault(), "bad batch": BadBatch(), "learning rate": LearningRate(), "overflow": Overflow(),
     "poisoned shard": PoisonedShard(), "stale sampler": StaleSampler(), "flipped bit": FlippedBit(),
-}  # fmt: skip
+}

@@ -22,7 +22,7 @@ SMALL, OFTEN = 1024, 64
 def serve(
     trace: Iterable[Request], scheduler: Scheduler, blocks: Blocks, clock: Clock | None = None, *,
     model: Model | None = None, budget: Budget | None = None, queue: int | None = None,
-) -> Report:  # fmt: skip
+) -> Report:
     """Run a trace to its end. Arguments as of :class:`Engine`; raises as its ``step`` does."""
     engine = Engine(scheduler, blocks, clock, model=model, budget=budget, queue=queue)
     for request in trace:
@@ -45,7 +45,7 @@ class Engine:
         self, scheduler: Scheduler, blocks: Blocks, clock: Clock | None = None, *,
         model: Model | None = None, budget: Budget | None = None, queue: int | None = None,
         keep: int | None = None, ended: Callable[[Live], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if clock is None and model is None:
             raise ValueError("an engine needs a clock, a model, or both")
         self.scheduler, self.blocks, self.clock, self.model = scheduler, blocks, clock, model

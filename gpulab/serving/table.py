@@ -20,7 +20,7 @@ def _ms(values: str, *percents: int) -> list[tuple[str, Callable[["Report"], str
 
 
 _COUNTS = (("finished", "finished"), ("aborted", "aborted"), ("refused", "refused"), ("deadlines missed", "late"),
-           ("preemptions", "preemptions"), ("steps", "steps"))  # fmt: skip
+           ("preemptions", "preemptions"), ("steps", "steps"))
 _TIMES = (
     ("time to first token", "ttft_us", (50, 90, 99)),
     ("time per output token", "tpot_us", (50, 99)),

@@ -80,7 +80,7 @@ def breakdown(trace: Trace, window: Interval | None = None) -> Breakdown:
     return Breakdown(
         total=window[1] - window[0], steps=len(whole), loading=length(loading), device=bool(trace.device),
         **divide(trace, window, loading),
-    )  # fmt: skip
+    )
 
 
 def _of_device(trace: Trace, window: Interval, loading: list[Interval]) -> dict[str, float]:

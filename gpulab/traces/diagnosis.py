@@ -56,5 +56,5 @@ def shares_of(parts: Breakdown) -> dict[str, float]:
         "input": parts.input, "launch": parts.launch, "sync": parts.sync, "memory": parts.other + parts.copies,
         "compute": parts.matrix, "communication": parts.communication,
         "between": parts.between, "unknown": parts.unknown,
-    }  # fmt: skip
+    }
     return {kind: time / parts.total for kind, time in times.items()}

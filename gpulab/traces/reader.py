@@ -87,7 +87,7 @@ def _event(raw: dict, first: float) -> Event:
         name, kind, start, start + took, stream=_whole(args.get("stream", raw.get("tid"))),
         device=_whole(args.get("device", raw.get("pid"))), correlation=_whole(args.get("correlation")),
         bytes=_whole(args.get("bytes")),
-    )  # fmt: skip
+    )
 
 
 def _number(raw: dict, field: str) -> float:

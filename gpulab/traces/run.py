@@ -111,7 +111,7 @@ def profile(step: Callable, inputs: Iterable | None = None, *, steps: int = 5, w
     batches = None if inputs is None else _over_and_over(inputs)
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if torch.cuda.is_available() else [])]
     document: dict = {}
-    keep = lambda finished: document.update(_exported(finished))  # noqa: E731
+    keep = lambda finished: document.update(_exported(finished))
     plan = schedule(wait=warmup - 1, warmup=1, active=steps, repeat=1)
     with torch_profile(activities=activities, schedule=plan, on_trace_ready=keep) as prof:
         for number in range(1, warmup + steps + 1):

@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.audit.state import State
@@ -81,7 +81,7 @@ def _ended(one: Running, state: State, commit: str, say: Callable[[str], None]) 
         say(f"{said} ({seconds} s)")
         return [said]
     found = json.loads(one.to.read_text())
-    date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    date = datetime.now(UTC).isoformat(timespec="seconds")
     state.keep(one.unit, one.key, found, {"commit": commit, "date": date, "seconds": seconds})
     failures = failures_of({"found": found})
     say(f"{one.unit.name}: {len(failures) or 'no'} failure{'s' if len(failures) > 1 else ''} ({seconds} s)")

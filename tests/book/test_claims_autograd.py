@@ -61,7 +61,7 @@ def test_an_activation_in_place_is_refused_where_its_input_was_saved_and_works_w
     x = leaf()
     for saves, write in (
         (torch.exp, torch.relu_), (torch.sigmoid, torch.relu_), (torch.tanh, torch.sigmoid_), (torch.sqrt, torch.relu_)
-    ):  # fmt: skip
+    ):
         y = saves(x.abs())
         assert refused(lambda y=y, write=write: write(y), y)
     square = x * 1
@@ -106,7 +106,7 @@ def test_writes_that_are_not_counted_or_not_recorded_break_a_gradient_in_silence
     e = torch.tensor(1.0).exp().item()
     for uncounted in (
         lambda y: y.data.add_(1), lambda y: y.detach().numpy().__iadd__(1), lambda y: torch.from_dlpack(y.detach()).add_(1)
-    ):  # fmt: skip
+    ):
         assert gradient_after(uncounted) == pytest.approx((e + 1, e + 1))
     assert gradient_after(through_a_pointer) == (0, 0)
     for unrecorded in (under_no_grad, lambda y: y.detach().mul_(3)):
@@ -202,7 +202,7 @@ def test_a_name_that_was_deleted_is_no_longer_there_to_be_given_to_the_next_laye
     def forward(x, layers):
         x = layers[0](x)
         del x
-        return layers[1](x)
+        return layers[1](x)  # noqa: F821
 
     with pytest.raises(UnboundLocalError):
         forward(torch.randn(2, 64), three_layers())

@@ -2,9 +2,9 @@
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Counted(TorchDispatchMode):

@@ -5,8 +5,17 @@ import torch
 from torch import nn
 
 from gpulab.serving import (
-    Budget, Chunked, Continuous, Decoder, Paged, Request, Roofline, Static, poisson, serve,
-)  # fmt: skip
+    Budget,
+    Chunked,
+    Continuous,
+    Decoder,
+    Paged,
+    Request,
+    Roofline,
+    Static,
+    poisson,
+    serve,
+)
 
 SEVEN = Roofline("A100", "Llama 2 7B")
 
@@ -98,7 +107,7 @@ def test_four_causes_of_a_rate_that_does_not_rise_look_different():
     for cause, trace, most, slots, host in (
         ("places", busy, 2, SEVEN.slots, 0), ("cache", busy, 64, 6000, 0), ("host", busy, 64, SEVEN.slots, 40e3),
         ("load", idle, 64, SEVEN.slots, 0),
-    ):  # fmt: skip
+    ):
         r = run(trace, Continuous(), most, slots, Hosted(host))
         us = np.array([step.us for step in r.steps])
         filled = (us * [step.reserved for step in r.steps]).sum() / us.sum() / slots

@@ -6,8 +6,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import gpulab
 from gpulab.cards.cards import card_named
-from gpulab.kernels import LaunchError, cuda, float32
 from gpulab.cards.multiprocessors import multiprocessor
+from gpulab.kernels import LaunchError, cuda, float32
 from gpulab.kernels.simt.occupancy import occupancy
 
 

@@ -12,7 +12,19 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from gpulab.collectives import run_ranks
-from gpulab.parallel import INTERVIEW_NOTES, gpipe, idle_share, most_in_flight, of_torch, one_f_one_b, orders, orders_of_torch, slots, timed, violations
+from gpulab.parallel import (
+    INTERVIEW_NOTES,
+    gpipe,
+    idle_share,
+    most_in_flight,
+    of_torch,
+    one_f_one_b,
+    orders,
+    orders_of_torch,
+    slots,
+    timed,
+    violations,
+)
 
 GLOO = {"card": "off", "backend": "gloo"}
 WIDTH, TOKENS, MICROBATCHES = 16, 12, 4

@@ -2,7 +2,19 @@
 
 import pytest
 
-from gpulab.platforms import Endpoint, Graph, Load, Policies, Statement, Work, audit, bandwidths, fixed, replay, timeline
+from gpulab.platforms import (
+    Endpoint,
+    Graph,
+    Load,
+    Policies,
+    Statement,
+    Work,
+    audit,
+    bandwidths,
+    fixed,
+    replay,
+    timeline,
+)
 
 WAY = ("network, 100 Gb/s", "NVMe, PCIe 4", "PCIe 4 x16")
 

@@ -93,7 +93,7 @@ def test_a_load_refuses_arrays_and_code_and_takes_plain_types():
     notes = {
         "epoch": 3, "model_state_dict": model.state_dict(), "optimizer_state_dict": adam.state_dict(), "loss": 0.5,
         "rng_state": torch.get_rng_state(), "cuda_rng_state": [],
-    }  # fmt: skip
+    }
     assert loads(notes) and loads({"python": random.getstate()}) and loads({"numpy": np.random.default_rng(0).bit_generator.state})
     assert not loads(notes | {"numpy": np.random.get_state()})
     assert not loads({"state": Surprise()})

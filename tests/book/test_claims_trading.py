@@ -12,7 +12,12 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.checkpoint import CheckpointPolicy, checkpoint, checkpoint_sequential, create_selective_checkpoint_contexts
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    checkpoint_sequential,
+    create_selective_checkpoint_contexts,
+)
 from torch.utils.flop_counter import FlopCounterMode
 
 import gpulab.cuda
@@ -403,7 +408,7 @@ def test_emptying_the_cache_leaves_the_peak_of_a_step_and_costs_its_time():
             def step(net=net):
                 net.zero_grad()
                 net(torch.ones(4096, 128, device="cuda")).square().mean().backward()
-                if empties:  # noqa: B023
+                if empties:
                     torch.cuda.empty_cache()
 
             step()

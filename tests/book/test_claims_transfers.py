@@ -9,8 +9,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import gpulab
 import gpulab.cuda
-from gpulab.cuda import CARDS
 from gpulab.cards.constants import PAGEABLE_BYTES_PER_S
+from gpulab.cuda import CARDS
 from gpulab.published import measurement
 
 

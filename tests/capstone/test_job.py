@@ -2,7 +2,20 @@
 
 import pytest
 
-from gpulab.capstone import FAULTS, FIGURES, OPTIONS, Job, OutOfRuns, Ticket, catalogue, healthy, preflight, repair_of, same_losses, targets
+from gpulab.capstone import (
+    FAULTS,
+    FIGURES,
+    OPTIONS,
+    Job,
+    OutOfRuns,
+    Ticket,
+    catalogue,
+    healthy,
+    preflight,
+    repair_of,
+    same_losses,
+    targets,
+)
 
 REPAIRS = {option.parts[0]: name for name, option in OPTIONS.items() if option.repairs}
 DECOYS = [name for name, option in OPTIONS.items() if not option.repairs]

@@ -108,6 +108,6 @@ def test_in_the_switch_a_rank_sends_everything_once_and_its_part_once_more():
 
 def test_an_algorithm_that_cannot_run_a_collective_says_so():
     for algorithm, kind, shape in ((tree, "all_to_all", Shape(1, 4)), (ring, "gather", Shape(1, 4)), (in_switch, "broadcast", Shape(1, 8)),
-                                   (in_switch, "all_reduce", Shape(2, 8)), (hierarchical, "all_reduce", Shape(1, 8))):  # fmt: skip
+                                   (in_switch, "all_reduce", Shape(2, 8)), (hierarchical, "all_reduce", Shape(1, 8))):
         with pytest.raises(LookupError):
             algorithm(kind, 1e6, shape)

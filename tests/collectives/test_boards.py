@@ -64,7 +64,7 @@ def test_the_journal_is_written_where_the_ranks_parent_is_not(referee):
     assert entries == [*runs[0].journal, *runs[1].journal]
     assert [(e.operation, e.bytes, e.ranks) for e in entries] == [
         ("all_reduce", 16, (0, 1)), ("send", 16, (0, 1)), ("all_reduce", 16, (0, 1, 2, 3)), ("send", 16, (0, 1)),
-    ]  # fmt: skip
+    ]
 
 
 def test_faults_are_found_there_too(referee):

@@ -47,7 +47,7 @@ def measured(model, step, x):
         "backward": backward - begin, "all": max(k.end_us for k in seen.kernels) - begin,
         "communication": sum(c.us for c in seen.collectives), "hidden": hidden, "races": len(seen.races),
         "count": len(seen.collectives),
-    }  # fmt: skip
+    }
 
 
 def after_backward(rank, world):

@@ -183,7 +183,7 @@ def test_functional_collectives(world):
         return (
             fc.all_reduce(x, "sum", group), fc.all_gather_tensor(x, 0, group), fc.reduce_scatter_tensor(x, "sum", 0, group),
             fc.all_to_all_single(x, None, None, group), fc.broadcast(x, 1, group), x, z.grad,
-        )  # fmt: skip
+        )
 
     def due(rank):
         xs = [torch.arange(LENGTH) + r + 1.0 for r in range(world)]

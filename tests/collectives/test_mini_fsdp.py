@@ -26,7 +26,7 @@ def mini_fsdp():
 
 def net():
     torch.manual_seed(0)
-    unit = lambda: torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.GELU(), torch.nn.Linear(7, 5))  # noqa: E731
+    unit = lambda: torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.GELU(), torch.nn.Linear(7, 5))
     return torch.nn.Sequential(unit(), torch.nn.LayerNorm(5), unit(), torch.nn.Tanh(), torch.nn.Linear(5, 1))
 
 

@@ -103,7 +103,7 @@ def test_a_ring_shows_its_links_speed_as_bus_bandwidth_for_any_number_of_ranks()
 def test_bus_bandwidth_is_defined_as_nccl_tests_defines_it():
     assert [bus_factor(kind, 8) for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send")] == [
         1.75, 0.875, 0.875, 0.875, 1, 1,
-    ]  # fmt: skip
+    ]
     with pytest.raises(ValueError, match="barrier"):
         bus_factor("barrier", 8)
 
@@ -117,7 +117,7 @@ def test_the_switch_adds_where_it_can_and_where_it_is_asked_to():
 
 def test_what_cannot_be_is_refused():
     for kind, nbytes, ranks in (("all_sum", 1, 2), ("all_reduce", -1, 2), ("all_reduce", 1, 17), ("all_reduce", 1, []), ("send", 1, 3),
-                                ("all_reduce", 1, (1, 1))):  # fmt: skip
+                                ("all_reduce", 1, (1, 1))):
         with pytest.raises(ValueError):
             PAIR.duration_us(kind, nbytes, ranks)
     with pytest.raises(ValueError, match="in_switch"):

@@ -69,7 +69,7 @@ def network():
     return diffusers.UNet2DModel(
         sample_size=8, in_channels=3, out_channels=3, layers_per_block=1, block_out_channels=(32, 64),
         down_block_types=("DownBlock2D", "AttnDownBlock2D"), up_block_types=("AttnUpBlock2D", "UpBlock2D"),
-    )  # fmt: skip
+    )
 
 
 def images():

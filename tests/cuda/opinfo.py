@@ -216,7 +216,7 @@ def _is_random(run) -> bool:
 
 
 def _seeded(run, shift: int):
-    moved = lambda seed: torch.default_generator.manual_seed(seed + shift)  # noqa: E731
+    moved = lambda seed: torch.default_generator.manual_seed(seed + shift)
     with unittest.mock.patch.object(torch, "manual_seed", moved):
         return run()
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpulab.cards.cards import CARDS, card_named
 from gpulab.cuda.machine.allocator import Allocator, OutOfMemory, format_size
 from gpulab.cuda.machine.blocks import MIN_BLOCK
-from gpulab.cards.cards import CARDS, card_named
 from gpulab.cuda.machine.machine import Machine
 from gpulab.cuda.machine.multiprocessors import Multiprocessors
 from gpulab.cuda.machine.order import Access, Trail

@@ -93,7 +93,7 @@ def test_a_freed_block_is_reused():
     kept = new(4 * MIB)
     del kept
     reserved = torch.cuda.memory_reserved()
-    kept = new(4 * MIB)
+    _kept = new(4 * MIB)
     assert torch.cuda.memory_reserved() == reserved
 
 
@@ -118,7 +118,7 @@ def test_memory_freed_on_one_stream_is_not_handed_to_another():
     del kept
     reserved = torch.cuda.memory_reserved()
     with torch.cuda.stream(torch.cuda.Stream()):
-        kept = new(16 * MIB)
+        _kept = new(16 * MIB)
     assert torch.cuda.memory_reserved() == reserved + 16 * MIB
 
 
@@ -195,7 +195,7 @@ def test_cached_memory_goes_back_before_it_runs_out():
     try:
         kept = new(200 * MIB)
         del kept
-        kept = new(220 * MIB)
+        _kept = new(220 * MIB)
         assert torch.cuda.memory_reserved() == 220 * MIB
         assert torch.cuda.memory_stats()["num_alloc_retries"] == 1
     finally:
@@ -269,7 +269,7 @@ def test_the_history_records_what_the_allocator_did():
         torch.cuda.memory._record_memory_history(enabled=None)
     assert [a for a in actions if a in ("segment_alloc", "alloc", "free_requested", "free_completed")][-4:] == [
         "segment_alloc", "alloc", "free_requested", "free_completed",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_snapshot_can_be_dumped(tmp_path):

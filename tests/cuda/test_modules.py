@@ -127,7 +127,7 @@ def test_a_module_gives_the_hosts_values_and_gradients(name):
 LABELLED = {
     "CrossEntropyLoss": nn.CrossEntropyLoss, "NLLLoss": nn.NLLLoss, "MultiMarginLoss": nn.MultiMarginLoss,
     "CrossEntropyLoss, smoothed": lambda: nn.CrossEntropyLoss(label_smoothing=0.1),
-}  # fmt: skip
+}
 
 
 PAIRED = {
@@ -141,7 +141,7 @@ PAIRED = {
     "MaxUnpool1d": (lambda: nn.MaxUnpool1d(2), lambda: (torch.rand(1, 1, 2), torch.tensor([[[1, 2]]]))),
     "MaxUnpool2d": (lambda: nn.MaxUnpool2d(2), lambda: (torch.rand(1, 1, 1, 2), torch.tensor([[[[1, 6]]]]))),
     "MaxUnpool3d": (lambda: nn.MaxUnpool3d(2), lambda: (torch.rand(1, 1, 1, 1, 2), torch.tensor([[[[[1, 6]]]]]))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PAIRED)
@@ -153,7 +153,7 @@ def test_a_module_of_several_arguments_gives_the_hosts_value(name):
 
 LAZY = {name: n for n in (1, 2, 3) for name in (
     f"LazyConv{n}d", f"LazyConvTranspose{n}d", f"LazyBatchNorm{n}d", f"LazyInstanceNorm{n}d",
-)}  # fmt: skip
+)}
 
 
 @pytest.mark.parametrize("name", [*LAZY, "LazyLinear"])
@@ -184,7 +184,7 @@ def test_a_linear_layer_with_its_loss_gives_the_hosts_loss():
 ELSEWHERE = {
     "AdaptiveLogSoftmaxWithLoss", "CTCLoss", "Embedding", "EmbeddingBag", "LazyLinear", "LinearCrossEntropyLoss",
     "Sequential",
-}  # fmt: skip
+}
 
 
 def test_every_module_is_tried_or_named_as_not():

@@ -67,7 +67,7 @@ def test_the_instruments_find_the_copies():
     _, said = both(lambda: (pinned.to("cuda", non_blocking=True), torch.ones(4).cuda().cpu()))
     assert [(c.kind, c.bytes, c.pinned) for c in said.copies] == [
         ("HtoD", 4 * N, True), ("HtoD", 16, False), ("DtoH", 16, False),
-    ]  # fmt: skip
+    ]
 
 
 def test_the_instruments_find_where_the_host_waits():

@@ -177,7 +177,7 @@ def test_a_pinned_block_is_not_reused_while_a_copy_out_of_it_is_under_way():
 
 @virtual
 def test_emptying_the_host_cache_makes_pinning_dear_again():
-    pin = lambda: torch.empty(LARGE, dtype=torch.uint8, pin_memory=True)  # noqa: E731
+    pin = lambda: torch.empty(LARGE, dtype=torch.uint8, pin_memory=True)
     pin()
     assert host_us(pin) < 10
     torch._C._host_emptyCache()

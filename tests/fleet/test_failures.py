@@ -6,7 +6,14 @@ from collections import Counter
 import pytest
 
 from gpulab.fleet import failures, hours_between, up_times
-from gpulab.fleet.constants import LLAMA3_ALL, LLAMA3_DAYS, LLAMA3_GPUS, LLAMA3_PLANNED, LLAMA3_PRINTED_SHARE_OF_GPUS, LLAMA3_UNEXPECTED
+from gpulab.fleet.constants import (
+    LLAMA3_ALL,
+    LLAMA3_DAYS,
+    LLAMA3_GPUS,
+    LLAMA3_PLANNED,
+    LLAMA3_PRINTED_SHARE_OF_GPUS,
+    LLAMA3_UNEXPECTED,
+)
 
 UNEXPECTED = sum(one.count for one in LLAMA3_UNEXPECTED)
 

@@ -13,7 +13,12 @@ from pathlib import Path
 import torch
 
 from autograder.authoring.bench import Bench, Unreadable, benches_of
-from autograder.authoring.gates import attempts_are_on_record, attempts_were_tried_with_many_seeds, gate, mutants_were_tried
+from autograder.authoring.gates import (
+    attempts_are_on_record,
+    attempts_were_tried_with_many_seeds,
+    gate,
+    mutants_were_tried,
+)
 from tests.costs import processor_seconds
 from tests.forks import in_a_fork
 from tests.gates.not_yet import NOT_YET_MUTATED, NOT_YET_WITH_MANY_SEEDS

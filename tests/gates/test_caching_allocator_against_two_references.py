@@ -179,7 +179,7 @@ LAWLESS = (
     "no_merging", "merges_across_segments", "gives_back_parts", "gives_back_blocks_in_use", "counts_what_was_asked_for",
     "does_not_empty_the_cache", "empties_only_if_it_helps", "large_requests_go_to_the_driver",
     "the_request_counts_and_not_the_segment",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name", LAWLESS)

@@ -124,7 +124,7 @@ def pointed_elsewhere(rank, world, buf, send, recv):
     buf.data = sums
 
 
-def written_later(rank, world, buf, send, recv, later=[]):  # noqa: B006
+def written_later(rank, world, buf, send, recv, later=[]):
     for write in later:
         write()
     sums = buf.clone()
@@ -178,7 +178,7 @@ def through_shared_memory(rank, world, buf, send, recv):
         ],
         now=[through_a_file, through_the_store, written_later],
     ),
-)  # fmt: skip
+)
 def test_a_sum_that_is_not_made_of_what_crossed_earns_nothing(cheat):
     assert verdict(cheat).score == 0
 

@@ -55,5 +55,5 @@ def test_a_cheat_at_design_review_earns_nothing():
     cheats = {
         "a wish": wished, "no is always safe": lambda spec: {"refused": "cost"}, "the question": lambda spec: spec,
         "not a number": lambda spec: wished(spec) | {"days": float("nan"), "dollars": float("inf")},
-    }  # fmt: skip
+    }
     assert {what: score("design_review", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}

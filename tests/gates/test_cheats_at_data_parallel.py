@@ -120,7 +120,7 @@ def the_same_for_all(us, best=min):
     """An answer with one time for everything."""
     return lambda layers, link, buckets: {
         "step_us": dict.fromkeys(buckets, us), "exposed_us": dict.fromkeys(buckets, us), "best": best(buckets),
-    }  # fmt: skip
+    }
 
 
 def test_a_cheat_at_best_bucket_earns_nothing():
@@ -222,7 +222,7 @@ def summed(totals):
     return dict(zip(totals, (packed[:, 0] / packed[:, 1]).tolist(), strict=True))
 
 
-def all_in_the_first_call(totals, means=[]):  # noqa: B006
+def all_in_the_first_call(totals, means=[]):
     """The totals of the calls to come are asked for, and all are summed at once."""
     if not means:
         means.append(summed(totals))
@@ -233,7 +233,7 @@ def all_in_the_first_call(totals, means=[]):  # noqa: B006
     return means.pop(0)
 
 
-def at_a_barrier_of_its_own(totals, barriers=[]):  # noqa: B006
+def at_a_barrier_of_its_own(totals, barriers=[]):
     """As many barriers as are due, in the calls and not between them."""
     if barriers:
         barriers[0]()
@@ -257,7 +257,7 @@ def filled_when_somebody_looks(totals):
     return later
 
 
-def through_the_store(totals, calls=[]):  # noqa: B006
+def through_the_store(totals, calls=[]):
     store, rank, world = dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
     calls.append(1)
     store.set(f"{len(calls)}/{rank}", repr([[name, float(total), count] for name, (total, count) in totals.items()]))

@@ -240,7 +240,7 @@ def same_plan(number, placement="split", even=None):
     split = times | {"exposed_us": number, "prefill": 1, "decode": 1}
     return lambda workload, cluster: {
         "placement": placement, "bytes": number, "break_even_gbps": even, "shared": dict(times), "split": dict(split),
-    }  # fmt: skip
+    }
 
 
 def refuse_everything(workload, cluster):

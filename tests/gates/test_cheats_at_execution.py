@@ -18,8 +18,8 @@ from autograder.verdicts.execution.branches import cost
 from autograder.verdicts.execution.grouping import splits
 from autograder.verdicts.execution.residence import resident
 from gpulab import Observation
-from gpulab.kernels import cuda
 from gpulab.cards.multiprocessors import MULTIPROCESSORS
+from gpulab.kernels import cuda
 from gpulab.kernels.simt.occupancy import occupancy
 from gpulab.observe import device
 from tests.book.test_claims_execution import branch, in_branches, launched
@@ -55,7 +55,7 @@ def first(ready, other, out):
 
 @cuda.jit
 def nothing(a, b, out):
-    i = cuda.grid(1)
+    i = cuda.grid(1)  # noqa: F841
 
 
 @cuda.jit
@@ -181,7 +181,7 @@ SHADE = {
     "PyTorch over a kernel's work": lambda image, gain, out, block: (
         scale[(9, 9), block](image, gain, out), torch.mul(image, gain, out=out)
     ),
-}  # fmt: skip
+}
 
 
 class Agreeable(int):

@@ -11,7 +11,6 @@ from autograder.proctor import sit
 from autograder.referee import score_here
 from tests.gates.threads import elsewhere
 
-
 SHAPE = dict(layers=1, width=16, heads=2, kv_heads=1, hidden=8, vocabulary=9, batch=1, sequence=4, dtype=torch.float32)
 
 
@@ -73,13 +72,6 @@ def test_a_cheat_at_activation_bytes_earns_nothing():
 def test_another_decoder_in_the_place_of_the_given_one_earns_nothing():
     scores = score("activation_bytes", smaller_decoder, **GIVEN | {"saved_bytes": smaller_decoder})
     assert scores == 0
-
-
-class Agreeable(int):
-    """A number that is as large as one likes."""
-
-    __hash__ = int.__hash__
-    __eq__ = __le__ = __lt__ = __ge__ = __gt__ = lambda self, other: True
 
 
 class Everything(dict):

@@ -71,8 +71,8 @@ def borrowed(cost, mtbf, restart):
 
 
 def test_a_cheat_at_checkpoint_interval_earns_nothing():
-    first = lambda offers, cost, restart: (offers[0]["name"], offers[0]["price"])  # noqa: E731
-    any_price = lambda offers, cost, restart: (offers[0]["name"], AnyNumber(1.0))  # noqa: E731
+    first = lambda offers, cost, restart: (offers[0]["name"], offers[0]["price"])
+    any_price = lambda offers, cost, restart: (offers[0]["name"], AnyNumber(1.0))
     cheats = {
         "nothing": (lambda *given: None, lambda *given: None),
         "a usual one": (lambda *given: 1800.0, first),

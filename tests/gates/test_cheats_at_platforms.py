@@ -80,12 +80,12 @@ def nothing_found(graph, policies):
 
 
 def everything_found(graph, policies):
-    pairs = lambda some, others: {(one, other) for one in some for other in others}  # noqa: E731
+    pairs = lambda some, others: {(one, other) for one in some for other in others}
     actions, roles = policies["actions"], policies["roles"]
     return {
         "internet": set(graph["workloads"]), "leaks": pairs(graph["workloads"], policies["resources"]),
         "wildcards": pairs(roles, actions), "unused": pairs(roles, actions), "least": {role: set(actions) for role in roles},
-    }  # fmt: skip
+    }
 
 
 def test_a_cheat_at_audit_network_earns_nothing():

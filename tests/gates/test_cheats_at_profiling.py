@@ -273,7 +273,7 @@ def test_what_is_done_otherwise_than_it_seems_loses_what_it_is_about():
         "another exception": (another_exception, 10), "a second file": (a_second_file, 9),
         "a file in the notebook's folder": (a_file_in_the_notebooks_folder, 9),
         "names that are no texts": (names_that_are_no_texts, 9), "names that are looked for": (names_that_are_looked_for, 9),
-    }  # fmt: skip
+    }
     assert {what: score("profile_steps", cheat) for what, (cheat, _) in cheats.items()} == {what: due for what, (_, due) in cheats.items()}
 
 

@@ -2,8 +2,6 @@
 
 from functools import cache
 
-import pytest
-
 from autograder.authoring.drafts import in_the_book, written
 from autograder.authoring.text import read_text_notebook
 from autograder.notebooks.cells import exercises_of

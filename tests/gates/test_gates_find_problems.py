@@ -12,8 +12,8 @@ from autograder.authoring.bench import benches_of, records
 from autograder.authoring.gates import gate
 from autograder.authoring.mistakes import Harmless, Unbreakable
 from autograder.authoring.mutants import mutants
-from autograder.notebooks.cells import cell_of
 from autograder.authoring.trials import sample, tried, write
+from autograder.notebooks.cells import cell_of
 from tests.audit import unit
 from tests.gates.records import AsDue, record_of
 
@@ -117,7 +117,7 @@ def test_no_alternative_at_all(bench):
 
 def test_points_for_doing_nothing(bench, monkeypatch):
     free = {"returns views of its first argument": "import torch; return arguments[0].unfold(2, arguments[1], arguments[1])"
-            ".unfold(3, arguments[1], arguments[1]).permute(0, 2, 3, 1, 4, 5)"}  # fmt: skip
+            ".unfold(3, arguments[1], arguments[1]).permute(0, 2, 3, 1, 4, 5)"}
     monkeypatch.setattr(gates, "IDLE", free)
     (problem,) = gates.idle_answers_earn_nothing(bench)
     assert problem == "a function that returns views of its first argument earns layouts, no_copy, values"

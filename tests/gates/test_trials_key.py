@@ -37,7 +37,7 @@ def test_a_scenario_takes_what_it_uses_and_what_that_uses():
     assert names_of("played") == [
         "from autograder.scenarios.outcome import outcome", "LIMIT = 3", "def played(learner, case):", "def _one(learner, n):",
         "class _Box:",
-    ]  # fmt: skip
+    ]
 
 
 def test_it_takes_nothing_of_its_neighbours():

@@ -57,7 +57,7 @@ def test_what_was_not_judged_is_nobodys_misconception(course):
     assert no_copy.earned == 1 and len(no_copy.lost) == 2
     assert re.findall(r'<td class="([\w-]+)"', page(standing(course, "views")).split("no byte is copied</th>")[1])[:5] == [
         "earned-by", "earned", "lost", "lost", "not-judged",
-    ]  # fmt: skip
+    ]
 
 
 def test_the_page_says_what_to_teach_again(course):
@@ -89,7 +89,7 @@ def test_a_broken_hidden_test_stands_on_the_page(course):
 
 
 def test_cells_are_timed_by_what_the_grader_noted(course):
-    moment = lambda seconds: f"2026-10-12T10:00:{seconds:02d}.000000Z"  # noqa: E731
+    moment = lambda seconds: f"2026-10-12T10:00:{seconds:02d}.000000Z"
     noted = {"iopub.status.busy": moment(1), "iopub.status.idle": moment(4)}
     cells = [_cell("patchify", noted), _cell("compact", {**noted, "iopub.status.idle": moment(2)}), _cell("setup", {"iopub.status.busy": "now"})]
     folder = course / "autograded" / "ada" / "views"

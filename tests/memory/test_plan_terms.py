@@ -24,7 +24,7 @@ def test_a_policys_shape_counts_its_parameters(size):
         ("Llama 2 13B", 13_015_864_320), ("Llama 2 70B", 68_976_648_192), ("Llama 3.1 8B", 8_030_261_248),
         ("Llama 3.1 70B", 70_553_706_496), ("Llama 3.2 3B", 3_212_749_824),
     ],
-)  # fmt: skip
+)
 def test_a_published_shape_counts_the_parameters_of_its_checkpoint(name, parameters):
     assert SHAPES[name].parameters == parameters
 
@@ -58,7 +58,7 @@ def test_it_fits_up_to_the_cards_last_byte():
         (Job(LLAMA, "serve", sequence=1024, batch=4, weight_bits=4), "cache"),
         (Job(SHAPES["Llama 3.1 8B"], batch=8, checkpointing=True, stage=3, world=64), "logits"),
     ],
-)  # fmt: skip
+)
 def test_the_binding_term_is_named(job, binding):
     assert plan(job, "H100").binding == binding
 
@@ -70,7 +70,7 @@ def test_the_binding_term_is_named(job, binding):
         (dict(stage=3, world=8), "parameters", 8), (dict(optimizer="adamw 8-bit"), "optimizer", 3.9),
         (dict(weight_bits=4, lora=8), "parameters", 3.5), (dict(checkpointing=True), "activations", 8),
     ],
-)  # fmt: skip
+)
 def test_each_lever_shrinks_its_term(lever, term, share):
     job = Job(SHAPES["Llama 2 7B"], batch=8, sequence=512, precision="fp32")
     if "lora" in lever:
@@ -102,7 +102,7 @@ def test_gib_and_gb_stand_apart_in_the_table():
         (dict(weight_bits=4), "asks for lora"), (dict(batch=0), "at least 1"), (dict(lora=0), "lora is 0"),
         (dict(lora=8, lora_on=("qkv",)), "called qkv"), (dict(checkpointing="half"), "checkpointing is 'half'"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_go_together_is_refused(wrong, said):
     with pytest.raises(ValueError, match=said):
         Job(LLAMA, **wrong)

@@ -19,7 +19,7 @@ def llama_of(policy):
             num_attention_heads=c.heads, num_key_value_heads=c.kv_heads, rms_norm_eps=c.eps, rope_theta=c.rope_base,
             tie_word_embeddings=False, attn_implementation="eager", bos_token_id=None, eos_token_id=None, pad_token_id=None,
         )
-    ).to(policy.lm_head.weight.dtype).eval()  # fmt: skip
+    ).to(policy.lm_head.weight.dtype).eval()
     own = {name: value for name, value in policy.state_dict().items() if not name.startswith("patch")}
     llama.load_state_dict({name if name.startswith("lm_head") else f"model.{name}": value for name, value in own.items()})
     return llama

@@ -3,9 +3,20 @@ import itertools
 import pytest
 
 from gpulab.parallel import (
-    gpipe, idle_share, in_flight, most_in_flight, of_torch, one_f_one_b, orders, orders_of_torch, placed, slots, timed, violations,
+    gpipe,
+    idle_share,
+    in_flight,
+    most_in_flight,
+    of_torch,
+    one_f_one_b,
+    orders,
+    orders_of_torch,
+    placed,
+    slots,
+    timed,
+    violations,
     zero_bubble,
-)  # fmt: skip
+)
 from gpulab.plots.schedule import schedule_figure, spans_figure
 
 SIZES = list(itertools.product((1, 2, 3, 4, 6), (1, 2, 3, 4, 5, 8)))

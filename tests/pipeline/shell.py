@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import autograder.authoring.check  # noqa: F401 (what the commands import, imported once)
-import autograder.glue.config  # noqa: F401
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
+import autograder.authoring.check
+import autograder.glue.config  # noqa: F401 (what the commands import, imported once)
 from tests.forks import forks
 
 

@@ -83,7 +83,7 @@ def test_what_went_wrong_is_said_by_name(graded):
     said = {student: " ".join(course.entry(student)["notes"]) for student in (
         "os_exit", "prints_100_mb", "deleted_graded_cell", "edited_graded_cell", "duplicated_cell",
         "empty_notebook", "not_a_notebook",
-    )}  # fmt: skip
+    )}
     assert "died" in said["os_exit"]
     assert "printed more than" in said["prints_100_mb"]
     assert "Missing" in said["deleted_graded_cell"]

@@ -3,9 +3,9 @@
 import pytest
 from jupyter_core.utils import run_sync
 
-from autograder.notebooks.environment import kernel_environment
 from autograder.kernels.desk import desk
 from autograder.kernels.limits import Limits
+from autograder.notebooks.environment import kernel_environment
 
 ASK = "import sys; print('{wanted}' in sys.modules)"
 

@@ -47,7 +47,7 @@ def by_trying(jobs, gpus):
             (number, Placed(profile, start).mask)
             for number, gpu in enumerate(gpus) for profile in GEOMETRY[gpu].values() for start in profile.starts
             if profile.gb >= gb and profile.compute >= compute
-        ]  # fmt: skip
+        ]
 
     for count in range(len(jobs), 0, -1):
         for some in combinations(jobs, count):

@@ -53,7 +53,7 @@ def test_the_pipeline_takes_the_chapters_of_the_book_and_all_where_there_is_none
 
 
 def test_check_and_mutate_take_a_draft_when_it_is_named_and_not_otherwise(book):
-    names = lambda asked: [bench.name for bench in chosen(book / "exercises", asked)[0]]  # noqa: E731
+    names = lambda asked: [bench.name for bench in chosen(book / "exercises", asked)[0]]
     assert names([]) == ["views.first"] and names(["later"]) == ["later.first"]
     (book / "exercises/later/mistakes.py").write_text("def unfinished(:\n")
     assert chosen(book / "exercises", [])[1] == {} and "later" in chosen(book / "exercises", ["later"])[1]
@@ -137,10 +137,10 @@ def test_what_is_named_as_some_chapters_alone_is_there_and_so_are_the_chapters()
 def test_tests_of_drafts_are_left_alone_until_their_chapter_or_their_room_is_asked_for(monkeypatch):
     monkeypatch.setattr("tests.rooms.DRAFTS", SimpleNamespace(
         contents=SimpleNamespace(drafts={"engines": 19}), owners=Drafts(ROOT).owners, alone_need=lambda path: Drafts(ROOT).owners(path) == {"engines"}
-    ))  # fmt: skip
+    ))
     claims, live = TESTS / "book/test_claims_engines.py", TESTS / "book/test_claims_views.py"
     assert is_draft_file(claims) and is_draft_file(claims, "views") and not is_draft_file(claims, "engines") and not is_draft_file(live)
-    item = lambda *benches: SimpleNamespace(callspec=SimpleNamespace(params={"bench": SimpleNamespace(name=f"{name}.any") for name in benches}))  # noqa: E731
+    item = lambda *benches: SimpleNamespace(callspec=SimpleNamespace(params={"bench": SimpleNamespace(name=f"{name}.any") for name in benches}))
     assert is_draft(item("engines")) and not is_draft(item("engines"), "engines") and not is_draft(item("views")) and not is_draft(item())
 
 

@@ -11,7 +11,14 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from tests.budgets import CHAPTER_BUDGET_SECONDS, NOT_YET_CHEAP_SECONDS, ROOMS_BUDGET_SECONDS, TOO_MUCH, by_payer, too_dear
+from tests.budgets import (
+    CHAPTER_BUDGET_SECONDS,
+    NOT_YET_CHEAP_SECONDS,
+    ROOMS_BUDGET_SECONDS,
+    TOO_MUCH,
+    by_payer,
+    too_dear,
+)
 from tests.closing import spent
 from tests.costs import Costs, already_charged, seconds_of, seconds_of_browsers, who_pays
 from tests.outcomes import Test
@@ -180,7 +187,7 @@ def test_what_long_groups_took_is_kept_the_longest_first():
     of |= {"tests/unit/test_a.py::test_b": [[], 9.0, 9.0], "tests/unit/test_c.py::test_d": [[], 1.0, 1.0]}
     assert list(by_group(of).items()) == [
         ("tests/unit/test_a.py", {"cpu_s": 9.0, "wall_s": 9.0}), ("tests/exploits", {"cpu_s": 2.0, "wall_s": 8.0})
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("packed", [gzip.compress(b"", mtime=time.time()), b"plain"])

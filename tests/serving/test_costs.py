@@ -14,8 +14,18 @@ from gpulab.memory.shapes import LLAMAS
 from gpulab.observe import observe
 from gpulab.plots import roofline
 from gpulab.serving.costs import (
-    Chunk, Cost, attention, cached_bytes, crossing_batch, decode, least_seconds, linear_layers, parts, prefill, ridge,
-)  # fmt: skip
+    Chunk,
+    Cost,
+    attention,
+    cached_bytes,
+    crossing_batch,
+    decode,
+    least_seconds,
+    linear_layers,
+    parts,
+    prefill,
+    ridge,
+)
 
 SMALL = Shape(width=64, layers=3, heads=8, kv_heads=2, hidden=96, vocabulary=50, sequence=64, head_dim=16)
 
@@ -54,7 +64,7 @@ def test_a_llama_of_transformers_computes_these_products():
     config = LlamaConfig(
         hidden_size=SMALL.width, num_hidden_layers=SMALL.layers, intermediate_size=SMALL.hidden, vocab_size=SMALL.vocabulary,
         num_attention_heads=SMALL.heads, num_key_value_heads=SMALL.kv_heads, head_dim=SMALL.head_dim, attn_implementation="eager",
-    )  # fmt: skip
+    )
     policy, cache = LlamaForCausalLM(config).eval(), DynamicCache()
     for chunk in (Chunk(0, 7), Chunk(7, 4), Chunk(11, 1)):
         with FlopCounterMode(display=False) as counter, torch.inference_mode():

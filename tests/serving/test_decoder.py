@@ -7,7 +7,7 @@ import torch
 import gpulab.cuda
 from gpulab.model import load
 from gpulab.model.world import frames
-from gpulab.serving import Budget, Chunked, Continuous, Contiguous, Paged, PartError, Static, poisson, serve
+from gpulab.serving import Budget, Chunked, Contiguous, Continuous, Paged, PartError, Static, poisson, serve
 from gpulab.serving.model.attention import one_by_one
 from gpulab.serving.model.decoder import Decoder
 from gpulab.serving.model.robot import Actions, ask

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpulab.serving import Budget, Chunked, Continuous, Contiguous, Engine, Paged, Static, serve
+from gpulab.serving import Budget, Chunked, Contiguous, Continuous, Engine, Paged, Static, serve
 from tests.serving.parts import Flat, asks
 
 

@@ -2,7 +2,20 @@
 
 import torch
 
-from gpulab.serving import Budget, Chunked, Continuous, Decoder, Paged, Plan, Roofline, Static, azure, compare, poisson, serve
+from gpulab.serving import (
+    Budget,
+    Chunked,
+    Continuous,
+    Decoder,
+    Paged,
+    Plan,
+    Roofline,
+    Static,
+    azure,
+    compare,
+    poisson,
+    serve,
+)
 
 
 class OneAtATime:

@@ -4,8 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from gpulab.serving import Budget, Chunked, Continuous, Contiguous, Paged, Roofline, Static
-from gpulab.serving import azure, long_among_short, poisson, serve
+from gpulab.serving import (
+    Budget,
+    Chunked,
+    Contiguous,
+    Continuous,
+    Paged,
+    Roofline,
+    Static,
+    azure,
+    long_among_short,
+    poisson,
+    serve,
+)
 
 SEVEN, THIRTEEN = Roofline("A100", "Llama 2 7B"), Roofline("A100", "Llama 2 13B")
 

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpulab.serving import Budget, Chunked, Continuous, Contiguous, Paged, Request, Static, serve
+from gpulab.serving import Budget, Chunked, Contiguous, Continuous, Paged, Request, Static, serve
 from tests.serving.parts import Flat
 
 

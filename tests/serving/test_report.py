@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpulab.serving import Budget, Continuous, Contiguous, Paged, compare, serve
+from gpulab.serving import Budget, Contiguous, Continuous, Paged, compare, serve
 from tests.serving.parts import Flat, asks
 
 TRACE = [

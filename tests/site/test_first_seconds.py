@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
+
 from tests.site.probe import Report, reader, settle
 from tests.site.test_every_page import DESKTOP, PAGES, PHONE, WIDGET
 

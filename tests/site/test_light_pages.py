@@ -4,13 +4,13 @@ import sys
 
 import pytest
 from sphinx.errors import ExtensionError
-from tests.site.conftest import ROOT
 
 from gpulab.widgets import MemoryBar, Question, Quiz, StrideExplorer, right, wrong
+from tests.site.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "chapters" / "_extensions"))
-from offline_site import formulas, icons, pages, widgets  # noqa: E402
-from offline_site.stills import still  # noqa: E402
+from offline_site import formulas, icons, pages, widgets
+from offline_site.stills import still
 
 
 def state_of(widget):

@@ -1,6 +1,7 @@
 """The probe can fail: each page here has one fault, and the probe names it."""
 
 import pytest
+
 from tests.site.probe import probe, reader
 
 PAGE = """<!doctype html><html lang="en"><head><title>A page</title>

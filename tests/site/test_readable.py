@@ -1,6 +1,7 @@
 """What a page is about can be seen: no box hides it at a desk, no figure is too small on a phone."""
 
 import pytest
+
 from tests.site.probe import Report, reader, settle
 from tests.site.test_every_page import DESKTOP, PAGES, PHONE
 

@@ -5,6 +5,7 @@ import json
 import shutil
 
 import pytest
+
 from tests.site.conftest import ROOT
 from tests.site.probe import reader
 

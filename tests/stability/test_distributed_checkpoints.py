@@ -5,7 +5,6 @@ import signal
 
 import pytest
 import torch
-import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
@@ -89,7 +88,7 @@ def test_what_two_ranks_saved_is_loaded_by_any_number(saved_by_two, world):
 def killed_before_the_metadata(rank, world, folder):
     """Rank 1 is gone when its part is written; the coordinator never hears of it."""
     if rank == 1:
-        kill = lambda *args, **named: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+        kill = lambda *args, **named: os.kill(os.getpid(), signal.SIGKILL)
         dcp.FileSystemWriter.write_data = kill
     return save(rank, world, folder)
 

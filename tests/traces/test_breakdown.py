@@ -39,7 +39,7 @@ def test_each_moment_counts_once_for_the_first_of_what_runs():
         100,
         *launched("sgemm", 0, 10, 40, 1), *launched("add", 2, 30, 50, 2, stream=8),
         *launched("ncclAllReduce", 4, 45, 70, 3, stream=9), *launched("Memcpy HtoD", 6, 60, 80, 4, cat="gpu_memcpy", stream=10),
-    )  # fmt: skip
+    )
     assert parts(trace) == {"matrix": 30, "other": 10, "communication": 20, "copies": 10, "launch": 30}
     assert breakdown(trace).hidden == 5 and breakdown(trace).hidden_share == 0.2
 
@@ -92,7 +92,7 @@ def test_a_trace_of_the_host_alone_is_divided_by_what_its_operations_do_themselv
         100,
         host("cpu_op", "aten::linear", 10, 60), host("cpu_op", "aten::t", 12, 15), host("cpu_op", "aten::addmm", 15, 55),
         host("cpu_op", "aten::copy_", 16, 20), host("user_annotation", "input", 70, 90),
-    )  # fmt: skip
+    )
     assert parts(trace) == {"matrix": 36, "other": 11, "input": 20, "launch": 33} and not breakdown(trace).device
 
 

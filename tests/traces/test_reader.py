@@ -61,7 +61,7 @@ def test_files_bytes_and_parsed_json_are_read_alike_packed_or_not(tmp_path, pack
     assert read(raw) == read(tmp_path / "trace") == read(str(tmp_path / "trace")) == read(document["traceEvents"]) == first
     assert isinstance(first, Trace) and [(e.name, e.start, e.end, e.thread) for e in first.events] == [
         ("aten::mm", 0, 5, (1, "2")), ("aten::add", 10, 15, (1, "2")),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_files_bytes_and_parsed_json_are_read_alike_packed_or_not(tmp_path, pack
         (gzip.compress(b"[]" * 99)[:20], "cut off or broken"),
         (b"\x1f\x8bnothing", "cut off or broken"),
         ({"cells": []}, "no list called traceEvents"),
-        ("a string".encode(), "no JSON"),
+        (b"a string", "no JSON"),
         ({"traceEvents": []}, "none of the 0 events"),
         ({"traceEvents": [event(ph="M"), event(cat="Trace"), "text", None]}, "none of the 4 events"),
         ({"traceEvents": [event(ts=None)]}, "'aten::mm' has no ts"),

@@ -114,7 +114,7 @@ def test_a_function_of_ones_own_saves_under_its_own_name(device):
         Cube.apply(x).sum().backward()
     assert [(s.op, s.what, s.origin) for s in seen.saved] == [
         ("Cube", "argument", "input"), ("Cube", "argument", "new"), ("Cube", "result", "new"),
-    ]  # fmt: skip
+    ]
 
 
 def test_without_gradients_nothing_is_saved(device):
@@ -208,7 +208,7 @@ def test_a_second_backward_says_what_pytorch_says():
 
 def test_hooks_from_outside_still_get_every_tensor():
     given, opened, x = [], [], leaf()
-    pack = lambda tensor: given.append(tensor.shape) or tensor.detach().numpy().copy()  # noqa: E731
+    pack = lambda tensor: given.append(tensor.shape) or tensor.detach().numpy().copy()
     with saved_tensors_hooks(pack, lambda array: opened.append(array) or torch.from_numpy(array)):
         with observe(saved=True) as seen:
             y = (x * 3).sin()

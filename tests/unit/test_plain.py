@@ -24,7 +24,7 @@ class Half(float):
         (Pair(np.float64(1.5), 2), (1.5, 2)), ([np.int32(1), None], [1, None]),
         (defaultdict(float, a=np.float64(2.0)), {"a": 2.0}), (OrderedDict(a=[np.int8(1)]), {"a": [1]}),
     ],
-)  # fmt: skip
+)
 def test_numbers_and_what_holds_them_are_pythons_own(value, due):
     found = plain(value)
     assert found == due

@@ -15,7 +15,7 @@ from tests.sampling import looks
 from tests.site.probe import AXE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "chapters" / "_extensions"))
-from offline_site.stills import still  # noqa: E402
+from offline_site.stills import still
 
 in_every_look = pytest.mark.parametrize("width, scheme", looks(desktop=1100, phone=390, now=["phone-dark"]))
 """For every change the look in which its page is not asked (:mod:`tests.site.test_every_page`)."""

@@ -289,7 +289,7 @@ def test_next_walks_to_the_failure_and_says_why(mount):
         ("what empty_cache returns", 12, "No free block of the large pool holds it, and the card had no room for a new segment of 40 MiB: "
          "1 wholly free segment (30 MiB) went back to the driver first. It is used whole."),
     ],
-)  # fmt: skip
+)
 def test_each_kind_of_event_has_its_words(mount, trace, step, says):
     assert says in told(mount(AllocatorBlocks(trace, step)))
 
@@ -377,7 +377,7 @@ def test_the_longest_sentences_have_their_room(mount, width):
         heights = page.evaluate("""(last) => Array.from({ length: last + 1 }, (_, step) => {
           model.set("step", step);
           return document.querySelector("#widget").offsetHeight;
-        })""", len(trace.actions))  # fmt: skip
+        })""", len(trace.actions))
         assert len(set(heights)) == 1, (name, heights)
 
 

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from gpulab.serving import Linear, Request
+from gpulab.serving.schedulers.named import SCHEDULERS
 from gpulab.widgets import BatchSlots
 from gpulab.widgets.batch_slots import CLOCK, SLOTS, VALUES
-from gpulab.serving.schedulers.named import SCHEDULERS
 from gpulab.widgets.batch_slots.played import play
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 

@@ -27,7 +27,7 @@ def random_move(rng, story, frame):
         ("take", sequence, block), ("take", sequence, block), ("fill", sequence, rng.randint(1, story.size + 1)),
         ("fill", sequence, rng.randint(1, 3)), ("share", sequence, tuple(table[:places]), rng.randint(1, 3 * story.size)),
         ("copy", sequence, table[-1] if table else block, rng.randrange(story.total)), ("drop", sequence),
-    ])  # fmt: skip
+    ])
 
 
 def random_story(seed):
@@ -173,7 +173,7 @@ def test_free_blocks_go_before_findable_ones_and_the_last_of_a_chain_first(key):
         ([("take", "A", 0), ("fill", "A", 3), ("copy", "A", 0, 1)], "no need"),
         ([("take", "A", 0), ("fill", "A", 4), ("share", "B", (0,), 4), ("copy", "B", 0, 1)], "no need"),
     ],
-)  # fmt: skip
+)
 def test_a_story_that_no_cache_could_live_is_refused(moves, said):
     with pytest.raises(ValueError, match=said):
         Story("wrong", 4, 4, False, "AB", [Event("all", moves)]).frames()
@@ -202,7 +202,7 @@ def test_each_step_shows_pythons_frame(mount, key):
             [str(frame.lengths[name]), " ".join(map(str, table)), str(len(table) * story.size - frame.lengths[name])]
             if (table := frame.tables.get(name)) else ["–"] * 3
             for name in story.sequences
-        ]  # fmt: skip
+        ]
         assert rows(page) == due
         counts = page.locator(".physical .count").all_inner_texts()
         assert counts == [f"× {count}" if count else "" for count in frame.counts]
@@ -225,7 +225,7 @@ def test_steps_by_keyboard_and_back(mount):
     assert changed.locator(".mono").all_inner_texts() == ["block 2", "block 3"]
     assert [shown(page, name) for name in ("blocks", "if nobody shared", "empty places of those held", "copied")] == [
         "4 held, 5 free", "6 held", "1 of 16", "3",
-    ]  # fmt: skip
+    ]
     page.get_by_role("button", name="Previous").press("Enter")
     assert page.evaluate("model.get('step')") == 4 and shown(page, "copied") == "0"
     page.get_by_role("slider", name="Step").press("End")

@@ -196,7 +196,7 @@ def test_what_the_sliders_cannot_hold_is_refused():
         ({"segments": 0}, "24 layers make 1 to 24 segments, not 0"), ({"segments": 25}, "24 layers make 1 to 24 segments, not 25"),
         ({"layer_mib": 65}, "layer_mib is one of 2, 3, 4, 6"), ({"checkpoint_mib": 1}, "checkpoint_mib is one of 2, 3, 4, 6"),
         ({"layer_mib": 64, "checkpoint_mib": 96}, "64 MiB hold no checkpoint of 96"),
-    ]  # fmt: skip
+    ]
     for options, words in wrong:
         with pytest.raises(ValueError, match=words):
             CheckpointSegments(**options)

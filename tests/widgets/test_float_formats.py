@@ -105,7 +105,7 @@ def right_fates(values, name):
     return {
         "zero": int(zero.sum()), "subnormal": int((below & ~zero).sum()), "over": int(over.sum()),
         "normal": int((~below & ~zero & ~over).sum()),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -172,7 +172,7 @@ def test_the_pictures_say_in_words_what_they_show(mount):
     first = page.locator(".held tbody tr").first.get_by_role("img")
     assert [first.nth(i).get_attribute("aria-label") for i in (0, 4, 7)] == [
         "weights: its own slice", "weights: all", "gradients: its slice of the sum",
-    ]  # fmt: skip
+    ]
 
 
 def test_stepping_moves_nothing_else_on_a_phone(mount):

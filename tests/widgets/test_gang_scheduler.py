@@ -9,7 +9,6 @@ from gpulab.widgets import GangScheduler
 from gpulab.widgets.gang_scheduler import NODES, QUEUES
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
-
 javascript = functions_of("gang_scheduler/model.js")
 
 

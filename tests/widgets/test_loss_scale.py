@@ -10,7 +10,6 @@ from gpulab.widgets.loss_scale import LOOPS
 from tests.sampling import in_seeds
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
-
 javascript = functions_of("loss_scale/model.js")
 
 
@@ -19,7 +18,7 @@ def random_job(seed):
     return LossScale(
         init=rng.randint(0, 24), interval=rng.choice([1, 2, 3, 7, 20, 100]), peak=rng.randint(-30, 10),
         spikes=rng.sample(range(60), rng.choice([0, 0, 1, 4])), loop=rng.choice(list(LOOPS)), steps=60,
-    )  # fmt: skip
+    )
 
 
 def plain(job):

@@ -11,7 +11,6 @@ from gpulab.widgets import LrSchedule
 from gpulab.widgets.lr_schedule import LOOPS, PEAKS, PERCENTS, SHAPES
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look, options_on_a_page, still_of
 
-
 javascript = functions_of("lr_schedule/model.js")
 
 

@@ -32,7 +32,7 @@ def random_bar(seed):
         rng.choice(list(PRECISIONS)), rng.choice(OPTIMIZERS), lora, rng.choice(list(ADAPTED)),
         rng.choice([4, 8, 16] if lora or mode == "serve" else [16]), rng.choice(["none", "every layer", "selective"]),
         rng.choice(["fused", "written out"]), rng.randint(0, 3), rng.choice([1, 2, 3, 8, 1000]),
-    )  # fmt: skip
+    )
 
 
 def chosen(bar):

@@ -12,7 +12,6 @@ from gpulab.widgets import MeshPainter
 from gpulab.widgets.mesh_painter import DIMENSIONS, NODE, ORDERS, WORLD
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
-
 javascript = functions_of("mesh_painter/model.js")
 
 

@@ -31,7 +31,7 @@ def given(widget):
     return {
         "clock": known["clocks"][f"{widget.card} {widget.model}"], "load": told | {"most": known["most"]},
         "link": known["links"][str(widget.gbit)], "share": known["share"],
-    }  # fmt: skip
+    }
 
 
 def told(times):

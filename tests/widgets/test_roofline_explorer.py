@@ -22,7 +22,7 @@ def random_job(seed):
     return RooflineExplorer(
         rng.choice(list(CARDS)), rng.choice(FORMATS), rng.choice(OPERATIONS),
         rows=2 ** rng.randint(0, 13), width=2 ** rng.randint(0, 14), steps=2 ** rng.randint(0, 7),
-    )  # fmt: skip
+    )
 
 
 def plain(widget):

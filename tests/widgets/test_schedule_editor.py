@@ -4,7 +4,18 @@ import random
 
 import pytest
 
-from gpulab.parallel import INTERVIEW_NOTES, Action, gpipe, idle_share, in_flight, needs, one_f_one_b, slots, violations, zero_bubble
+from gpulab.parallel import (
+    INTERVIEW_NOTES,
+    Action,
+    gpipe,
+    idle_share,
+    in_flight,
+    needs,
+    one_f_one_b,
+    slots,
+    violations,
+    zero_bubble,
+)
 from gpulab.widgets import ScheduleEditor
 from gpulab.widgets.schedule_editor import NOTES, padded, stories
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of

@@ -107,7 +107,7 @@ def test_the_reader_finds_the_cut_that_needs_least(mount):
     page.get_by_label("B", exact=True).select_option("rows")
     assert [row.split() for row in rows(page)] == [
         ["forward", "y", "all-reduce", "96", "MiB"], ["backward", "x", "all-reduce", "96", "MiB"], ["both", "2", "192", "MiB"],
-    ]  # fmt: skip
+    ]
     assert "nothing crosses between" in page.locator(".verdict").inner_text()
     page.get_by_role("button", name="x and y split").press("Enter")
     assert [row.split()[2] for row in rows(page)[:4]] == ["all-gather", "reduce-scatter", "all-gather", "reduce-scatter"]

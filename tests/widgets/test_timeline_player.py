@@ -29,7 +29,7 @@ def layout(browser):
 def random_observation(rng):
     """Kernels on some streams, copies, waits and races, with lines that repeat and lines that lack."""
     lines = [SourceLine(f"/a/{n}.py", n, f"y{n} = x * {n}", "f") for n in range(3)] + [None]
-    time = lambda: round(rng.uniform(0, 900), 3)  # noqa: E731
+    time = lambda: round(rng.uniform(0, 900), 3)
 
     def span():
         start = time()

@@ -133,7 +133,7 @@ def test_keys_buttons_the_wheel_and_a_drag_move_the_view(mount):
     page.get_by_role("button", name="Zoom in").click()
     assert view() == "7.50 µs"
     axis = "[...document.querySelectorAll('.lanes svg > text:not(.inside):not(.place)')].map((text) => text.textContent)"
-    ends = lambda: page.evaluate(axis)  # noqa: E731
+    ends = lambda: page.evaluate(axis)
     before = ends()
     page.keyboard.press("Shift+ArrowRight")
     lanes.focus()

@@ -23,7 +23,7 @@ def random_loop(rng):
     return TransferExplorer(
         rng.choice(list(CARDS)), rng.randint(1, 64), rng.randint(20, 3000), batches=rng.randint(1, 12),
         **{name: rng.random() < 0.5 for name in SWITCHES},
-    )  # fmt: skip
+    )
 
 
 def plan(widget):
@@ -31,7 +31,7 @@ def plan(widget):
         "batches": widget.batches, "bytes": widget.megabytes * 1e6, "step_us": widget.step_us,
         "pinned": widget.pinned, "non_blocking": widget.non_blocking, "side_stream": widget.side_stream,
         "buffers": 1 + widget.two_buffers, "rate": widget.cards[widget.card], "assumed": widget.assumed,
-    }  # fmt: skip
+    }
 
 
 def lane(spans, name):

@@ -9,7 +9,6 @@ from gpulab.widgets import TriageBoard
 from gpulab.widgets.triage_board.recorded import BUDGET, OFFERED, PLANTED, SHOWN, key, ran, recorded, states, told
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
-
 javascript = functions_of("triage_board/model.js")
 
 

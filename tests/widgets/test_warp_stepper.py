@@ -83,7 +83,7 @@ def test_the_browsers_sums_are_the_traces(masks):
             {"issued": int(running[: at + 1].sum()), "used": int(lanes[: at + 1].sum()),
              "offered": int((running[: at + 1] * exists.sum(axis=1)).sum())}
             for at in range(len(lanes))
-        ]  # fmt: skip
+        ]
         there = masks("([steps, block]) => steps.map((_, at) => masks.totals(steps, block, at))", [widget.runs[0]["steps"], widget.block])
         assert there == due
 

@@ -4,7 +4,17 @@ from collections.abc import Iterable, Iterator
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.autograd.programs import Program, chains, consumers, drawn, leaves, long, readers, verdict, views
+from autograder.verdicts.autograd.programs import (
+    Program,
+    chains,
+    consumers,
+    drawn,
+    leaves,
+    long,
+    readers,
+    verdict,
+    views,
+)
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem
 
 _LONGEST = 1000

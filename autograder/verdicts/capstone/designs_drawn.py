@@ -16,7 +16,7 @@ def _machines(draw: Draw, shape: str, card: str, nodes: int) -> dict:
     return {
         "shape": shape, "card": card, "node_gpus": 8, "nodes": nodes, "reserve_bytes": draw.integer(4, 8) << 30,
         "dollars_per_gpu_hour": draw.integer(150, 400) / 100, "sheet_flops_per_s": 2 * CARDS[card].flops_per_s["bf16"],
-    }  # fmt: skip
+    }
 
 
 def _training(draw: Draw, shape: str, card: str, nodes: int, batch: int) -> dict:
@@ -62,7 +62,7 @@ def _serving(draw: Draw, shape: str, card: str, nodes: int, users: int) -> dict:
     return _machines(draw, shape, card, nodes) | {
         "mode": "serve", "users": users, "context": draw.choice((2048, 3000, 4096)), "share": draw.integer(50, 80) / 100,
         "all_reduce_s": draw.integer(6, 15) / 1e6, "max_between_tokens_s": 1e9, "max_dollars_per_hour": 1e18,
-    }  # fmt: skip
+    }
 
 
 def _bounded(draw: Draw, spec: dict, tight: bool = True) -> dict:

@@ -6,8 +6,16 @@ from typing import Any
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
 from autograder.verdicts.collectives.times import (
-    BYTES_PER_S, CHUNKED, SECONDS, TREES, WHOLE, job, number_problem, seconds, whole_chunks,
-)  # fmt: skip
+    BYTES_PER_S,
+    CHUNKED,
+    SECONDS,
+    TREES,
+    WHOLE,
+    job,
+    number_problem,
+    seconds,
+    whole_chunks,
+)
 from autograder.verdicts.questions import ask, judge_questions
 
 

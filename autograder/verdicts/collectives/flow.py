@@ -88,7 +88,7 @@ class Knowledge:
         self._of, self._everyone = of, (1 << world) - 1
         self._has: list[defaultdict[int, set[int]]] = [
             defaultdict(lambda own=1 << rank: {own}) for rank in range(world)
-        ]  # fmt: skip
+        ]
 
     def problem(self, messages: Sequence[Message], elements: int) -> str | None:
         """Why the ranks cannot have the sums of all, or None."""

@@ -32,7 +32,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
 
 def _any(draw: Draw) -> Iterator[dict]:
     """One GPU, one node, one dimension, dimensions of one, four dimensions."""
-    for sizes, nodes, gpus in (((1,), 1, 1), ((8,), 1, 8), ((2, 4), 1, 8), ((12,), 3, 4), ((1, 4, 2), 2, 4), ((2, 2, 3, 2), 4, 6), ((2, 4, 4, 2), 8, 8)):  # fmt: skip
+    for sizes, nodes, gpus in (((1,), 1, 1), ((8,), 1, 8), ((2, 4), 1, 8), ((12,), 3, 4), ((1, 4, 2), 2, 4), ((2, 2, 3, 2), 4, 6), ((2, 4, 4, 2), 8, 8)):
         yield _question(draw, draw.shuffled(sizes), nodes, gpus)
 
 

@@ -77,7 +77,7 @@ def _nearly_alike(draw: Draw) -> Iterator[dict]:
         (("send", 8, "a"), ("senda", 8, "")), (("send a", 8, "b"), ("send", 8, "a b")), (("send,a", 8, "b"), ("send", 8, "a,b")),
         (("send_a", 8, "b"), ("send", 8, "a_b")), (("send", 2**53, "int8"), ("send", 2**53 + 1, "int8")),
         (("send", 8, "int8"), ("Send", 8, "int8")), (("send", 8, "int8"), ("send ", 8, "int8")),
-    ]  # fmt: skip
+    ]
     for pair in draw.shuffled(pairs):
         logs = _logs(draw, 2, 3)
         for log, (op, nbytes, dtype) in zip(logs, draw.shuffled(pair), strict=True):

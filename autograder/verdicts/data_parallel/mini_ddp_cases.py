@@ -79,7 +79,7 @@ def _gated(draw: Draw) -> Case:
 def _case(
     draw: Draw, about: tuple[str, ...], models: list[dict], limits: list, steps: list,
     gates: Sequence[dict] = (), to_none: Sequence[bool] = (),
-) -> Case:  # fmt: skip
+) -> Case:
     """``steps``: of each, of each rank, of each model the path; ``gates``: of each, by rank, what it does at a place.
 
     ``to_none``: how gradients are zeroed after each step, and then from the beginning; in turn where it is not said.

@@ -95,7 +95,7 @@ def _large(draw: Draw, world: int) -> Call:
 
 def _of_many_bits(draw: Draw, world: int) -> Call:
     names = draw.shuffled(_WORDS)[:3]
-    bits = lambda low, high: draw.integer(2**low, 2**high) | 1  # noqa: E731
+    bits = lambda low, high: draw.integer(2**low, 2**high) | 1
     call = [
         [[names[0], bits(40, 50), draw.integer(1, 9)], [names[1], bits(6, 9) / 2, bits(33, 40)]] for _ in range(world)
     ]
@@ -267,7 +267,7 @@ def _is_kept(before: list, after: Any) -> bool:
         name == entry[0] and isinstance(entry[1], list) and len(entry[1]) == 2
         and _is_same(entry[1][0], total) and _is_same(entry[1][1], count)
         for (name, total, count), entry in zip(before, after, strict=True)
-    )  # fmt: skip
+    )
 
 
 def _is_same(after: Any, before: Any) -> bool:

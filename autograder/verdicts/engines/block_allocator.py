@@ -25,7 +25,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
     makers = {
         ("room",): _room, ("tokens", "shared", "copies"): _families, ("counts",): _counts, ("memory",): _memory,
         ("errors",): _errors, ("apart",): _apart, ("serving",): _serving,
-    }  # fmt: skip
+    }
     for about, make in draw.shuffled(list(makers.items())):
         scripts = draw.shuffled(list(make(draw)))
         yield Traces(about, {"traces": [script.inputs() for script in scripts]}, scripts=tuple(scripts))

@@ -55,7 +55,7 @@ def _put(values: torch.Tensor, room: torch.Tensor) -> torch.Tensor:
 def paged(
     draw: Draw, dtype: torch.dtype, lengths: list[int], size: int, heads: int, kv_heads: int, dim: int,
     more: int = 0, spare: int = 2, shared: bool = False,
-) -> Paged:  # fmt: skip
+) -> Paged:
     """A step of sequences with ``lengths`` tokens, in blocks drawn by lot; NaN wherever no token lies.
 
     more: columns of the tables beyond the longest sequence. spare: blocks of nobody, or a few more, so that no two inputs

@@ -61,7 +61,7 @@ def _any(draw: Draw, kinds: int) -> dict:
         "instances": instances, "slots": NO_END, "prefill_us": prefill_us, "step_us": draw.integer(3000, 20_000),
         "chunk": draw.integer(256, 2048), "layers": draw.integer(3, 80), "kv_bytes": draw.integer(10**4, 4 * 10**5),
         "link_gbps": 1, "latency_us": draw.integer(1, 900),
-    }  # fmt: skip
+    }
     workload = {"rate": 1, "most_ttft_us": LOOSE, "most_gap_us": LOOSE}
     question = {"mix": mix_of(draw, kinds), "workload": workload, "cluster": cluster}
     busy = Fraction(draw.integer(8, 35), 100) * instances

@@ -158,7 +158,7 @@ def _break_even(question: dict, value: dict, right: Due) -> str | None:
 _WRONG = {
     "shared": _shared, "instances": _instances, "transfer": _transfer, "split": _split,
     "placement": _placement, "break_even": _break_even,
-}  # fmt: skip
+}
 _LATENCY = "The latency is the time to the first token and, for each token after it, the mean time between two."
 _HELD = {
     "shared": (

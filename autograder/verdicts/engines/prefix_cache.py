@@ -30,7 +30,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
     makers = {
         "found": (_lengths, _chunks, _outputs), "apart": (_alike, _hashes, _kinds), "tables": (_tables,), "no_room": (_no_room,),
         "free": (_free,), "kept": (_kept,), "copies": (_copies,), "runs": (_runs,),
-    }  # fmt: skip
+    }
     for about, make in draw.shuffled([(about, make) for about in makers for make in makers[about]]):
         yield _case(about, draw.shuffled(list(make(draw))))
     timed = [{"blocks": [60, blocks], "kept": kept, "rounds": 25} for blocks, kept in draw.each((4000, True), (60_000, False))]

@@ -9,8 +9,7 @@ from gpulab.observe.launches import WARP
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    for case in draw.each(*_uniform(draw), *_mixed(draw), *_blocks(draw), *_tails(draw), *_alike_but_for_one(draw)):
-        yield case
+    yield from draw.each(*_uniform(draw), *_mixed(draw), *_blocks(draw), *_tails(draw), *_alike_but_for_one(draw))
 
 
 def _uniform(draw: Draw) -> Iterator[Case]:

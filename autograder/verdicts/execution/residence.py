@@ -73,7 +73,7 @@ def _alike_but_for_one(draw: Draw) -> Iterator[Case]:
         ("warps", "max_warps", blocks), ("blocks", "max_blocks", blocks // 2), ("registers", "registers", 32 * registers * blocks),
         ("registers", "register_unit", 2048), ("shared", "shared_bytes", share * blocks), ("shared", "shared_reserved", 3 * share),
         ("shared", "shared_unit", 4096),
-    ):  # fmt: skip
+    ):
         yield _case(about, *launch.values(), sm | {name: value})
 
 

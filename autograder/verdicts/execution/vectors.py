@@ -6,7 +6,13 @@ import torch
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.verdicts.execution.launches import faults_problem, grid_problem, once_problem, values_problem, work_problem
+from autograder.verdicts.execution.launches import (
+    faults_problem,
+    grid_problem,
+    once_problem,
+    values_problem,
+    work_problem,
+)
 from gpulab import Observation
 from gpulab.observe.launches import Launch
 

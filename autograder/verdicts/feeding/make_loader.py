@@ -28,7 +28,7 @@ def _loader(draw: Draw, config: dict, epochs: int = 1, own: bool = False, accele
     return {
         "config": config, "size": len(config["sampler"]), "epochs": epochs, "own": own, "accelerator": accelerator,
         "noise": draw.integer(0, 1 << 30),
-    }  # fmt: skip
+    }
 
 
 def _workers(draw: Draw) -> Iterator[Case]:
@@ -216,7 +216,7 @@ def _prefetches(asked: list[dict], found: list[dict]) -> str | None:
 _JUDGES = {
     "batches": _batches, "persistent": _persistent, "distinct": _distinct, "ranks": _ranks_apart, "repeatable": _repeatable,
     "no_workers": _no_workers, "pinned": _pins, "prefetch": _prefetches,
-}  # fmt: skip
+}
 
 make_loader = Exercise(
     "feeding.make_loader",

@@ -1,7 +1,6 @@
 """E11.2 pick_workers: cases and judge."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
@@ -51,14 +50,14 @@ def _asked(draw: Draw, knee: int, budget: int, ranks: int = 1, beyond: str = "fl
         "cores": cores, "ranks_per_node": ranks, "rates": _curve(draw, knee, budget, beyond),
         "noise": [noise * draw.integer(-100, 100) / 100 if i % 5 else noise * (-1) ** i for i in range(97)], "off_by": "call",
         "raises_from": 10**6,
-    }  # fmt: skip
+    }
 
 
 def _opposed(draw: Draw, knee: int, budget: int, sign: int) -> dict:
     """Each worker adds just ADDS; even numbers are off to one side as far as they may be, and odd ones to the other."""
     return _asked(draw, knee, budget) | {
         "rates": _curve(draw, knee, budget, slowly=True), "noise": [sign * NOISE, -sign * NOISE], "off_by": "workers",
-    }  # fmt: skip
+    }
 
 
 def _case(about: str, asked: list[dict], raises: str = "") -> Case:

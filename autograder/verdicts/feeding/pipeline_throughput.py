@@ -20,7 +20,7 @@ _PLACES = ("wait", "core", "main", "device")
 _NAMES = {
     "wait": ("read", "fetch", "list"), "core": ("decode", "augment", "collate"), "main": ("pin", "move", "log"),
     "device": ("step", "encode", "loss"),
-}  # fmt: skip
+}
 
 
 # Cases
@@ -71,7 +71,7 @@ def _parts(draw: Draw, place: str, seconds: float, batch: int, small: bool = Fal
 def _serial(draw: Draw) -> Iterator[Case]:
     """No worker: everything one after the other, with one core or many."""
     yield ask("serial", [_question(draw, part, draw.integer(2, 9), 0, draw.choice((1, 8))) | {"workers": 0} for part in
-                         draw.each("process",)] + [_alone(draw, cores) for cores in draw.each(1, 6)])  # fmt: skip
+                         draw.each("process",)] + [_alone(draw, cores) for cores in draw.each(1, 6)])
 
 
 def _alone(draw: Draw, cores: int) -> dict:
@@ -267,7 +267,7 @@ _SAYS = {
         "The stage is not the longest one of the slowest part: the longest of all may run in many workers, and only those stages "
         "count that use the part which sets the rate."
     ),
-}  # fmt: skip
+}
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:

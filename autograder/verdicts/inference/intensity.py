@@ -39,7 +39,7 @@ def _small(draw: Draw, group: int = 2) -> dict:
         "layers": draw.integer(2, 3), "width": draw.choice([together - 2, together + 2, 2 * together]), "heads": group * kv_heads,
         "kv_heads": kv_heads, "head_dim": head_dim, "hidden": 2 * draw.integer(90, 140) + 1,
         "vocabulary": 2 * draw.integer(30, 60) + 1,
-    }  # fmt: skip
+    }
 
 
 def _large(draw: Draw, group: int | None = None) -> dict:
@@ -47,7 +47,7 @@ def _large(draw: Draw, group: int | None = None) -> dict:
     return {
         "layers": draw.integer(20, 126), "width": 2 * draw.integer(1000, 4000), "heads": group * kv_heads, "kv_heads": kv_heads,
         "head_dim": draw.choice([64, 96, 128]), "hidden": draw.integer(4000, 20_000), "vocabulary": draw.integer(30_000, 250_000),
-    }  # fmt: skip
+    }
 
 
 def _config(sizes: dict, dtype: str = "bfloat16", weight_bits: int = 16, kv_bits: int = 16) -> dict:
@@ -64,14 +64,14 @@ def _card(draw: Draw, dtype: str, bandwidth: int = 0, peak: int = 0) -> dict:
     return {
         "dense": dict(draw.shuffled(list(dense.items()))), "sparse": sparse, "bytes_per_s": bandwidth,
         "link_bytes_per_s": bandwidth // draw.integer(20, 70), "memory_bytes": draw.integer(16, 200) << 30,
-    }  # fmt: skip
+    }
 
 
 def _question(draw: Draw, phase: str, batch: int, seq: int, config: dict, card: dict | None = None, measure: str = "") -> dict:
     """``measure``: the part whose counts are taken from a pass, too."""
     return {
         "asked": [phase, batch, seq], "config": config, "card": card or _card(draw, config["dtype"]), "measure": measure,
-    }  # fmt: skip
+    }
 
 
 def _passes(draw: Draw) -> Iterator[dict]:
@@ -111,7 +111,7 @@ def _huge(draw: Draw) -> Iterator[dict]:
             "layers": 2 * draw.integer(40, 60) + 1, "width": 4 * draw.integer(1500, 2000) + 2, "heads": 9 * kv_heads,
             "kv_heads": kv_heads, "head_dim": draw.choice([97, 129]), "hidden": 2 * draw.integer(10_000, 12_000) + 1,
             "vocabulary": 2 * draw.integer(40_000, 90_000),
-        }  # fmt: skip
+        }
         yield _question(draw, phase, batch, seq, _config(sizes))
         wide = {"layers": 1, "width": 2**28 + 4 * draw.integer(1, 999) + 2, "hidden": 2**28 + 2 * draw.integer(1, 999) + 1}
         yield _question(draw, phase, 1, 1, _config(sizes | wide))
@@ -422,7 +422,7 @@ _SENTENCES = {
         "The bytes of attention are wrong: for each request and layer, queries in and outputs out for the new tokens, keys and "
         "values written for the new tokens, and read for all, by heads of keys and values. Scores are on the chip."
     ),
-}  # fmt: skip
+}
 _FORMATS = {
     "linear": "The bytes of the linear layers are wrong where formats differ: weights have `weight_bits`, inputs and outputs "
     "`dtype`.",

@@ -13,12 +13,12 @@ from autograder.verdicts.questions import ask, judge_questions
 _ITEM_BYTES = {
     "float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int16": 2,
     "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1, "uint8": 1,
-}  # fmt: skip
+}
 _SIZES = ("layers", "width", "heads", "kv_heads", "head_dim", "latent", "window", "full_every", "patch", "merge", "temporal")
 _HALVES = ("bfloat16", "float16")
 _OPTIONS = {
     "latent": None, "rope_dim": 0, "window": None, "full_every": None, "shared": 0, "patch": 14, "merge": 1, "temporal": 1,
-}  # fmt: skip
+}
 
 
 # ---- what is drawn
@@ -69,7 +69,7 @@ def _batches(draw: Draw) -> Iterator[dict]:
     lengths = [
         [], [1], [draw.integer(2, 9000)], [7, 7, 7], [1, odd], [odd, 1], [draw.integer(1, 99) for _ in range(150)],
         draw.shuffled([1, 5, draw.integer(100, 200), draw.integer(5000, 9000)]),
-    ]  # fmt: skip
+    ]
     for texts in draw.each(*lengths):
         yield _of_halves(draw, _decoder(draw), [_request(text) for text in texts])
     for generated in draw.each(0, 1, 2, draw.integer(3, 2000)):
@@ -178,7 +178,7 @@ def _mixed(draw: Draw) -> Iterator[dict]:
         "dtype": ("float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8"), "latent": (True, False),
         "windows": ((False, 2, 3), (False, 5, 0), (True, None, 0), (True, None, 3), (True, 2, 3), (True, 5, 3), (True, 5, 0)),
         "merge": (1, 2, 3), "temporal": (1, 2, 3), "group": (1, 4),
-    }  # fmt: skip
+    }
     for plan in draw.cover(**choices):
         kv_heads, head_dim, patch = draw.integer(1, 8), draw.choice([64, 97, 128]), draw.choice([5, 14, 16])
         window, every, shared = plan["windows"]
@@ -187,7 +187,7 @@ def _mixed(draw: Draw) -> Iterator[dict]:
             width=draw.integer(500, 5000), latent=draw.integer(100, 600) if plan["latent"] else None, rope_dim=draw.integer(1, 64),
             window=draw.integer(50, 400) if window else None, full_every=every, shared=shared,
             patch=patch, merge=plan["merge"], temporal=plan["temporal"],
-        )  # fmt: skip
+        )
         yield _question(config, _some_requests(draw, patch * plan["merge"], config["temporal"]), plan["dtype"])
 
 
@@ -356,7 +356,7 @@ _SENTENCES = {
     ),
     "latents": "With a latent each layer keeps latent + rope_dim elements of a token, for all heads together; without, rope_dim says nothing.",
     "together": "Each part may be right by itself; heads, layers, pictures and requests together are not.",
-}  # fmt: skip
+}
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:

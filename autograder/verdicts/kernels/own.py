@@ -11,7 +11,6 @@ from gpulab import Observation
 from gpulab.observe.launches import ArrayUse, Fault, Launch
 from gpulab.units import plural
 
-
 Problem = Callable[[Case, dict, Observation], str | None]
 
 

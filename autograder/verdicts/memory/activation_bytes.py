@@ -44,7 +44,7 @@ def _large(draw: Draw) -> dict:
     return {
         "layers": draw.integer(24, 80), "heads": draw.integer(3, 16) * 8, "head_dim": draw.choice([64, 128]),
         "batch": draw.integer(2, 64), "sequence": draw.integer(1000, 3000),
-    }  # fmt: skip
+    }
 
 
 def _layers(draw: Draw) -> Iterator[dict]:
@@ -157,7 +157,7 @@ _SAID = {
     "grouped": "It is {} than attention with fewer heads of keys and values keeps: are they repeated before they are used, or not?",
     "head": "It is {} than is kept behind the layers: the last norm, and what cross_entropy keeps of the logits, in its own dtype.",
     "errors": "",
-}  # fmt: skip
+}
 
 
 activation_bytes = Exercise(

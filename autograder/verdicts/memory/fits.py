@@ -34,7 +34,7 @@ def _model(draw: Draw, **given: int) -> dict:
         "parameters": draw.integer(10**9, 9 * 10**9), "weight_bits": draw.choice((16, 32)), "layers": draw.integer(11, 90),
         "width": heads * (head_dim + 8 * draw.choice((-1, 1, 2))), "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim,
         "cache_bits": draw.choice(_CACHE_BITS), "saved": draw.integer(20_000, 300_000), **given,
-    }  # fmt: skip
+    }
 
 
 def _gpu(draw: Draw, **given: Any) -> dict:
@@ -172,7 +172,7 @@ def _reference(question: dict) -> dict:
 
 _LOOKED_AT = {
     "serving": ("terms",), "training": ("terms",), "free": ("free", "fits"), "binding": ("binding",), "largest": ("largest",),
-}  # fmt: skip
+}
 _MISREAD = {
     "weights": "The weights are wrong: bits are not bytes, and a part of a byte counts as one.",
     "cache": "The cache is wrong: keys and values, of each head of keys (not of queries), in each layer, for every token of every sequence.",

@@ -355,7 +355,7 @@ _MISCOUNTED = {
 _PROBLEMS = {
     "adapters": _adapters_problem, "frozen": _frozen_problem, "packed": _packed_problem, "held": _held_problem, "account": _account_problem,
     "names": _names_problem,
-}  # fmt: skip
+}
 
 lora_memory = Exercise(
     "memory.lora_memory",

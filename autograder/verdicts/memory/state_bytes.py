@@ -10,7 +10,7 @@ from autograder.verdicts.questions import ask, judge_questions
 
 _ITEM_BYTES = {
     "float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1, "uint8": 1,
-}  # fmt: skip
+}
 _KEYS = ("weights", "gradients", "main_gradients", "master", "moments", "block")
 _ADAM = ("float32", "float32")
 _NAMED = {
@@ -209,7 +209,7 @@ _HELD = {
     "moments": "Each moment has one element for every parameter, in its own dtype; Adam has two.",
     "scales": "Each moment has a float32 scale for each of this rank's blocks, for the last, shorter one too.",
     "total": "",
-}  # fmt: skip
+}
 
 
 state_bytes = Exercise(

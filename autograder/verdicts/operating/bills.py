@@ -92,8 +92,8 @@ def _idle(draw: Draw, kind: str) -> dict:
     one, other, third = draw.shuffled(TEAMS)[:3]
     unit = 60 * draw.integer(2, 40)
     rate = draw.integer(2, 9)
-    h100 = lambda **reserved: _pool(100 * unit, rate * 6, {team: share * unit for team, share in reserved.items()})  # noqa: E731
-    held = lambda team, share, pool="h100": _record(team, pool, share * unit)  # noqa: E731
+    h100 = lambda **reserved: _pool(100 * unit, rate * 6, {team: share * unit for team, share in reserved.items()})
+    held = lambda team, share, pool="h100": _record(team, pool, share * unit)
     usage, bill = {
         "none": ([held(one, 30), held(other, 20)], {"h100": h100()}),
         "part": ([held(one, 30), held(other, 20)], {"h100": h100(**{one: 50, other: 10})}),
@@ -148,5 +148,5 @@ def refused(draw: Draw) -> Iterator[dict]:
     for usage in draw.each(
         [fine, _record(team, "b200", 10)], [fine, _record(None, "b200", 0)], [_record(team, "h100", 1_001)], [fine, _record(None, "h100", 501)],
         [fine, _record({team: 1, "others": 1}, "h100", 502)], [fine, _record({}, "l40s", 10)], [fine, _record({}, "l40s", 0)],
-    ):  # fmt: skip
+    ):
         yield _question(usage, bill)

@@ -14,7 +14,7 @@ from autograder.verdicts.questions import ask
 def _cases(draw: Draw) -> Iterator[Case]:
     strata = {
         "culprit": watched.with_culprit, "single": watched.with_one_meeting, "noise": watched.with_noise, "nobody": watched.without_culprit,
-    }  # fmt: skip
+    }
     for about, drawn in strata.items():
         yield ask(about, list(drawn(draw)))
     yield ask("errors", list(watched.refused(draw)), raises="ValueError")

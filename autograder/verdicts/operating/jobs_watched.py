@@ -191,5 +191,5 @@ def refused(draw: Draw) -> Iterator[dict]:
         {"tp_us": [*sound["tp_us"][:-1], sound["tp_us"][-1][:-1]]},
         {"dp_us": [sound["dp_us"][0] + [30_000], *sound["dp_us"][1:]]},
         {"tp": ranks + 1}, {"tp": 0}, {"tp": -tp}, {"tp": next(n for n in range(2, ranks) if ranks % n)},
-    ):  # fmt: skip
+    ):
         yield {"metrics": sound | change}

@@ -39,7 +39,7 @@ def _drawn(draw: Draw) -> Question:
     jobs = [
         {"name": f"{draw.choice(('train', 'tune', 'sweep', 'eval'))}-{number}", "gpus": draw.choice([s for s in sizes if s <= NODE * nodes]), "hours": draw.integer(1, 12)}
         for number in range(draw.integer(3, 7))
-    ]  # fmt: skip
+    ]
     return {"jobs": jobs, "cluster": {"free": free, "running": draw.shuffled(running)}}
 
 

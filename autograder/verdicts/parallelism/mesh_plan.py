@@ -15,7 +15,7 @@ from gpulab.parallel import mesh_groups
 def _cases(draw: Draw) -> Iterator[Case]:
     strata = {
         "time": plans.that_is_fast, "divides": plans.that_divides, "memory": plans.that_fits, "groups": plans.of_every_shape,
-    }  # fmt: skip
+    }
     for about, jobs in strata.items():
         yield ask(about, [_question(*job) for job in jobs(draw)])
     yield ask("errors", [_question(*job) for job in plans.impossible(draw)], raises="ValueError")

@@ -78,7 +78,7 @@ def is_sound(spec: dict, ranks: int) -> bool:
 def _spec(
     draw: Draw, ranks: int, dtype: torch.dtype, biases: tuple[bool, bool], hidden: int | None = None, takes: int | None = None,
     gives: int | None = None,
-) -> dict:  # fmt: skip
+) -> dict:
     """Whole layers; no two of their three sizes are alike, unless they are given."""
     hidden = hidden or ranks * draw.integer(2, 3)
     sizes = [size for size in draw.shuffled(range(2, 8)) if size != hidden]
@@ -87,7 +87,7 @@ def _spec(
     return {
         "up": _values(draw, hidden, takes, dtype=dtype), "up_bias": _values(draw, hidden, dtype=dtype) if biases[0] else None,
         "down": _values(draw, gives, hidden, dtype=dtype), "down_bias": _values(draw, gives, dtype=dtype) if biases[1] else None,
-    }  # fmt: skip
+    }
 
 
 def _values(draw: Draw, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -103,13 +103,13 @@ class _Pass:
     def __init__(
         self, draw: Draw, specs: list[dict], chain: list[int], leading: list[tuple], input_requires_grad: bool = True,
         backward: bool = True, written: bool = True, residual: bool = False, strided: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         first, last, dtype = specs[chain[0]], specs[chain[-1]], specs[0]["up"].dtype
         self.common = {
             "chain": chain, "input_requires_grad": input_requires_grad, "backward": backward, "residual": residual,
             "xs": [_values(draw, *dims, first["up"].shape[1], dtype=dtype) for dims in leading],
             "grads": [_values(draw, *dims, last["down"].shape[0], dtype=dtype) for dims in leading],
-        }  # fmt: skip
+        }
         if strided:
             self.common["xs"] = [laid_out(x, "transposed") for x in self.common["xs"]]
         self.written = written

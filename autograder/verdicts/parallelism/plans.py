@@ -51,7 +51,7 @@ def _exactly(model: dict, cluster: dict) -> list[Plan]:
     return [(gpus // (pp * tp), pp, tp) for tp in _divisors(gpus) for pp in _divisors(gpus // tp)]
 
 
-_ANY: Rule = lambda *of: True  # noqa: E731
+_ANY: Rule = lambda *of: True
 
 DIVIDES: dict[str, dict[str, Rule]] = {
     "tp out of a node": {"node": _ANY},
@@ -142,11 +142,11 @@ def job(draw: Draw) -> tuple[dict, dict]:
         "parameters": draw.integer(1, 64) * 2**30, "state_bytes": draw.choice([12, 18, 20]),
         "activation_bytes": draw.integer(1, 60) * 2**24, "layer_us": draw.integer(2, 400) * 100,
         "layer_bytes": draw.integer(1, 64) * 2**21, "batch": draw.choice([8, 12, 24, 32, 48, 64, 96, 128, 256]),
-    }  # fmt: skip
+    }
     cluster = {
         "nodes": draw.choice([1, 2, 3, 4, 8, 16]), "gpus": draw.choice([2, 4, 6, 8]), "memory": 2**50,
         "link": draw.choice([100_000, 300_000, 450_000]), "network": draw.choice([5_000, 25_000, 50_000]),
-    }  # fmt: skip
+    }
     return model, cluster
 
 

@@ -104,7 +104,7 @@ def _move(table: Table, action: Action, gpu: int, slot: int | None) -> None:
 _NEEDS = (
     ("F", "before"), ("B", "own"), ("I", "own"), ("B", "B behind"), ("B", "I behind"), ("I", "B behind"), ("I", "I behind"),
     ("W", "half"),
-)  # fmt: skip
+)
 """Who needs whom."""
 
 
@@ -142,7 +142,7 @@ def _whom(action: Action, whom: str) -> list[Action]:
     return {
         "before": [Action(stage - 1, "F", k)], "own": [Action(stage, "F", k)], "half": [Action(stage, "I", k)],
         "B behind": [Action(stage + 1, "B", k)], "I behind": [Action(stage + 1, "I", k)],
-    }[whom]  # fmt: skip
+    }[whom]
 
 
 def _shaken(draw: Draw) -> dict:
@@ -231,7 +231,7 @@ def _served_by_a_repetition(draw: Draw, which: str) -> dict:
     first, second = ([f"0F{k}", None, None, f"0F{k}"], [None, f"1F{k}"]) if which == "needed" else ([None, f"0F{k}"], [f"1F{k}", None, f"1F{k}"])
     other = 1 - k
     rest = [[None] * (5 - len(first)) + [f"0F{other}", None, None, None, f"0B{k}", f"0B{other}"],
-            [None] * (6 - len(second)) + [f"1F{other}", f"1B{k}", f"1B{other}"]]  # fmt: skip
+            [None] * (6 - len(second)) + [f"1F{other}", f"1B{k}", f"1B{other}"]]
     return question([first + rest[0], second + rest[1]], 2, 2)
 
 

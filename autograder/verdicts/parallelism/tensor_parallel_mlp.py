@@ -249,7 +249,7 @@ def _errors_problem(case: Case, evidence: dict, due: list[Played]) -> str | None
 _PROBLEMS = {
     "outputs": _outputs_problem, "gradients": _gradients_problem, "forward": _forward_problem, "backward": _backward_problem,
     "shares": _shares_problem, "errors": _errors_problem,
-}  # fmt: skip
+}
 
 
 tensor_parallel_mlp = Exercise(

@@ -21,7 +21,7 @@ def question(
     routes: dict[str, list[str]] | None = None, workloads: dict[str, str] | None = None,
     endpoints: dict[str, list[Statement]] | None = None, roles: dict[str, list[Statement]] | None = None,
     actions: list[str] | None = None, resources: dict[str, bool] | None = None, log: list[list[str]] | None = None,
-) -> dict:  # fmt: skip
+) -> dict:
     graph = {"routes": routes or {}, "workloads": workloads or {}, "endpoints": endpoints or {}}
     policies = {"roles": roles or {}, "actions": actions or [], "resources": resources or {}, "log": log or []}
     return {"graph": graph, "policies": policies}
@@ -69,7 +69,7 @@ def leaks(draw: Draw) -> Iterator[dict]:
     doors = {
         "open": [allow(["*"])], "ours": [allow(["*"], ["our*"])], "shut": [], "but": [allow(["*"]), deny(["*"], ["their*"])],
         "read": [deny(["s3:Put*"]), allow(["s3:*Object*"])],
-    }  # fmt: skip
+    }
     for statements in draw.shuffled(list(_permissions(draw))):
         for name in draw.shuffled(list(doors))[:3]:
             yield _door(draw, statements, {"door": doors[name]})

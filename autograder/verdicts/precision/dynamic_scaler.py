@@ -59,7 +59,7 @@ class Truth:
             ],
             "scale": self._scale,
             "before": scale,
-        }  # fmt: skip
+        }
 
     def _backward(self, gradients: list, loss: str) -> Tensor:
         parameters = sum(self._groups, [])
@@ -128,7 +128,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
     for wrong in draw.each(
         {"init_scale": 0.5}, {"init_scale": 0.0}, {"init_scale": -2.0}, {"init_scale": math.inf}, {"init_scale": math.nan},
         {"init_scale": 2.0**24 + 2}, {"growth_interval": 0}, {"growth_interval": -draw.integer(1, 9)},
-    ):  # fmt: skip
+    ):
         yield Case(("errors",), {"job": job | {"scaler": job["scaler"] | wrong}, "actions": [], "last": True}, raises="ValueError")
 
 
@@ -160,7 +160,7 @@ def _backward(draw: Draw, job: dict, size: float = 1.0, spoilt: tuple[int, ...] 
 def _gradients(draw: Draw) -> Iterator[Step]:
     job = _job(draw, [_PLAIN], float(draw.choice([1000, 500, 300])), 50, each=draw.integer(3, 6), on="cuda")
     about = ("gradients",)
-    new = lambda **how: _backward(draw, job, **how)  # noqa: E731
+    new = lambda **how: _backward(draw, job, **how)
     step, unscale, update = _do("step", of=0), _do("unscale", of=0), _do("update")
     yield from _played(job, [
         (about, [new(), unscale, step, update]),
@@ -168,7 +168,7 @@ def _gradients(draw: Draw) -> Iterator[Step]:
         (about, [new(none=draw.integer(0, 2)), step, update]),
         (about, [new(), new(size=0.5), unscale, step, update]),
         (about, [new(none=draw.integer(0, 2), size=1e-5), unscale, step, update]),
-    ])  # fmt: skip
+    ])
 
 
 def _loss_dtypes(draw: Draw) -> Iterator[Step]:
@@ -239,10 +239,10 @@ def _large_and_small(draw: Draw) -> Iterator[Step]:
         steps = [_one_step(draw, job, size=size) for _ in range(2 * interval)]
         yield from _played(job, [(("growth",), actions) for actions in steps])
     job = _job(draw, [_PLAIN], 2.0, 2) | {"half": False}
-    largest = lambda sign: _do("backward", gradients=[torch.full_like(p, sign * 1.5e38) for p in job["parameters"][0]], loss="float32")  # noqa: E731
+    largest = lambda sign: _do("backward", gradients=[torch.full_like(p, sign * 1.5e38) for p in job["parameters"][0]], loss="float32")
     yield from _played(job, [(("growth", "skip"), [largest(draw.choice((1, -1))), _do("step", of=0), _do("update")])])
     job = _job(draw, [_ADAM, _PLAIN], 8.0, 2)
-    actions = lambda: [_backward(draw, job), _do("step", of=0), _do("unscale", of=1), _do("update")]  # noqa: E731
+    actions = lambda: [_backward(draw, job), _do("step", of=0), _do("unscale", of=1), _do("update")]
     yield from _played(job, [(("growth",), actions()) for _ in range(4)])
 
 

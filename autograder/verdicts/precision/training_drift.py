@@ -47,7 +47,7 @@ _LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def _case(
     about: tuple[str, ...], draw: Draw, layout: str, dtype: torch.dtype, side: int, steps: int,
     gradient=False, again=False, of=torch.bfloat16, misfit: tuple[int, ...] | None = None, raises="",
-) -> Case:  # fmt: skip
+) -> Case:
     """``misfit``: the shape of the last update but one."""
     base = _weights(draw, side, side + (side > 4))
     view, beside = _LAYOUTS[layout](base), torch.ones_like(base, dtype=torch.bool)
@@ -82,7 +82,7 @@ def _updates(draw: Draw, weight: torch.Tensor, steps: int) -> list[torch.Tensor]
     """For each element one share of its spacing and one sign; at one step, drawn for each, two spacings instead."""
     spacing = torch.where(weight == 0, torch.tensor(2.0**-8), _spacing(weight))
     furthest = [share for share in _SHARES if share * steps <= 128 * _FURTHEST - 4]
-    drawn = lambda one: _drawn(weight.numel(), one).view(weight.shape)  # noqa: E731
+    drawn = lambda one: _drawn(weight.numel(), one).view(weight.shape)
     shares, signs = drawn(lambda: draw.choice(furthest)), drawn(lambda: draw.choice((-1.0, 1.0)))
     at = drawn(lambda: draw.integer(0, 2 * steps))
     return [torch.where(at == step, torch.tensor(2.0), shares) * signs * spacing for step in range(steps)]

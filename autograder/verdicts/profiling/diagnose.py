@@ -92,7 +92,7 @@ def _working(draw: Draw) -> Iterator[Asked]:
     counts = {
         "on the ridge": [ridge * nbytes, nbytes], "below it": [ridge * nbytes - 1, nbytes], "in registers": [nbytes, 0],
         "NCCL_like_gemm": [ridge * nbytes * 2, nbytes], "nothing": [0, 0],
-    }  # fmt: skip
+    }
     names = draw.shuffled([*counts, "triton_poi_fused_0", "at::native::barrier_before_nccl_bucket"])
     spans, at = [], 0
     for name in names:
@@ -140,7 +140,7 @@ def _cut_off(draw: Draw) -> Iterator[Asked]:
         spans = [
             Span("kernel", COMPUTE[0], -200, -40, "main"), Span("kernel", COMPUTE[0], start, 200, "main"),
             Span("call", "cudaStreamSynchronize", *wait), Span("range", "ProfilerStep#1", 0, 200),
-        ]  # fmt: skip
+        ]
         yield _asked([span._replace(start=span.start * _US, end=span.end * _US) for span in spans], work(draw))
 
 
@@ -164,7 +164,7 @@ def _formats(draw: Draw) -> Iterator[Asked]:
         nothing = [
             Span("kernel", COMPUTE[0], 0, 0, "main"), Span("call", "cudaStreamSynchronize", end // 2, end // 2),
             Span("range", LOADERS[0], end // 3, end // 3), Span("range", "ProfilerStep#0", -50 * _US, -50 * _US),
-        ]  # fmt: skip
+        ]
         yield _asked(spans + nothing, table, style, change=lambda trace, style=style, end=end: _mixed(draw, trace, style, end))
     table, spans = work(draw), _steps(draw, 2, 0)
     yield _asked(spans, table, "today", change=lambda trace: _mixed(draw, _without_arguments(trace), "today", max(s.end for s in spans)))
@@ -200,7 +200,7 @@ def _without_arguments(trace: dict) -> dict:
 def _mixed(draw: Draw, trace: dict, style: str, end: int) -> dict:
     """With events that count for nothing, all over the trace and beyond its ends, in random order; the first step is the last."""
     origin = _ORIGIN // _US * _US if style == "2021" else _ORIGIN
-    at = lambda nanoseconds: microseconds(origin + nanoseconds, style)  # noqa: E731
+    at = lambda nanoseconds: microseconds(origin + nanoseconds, style)
     whole = {"ts": at(-20 * _US), "dur": microseconds(end + 60 * _US, style)}
     card, host = {"pid": 0, "tid": 7}, {"pid": 4242, "tid": 4242}
     others = [
@@ -237,7 +237,7 @@ _NEARLY_RANGES = ("operator", "cpu_operator", "User_Annotation", "annotation")
 _NEARLY_NAMED = (
     "ProfilerStep", "ProfilerStep_warmup", "profilerstep#3", "a ProfilerStep#3",
     "DataLoader.reset", "enumerate(DataLoader)", "enumerate(dataloader)#next", "an enumerate(DataLoader)#next",
-)  # fmt: skip
+)
 """Categories and names that are none of those that count, and like them."""
 
 
@@ -251,7 +251,7 @@ def _windows(draw: Draw) -> Iterator[Asked]:
         Span("range", LOADERS[1], -3 * beyond, -beyond), Span("call", "cudaDeviceSynchronize", end - beyond, end + beyond),
         Span("kernel", NCCL[0], end + 2 * beyond, end + 3 * beyond, "nccl"),
         Span("range", "validation", -3 * beyond, end + 4 * beyond), Span("range", "my ProfilerStep#", -3 * beyond, end + 4 * beyond),
-    ]  # fmt: skip
+    ]
     yield _asked(spans + outside, table)
     # The card is idle at both ends of the window, of which the first begins in a wait.
     wait = Span("call", "cudaStreamSynchronize", -beyond, beyond // 3)
@@ -306,7 +306,7 @@ def _without_window(draw: Draw) -> Iterator[Asked]:
     nothing = [Span("range", "ProfilerStep#1", 0, 0), Span("kernel", COMPUTE[0], 9, 9, "main")]
     for spans in draw.each([], host, nothing, host + nothing):
         yield _asked(spans, table)
-    only_others = lambda trace: {"traceEvents": [{"ph": "M", "name": "process_name", "pid": 0}]}  # noqa: E731
+    only_others = lambda trace: {"traceEvents": [{"ph": "M", "name": "process_name", "pid": 0}]}
     yield _asked([], table, change=only_others)
 
 

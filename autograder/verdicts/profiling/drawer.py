@@ -251,11 +251,11 @@ _HEADS = {"ProfilerStep#": "step", "enumerate(DataLoader)#": "loader"}
 _TODAY = {
     "kernel": "kernel", "copy": "gpu_memcpy", "fill": "gpu_memset", "call": "cuda_runtime", "driver": "cuda_driver",
     "range": "user_annotation", "op": "cpu_op",
-}  # fmt: skip
+}
 _IN_2021 = {
     "kernel": "Kernel", "copy": "Memcpy", "fill": "Memset", "call": "Runtime", "driver": "Runtime", "range": "Operator",
     "op": "Operator",
-}  # fmt: skip
+}
 _ON_CARD = ("kernel", "copy", "fill")
 
 

@@ -83,7 +83,7 @@ def _call(draw: Draw, share: float = 0.0, **given: Any) -> dict:
         "n_params": 12 * layers * width**2 + draw.integer(10**6, 10**9), "gpu": draw.choice(_WITH_TF32),
         "n_gpus": draw.integer(2, 4000), "dtype": "tf32", "layers": layers, "width": width,
         "seq": draw.integer(9, 64) * 1000 + 24, "n_lookup": draw.integer(10**5, 10**6), "again": 0.0, "tokens_per_s": 1,
-    } | given  # fmt: skip
+    } | given
     if "tokens_per_s" not in given:
         share = share or draw.integer(50, 450) / 1000
         call["tokens_per_s"] = float(Fraction(share) / due(call)[0])

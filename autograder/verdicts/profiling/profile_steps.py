@@ -36,7 +36,7 @@ def _plan(draw: Draw, wait: int, warmup: int, active: int, rest: int, device: st
     return {
         "n": n, "wait": wait, "warmup": warmup, "active": active, "device": device, "operations": operations, "mark": mark,
         "pointwise": pointwise, "stops": stops,
-    }  # fmt: skip
+    }
 
 
 def _on_host(draw: Draw) -> Iterator[dict]:
@@ -55,7 +55,7 @@ def _refused(draw: Draw) -> Iterator[dict]:
     for wait, warmup, active, rest in draw.each(
         (1, 1, 2, -1), (0, 0, 1, -1), (2, 2, 3, -draw.integer(2, 6)), (-1, 1, 2, 3), (-1, 0, 2, 3), (1, -1, 2, 3), (3, -2, 2, 0),
         (1, 1, 0, 3), (0, 0, 0, 0), (0, 0, 0, 1), (2, 2, -1, 5),
-    ):  # fmt: skip
+    ):
         yield _plan(draw, wait, warmup, active, rest)
 
 

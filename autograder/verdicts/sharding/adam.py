@@ -45,7 +45,7 @@ class Adam:
         first, second = self.moments or [torch.zeros_like(gradient)] * 2
         self.moments = [
             self.betas[0] * first + (1 - self.betas[0]) * gradient, self.betas[1] * second + (1 - self.betas[1]) * gradient**2,
-        ]  # fmt: skip
+        ]
         self.steps += 1
         corrections = [1 - beta**self.steps if self.corrected else 1.0 for beta in self.betas]
         root = self.root(self.moments[1], self.eps, corrections[1])

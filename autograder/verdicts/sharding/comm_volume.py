@@ -15,7 +15,7 @@ _KINDS = ("all_gather", "reduce_scatter", "all_reduce")
 _NEAR = 1e-9
 _DEFAULTS = {
     "parameter_bytes": 4, "gradient_bytes": 4, "micro_batches": 1, "no_sync": False, "root": 0, "node_ranks": None,
-}  # fmt: skip
+}
 Collective = tuple[str, int, Fraction]
 """Kind, ranks of the ring, bytes of the whole tensor."""
 

@@ -12,7 +12,7 @@ import torch
 Tensor = torch.Tensor
 _ORDER = {
     "embed": ("table",), "block": ("g", "down", "weight", "bias"), "linear": ("weight", "bias"), "scale": ("by",), "bend": (),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

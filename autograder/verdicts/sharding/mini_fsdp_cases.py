@@ -83,7 +83,7 @@ def _refused(draw: Draw) -> Case:
 def _case(
     draw: Draw, about: tuple[str, ...], models: list, world: int, passes: Sequence[tuple[str, str]], batch: str,
     width: int = _WIDTH, rows: int = _ROWS,
-) -> Case:  # fmt: skip
+) -> Case:
     """``passes``: of each whether it goes back, and what follows it; ``batch``: what the ranks' own inputs are like."""
     parts = [unit.part for unit in sharded(models, world)]
     if len(set(parts)) < len(parts):
@@ -94,7 +94,7 @@ def _case(
             {
                 "x": _batch(draw, batch, rows, width), "do": do, "then": then, "training": True,
                 "input_requires_grad": batch == "wants gradient",
-            }  # fmt: skip
+            }
             for do, then in passes
         ]
         each.append({"models": models, "passes": own})
@@ -116,7 +116,7 @@ def _block(draw: Draw, inner: int, width: int = _WIDTH) -> dict:
         "g": 0.5 * _numbers(draw), "down": 0.5 / inner * _WIDTH * _numbers(draw, width, inner).t(),
         "weight": _WIDTH / width * 0.3 * _numbers(draw, inner, width), "bias": 0.3 * _numbers(draw, inner),
         "scale": 1 + 0.1 * _numbers(draw, width),
-    }  # fmt: skip
+    }
     return {"kind": "block", "tensors": tensors}
 
 

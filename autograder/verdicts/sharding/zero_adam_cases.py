@@ -118,7 +118,7 @@ def _refused(draw: Draw) -> list[dict]:
 def _case(
     draw: Draw, about: tuple[str, ...], world: int, optimizers: list[dict], of: Sequence[int], written_before: int | None = None,
     scale: float = 1.0, refused: Sequence[dict] = (),
-) -> Case:  # fmt: skip
+) -> Case:
     """``of``: which optimizer makes each step; ``scale``: how large gradients are; ``refused``: of calls beside."""
     steps: list[list[dict]] = [[] for _ in range(world)]
     for number, which in enumerate(of):
@@ -138,7 +138,7 @@ def _optimizer(draw: Draw, shapes: list[Shape], dtype: torch.dtype, options: dic
     return {
         "values": values, "frozen": [False] * len(values), "once": draw.chance(0.5),
         "options": _numbers(draw) if options is None else options,
-    }  # fmt: skip
+    }
 
 
 def _shapes_of(optimizer: dict) -> list[Shape]:
@@ -147,7 +147,7 @@ def _shapes_of(optimizer: dict) -> list[Shape]:
 
 def _numbers(draw: Draw) -> dict:
     """Not far from 1 all of them, so that each shows after a step or two."""
-    tenths = lambda low, high: draw.integer(low, high) / 10  # noqa: E731
+    tenths = lambda low, high: draw.integer(low, high) / 10
     return {"lr": tenths(5, 9) / 10, "betas": [tenths(5, 8), tenths(6, 9) + 0.05], "eps": tenths(2, 9)}
 
 

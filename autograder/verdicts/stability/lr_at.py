@@ -110,7 +110,7 @@ _OUT_OF_RANGE = (
 
 def _refused(draw: Draw) -> list[dict]:
     """What ValueError is due for, in the warm-up and after it, and what lies just on the other side."""
-    some = lambda: draw.choice([0, 3, draw.integer(40, 400), 10**6])  # noqa: E731
+    some = lambda: draw.choice([0, 3, draw.integer(40, 400), 10**6])
     found = [_question(step, _config(draw)) for step in (-1, -draw.integer(2, 99))]
     found += [_question(some(), _config(draw, accumulate=3) | wrong) for wrong in _OUT_OF_RANGE]
     for config in (_config(draw), _config(draw, epochs=3, accumulate=4, micro_batches=39)):
@@ -155,7 +155,7 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
 
 
 def _why(about: str, step: int, config: dict, value: float) -> str:
-    near = lambda rate: abs(value - rate) <= _NEAR * config["peak"]  # noqa: E731
+    near = lambda rate: abs(value - rate) <= _NEAR * config["peak"]
     warmup, total = config["warmup_steps"], total_steps(config)
     if about == "restart":
         return "A rate changes with what was asked before: after a restart nothing was, and the step is all there is to go by."

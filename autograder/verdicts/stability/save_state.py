@@ -19,7 +19,7 @@ _WORDS = 4096
 
 def _cases(draw: Draw) -> Iterator[Case]:
     """One, two and four ranks; kills before every action on files and at many bytes; files cut off at many places."""
-    seed = lambda: draw.integer(1, 10**6)  # noqa: E731
+    seed = lambda: draw.integer(1, 10**6)
     for world in draw.each(1, 2, 4):
         each = tuple({"own": seed(), "before": 3} for _ in range(world))
         yield Case(("continues",), {"world": world, "play": "continues", "seed": seed()}, ranks=world, each=each)
@@ -168,7 +168,7 @@ def _refusal_problem(answer: dict, why: str) -> str | None:
 _PROBLEMS = {
     "continues": _continues, "survives": _survives, "disk": _on_the_disk, "plain": _plain, "full": _full, "refused": _refused,
     "other_world": lambda result: None, "one_rank": lambda result: None, "told": _told,
-}  # fmt: skip
+}
 
 save_state = Exercise(
     "stability.save_state",

@@ -1,14 +1,13 @@
 """E5.2 transfer_time: cases and judge."""
 
 from collections.abc import Iterator
-from typing import Any
 from math import isclose
+from typing import Any
 
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.questions import judge_questions
-
 
 _ENCODINGS = ([8, 10], [128, 130], [64, 66], [242, 256])
 

@@ -10,7 +10,6 @@ from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import count_problem, tensor_problem, type_name
 from gpulab import Observation
 
-
 _FORMS = ("tensor", "list", "tuple", "namedtuple", "dict", "nothing", "pairs")
 _KINDS = ("list", "tuple", "namedtuple", "dict", "OrderedDict")
 
@@ -286,7 +285,7 @@ def _wrong_module(inputs: dict, evidence: dict) -> str | None:
     if left:
         return "A buffer stayed on the host: parameters are not all that a module holds." if set(left) <= {
             "scale", "offset", "head.count"
-        } else "A parameter stayed on the host."  # fmt: skip
+        } else "A parameter stayed on the host."
     if _sent_bytes(Observation.from_dict(evidence["seen"])) < sum(inputs[name].nbytes for name in ("weight", "scale", "offset")):
         return "Not all parameters and buffers were seen to travel to the device."
     return _wrong_after_a_step(inputs, evidence)

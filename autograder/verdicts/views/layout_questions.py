@@ -1,6 +1,5 @@
 """E1.1 predict_view: what is asked. A question is (size, stride, new_size)."""
 
-import math
 from collections.abc import Iterator
 
 from autograder.draw import Draw

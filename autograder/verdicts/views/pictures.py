@@ -15,7 +15,7 @@ _BEYOND_FLOAT32 = (torch.int32, torch.int64, torch.float64, torch.complex64, tor
 DTYPES = _WITHIN_FLOAT32 + _BEYOND_FLOAT32
 LAYOUTS = (
     "contiguous", "offset", "stepped", "padded", "transposed", "channels_last", "expanded", "repeated", "flat", "windows",
-)  # fmt: skip
+)
 
 _ONE_OF_ALL = {"repeated": 0, "expanded": 1, "flat": 3}
 """Layouts in which all images, all channels or all columns are one, and which dimension that is."""
@@ -57,8 +57,7 @@ def pictures(draw: Draw, layout: str, n: int, c: int, h: int, w: int, dtype: tor
 def grids(draw: Draw) -> Iterator[tuple[int, int, int]]:
     """(patch, rows, columns): one patch and several each way, as many, patches of one pixel, of the whole image, of primes."""
     many, more = draw.shuffled((2, 3, 5))[:2]
-    for patch, rows, columns in ((1, many, more), (2, many, more), (3, 1, many), (5, many, 1), (4, 1, 1), (2, many, many)):
-        yield patch, rows, columns
+    yield from ((1, many, more), (2, many, more), (3, 1, many), (5, many, 1), (4, 1, 1), (2, many, many))
 
 
 def same_elements(a: torch.Tensor, b: torch.Tensor) -> bool:

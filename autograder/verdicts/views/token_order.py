@@ -16,7 +16,7 @@ _SAME = (torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float32, to
 _CASTS = (
     (torch.uint8, torch.float32), (torch.uint8, torch.bfloat16), (torch.int16, torch.int64), (torch.int64, torch.float64),
     (torch.float64, torch.float32), (torch.float32, torch.float64), (torch.int64, torch.int32),
-)  # fmt: skip
+)
 """Pixels that differ become numbers that differ: a wrong order shows in each of the grids, of which there are fewer."""
 _LOSING_CASTS = ((torch.float32, torch.uint8), (torch.uint8, torch.bool), (torch.bool, torch.float16))
 

@@ -52,7 +52,7 @@ class Mirror(Switchboard):
         self._stores[rank.number].ask(
             rank.number, str(meta["what"]), str(meta["key"]), bytes(payload),
             lambda value: rank.cord.put({"number": int(meta["number"])}, [value]),
-        )  # fmt: skip
+        )
 
     def _look_for_trouble(self) -> None:
         """Nobody waits for anybody."""

@@ -43,7 +43,7 @@ def combined(calls: list[Call]) -> list[Bytes]:
 
 OPERATIONS = (
     "barrier", "all_gather", "broadcast", "gather", "scatter", "all_to_all", "all_reduce", "reduce", "reduce_scatter",
-)  # fmt: skip
+)
 
 
 def _nothing(calls: list[Call]) -> list[Bytes]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpulab.collectives.board.calls import Call, call_of, source_line
-from gpulab.collectives.board.clocks import Clocks, Instant, Carrier
+from gpulab.collectives.board.clocks import Carrier, Clocks, Instant
 from gpulab.collectives.board.meetings import Disagreement, Meetings
 from gpulab.collectives.board.reducing import CannotReduce, combined
 from gpulab.collectives.board.store import KeyValues
@@ -176,7 +176,7 @@ class Switchboard:
             group=first.group, ranks=ranks, sent=tuple(call.size for call in calls), ready_us=ready, start_us=start,
             end_us=end, lines=tuple(call.line for call in calls), stamps=tuple(call.stamp for call in calls),
             came=tuple(call.came for call in calls),
-        )  # fmt: skip
+        )
         self._on_entry(entry, [call.payload for call in calls])
         self._supervisor.put({"do": "entry", "entry": entry.to_dict()})
 
@@ -186,7 +186,7 @@ class Switchboard:
         self._values.ask(
             rank.number, what, key, bytes(payload),
             lambda value: rank.cord.put({"number": number}, [value]),
-        )  # fmt: skip
+        )
 
     # ---- what goes wrong
 

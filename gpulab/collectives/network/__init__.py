@@ -3,7 +3,17 @@
 ``Network.of("DGX H100", nodes=2).duration_us("all_reduce", nbytes, ranks=16)`` is the whole of it. It models; it measures nothing.
 """
 
-from gpulab.collectives.network.algorithms import ALGORITHMS, Cost, Shape, direct, hierarchical, in_switch, ring, rounds, tree
+from gpulab.collectives.network.algorithms import (
+    ALGORITHMS,
+    Cost,
+    Shape,
+    direct,
+    hierarchical,
+    in_switch,
+    ring,
+    rounds,
+    tree,
+)
 from gpulab.collectives.network.bandwidth import algorithm_bandwidth, bus_bandwidth, bus_factor
 from gpulab.collectives.network.network import KINDS, Choice, Network
 from gpulab.collectives.network.protocols import PROTOCOLS, Protocol

@@ -32,7 +32,7 @@ WHY = {
     "ar-a3-16-268435456": _MEDIUM, "ar-jz-v100-16": _FABRIC, "ar-jz-v100-64": _FABRIC,
     "sendrecv-a100-134217728": "the time is 0.65 ms longer than the bytes need; the source does not say why",
     "sendrecv-a100-1073741824": "as with 128 MiB: a millisecond more than the bytes need",
-}  # fmt: skip
+}
 """For those further off than a tenth: what the source says, or what is left out of the model."""
 
 

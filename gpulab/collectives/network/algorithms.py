@@ -130,4 +130,4 @@ def _cost(shape: Shape, hops_inside: int, hops_between: int, inside: float, betw
 
 ALGORITHMS: dict[str, Callable[[str, float, Shape], Cost]] = {
     RING: ring, TREE: tree, HIERARCHICAL: hierarchical, IN_SWITCH: in_switch, "direct": direct,
-}  # fmt: skip
+}

@@ -15,7 +15,7 @@ def bus_factor(kind: str, ranks: int) -> float:
     factors = {
         "all_reduce": 2 * share, "all_gather": share, "reduce_scatter": share, "all_to_all": share,
         "broadcast": 1.0, "reduce": 1.0, "send": 1.0,
-    }  # fmt: skip
+    }
     if kind not in factors:
         raise ValueError(f"nccl-tests defines no bus bandwidth of {kind!r}")
     return factors[kind]

@@ -48,7 +48,7 @@ _ALL = (
     _node("GB200 NVL72", 72, "NVLink 5", 72, "InfiniBand NDR", "NVIDIA DGX GB200 user guide, hardware overview"),
     _node("VR NVL72", 72, "NVLink 6", 144, "InfiniBand XDR", "developer.nvidia.com/blog/inside-the-nvidia-rubin-platform"),
     _node("two nodes, one cable", 8, "NVLink 4", 1, "InfiniBand NDR", "no product: the figure of the interview notes"),
-)  # fmt: skip
+)
 SYSTEMS = {node.name: node for node in _ALL}
 
 

@@ -94,7 +94,7 @@ def _run(task: Task, rank: int, wire: Session) -> None:
     os.environ.update(
         RANK=str(rank), WORLD_SIZE=str(task.world_size), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(task.world_size),
         GROUP_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT="29500",
-    )  # fmt: skip
+    )
     try:
         with ExitStack() as stack:
             transports.enter(stack, task, rank)

@@ -48,7 +48,7 @@ class Posting:
     def post(
         self, operation: str, inputs: list[Tensor], outputs: list[Tensor], *, whole: int | None = None, reduces: str = "",
         root: int = -1, peer: int = -1, tag: int = 0, gives=(), takes=(),
-    ) -> Work:  # fmt: skip
+    ) -> Work:
         """Hand in ``inputs``; ``outputs`` are written when somebody waits.
 
         whole: bytes by which all ranks must agree, those of ``inputs`` if not given; -1 for each its own. gives, takes:
@@ -68,7 +68,7 @@ class Posting:
             number=next(_numbers), operation=operation, bytes=whole if whole >= 0 else size, dtype=_dtype(tensors),
             reduces=reduces, group=self._name, ranks=self._ranks(operation, peer), stream=queue and queue.number,
             ready_us=ready.time_us, start_us=None, end_us=None, line=line,
-        )  # fmt: skip
+        )
         number = session.current().ask(
             {
                 "do": "post", "operation": operation, "group": self._name, "ranks": self._group.global_ranks,

@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from gpulab.cuda.device.plans import Plan
 from gpulab.cards.cards import Card
 from gpulab.cards.constants import KERNEL_FLOOR_US, ROW_SHARE, TILE
+from gpulab.cuda.device.plans import Plan
 
 _FORMAT = {
     torch.float64: "fp64",

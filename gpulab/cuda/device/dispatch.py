@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from gpulab.cuda.device import cost, faults, kernels, state
 from gpulab.cuda.device.ghosts import shapes_of
-from gpulab.cuda.device.plans import Plan, plan_of
 from gpulab.cuda.device.memory import span
+from gpulab.cuda.device.plans import Plan, plan_of
 from gpulab.cuda.device.refusals import different_device, index_device
 from gpulab.cuda.errors import GhostHasNoValues, MachineTooSmall, NotModelled
 from gpulab.observe import recorder

@@ -11,7 +11,6 @@ from itertools import islice
 
 import torch
 
-from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
 from gpulab.observe.lines import is_learners_file
 

@@ -19,7 +19,7 @@ _FROM_HOST_DATA = {"tensor", "as_tensor", "asarray", "scalar_tensor"}
 _RANDOM = {"rand", "randn", "randint", "randperm", "normal"}
 _LIKE = (
     "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
-)  # fmt: skip
+)
 # Above this many bytes the card is asked for room before this machine's memory is touched.
 _CHECK_ROOM_FROM_BYTES = 1 << 24
 

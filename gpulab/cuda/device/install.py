@@ -3,6 +3,7 @@
 import torch
 from torch.optim.optimizer import _foreach_supported_types
 
+from gpulab.cards.cards import Card
 from gpulab.cuda.device import (
     accelerator,
     attention,
@@ -30,14 +31,12 @@ from gpulab.cuda.device import (
 )
 from gpulab.cuda.device.autocast import Autocast
 from gpulab.cuda.device.dispatch import references_of_a_base, references_of_a_temporary
+from gpulab.cuda.device.observed import ObservedDevice
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.randomness import Generator, default_generator
 from gpulab.cuda.device.tensor import CudaTensor
 from gpulab.cuda.device.transfer import deliver
-from gpulab.cuda.device.observed import ObservedDevice
-from gpulab.cards.cards import Card
 from gpulab.observe.device import set_device
-
 
 _PARTS = (
     graphs, nvtx, missing, streams, accelerator, factories, methods, saving, storages, profiler,

@@ -19,7 +19,7 @@ _HALVES = frozenset({torch.float16, torch.bfloat16})
 _NAMES = {
     torch.int64: "Long", torch.int32: "Int", torch.int16: "Short", torch.int8: "Char", torch.uint8: "Byte",
     torch.bool: "Bool", torch.float16: "Half", torch.bfloat16: "BFloat16",
-}  # fmt: skip
+}
 # Operators with kernels in C++: those of the host stand for the card's.
 _PYTORCHS = ("aten::", "prim", "torchvision::", "torchaudio::", "quantized", "profiler::", "mkldnn", "inductor::")
 # Of an operation the kernel that refuses, and the dtypes that it has no code for.

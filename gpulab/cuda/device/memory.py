@@ -4,9 +4,9 @@ import weakref
 
 import torch
 
+from gpulab.cards import constants as assumed
 from gpulab.cuda.device.gpu_trace import tell
 from gpulab.cuda.errors import NotModelled
-from gpulab.cards import constants as assumed
 from gpulab.cuda.machine.allocator import OutOfMemory
 from gpulab.cuda.machine.blocks import Block
 from gpulab.cuda.machine.machine import Machine, staging_us

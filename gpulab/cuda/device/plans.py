@@ -33,7 +33,7 @@ _MASKED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_p
 _OVERWRITES = {
     "aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_",
     "aten::bernoulli_", "aten::exponential_", "aten::_foreach_copy_", "aten::_foreach_zero_",
-}  # fmt: skip
+}
 
 # They touch only some elements of their first tensor.
 _SPARSE = {

@@ -32,7 +32,7 @@ def different_device(plan, args, kwargs) -> RuntimeError:
 _CHECKED_BY_ITERATOR = {
     "aten.index_put", "aten.index_put_", "aten._index_put_impl_", "aten.mse_loss", "aten.smooth_l1_loss",
     "aten.huber_loss", "aten.allclose", "aten.masked_fill", "aten.masked_fill_",
-}  # fmt: skip
+}
 
 
 def _of_convolution(source, weight, bias) -> RuntimeError:

@@ -32,7 +32,7 @@ class History:
         entry = {
             "action": action, "addr": address, "size": size, "stream": stream,
             "time_us": int(self._machine.host_us), "frames": frames, "pool_id": (0, 0),
-        }  # fmt: skip
+        }
         if action == "oom":
             del entry["addr"]
             entry["device_free"] = self._allocator.capacity - self._allocator.reserved

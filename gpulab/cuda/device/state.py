@@ -6,11 +6,11 @@ from contextlib import nullcontext
 import torch
 import torch.utils._device as device_context
 
-from gpulab.cuda.errors import DeviceIsOff, NotModelled
 from gpulab.cards.cards import Card
-from gpulab.cuda.machine.machine import Machine
 from gpulab.cuda.device.memory import DeviceMemory, PinnedMemory, span
 from gpulab.cuda.device.snapshot import History
+from gpulab.cuda.errors import DeviceIsOff, NotModelled
+from gpulab.cuda.machine.machine import Machine
 from gpulab.observe.lines import learners_line
 
 CUDA = torch.device("cuda", 0)

@@ -4,11 +4,11 @@ import types
 
 import torch
 
+from gpulab.cards.constants import CALL_US, HIGHEST_PRIORITY, LOWEST_PRIORITY
 from gpulab.cuda.device import state
 from gpulab.cuda.device.gpu_trace import handle, tell
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.errors import NotModelled
-from gpulab.cards.constants import CALL_US, HIGHEST_PRIORITY, LOWEST_PRIORITY
 
 _CUDA_DEVICE_TYPE = 1
 

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 from torch.autograd import DeviceType
 
+from gpulab.cards.constants import LAUNCH_US
 from gpulab.cuda.device.snapshot import python_frames
 from gpulab.cuda.errors import NotModelled
-from gpulab.cards.constants import LAUNCH_US
 
 _THREAD = 1
 _DEFAULTS = {
@@ -151,7 +151,7 @@ class Trace:
             self._on_host(
                 launched_by, host_us - LAUNCH_US, host_us, "cuda_runtime",
                 correlation_id=self._last_launch[1], linked_correlation_id=self._operation,
-            )  # fmt: skip
+            )
         link = {"correlation_id": self._last_launch[1], "linked_correlation_id": self._operation}
         self._add_on_device(name, start_us, end_us, kind, stream, extra_meta=facts, **link)
 
@@ -186,7 +186,7 @@ class Result:
             "id": 0, "name": f"{self._card.name} (virtual)", "totalGlobalMem": self._card.memory_bytes,
             "computeMajor": self._card.capability[0], "computeMinor": self._card.capability[1],
             "numSms": self._card.multiprocessors,
-        }  # fmt: skip
+        }
         document = {
             "schemaVersion": 1,
             "deviceProperties": [properties],

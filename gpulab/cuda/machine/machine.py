@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import contextmanager
 
 from gpulab.cards import constants as assumed
+from gpulab.cards.cards import Card
 from gpulab.cuda.machine.allocator import Allocator
 from gpulab.cuda.machine.blocks import Block
-from gpulab.cards.cards import Card
 from gpulab.cuda.machine.multiprocessors import Multiprocessors
 from gpulab.cuda.machine.order import HOST, WHOLE, Access, Trail, merge
 

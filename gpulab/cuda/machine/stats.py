@@ -5,12 +5,12 @@ BY_POOL = (
     "allocation", "segment", "active", "inactive_split",
     "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
     "requested_bytes",
-)  # fmt: skip
+)
 ONCE = ("oversize_allocations", "oversize_segments")
 COUNTS = (
     "num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc",
     "num_device_free",
-)  # fmt: skip
+)
 
 
 class Counter:

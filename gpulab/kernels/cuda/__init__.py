@@ -14,8 +14,8 @@ import types
 
 import numpy as np
 
-from gpulab.kernels.simt import atomics as atomic
 from gpulab.kernels.cuda import libdevice, random
+from gpulab.kernels.simt import atomics as atomic
 from gpulab.kernels.simt.constants import Constant
 from gpulab.kernels.simt.host import (
     default_stream,

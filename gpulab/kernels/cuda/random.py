@@ -13,7 +13,7 @@ from gpulab.kernels.simt.intrinsics import Operation
 __all__ = [
     "create_xoroshiro128p_states", "init_xoroshiro128p_states", "xoroshiro128p_next", "xoroshiro128p_normal_float32",
     "xoroshiro128p_normal_float64", "xoroshiro128p_uniform_float32", "xoroshiro128p_uniform_float64",
-]  # fmt: skip
+]
 
 
 def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, stream=0) -> DeviceArray:

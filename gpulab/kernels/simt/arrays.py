@@ -162,7 +162,7 @@ class Array:
         group.launch.findings.race(
             self.space, clash.kind, self.name, self.element(at[clash.lane]),
             shape.thread(clash.first_thread), clash.first_place, shape.thread(second), place,
-        )  # fmt: skip
+        )
 
     # ---- what is counted
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpulab.kernels.simt.lanes import WARP, Mask
 from gpulab.kernels.errors import KernelError
+from gpulab.kernels.simt.lanes import WARP, Mask
 from gpulab.kernels.simt.races import EPOCH_BITS, EPOCH_SHIFT, MAX_CLOCK, MAX_EPOCH, WHO_BITS
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import fields
 
-from gpulab.observe.launches import Fault, LineCounts, ThreadRace
 from gpulab.kernels.simt.source import Places
+from gpulab.observe.launches import Fault, LineCounts, ThreadRace
 
 _COUNTS = tuple(f.name for f in fields(LineCounts) if f.type is int or f.type == "int")
 MOST_FINDINGS = 32

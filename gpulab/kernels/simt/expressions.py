@@ -18,7 +18,6 @@ from gpulab.kernels.simt.lanes import Mask, as_bool
 from gpulab.kernels.simt.source import Places, Source
 from gpulab.kernels.simt.views import Slice, part_of
 
-
 _NO_METHODS = "inside a kernel an array has shape, size and ndim, and no methods"
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import builtins
-
 import types
 from collections.abc import Callable
 
@@ -251,7 +250,7 @@ MATH_FUNCTIONS = {
 _PAIR_FUNCTIONS = {
     "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "copysign": np.copysign, "pow": np.power,
     "remainder": remainder, "nextafter": np.nextafter,
-}  # fmt: skip
+}
 _NUMPY_FUNCTIONS = {
     "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
     "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh",

@@ -6,13 +6,13 @@ import warnings
 from contextlib import contextmanager
 from functools import update_wrapper
 
+from gpulab.cards.multiprocessors import multiprocessor
 from gpulab.kernels.errors import LaunchError, RaceWarning
 from gpulab.kernels.simt import gpu, virtual
 from gpulab.kernels.simt.arguments import read_argument
 from gpulab.kernels.simt.batch import Shape
 from gpulab.kernels.simt.host import stream_of, tensors_of
 from gpulab.kernels.simt.intrinsics import DeviceFunction
-from gpulab.cards.multiprocessors import multiprocessor
 from gpulab.kernels.simt.limits import check_launch, check_shared, three
 from gpulab.kernels.simt.occupancy import best_block, occupancy
 from gpulab.kernels.simt.run import Run
@@ -159,7 +159,7 @@ class Configured:
         run = Run(
             self.kernel, Shape(self.grid, self.block), self.shared_bytes, capability,
             tracing, options.order, options.steps,
-        )  # fmt: skip
+        )
         run.raises = not observing()
         run.go(values)
         if observing():
@@ -179,7 +179,7 @@ class Configured:
             tuple(found.races.values()), tuple(found.faults.values()),
             occupancy(threads, self.kernel.registers, shared, sm), tuple(found.warnings),
             tuple(array.use() for array in run.arrays),
-        )  # fmt: skip
+        )
 
 
 def _warn(run: Run) -> None:

@@ -2,20 +2,17 @@
 
 import ast
 
-import numpy as np
-
 from gpulab.kernels.errors import CompileError, EndlessLoop
 from gpulab.kernels.simt.arrays import Array
 from gpulab.kernels.simt.expressions import Expressions, Frame, operations_in
-from gpulab.kernels.simt.lanes import Mask, as_bool
 from gpulab.kernels.simt.intrinsics import DeviceFunction
+from gpulab.kernels.simt.lanes import Mask, as_bool
 from gpulab.kernels.simt.language import check, refuse_result
 from gpulab.kernels.simt.source import Places, Source
 from gpulab.kernels.simt.spinning import Patience, may_wait
 from gpulab.kernels.simt.values import select
 from gpulab.kernels.simt.views import Slice, merged
 from gpulab.kernels.simt.walks import compile_walk
-
 
 _ALL_WAIT = (
     "Every thread that has not ended waits, and none changes what the others wait for. (The threads of a warp "

@@ -85,7 +85,7 @@ class Steps:
                 group.launch.places.lines[place], array.name, array.space, store, item,
                 group.threads[positions[here]], offset * item + array.base_bytes,
             )
-        )  # fmt: skip
+        )
 
     def _slot(self, group) -> int | None:
         first, blocks = int(group.batch.blocks[0]), len(group.batch.blocks)

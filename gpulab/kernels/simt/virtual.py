@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
+from gpulab.cards.constants import KERNEL_FLOOR_US
 from gpulab.cuda.device import state
 from gpulab.cuda.errors import NotModelled
-from gpulab.cards.constants import KERNEL_FLOOR_US
 from gpulab.kernels.errors import LaunchError
 from gpulab.observe.launches import SECTOR_BYTES
 

@@ -346,7 +346,7 @@ def _poison(dtype: np.dtype, kind) -> np.generic:
         return rounded(np.array([np.nan], np.float32))[0]
     if dtype.kind == "f":
         return dtype.type(np.nan)
-    return np.frombuffer(b"\xa5" * dtype.itemsize, dtype)[0] if dtype != bool else np.bool_(False)
+    return np.frombuffer(b"\xa5" * dtype.itemsize, dtype)[0] if dtype != bool else np.bool_(False)  # noqa: E721 (a dtype of NumPy equals Python's type)
 
 
 for _name in dir(CountingBuilder):

@@ -9,9 +9,9 @@ import triton.testing
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver as real
 
+from gpulab.cards.multiprocessors import multiprocessor
 from gpulab.cuda.device import cost, state
 from gpulab.cuda.errors import NotModelled
-from gpulab.cards.multiprocessors import multiprocessor
 from gpulab.observe.launches import WARP
 
 _NO_CARD = (

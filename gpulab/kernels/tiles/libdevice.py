@@ -75,7 +75,7 @@ _FLOATS: dict[str, Callable] = {
 }  # fmt: skip
 _TESTS: dict[str, Callable] = {
     "isnan": np.isnan, "isinf": np.isinf, "finite": np.isfinite, "isfinite": np.isfinite, "signbit": np.signbit,
-}  # fmt: skip
+}
 _ROUNDED = {"llrint": np.rint, "llround": _half_away, "float2int_rn": np.rint, "float2int_rz": np.trunc, "float2ll_rn": np.rint, "float2ll_rz": np.trunc}
 _BITS = {"int_as_float", "float_as_int", "uint_as_float", "float_as_uint", "longlong_as_double", "double_as_longlong"}
 
@@ -96,7 +96,7 @@ def _first_set(x: np.ndarray) -> np.ndarray:
 _INTEGERS: dict[str, Callable] = {
     "abs": np.abs, "llabs": np.abs, "clz": _leading_zeros, "clzll": _leading_zeros, "ffs": _first_set, "ffsll": _first_set,
     "popc": lambda x: np.bitwise_count(_unsigned(x)), "popcll": lambda x: np.bitwise_count(_unsigned(x)),
-}  # fmt: skip
+}
 
 
 def computed(symbol: str, args: list[np.ndarray], dtype: np.dtype) -> np.ndarray | None:

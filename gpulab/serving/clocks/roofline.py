@@ -12,7 +12,7 @@ from gpulab.serving.costs import linear_flops, pairs
 BYTES = {"fp16": 2, "bf16": 2}
 LAYER_KERNELS = (
     "norm", "q, k and v", "rotary", "write cache", "attention", "output", "norm", "gate and up", "gate x up", "down",
-)  # fmt: skip
+)
 """Of one layer; assumed, as an engine with fused kernels runs them, replayed from a CUDA graph."""
 SYSTEMS = {"A100": "DGX A100", "H100": "DGX H100", "H200": "DGX H100"}
 """The machine whose links connect several of a card."""

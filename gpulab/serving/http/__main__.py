@@ -20,7 +20,7 @@ def config(setup: Setup, patience: Patience, host: str, port: int, **others) -> 
     return uvicorn.Config(
         app, host, port, http=patience.protocol(), lifespan="on", access_log=False,
         limit_concurrency=CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=5, **others,
-    )  # fmt: skip
+    )
 
 
 def _asked() -> argparse.Namespace:
@@ -45,7 +45,7 @@ def main() -> None:
         setup = Setup(
             asked.scheduler, asked.device, asked.blocks, context=asked.context, budget=Budget(asked.tokens, asked.requests),
             queue=asked.queue,
-        )  # fmt: skip
+        )
         server = uvicorn.Server(config(setup, Patience(), asked.host, asked.port, log_level="warning"))
     except ValueError as error:
         raise SystemExit(f"{error}") from None

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import torch
-from fastapi import FastAPI, Request as Asked
+from fastapi import FastAPI
+from fastapi import Request as Asked
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException

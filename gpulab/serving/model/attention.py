@@ -43,5 +43,5 @@ def _of_one(queries: Tensor, keys: Tensor, values: Tensor, span: Span) -> Tensor
     y = F.scaled_dot_product_attention(
         mine.transpose(0, 1)[None], theirs.transpose(0, 1)[None], values[span.table].flatten(0, 1)[:end].transpose(0, 1)[None],
         attn_mask=sees, enable_gqa=True,
-    )  # fmt: skip
+    )
     return y[0].transpose(0, 1)

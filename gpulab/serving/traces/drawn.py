@@ -68,7 +68,7 @@ def _arrivals_us(rng: np.random.Generator, n: int, per_s: float, spread: float =
 def _requests(
     rng: np.random.Generator, arrivals: Sequence[float], *, prompt: Length | list[Length], writes: Length, most: int,
     vocabulary: int = 0, **fields,
-) -> list[Request]:  # fmt: skip
+) -> list[Request]:
     found = []
     for number, us in enumerate(arrivals):
         length = _drawn(rng, prompt[number] if isinstance(prompt, list) else prompt)

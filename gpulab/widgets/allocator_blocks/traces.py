@@ -78,4 +78,4 @@ WRITTEN = {
         "w = 12 MiB; a = 22 MiB; del a; b = 24 MiB; del b; c = 26 MiB; del c; d = 28 MiB; del d; e = 30 MiB; del e; "
         "f = 23 MiB; del f; empty_cache()",
     ),
-}  # fmt: skip
+}

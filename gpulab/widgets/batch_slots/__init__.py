@@ -66,4 +66,4 @@ def _known() -> dict:
         "policies": list(SCHEDULERS), "slots": SLOTS, "clock": {"step": CLOCK.step, "token": CLOCK.token},
         "prompts": list(PROMPTS), "mean": MEAN, "pattern": list(PATTERN),
         "values": {name: list(stops) for name, stops in VALUES.items()},
-    }  # fmt: skip
+    }

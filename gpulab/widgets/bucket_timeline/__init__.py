@@ -35,7 +35,7 @@ class BucketTimeline(anywidget.AnyWidget):
     def __init__(
         self, bucket_mib: int = 2, layers: int = 24, layer_mib: int = 1, layer_us: int = 32,
         alpha_us: int = 32, gb_per_s: int = 64, ranks: int = 8,
-    ):  # fmt: skip
+    ):
         moved = {"layer_us": layer_us, "alpha_us": alpha_us, "gb_per_s": gb_per_s, "ranks": ranks}
         for name, value in moved.items():
             low, high = POWERS[name]

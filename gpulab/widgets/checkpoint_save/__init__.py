@@ -42,4 +42,4 @@ class CheckpointSave(anywidget.AnyWidget):
         super().__init__(
             protocol=protocol, accident=accident, chunks=chunks, moment=moment,
             protocols=pairs(PROTOCOLS), accidents=pairs(ACCIDENTS),
-        )  # fmt: skip
+        )

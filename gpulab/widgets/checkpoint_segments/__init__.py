@@ -34,7 +34,7 @@ class CheckpointSegments(anywidget.AnyWidget):
 
     def __init__(
         self, layers: int = 24, segments: int = 4, layer_mib: int = 64, checkpoint_mib: int = 16, last: bool = False,
-    ):  # fmt: skip
+    ):
         if not 2 <= layers <= MOST_LAYERS:
             raise ValueError(f"there are 2 to {MOST_LAYERS} layers, not {layers}")
         if not 1 <= segments <= layers:

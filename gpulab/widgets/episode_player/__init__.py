@@ -71,4 +71,4 @@ def _objects(worlds: Worlds, i: int) -> list[dict]:
         }
         for colour, shape, place, seen in zip(worlds.colour[i], worlds.shape[i], worlds.place[i], worlds.seen[i], strict=True)
         if seen
-    ]  # fmt: skip
+    ]

@@ -46,7 +46,7 @@ class FeedingPipeline(anywidget.AnyWidget):
         self, workers: int = 2, prefetch: int = 2, cores: int = 8, fetch: int = 20, decode: int = 60, augment: int = 20,
         collate: int = 2, pin: int = 2, transfer: int = 4, step: int = 25, uneven: int = 1, parse: int = 50, faster: int = 20,
         place: str = PLACES[0], overlap: bool = True,
-    ):  # fmt: skip
+    ):
         given = locals()
         moved = {name: given[name] for name in VALUES}
         for name, value in moved.items():

@@ -48,7 +48,7 @@ class FloatFormats(anywidget.AnyWidget):
     def __init__(
         self, gradients: Mapping[str, Iterable[Tensor]], fmt: str = "fp16", number: str = "0.1",
         scaling: str = "none", loss_scale: int = 0,
-    ):  # fmt: skip
+    ):
         if fmt not in SHOWN or scaling not in scalings(fmt):
             raise ValueError(f"choose one of {', '.join(SHOWN)} and a scaling that it has, not {fmt!r} with {scaling!r}")
         if not 0 <= loss_scale <= 32:
@@ -57,7 +57,7 @@ class FloatFormats(anywidget.AnyWidget):
         super().__init__(
             fmt=fmt, number=number, scaling=scaling, loss_scale=loss_scale, data=next(iter(counts)),
             formats={name: _told(FORMATS[name]) for name in SHOWN}, edges=EDGES.tolist(), counts=counts,
-        )  # fmt: skip
+        )
 
 
 def scalings(fmt: str) -> list[str]:
@@ -69,7 +69,7 @@ def _told(fmt: Format) -> dict:
     return {
         "exponent": fmt.exponent_bits, "mantissa": fmt.mantissa_bits, "reserved": fmt.reserved,
         "stored": fmt.stored_bits, "scalings": scalings(fmt.name),
-    }  # fmt: skip
+    }
 
 
 def _counts(tensors: list[Tensor]) -> dict:

@@ -56,7 +56,7 @@ NETWORKS = {
         {"x": (64, 128), "W": (128, 128), "G": (128,)},
         ((1, "h.add_(1)"), (2, "h.add_(1)"), (3, "n.add_(1)"), (3, "a.relu_()"), (4, "h.add_(1)"), (4, "r.mul_(2)")),
     ),
-}  # fmt: skip
+}
 
 
 class GraphStepper(anywidget.AnyWidget):

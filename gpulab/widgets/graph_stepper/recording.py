@@ -33,7 +33,7 @@ class Recording:
         return {
             "storages": self.storages, "statements": self.statements, "nodes": self.nodes,
             "raised": self.raised, "refused": self.refused,
-        }  # fmt: skip
+        }
 
 
 def record(statements: Sequence[str], leaves: dict[str, torch.Tensor]) -> Recording:
@@ -84,7 +84,7 @@ class _Recorder:
         self.recording.statements.append({
             "text": text, "name": name, "storage": number, "version": tensor._version,
             "node": None if tensor.grad_fn is None else self._nodes[_key(tensor.grad_fn)], "drops": drops,
-        })  # fmt: skip
+        })
         del tensor
         for dropped in drops:
             del self._names[dropped]
@@ -118,7 +118,7 @@ class _Recorder:
             "number": None if ends else root._sequence_nr() - self._first, "statement": statement,
             "next": [self._nodes[_key(before)] for before, _ in root.next_functions if before is not None],
             "saved": list(self._saved(root, name)), "gradient_of": leaf,
-        })  # fmt: skip
+        })
 
     def _saved(self, node: object, name: str):
         for attribute in dir(node):

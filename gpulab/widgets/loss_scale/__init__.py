@@ -45,10 +45,10 @@ class LossScale(anywidget.AnyWidget):
     def __init__(
         self, init: int = 16, interval: int = 20, peak: int = -4, spikes: Iterable[int] = (70,),
         loop: str = "right", steps: int = 160,
-    ):  # fmt: skip
+    ):
         for name, value, low, high in (
             ("init", init, 0, 24), ("interval", interval, 1, 100), ("peak", peak, -30, 10), ("steps", steps, 10, 400),
-        ):  # fmt: skip
+        ):
             if not low <= value <= high:
                 raise ValueError(f"{name} is from {low} to {high}, not {value}")
         if loop not in LOOPS:
@@ -56,4 +56,4 @@ class LossScale(anywidget.AnyWidget):
         super().__init__(
             init=init, interval=interval, peak=peak, spikes=sorted(set(spikes)), loop=loop, steps=steps, loops=LOOPS,
             half={"exponent": FP16.exponent_bits, "mantissa": FP16.mantissa_bits, "reserved": FP16.reserved},
-        )  # fmt: skip
+        )

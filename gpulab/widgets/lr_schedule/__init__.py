@@ -41,7 +41,7 @@ class LrSchedule(anywidget.AnyWidget):
         for name, value, choices in (
             ("peak", peak, PEAKS), ("warm_up", warm_up, PERCENTS["warm_up"]), ("floor", floor, PERCENTS["floor"]),
             ("shape", shape, SHAPES), ("loop", loop, LOOPS),
-        ):  # fmt: skip
+        ):
             if value not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(str, choices))}, not {value!r}")
         known = {"peaks": list(PEAKS), **{name: list(some) for name, some in PERCENTS.items()}}

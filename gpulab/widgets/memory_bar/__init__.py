@@ -52,14 +52,14 @@ class MemoryBar(anywidget.AnyWidget):
         self, model: str = "TinyVLA 7B", card: str = "RTX4090", mode: str = "train", batch: int = 1, sequence: int = 0,
         precision: str = "mixed bf16", optimizer: str = "adamw", lora: int = 0, adapted: str = "all linear layers",
         weight_bits: int = 16, checkpointing: str = "none", attention: str = "fused", stage: int = 0, world: int = 1,
-    ):  # fmt: skip
+    ):
         if model not in MODELS or adapted not in ADAPTED or checkpointing not in _CHECKPOINTING:
             raise ValueError(f"{model}, {adapted}, {checkpointing}: one of {', '.join(MODELS)}; of {', '.join(ADAPTED)}; of {', '.join(_CHECKPOINTING)}")
         super().__init__(
             model=model, card=card_named(card).key, mode=mode, batch=batch, sequence=sequence, precision=precision,
             optimizer=optimizer, lora=lora, adapted=adapted, weight_bits=weight_bits, checkpointing=checkpointing,
             attention=attention, stage=stage, world=world, known=_known(),
-        )  # fmt: skip
+        )
         self.planned()
 
     def planned(self) -> Plan:
@@ -69,7 +69,7 @@ class MemoryBar(anywidget.AnyWidget):
         job = Job(
             shape, self.mode, self.batch, self.sequence or None, self.precision, self.optimizer, self.lora or None,
             self.weight_bits, _CHECKPOINTING[self.checkpointing], self.stage, self.world, self.attention, on,
-        )  # fmt: skip
+        )
         return plan(job, self.card)
 
 

@@ -39,7 +39,7 @@ class OccupancyExplorer(anywidget.AnyWidget):
         super().__init__(
             card=card_named(card).key, threads=threads, registers=registers, shared=shared, blocks=blocks, seed=seed,
             cards={key: _multiprocessor(known) for key, known in CARDS.items()},
-        )  # fmt: skip
+        )
 
 
 def _multiprocessor(card) -> dict:

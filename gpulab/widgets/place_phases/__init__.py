@@ -54,7 +54,7 @@ class PlacePhases(anywidget.AnyWidget):
     def __init__(
         self, model: str = "Llama 2 7B", card: str = "A100", prompt: int = 2048, writes: int = 64, rate: float = 8,
         found: int = 0, gbit: int = 100, budget: int = 512,
-    ):  # fmt: skip
+    ):
         moved = {"prompt": prompt, "writes": writes, "rate": rate, "found": found, "gbit": gbit, "budget": budget}
         given = (("model", model, MODELS), ("card", card, CARD_KEYS), *((name, moved[name], VALUES[name]) for name in VALUES))
         for name, value, choices in given:
@@ -98,7 +98,7 @@ def _known() -> dict:
         "links": {str(gbit): LINKS[port].reached_bytes_per_s for gbit, port in zip(VALUES["gbit"], PORTS, strict=True)},
         "share": LINKS[PORTS[0]].share,
         "count": CARDS, "most": placed.MOST, "values": {name: list(stops) for name, stops in VALUES.items()},
-    }  # fmt: skip
+    }
 
 
 def _terms(clock: Roofline) -> dict:
@@ -111,4 +111,4 @@ def _terms(clock: Roofline) -> dict:
         "weights": each["linear"], "pair": 4e6 * shape.layers * shape.queries / flops,
         "kept": 1e6 * clock.kv_bytes / clock.card.sustained_bytes_per_s, "elementwise": each["elementwise"],
         "kernels": each["kernels"], "kv_bytes": clock.kv_bytes, "slots": clock.slots, "layers": shape.layers,
-    }  # fmt: skip
+    }

@@ -39,7 +39,7 @@ class PrefillDecode(anywidget.AnyWidget):
 
     def __init__(
         self, model: str = "Llama 2 7B", card: str = "A100", phase: str = "decode", batch: int = 16, tokens: int = 1024,
-    ):  # fmt: skip
+    ):
         given = (("model", model, LLAMAS), ("phase", phase, PHASES), ("batch", batch, BATCHES), ("tokens", tokens, TOKENS))
         for name, value, choices in given:
             if value not in choices:
@@ -74,7 +74,7 @@ def _known() -> dict:
         "element_bytes": costs.ELEMENT_BYTES,
         "batches": list(BATCHES),
         "tokens": list(TOKENS),
-    }  # fmt: skip
+    }
 
 
 def _widths(shape: Shape) -> dict:

@@ -50,4 +50,4 @@ class RingStepper(anywidget.AnyWidget):
                 key: {"bytes_per_s": LINKS[key].reached_bytes_per_s, "hop_us": SIMPLE.hop("ring", LINKS[key], exposed=True)}
                 for key in CHOICES
             },
-        )  # fmt: skip
+        )

@@ -43,7 +43,7 @@ class RooflineExplorer(anywidget.AnyWidget):
     def __init__(
         self, card: str = "H100", fmt: str = "bf16", operation: str = "linear",
         rows: int = 64, width: int = 4096, steps: int = 8, seed: int = 0,
-    ):  # fmt: skip
+    ):
         if fmt not in _DTYPES or operation not in _OPERATIONS:
             raise ValueError(f"choose one of {', '.join(_DTYPES)} and one of {', '.join(_OPERATIONS)}, not {fmt}, {operation}")
         for name, size in (("rows", rows), ("width", width), ("steps", steps)):
@@ -55,7 +55,7 @@ class RooflineExplorer(anywidget.AnyWidget):
                 key: {"bytes_per_s": known.bytes_per_s, "flops_per_s": {f: known.flops_per_s[f] for f in _DTYPES}}
                 for key, known in CARDS.items()
             },
-        )  # fmt: skip
+        )
 
     def observed(self) -> tuple[Kernel, ...]:
         """The kernels that PyTorch launches for this operation, on a card without values.

@@ -51,7 +51,7 @@ class ShardingMemory(anywidget.AnyWidget):
     def __init__(
         self, billions: float = 7.5, ranks: int = 64, precision: str = "bf16 with master weights",
         optimizer: str = "adamw", card: str = "H100",
-    ):  # fmt: skip
+    ):
         if ranks not in (2**power for power in range(MOST_RANKS.bit_length())):
             raise ValueError(f"ranks is a power of two from 1 to {MOST_RANKS}, not {ranks}")
         given = (("billions", billions, BILLIONS), ("precision", precision, RECIPES), ("optimizer", optimizer, OPTIMIZERS))

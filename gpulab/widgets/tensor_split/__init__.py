@@ -38,7 +38,7 @@ class TensorSplit(anywidget.AnyWidget):
     def __init__(
         self, first: str = "columns", second: str = "columns", gather: bool = False, sequence: bool = False,
         ranks: int = 4, tokens: int = 8192, width: int = 4096,
-    ):  # fmt: skip
+    ):
         given = (("first", first, CUTS), ("second", second, CUTS), ("ranks", ranks, RANKS))
         for name, value, choices in (*given, ("tokens", tokens, TOKENS), ("width", width, WIDTHS)):
             if value not in choices:

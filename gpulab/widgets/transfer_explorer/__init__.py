@@ -11,7 +11,7 @@ from gpulab.widgets._source import module, style
 
 _ASSUMED = (
     "LAUNCH_US", "CALL_US", "SYNC_US", "COPY_LATENCY_US", "PAGEABLE_BYTES_PER_S", "ASYNC_PAGEABLE_BYTES", "LINK_EFFICIENCY",
-)  # fmt: skip
+)
 _EVERY_THREAD = 1 << 20
 
 
@@ -61,7 +61,7 @@ class TransferExplorer(anywidget.AnyWidget):
             non_blocking=non_blocking, side_stream=side_stream, two_buffers=two_buffers,
             cards={key: known.link_bytes_per_s for key, known in CARDS.items()},
             assumed={name.lower(): getattr(constants, name) for name in _ASSUMED},
-        )  # fmt: skip
+        )
 
     def observed(self) -> DeviceLog:
         """What the machine of :mod:`gpulab.cuda` does when it runs this loop; times in microseconds."""

@@ -15,7 +15,7 @@ BUDGET = 3
 OFFERED = (
     "accumulate over two batches", "checkpoint every block", "losses stay on the card", "no clipping", "one all-reduce",
     "pinned buffers", "shard the model", "workers read ahead",
-)  # fmt: skip
+)
 SHOWN = ("step_us", "input_us", "launches", "collectives", "flops", "peak_bytes", "growth_bytes")
 
 

@@ -439,8 +439,8 @@ def results() -> dict[str, np.ndarray]:
 
 def what_numba_says() -> dict[str, str]:
     """For every case ``typed`` when Numba infers all types, else its complaint."""
-    from numba.core.errors import NumbaError
     from numba import typeof
+    from numba.core.errors import NumbaError
 
     said = {}
     for name, (kernel, _, _, _, arguments) in (cases() | warp_cases()).items():

@@ -181,7 +181,7 @@ def a_matrix_product(x):
 
 
 def a_lambda(x):
-    f = lambda value: value + 1  # noqa: E731
+    f = lambda value: value + 1
     x[0] = f(x[0])
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.kernels import CompileError, LaunchError, cuda, float32
+from gpulab.kernels import CompileError, LaunchError, cuda
 from gpulab.kernels.cuda import libdevice
 from gpulab.kernels.cuda.random import (
     create_xoroshiro128p_states,

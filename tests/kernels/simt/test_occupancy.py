@@ -3,12 +3,11 @@ cuda_occupancy.h for the units of allocation."""
 
 import pytest
 
-from gpulab.kernels import cuda, float32
+import gpulab
 from gpulab.cards.multiprocessors import multiprocessor
+from gpulab.kernels import cuda, float32
 from gpulab.kernels.simt.occupancy import occupancy
 from tests.kernels.simt.launching import launched, zeros
-
-import gpulab
 
 
 def held(threads, registers=0, shared=0, capability=(9, 0)):

@@ -158,7 +158,7 @@ def test_swapped_indices_are_found_out_of_bounds_on_an_image_that_is_not_square(
     launch = launched(swapped, (2, 1), (32, 20), zeros(20, 60), zeros(20, 60), order=order)
     assert {(fault.kind, fault.array) for fault in launch.faults} == {
         ("out of bounds", "out"), ("out of bounds", "image"),
-    }  # fmt: skip
+    }
 
 
 def test_swapped_indices_on_a_square_image_show_in_the_sectors():

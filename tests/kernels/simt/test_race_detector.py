@@ -19,7 +19,7 @@ STEPS = st.lists(
         st.tuples(st.just("syncwarp"), st.integers(0, 3)),
     ),
     max_size=12,
-)  # fmt: skip
+)
 
 
 class History:

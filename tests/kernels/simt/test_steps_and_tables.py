@@ -91,7 +91,7 @@ def test_counts_of_one_block_times_the_blocks_are_the_counts_of_the_grid():
 
 @pytest.mark.parametrize("seed", [0, 5])
 def test_counts_do_not_depend_on_the_order_of_the_warps(seed):
-    arguments = lambda: (zeros(192), floats(384))  # noqa: E731
+    arguments = lambda: (zeros(192), floats(384))
     lockstep = launched(half_of_a_warp, 3, 64, *arguments())
     turns = launched(half_of_a_warp, 3, 64, *arguments(), order=seed)
     assert [vars(a) | {"line": 0} for a in lockstep.lines] == [vars(b) | {"line": 0} for b in turns.lines]

@@ -6,10 +6,10 @@ import triton as tritons_own
 from triton.runtime import driver as imported
 
 import gpulab.cuda
-from gpulab.cuda import CARDS, NotModelled
 from gpulab.cards.constants import KERNEL_FLOOR_US
-from gpulab.kernels import triton
 from gpulab.cards.multiprocessors import multiprocessor
+from gpulab.cuda import CARDS, NotModelled
+from gpulab.kernels import triton
 from tests.kernels.tiles import kernels
 
 BY_BOTH_WAYS = pytest.mark.parametrize("driver", [triton.runtime.driver, imported], ids=["gpulab's triton", "triton itself"])

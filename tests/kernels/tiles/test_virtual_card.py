@@ -5,8 +5,8 @@ import torch
 
 import gpulab.cuda
 from gpulab import observe
-from gpulab.cuda import CARDS, NotModelled
 from gpulab.cards.constants import KERNEL_FLOOR_US
+from gpulab.cuda import CARDS, NotModelled
 from tests.kernels.tiles import kernels
 
 
