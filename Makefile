@@ -26,7 +26,7 @@ exercises := $(wildcard exercises/*/*.py exercises/*/hints.yml)
 downloaded := $(exercises) $(pipeline) $(marker) $(code) pyproject.toml
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
-.PHONY: executed test-env help demo evidence opinfo recordings test audit timed book release serve serve-model load-model lab source env clean clean-all
+.PHONY: executed test-env help demo evidence opinfo recordings test audit timed book release serve serve-model load-model lab source format env clean clean-all
 help:
 	@echo "make demo    build the site, grade a sample class, print the scores (CLASS=all: of every chapter the whole gallery)"
 	@echo "make test    run the tests (CHAPTER=views: of one chapter; ONLY=grader: of a part; JOBS=1: one by one)"
@@ -38,6 +38,7 @@ help:
 	@echo "make serve   show the site at http://localhost:$(PORT)"
 	@echo "make lab     JupyterLab with nbgrader on the course (COURSE=_build/demo: the sample class)"
 	@echo "make source  write nbgrader's source notebooks from exercises/"
+	@echo "make format  write Python as ruff formats it, and mend what it can of its rules"
 	@echo "make clean   remove what was built (never a course's submissions or grades)"
 
 demo: book
@@ -54,6 +55,9 @@ audit: $(MORE) book
 
 opinfo: $(MORE)
 	$(BIN)/python -m tests.cuda.opinfo --write
+
+format: $(TOOLS)
+	$(BIN)/ruff check --fix --quiet . && $(BIN)/ruff format .
 
 recordings: $(ENV)
 	$(BIN)/python -m gpulab.recordings
