@@ -21,7 +21,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="autograder", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    add_options(commands.add_parser("mark", help="run the hidden tests on one's own notebook, and show what they found"))
+    add_options(
+        commands.add_parser("mark", help="run the hidden tests on one's own notebook, and show what they found")
+    )
     if not is_packed():
         _add_of_the_repository(commands)
     return parser
@@ -30,32 +32,57 @@ def _parser() -> argparse.ArgumentParser:
 def _add_of_the_repository(commands) -> None:
     """What the wheel with the marker alone does not hold."""
     demo = commands.add_parser("demo", help="grade a sample class with nbgrader's commands")
-    demo.add_argument("--whole", default="views", metavar="CHAPTER", help="whose whole gallery is graded, all or none (default: views)")
+    demo.add_argument(
+        "--whole",
+        default="views",
+        metavar="CHAPTER",
+        help="whose whole gallery is graded, all or none (default: views)",
+    )
     demo.add_argument("--only", nargs="+", metavar="CHAPTER", help="of these chapters alone (default: all)")
     demo.add_argument("--jobs", type=_positive, default=_cores(), help="chapters at once (default: one a core)")
     _add_grade(commands)
     commands.add_parser("doctor", help="say what this machine can do and what to install")
     check = commands.add_parser("check", help="run the gates on exercises: what is wrong with them, in sentences")
     check.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]", help="(default: all)")
-    check.add_argument("--every", action="store_true", help="all attempts with two seeds, also those that are on record: else a sample of those, as `make test`")
-    check.add_argument("--keep", action="store_true", help="keep on record that all attempts were judged rightly: `make test` then tries a sample")
-    mutate = commands.add_parser("mutate", help="try mutants of the solutions, and every attempt with thirty seeds (minutes)")
+    check.add_argument(
+        "--every",
+        action="store_true",
+        help="all attempts with two seeds, also those that are on record: else a sample of those, as `make test`",
+    )
+    check.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep on record that all attempts were judged rightly: `make test` then tries a sample",
+    )
+    mutate = commands.add_parser(
+        "mutate", help="try mutants of the solutions, and every attempt with thirty seeds (minutes)"
+    )
     mutate.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]", help="(default: all)")
     mutate.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
     mutate.add_argument("--mutants", action="store_true", help="mutants alone: thirty seeds take many times as long")
     mutate.add_argument("--all", action="store_true", help="what has not changed since it was tried, too")
     _add_new(commands)
     source = commands.add_parser("source", help="write nbgrader's source notebooks from exercises/")
-    source.add_argument("--course", type=Path, default=_course(), help="course folder (default: COURSE, or the repository)")
-    source.add_argument("--only", nargs="+", metavar="CHAPTER.EXERCISE", help="these exercises, as an assignment of their own")
+    source.add_argument(
+        "--course", type=Path, default=_course(), help="course folder (default: COURSE, or the repository)"
+    )
+    source.add_argument(
+        "--only", nargs="+", metavar="CHAPTER.EXERCISE", help="these exercises, as an assignment of their own"
+    )
     source.add_argument("--name", help="what the assignment of --only is called")
     similar = commands.add_parser("similar", help="which submissions have code in common")
     similar.add_argument("assignment")
     similar.add_argument("--least", type=float, default=0.7, help="part of a cell's code, 0 to 1 (default: 0.7)")
-    report = commands.add_parser("report", help="write one page about a class: points, what was lost and why, runtimes, incidents")
+    report = commands.add_parser(
+        "report", help="write one page about a class: points, what was lost and why, runtimes, incidents"
+    )
     report.add_argument("assignment")
-    report.add_argument("--anonymous", action="store_true", help="numbers for names, and no sentence that one learner alone was told")
-    report.add_argument("--to", type=Path, metavar="FILE", help="(default: reports/ASSIGNMENT.html in the course folder)")
+    report.add_argument(
+        "--anonymous", action="store_true", help="numbers for names, and no sentence that one learner alone was told"
+    )
+    report.add_argument(
+        "--to", type=Path, metavar="FILE", help="(default: reports/ASSIGNMENT.html in the course folder)"
+    )
     downloads = commands.add_parser("downloads", help="write the learners' notebooks that the site offers")
     downloads.add_argument("--to", type=Path, default=ROOT / "_build" / "exercises")
 
@@ -74,14 +101,20 @@ def _add_grade(commands) -> None:
 
 
 def _add_new(commands) -> None:
-    new = commands.add_parser("new", help="write the files of a new chapter or exercise; what is to be written is marked")
+    new = commands.add_parser(
+        "new", help="write the files of a new chapter or exercise; what is to be written is marked"
+    )
     what = new.add_subparsers(dest="what", required=True)
     chapter = what.add_parser("chapter", help="page, contents, claims, notebook, mistakes, scenarios, verdicts, tests")
     chapter.add_argument("name", help="small letters, as in moving_bytes")
     chapter.add_argument("--part", default="device", help="folder of chapters/ for the page (default: device)")
-    chapter.add_argument("--number", type=_positive, help="the chapter's, which its exercises carry (default: the next)")
+    chapter.add_argument(
+        "--number", type=_positive, help="the chapter's, which its exercises carry (default: the next)"
+    )
     chapter.add_argument("--title", default="", help="(default: the name)")
-    exercise = what.add_parser("exercise", help="cells, mistake, scenario, verdict, cheats: added to the chapter's files")
+    exercise = what.add_parser(
+        "exercise", help="cells, mistake, scenario, verdict, cheats: added to the chapter's files"
+    )
     exercise.add_argument("name", metavar="CHAPTER.FUNCTION")
     exercise.add_argument("--takes", default="x", help='the parameters of the function, as in "x, n" (default: x)')
 
@@ -166,7 +199,11 @@ def _new(options: argparse.Namespace) -> int:
         print(f"autograder new: {why}", file=sys.stderr)
         return 2
     print(*written, sep="\n")
-    then = f"new exercise {options.name}.FUNCTION" if options.what == "chapter" else f"check {options.name.partition('.')[0]}"
+    then = (
+        f"new exercise {options.name}.FUNCTION"
+        if options.what == "chapter"
+        else f"check {options.name.partition('.')[0]}"
+    )
     print(f"\nThen: python -m autograder {then}")
     return 0
 

@@ -101,7 +101,9 @@ class Board:
             pass
 
 
-def _serve(board: Ends, network: Carrier | None, each: tuple[tuple[bytes, ...], ...], record: int, line: socket.socket) -> None:
+def _serve(
+    board: Ends, network: Carrier | None, each: tuple[tuple[bytes, ...], ...], record: int, line: socket.socket
+) -> None:
     """In the fork. Never returns. It ends when nobody is at the other end of ``line``."""
     try:
         threading.Thread(target=lambda: os._exit(len(line.recv(1))), daemon=True).start()
@@ -112,11 +114,15 @@ def _serve(board: Ends, network: Carrier | None, each: tuple[tuple[bytes, ...], 
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         torch.set_num_threads(1)
         Switchboard(
-            board.ranks, board.supervisor, network,
+            board.ranks,
+            board.supervisor,
+            network,
             on_entry=lambda entry, given: _write(record, "entry", [entry.to_dict(), given]),
             on_problem=lambda problem: _write(record, "problem", problem.to_dict()),
             on_store=lambda rank, what, key: _write(record, "store", [rank, what, key[:200]]),
-            on_given=lambda rank: _write(record, "given", [rank]), given=each, ghosts=False,
+            on_given=lambda rank: _write(record, "given", [rank]),
+            given=each,
+            ghosts=False,
         ).serve()
     finally:
         os._exit(0)

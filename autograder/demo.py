@@ -38,7 +38,10 @@ def run_demo(whole: str, jobs: int, only: list[str] | None = None) -> int:
     _start_over_when_something_changed(options)
     numbered = [(number, chapter) for number, chapter in enumerate(names) if not only or chapter in only]
     handed_in = {chapter: _hand_in(number, chapter, whole in (chapter, "all")) for number, chapter in numbered}
-    print(f"{sum(map(len, handed_in.values()))} submissions are in {_short(COURSE / 'submitted')}; what is run:", flush=True)
+    print(
+        f"{sum(map(len, handed_in.values()))} submissions are in {_short(COURSE / 'submitted')}; what is run:",
+        flush=True,
+    )
     for command in ("autograde CHAPTER", "generate_feedback CHAPTER", "export"):
         print(f"$ nbgrader {command} --CourseDirectory.root={_short(COURSE)}", flush=True)
     _enrol(handed_in)
@@ -61,7 +64,9 @@ def _sandbox_options() -> list[str]:
         return []
     print(f"\nNO SANDBOX: {problem}.")
     print("The sample class is graded without one, since it is the course's own. A real class is not: grading refuses")
-    print("to begin until bubblewrap is there, or nbgrader_config.py says that every submission is trusted.\n", flush=True)
+    print(
+        "to begin until bubblewrap is there, or nbgrader_config.py says that every submission is trusted.\n", flush=True
+    )
     return ["--ExecuteGraded.sandbox=off"]
 
 
@@ -117,13 +122,18 @@ def _run(*arguments: str) -> None:
 
 def print_scores(handed_in: Class) -> int:
     """A line a chapter, and one for each score that is not as it must be; returns how many those are."""
-    print(f"\n{'':<12} {'submissions':>11} {'as expected':>11}   {'solution':>8} {'untouched':>9} {'a mistake':>9}  broken")
+    print(
+        f"\n{'':<12} {'submissions':>11} {'as expected':>11}   {'solution':>8} {'untouched':>9} {'a mistake':>9}  broken"
+    )
     wrong = []
     with Gradebook(f"sqlite:///{GRADEBOOK}") as gradebook:
         for chapter, submissions in handed_in.items():
             scores = {one.student: gradebook.find_submission(chapter, one.student).score for one in submissions}
             unlike = [one for one in submissions if scores[one.student] != one.score]
-            wrong += [f"{chapter}: {one.student} has {points(scores[one.student])}, EXPECTED {points(one.score)}" for one in unlike]
+            wrong += [
+                f"{chapter}: {one.student} has {points(scores[one.student])}, EXPECTED {points(one.score)}"
+                for one in unlike
+            ]
             broken = next(student for student in BROKEN if student in scores)
             shown = [points(scores[student]) for student in ("solution", "untouched", "mistakes_1", broken)]
             cells = f"{shown[0]:>8} {shown[1]:>9} {shown[2]:>9}  {shown[3]} ({broken})"

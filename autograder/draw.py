@@ -62,7 +62,9 @@ class Draw:
         several = self.integer(2, most // unit - 1)
         part = self.integer(1, unit - 1) if unit > 1 else 0
         prime = self.choice([n for n in range(most // 2, most + 1) if all(n % k for k in range(2, int(n**0.5) + 1))])
-        return self.each(*dict.fromkeys([1, max(unit - 1, 1), unit, unit + 1, several * unit, several * unit + part, prime]))
+        return self.each(
+            *dict.fromkeys([1, max(unit - 1, 1), unit, unit + 1, several * unit, several * unit + part, prime])
+        )
 
     def values(self, *shape: int, kind: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """A tensor of one of ``KINDS``: what a maximum, a sum or a threshold can go wrong on.

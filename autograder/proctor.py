@@ -41,7 +41,9 @@ def scenario(name: str) -> Callable[[Learner, dict], dict]:
         raise LookupError(f"no scenarios for a chapter {chapter!r}: write {module.replace('.', '/')}.py")
     played = getattr(import_module(module), exercise, None)
     if not callable(played):
-        raise LookupError(f"{module.replace('.', '/')}.py defines no function {exercise!r}: write {exercise}(learner, case)")
+        raise LookupError(
+            f"{module.replace('.', '/')}.py defines no function {exercise!r}: write {exercise}(learner, case)"
+        )
     return played
 
 

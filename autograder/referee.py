@@ -189,14 +189,18 @@ class OpenBench:
         try:
             evidence = _evidence(data)
         except wire.WireError as error:
-            return _all_lost(case, _NOT_ASKED_FOR.format("WireError"), f"evidence that cannot be read: {str(error):.200}")
+            return _all_lost(
+                case, _NOT_ASKED_FOR.format("WireError"), f"evidence that cannot be read: {str(error):.200}"
+            )
         is_due = case.raises and "unsent" not in evidence
         if "raised" in evidence and not (is_due and is_written(evidence["raised"])):
             return self._raised(case, evidence)
         if problem := self._out_of_sight(evidence):
             return _all_lost(case, problem)
         if problem := _untrue(evidence, told):
-            message = f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
+            message = (
+                f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
+            )
             return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
         # What evidence itself says of it is not asked.
         facts = {"handed": handed(told) if "seen" in evidence else [], "crossed": crossed}
@@ -247,7 +251,9 @@ def at_work_elsewhere(kind: str) -> str:
     return f"A {kind} of the notebook's own was at work, where no instrument looks: use the calling thread alone."
 
 
-_NOT_ASKED_FOR = "What came back could not be judged ({}): it is not what this exercise asks for, or its hidden test is wrong."
+_NOT_ASKED_FOR = (
+    "What came back could not be judged ({}): it is not what this exercise asks for, or its hidden test is wrong."
+)
 _STUMBLED = (
     "The hidden test stopped at no line of the notebook ({}): the function gave what the test cannot take, "
     "or the test is wrong."
@@ -301,7 +307,9 @@ def score_here(name: str, sit, draw: Draw | None = None) -> float:
     return session.verdict().score
 
 
-def play_here(name: str, sit, draw: Draw | None = None, to_the_first: bool = False, until: Collection[str] = ()) -> Session:
+def play_here(
+    name: str, sit, draw: Draw | None = None, to_the_first: bool = False, until: Collection[str] = ()
+) -> Session:
     """Cases, scenario and judge in one process: for authors, with no defence at all.
 
     ``sit(inputs: bytes) -> bytes`` runs the scenario. An author's notebook may have switched PyTorch's
@@ -312,7 +320,9 @@ def play_here(name: str, sit, draw: Draw | None = None, to_the_first: bool = Fal
     exercise = find(name)
     whole = exercise.cases
     if until:
-        exercise = replace(exercise, cases=lambda draw: (case for case in whole(draw) if {*case.about} & {*until} - session.lost))
+        exercise = replace(
+            exercise, cases=lambda draw: (case for case in whole(draw) if {*case.about} & {*until} - session.lost)
+        )
     session = Session(exercise, draw)
     _play(session, sit, lambda: to_the_first and session.lost_something or until and session.lost >= set(until))
     return session

@@ -9,8 +9,14 @@ import msgspec
 from autograder.telling import BLOCK, CALLED, HANDED, MAX_TOLD_BYTES
 
 _LISTS = {
-    "op": "ops", "copy": "copies", "kernel": "kernels", "wait": "waits", "race": "races", "launch": "launches",
-    "collective": "collectives", "batch": "batches",
+    "op": "ops",
+    "copy": "copies",
+    "kernel": "kernels",
+    "wait": "waits",
+    "race": "races",
+    "launch": "launches",
+    "collective": "collectives",
+    "batch": "batches",
 }
 
 
@@ -69,7 +75,9 @@ def _by_kind(told: Sequence[bytes]) -> defaultdict[str, list]:
 
 def _without_order(saved: list) -> list[bytes]:
     """Told when the operation is known; whether it is still kept is known at the end alone."""
-    return sorted(msgspec.msgpack.encode({name: value for name, value in record.items() if name != "kept"}) for record in saved)
+    return sorted(
+        msgspec.msgpack.encode({name: value for name, value in record.items() if name != "kept"}) for record in saved
+    )
 
 
 def _each_once(records: list) -> list:

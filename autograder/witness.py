@@ -14,7 +14,10 @@ from gpulab.observe.lines import is_learners
 _THREAD = ("_thread.start_new_thread", "_thread.start_joinable_thread")
 _PROCESS = ("os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "subprocess.Popen")
 _INTERPRETER = "cpython.PyInterpreterState_New"
-_first_interpreter, _next_interpreter = ctypes.pythonapi.PyInterpreterState_Head, ctypes.pythonapi.PyInterpreterState_Next
+_first_interpreter, _next_interpreter = (
+    ctypes.pythonapi.PyInterpreterState_Head,
+    ctypes.pythonapi.PyInterpreterState_Next,
+)
 _first_interpreter.restype = _next_interpreter.restype = ctypes.c_void_p
 _next_interpreter.argtypes = [ctypes.c_void_p]
 # A thread that sleeps on, such as a progress bar's, uses none of it, and one that wakes now and

@@ -195,8 +195,12 @@ def how() -> dict:
     seeds = {"episodes": EPISODES, "unseen_seed": UNSEEN, "new_world": WORLD, "new_world_seed": [SEED, 2]}
     training = {"steps": STEPS, "batch": BATCH, "seed": SEED}
     return {
-        "date": datetime.date.today().isoformat(), **device, "versions": libraries | {"python": platform.python_version()},
-        **seeds, "training": training, "unadapted": judged(load(), [SEED, 2], EPISODES, **WORLD),
+        "date": datetime.date.today().isoformat(),
+        **device,
+        "versions": libraries | {"python": platform.python_version()},
+        **seeds,
+        "training": training,
+        "unadapted": judged(load(), [SEED, 2], EPISODES, **WORLD),
     }
 
 

@@ -116,7 +116,9 @@ async def _memory(process: psutil.Process, seen: list[tuple[float, float]]) -> N
         await asyncio.sleep(1)
 
 
-async def _watched(url: str, process: psutil.Process, streams: int, seconds: float) -> tuple[Streams, list[tuple[float, float]]]:
+async def _watched(
+    url: str, process: psutil.Process, streams: int, seconds: float
+) -> tuple[Streams, list[tuple[float, float]]]:
     memory: list[tuple[float, float]] = []
     watch = asyncio.ensure_future(_memory(process, memory))
     crowd = Streams(url, streams, seconds)
@@ -131,7 +133,9 @@ def hold(streams: int, seconds: float) -> dict:
         crowd, memory = asyncio.run(_watched(url, process, streams, seconds))
         for _ in range(100):
             there = gauges(url)
-            left = {name: there[name] for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")}
+            left = {
+                name: there[name] for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")
+            }
             if not any(left.values()):
                 break
             time.sleep(0.1)
@@ -142,10 +146,17 @@ def hold(streams: int, seconds: float) -> dict:
     early = [mib for at, mib in memory if seconds / 4 <= at < seconds / 2]
     late = [mib for at, mib in memory if at >= 3 * seconds / 4]
     return {
-        "streams": streams, "seconds": seconds, **crowd.ended,
+        "streams": streams,
+        "seconds": seconds,
+        **crowd.ended,
         "tokens_per_s": round(there["generation_tokens_total"] / seconds),
-        "ttft_s": _percentiles(crowd.ttft_s), "gap_s": _percentiles(crowd.gaps_s),
-        "server_mib": {"second quarter": round(np.mean(early), 1), "last quarter": round(np.mean(late), 1), "most": max(m for _, m in memory)},
+        "ttft_s": _percentiles(crowd.ttft_s),
+        "gap_s": _percentiles(crowd.gaps_s),
+        "server_mib": {
+            "second quarter": round(np.mean(early), 1),
+            "last quarter": round(np.mean(late), 1),
+            "most": max(m for _, m in memory),
+        },
         "server_cpu_s": round(cpu.user + cpu.system, 1),
     }
 

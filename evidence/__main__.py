@@ -84,14 +84,20 @@ def _wrong(record: dict) -> list[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="evidence", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="evidence", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--runtime", choices=["real", "virtual"], default="real")
     parser.add_argument("--out", help="folder for the record")
     parser.add_argument("--no-tests", action="store_true", help="leave the suites and the book's cells out")
     parser.add_argument("--no-model", action="store_true", help="leave the model's side out: --model puts it in")
     parser.add_argument("--model", metavar="RECORD", help="put the model's side into this record, and measure nothing")
-    parser.add_argument("--part", action="append", choices=PARTS, help="only this; into the day's record, if one is there")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="suites and notebooks side by side")
+    parser.add_argument(
+        "--part", action="append", choices=PARTS, help="only this; into the day's record, if one is there"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="suites and notebooks side by side"
+    )
     parser.add_argument("--only", default="", help="only what has this text in its name (several: A|B)")
     return parser.parse_args()
 
@@ -143,7 +149,9 @@ def _wanted(part: str, options: argparse.Namespace) -> bool:
     if options.part:
         return part in options.part
     left_out = {
-        "model": options.no_model, "conformance": options.no_tests, "cells": options.no_tests,
+        "model": options.no_model,
+        "conformance": options.no_tests,
+        "cells": options.no_tests,
         "trace": options.runtime != "real" or bool(options.only),
     }
     return not left_out.get(part, False)

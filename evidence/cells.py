@@ -138,9 +138,7 @@ def _apart(name: str, runtime: str) -> dict:
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "2", "MPLBACKEND": "agg"}
     begin = time.monotonic()
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_LONGEST_S
-        )
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_LONGEST_S)
     except subprocess.TimeoutExpired:
         return {"why": f"took longer than {_LONGEST_S} s"}
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"cells"')]

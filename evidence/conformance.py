@@ -68,5 +68,8 @@ def _counted(cases: list[xml.Element]) -> dict:
     skipped = [name for name, case in named.items() if case.find("skipped") is not None]
     said = {name: (child.get("message") or "").partition("\n")[0][:300] for name, child in bad.items()}
     return {
-        "passed": len(named) - len(bad) - len(skipped), "failed": list(bad), "skipped": skipped, "failures": said,
+        "passed": len(named) - len(bad) - len(skipped),
+        "failed": list(bad),
+        "skipped": skipped,
+        "failures": said,
     }

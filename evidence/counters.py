@@ -14,13 +14,15 @@ ROOT = Path(__file__).parents[1]
 
 COUNTERS: dict[str, tuple[str, ...]] = {
     "global requests": (
-        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
     ),
     "sectors read": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",),
     "sectors written": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",),
     "shared requests": ("smsp__inst_executed_op_shared_ld.sum", "smsp__inst_executed_op_shared_st.sum"),
     "shared passes": (
-        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
     ),
     "bank conflicts": (
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",

@@ -20,8 +20,15 @@ def measured(name: str, card: str | None) -> dict:
     real = gpulab.cuda.current() == "real"
     size = job.size if real else job.small
     record = {
-        "name": name, "source": job.source, "language": job.language, "dtype": job.dtype, "size": list(size),
-        "right": False, "error": None, "tolerance": job.tolerance, "why": None,
+        "name": name,
+        "source": job.source,
+        "language": job.language,
+        "dtype": job.dtype,
+        "size": list(size),
+        "right": False,
+        "error": None,
+        "tolerance": job.tolerance,
+        "why": None,
     }
     try:
         contest = job.prepare(*size)
@@ -52,7 +59,11 @@ def _timed(job: Job, contest: Contest, card: str | None) -> dict:
     us = interleaved_us(calls)
     median = {call: times["median"] for call, times in us.items()}
     return {
-        "bytes": contest.bytes, "flops": contest.flops, "rounds": repeats(), "us": us, "no_compile": why,
+        "bytes": contest.bytes,
+        "flops": contest.flops,
+        "rounds": repeats(),
+        "us": us,
+        "no_compile": why,
         "ratio_to": {call: median[call] / median["kernel"] for call in median if call not in ("kernel", "copy")},
     } | _roof(job, contest, median, card)
 

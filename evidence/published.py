@@ -25,11 +25,17 @@ _CARDS = {
     "H200 SXM": "H200", "RTX 4090": "RTX4090", "T4": "T4",
 }  # fmt: skip
 _LINKS = {
-    "A100 PCIe 40GB (Della cluster; the README names A100)": "A100", "A100 PCIe 80GB (Dell)": "A100",
-    "A100 SXM4 40GB": "A100", "V100 PCIe 16GB": "T4", "V100 SXM2 16GB": "T4",
+    "A100 PCIe 40GB (Della cluster; the README names A100)": "A100",
+    "A100 PCIe 80GB (Dell)": "A100",
+    "A100 SXM4 40GB": "A100",
+    "V100 PCIe 16GB": "T4",
+    "V100 SXM2 16GB": "T4",
 }
 _DTYPES = {
-    "float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "tf32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float32": torch.float32,
+    "tf32": torch.float32,
 }
 MEMORY, MATMUL, COPIES, LAUNCHES = "bound by memory", "products", "copies over the link", "launches"
 ELSEWHERE = ("peak-memory", "collective", "serving", "inference")
@@ -183,8 +189,13 @@ def _naive_softmax(x: torch.Tensor) -> torch.Tensor:
 
 
 _ELEMENTWISE: dict[str, Callable[[Measurement], float]] = {
-    "triton-add-": _add, "stream-scale-": _scale, "mli-vec-": _scale, "stream-read-": _read, "bw-drambig-": _read,
-    "bwtest-t4-d2d": _within, "triton-softmax-": _softmax,
+    "triton-add-": _add,
+    "stream-scale-": _scale,
+    "mli-vec-": _scale,
+    "stream-read-": _read,
+    "bw-drambig-": _read,
+    "bwtest-t4-d2d": _within,
+    "triton-softmax-": _softmax,
 }
 
 

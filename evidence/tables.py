@@ -39,7 +39,9 @@ def kernels(record: dict) -> str:
         share, ratio = row["share_of_roof"], row["ratio_to"]
         cells = ["-" if share is None else f"{share:.1%}"]
         cells += [f"{ratio[call]:.2f}" if call in ratio else "-" for call in ("library", "torch.compile")]
-        lines.append(f"{row['name']:<46}{row['us']['kernel']['median']:>9.1f}{cells[0]:>13}{cells[1]:>12}{cells[2]:>12}")
+        lines.append(
+            f"{row['name']:<46}{row['us']['kernel']['median']:>9.1f}{cells[0]:>13}{cells[1]:>12}{cells[2]:>12}"
+        )
     return "\n".join(lines)
 
 

@@ -118,7 +118,9 @@ class BlockFormat:
         Raises ValueError where the shapes do not fit, and for a tensor scale that the format does not have.
         """
         if elements.shape[-1] != scales.shape[-1] * self.block or elements.shape[:-1] != scales.shape[:-1]:
-            raise ValueError(f"{self.name}: {tuple(elements.shape)} numbers need a scale for each {self.block} of the last dimension")
+            raise ValueError(
+                f"{self.name}: {tuple(elements.shape)} numbers need a scale for each {self.block} of the last dimension"
+            )
         if tensor_scale != 1.0 and not self.tensor_scale:
             raise ValueError(f"{self.name} has no scale for the whole tensor")
         scale = self.scale.decode(scales).repeat_interleave(self.block, -1)

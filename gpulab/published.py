@@ -8,7 +8,9 @@ from typing import Any, Literal, get_args
 from gpulab.yaml_files import read_yaml
 
 FILE = Path(__file__).parents[1] / "evidence" / "published.yml"
-Group = Literal["memory", "matmul", "kernel", "copy", "launch", "training", "peak-memory", "collective", "serving", "inference"]
+Group = Literal[
+    "memory", "matmul", "kernel", "copy", "launch", "training", "peak-memory", "collective", "serving", "inference"
+]
 GROUPS: tuple[Group, ...] = get_args(Group)
 
 

@@ -40,14 +40,18 @@ def main(arguments: list[str]) -> int:
         if status == TESTS_FAILED and 0 < len(failed) <= MOST_AGAIN:
             print(f"\nOnce more, alone: the {len(failed)} that failed", flush=True)
             _, again, phases["tests again"] = run(Path(folder, "again.json"), cache, *options, *ALONE)
-            last = first | {name: test for name, test in again.items() if name in failed and test.came in (PASSED, FAILED)}
+            last = first | {
+                name: test for name, test in again.items() if name in failed and test.came in (PASSED, FAILED)
+            }
     return close(status, first, last, phases, KEEP_COSTS in arguments)
 
 
 def run(outcomes: Path, *options: str) -> tuple[int, dict[str, Test], dict[str, float]]:
     """Exit status, what came of each test, and what it took."""
     began, before = time.monotonic(), _children_cpu_s()
-    pytest = subprocess.Popen([sys.executable, "-m", "pytest", "-p", "tests.outcomes", f"--outcomes={outcomes}", *options])
+    pytest = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "tests.outcomes", f"--outcomes={outcomes}", *options]
+    )
     while pytest.poll() is None:
         try:
             pytest.wait()
@@ -62,7 +66,9 @@ def _children_cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def close(status: int, first: dict[str, Test], last: dict[str, Test], phases: dict[str, dict[str, float]], keep: bool) -> int:
+def close(
+    status: int, first: dict[str, Test], last: dict[str, Test], phases: dict[str, dict[str, float]], keep: bool
+) -> int:
     """Says and keeps what came of both runs. Returns the exit status of both."""
     if all(test.came == NOT_RUN for test in first.values()):  # collected, or asked for help
         return status
@@ -73,7 +79,12 @@ def close(status: int, first: dict[str, Test], last: dict[str, Test], phases: di
         keep_costs(first, phases)
     dear = too_dear(by_payer(test.cost for test in first.values() if test.cost))
     print("", *closing.spent(phases, first), *dear, *closing.came(last, shaky), sep="\n", flush=True)
-    mended = status == TESTS_FAILED and shaky and not dear and all(test.came not in (FAILED, NOT_RUN) for test in last.values())
+    mended = (
+        status == TESTS_FAILED
+        and shaky
+        and not dear
+        and all(test.came not in (FAILED, NOT_RUN) for test in last.values())
+    )
     return 0 if mended else status
 
 

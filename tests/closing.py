@@ -48,7 +48,10 @@ def came(tests: dict[str, Test], unsteady: dict[str, Test]) -> list[str]:
     count = {word: sum(test.came == word for test in tests.values()) for word in (PASSED, FAILED, SKIPPED, NOT_RUN)}
     return [
         *(f"FAILED {name} - {first_line(test)}" for name, test in tests.items() if test.came == FAILED),
-        *(f"unsteady: {name} failed among others ({first_line(test)}) and passed alone" for name, test in unsteady.items()),
+        *(
+            f"unsteady: {name} failed among others ({first_line(test)}) and passed alone"
+            for name, test in unsteady.items()
+        ),
         *([f"{count[SKIPPED]} skipped"] if count[SKIPPED] else []),
         *([f"{count[NOT_RUN]} not run, though they were to be"] if count[NOT_RUN] else []),
         f"{count[PASSED]} passed, {count[FAILED]} failed",

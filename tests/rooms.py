@@ -39,7 +39,9 @@ ROOMS = {
 def pages() -> dict[str, Path]:
     """The page of each chapter with exercises, by the chapter's name."""
     found = {page.stem: page for page in (ROOT / "chapters").rglob("*.md")}
-    return {folder.name: found[folder.name] for folder in sorted((ROOT / "exercises").iterdir()) if folder.name in found}
+    return {
+        folder.name: found[folder.name] for folder in sorted((ROOT / "exercises").iterdir()) if folder.name in found
+    }
 
 
 @cache
@@ -85,7 +87,9 @@ def belongs_to(item: pytest.Item, chapter: str) -> bool:
 def is_draft_file(path: Path, chapter: str | None = None, room: str | None = None) -> bool:
     """Whether the file or folder of tests is of drafts alone, and neither of ``chapter`` nor in ``room``, which were asked for."""
     below = _below_root(path)
-    asked = chapter in DRAFTS.owners(below) or (room and _folder(path) in ROOMS[room] and DRAFTS.alone_need(f"tests/{_folder(path)}"))
+    asked = chapter in DRAFTS.owners(below) or (
+        room and _folder(path) in ROOMS[room] and DRAFTS.alone_need(f"tests/{_folder(path)}")
+    )
     return DRAFTS.alone_need(below) and not asked
 
 

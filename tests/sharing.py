@@ -40,5 +40,10 @@ def _own_memory() -> Iterator[tuple[int, int]]:
     for line in Path("/proc/self/maps").read_text().splitlines():
         addresses, access, _, _, inode, *name = line.split(maxsplit=5)
         begin, end = (int(address, 16) for address in addresses.split("-"))
-        if access == "rw-p" and inode == "0" and (not name or name[0].startswith(("[heap", "[anon"))) and end - begin <= _LARGEST:
+        if (
+            access == "rw-p"
+            and inode == "0"
+            and (not name or name[0].startswith(("[heap", "[anon")))
+            and end - begin <= _LARGEST
+        ):
             yield begin, end

@@ -32,7 +32,9 @@ def main() -> None:
     if changed := [record.uri for record in cache.list_unexecuted(pages)]:
         print(f"-- Executing {len(changed)} pages, side by side", flush=True)
         # Not jupyter-cache's own pool: it deals out three pages at a time, and the longest come last.
-        os.environ["OMP_NUM_THREADS"] = "1"  # each page has a core, and threads of two would wait for each other on both
+        os.environ["OMP_NUM_THREADS"] = (
+            "1"  # each page has a core, and threads of two would wait for each other on both
+        )
         with _silence(), multiprocessing.Pool() as pool:
             pool.map(_execute, sorted(changed, key=_code_bytes, reverse=True), chunksize=1)
 

@@ -56,7 +56,9 @@ def needs_cuda() -> bool:
 
 
 def pip(*arguments: str) -> None:
-    result = subprocess.run([sys.executable, "-m", "pip", *arguments, "--no-compile", "--quiet", "--quiet"])  # errors alone
+    result = subprocess.run(
+        [sys.executable, "-m", "pip", *arguments, "--no-compile", "--quiet", "--quiet"]
+    )  # errors alone
     if result.returncode:
         sys.exit(f"pip {' '.join(arguments)} failed: see above")
 

@@ -144,7 +144,9 @@ def benches_of(folder: Path) -> list[Bench]:
     functions = {bench.function for bench in found}
     for attempt in said.attempts:
         if attempt.exercise not in functions:
-            raise Unreadable(f"{folder / 'mistakes.py'}: {attempt.name} is an attempt at {attempt.exercise!r}, which the notebook does not grade")
+            raise Unreadable(
+                f"{folder / 'mistakes.py'}: {attempt.name} is an attempt at {attempt.exercise!r}, which the notebook does not grade"
+            )
     return found
 
 
@@ -199,9 +201,7 @@ def _readable(grade_id: str, source: str) -> str:
     return name
 
 
-def _sources(
-    notebook: NotebookNode, answers: dict[str, str], until: str | None
-) -> Iterator[tuple[str, str]]:
+def _sources(notebook: NotebookNode, answers: dict[str, str], until: str | None) -> Iterator[tuple[str, str]]:
     for cell in notebook.cells:
         nbgrader = cell.metadata.get("nbgrader", {})
         if until is not None and nbgrader.get("grade_id") == until:

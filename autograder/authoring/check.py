@@ -32,7 +32,11 @@ def chosen(exercises: Path, names: list[str]) -> tuple[list[Bench], dict[str, st
     every, unreadable = readable(exercises)
     drafts = {} if names else Drafts(exercises.parent).contents.drafts
     every = [bench for bench in every if bench.name.partition(".")[0] not in drafts]
-    unreadable = {chapter: why for chapter, why in unreadable.items() if chapter not in drafts and (not names or _speaks_of(names, chapter))}
+    unreadable = {
+        chapter: why
+        for chapter, why in unreadable.items()
+        if chapter not in drafts and (not names or _speaks_of(names, chapter))
+    }
     if unknown := [name for name in names if not _named(every, name) and name.partition(".")[0] not in unreadable]:
         _say_unknown(exercises, every, unknown)
         return [], {}
@@ -47,7 +51,10 @@ def chosen(exercises: Path, names: list[str]) -> tuple[list[Bench], dict[str, st
 def _say_unknown(exercises: Path, every: list[Bench], unknown: list[str]) -> None:
     for name in unknown:
         if (exercises / name).is_dir():
-            print(f"autograder: exercises/{name}/{name}.py grades no function: python -m autograder new exercise {name}.FUNCTION", file=sys.stderr)
+            print(
+                f"autograder: exercises/{name}/{name}.py grades no function: python -m autograder new exercise {name}.FUNCTION",
+                file=sys.stderr,
+            )
             return
     known = ", ".join(bench.name for bench in every)
     print(f"autograder: no exercise {', '.join(unknown)}; there are: {known}", file=sys.stderr)

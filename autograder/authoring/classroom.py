@@ -86,8 +86,7 @@ class Classroom:
         ):
             source = f"def {function}(*arguments):\n    {body}"
             expected = {
-                name: 0.0 if name == first or not kernel_survives else points
-                for name, points in self.points.items()
+                name: 0.0 if name == first or not kernel_survives else points for name, points in self.points.items()
             }
             yield Submission(student, _bytes(self._answered({function: source})), expected)
 

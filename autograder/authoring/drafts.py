@@ -80,7 +80,9 @@ class Drafts:
     def _named(self, path: str) -> frozenset[str]:
         top, _, rest = path.partition("/")
         in_room = ROOMS.get(rest.partition("/")[0], ()) if top in ("gpulab", "tests") else ()
-        return frozenset(next((chapters for name, chapters in FILES.items() if f"{path}/".startswith(f"{name}/")), in_room))
+        return frozenset(
+            next((chapters for name, chapters in FILES.items() if f"{path}/".startswith(f"{name}/")), in_room)
+        )
 
     def _own(self, path: str) -> frozenset[str]:
         """The chapter whose name it bears: ``engines`` for ``scenarios/engines_played.py``."""
@@ -100,7 +102,10 @@ class Drafts:
     @cached_property
     def shown(self) -> dict[str, frozenset[str]]:
         """By the folder of a widget the pages that show it, as ``chapters/tensors/views``."""
-        texts = {path.relative_to(self.root).with_suffix("").as_posix(): path.read_text("utf-8") for path in self.root.glob("chapters/**/*.md")}
+        texts = {
+            path.relative_to(self.root).with_suffix("").as_posix(): path.read_text("utf-8")
+            for path in self.root.glob("chapters/**/*.md")
+        }
         called = {path.parent.name for path in self.root.glob("gpulab/widgets/*/__init__.py")}
         return {name: frozenset(page for page, text in texts.items() if is_shown(name, text)) for name in called}
 

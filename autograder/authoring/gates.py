@@ -167,7 +167,9 @@ def idle_answers_earn_nothing(bench: Bench) -> Iterator[str]:
 
 def _lost_by_idle_answers(bench: Bench) -> Iterator[list[str]]:
     for body in IDLE.values():
-        trial = Trial(bench, f"def {bench.function}(*arguments):\n    {body}", SEEDS[:1], until=frozenset(bench.criteria))
+        trial = Trial(
+            bench, f"def {bench.function}(*arguments):\n    {body}", SEEDS[:1], until=frozenset(bench.criteria)
+        )
         with silence():
             bench.go_on(trial.source, bench.check)
         yield trial.lost(SEEDS[0])

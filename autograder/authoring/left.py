@@ -38,10 +38,16 @@ def rooms(exercises: Path, chapter: str) -> dict[Path, str]:
     found = {
         exercises / chapter / f"{chapter}.py": "the exercises' text notebook",
         ROOT / "autograder" / "scenarios" / f"{chapter}.py": "a scenario for each exercise",
-        **({path: "" for path in sorted(verdicts.glob("*.py"))} or {verdicts / "__init__.py": "an Exercise for each exercise"}),
+        **(
+            {path: "" for path in sorted(verdicts.glob("*.py"))}
+            or {verdicts / "__init__.py": "an Exercise for each exercise"}
+        ),
         exercises / chapter / "mistakes.py": "wrong solutions, and right ones written another way",
         exercises / chapter / "hints.yml": "two hints a function, and the section to read again",
-        ROOT / "tests" / "gates" / f"test_cheats_at_{chapter}.py": "answers that were not earned, and that they earn nothing",
+        ROOT
+        / "tests"
+        / "gates"
+        / f"test_cheats_at_{chapter}.py": "answers that were not earned, and that they earn nothing",
         **(dict.fromkeys(pages, "") or {ROOT / "chapters" / "<part>" / f"{chapter}.md": "the page"}),
         ROOT / "chapters" / "claims.yml": "the ledger of claims",
         ROOT / "tests" / "book" / f"test_claims_{chapter}.py": "a test for each claim of the chapter",

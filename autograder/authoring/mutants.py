@@ -7,8 +7,16 @@ from dataclasses import dataclass
 _SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is": "is not", "is not": "is"}
 _SHIFTED |= {"in": "not in", "not in": "in"}
 _WORDS = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
-    ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
 }
 _CONDITIONAL = (ast.If, ast.While, ast.IfExp, ast.Assert)
 _DEFINES = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass, ast.Global, ast.Nonlocal)
@@ -64,7 +72,10 @@ def _edits(source: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _left_out(node: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)) and ast.get_docstring(node, clean=False) is not None:
+    if (
+        isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module))
+        and ast.get_docstring(node, clean=False) is not None
+    ):
         yield node.body[0]
     if isinstance(node, ast.arg) and node.annotation:
         yield node.annotation

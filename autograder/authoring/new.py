@@ -28,7 +28,11 @@ def new_chapter(root: Path, name: str, part: str, number: int | None, title: str
     claim = _next_claim(root)
     words = {"chapter": name, "part": part, "title": title or name.replace("_", " ").capitalize(), "claim": claim}
     number = number or _next_number(root)
-    words |= {"claim_in_words": f"claim_{int(claim[1:])}", "number": str(number), "quoted_title": json.dumps(words["title"], ensure_ascii=False)}
+    words |= {
+        "claim_in_words": f"claim_{int(claim[1:])}",
+        "number": str(number),
+        "quoted_title": json.dumps(words["title"], ensure_ascii=False),
+    }
     made = {
         f"chapters/{part}/{name}.md": _filled("page.md", words),
         f"exercises/{name}/{name}.py": _filled("notebook.txt", words),
@@ -53,18 +57,26 @@ def new_exercise(root: Path, name: str, takes: str) -> list[Path]:
     if not (root / notebook).exists():
         raise Refused(f"no chapter {chapter!r}: python -m autograder new chapter {chapter}")
     if function == chapter or f'"grade_id": "{function}"' in _read(root, notebook):
-        raise Refused(f"{notebook} has a cell {function!r} already" if function != chapter else "an exercise is not called as its chapter")
+        raise Refused(
+            f"{notebook} has a cell {function!r} already"
+            if function != chapter
+            else "an exercise is not called as its chapter"
+        )
     words = {"chapter": chapter, "function": function, "takes": takes, "number": _next_exercise(root, notebook)}
     verdicts = f"autograder/verdicts/{chapter}"
     made = {
         notebook: _longer(root, notebook, "exercise_cells.txt", words),
         f"exercises/{chapter}/mistakes.py": _longer(root, f"exercises/{chapter}/mistakes.py", "mistake.txt", words),
         f"exercises/{chapter}/hints.yml": _longer(root, f"exercises/{chapter}/hints.yml", "hint.yml", words),
-        f"autograder/scenarios/{chapter}.py": _longer(root, f"autograder/scenarios/{chapter}.py", "scenario.txt", words),
+        f"autograder/scenarios/{chapter}.py": _longer(
+            root, f"autograder/scenarios/{chapter}.py", "scenario.txt", words
+        ),
         f"{verdicts}/{function}.py": _filled("verdict.txt", words),
         f"{verdicts}/__init__.py": _read(root, f"{verdicts}/__init__.py").rstrip("\n")
         + f"\n\nfrom {verdicts.replace('/', '.')}.{function} import {function} as {function}\n",
-        f"tests/gates/test_cheats_at_{chapter}.py": _longer(root, f"tests/gates/test_cheats_at_{chapter}.py", "cheats.txt", words),
+        f"tests/gates/test_cheats_at_{chapter}.py": _longer(
+            root, f"tests/gates/test_cheats_at_{chapter}.py", "cheats.txt", words
+        ),
     }
     if (root / verdicts / f"{function}.py").exists():
         raise Refused(f"{verdicts}/{function}.py is there already")

@@ -50,7 +50,9 @@ def write_release(exercises: Path, chapter: str, course: Path) -> Path:
     api = NbGraderAPI(CourseDirectory(root=str(course.resolve()), config=config), config=config)
     result = api.generate_assignment(chapter, force=True, create=True)
     if not result["success"]:
-        raise RuntimeError(f"nbgrader could not make the release of {chapter}:\n{result.get('log')}\n{result.get('error')}")
+        raise RuntimeError(
+            f"nbgrader could not make the release of {chapter}:\n{result.get('log')}\n{result.get('error')}"
+        )
     return course / "release" / chapter / f"{chapter}.ipynb"
 
 
@@ -88,7 +90,18 @@ def wheel_of(source: Path, folder: Path) -> Path:
     With this environment's setuptools: an environment for each build would be fetched and installed each time.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", scratch, str(source)]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "--wheel-dir",
+            scratch,
+            str(source),
+        ]
         subprocess.run(command, check=True)
         (wheel,) = Path(scratch).glob("*.whl")
         return Path(shutil.copy(wheel, folder / wheel.name))

@@ -18,7 +18,9 @@ def write_subset(exercises: Path, names: list[str], assignment: str, course: Pat
     chapter does not grade, and for names of more chapters than one.
     """
     if not names or not re.fullmatch(r"[A-Za-z0-9_-]+", assignment):
-        raise LookupError("--only CHAPTER.EXERCISE ... and --name NAME are needed, the name of letters, digits, _ and -")
+        raise LookupError(
+            "--only CHAPTER.EXERCISE ... and --name NAME are needed, the name of letters, digits, _ and -"
+        )
     chapter, *others = dict.fromkeys(name.partition(".")[0] for name in names)
     if others:
         raise LookupError(f"the exercises are of {chapter} and {', '.join(others)}: an assignment has one chapter's")

@@ -34,7 +34,9 @@ def key(bench: Bench) -> str:
 
     Of the chapter's scenarios it takes what this exercise's comes to, and not those of its neighbours.
     """
-    return _hash((solution_of(bench.notebook, bench.function), *_of_scenario(bench), *map(Path.read_text, _verdicts(bench))))
+    return _hash(
+        (solution_of(bench.notebook, bench.function), *_of_scenario(bench), *map(Path.read_text, _verdicts(bench)))
+    )
 
 
 def current(bench: Bench) -> dict:
@@ -73,7 +75,10 @@ def sample(bench: Bench) -> list[Attempt]:
     says_most = lambda one: (len(one.loses), _hash_of(one) not in cheap, _hash_of(one))
     known = sorted((attempt for attempt in bench.attempts if attempt not in unknown), key=says_most)
     right = [attempt for attempt in known if not attempt.loses][:1]
-    wrong = [next(attempt for attempt in known if lost in attempt.loses) for lost in {lost for one in known for lost in one.loses}]
+    wrong = [
+        next(attempt for attempt in known if lost in attempt.loses)
+        for lost in {lost for one in known for lost in one.loses}
+    ]
     return [attempt for attempt in bench.attempts if bench.every or attempt in (*unknown, *right, *wrong)]
 
 
@@ -86,7 +91,10 @@ def with_cheapest(bench: Bench, record: dict) -> dict:
 def cheapest(bench: Bench) -> list[str]:
     """The alternative that takes least processor time, and for every criterion the mistake that does of those that say most."""
     wrong = [[one for one in bench.mistakes if lost in one.loses] for lost in sorted(bench.criteria)]
-    alike = [[one for one in some if len(one.loses) == min(len(one.loses) for one in some)] for some in (bench.alternatives, *wrong)]
+    alike = [
+        [one for one in some if len(one.loses) == min(len(one.loses) for one in some)]
+        for some in (bench.alternatives, *wrong)
+    ]
     seconds = {attempt: _seconds(bench, attempt) for some in alike if len(some) > 1 for attempt in some}
     return sorted({_hash_of(min(some, key=seconds.get)) for some in alike if len(some) > 1})
 
@@ -126,7 +134,9 @@ def _of_scenario(bench: Bench) -> list[str]:
     module = Path(util.find_spec(played.__module__).origin)
     names = reached(ast.parse(module.read_text()), played.__name__)
     prefix = f"autograder.scenarios.{bench.name.partition('.')[0]}_"
-    others = sorted({one.module for one in names if isinstance(one, ast.ImportFrom) and (one.module or "").startswith(prefix)})
+    others = sorted(
+        {one.module for one in names if isinstance(one, ast.ImportFrom) and (one.module or "").startswith(prefix)}
+    )
     return [*map(ast.unparse, names), *(path.read_text() for other in others for path in _modules(other, prefix))]
 
 
@@ -158,11 +168,17 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
     elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         yield statement.name
     else:
-        yield from (node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        yield from (
+            node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        )
 
 
 def _imports(path: Path) -> Iterator[str]:
-    yield from (node.module for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom) and node.module)
+    yield from (
+        node.module
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module
+    )
 
 
 def _meaning(source: str) -> str:
@@ -198,12 +214,16 @@ def _with_tried(bench: Bench, old: dict, attempts: list[Attempt], chances: Colle
     right = {_hash_of(attempt) for attempt in attempts if attempt.name not in chances}
     seen = {*old.get("seen", ())} & known - {_hash_of(attempt) for attempt in attempts}
     record = {name: value for name, value in old.items() if name != "seen"}
-    return record | {"tried": sorted({*old.get("tried", ())} & known | right)} | ({"seen": sorted(seen)} if seen else {})
+    return (
+        record | {"tried": sorted({*old.get("tried", ())} & known | right)} | ({"seen": sorted(seen)} if seen else {})
+    )
 
 
 def _tried_mutants(bench: Bench, made: list[Mutant], apart: Apart) -> dict:
     lost = apart.all([Trial(bench, mutant.source, SEEDS, to_the_first=True) for mutant in made])
-    survivors = [[mutant.line, mutant.becomes] for mutant, verdicts in zip(made, lost, strict=True) if not all(verdicts)]
+    survivors = [
+        [mutant.line, mutant.becomes] for mutant, verdicts in zip(made, lost, strict=True) if not all(verdicts)
+    ]
     return {"key": key(bench), "mutants": len(made), "harmless": sorted(survivors), "seeds": len(MANY_SEEDS)}
 
 
@@ -219,11 +239,16 @@ def _of_survivors(bench: Bench, survivors: list[list[str]]) -> Iterator[str]:
 def _of_seeds(attempts: list[Attempt], lost_by_attempts: list[list[list[str]]]) -> Iterator[tuple[str, str]]:
     """An attempt's name and a sentence, for each whose verdict is not its own with every seed."""
     for attempt, verdicts in zip(attempts, lost_by_attempts, strict=True):
-        wrong = [(seed, lost) for seed, lost in zip(MANY_SEEDS, verdicts, strict=True) if set(lost) != set(attempt.loses)]
+        wrong = [
+            (seed, lost) for seed, lost in zip(MANY_SEEDS, verdicts, strict=True) if set(lost) != set(attempt.loses)
+        ]
         if wrong:
             seed, lost = wrong[0]
             others = f" and with {len(wrong) - 1} more" if len(wrong) > 1 else ""
-            yield attempt.name, f"{attempt.name} loses {listed(lost)} with seed {seed}{others}, not {listed(attempt.loses)}"
+            yield (
+                attempt.name,
+                f"{attempt.name} loses {listed(lost)} with seed {seed}{others}, not {listed(attempt.loses)}",
+            )
 
 
 def keep(bench: Bench, record: dict) -> None:
@@ -242,7 +267,11 @@ def write(folder: Path, records: dict[str, dict]) -> None:
 
 def _to_try_again(bench: Bench, mutants_alone: bool) -> dict:
     """What its record goes on knowing when all is tried once more: of mutants alone, what it says of attempts."""
-    return {name: value for name, value in bench.record.items() if name in ("key", "tried", "seen")} if mutants_alone else {}
+    return (
+        {name: value for name, value in bench.record.items() if name in ("key", "tried", "seen")}
+        if mutants_alone
+        else {}
+    )
 
 
 def run(benches: list[Bench], jobs: int, every: bool, mutants_alone: bool = False) -> int:

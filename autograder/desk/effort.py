@@ -57,7 +57,9 @@ def statements(source: str) -> int:
 
 def words_of(notebook: NotebookNode, function: str) -> int:
     """Of the text cells that stand before a solution and after the cell of code before it."""
-    place = next(at for at, cell in enumerate(notebook.cells) if cell.metadata.get("nbgrader", {}).get("grade_id") == function)
+    place = next(
+        at for at, cell in enumerate(notebook.cells) if cell.metadata.get("nbgrader", {}).get("grade_id") == function
+    )
     words = 0
     while place and notebook.cells[place - 1].cell_type == "markdown":
         place -= 1

@@ -134,7 +134,9 @@ def standing(course: Path, assignment: str, anonymous: bool = False) -> Standing
     """Read from the ledger. Raises LookupError when nothing of the assignment was graded in ``course``."""
     entries = list(Ledger(course).entries(assignment))
     if not any(entry.verdicts for entry in entries):
-        raise LookupError(f"nothing of {assignment!r} was graded in {course}: run nbgrader autograde or python -m autograder grade first")
+        raise LookupError(
+            f"nothing of {assignment!r} was graded in {course}: run nbgrader autograde or python -m autograder grade first"
+        )
     names = _numbers(entries) if anonymous else {entry.student: entry.student for entry in entries}
     learners = [Learner(names[entry.student], entry, runtime_of(course, entry)) for entry in entries]
     handed_in = {path.parent.name for path in (course / "submitted").glob(f"*/{assignment}")}

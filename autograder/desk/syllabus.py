@@ -43,7 +43,6 @@ class Unit:
         """Reading, and the exercises' estimated minutes."""
         return (self.reading_minutes + sum(one.minutes for one in self.exercises)) / 60
 
-
     def without(self, drafts: dict[str, int]) -> "Unit":
         """What is left of it when these chapters, numbers by name, are not there."""
         read = tuple(page for page in self.read if Path(page).name not in drafts)

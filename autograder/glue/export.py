@@ -41,9 +41,7 @@ class Canvas(ExportPlugin):
     def export(self, gradebook: Gradebook) -> None:
         rows, assignments = _by_student(gradebook, self.assignment, self.student)
         possible = {"Student": "    Points Possible"} | assignments
-        lines = [
-            {"Student": _sorted_name(row), "SIS Login ID": row["student"]} | row["scores"] for row in rows
-        ]
+        lines = [{"Student": _sorted_name(row), "SIS Login ID": row["student"]} | row["scores"] for row in rows]
         _write(self.to or "canvas.csv", ["Student", "ID", "SIS Login ID", "Section", *assignments], [possible, *lines])
 
 
@@ -83,7 +81,9 @@ def _criteria(line: dict) -> dict[str, float]:
     }
 
 
-def _by_student(gradebook: Gradebook, assignments: list[str], students: list[str]) -> tuple[list[dict], dict[str, float]]:
+def _by_student(
+    gradebook: Gradebook, assignments: list[str], students: list[str]
+) -> tuple[list[dict], dict[str, float]]:
     """A dictionary for each learner with ``scores`` by assignment, and each assignment's points."""
     rows: dict[str, dict] = {}
     possible: dict[str, float] = {}

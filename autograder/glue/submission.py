@@ -108,7 +108,10 @@ class AutogradeSubmissions(Autograde):
         due = sum(verdict.max_score for verdict in entry.verdicts.values())
         seconds = time.monotonic() - self._started
         remark = f"  ({entry.notes[0]})" if entry.notes else ""
-        print(f"graded {printable(entry.student)}: {points(earned)} of {points(due)} in {seconds:.1f} s{remark}", flush=True)
+        print(
+            f"graded {printable(entry.student)}: {points(earned)} of {points(due)} in {seconds:.1f} s{remark}",
+            flush=True,
+        )
         for sentence in entry.broken:
             print(f"  BROKEN HIDDEN TEST, points may be due: {sentence}", flush=True)
 
@@ -244,4 +247,3 @@ def what_to_leave(folder: Path) -> tuple[list[str], list[str]]:
 def _printable(path: Path, folder: Path) -> str:
     """A file's name for notes and terminals, without line breaks, escapes and broken Unicode."""
     return printable(str(path.relative_to(folder)))
-

@@ -37,9 +37,15 @@ def similar(course: Path, assignment: str, least: float = 0.7) -> list[Pair]:
     handed_in = {path.parent.name: _cells(path) for path in sorted((course / "submitted").glob(f"*/{assignment}"))}
     pairs = []
     for cell, source in given.items():
-        stretches = {student: _stretches(cells[cell]) - _stretches(source) for student, cells in handed_in.items() if cell in cells}
+        stretches = {
+            student: _stretches(cells[cell]) - _stretches(source)
+            for student, cells in handed_in.items()
+            if cell in cells
+        }
         pairs += _pairs(cell, _without_the_common(stretches))
-    return sorted((pair for pair in pairs if pair.common >= least), key=lambda pair: (-pair.common, -pair.stretches, pair.one))
+    return sorted(
+        (pair for pair in pairs if pair.common >= least), key=lambda pair: (-pair.common, -pair.stretches, pair.one)
+    )
 
 
 def _pairs(cell: str, stretches: dict[str, set]) -> Iterator[Pair]:
@@ -91,10 +97,14 @@ def run(course: Path, assignment: str, least: float) -> int:
     """Print the pairs. Returns 2 when there is nothing to compare."""
     count = len(list((course / "submitted").glob(f"*/{assignment}")))
     if count < 2 or not (course / "release" / assignment).is_dir():
-        print(f"autograder similar: {count} submissions of {assignment!r} in {course / 'submitted'}, and its release: two and it are needed")
+        print(
+            f"autograder similar: {count} submissions of {assignment!r} in {course / 'submitted'}, and its release: two and it are needed"
+        )
         return 2
     pairs = similar(course, assignment, least)
-    print(f"{len(pairs)} pairs of {count} submissions share {least:.0%} or more of a cell's code (names and comments aside)")
+    print(
+        f"{len(pairs)} pairs of {count} submissions share {least:.0%} or more of a cell's code (names and comments aside)"
+    )
     for pair in pairs:
         print(f"  {pair.common:4.0%} of {pair.stretches:3} stretches  {pair.cell}: {pair.one}, {pair.other}")
     return 0

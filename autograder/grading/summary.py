@@ -34,7 +34,11 @@ def _broken(graded: list[Graded]) -> list[str]:
     for result in graded:
         for sentence in result.broken:
             by_place.setdefault(printable(sentence), []).append(result)
-    return [line for place, some in by_place.items() for line in _named(f"BROKEN HIDDEN TEST, points may be due: {place}", some)]
+    return [
+        line
+        for place, some in by_place.items()
+        for line in _named(f"BROKEN HIDDEN TEST, points may be due: {place}", some)
+    ]
 
 
 def _named(heading: str, results: Iterable[Graded]) -> list[str]:

@@ -52,7 +52,9 @@ class Desk:
     def company(self, manager: ForkedKernelManager) -> Look:
         """The processes beside the kernel, and their work so far."""
         provisioner = manager.provisioner
-        return self.nursery.company(provisioner.kernel) if provisioner is not None and provisioner.has_process else Look()
+        return (
+            self.nursery.company(provisioner.kernel) if provisioner is not None and provisioner.has_process else Look()
+        )
 
     def require_server(self, manager: ForkedKernelManager) -> None:
         """Raises KernelServerError when the kernel died with its server: not the learner's doing."""

@@ -32,7 +32,12 @@ def enter(folder: str | None = None) -> bool:
     version = _version()
     if version < 1:
         return False
-    rules = struct.pack("QQQ", _files(version), (_BIND_TCP | _CONNECT_TCP) * (version >= 4), (_ABSTRACT_SOCKETS | _SIGNALS) * (version >= 6))
+    rules = struct.pack(
+        "QQQ",
+        _files(version),
+        (_BIND_TCP | _CONNECT_TCP) * (version >= 4),
+        (_ABSTRACT_SOCKETS | _SIGNALS) * (version >= 6),
+    )
     rules = rules[: 8 if version < 4 else 16 if version < 6 else 24]
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     ruleset = _check(_libc.syscall(_CREATE_RULESET, rules, len(rules), 0))

@@ -65,7 +65,9 @@ def _parents(membership: str) -> list[tuple[Path, str]]:
         _, controllers, path = line.split(":", 2)
         if not controllers:
             own = MOUNT / path.lstrip("/")
-            found[:0] = [(folder, "memory.max") for folder in dict.fromkeys((own, own.parent)) if folder.is_relative_to(MOUNT)]
+            found[:0] = [
+                (folder, "memory.max") for folder in dict.fromkeys((own, own.parent)) if folder.is_relative_to(MOUNT)
+            ]
         elif "memory" in controllers.split(","):
             found.append((MOUNT / "memory" / path.lstrip("/"), "memory.limit_in_bytes"))
     return found

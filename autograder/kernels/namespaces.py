@@ -20,7 +20,9 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _MNT_DETACH = 2
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 # Python names them on Linux alone, and elsewhere nothing here is called.
-_ATIME_FLAGS = {getattr(os, name, 0): ms for name, ms in (("ST_NOATIME", 1024), ("ST_NODIRATIME", 2048), ("ST_RELATIME", 1 << 21))}
+_ATIME_FLAGS = {
+    getattr(os, name, 0): ms for name, ms in (("ST_NOATIME", 1024), ("ST_NODIRATIME", 2048), ("ST_RELATIME", 1 << 21))
+}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

@@ -66,8 +66,14 @@ class Nursery:
             if self.sandboxed and os.getuid() == 0:
                 os.chown(path, NOBODY, NOBODY)
         kernel = self._ask(
-            do="fork", chapters=chapters, argv=argv, folder=str(folder), cwd=str(work), env=env,
-            limits=self.limits.to_dict(), also=sandbox.in_tmp(),
+            do="fork",
+            chapters=chapters,
+            argv=argv,
+            folder=str(folder),
+            cwd=str(work),
+            env=env,
+            limits=self.limits.to_dict(),
+            also=sandbox.in_tmp(),
         )["pid"]
         self._watch.add(kernel)
         self._kills_before = self._group.kills() if self._group is not None else 0

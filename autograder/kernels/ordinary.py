@@ -1,6 +1,6 @@
 """Kernels started one by one, each importing everything anew: where forking is not to be had.
 
-    python -m autograder.kernels.ordinary <request as JSON> <sandboxed: 0 or 1>
+python -m autograder.kernels.ordinary <request as JSON> <sandboxed: 0 or 1>
 """
 
 import json
@@ -56,7 +56,11 @@ class OrdinaryNursery(Nursery):
         wrap = sandbox.command(request["folder"], request["cwd"], self.limits.scratch_bytes) if self.sandboxed else []
         run = [sys.executable, "-P", "-m", "autograder.kernels.ordinary", json.dumps(request), str(int(self.sandboxed))]
         process = subprocess.Popen(
-            [*wrap, *run], env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            [*wrap, *run],
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._processes[process.pid] = process
         return {"pid": process.pid}

@@ -88,7 +88,9 @@ class MemoryWatch:
 
 def used_too_much(limit_bytes: int) -> str:
     """What a learner is told whose kernel was ended for its memory."""
-    return f"The code used more than {limit_bytes / 1024**3:g} GiB of memory, all its processes together, and was stopped."
+    return (
+        f"The code used more than {limit_bytes / 1024**3:g} GiB of memory, all its processes together, and was stopped."
+    )
 
 
 def _ids(process: psutil.Process) -> list[int]:
@@ -97,7 +99,9 @@ def _ids(process: psutil.Process) -> list[int]:
         status = Path(f"/proc/{process.pid}/status").read_text()
     except OSError:
         return [process.pid]
-    return next(([int(n) for n in line.split()[1:]] for line in status.split("\n") if line.startswith("NSpid:")), [process.pid])
+    return next(
+        ([int(n) for n in line.split()[1:]] for line in status.split("\n") if line.startswith("NSpid:")), [process.pid]
+    )
 
 
 def _tree_bytes(keeper: psutil.Process, limit_bytes: int) -> int:

@@ -17,11 +17,15 @@ ABOUT = "Run the hidden tests of a chapter on your own notebook, and open a page
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = ABOUT
-    parser.add_argument("notebook", type=Path, help="the chapter's notebook with your code in it, saved; it is only read")
+    parser.add_argument(
+        "notebook", type=Path, help="the chapter's notebook with your code in it, saved; it is only read"
+    )
     parser.add_argument("--no-browser", action="store_true", help="name the page, do not open it")
     parser.add_argument("--solution", action="store_true", help="show the reference solutions before full marks, too")
     parser.add_argument("--page", type=Path, help="where to write the page (default: beside the notebook)")
-    parser.add_argument("--no-sandbox", action="store_true", help="run your code without bubblewrap, as you would yourself")
+    parser.add_argument(
+        "--no-sandbox", action="store_true", help="run your code without bubblewrap, as you would yourself"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,7 +52,9 @@ def _mark(options: argparse.Namespace) -> int:
 
     try:
         written = _place(options)
-        marked = mark(options.notebook, not options.no_sandbox, lambda chapter: _begin(options.notebook, chapter), _tell)
+        marked = mark(
+            options.notebook, not options.no_sandbox, lambda chapter: _begin(options.notebook, chapter), _tell
+        )
         _write(written, page(marked, options.notebook.name, options.solution))
     except CannotMark as why:
         return _refused(str(why))

@@ -98,7 +98,11 @@ def mark(
         try:
             runner.preprocess(notebook, {"metadata": {"path": nothing}})
         except (OSError, RuntimeError) as error:
-            advice = " Where the notebook works in your own JupyterLab, --no-sandbox may help." if policy == "required" else ""
+            advice = (
+                " Where the notebook works in your own JupyterLab, --no-sandbox may help."
+                if policy == "required"
+                else ""
+            )
             raise CannotMark(f"The notebook could not be run: {str(error).rstrip('.')}.{advice}") from error
     marked.errors = _errors(notebook, chapter)
     return marked
@@ -132,7 +136,9 @@ def _errors(notebook: NotebookNode, chapter: Chapter) -> dict[str, list[str]]:
 
 
 def _raised(cell: NotebookNode, grade_id: str) -> list[str]:
-    which = f"The cell `{grade_id}`" if grade_id else f"The cell that begins `{cell.source.strip().splitlines()[0][:60]}`"
+    which = (
+        f"The cell `{grade_id}`" if grade_id else f"The cell that begins `{cell.source.strip().splitlines()[0][:60]}`"
+    )
     return [
         f"{which} raised {output.ename}: {output.evalue}"[:600]
         for output in cell.outputs

@@ -39,10 +39,17 @@ def template(folder: Path, filters: dict[str, Callable], tests: dict[str, Callab
     Filters beside its own: ``points`` and ``with_code``.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"points": points, "with_code": lambda sentence: Markup(with_code(" ".join(sentence.split()))), **filters}
+    environment.filters |= {
+        "points": points,
+        "with_code": lambda sentence: Markup(with_code(" ".join(sentence.split()))),
+        **filters,
+    }
     environment.tests |= tests or {}
     environment.globals["styles"] = "\n".join(path.read_text("utf-8") for path in (FEEDBACK, folder / "page.css"))
     return environment.get_template("page.html.j2")

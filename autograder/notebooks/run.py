@@ -101,7 +101,9 @@ class RunGraded(ExecutePreprocessor):
                 return nb, resources
             finally:
                 self._leave()
-                self._sheet.leave(self._outcome, self._hearing.incidents, self._hearing.broken, self._hearing.tracebacks)
+                self._sheet.leave(
+                    self._outcome, self._hearing.incidents, self._hearing.broken, self._hearing.tracebacks
+                )
 
     async def async_start_new_kernel(self, **kwargs) -> None:
         kwargs["env"] = kernel_environment() | {REFEREE_VARIABLE: self._hearing.address}
@@ -152,8 +154,12 @@ class RunGraded(ExecutePreprocessor):
         self._execute(cell, index)
         if not self._stopped and (cause := self._desk.cause_of_death(self.km)):
             self._stop(cause, "crashed")
-        if not self._stopped and self.kc.was_cut_off and not self._timed_out:  # a process that is another program is cut off too
-            self._stop(f"The code printed more than {MAX_MESSAGE_BYTES // 1024**2} MiB at once and was stopped.", "flooded")
+        if (
+            not self._stopped and self.kc.was_cut_off and not self._timed_out
+        ):  # a process that is another program is cut off too
+            self._stop(
+                f"The code printed more than {MAX_MESSAGE_BYTES // 1024**2} MiB at once and was stopped.", "flooded"
+            )
         if self._timed_out and not self._stopped and not self._answers():
             self._stop("The kernel could not be interrupted and was stopped.", "timed out")
         if self._stopped:

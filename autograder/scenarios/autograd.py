@@ -144,7 +144,9 @@ def _state_of(model: Classifier) -> dict:
     return {
         "modes": model.modes(),
         "tensors": [tensor.detach().cpu().clone() for tensor in (*model.parameters(), *model.buffers())],
-        "gradients": [None if parameter.grad is None else parameter.grad.cpu().clone() for parameter in model.parameters()],
+        "gradients": [
+            None if parameter.grad is None else parameter.grad.cpu().clone() for parameter in model.parameters()
+        ],
         "trained": [parameter.requires_grad for parameter in model.parameters()],
     }
 
@@ -187,7 +189,10 @@ def _on_card(ask: Callable, call: Callable, watched: Watched) -> dict:
     watched.calls.clear()
     torch.cuda.reset_peak_memory_stats()
     answer = ask()
-    return answer | {"peak_more": torch.cuda.max_memory_allocated() - alone, "left": torch.cuda.memory_allocated() - before}
+    return answer | {
+        "peak_more": torch.cuda.max_memory_allocated() - alone,
+        "left": torch.cuda.memory_allocated() - before,
+    }
 
 
 def _input(question: dict, grad: bool) -> torch.Tensor:

@@ -31,7 +31,9 @@ class Classifier(torch.nn.Module):
     def __init__(self, case: dict, stops_at: int) -> None:
         super().__init__()
         narrow, wide = (torch.nn.Linear(*reversed(weight.shape), dtype=weight.dtype) for weight in case["weights"])
-        self.body = torch.nn.Sequential(narrow, Centre(len(case["weights"][0]), narrow.weight.dtype), torch.nn.Dropout(0.5))
+        self.body = torch.nn.Sequential(
+            narrow, Centre(len(case["weights"][0]), narrow.weight.dtype), torch.nn.Dropout(0.5)
+        )
         self.head = torch.nn.Sequential(wide, self.body[2])
         with torch.no_grad():
             for layer, weight in zip((narrow, wide), case["weights"], strict=True):

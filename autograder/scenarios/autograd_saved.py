@@ -28,7 +28,10 @@ def _with_both(fn: Callable) -> Callable:
 
 
 def _halves(x: torch.Tensor, y: torch.Tensor, kept: Kept) -> tuple:
-    return lambda a, b: a.sin().sum() + b.cos().sum(), (x.detach()[:1].requires_grad_(), x.detach()[1:].requires_grad_())
+    return lambda a, b: a.sin().sum() + b.cos().sum(), (
+        x.detach()[:1].requires_grad_(),
+        x.detach()[1:].requires_grad_(),
+    )
 
 
 def _listed(x: torch.Tensor, y: torch.Tensor, kept: Kept) -> tuple:
@@ -109,7 +112,11 @@ def _without_gradients(x: torch.Tensor) -> torch.Tensor:
 
 
 def _like(layer: torch.nn.Module, x: torch.Tensor) -> torch.nn.Module:
-    return layer.to(device=x.device, dtype=x.dtype) if x.device.type != "meta" else layer.to_empty(device="meta").to(x.dtype)
+    return (
+        layer.to(device=x.device, dtype=x.dtype)
+        if x.device.type != "meta"
+        else layer.to_empty(device="meta").to(x.dtype)
+    )
 
 
 def _layer(make: Callable[[int], torch.nn.Module]) -> Callable:
@@ -215,7 +222,9 @@ class Watched:
             self.fn = lambda *given: (self._note(given), fn(*given))[1]
 
     def _note(self, given: tuple) -> None:
-        same = len(given) == len(self._inputs) and all(one is other for one, other in zip(given, self._inputs, strict=True))
+        same = len(given) == len(self._inputs) and all(
+            one is other for one, other in zip(given, self._inputs, strict=True)
+        )
         self.calls.append({"same": same, "grad": torch.is_grad_enabled()})
 
 

@@ -88,7 +88,12 @@ class Watch:
     def holds(self) -> dict[str, int]:
         """Bytes of the card: all that is allocated, and of it the gradients and the optimizer's state."""
         gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
-        states = [value for each in self._optimizer.state.values() for value in each.values() if isinstance(value, torch.Tensor)]
+        states = [
+            value
+            for each in self._optimizer.state.values()
+            for value in each.values()
+            if isinstance(value, torch.Tensor)
+        ]
         sums = {name: sum(map(_taken, tensors)) for name, tensors in (("gradients", gradients), ("state", states))}
         return {"all": torch.cuda.memory_allocated(), **sums}
 

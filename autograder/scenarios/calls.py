@@ -118,7 +118,9 @@ def _is_the_graders(caller: FrameType | None) -> bool:
 def _homes_of_code(frame: FrameType) -> set[str]:
     """By the file that the code is from, whatever its module is called now, and by the module's name."""
     file = frame.f_code.co_filename
-    return {library for library in _LIBRARIES if file.startswith(_folder(library))} | {_top(dict.get(frame.f_globals, "__name__"))}
+    return {library for library in _LIBRARIES if file.startswith(_folder(library))} | {
+        _top(dict.get(frame.f_globals, "__name__"))
+    }
 
 
 _LIBRARIES = ("torch", "numpy", "gpulab", "numba")

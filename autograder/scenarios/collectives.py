@@ -10,7 +10,9 @@ PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
 
 def collective_time(learner: Learner, case: dict) -> dict:
     """Ask every question in turn; the algorithm is left out where a ring is meant by leaving it out."""
-    return {"answers": [outcome(lambda q=q: learner.collective_time(*_job(q), *q["algorithm"])) for q in case["questions"]]}
+    return {
+        "answers": [outcome(lambda q=q: learner.collective_time(*_job(q), *q["algorithm"])) for q in case["questions"]]
+    }
 
 
 def choose_algorithm(learner: Learner, case: dict) -> dict:

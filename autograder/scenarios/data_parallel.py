@@ -210,7 +210,9 @@ def reduce_metrics(learner: Learner, case: dict) -> dict:
             answer = outcome(lambda totals=totals: learner.reduce_metrics(totals))
             at_once = _pairs_of(answer.get("returned"))
             found.append({**answer, "at_once": at_once, "totals": [[name, value] for name, value in totals.items()]})
-        return [{**answer, "returned": answer["at_once"], "later": _pairs_of(answer.get("returned"))} for answer in found]
+        return [
+            {**answer, "returned": answer["at_once"], "later": _pairs_of(answer.get("returned"))} for answer in found
+        ]
 
     return in_ranks(in_rank, case["world"])
 
@@ -233,4 +235,6 @@ def _told(value: object) -> object:
     """As it is, but for keys that are no strings: they would become strings on the way."""
     if not isinstance(value, dict):
         return value
-    return {key: {"items": [*map(list, part.items())]} if isinstance(part, dict) else part for key, part in value.items()}
+    return {
+        key: {"items": [*map(list, part.items())]} if isinstance(part, dict) else part for key, part in value.items()
+    }

@@ -18,7 +18,11 @@ def continuous_batcher(learner: Learner, case: dict) -> dict:
         return outcome(lambda: type(make(case)).__name__)
     if not case["together"]:
         return {"plays": played(make, case["plays"])}
-    return {"plays": played(make, case["plays"]), "beside": _beside(make, case["plays"]), "again": _again(make, case["plays"])}
+    return {
+        "plays": played(make, case["plays"]),
+        "beside": _beside(make, case["plays"]),
+        "again": _again(make, case["plays"]),
+    }
 
 
 def _beside(make: Any, plays: list[dict]) -> list[dict]:

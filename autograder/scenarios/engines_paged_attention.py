@@ -83,12 +83,16 @@ def _spread(parts: int, apart: int, nbytes: int) -> torch.Tensor:
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch says that a buffer which cannot be written should not be.
-        memory = torch.frombuffer(mmap.mmap(-1, (parts - 1) * apart + nbytes, flags=flags, prot=mmap.PROT_READ), dtype=torch.uint8)
+        memory = torch.frombuffer(
+            mmap.mmap(-1, (parts - 1) * apart + nbytes, flags=flags, prot=mmap.PROT_READ), dtype=torch.uint8
+        )
     for part in range(parts):
         begin = memory.data_ptr() + part * apart
         page = begin - begin % mmap.PAGESIZE
         size = begin + nbytes - page
-        if ctypes.CDLL(None, use_errno=True).mprotect(ctypes.c_void_p(page), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_WRITE):
+        if ctypes.CDLL(None, use_errno=True).mprotect(
+            ctypes.c_void_p(page), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_WRITE
+        ):
             raise OSError(ctypes.get_errno(), "a part of the cache could not be made writable")
     return memory
 

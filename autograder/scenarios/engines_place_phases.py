@@ -23,7 +23,9 @@ def place_phases(learner: Learner, case: dict) -> dict:
 
 def _asked(learner: Learner, question: dict) -> tuple[object, object]:
     """The notebook's objects for a question's numbers."""
-    workload, cluster = ({name: _number(value) for name, value in question[part].items()} for part in ("workload", "cluster"))
+    workload, cluster = (
+        {name: _number(value) for name, value in question[part].items()} for part in ("workload", "cluster")
+    )
     return learner.Workload([learner.Kind(*kind) for kind in question["mix"]], **workload), learner.Cluster(**cluster)
 
 

@@ -19,7 +19,16 @@ def prefix_cache(learner: Learner, case: dict) -> dict:
 def live_of(number: int, fields: dict) -> Live:
     """A request that waits. fields: as of Live, ``ids`` a list."""
     ids = tuple(fields["ids"])
-    return Live(**{"name": f"r{number}", "arrival_us": float(number), "most": 99, "prompt_tokens": len(ids), **fields, "ids": ids})
+    return Live(
+        **{
+            "name": f"r{number}",
+            "arrival_us": float(number),
+            "most": 99,
+            "prompt_tokens": len(ids),
+            **fields,
+            "ids": ids,
+        }
+    )
 
 
 class Caches:
@@ -77,7 +86,9 @@ class Caches:
 
     def _looked(self, cache: Any, of: int) -> dict:
         mine = [number for number, its in enumerate(self._of) if its == of]
-        asked = outcome(lambda: {"free": cache.free, "tables": [_spoilt(cache.table(self._lives[number])) for number in mine]})
+        asked = outcome(
+            lambda: {"free": cache.free, "tables": [_spoilt(cache.table(self._lives[number])) for number in mine]}
+        )
         return {"looked": asked.get("returned"), "blind": asked.get("error")}
 
 
@@ -87,7 +98,11 @@ def _said(cache: Any) -> Any:
 
 def _spoilt(lent: Any) -> Any:
     """What was given, which is the caller's: what he does to it afterwards is nobody else's concern."""
-    kept = [list(item) if isinstance(item, (list, tuple)) else item for item in lent] if isinstance(lent, (list, tuple)) else lent
+    kept = (
+        [list(item) if isinstance(item, (list, tuple)) else item for item in lent]
+        if isinstance(lent, (list, tuple))
+        else lent
+    )
     if isinstance(lent, list):
         lent[:] = [(0, 0)]
     return kept

@@ -75,7 +75,11 @@ def make_loader(learner: Learner, case: dict) -> dict:
     learner.make_loader  # where it is missing, that is said here
     with _quietly():
         if "refused" in case:
-            return {"answers": [outcome(lambda c=config: _made(learner, _config(c), 4, False)[0]) for config in case["refused"]]}
+            return {
+                "answers": [
+                    outcome(lambda c=config: _made(learner, _config(c), 4, False)[0]) for config in case["refused"]
+                ]
+            }
         return apart(lambda: {"loaders": [_used(learner, loader) for loader in case["loaders"]]})
 
 
@@ -107,7 +111,13 @@ def _used(learner: Learner, loader: dict) -> dict:
     for _ in range(loader["epochs"]):
         epochs.append([torch.Tensor.tolist(batch) for batch in made])
         alive.append([process.pid for process in multiprocessing.active_children()])
-    found = {"kind": "DataLoader", "said": said, "epochs": epochs, "alive": alive, "states": [before, made_states, _states()]}
+    found = {
+        "kind": "DataLoader",
+        "said": said,
+        "epochs": epochs,
+        "alive": alive,
+        "states": [before, made_states, _states()],
+    }
     found["own"] = _drawn_of(dataset) if loader["own"] else []
     return found | {"told": dataset.told(), "kept": config == handed, "me": getpid(), "plain": _plainly(loader)}
 
@@ -121,7 +131,9 @@ def _plainly(loader: dict) -> list:
 
 def _drawn_of(dataset: Any) -> list[int]:
     """The next number of a dataset's own generator, and that of an untouched one."""
-    return [int(getattr(each, "rng", np.random.default_rng()).integers(1 << BITS)) for each in (dataset, Drawing(1, True))]
+    return [
+        int(getattr(each, "rng", np.random.default_rng()).integers(1 << BITS)) for each in (dataset, Drawing(1, True))
+    ]
 
 
 def _seed(noise: int) -> None:

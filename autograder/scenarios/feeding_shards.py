@@ -117,7 +117,9 @@ def tar_shards(learner: Learner, case: dict) -> dict:
 
 def _refused(learner: Learner, folder: Path, changes: dict) -> Any:
     store = Store(folder)
-    return learner.tar_shards(store.names()[: changes["shards"]], store.open_shard, changes["rank"], changes["world"], 3)
+    return learner.tar_shards(
+        store.names()[: changes["shards"]], store.open_shard, changes["rank"], changes["world"], 3
+    )
 
 
 def _dataset(learner: Learner, store: Store, play: dict) -> Any:
@@ -152,7 +154,9 @@ def _epoch(dataset: Any, store: Store, play: dict, epoch: int) -> dict:
         dataset.set_epoch(epoch)
     for sample in coming:
         samples.append(_said(sample))
-        positions.append([store.streams[-1].at if store.streams else 0, sum(not stream.closed for stream in store.streams)])
+        positions.append(
+            [store.streams[-1].at if store.streams else 0, sum(not stream.closed for stream in store.streams)]
+        )
         del sample
         if play["meanwhile"] >= 0:
             dataset.set_epoch(play["meanwhile"])
@@ -167,7 +171,10 @@ def _said(sample: Any) -> Any:
     """A sample's key and the digests of its bytes; of a name that is no text, or a value that is neither, the type's name."""
     if not isinstance(sample, dict):
         return sample
-    return {name if type(name) is str else f"({type(name).__name__})": _of_value(value) for name, value in dict.items(sample)}
+    return {
+        name if type(name) is str else f"({type(name).__name__})": _of_value(value)
+        for name, value in dict.items(sample)
+    }
 
 
 def _of_value(value: Any) -> Any:
@@ -190,7 +197,9 @@ def _started_apart() -> Iterator[None]:
         (os, "getpid"): lambda pid: pid + 1,
         (socket, "gethostname"): lambda name: f"{name}-2",
         (time, "time"): lambda now: now + _DAY,
-        (time, "strftime"): lambda said, form, *when: said if when else time.strftime(form, time.localtime(time.time() + _DAY)),
+        (time, "strftime"): lambda said, form, *when: (
+            said if when else time.strftime(form, time.localtime(time.time() + _DAY))
+        ),
     }
     with ExitStack() as elsewhere:
         elsewhere.enter_context(patch.dict(os.environ, {"RANK": rank, "LOCAL_RANK": rank}))
@@ -221,7 +230,9 @@ def _has_text(value: Any) -> bool:
 def _as_worker(number: int, workers: int, dataset: Any) -> Iterator[None]:
     """Inside the block ``get_worker_info()`` says what it would say in a worker process."""
     if workers:
-        torchs_worker._worker_info = torchs_worker.WorkerInfo(id=number, num_workers=workers, seed=number, dataset=dataset)
+        torchs_worker._worker_info = torchs_worker.WorkerInfo(
+            id=number, num_workers=workers, seed=number, dataset=dataset
+        )
     try:
         yield
     finally:
@@ -231,7 +242,9 @@ def _as_worker(number: int, workers: int, dataset: Any) -> Iterator[None]:
 def _with_workers(learner: Learner, folder: Path, real: dict) -> list[list]:
     """Epochs of a real loader with worker processes that stay; with each sample the number of its worker."""
     dataset = _dataset(learner, Store(folder), real)
-    loader = DataLoader(dataset, batch_size=None, num_workers=real["workers"], persistent_workers=True, collate_fn=_with_its_worker)
+    loader = DataLoader(
+        dataset, batch_size=None, num_workers=real["workers"], persistent_workers=True, collate_fn=_with_its_worker
+    )
     epochs = []
     for epoch in real["epochs"]:
         dataset.set_epoch(epoch)

@@ -55,7 +55,9 @@ def _watched(function: Callable, case: dict, *names: str) -> dict:
     """What a call did, or the exception that it raised; see :func:`_call`. Of ``calls`` only their results."""
     with idle_card(), unwritten_is_nan():
         if "calls" in case:
-            return {"answers": [outcome(lambda inputs=inputs: _unwatched(function, inputs)) for inputs in case["calls"]]}
+            return {
+                "answers": [outcome(lambda inputs=inputs: _unwatched(function, inputs)) for inputs in case["calls"]]
+            }
         told = outcome(lambda: _call(function, case, [case[name] for name in names]))
     return told["returned"] if "returned" in told else told
 

@@ -73,7 +73,11 @@ def _part(value: object) -> object:
     if not isinstance(value, dict):
         return value
     ratio = value.get("intensity")
-    return {**value, "intensity": float(ratio) if isinstance(ratio, Real) else ratio} if "intensity" in value else dict(value)
+    return (
+        {**value, "intensity": float(ratio) if isinstance(ratio, Real) else ratio}
+        if "intensity" in value
+        else dict(value)
+    )
 
 
 def _decoder(sizes: dict) -> DecoderShape:

@@ -38,7 +38,8 @@ class Layer(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = (
-            project(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for project in (self.q_proj, self.k_proj, self.v_proj)
+            project(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+            for project in (self.q_proj, self.k_proj, self.v_proj)
         )
         q, k = self.rotate(q, 0), self.rotate(k, 0)
         y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
@@ -47,7 +48,10 @@ class Layer(nn.Module):
     def described(self) -> list:
         """Its attributes, modules and parameters."""
         parts = [(name, id(module), module.training, sorted(vars(module))) for name, module in self.named_modules()]
-        return [parts, [(name, id(p), p.requires_grad, p._version, p.grad is None) for name, p in self.named_parameters()]]
+        return [
+            parts,
+            [(name, id(p), p.requires_grad, p._version, p.grad is None) for name, p in self.named_parameters()],
+        ]
 
 
 def cached_attention(learner: Learner, case: dict) -> dict:
@@ -72,7 +76,9 @@ class _Play:
         for step in steps:
             if _plain(step.get("returned")):
                 step["returned"] = _host(step["returned"])
-        kept = [layer.described() for layer in self._layers] == before and all(map(_has, self._layers, self._case["layers"]))
+        kept = [layer.described() for layer in self._layers] == before and all(
+            map(_has, self._layers, self._case["layers"])
+        )
         return {"steps": steps, "kept": kept, **({} if self._seen is None else {"seen": self._seen})}
 
     def _placed(self, action: dict) -> torch.Tensor:

@@ -20,11 +20,17 @@ def state_bytes(learner: Learner, case: dict) -> dict:
     answers, held = [], []
     for question in case["questions"]:
         recipe, stated = _typed(question["recipe"]), _typed(question["recipe"])
-        answer = outcome(lambda: learner.state_bytes(question["parameters"], recipe, *question["ranks"], **question["named"]))
+        answer = outcome(
+            lambda: learner.state_bytes(question["parameters"], recipe, *question["ranks"], **question["named"])
+        )
         if isinstance(answer.get("returned"), dict):
             answer["returned"] = dict(answer["returned"])  # a Counter is a dictionary too
         answers.append(answer | {"kept": recipe == stated})
-        held.append(Rank(_typed(question["run"]), question["parameters"], *question["ranks"]).held() if question["run"] else None)
+        held.append(
+            Rank(_typed(question["run"]), question["parameters"], *question["ranks"]).held()
+            if question["run"]
+            else None
+        )
     return {"answers": answers, "held": held}
 
 
@@ -50,7 +56,11 @@ class Rank:
         kept = {"weights": whole.detach() if stage < 3 else self._share(whole)}
         kept["gradients"] = gradients if stage < 2 else self._share(gradients)
         part = self._share if stage else torch.clone
-        kept |= {kind: part(x.detach()).to(recipe[kind]) for kind, x in (("main_gradients", gradients), ("master", whole)) if recipe[kind]}
+        kept |= {
+            kind: part(x.detach()).to(recipe[kind])
+            for kind, x in (("main_gradients", gradients), ("master", whole))
+            if recipe[kind]
+        }
         updated = torch.nn.Parameter(kept.get("master", part(whole.detach())))
         updated.grad = kept.get("main_gradients", part(gradients)).to(updated.dtype)
         self._kept = kept | {"moments": self._stepped(updated)}
@@ -84,8 +94,14 @@ def activation_bytes(learner: Learner, case: dict) -> dict:
     """Ask about each shape, watched; then measure the notebook's decoder where the question says so."""
     shapes = [_shape(question) for question in case["questions"]]
     with observe() as seen:
-        answers = [outcome(lambda: learner.activation_bytes(shape, *q["how"])) for shape, q in zip(shapes, case["questions"], strict=True)]
-    answers = [answer | {"kept": shape == _shape(q)} for answer, shape, q in zip(answers, shapes, case["questions"], strict=True)]
+        answers = [
+            outcome(lambda: learner.activation_bytes(shape, *q["how"]))
+            for shape, q in zip(shapes, case["questions"], strict=True)
+        ]
+    answers = [
+        answer | {"kept": shape == _shape(q)}
+        for answer, shape, q in zip(answers, shapes, case["questions"], strict=True)
+    ]
     measured = [learner.saved_bytes(_shape(q), *q["how"]) if q["measure"] else None for q in case["questions"]]
     return {"answers": answers, "measured": measured, "seen": seen.to_dict()}
 
@@ -234,7 +250,9 @@ def _graph_of(model: nn.Module, tokens: torch.Tensor) -> tuple[torch.Tensor, int
 def _adapted(model: nn.Module, case: dict, kept: dict) -> dict:
     tokens = case["tokens"]
     modules = {name: model.get_submodule(name) for name in case["layers"]}
-    found = {name: [_host(getattr(module, part, None)) for part in ("lora_a", "lora_b")] for name, module in modules.items()}
+    found = {
+        name: [_host(getattr(module, part, None)) for part in ("lora_a", "lora_b")] for name, module in modules.items()
+    }
     state = _state(model, kept)
     due = {name: [(case["rank"], columns), (rows, case["rank"])] for name, (rows, columns) in case["layers"].items()}
     if any([tuple(getattr(part, "shape", ())) for part in found[name]] != due[name] for name in modules):
@@ -247,8 +265,13 @@ def _adapted(model: nn.Module, case: dict, kept: dict) -> dict:
     moved = {name: _as_matrix(module) for name, module in modules.items()}
     loss = model(tokens).square().mean()
     return {
-        "found": found, "state": state, "weights": weights, "output": output, "moved": moved,
-        **_a_step(model, modules, loss), "state_after": _state(model, kept),
+        "found": found,
+        "state": state,
+        "weights": weights,
+        "output": output,
+        "moved": moved,
+        **_a_step(model, modules, loss),
+        "state_after": _state(model, kept),
     }
 
 
@@ -257,7 +280,9 @@ def _as_matrix(module: nn.Module) -> torch.Tensor:
     columns = module.lora_a.shape[-1]
     with torch.no_grad():
         rows = torch.cat((torch.eye(columns), torch.zeros(1, columns)))
-        out = torch.cat((module(rows[0])[None], module(rows[1:2]), module(rows[None, 2:3])[0], module(rows[None, None, 3:])[0, 0]))
+        out = torch.cat(
+            (module(rows[0])[None], module(rows[1:2]), module(rows[None, 2:3])[0], module(rows[None, None, 3:])[0, 0])
+        )
         return _host((out[:-1] - out[-1]).T)
 
 
@@ -268,7 +293,9 @@ def _a_step(model: nn.Module, modules: dict, loss: torch.Tensor) -> dict:
         return {}
     optimizer = torch.optim.AdamW(trains, lr=0.1, weight_decay=0.0)
     loss.backward()
-    gradients = {name: [_host(part.grad) for part in (module.lora_a, module.lora_b)] for name, module in modules.items()}
+    gradients = {
+        name: [_host(part.grad) for part in (module.lora_a, module.lora_b)] for name, module in modules.items()
+    }
     with_gradient = sum(parameter.grad is not None for parameter in model.parameters())
     optimizer.step()
     moments = sum(state[name].nbytes for state in optimizer.state.values() for name in ("exp_avg", "exp_avg_sq"))
@@ -281,8 +308,12 @@ def _state(model: nn.Module, kept: dict) -> list[dict]:
     tensors = {tensor.untyped_storage().data_ptr(): tensor for tensor in (*model.parameters(), *model.buffers())}
     return [
         {
-            "was": old.get(id(tensor), ""), "trains": tensor.requires_grad, "dtype": str(tensor.dtype), "buffer": not isinstance(tensor, nn.Parameter),
-            "nbytes": tensor.nbytes, "there": tensor.device == next(model.parameters()).device,
+            "was": old.get(id(tensor), ""),
+            "trains": tensor.requires_grad,
+            "dtype": str(tensor.dtype),
+            "buffer": not isinstance(tensor, nn.Parameter),
+            "nbytes": tensor.nbytes,
+            "there": tensor.device == next(model.parameters()).device,
             "values": _host(tensor) if id(tensor) in old else None,
         }
         for tensor in tensors.values()

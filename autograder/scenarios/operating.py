@@ -19,7 +19,9 @@ def checkpoint_interval(learner: Learner, case: dict) -> dict:
 
 def chargeback(learner: Learner, case: dict) -> dict:
     """Have every bill shared out."""
-    return answered(learner.chargeback, [(question["usage"], question["bill"]) for question in case["questions"]], "gpulab")
+    return answered(
+        learner.chargeback, [(question["usage"], question["bill"]) for question in case["questions"]], "gpulab"
+    )
 
 
 def gang_schedule(learner: Learner, case: dict) -> dict:
@@ -38,4 +40,7 @@ def _in_pairs(started: object) -> object:
     """A list of starts whose placements are lists of pairs; anything else as it is."""
     if type(started) is not list:
         return started
-    return [(one[0], list(one[1].items())) if type(one) in (tuple, list) and len(one) == 2 and type(one[1]) is dict else one for one in started]
+    return [
+        (one[0], list(one[1].items())) if type(one) in (tuple, list) and len(one) == 2 and type(one[1]) is dict else one
+        for one in started
+    ]

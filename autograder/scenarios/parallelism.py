@@ -51,4 +51,6 @@ def schedule_1f1b(learner: Learner, case: dict) -> dict:
 
 def mesh_plan(learner: Learner, case: dict) -> dict:
     """Ask for every plan; how the two dictionaries are after that."""
-    return _asked(case, lambda q: learner.mesh_plan(q["model"], q["cluster"]), "model", "cluster", libraries=("gpulab",))
+    return _asked(
+        case, lambda q: learner.mesh_plan(q["model"], q["cluster"]), "model", "cluster", libraries=("gpulab",)
+    )

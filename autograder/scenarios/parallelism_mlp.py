@@ -14,7 +14,9 @@ def tensor_parallel_mlp(learner: Learner, case: dict) -> dict:
 
     def in_rank(rank: int, world: int) -> dict:
         own = own_inputs()
-        answers = [outcome(lambda spec=spec: _emptied(learner.tensor_parallel_mlp(*_linears(spec)))) for spec in own["refused"]]
+        answers = [
+            outcome(lambda spec=spec: _emptied(learner.tensor_parallel_mlp(*_linears(spec)))) for spec in own["refused"]
+        ]
         layers = [_linears(spec) for spec in own["specs"]]
         parts = [_module(learner.tensor_parallel_mlp(*pair)) for pair in layers]
         shares = [[_described(p) for p in part.parameters()] for part in parts]
@@ -39,7 +41,11 @@ def _pass(parts: list[nn.Module], step: dict) -> dict:
         torch.autograd.backward(outs, step["grads"])
     dist.barrier()
     grads = [[None if p.grad is None else p.grad.clone() for p in part.parameters()] for part in parts]
-    return {"outs": [_plain(out) for out in outs], "of_x": [None if x.grad is None else x.grad.clone() for x in xs], "grads": grads}
+    return {
+        "outs": [_plain(out) for out in outs],
+        "of_x": [None if x.grad is None else x.grad.clone() for x in xs],
+        "grads": grads,
+    }
 
 
 def _through(parts: list[nn.Module], chain: list[int], x: torch.Tensor, residual: bool) -> torch.Tensor:
@@ -69,7 +75,9 @@ def _write(part: nn.Module, values: list | None) -> None:
 
 def _described(parameter: nn.Parameter) -> dict:
     return {
-        "value": parameter.detach().clone(), "held": parameter.untyped_storage().nbytes(), "at": parameter.untyped_storage().data_ptr(),
+        "value": parameter.detach().clone(),
+        "held": parameter.untyped_storage().nbytes(),
+        "at": parameter.untyped_storage().data_ptr(),
         "trained": parameter.requires_grad,
     }
 

@@ -21,13 +21,18 @@ def cold_start(learner: Learner, case: dict) -> dict:
 
 def audit_network(learner: Learner, case: dict) -> dict:
     """Have every network audited. Pairs and triples come as lists, and are tuples in the notebook's own examples."""
-    asked = [(one["graph"], {**one["policies"], "log": [tuple(entry) for entry in one["policies"]["log"]]}) for one in case["questions"]]
+    asked = [
+        (one["graph"], {**one["policies"], "log": [tuple(entry) for entry in one["policies"]["log"]]})
+        for one in case["questions"]
+    ]
     return _answered(learner.audit_network, asked)
 
 
 def mig_pack(learner: Learner, case: dict) -> dict:
     """Have every list of jobs packed."""
-    return _answered(learner.mig_pack, [([tuple(job) for job in one["jobs"]], one["gpus"]) for one in case["questions"]])
+    return _answered(
+        learner.mig_pack, [([tuple(job) for job in one["jobs"]], one["gpus"]) for one in case["questions"]]
+    )
 
 
 def _answered(function: Callable, asked: list[tuple]) -> dict:
@@ -58,7 +63,9 @@ def _told(value: object) -> object:
 def warm_pool(learner: Learner, case: dict) -> dict:
     """Play a pool over its load; where the case says ``twice``, ask two pools one after the other, and two new ones in turn."""
     if "refused" in case:
-        return {"answers": [outcome(lambda given=given: callable(learner.warm_pool(*given))) for given in case["refused"]]}
+        return {
+            "answers": [outcome(lambda given=given: callable(learner.warm_pool(*given))) for given in case["refused"]]
+        }
     loads = case["loads"]
     pools = [_Asked(learner.warm_pool(*load["times"])) for load in loads * (2 if case["twice"] else 1)]
     if case["twice"]:
@@ -89,4 +96,13 @@ def _ask_in_turn(asked: list[tuple[_Asked, dict]]) -> None:
     for second in range(min(len(load["arrivals"]) for _, load in asked)):
         for pool, load in asked:
             arrived = load["arrivals"][second]
-            pool({"second": second, "arrived": arrived, "busy": 3 * arrived, "idle": 1, "starting": 0, "waiting": arrived // 2})
+            pool(
+                {
+                    "second": second,
+                    "arrived": arrived,
+                    "busy": 3 * arrived,
+                    "idle": 1,
+                    "starting": 0,
+                    "waiting": arrived // 2,
+                }
+            )

@@ -102,7 +102,10 @@ class Job:
         """Of each parameter's optimizer: step counters and moments, None where there is none yet."""
         pairs = ((optimizer, p) for optimizer, group in zip(self._optimizers, self._parameters) for p in group)
         states = (optimizer.state.get(p, {}) for optimizer, p in pairs)
-        return [{key: value.detach().cpu().clone() for key, value in state.items() if isinstance(value, torch.Tensor)} for state in states]
+        return [
+            {key: value.detach().cpu().clone() for key, value in state.items() if isinstance(value, torch.Tensor)}
+            for state in states
+        ]
 
     def _backward(self, gradients: list, loss: str) -> dict:
         """A loss whose gradients, before they are scaled, are these."""
@@ -249,7 +252,13 @@ def _steps(step: Callable, batches: list, optimizer: NotingSGD, scaler: Scaler |
             torch.clear_autocast_cache()
     deprecated = [str(one.message) for one in warned if issubclass(one.category, FutureWarning | DeprecationWarning)]
     error = {"error": found["error"]} if "error" in found else {}
-    return {**error, "losses": [_described(loss) for loss in losses], "after": after, "deprecated": deprecated, "seen": seen.to_dict()}
+    return {
+        **error,
+        "losses": [_described(loss) for loss in losses],
+        "after": after,
+        "deprecated": deprecated,
+        "seen": seen.to_dict(),
+    }
 
 
 def _groups(parameters: list, case: dict) -> list:

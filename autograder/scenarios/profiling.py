@@ -22,7 +22,9 @@ def self_times(learner: Learner, case: dict) -> dict:
 
 def diagnose(learner: Learner, case: dict) -> dict:
     """Have each trace judged."""
-    traces = [(trace, {name: tuple(counts) for name, counts in work.items()}, ridge) for trace, work, ridge in case["traces"]]
+    traces = [
+        (trace, {name: tuple(counts) for name, counts in work.items()}, ridge) for trace, work, ridge in case["traces"]
+    ]
     return _answered(learner.diagnose, traces)
 
 

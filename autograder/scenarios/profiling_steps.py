@@ -150,10 +150,15 @@ def _of_operations(table: dict) -> object:
 def _read(path: Path, mark: str) -> dict:
     """Of a trace: ranges of steps and of marks with their times, and how often each operation ran."""
     events = [event for event in json.loads(path.read_text())["traceEvents"] if event.get("ph") == "X"]
-    ranges = [event for event in events if event.get("cat") in _RANGES and event["name"].startswith(("ProfilerStep#", mark))]
-    counted = Counter(event["name"] for event in events if event.get("cat") == "cpu_op" and event["name"].startswith("aten::"))
+    ranges = [
+        event for event in events if event.get("cat") in _RANGES and event["name"].startswith(("ProfilerStep#", mark))
+    ]
+    counted = Counter(
+        event["name"] for event in events if event.get("cat") == "cpu_op" and event["name"].startswith("aten::")
+    )
     kernels = sum(event.get("cat") == "kernel" for event in events)
     return {
         "ranges": [[event["name"], event["ts"], event["ts"] + event["dur"]] for event in ranges],
-        "operations": dict(counted), "kernels": kernels,
+        "operations": dict(counted),
+        "kernels": kernels,
     }

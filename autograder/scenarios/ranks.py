@@ -44,8 +44,15 @@ def in_ranks(
     foreign = _open_descriptors()
     with witness.expects(world):
         run = run_ranks(
-            _Apart(fn, foreign, folder), world, card=card, backend=backend, timeout_s=TIMEOUT_SECONDS, observe=False,
-            check=False, show=_nowhere, plain=True,
+            _Apart(fn, foreign, folder),
+            world,
+            card=card,
+            backend=backend,
+            timeout_s=TIMEOUT_SECONDS,
+            observe=False,
+            check=False,
+            show=_nowhere,
+            plain=True,
         )
     said = [None if data is None else wire.decode(data) for data in run.results]
     for one in filter(None, said):

@@ -99,7 +99,9 @@ def _made(learner: Learner, spec: dict, parameters: list[nn.Parameter] | None = 
 def comm_volume(learner: Learner, case: dict) -> dict:
     """Ask every question; what is answered is looked at before the next one is asked."""
     asked = case["questions"]
-    return {"answers": [outcome(lambda q=q: _as_numbers(learner.comm_volume(*q["asked"], **q["named"]))) for q in asked]}
+    return {
+        "answers": [outcome(lambda q=q: _as_numbers(learner.comm_volume(*q["asked"], **q["named"]))) for q in asked]
+    }
 
 
 def _as_numbers(value: object) -> object:

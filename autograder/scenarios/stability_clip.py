@@ -16,7 +16,9 @@ from autograder.scenarios.told import hand_over, observe, place
 def clip_global(learner: Learner, case: dict) -> dict:
     """Call it with gradients on the card; what ran, and what they are then. In ranks each has its own, and a group or none."""
     if "groups" in case:
-        return in_ranks(lambda rank, world: _in_rank(learner, case["groups"], rank), case["world"], card="virtual", backend="nccl")
+        return in_ranks(
+            lambda rank, world: _in_rank(learner, case["groups"], rank), case["world"], card="virtual", backend="nccl"
+        )
     with idle_card():
         parameters = _parameters(case["grads"])
         grads = [parameter.grad for parameter in parameters]

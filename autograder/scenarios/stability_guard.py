@@ -17,7 +17,9 @@ def spike_guard(learner: Learner, case: dict) -> dict:
     def in_rank(rank: int, world: int) -> dict:
         own, mine = own_inputs(), next((ranks for ranks in case["groups"] if rank in ranks), None)
         named = {"group": dist.new_group(mine, use_local_synchronization=True)} if mine else {}
-        refused = [outcome(lambda o=o: learner.spike_guard(*_optimizer("sgd", [torch.zeros(2)]), **o)) for o in own["refused"]]
+        refused = [
+            outcome(lambda o=o: learner.spike_guard(*_optimizer("sgd", [torch.zeros(2)]), **o)) for o in own["refused"]
+        ]
         return {"refused": refused, "runs": [_run(learner, run, named) for run in own["runs"]]}
 
     return in_ranks(in_rank, case["world"])
@@ -57,4 +59,9 @@ def state_of(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     """All tensors of an optimizer's state, in the order of parameters and names."""
     by_parameter = optimizer.state_dict()["state"]
     states = [by_parameter[number] for number in sorted(by_parameter)]
-    return [state[name].detach().clone() for state in states for name in sorted(state) if isinstance(state[name], torch.Tensor)]
+    return [
+        state[name].detach().clone()
+        for state in states
+        for name in sorted(state)
+        if isinstance(state[name], torch.Tensor)
+    ]

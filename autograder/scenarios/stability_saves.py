@@ -60,12 +60,23 @@ class Run:
 
     @property
     def state(self) -> dict:
-        return {"model": self.model, "optimizer": self.optimizer, "schedule": self.schedule, "scaler": self.scaler, "order": self.sampler}
+        return {
+            "model": self.model,
+            "optimizer": self.optimizer,
+            "schedule": self.schedule,
+            "scaler": self.scaler,
+            "order": self.sampler,
+        }
 
     def go(self, steps: int) -> torch.Tensor:
         """Train; what tells this run from any other, in one tensor."""
         for _ in range(steps):
-            x = torch.randn(4, 3) + self.sampler.take() + random.gauss(0, 1) + torch.from_numpy(np.random.randn(4, 3)).float()
+            x = (
+                torch.randn(4, 3)
+                + self.sampler.take()
+                + random.gauss(0, 1)
+                + torch.from_numpy(np.random.randn(4, 3)).float()
+            )
             self.optimizer.zero_grad()
             self.scaler.scale(self.model(x).square().mean()).backward()
             if dist.is_initialized():
@@ -82,12 +93,24 @@ class Run:
     def print(self) -> torch.Tensor:
         """Weights, buffers, moments, numbers; what the generators give next, who stay as they are."""
         states = random.getstate(), np.random.get_state(), torch.get_rng_state()
-        drawn = [random.gauss(0, 1), random.random(), np.random.randn(), np.random.rand(), *torch.rand(2, dtype=torch.float64).tolist()]
+        drawn = [
+            random.gauss(0, 1),
+            random.random(),
+            np.random.randn(),
+            np.random.rand(),
+            *torch.rand(2, dtype=torch.float64).tolist(),
+        ]
         random.setstate(states[0]), np.random.set_state(states[1]), torch.set_rng_state(states[2])
         tensors = [*self.model.state_dict().values()]
         for moments in self.optimizer.state_dict()["state"].values():
             tensors += [moments[name] for name in sorted(moments)]
-        numbers = [self.schedule.last_epoch, self.schedule.get_last_lr()[0], self.scaler.get_scale(), self.sampler.at, *self.sampler.order]
+        numbers = [
+            self.schedule.last_epoch,
+            self.schedule.get_last_lr()[0],
+            self.scaler.get_scale(),
+            self.sampler.at,
+            *self.sampler.order,
+        ]
         parts = [tensor.detach().double().flatten() for tensor in tensors]
         return torch.cat([*parts, torch.tensor([*drawn, *map(float, numbers)], dtype=torch.float64)])
 
@@ -97,7 +120,9 @@ def save_state(learner: Learner, case: dict) -> dict:
     with tempfile.TemporaryDirectory(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as folder:
         path = os.path.join(folder, _NAME)
         if case["world"]:
-            played = in_ranks(lambda rank, world: _RANKS[case["play"]](learner, path, case), case["world"], folder=folder)
+            played = in_ranks(
+                lambda rank, world: _RANKS[case["play"]](learner, path, case), case["world"], folder=folder
+            )
             if case["play"] == "other_world":
                 played["alone"] = apart(lambda: _refused_one(learner, path, Run(1, 2)))
             return played
@@ -147,7 +172,11 @@ def _continues_alone(learner: Learner, path: str, case: dict) -> dict:
 def _value(said: dict) -> dict:
     """Of a process apart. Raises what it raised, in words."""
     if "value" not in said:
-        raise RuntimeError(str(said.get("raised", {}).get("message", said.get("stopped"))) if isinstance(said.get("raised", {}), dict) else "stopped")
+        raise RuntimeError(
+            str(said.get("raised", {}).get("message", said.get("stopped")))
+            if isinstance(said.get("raised", {}), dict)
+            else "stopped"
+        )
     return said["value"]
 
 
@@ -254,7 +283,9 @@ def _on_the_disk(learner: Learner, path: str, case: dict) -> dict:
         if name == "os.rename" and os.path.abspath(os.fsdecode(arguments[1])) == path:
             source = os.path.abspath(os.fsdecode(arguments[0]))
             nbytes = os.path.getsize(source)
-            renamed.append([nbytes, os.path.dirname(source) == folder, any(one.get(source) == nbytes for one in synced)])
+            renamed.append(
+                [nbytes, os.path.dirname(source) == folder, any(one.get(source) == nbytes for one in synced)]
+            )
 
     sys.addaudithook(hear)
     sys.setprofile(notice)
@@ -400,7 +431,9 @@ def _malformed(learner: Learner, path: str) -> list[dict]:
             before = _drawn_next()
             answer = outcome(lambda given=given: learner.load_state(path, given))
             if "error" in answer:
-                told.append(answer | {"kept": not any(part.saved for part in given.values()) and _drawn_next() == before})
+                told.append(
+                    answer | {"kept": not any(part.saved for part in given.values()) and _drawn_next() == before}
+                )
     random.setstate(states[0]), np.random.set_state(states[1]), torch.set_rng_state(states[2])
     return told
 
@@ -453,7 +486,9 @@ def _full(learner: Learner, path: str, case: dict) -> dict:
             answers.append(outcome(lambda: learner.save_state(path, run.state)) | {"kept": True})
         _together()
         answers[-1]["listed"] = sorted(os.listdir(folder))
-    answers.append(outcome(lambda: learner.save_state(os.path.join(folder, "missing", _NAME), run.state)) | {"kept": True})
+    answers.append(
+        outcome(lambda: learner.save_state(os.path.join(folder, "missing", _NAME), run.state)) | {"kept": True}
+    )
     _together()
     answers[-1]["listed"] = sorted(os.listdir(folder))
     learner.load_state(path, run.state)
@@ -513,4 +548,10 @@ def _together() -> None:
 
 
 _RANKS = {"continues": _continues, "full": _full, "other_world": _other_world, "one_rank": _one_rank, "told": _told}
-_ALONE = {"continues": _continues_alone, "survives": _survives, "disk": _on_the_disk, "plain": _plain, "refused": _refused}
+_ALONE = {
+    "continues": _continues_alone,
+    "survives": _survives,
+    "disk": _on_the_disk,
+    "plain": _plain,
+    "refused": _refused,
+}

@@ -134,7 +134,9 @@ def run_two_models(learner: Learner, case: dict) -> dict:
         return {**robot.told(), "seen": seen.to_dict()}
 
 
-def _model(weight: torch.Tensor, us: float, worked_in: list[torch.cuda.Stream]) -> Callable[[torch.Tensor], torch.Tensor]:
+def _model(
+    weight: torch.Tensor, us: float, worked_in: list[torch.cuda.Stream]
+) -> Callable[[torch.Tensor], torch.Tensor]:
     """One layer behind a kernel that fills one multiprocessor for ``us`` microseconds; it notes its streams."""
     weight = weight.cuda()
 

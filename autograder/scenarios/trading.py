@@ -73,7 +73,9 @@ class Memories:
 
     def __init__(self, learner: Learner, trace: dict) -> None:
         self._trace, self._taken = trace, []
-        self._made = [outcome(lambda capacity=capacity: learner.caching_allocator(capacity)) for capacity in trace["capacities"]]
+        self._made = [
+            outcome(lambda capacity=capacity: learner.caching_allocator(capacity)) for capacity in trace["capacities"]
+        ]
 
     def play(self) -> dict:
         """What each action gave or raised, and how its allocator stood afterwards; how all of them stand at the end."""

@@ -125,7 +125,13 @@ class Watch(StepWatch):
         self.feed, self.calls, self.steps = feed, [], []
 
     def _called(self, model: Mixing, inputs: tuple) -> None:
-        noted = {"us": now_us(), "last_us": -1.0, "asked": self.feed.asked, "shape": list(inputs[0].shape), "depths": []}
+        noted = {
+            "us": now_us(),
+            "last_us": -1.0,
+            "asked": self.feed.asked,
+            "shape": list(inputs[0].shape),
+            "depths": [],
+        }
         old = sum(p.grad is not None for p in model.parameters())
         graphs = sum(node() is not None for node in model.nodes)
         self.calls.append({**noted, "depth": self._no_sync.depth, "old": old, "graphs": graphs, **self.holds()})
@@ -171,7 +177,9 @@ def accumulate(learner: Learner, case: dict) -> dict:
         optimizer = getattr(torch.optim, case["optimizer"])(parameter_groups(model, case), **case["options"])
         kept, no_sync = left_over(model, case), NoSync()
         watch = Watch(model, optimizer, no_sync)
-        feeds = [Feed([(x.cuda(), y.cuda()) for x, y in pairs], case["feed"], stops["feed"]) for pairs in case["epochs"]]
+        feeds = [
+            Feed([(x.cuda(), y.cuda()) for x, y in pairs], case["feed"], stops["feed"]) for pairs in case["epochs"]
+        ]
         work = lambda feed: learner.accumulate(model, optimizer, feed.given(), case["group"], loss_fn, no_sync)
         torch.cuda.synchronize()
         with no_collector(), observe() as seen:
@@ -217,7 +225,8 @@ def _one_epoch(work: Callable, feed: Feed, model: Mixing, loss_fn: SumOfTokens, 
 def _as_tensors(each: dict) -> dict:
     """What the optimizer stepped with, as tensors."""
     steps = [
-        step | {"gradients": [None if gradient is None else torch.from_numpy(gradient) for gradient in step["gradients"]]}
+        step
+        | {"gradients": [None if gradient is None else torch.from_numpy(gradient) for gradient in step["gradients"]]}
         for step in each["steps"]
     ]
     return each | {"steps": steps}

@@ -129,7 +129,11 @@ def _seconds(learner: Learner, question: dict, lines: list[tuple[dict, dict]]) -
 
 
 def _arguments(question: dict, lines: list[tuple[dict, dict]]) -> list:
-    return [question["nbytes"], _line(question["link"], lines), *([question["messages"]] if "messages" in question else [])]
+    return [
+        question["nbytes"],
+        _line(question["link"], lines),
+        *([question["messages"]] if "messages" in question else []),
+    ]
 
 
 def _line(link: dict, lines: list[tuple[dict, dict]]) -> dict:
@@ -166,7 +170,9 @@ class _Part:
     """A nesting that is to be moved, and what is known of it before."""
 
     def __init__(self, learner: Learner, part: dict) -> None:
-        self.tensors = [_placed(tensor, part["places"][i % len(part["places"])]) for i, tensor in enumerate(part["tensors"])]
+        self.tensors = [
+            _placed(tensor, part["places"][i % len(part["places"])]) for i, tensor in enumerate(part["tensors"])
+        ]
         if len(self.tensors) > 1:
             self.tensors[5], self.tensors[9] = _others_at_the_same_address(self.tensors[0])
         self.leaves = _made_to_require_gradients(self.tensors) if part["gradient"] else []

@@ -28,7 +28,9 @@ def renumbered(assign):
         before = env.toc_secnumbers
         assign(self, env)
         own = numbers()
-        if unnumbered := sorted(page for page, sections in env.toc_secnumbers.items() if any(sections.values()) and page not in own):
+        if unnumbered := sorted(
+            page for page, sections in env.toc_secnumbers.items() if any(sections.values()) and page not in own
+        ):
             raise ExtensionError(f"_toc.yml: meta: chapters: gives no number to {', '.join(unnumbered)}")
         for page, number in own.items():
             sections = env.toc_secnumbers[page]

@@ -35,7 +35,9 @@ def repository(app) -> str:
     """The address on GitHub, without a slash at its end; empty while there is none."""
     url = (app.config.html_theme_options.get("repository_url") or "").rstrip("/")
     if url and not url.startswith(GITHUB):
-        raise ValueError(f"_config.yml: repository url is {url!r}: an address that begins with {GITHUB} is known, or none")
+        raise ValueError(
+            f"_config.yml: repository url is {url!r}: an address that begins with {GITHUB} is known, or none"
+        )
     return url
 
 
@@ -67,10 +69,21 @@ def _tell_page(app, pagename, templatename, context, doctree):
     chapter = Path(pagename).name
     if url and has_exercises(chapter):
         buttons = [
-            {"type": "link", "url": address, "text": name, "tooltip": f"Open this chapter's exercises in {name}", "icon": "fas fa-rocket"}
+            {
+                "type": "link",
+                "url": address,
+                "text": name,
+                "tooltip": f"Open this chapter's exercises in {name}",
+                "icon": "fas fa-rocket",
+            }
             for name, address in launches(app, chapter).items()
         ]
-        group = {"type": "group", "tooltip": "Open the exercises elsewhere", "icon": "fas fa-rocket", "label": "launch-buttons"}
+        group = {
+            "type": "group",
+            "tooltip": "Open the exercises elsewhere",
+            "icon": "fas fa-rocket",
+            "label": "launch-buttons",
+        }
         context["header_buttons"].insert(0, group | {"buttons": buttons})
 
 

@@ -19,9 +19,7 @@ def _float8(n: int, fast: bool) -> Callable[[], torch.Tensor]:
     if gpulab.cuda.current() != "real":
         raise gpulab.cuda.NotModelled("float8")
     one = torch.ones((), device="cuda")
-    return lambda: torch._scaled_mm(
-        a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=fast
-    )
+    return lambda: torch._scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=fast)
 
 
 def _product(n: int, dtype: torch.dtype) -> Callable[[], torch.Tensor]:

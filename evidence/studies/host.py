@@ -147,14 +147,18 @@ def utilization() -> Rows:
 
 STUDIES = {
     "timing one product": Study(
-        one_product, "4096 x 4096 in bfloat16 on the host's clock; the first row is the first product of the process.",
-        ("device/streams",), "ghost",
+        one_product,
+        "4096 x 4096 in bfloat16 on the host's clock; the first row is the first product of the process.",
+        ("device/streams",),
+        "ghost",
     ),
     "two streams": Study(streams, "The least of five, between events.", ("device/streams",), "ghost"),
     "a missing wait": Study(
         races, "A stream copies what another writes 10 ms later; share of old values in the copy.", ("device/streams",)
     ),
-    "launches and graphs": Study(graphs, "x.add_(1) on 1024 numbers.", ("one_gpu/profiling", "serving/inference"), "virtual"),
+    "launches and graphs": Study(
+        graphs, "x.add_(1) on 1024 numbers.", ("one_gpu/profiling", "serving/inference"), "virtual"
+    ),
     "reading the loss": Study(
         reading_the_loss, "A perceptron 1024-4096-1024, 8192 rows, float32, SGD.", ("one_gpu/profiling",), "ghost"
     ),

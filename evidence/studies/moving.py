@@ -40,7 +40,10 @@ def copies() -> Rows:
         yield f"{size}, pageable, non_blocking", lambda: _called(lambda: host.to("cuda", non_blocking=True))
         yield f"{size}, pinned", lambda: _called(lambda: pinned.cuda())
         yield f"{size}, pinned, non_blocking", lambda: _called(lambda: pinned.to("cuda", non_blocking=True))
-        yield f"{size}, pin_memory(), non_blocking", lambda: _called(lambda: host.pin_memory().to("cuda", non_blocking=True))
+        yield (
+            f"{size}, pin_memory(), non_blocking",
+            lambda: _called(lambda: host.pin_memory().to("cuda", non_blocking=True)),
+        )
 
 
 def _offloaded(hooks=nullcontext, recompute: bool = False) -> Figures:
@@ -135,13 +138,20 @@ def loading() -> Rows:
 
 STUDIES = {
     "copies to the card": Study(
-        copies, "Medians of eleven on the host's clock: until the call returns, until the bytes are there.",
-        ("device/transfers", "one_gpu/feeding"), "virtual",
+        copies,
+        "Medians of eleven on the host's clock: until the call returns, until the bytes are there.",
+        ("device/transfers", "one_gpu/feeding"),
+        "virtual",
     ),
     "offloading": Study(
-        offloading, "Four layers of 512 with GELU, 8192 rows, float32: forward and backward.", ("one_gpu/trading",), "virtual"
+        offloading,
+        "Four layers of 512 with GELU, 8192 rows, float32: forward and backward.",
+        ("one_gpu/trading",),
+        "virtual",
     ),
     "batches of a DataLoader": Study(
-        loading, "32 images of 3 x 224 x 224, six workers, a step of sixty products of 4096 in bfloat16.", ("one_gpu/feeding",)
+        loading,
+        "32 images of 3 x 224 x 224, six workers, a step of sixty products of 4096 in bfloat16.",
+        ("one_gpu/feeding",),
     ),
 }

@@ -24,7 +24,11 @@ def _found(step: Callable, inputs=None) -> Figures:
     profiled = gpulab.profile(step, inputs)
     parts = profiled.verdict.rests_on
     shares = {f"{kind}_share": share for kind, share in profiled.verdict.shares.items()}
-    return {"verdict": profiled.verdict.kind, "us": profiled.step_us, "a_kernel_runs_share": 1 - parts.idle / parts.total} | shares
+    return {
+        "verdict": profiled.verdict.kind,
+        "us": profiled.step_us,
+        "a_kernel_runs_share": 1 - parts.idle / parts.total,
+    } | shares
 
 
 def _batches() -> Iterator[None]:
@@ -85,8 +89,14 @@ def _kernels(layer: nn.Module, x: torch.Tensor) -> Figures:
 
 def kernel_names() -> Rows:
     half = torch.float16
-    yield "Linear, 1024 to 4096, float16", lambda: _kernels(nn.Linear(1024, 4096).to(half), torch.randn(2048, 1024).to(half))
-    yield "Conv2d, 3 x 3, float16", lambda: _kernels(nn.Conv2d(64, 128, 3, padding=1).to(half), torch.randn(32, 64, 56, 56).to(half))
+    yield (
+        "Linear, 1024 to 4096, float16",
+        lambda: _kernels(nn.Linear(1024, 4096).to(half), torch.randn(2048, 1024).to(half)),
+    )
+    yield (
+        "Conv2d, 3 x 3, float16",
+        lambda: _kernels(nn.Conv2d(64, 128, 3, padding=1).to(half), torch.randn(32, 64, 56, 56).to(half)),
+    )
     yield "Conv2d, 3 x 3, float32", lambda: _kernels(nn.Conv2d(64, 128, 3, padding=1), torch.randn(32, 64, 56, 56))
 
 
@@ -117,10 +127,15 @@ def save_trace(path: Path) -> None:
 
 STUDIES = {
     "verdicts of gpulab.profile": Study(
-        verdicts, "The steps of the page, bfloat16 but for the tiny one; shares of the steps' time.", ("one_gpu/profiling",), "ghost"
+        verdicts,
+        "The steps of the page, bfloat16 but for the tiny one; shares of the steps' time.",
+        ("one_gpu/profiling",),
+        "ghost",
     ),
     "verdicts of training steps": Study(
         policy_steps, "TinyVLA 350M, fused AdamW, by gpulab.profile.", ("one_gpu/profiling", "one_gpu/trading"), "ghost"
     ),
-    "names of kernels": Study(kernel_names, "Forward and backward pass, kernels by name and how often.", ("device/kernels",)),
+    "names of kernels": Study(
+        kernel_names, "Forward and backward pass, kernels by name and how often.", ("device/kernels",)
+    ),
 }

@@ -50,8 +50,12 @@ def deterministic() -> Rows:
     index = torch.randint(0, 9, (64,), device="cuda")
     calls = {
         "grid_sample, backward": _backward(lambda y: F.grid_sample(y, grid, align_corners=False), 2, 3, 8, 8),
-        "interpolate trilinear, backward": _backward(partial(F.interpolate, scale_factor=2, mode="trilinear"), 1, 2, 4, 4, 4),
-        "interpolate bilinear, backward": _backward(partial(F.interpolate, scale_factor=2, mode="bilinear"), 1, 2, 4, 4),
+        "interpolate trilinear, backward": _backward(
+            partial(F.interpolate, scale_factor=2, mode="trilinear"), 1, 2, 4, 4, 4
+        ),
+        "interpolate bilinear, backward": _backward(
+            partial(F.interpolate, scale_factor=2, mode="bilinear"), 1, 2, 4, 4
+        ),
         "kthvalue": lambda: x.kthvalue(5),
         "median of a dimension": lambda: x.view(64, 64).median(0),
         "median of all": lambda: x.median(),
@@ -63,7 +67,9 @@ def deterministic() -> Rows:
         "scatter_add_": lambda: torch.zeros(9, device="cuda").scatter_add_(0, index, torch.ones(64, device="cuda")),
         "put_ with accumulate": lambda: torch.zeros(9, device="cuda").put_(index, x[:64], accumulate=True),
         "max_pool3d, backward": _backward(lambda y: F.max_pool3d(y, 2), 1, 2, 4, 4, 4),
-        "nll_loss 2d": _backward(lambda y: F.nll_loss(y, torch.zeros(1, 4, 4, dtype=torch.long, device="cuda")), 1, 3, 4, 4),
+        "nll_loss 2d": _backward(
+            lambda y: F.nll_loss(y, torch.zeros(1, 4, 4, dtype=torch.long, device="cuda")), 1, 3, 4, 4
+        ),
     }
     yield "matrix product without CUBLAS_WORKSPACE_CONFIG", _without_a_workspace
     for name, call in calls.items():
@@ -182,20 +188,29 @@ def _allocated_once(size: int) -> Figures:
 
 def values() -> Rows:
     x = torch.randn(8, 64, device="cuda", dtype=torch.bfloat16)
-    ones, image = torch.ones(64, device="cuda", dtype=torch.bfloat16), torch.randn(2, 64, 4, 4, device="cuda").bfloat16()
+    ones, image = (
+        torch.ones(64, device="cuda", dtype=torch.bfloat16),
+        torch.randn(2, 64, 4, 4, device="cuda").bfloat16(),
+    )
     yield "float32 product of 1024", lambda: _tf32(False)
     yield "the same in TF32", lambda: _tf32(True)
-    yield "layer_norm of bfloat16: output, mean, rstd", lambda: _statistics(
-        lambda: torch.ops.aten.native_layer_norm(x, [64], ones, ones, 1e-5)
+    yield (
+        "layer_norm of bfloat16: output, mean, rstd",
+        lambda: _statistics(lambda: torch.ops.aten.native_layer_norm(x, [64], ones, ones, 1e-5)),
     )
-    yield "group_norm of bfloat16: output, mean, rstd", lambda: _statistics(
-        lambda: torch.ops.aten.native_group_norm(image, ones, ones, 2, 64, 16, 8, 1e-5)
+    yield (
+        "group_norm of bfloat16: output, mean, rstd",
+        lambda: _statistics(lambda: torch.ops.aten.native_group_norm(image, ones, ones, 2, 64, 16, 8, 1e-5)),
     )
-    yield "batch_norm of bfloat16, float32 weights: output, mean, rstd", lambda: _statistics(
-        lambda: torch.ops.aten.native_batch_norm(image, ones.float(), ones.float(), None, None, True, 0.1, 1e-5)
+    yield (
+        "batch_norm of bfloat16, float32 weights: output, mean, rstd",
+        lambda: _statistics(
+            lambda: torch.ops.aten.native_batch_norm(image, ones.float(), ones.float(), None, None, True, 0.1, 1e-5)
+        ),
     )
-    yield "batch_norm of bfloat16, bfloat16 weights: output, mean, rstd", lambda: _statistics(
-        lambda: torch.ops.aten.native_batch_norm(image, ones, ones, None, None, True, 0.1, 1e-5)
+    yield (
+        "batch_norm of bfloat16, bfloat16 weights: output, mean, rstd",
+        lambda: _statistics(lambda: torch.ops.aten.native_batch_norm(image, ones, ones, None, None, True, 0.1, 1e-5)),
     )
     for mib in (1, 19, 20, 64):
         yield f"one allocation of {mib} MiB", lambda mib=mib: _allocated_once(mib << 20)
@@ -303,7 +318,9 @@ STUDIES = {
     "what deterministic algorithms refuse": Study(deterministic, "torch.use_deterministic_algorithms(True).", ()),
     "generators on the wrong device": Study(generators, "Draws on the host from a generator of the card.", ()),
     "what waits": Study(waits, "torch.cuda.set_sync_debug_mode('error'), the second call.", ()),
-    "formats that a card keeps": Study(values, "Errors against float64, dtypes of statistics, the allocator's counts.", ()),
+    "formats that a card keeps": Study(
+        values, "Errors against float64, dtypes of statistics, the allocator's counts.", ()
+    ),
     "what a capture refuses": Study(captures, "CUDA graphs: inputs by address, streams and events.", ()),
     "what NCCL refuses": Study(nccl, "A group of one rank.", ()),
 }

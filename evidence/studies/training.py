@@ -103,7 +103,11 @@ def _optimizer_alone(**options) -> Figures:
     optimizer.step()
     before = torch.cuda.memory_allocated()
     temporary = peak_bytes(optimizer.step) - before
-    return {"us": device_us(optimizer.step), "temporary_bytes": temporary, "parameter_bytes": 4 * SIZES["350M"].parameters}
+    return {
+        "us": device_us(optimizer.step),
+        "temporary_bytes": temporary,
+        "parameter_bytes": 4 * SIZES["350M"].parameters,
+    }
 
 
 def optimizers() -> Rows:
@@ -192,7 +196,8 @@ def _steps(sizes: tuple[int, ...], before_step: Callable) -> Figures:
         found["message"] = str(error).partition(" If reserved")[0]
     stats = torch.cuda.memory_stats()
     return found | {
-        "peak_bytes": torch.cuda.max_memory_allocated(), "reserved_bytes": torch.cuda.max_memory_reserved(),
+        "peak_bytes": torch.cuda.max_memory_allocated(),
+        "reserved_bytes": torch.cuda.max_memory_reserved(),
         "retries": stats["num_alloc_retries"] - before,
     }
 
@@ -218,7 +223,9 @@ STUDIES = {
         ("one_gpu/trading", "tensors/autograd"),
         "ghost",
     ),
-    "AdamW's step": Study(optimizers, "TinyVLA 350M in float32: the step alone, gradients there.", ("one_gpu/memory",), "ghost"),
+    "AdamW's step": Study(
+        optimizers, "TinyVLA 350M in float32: the step alone, gradients there.", ("one_gpu/memory",), "ghost"
+    ),
     "mixed precision": Study(
         mixed_precision,
         "A training step of TinyVLA 350M, 32 frames, AdamW with foreach unless said; waits as observe() counts them; GradScaler from 256 on.",

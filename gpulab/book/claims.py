@@ -119,6 +119,4 @@ def chapters_folder(start: Path) -> Path:
         for candidate in (folder, folder / "chapters"):
             if (candidate / "claims.yml").is_file():
                 return candidate
-    raise FileNotFoundError(
-        f"no claims.yml in {start} or above: run this page from a copy of the course's repository"
-    )
+    raise FileNotFoundError(f"no claims.yml in {start} or above: run this page from a copy of the course's repository")

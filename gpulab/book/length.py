@@ -17,7 +17,11 @@ def words(page: Path) -> int:
 
 def lines(page: Path) -> int:
     """Of code that a reader sees: empty lines, options and hidden input are left out."""
-    shown = [code for kind, code in _BLOCK.findall(_body(page)) if "code-cell" in kind and not re.search(r":tags:.*(remove|hide)-", code)]
+    shown = [
+        code
+        for kind, code in _BLOCK.findall(_body(page))
+        if "code-cell" in kind and not re.search(r":tags:.*(remove|hide)-", code)
+    ]
     return sum(bool(line.strip()) and not line.startswith(":") for code in shown for line in code.splitlines())
 
 

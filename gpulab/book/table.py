@@ -53,7 +53,11 @@ def _row(claim: "Claim", ledger: "Ledger") -> str:
         prose(claim.right),
         _settled(claim, ledger),
     )
-    about = {"verdict": claim.verdict, "chapter": claim.chapter, "settled": ",".join(dict.fromkeys(one.word for one in claim.settled))}
+    about = {
+        "verdict": claim.verdict,
+        "chapter": claim.chapter,
+        "settled": ",".join(dict.fromkeys(one.word for one in claim.settled)),
+    }
     data = "".join(f' data-{name}="{html.escape(value)}"' for name, value in about.items())
     return f'<tr role="row" id="{claim.id}"{data}>' + "".join(map(_cell, HEADINGS, cells)) + "</tr>"
 

@@ -36,7 +36,11 @@ def fp16(session: Session) -> AbstractContextManager:
     return torch.autocast("cuda", torch.float16)
 
 
-@decoy("shard the model", "FSDP: weights are gathered for the forward pass and again for the backward pass, gradients scattered", "exchange")
+@decoy(
+    "shard the model",
+    "FSDP: weights are gathered for the forward pass and again for the backward pass, gradients scattered",
+    "exchange",
+)
 def sharded(session: Session) -> None:
     session.peers.collective("all_gather", session.parameters)
     session.peers.collective("all_gather", session.parameters)

@@ -18,15 +18,24 @@ PRECISION, TRADING, STABILITY = "one_gpu/precision", "one_gpu/trading", "many_gp
 
 
 @fault(
-    "the first batch again", "samples", "feeding", "many_gpus/data_parallel", ("repeated_samples",),
-    "next(iter(loader)) begins a new pass at every step, with the seed of the first", alters_loss=True,
+    "the first batch again",
+    "samples",
+    "feeding",
+    "many_gpus/data_parallel",
+    ("repeated_samples",),
+    "next(iter(loader)) begins a new pass at every step, with the seed of the first",
+    alters_loss=True,
 )
 def first_batch(session: Session) -> Tensor:
     return next(iter(parts.order(epoch=0).split(BATCH)))
 
 
 @fault(
-    "no workers", "loader", "feeding", FEEDING, ("input_us", "step_us"),
+    "no workers",
+    "loader",
+    "feeding",
+    FEEDING,
+    ("input_us", "step_us"),
     "num_workers=0: the loop reads and decodes each batch itself",
 )
 def no_workers(session: Session) -> float:
@@ -34,7 +43,11 @@ def no_workers(session: Session) -> float:
 
 
 @fault(
-    "pageable batches", "copies", "feeding", TRANSFERS, ("pageable_copies",),
+    "pageable batches",
+    "copies",
+    "feeding",
+    TRANSFERS,
+    ("pageable_copies",),
     "batches are copied from pageable memory, and the host waits",
 )
 def pageable(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Tensor]:
@@ -42,7 +55,11 @@ def pageable(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Ten
 
 
 @fault(
-    "pinned in the loop", "copies", "feeding", TRANSFERS, ("late_us", "step_us"),
+    "pinned in the loop",
+    "copies",
+    "feeding",
+    TRANSFERS,
+    ("late_us", "step_us"),
     "pin_memory() page-locks new memory for every batch",
 )
 def pinned_in_the_loop(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Tensor]:
@@ -51,7 +68,11 @@ def pinned_in_the_loop(session: Session, frames: list[Tensor], chosen: Tensor) -
 
 
 @fault(
-    "a stream that nobody waits for", "copies", "feeding", STREAMS, ("races",),
+    "a stream that nobody waits for",
+    "copies",
+    "feeding",
+    STREAMS,
+    ("races",),
     "batches are copied in a stream of their own, and no wait_stream follows",
 )
 def unordered(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Tensor]:
@@ -61,7 +82,11 @@ def unordered(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Te
 
 
 @fault(
-    "float32 throughout", "precision", "training", PRECISION, ("other_format_layers",),
+    "float32 throughout",
+    "precision",
+    "training",
+    PRECISION,
+    ("other_format_layers",),
     "autocast was taken out to look for a NaN, and not put back",
 )
 def float32(session: Session) -> AbstractContextManager:
@@ -85,7 +110,11 @@ class WrittenOut(Attention):
 
 
 @fault(
-    "scores written out", "attention", "training", "device/kernels", ("softmaxes", "launches", "step_us"),
+    "scores written out",
+    "attention",
+    "training",
+    "device/kernels",
+    ("softmaxes", "launches", "step_us"),
     "attention writes the S x S scores to memory, and their softmax",
 )
 def written_out(session: Session) -> None:
@@ -106,7 +135,11 @@ class Recomputed(nn.Module):
 
 
 @fault(
-    "every block recomputed", "blocks", "training", TRADING, ("flops", "launches", "step_us"),
+    "every block recomputed",
+    "blocks",
+    "training",
+    TRADING,
+    ("flops", "launches", "step_us"),
     "activation checkpointing on every block, where memory is not short",
 )
 def recomputed(session: Session) -> None:
@@ -114,15 +147,24 @@ def recomputed(session: Session) -> None:
 
 
 @fault(
-    "gradients kept", "gradients", "training", "tensors/autograd", ("stale_bytes",),
-    "zero_grad() is gone: each step adds to the sum of all before", alters_loss=True,
+    "gradients kept",
+    "gradients",
+    "training",
+    "tensors/autograd",
+    ("stale_bytes",),
+    "zero_grad() is gone: each step adds to the sum of all before",
+    alters_loss=True,
 )
 def kept(session: Session) -> None:
     pass
 
 
 @fault(
-    "bf16 with a loss scale", "backward", "training", PRECISION, ("unscalings", "launches", "step_us"),
+    "bf16 with a loss scale",
+    "backward",
+    "training",
+    PRECISION,
+    ("unscalings", "launches", "step_us"),
     "fp16's GradScaler stayed when the job moved to bf16",
 )
 def scaled(session: Session, loss: Tensor) -> None:
@@ -131,7 +173,11 @@ def scaled(session: Session, loss: Tensor) -> None:
 
 
 @fault(
-    "every gradient on its own", "exchange", "training", "many_gpus/data_parallel", ("collectives", "step_us"),
+    "every gradient on its own",
+    "exchange",
+    "training",
+    "many_gpus/data_parallel",
+    ("collectives", "step_us"),
     "each parameter's gradient is all-reduced by itself",
 )
 def each_alone(session: Session) -> None:
@@ -140,8 +186,13 @@ def each_alone(session: Session) -> None:
 
 
 @fault(
-    "clipped tensor by tensor", "clipping", "training", STABILITY, ("reads", "waits", "step_us"),
-    "each gradient is clipped by its own norm, which the host reads", alters_loss=True,
+    "clipped tensor by tensor",
+    "clipping",
+    "training",
+    STABILITY,
+    ("reads", "waits", "step_us"),
+    "each gradient is clipped by its own norm, which the host reads",
+    alters_loss=True,
 )
 def each_clipped(session: Session) -> None:
     for parameter in session.parameters:
@@ -150,7 +201,11 @@ def each_clipped(session: Session) -> None:
 
 
 @fault(
-    "one parameter at a time", "optimizer", "training", "device/kernels", ("updates", "launches", "step_us"),
+    "one parameter at a time",
+    "optimizer",
+    "training",
+    "device/kernels",
+    ("updates", "launches", "step_us"),
     "the optimizer loops over parameters, three kernels for each",
 )
 def one_at_a_time(session: Session) -> torch.optim.Optimizer:
@@ -158,7 +213,11 @@ def one_at_a_time(session: Session) -> torch.optim.Optimizer:
 
 
 @fault(
-    "a loss read in each step", "logging", "keeping", STREAMS, ("reads", "waits"),
+    "a loss read in each step",
+    "logging",
+    "keeping",
+    STREAMS,
+    ("reads", "waits"),
     "loss.item() in each step: the host waits for the card, and the card then for the host",
 )
 def read_each(session: Session, loss: Tensor) -> None:
@@ -166,7 +225,11 @@ def read_each(session: Session, loss: Tensor) -> None:
 
 
 @fault(
-    "outputs kept for a histogram", "logging", "keeping", TRADING, ("growth_bytes",),
+    "outputs kept for a histogram",
+    "logging",
+    "keeping",
+    TRADING,
+    ("growth_bytes",),
     "a hook keeps what every linear layer gives, of every step",
 )
 def outputs_kept(session: Session, loss: Tensor) -> None:
@@ -179,7 +242,11 @@ def outputs_kept(session: Session, loss: Tensor) -> None:
 
 
 @fault(
-    "a cache emptied in each step", "housekeeping", "keeping", TRADING, ("synchronizes", "waits"),
+    "a cache emptied in each step",
+    "housekeeping",
+    "keeping",
+    TRADING,
+    ("synchronizes", "waits"),
     "torch.cuda.empty_cache() after each step, against an error of last year",
 )
 def emptied(session: Session) -> None:
@@ -187,7 +254,11 @@ def emptied(session: Session) -> None:
 
 
 @fault(
-    "a synchronize left behind", "housekeeping", "keeping", STREAMS, ("synchronizes", "waits"),
+    "a synchronize left behind",
+    "housekeeping",
+    "keeping",
+    STREAMS,
+    ("synchronizes", "waits"),
     "torch.cuda.synchronize() of a measurement was never taken out",
 )
 def synchronized(session: Session) -> None:
@@ -195,7 +266,11 @@ def synchronized(session: Session) -> None:
 
 
 @fault(
-    "saved in each step", "saving", "keeping", STABILITY, ("to_host_bytes", "waits", "step_us"),
+    "saved in each step",
+    "saving",
+    "keeping",
+    STABILITY,
+    ("to_host_bytes", "waits", "step_us"),
     "all weights are copied to the host in each step, and the loop waits",
 )
 def each_saved(session: Session, over: bool) -> None:
@@ -203,7 +278,11 @@ def each_saved(session: Session, over: bool) -> None:
 
 
 @fault(
-    "evaluated with a graph", "evaluation", "keeping", "tensors/autograd", ("evaluation_bytes",),
+    "evaluated with a graph",
+    "evaluation",
+    "keeping",
+    "tensors/autograd",
+    ("evaluation_bytes",),
     "no no_grad around the evaluation: all activations are kept for a backward pass that never comes",
 )
 def with_graph(session: Session, batch: list[Tensor]) -> Tensor:
@@ -225,7 +304,11 @@ class Concatenated(Cache):
 
 
 @fault(
-    "a cache that is concatenated", "cache", "serving", "serving/inference", ("concatenated_bytes",),
+    "a cache that is concatenated",
+    "cache",
+    "serving",
+    "serving/inference",
+    ("concatenated_bytes",),
     "torch.cat copies all keys and values for each new token",
 )
 def concatenated(session: Session, batch: int, like: Tensor) -> Cache:
@@ -233,7 +316,11 @@ def concatenated(session: Session, batch: int, like: Tensor) -> Cache:
 
 
 @fault(
-    "the prefix computed again", "cache", "serving", "serving/inference", ("served_flops", "between_tokens_us"),
+    "the prefix computed again",
+    "cache",
+    "serving",
+    "serving/inference",
+    ("served_flops", "between_tokens_us"),
     "no cache: each token reads the whole prompt again",
 )
 def no_cache(session: Session, batch: int, like: Tensor) -> None:
@@ -241,7 +328,11 @@ def no_cache(session: Session, batch: int, like: Tensor) -> None:
 
 
 @fault(
-    "requests one by one", "requests", "serving", "serving/engines", ("served_launches", "first_token_us"),
+    "requests one by one",
+    "requests",
+    "serving",
+    "serving/engines",
+    ("served_launches", "first_token_us"),
     "each request waits until the one before is answered",
 )
 def one_by_one(session: Session) -> list[slice]:
@@ -249,7 +340,11 @@ def one_by_one(session: Session) -> list[slice]:
 
 
 @fault(
-    "a token read at a time", "tokens", "serving", "serving/inference", ("served_waits", "between_tokens_us"),
+    "a token read at a time",
+    "tokens",
+    "serving",
+    "serving/inference",
+    ("served_waits", "between_tokens_us"),
     "the host reads every token before it launches the next",
 )
 def read_tokens(session: Session, token: Tensor) -> list[list[int]]:

@@ -12,6 +12,8 @@ from gpulab.capstone.session import Session
 from gpulab.traces.run import StepProfile
 
 CARD = "virtual:H100"
+
+
 class Job:
     """A job with faults planted: names of :data:`gpulab.capstone.FAULTS`, at most one in each part.
 

@@ -30,7 +30,10 @@ def loader(session: Session) -> float:
     return wait_for_batch(session.number + 8, READ_AHEAD)
 
 
-@right("pinned buffers", "batches are gathered into page-locked buffers made once, and copied without a wait in the stream that reads them")
+@right(
+    "pinned buffers",
+    "batches are gathered into page-locked buffers made once, and copied without a wait in the stream that reads them",
+)
 def copies(session: Session, frames: list[Tensor], chosen: Tensor) -> list[Tensor]:
     if "buffers" not in session.scratch:
         session.scratch["buffers"] = [torch.empty(BATCH, *x.shape[1:], dtype=x.dtype, pin_memory=True) for x in frames]
@@ -49,7 +52,9 @@ def gradients(session: Session) -> None:
     session.optimizer.zero_grad()
 
 
-@right("bf16 autocast", "products run in bf16 as the job's specification asks, with weights in float32 and no loss scale")
+@right(
+    "bf16 autocast", "products run in bf16 as the job's specification asks, with weights in float32 and no loss scale"
+)
 def precision(session: Session) -> AbstractContextManager:
     return torch.autocast("cuda", torch.bfloat16)
 

@@ -54,7 +54,9 @@ class Report:
     def above(self, most: dict[str, float]) -> dict[str, float]:
         """The figures that are more than ``most`` allows, and by how many times; infinite where nothing is allowed."""
         return {
-            name: self.figures[name] / limit if limit else float("inf") for name, limit in most.items() if self.figures[name] > limit
+            name: self.figures[name] / limit if limit else float("inf")
+            for name, limit in most.items()
+            if self.figures[name] > limit
         }
 
     def table(self, most: dict[str, float] | None = None) -> str:
@@ -62,7 +64,11 @@ class Report:
         shown = self.above(most) if most else self.figures
         lines = [f"{'figure':20}{'this run':>12}" + (f"{'at most':>12}" if most else "")]
         for name in shown:
-            lines.append(f"{name:20}{self.figures[name]:12,.0f}" + (f"{most[name]:12,.0f}" if most else "") + f"  {FIGURES[name]}")
+            lines.append(
+                f"{name:20}{self.figures[name]:12,.0f}"
+                + (f"{most[name]:12,.0f}" if most else "")
+                + f"  {FIGURES[name]}"
+            )
         return "\n".join([*lines, "losses " + " ".join(f"{loss:.4f}" for loss in self.losses)])
 
     def __repr__(self) -> str:

@@ -63,8 +63,22 @@ def _card(key, name, capability, multiprocessors, mhz, mib, bytes_per_s, pcie, d
     fp32, fp64 = (2 * adds * multiprocessors * mhz * 1e6 for adds in _ADDS_A_CLOCK[capability])
     matrix = {fmt: value * _T for fmt, value in dense.items()}
     return Card(
-        key, name, capability, multiprocessors, mib * _MIB, bytes_per_s, LINKS[f"PCIe {pcie}"].bytes_per_s, mhz * 1e6,
-        {"fp64": fp64, "fp32": fp32, "tf32": fp32, "bf16": fp32, "fp64 matrix": fp64 * (2 if fp64 * 2 == fp32 else 1), **matrix},
+        key,
+        name,
+        capability,
+        multiprocessors,
+        mib * _MIB,
+        bytes_per_s,
+        LINKS[f"PCIe {pcie}"].bytes_per_s,
+        mhz * 1e6,
+        {
+            "fp64": fp64,
+            "fp32": fp32,
+            "tf32": fp32,
+            "bf16": fp32,
+            "fp64 matrix": fp64 * (2 if fp64 * 2 == fp32 else 1),
+            **matrix,
+        },
         {
             "multiprocessors, clock_hz": "reported by the card to deviceQuery (NVIDIA/cuda-samples)",
             "memory_bytes": f"reported by the card to deviceQuery or PyTorch: {mib:,} MiB; some MiB more or less by driver",
@@ -84,31 +98,68 @@ def _tensor(multiprocessors: int, mhz: int, fma: dict[str, int]) -> dict[str, fl
 
 _HOPPER_PEAKS = {"tf32": 495, "fp16": 989, "bf16": 989, "int8": 1979}
 H100 = _card(
-    "H100", "NVIDIA H100 80GB HBM3", (9, 0), 132, 1980, 81079, 3.35 * _T, 5, _HOPPER_PEAKS,
+    "H100",
+    "NVIDIA H100 80GB HBM3",
+    (9, 0),
+    132,
+    1980,
+    81079,
+    3.35 * _T,
+    5,
+    _HOPPER_PEAKS,
     {
         "tf32, fp16, bf16, int8": f"{_H100_SHEET}; dense",
         "bytes_per_s": _H100_SHEET,
     },
 )
 H200 = _card(
-    "H200", "NVIDIA H200", (9, 0), 132, 1980, 143156, 4.8 * _T, 5, _HOPPER_PEAKS,
+    "H200",
+    "NVIDIA H200",
+    (9, 0),
+    132,
+    1980,
+    143156,
+    4.8 * _T,
+    5,
+    _HOPPER_PEAKS,
     {
         "tf32, fp16, bf16, int8": f"the H100's; {_H200_SHEET} states them with sparsity, 1979 and 3958",
         "bytes_per_s": _H200_SHEET,
     },
 )
 A100 = _card(
-    "A100", "NVIDIA A100-SXM4-80GB", (8, 0), 108, 1410, 81051, 2.039 * _T, 4,
+    "A100",
+    "NVIDIA A100-SXM4-80GB",
+    (8, 0),
+    108,
+    1410,
+    81051,
+    2.039 * _T,
+    4,
     {"tf32": 156, "fp16": 312, "bf16": 312, "int8": 624},
     {"tf32, fp16, bf16, int8": _A100_SHEET, "bytes_per_s": _A100_SHEET},
 )
 L40S = _card(
-    "L40S", "NVIDIA L40S", (8, 9), 142, 2520, 45373, 864 * _G, 4,
+    "L40S",
+    "NVIDIA L40S",
+    (8, 9),
+    142,
+    2520,
+    45373,
+    864 * _G,
+    4,
     {"tf32": 183, "fp16": 362, "bf16": 362, "int8": 733},
     {"tf32, fp16, bf16, int8": _L40S_SHEET, "bytes_per_s": _L40S_SHEET},
 )
 RTX_4090 = _card(
-    "RTX4090", "NVIDIA GeForce RTX 4090", (8, 9), 128, 2520, 24081, 1008.1 * _G, 4,
+    "RTX4090",
+    "NVIDIA GeForce RTX 4090",
+    (8, 9),
+    128,
+    2520,
+    24081,
+    1008.1 * _G,
+    4,
     _tensor(128, 2520, {"tf32": 128, "fp16": 256, "bf16": 256, "int8": 1024}),
     {
         "tf32, fp16, bf16, int8": f"derived: {_IPC} of 8.9, for INT8 what the L40S's datasheet comes to a clock, "
@@ -117,12 +168,26 @@ RTX_4090 = _card(
     },
 )
 A10 = _card(
-    "A10", "NVIDIA A10", (8, 6), 72, 1695, 22599, 600 * _G, 4,
+    "A10",
+    "NVIDIA A10",
+    (8, 6),
+    72,
+    1695,
+    22599,
+    600 * _G,
+    4,
     {"tf32": 62.5, "fp16": 125, "bf16": 125, "int8": 250},
     {"tf32, fp16, bf16, int8": _A10_SHEET, "bytes_per_s": _A10_SHEET},
 )
 T4 = _card(
-    "T4", "Tesla T4", (7, 5), 40, 1590, 15095, 320 * _G, 3,
+    "T4",
+    "Tesla T4",
+    (7, 5),
+    40,
+    1590,
+    15095,
+    320 * _G,
+    3,
     _tensor(40, 1590, {"fp16": 512, "int8": 1024}),
     {
         "tf32, fp16, bf16, int8": f"derived: {_IPC} of 7.5, x 40 multiprocessors x 1590 MHz; no TF32 or BF16 units: "

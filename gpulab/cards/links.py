@@ -51,21 +51,33 @@ _NVLINK_PAGE = "nvidia.com/en-us/data-center/nvlink, specifications"
 def _nvlink(generation: int, both_ways: float, links: int, reached: float, constant: str, source: str) -> Link:
     """``reached``: GB/s that NCCL's topology search counts for one of the ``links``."""
     return Link(
-        f"NVLink {generation}", "NVLink", both_ways, "GB/s both ways", f"{source}: {links} links a GPU", 2 * links * reached / both_ways,
+        f"NVLink {generation}",
+        "NVLink",
+        both_ways,
+        "GB/s both ways",
+        f"{source}: {links} links a GPU",
+        2 * links * reached / both_ways,
         f"{_TOPO}{constant} {reached:g} GB/s a link",
     )
 
 
 def _pcie(generation: int, transfers: float) -> Link:
     return Link(
-        f"PCIe {generation}", "PCIe", transfers, "GT/s a lane",
+        f"PCIe {generation}",
+        "PCIe",
+        transfers,
+        "GT/s a lane",
         f"PCI-SIG, PCI Express Base Specification {generation}.0, data rate; {PCIE_LANES} lanes",
-        0.75, f"{_TOPO}PCI_BW 12 GB/s of 16 for PCIe 3" + ("" if generation == 3 else "; taken to hold for later generations"),
+        0.75,
+        f"{_TOPO}PCI_BW 12 GB/s of 16 for PCIe 3"
+        + ("" if generation == 3 else "; taken to hold for later generations"),
     )
 
 
 def _port(key: str, gbit: float, source: str, extra_latency_us: float = 0.0) -> Link:
-    return Link(key, "network", gbit, "Gb/s", source, 0.96, f"{_TOPO}NET_BW 12 GB/s of 12.5 for 100 Gb/s", extra_latency_us)
+    return Link(
+        key, "network", gbit, "Gb/s", source, 0.96, f"{_TOPO}NET_BW 12 GB/s of 12.5 for 100 Gb/s", extra_latency_us
+    )
 
 
 _OFED = "NVIDIA MLNX_OFED documentation 5.9, release notes, uplink speeds: "

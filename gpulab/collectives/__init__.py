@@ -21,4 +21,15 @@ from gpulab.collectives.network import Network
 from gpulab.collectives.run import Run, run_ranks
 from gpulab.collectives.structure import structure
 
-__all__ = ["Carrier", "Entry", "Instant", "Network", "Problem", "RankError", "Run", "boards_from", "run_ranks", "structure"]
+__all__ = [
+    "Carrier",
+    "Entry",
+    "Instant",
+    "Network",
+    "Problem",
+    "RankError",
+    "Run",
+    "boards_from",
+    "run_ranks",
+    "structure",
+]

@@ -116,7 +116,9 @@ def run_of(
         os.waitpid(ends.pid, 0)
     journal = tuple(sorted(outcome.journal, key=lambda e: (e.start_us, e.end_us, e.ranks, e.order)))
     results = [unpacked(outcome.results[rank], plain) if rank in outcome.results else None for rank in task.ranks]
-    seen = [Observation.from_dict(json.loads(outcome.seen[rank])) if rank in outcome.seen else None for rank in task.ranks]
+    seen = [
+        Observation.from_dict(json.loads(outcome.seen[rank])) if rank in outcome.seen else None for rank in task.ranks
+    ]
     error = None if outcome.problem is None else RankError(outcome.problem, journal)
     return Run(results, seen, journal, error, time.monotonic() - began)
 
@@ -150,5 +152,3 @@ def _check_gpus(world_size: int, card: str) -> None:
 
 def print_line(rank: int, line: str) -> None:
     print(f"[rank {rank}] {line}", flush=True)
-
-

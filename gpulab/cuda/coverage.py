@@ -27,7 +27,14 @@ PACKAGES = (
 
 MODULES_LEFT_OUT = {
     "abstract or a container": (
-        "Module", "Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "RNNBase", "RNNCellBase",
+        "Module",
+        "Container",
+        "ModuleDict",
+        "ModuleList",
+        "ParameterDict",
+        "ParameterList",
+        "RNNBase",
+        "RNNCellBase",
     ),
     "for several cards": ("DataParallel", "SyncBatchNorm"),
     "deprecated": ("NLLLoss2d",),
@@ -77,9 +84,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "torch.cuda.caching_allocator_alloc": lambda: torch.cuda.caching_allocator_alloc(1),
     "torch.cuda.ExternalStream": lambda: torch.cuda.ExternalStream(1),
     "torch.cuda.Event(interprocess=True)": lambda: torch.cuda.Event(interprocess=True),
-    "a device property outside the card's table": lambda: torch.cuda.get_device_properties(
-        0
-    ).shared_memory_per_block,
+    "a device property outside the card's table": lambda: torch.cuda.get_device_properties(0).shared_memory_per_block,
     "torch.cuda.utilization, temperature, power_draw": lambda: torch.cuda.utilization(),
     "sparse tensors": lambda: _ones().to_sparse(),
     "Tensor.share_memory_": lambda: _ones().share_memory_(),

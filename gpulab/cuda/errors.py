@@ -16,8 +16,7 @@ class DeviceIsOff(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this tensor lives on a virtual CUDA device that is switched off: "
-            "call gpulab.cuda.use() and make it again"
+            "this tensor lives on a virtual CUDA device that is switched off: call gpulab.cuda.use() and make it again"
         )
 
 

@@ -38,7 +38,9 @@ class Loader:
 
     def __post_init__(self) -> None:
         if self.workers < 0 or self.prefetch < 1 or self.cores < 1:
-            raise ValueError(f"there are no loaders with {self.workers} workers, prefetch {self.prefetch}, {self.cores} cores")
+            raise ValueError(
+                f"there are no loaders with {self.workers} workers, prefetch {self.prefetch}, {self.cores} cores"
+            )
 
 
 def bounds(stages: Stages, loader: Loader) -> dict[str, float]:

@@ -33,7 +33,9 @@ def _labels(labels: Mapping[str, str]) -> str:
     return ",".join(f'{key}="{value}"' for key, value in quoted.items())
 
 
-def node_metrics(node: int, seed: int, busy: bool = True, hot: int | None = None, no_memory_sensor: bool = False) -> list[Sample]:
+def node_metrics(
+    node: int, seed: int, busy: bool = True, hot: int | None = None, no_memory_sensor: bool = False
+) -> list[Sample]:
     """What a node's eight GPUs report in one scrape, drawn: a card that is busy, or idle; ``hot``: one of them throttles.
 
     Made up, in the range of what cards report: it is there to be read and alerted on, not to be believed.

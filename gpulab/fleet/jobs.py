@@ -62,7 +62,9 @@ class _Cluster:
         held = self.holds.setdefault(job.name, {})
         for node, gpus in placement.items():
             if not 0 <= node < len(self.free) or not 0 < gpus <= self.free[node]:
-                raise ValueError(f"{job.name} gets {gpus} GPUs of node {node}, which has {self.free[node] if 0 <= node < len(self.free) else 'no'} free")
+                raise ValueError(
+                    f"{job.name} gets {gpus} GPUs of node {node}, which has {self.free[node] if 0 <= node < len(self.free) else 'no'} free"
+                )
             self.free[node] -= gpus
             held[node] = held.get(node, 0) + gpus
         if sum(held.values()) > job.gpus:
@@ -126,7 +128,10 @@ def _pass_time(played: Played, cluster: _Cluster, waiting: list[Job], hours: flo
 
 
 def _moment(cluster: _Cluster, waiting: list[Job], now: float) -> dict:
-    cells = [[name for name, placement in cluster.holds.items() for _ in range(placement.get(node, 0))] for node in range(len(cluster.free))]
+    cells = [
+        [name for name, placement in cluster.holds.items() for _ in range(placement.get(node, 0))]
+        for node in range(len(cluster.free))
+    ]
     return {"at_h": now, "cells": cells, "waiting": [job.name for job in waiting], "running": list(cluster.ends)}
 
 
@@ -138,4 +143,6 @@ def draw_jobs(count: int, nodes: int, seed: int, load: float = 0.9) -> list[Job]
     hours = [rng.choice([1, 2, 3, 4, 6, 8]) for _ in range(count)]
     span = sum(gpus * lasts for gpus, lasts in zip(sizes, hours, strict=True)) / (GPUS_PER_NODE * nodes * load)
     arrivals = sorted(rng.randrange(int(4 * span) + 1) / 4 for _ in range(count))
-    return [Job(f"job{i}", gpus, lasts, at) for i, (gpus, lasts, at) in enumerate(zip(sizes, hours, arrivals, strict=True))]
+    return [
+        Job(f"job{i}", gpus, lasts, at) for i, (gpus, lasts, at) in enumerate(zip(sizes, hours, arrivals, strict=True))
+    ]

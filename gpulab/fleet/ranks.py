@@ -23,7 +23,9 @@ def met(arrive: Sequence[float], transfer: float) -> list[float]:
     return [max(arrive) - own + transfer for own in arrive]
 
 
-def step(work: Sequence[float], tp: int, transfer: tuple[float, float], behind: Sequence[float] = ()) -> dict[str, list[float]]:
+def step(
+    work: Sequence[float], tp: int, transfer: tuple[float, float], behind: Sequence[float] = ()
+) -> dict[str, list[float]]:
     """Times of one step by rank: in the tp meeting, in the dp meeting, and the whole step.
 
     ``work``: of each rank before its tp meeting; ``behind``: of each tp group, between the two meetings.

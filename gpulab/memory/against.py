@@ -75,7 +75,9 @@ def table(found: list[Row] | None = None) -> str:
     for row in found:
         unit = row.measurement.unit
         planned = row.planned / UNITS[unit]
-        lines.append(f"{row.measurement.id:38}{row.measurement.value:9.5g} {unit:4}{planned:9.5g} {unit:4}{row.ratio:8.2f}")
+        lines.append(
+            f"{row.measurement.id:38}{row.measurement.value:9.5g} {unit:4}{planned:9.5g} {unit:4}{row.ratio:8.2f}"
+        )
     near = sum(row.near for row in found)
     lines.append(f"{near} of {len(found)} are within 10 %")
     return "\n".join(lines)
@@ -110,15 +112,22 @@ def _sharded(work: dict[str, Any]) -> tuple[Job, int]:
     shape = SHAPES[work["model"].replace("Llama 3 8B", "Llama 3.1 8B")]
     checkpointing = "selective" if "selective" in work["checkpointing"] else True
     return Job(
-        shape, batch=work["micro_batch"], sequence=work["seq"] // work.get("context_parallel", 1), precision="mixed bf16",
-        checkpointing=checkpointing, stage=3, world=work["gpus"],
+        shape,
+        batch=work["micro_batch"],
+        sequence=work["seq"] // work.get("context_parallel", 1),
+        precision="mixed bf16",
+        checkpointing=checkpointing,
+        stage=3,
+        world=work["gpus"],
     ), 0
 
 
 def _tuned(work: dict[str, Any]) -> tuple[Job, int]:
     """torchtune: packed sequences, all in bfloat16; its AdamW is fused."""
     checkpointing = "checkpointing" in work["technique"]
-    return Job(SHAPES[work["model"]], batch=work["batch"], sequence=work["max_seq"], checkpointing=checkpointing, foreach=False), 0
+    return Job(
+        SHAPES[work["model"]], batch=work["batch"], sequence=work["max_seq"], checkpointing=checkpointing, foreach=False
+    ), 0
 
 
 def _bert(work: dict[str, Any]) -> tuple[Job, int]:
@@ -127,16 +136,24 @@ def _bert(work: dict[str, Any]) -> tuple[Job, int]:
     if "seq" not in work:
         return Job(shape, "serve", sequence=1, precision="fp32"), CONTEXT
     return Job(
-        shape, batch=work.get("micro_batch") or work["batch"], sequence=work["seq"],
+        shape,
+        batch=work.get("micro_batch") or work["batch"],
+        sequence=work["seq"],
         precision="mixed fp16" if work["dtype"].startswith("amp") else "fp32",
         optimizer="adamw 8-bit" if "8-bit" in work["optimizer"] else "adamw",
-        checkpointing=work["checkpointing"], attention="written out", foreach=False,
+        checkpointing=work["checkpointing"],
+        attention="written out",
+        foreach=False,
         accumulate=work.get("grad_accum", 1) > 1,
     ), CONTEXT
 
 
 _RULES: dict[str, Callable[[dict[str, Any]], tuple[Job, int]]] = {
-    "mem-infer-": _generation, "mem-lora-": _adapted, "titan-": _sharded, "ao-": _sharded, "tune-": _tuned,
+    "mem-infer-": _generation,
+    "mem-lora-": _adapted,
+    "titan-": _sharded,
+    "ao-": _sharded,
+    "tune-": _tuned,
     "mem-bertlarge-": _bert,
 }
 

@@ -46,7 +46,9 @@ def held_bytes(n: int, k: int, act: int, ckpt: int, last: bool = False) -> list[
         raise ValueError(f"a layer saves its input among others: {act} bytes cannot hold a checkpoint of {ckpt}")
     segments = [(i, layers, last or i < k - 1) for i, layers in enumerate(segments_of(n, k))]
     ahead = [one for i, layers, dropped in segments for one in _forward(i * ckpt, layers, act, ckpt, dropped)]
-    return ahead + [one for i, layers, dropped in reversed(segments) for one in _backward(i * ckpt, layers, act, dropped)]
+    return ahead + [
+        one for i, layers, dropped in reversed(segments) for one in _backward(i * ckpt, layers, act, dropped)
+    ]
 
 
 def peak_bytes(n: int, k: int, act: int, ckpt: int, last: bool = False) -> int:

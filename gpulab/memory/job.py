@@ -72,8 +72,12 @@ class Job:
 
     def __post_init__(self) -> None:
         for name, known in (
-            ("mode", ("train", "serve")), ("precision", tuple(PRECISIONS)), ("optimizer", OPTIMIZERS),
-            ("weight_bits", (4, 8, 16)), ("checkpointing", (False, True, "selective")), ("stage", (0, 1, 2, 3)),
+            ("mode", ("train", "serve")),
+            ("precision", tuple(PRECISIONS)),
+            ("optimizer", OPTIMIZERS),
+            ("weight_bits", (4, 8, 16)),
+            ("checkpointing", (False, True, "selective")),
+            ("stage", (0, 1, 2, 3)),
             ("attention", ("fused", "written out")),
         ):
             if getattr(self, name) not in known:

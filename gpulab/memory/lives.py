@@ -68,7 +68,9 @@ class Ledger:
         if life is not None:
             kind = life.kind
             self._gone(key)
-        life = Life(nbytes, len(self.moments) - 1, kind=kind, saved=None if forward else False, differentiable=differentiable)
+        life = Life(
+            nbytes, len(self.moments) - 1, kind=kind, saved=None if forward else False, differentiable=differentiable
+        )
         self._living[key] = life
         self._watchers[key] = weakref.ref(storage, lambda _: self._gone(key))
         self.lives.append(life)
@@ -100,9 +102,7 @@ class Ledger:
 
     def at(self, moment: int) -> Bytes:
         """What was held after moment number ``moment``."""
-        return _sum(
-            life for life in self.lives if life.born <= moment and (life.died is None or life.died > moment)
-        )
+        return _sum(life for life in self.lives if life.born <= moment and (life.died is None or life.died > moment))
 
     def changes(self) -> Iterator[tuple[Moment, Bytes]]:
         """Every moment after which something else was held than before, and what."""

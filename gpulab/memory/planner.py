@@ -135,23 +135,34 @@ def _training(job: Job) -> dict[str, dict[str, int]]:
     head = 0 if job.lora or not job.logits else job.bytes.weights * shape.embedding
     return {
         "as the backward pass begins": {
-            **held, "activations": kept, "weight casts": casts, "logits": job.logits * saved.logits(job),
+            **held,
+            "activations": kept,
+            "weight casts": casts,
+            "logits": job.logits * saved.logits(job),
             "gradients": earlier,
         },
         "in the last layer's backward pass": {
-            **held, "activations": kept + again, "weight casts": casts, "temporaries": passing,
+            **held,
+            "activations": kept + again,
+            "weight casts": casts,
+            "temporaries": passing,
             "gradients": max(earlier, min(head + layers_own, gradients)),
         },
         "in the first layer's backward pass": {
-            **held, "gradients": max(earlier, gradients - looked_up), "temporaries": passing,
+            **held,
+            "gradients": max(earlier, gradients - looked_up),
+            "temporaries": passing,
             "activations": job.tokens * saved.layer(job) // 2 + _given(job),
         },
         "in the embedding's backward pass": {
-            **held, "gradients": gradients, "activations": _given(job),
+            **held,
+            "gradients": gradients,
+            "activations": _given(job),
             "temporaries": looked_up * (shape.embedded if shape.embedded > 1 or job.accumulate else 0),
         },
         "in the optimizer's step": {
-            **held, "temporaries": _step(job) + _given(job),
+            **held,
+            "temporaries": _step(job) + _given(job),
             "gradients": gradients * (job.bytes.master or job.bytes.weights) // job.bytes.weights,
         },
     }
@@ -205,4 +216,6 @@ def _serving(job: Job) -> dict[str, dict[str, int]]:
     passing = max(3 * size * shape.hidden, attention) + 3 * size * shape.width
     logits = 0 if shape.read == 0 else job.batch * shape.vocabulary * size
     held = {**weights(job), "cache": cache, "weight casts": _casts(job)}
-    return {"while a prompt is read": {**held, "temporaries": job.tokens * passing + _dequantised(job), "logits": logits}}
+    return {
+        "while a prompt is read": {**held, "temporaries": job.tokens * passing + _dequantised(job), "logits": logits}
+    }

@@ -60,9 +60,12 @@ class Shape:
     def products(self) -> dict[str, tuple[int, int]]:
         """The linear layers of one layer: elements that go in, and that come out."""
         products = {
-            "q_proj": (self.width, self.queries), "k_proj": (self.width, self.keys),
-            "v_proj": (self.width, self.keys), "o_proj": (self.queries, self.width),
-            "up_proj": (self.width, self.hidden), "down_proj": (self.hidden, self.width),
+            "q_proj": (self.width, self.queries),
+            "k_proj": (self.width, self.keys),
+            "v_proj": (self.width, self.keys),
+            "o_proj": (self.queries, self.width),
+            "up_proj": (self.width, self.hidden),
+            "down_proj": (self.hidden, self.width),
         }
         return products | ({"gate_proj": (self.width, self.hidden)} if self.gated else {})
 
@@ -101,16 +104,34 @@ def shape_of(config: "Config | Shape") -> Shape:
     eyes = (3 * config.patch**2 + 1 + config.patches) * config.width
     pixels = 3 * config.image**2
     return Shape(
-        config.width, config.layers, config.heads, config.kv_heads, config.hidden, config.vocabulary,
-        sequence=config.prefix + config.action_length - 1, others=eyes, read=config.action_length,
-        given=pixels + 8 * (config.text_length + config.action_length), embedded=2,
+        config.width,
+        config.layers,
+        config.heads,
+        config.kv_heads,
+        config.hidden,
+        config.vocabulary,
+        sequence=config.prefix + config.action_length - 1,
+        others=eyes,
+        read=config.action_length,
+        given=pixels + 8 * (config.text_length + config.action_length),
+        embedded=2,
     )
 
 
 def _gpt(width: int, layers: int, heads: int, vocabulary: int = 50_257, sequence: int = 2048, **others) -> Shape:
     return Shape(
-        width, layers, heads, heads, 4 * width, vocabulary, sequence,
-        gated=False, rms=False, biases=True, tied=True, **{"others": sequence * width, **others},
+        width,
+        layers,
+        heads,
+        heads,
+        4 * width,
+        vocabulary,
+        sequence,
+        gated=False,
+        rms=False,
+        biases=True,
+        tied=True,
+        **{"others": sequence * width, **others},
     )
 
 

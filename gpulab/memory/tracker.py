@@ -50,7 +50,10 @@ class Held:
     def timeline(self) -> list[tuple[str, Bytes]]:
         """``("backward: aten.mm", Bytes)`` for every operation after which something else was held."""
         self._look_once_more()
-        return [(f"{at.phase}: {at.operation}" if at.operation else at.phase, held) for at, held in self._watch.ledger.changes()]
+        return [
+            (f"{at.phase}: {at.operation}" if at.operation else at.phase, held)
+            for at, held in self._watch.ledger.changes()
+        ]
 
     def table(self) -> str:
         """The kinds at the peak and now, in at most 80 columns."""

@@ -4,8 +4,12 @@ import numpy as np
 
 SIZE = 64
 COLOURS = {
-    "red": (214, 40, 40), "green": (48, 160, 70), "blue": (40, 90, 220),
-    "yellow": (240, 200, 30), "purple": (140, 60, 190), "orange": (245, 130, 30),
+    "red": (214, 40, 40),
+    "green": (48, 160, 70),
+    "blue": (40, 90, 220),
+    "yellow": (240, 200, 30),
+    "purple": (140, 60, 190),
+    "orange": (245, 130, 30),
 }
 SHAPES = ("block", "ring", "cross")
 BACKGROUND = 232

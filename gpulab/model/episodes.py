@@ -16,7 +16,9 @@ WITHOUT = ("another object", "another episode", "colour", "shape", "camera")
 """What a policy can be denied: the right words (two ways), one word, its eyes."""
 
 
-def act(policy: torch.nn.Module, worlds: Worlds, text: np.ndarray | None = None, blind: bool = False) -> Iterator[np.ndarray]:
+def act(
+    policy: torch.nn.Module, worlds: Worlds, text: np.ndarray | None = None, blind: bool = False
+) -> Iterator[np.ndarray]:
     """Let ``policy`` act in ``worlds`` for an episode; yields the images (n, 64, 64, 3) that it sees, one a step.
 
     The policy is asked where its parameters are. ``text``: other instructions than the worlds'. ``blind``: blank images.

@@ -145,7 +145,9 @@ class TinyVLA(nn.Module):
     def generate(self, image: Tensor, text: Tensor, use_cache: bool = True) -> Tensor:
         """The likeliest action tokens (B, action_length), one after the other."""
         x, told = self.embed(image, text), []
-        cache = Cache(self.config, len(x), self.config.prefix + self.config.action_length, like=x) if use_cache else None
+        cache = (
+            Cache(self.config, len(x), self.config.prefix + self.config.action_length, like=x) if use_cache else None
+        )
         for _ in range(self.config.action_length):
             # With a cache no mask is due: the prefix is visible to itself, then one token comes at a time.
             mask = None if use_cache else self.mask(x.shape[1], x.device)

@@ -28,7 +28,10 @@ def record() -> dict:
 def interval(successes: int, episodes: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share, low and high. Source: Wilson 1927, doi:10.1080/01621459.1927.10502953."""
     z, share = 1.959964, successes / episodes
-    middle, wide = share + z * z / (2 * episodes), z * (share * (1 - share) / episodes + z * z / (4 * episodes**2)) ** 0.5
+    middle, wide = (
+        share + z * z / (2 * episodes),
+        z * (share * (1 - share) / episodes + z * z / (4 * episodes**2)) ** 0.5,
+    )
     return (middle - wide) / (1 + z * z / episodes), (middle + wide) / (1 + z * z / episodes)
 
 

@@ -59,16 +59,26 @@ def train(policy: TinyVLA, steps: int, seed: int) -> Iterator[dict]:
         optimizer.step()
         losses.append(loss.item())
         if (step + 1) % 500 == 0:
-            told = {"step": step + 1, "cpu_seconds": round(time.process_time()), "loss": round(float(np.mean(losses[-100:])), 4)}
+            told = {
+                "step": step + 1,
+                "cpu_seconds": round(time.process_time()),
+                "loss": round(float(np.mean(losses[-100:])), 4),
+            }
             yield told | {"success_of_100": success(policy, 100, [seed, 1])}
 
 
 def limits(policy: TinyVLA, episodes: int = 200) -> dict:
     """Success where the policy is denied something, and where every instruction names a colour that training left out."""
-    new = {name: {"colours": tuple(range(len(COLOURS))), "always": i} for i, name in enumerate(COLOURS) if i >= TRAINED_COLOURS}
+    new = {
+        name: {"colours": tuple(range(len(COLOURS))), "always": i}
+        for i, name in enumerate(COLOURS)
+        if i >= TRAINED_COLOURS
+    }
     return {
         "success_without": {without: success(policy, episodes, UNSEEN, without) for without in WITHOUT},
-        "success_in_colours_left_out": {name: success(policy, episodes, UNSEEN, **world) for name, world in new.items()},
+        "success_in_colours_left_out": {
+            name: success(policy, episodes, UNSEEN, **world) for name, world in new.items()
+        },
     }
 
 
@@ -85,8 +95,20 @@ def main() -> None:
         print(entry, flush=True)
         curve.append(entry)
     versions = {"torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()}
-    told = {"steps": options.steps, "batch": BATCH, "seed": options.seed, "cpu_seconds": round(time.process_time()), "threads": 1}
-    told |= {"unseen_seed": UNSEEN, "success_of_200": success(policy, 200, UNSEEN), **limits(policy), "versions": versions, "curve": curve}
+    told = {
+        "steps": options.steps,
+        "batch": BATCH,
+        "seed": options.seed,
+        "cpu_seconds": round(time.process_time()),
+        "threads": 1,
+    }
+    told |= {
+        "unseen_seed": UNSEEN,
+        "success_of_200": success(policy, 200, UNSEEN),
+        **limits(policy),
+        "versions": versions,
+        "curve": curve,
+    }
     save(policy, told, options.out)
     print({key: value for key, value in told.items() if key != "curve"})
 

@@ -51,8 +51,12 @@ class Worlds:
     """
 
     def __init__(
-        self, n: int, rng: np.random.Generator, colours: tuple[int, ...] = tuple(range(TRAINED_COLOURS)),
-        always: int | None = None, fewer: bool = False,
+        self,
+        n: int,
+        rng: np.random.Generator,
+        colours: tuple[int, ...] = tuple(range(TRAINED_COLOURS)),
+        always: int | None = None,
+        fewer: bool = False,
     ) -> None:
         self.n, self._rows = n, np.arange(n)
         two, shapes = _two_of(rng, n, colours), _two_of(rng, n, tuple(range(len(SHAPES))))

@@ -68,8 +68,13 @@ class AuthorLedger:
         self._watchers: dict[int, weakref.ref] = {}
 
     def operation(
-        self, func: OpOverload, args: tuple, kwargs: dict, results: list[torch.Tensor],
-        read: frozenset[int] = frozenset(), outside: frozenset[int] = frozenset(),
+        self,
+        func: OpOverload,
+        args: tuple,
+        kwargs: dict,
+        results: list[torch.Tensor],
+        read: frozenset[int] = frozenset(),
+        outside: frozenset[int] = frozenset(),
     ) -> None:
         """``func`` ran: what it returned or wrote in place is its work, unless it only looked."""
         if not _computes(func):

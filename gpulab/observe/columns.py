@@ -60,7 +60,10 @@ def _fitting(rows: list[Row], used: list[int], code: int | None = None) -> tuple
 def _table(heads: list[Row], body: list[Row], used: list[int], left: tuple[int, ...]) -> list[str]:
     heads = [head for head in heads if any(head[i] for i in used)]
     widths = {i: _widest([*heads, *body], i) for i in used}
-    lines = [_GAP.join(row[i].ljust(n) if i in left else row[i].rjust(n) for i, n in widths.items()) for row in [*heads, *body]]
+    lines = [
+        _GAP.join(row[i].ljust(n) if i in left else row[i].rjust(n) for i, n in widths.items())
+        for row in [*heads, *body]
+    ]
     lines = [line.rstrip() for line in lines]
     return [*lines[: len(heads)], "-" * max(map(len, lines)), *lines[len(heads) :]]
 

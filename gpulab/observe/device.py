@@ -97,9 +97,7 @@ class DeviceLog:
 
     def race(self, first, second) -> None:
         kind = f"{'write' if second.writes else 'read'} after {'write' if first.writes else 'read'}"
-        found = Race(
-            kind, first.op, first.queue, first.line, second.op, second.queue, second.line, first.former
-        )
+        found = Race(kind, first.op, first.queue, first.line, second.op, second.queue, second.line, first.former)
         self._tell("race", found)
         if found not in self.races:
             self.races.append(found)

@@ -92,8 +92,13 @@ def _row(counts: LineCounts) -> tuple[str, ...]:
 
 
 def _use(use: ArrayUse) -> str:
-    ways = (("read", use.read_bytes, use.distinct_read_bytes), ("written", use.written_bytes, use.distinct_written_bytes))
-    done = [f"{_share(distinct, use.bytes)} {verb} {_times(asked, distinct)}" for verb, asked, distinct in ways if asked]
+    ways = (
+        ("read", use.read_bytes, use.distinct_read_bytes),
+        ("written", use.written_bytes, use.distinct_written_bytes),
+    )
+    done = [
+        f"{_share(distinct, use.bytes)} {verb} {_times(asked, distinct)}" for verb, asked, distinct in ways if asked
+    ]
     if use.atomics:
         done.append(f"{use.atomics} atomics, {use.busiest_atomics} of them on one element")
     return f"{use.array} of {format_bytes(use.bytes)}: {', '.join(done) or 'not used'}"
@@ -124,4 +129,3 @@ def _thread(numbers: tuple[int, ...]) -> str:
     if len(numbers) != 6:
         return f"program {tuple(numbers)}"
     return f"thread {tuple(numbers[3:])} of block {tuple(numbers[:3])}"
-

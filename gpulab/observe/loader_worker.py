@@ -62,7 +62,9 @@ class Slots:
 class _Stopwatch:
     """Stands where a worker finds its queue of tasks, its collate function and its queue of results, in turn."""
 
-    def __init__(self, slots: Slots, worker: int, pid: int, tasks: Any, collate: Callable, results: Any, batches: bool) -> None:
+    def __init__(
+        self, slots: Slots, worker: int, pid: int, tasks: Any, collate: Callable, results: Any, batches: bool
+    ) -> None:
         self._slots, self._worker, self._pid, self._batches = slots, worker, pid, batches
         self._tasks, self._collate, self._results = tasks, collate, results
         self._begun = self._collating = 0

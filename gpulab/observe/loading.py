@@ -68,7 +68,9 @@ class _Moment:
     def batch(self, loader: int, number: int, workers: int, since: Callable[[int], float]) -> Batch:
         times, pinned = self.times, self.pinned
         return Batch(
-            loader, number, workers,
+            loader,
+            number,
+            workers,
             times.worker if times and workers else None,
             times.pid if times and workers else None,
             times.samples if times and times.samples >= 0 else None,
@@ -76,8 +78,11 @@ class _Moment:
             (times.ready - times.collating) / 1000 if times else None,
             (pinned[1] - pinned[0]) / 1000 if pinned else None,
             since(pinned[1] if pinned else times.ready) if times else None,
-            since(self.asked), since(self.given), self.queued,
-            None if self.start is None else self.start / 1000, self.line,
+            since(self.asked),
+            since(self.given),
+            self.queued,
+            None if self.start is None else self.start / 1000,
+            self.line,
         )
 
 

@@ -79,8 +79,7 @@ class Observation:
     def __getattr__(self, name: str):
         if name in ("kernels", "waits", "races") and "ops" in vars(self):
             raise RuntimeError(
-                f"{name}: not known, since the GPU was first used inside the block: call "
-                "torch.cuda.init() before it"
+                f"{name}: not known, since the GPU was first used inside the block: call torch.cuda.init() before it"
             )
         if name == "saved" and "ops" in vars(self):
             raise RuntimeError("saved: nobody asked for it: write observe(saved=True)")
@@ -115,7 +114,8 @@ class Observation:
             return ()
         own = {c.stream for c in self.collectives}
         return tuple(
-            k for k in self.kernels
+            k
+            for k in self.kernels
             if k.stream not in own and k.start_us < collective.end_us and collective.start_us < k.end_us
         )
 

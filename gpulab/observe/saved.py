@@ -160,7 +160,14 @@ class SavedLedger:
             self._watchers[key] = weakref.ref(storage, lambda _: self._freed(key))
         described = (str(tensor.device), str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape))
         entry = _Entry(
-            op, what, new_bytes, self._numbers[key], self._where_from(tensor, key), learners_line(), described, weakref.ref(kept)
+            op,
+            what,
+            new_bytes,
+            self._numbers[key],
+            self._where_from(tensor, key),
+            learners_line(),
+            described,
+            weakref.ref(kept),
         )
         self._entries.append(entry)
         if op:

@@ -37,7 +37,13 @@ def _rows(seen: "Observation") -> list[tuple[str, ...]]:
     rows, met = [("line", "code", "saved by", "its", "bytes")], set()
     for saved in seen.saved:
         where = (str(saved.line.number), str(saved.line)) if saved.line else ("", "")
-        size = "parameter" if saved.origin == "parameter" else "again" if saved.storage in met else format_bytes(saved.bytes)
+        size = (
+            "parameter"
+            if saved.origin == "parameter"
+            else "again"
+            if saved.storage in met
+            else format_bytes(saved.bytes)
+        )
         rows.append((*where, saved.op, saved.what, size))
         met.add(saved.storage)
     return rows

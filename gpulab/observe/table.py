@@ -20,7 +20,13 @@ def observation_table(seen: "Observation") -> str:
 
     Lines are told apart by their number, in their file or cell; their text may be cut.
     """
-    on_device = [*device_lines(seen), *collective_lines(seen), *launch_lines(seen), *saved_lines(seen), *loader_lines(seen)]
+    on_device = [
+        *device_lines(seen),
+        *collective_lines(seen),
+        *launch_lines(seen),
+        *saved_lines(seen),
+        *loader_lines(seen),
+    ]
     if not seen.ops:
         return "\n".join(on_device[1:]) or "No PyTorch operation ran inside the block."
     return "\n".join([*sentence(_headline(seen)), "", *columns(_rows(seen), left=(2, 3)), *on_device])

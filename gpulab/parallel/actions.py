@@ -29,7 +29,9 @@ class Action(NamedTuple):
         """The action that is written ``text``. Raises ValueError for anything else."""
         found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
         if found is None:
-            raise ValueError(f"{text!r} is no action: 2F0 is stage 2's forward pass of microbatch 0; B, I and W are backward")
+            raise ValueError(
+                f"{text!r} is no action: 2F0 is stage 2's forward pass of microbatch 0; B, I and W are backward"
+            )
         return cls(int(found[1]), found[2], int(found[3]))
 
     def __str__(self) -> str:

@@ -67,7 +67,9 @@ def _missing(at: dict[Action, list[Place]], stages: int, microbatches: int) -> I
         for microbatch in range(microbatches):
             has = {kind for kind in "FBIW" if Action(stage, kind, microbatch) in at}
             backward = "" if "B" in has else "IW" if has & {"I", "W"} else "B"
-            yield from (Violation("missing", Action(stage, kind, microbatch)) for kind in "F" + backward if kind not in has)
+            yield from (
+                Violation("missing", Action(stage, kind, microbatch)) for kind in "F" + backward if kind not in has
+            )
 
 
 def _early(at: dict[Action, list[Place]], stages: int) -> Iterator[Violation]:
@@ -93,7 +95,9 @@ def _twice(at: dict[Action, list[Place]]) -> Iterator[Violation]:
 
 def _split(at: dict[Action, list[Place]]) -> Iterator[Violation]:
     for stage in sorted({action.stage for action in at}):
-        runs = sorted((place.slot, place.gpu, action) for action, where in at.items() if action.stage == stage for place in where)
+        runs = sorted(
+            (place.slot, place.gpu, action) for action, where in at.items() if action.stage == stage for place in where
+        )
         elsewhere = [(Place(gpu, slot), action) for slot, gpu, action in runs if gpu != runs[0][1]]
         if elsewhere:
             yield Violation("split", elsewhere[0][1], tuple(place for place, _ in elsewhere))
@@ -101,7 +105,9 @@ def _split(at: dict[Action, list[Place]]) -> Iterator[Violation]:
 
 def _sentence_of_early(one: Violation) -> str:
     (place,) = one.places
-    return f"{one.action} runs on GPU {place.gpu} in slot {place.slot}, not after {' and '.join(map(str, one.waits_for))}"
+    return (
+        f"{one.action} runs on GPU {place.gpu} in slot {place.slot}, not after {' and '.join(map(str, one.waits_for))}"
+    )
 
 
 def _sentence_of_twice(one: Violation) -> str:

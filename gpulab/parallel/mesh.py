@@ -22,5 +22,8 @@ def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
     for place, name in enumerate(names):
         step = math.prod(sizes[inner] for inner in names[place + 1 :])
         outer = range(0, math.prod(sizes.values()), step * sizes[name])
-        found[name] = [[first + inner + step * k for k in range(sizes[name])] for first, inner in itertools.product(outer, range(step))]
+        found[name] = [
+            [first + inner + step * k for k in range(sizes[name])]
+            for first, inner in itertools.product(outer, range(step))
+        ]
     return found

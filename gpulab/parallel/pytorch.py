@@ -37,8 +37,16 @@ def _texts(action) -> list[str]:
 
 def _stage(index: int, stages: int, gpus: int, **has) -> SimpleNamespace:
     return SimpleNamespace(
-        stage_index=index, num_stages=stages, group_size=gpus, group_rank=index % gpus, group=None, submod=None,
-        is_first=index == 0, is_last=index == stages - 1, has_backward=True, **has,
+        stage_index=index,
+        num_stages=stages,
+        group_size=gpus,
+        group_rank=index % gpus,
+        group=None,
+        submod=None,
+        is_first=index == 0,
+        is_last=index == stages - 1,
+        has_backward=True,
+        **has,
     )
 
 
@@ -50,7 +58,10 @@ def _run(schedule: type, index: int, stages: int, microbatches: int) -> list[str
     asked: list[str] = []
     has = {f"get_{way}_{what}_ops": lambda microbatch: [] for way in ("fwd", "bwd") for what in ("send", "recv")}
     stage = _stage(
-        index, stages, stages, **has,
+        index,
+        stages,
+        stages,
+        **has,
         forward_one_chunk=lambda microbatch, *_, **__: asked.append(f"{index}F{microbatch}"),
         backward_one_chunk=lambda microbatch, **_: asked.append(f"{index}B{microbatch}"),
         perform_reduce_grad=lambda scale: None,

@@ -58,7 +58,12 @@ def _check(stages: int, microbatches: int) -> None:
 INTERVIEW_NOTES = [
     [f"{gpu}{cell}" if cell else None for cell in row.split(",")]
     for gpu, row in enumerate(
-        ["F0,F1,F2,F3,,,,,B3,B2,B1,B0", ",F0,F1,F2,F3,,,B3,B2,B1,B0,", ",,F0,F1,F2,F3,B3,B2,B1,B0,,", ",,,F0,F1,F2,F3,B2,B1,B0,,"]
+        [
+            "F0,F1,F2,F3,,,,,B3,B2,B1,B0",
+            ",F0,F1,F2,F3,,,B3,B2,B1,B0,",
+            ",,F0,F1,F2,F3,B3,B2,B1,B0,,",
+            ",,,F0,F1,F2,F3,B2,B1,B0,,",
+        ]
     )
 ]
 """The figure of the interview notes: four GPUs, four microbatches. It is no schedule."""

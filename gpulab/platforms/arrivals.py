@@ -33,6 +33,7 @@ def day(seconds: int, per_s: float, seed: int, least: float = 0.05) -> list[int]
 
 def quiet_nights(seconds: int, per_s: float, seed: int, busy: int, quiet: int) -> list[int]:
     """``busy`` seconds with requests and ``quiet`` without, in turn; a load climbs and falls over a third of its time each."""
+
     def rate(second: int) -> float:
         at = second % (busy + quiet)
         return per_s * max(0.0, min(1.0, 3 * at / busy, 3 * (busy - at) / busy))

@@ -89,19 +89,29 @@ def audit(graph: Graph, policies: Policies) -> dict:
     done = {(role, action) for role, action, _ in policies.log}
     return {
         "internet": {workload for workload in graph.workloads if INTERNET in reached(graph, workload)},
-        "leaks": {(workload, resource) for workload in graph.workloads for resource in _leaks(graph, policies, workload)},
-        "wildcards": {
-            (role, pattern) for role, statements in policies.roles.items() for one in statements if one.effect == "Allow"
-            for pattern in one.actions if "*" in pattern
+        "leaks": {
+            (workload, resource) for workload in graph.workloads for resource in _leaks(graph, policies, workload)
         },
-        "unused": {(role, action) for role in policies.roles for action in _may(policies, role) if (role, action) not in done},
+        "wildcards": {
+            (role, pattern)
+            for role, statements in policies.roles.items()
+            for one in statements
+            if one.effect == "Allow"
+            for pattern in one.actions
+            if "*" in pattern
+        },
+        "unused": {
+            (role, action) for role in policies.roles for action in _may(policies, role) if (role, action) not in done
+        },
         "least": least(policies),
     }
 
 
 def _may(policies: Policies, role: str) -> set[str]:
     statements = policies.roles[role]
-    return {action for action in policies.actions if any(allows(statements, action, resource) for resource in policies.ours)}
+    return {
+        action for action in policies.actions if any(allows(statements, action, resource) for resource in policies.ours)
+    }
 
 
 def _leaks(graph: Graph, policies: Policies, workload: str) -> set[str]:
@@ -110,6 +120,8 @@ def _leaks(graph: Graph, policies: Policies, workload: str) -> set[str]:
     doors = [graph.endpoints[place].policy for place in reached(graph, workload) if place in graph.endpoints]
     foreign = [resource for resource, ours in policies.ours.items() if not ours]
     return {
-        resource for resource in foreign for action in policies.actions
+        resource
+        for resource in foreign
+        for action in policies.actions
         if allows(own, action, resource) and any(allows(door, action, resource) for door in doors)
     }

@@ -67,7 +67,10 @@ def load_seconds(load: Load, tiers: Tiers) -> float:
     last = wanted - whole * chunk
     rates = [tiers[name] for name in load.path]
     # A smaller last chunk overtakes nothing: on each tier it waits for the one before it, or comes later by itself.
-    ends = [sum(chunk / rate for rate in rates[: hop + 1]) + (whole - 1) * chunk / min(rates[: hop + 1]) for hop in range(len(rates))]
+    ends = [
+        sum(chunk / rate for rate in rates[: hop + 1]) + (whole - 1) * chunk / min(rates[: hop + 1])
+        for hop in range(len(rates))
+    ]
     done = 0.0
     for hop, rate in enumerate(rates):
         done = max(done, ends[hop] if whole else 0.0) + last / rate
@@ -89,7 +92,9 @@ def timeline(plan: Sequence[Stage], tiers: Tiers) -> Timeline:
     saves = {name: whole - _ready(plan, {**tiers, name: inf}) for name in crossed}
     for stage in plan:
         if isinstance(stage, Work):
-            saves[stage.name] = whole - _ready([one if one is not stage else Work(one.name, 0, one.after) for one in plan], tiers)
+            saves[stage.name] = whole - _ready(
+                [one if one is not stage else Work(one.name, 0, one.after) for one in plan], tiers
+            )
     return Timeline(spans, _critical(plan, spans), saves)
 
 

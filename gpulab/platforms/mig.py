@@ -52,7 +52,9 @@ NO_MIG = ("T4", "A10", "L4", "L40S", "RTX4090")
 def geometry(gpu: str) -> dict[str, Profile]:
     """The profiles of a GPU by name. Raises ValueError for one that has no MIG, or is not in the table."""
     if gpu not in GEOMETRY:
-        raise ValueError(f"{gpu} has no MIG" if gpu in NO_MIG else f"no table for {gpu!r}: there are {', '.join(GEOMETRY)}")
+        raise ValueError(
+            f"{gpu} has no MIG" if gpu in NO_MIG else f"no table for {gpu!r}: there are {', '.join(GEOMETRY)}"
+        )
     return GEOMETRY[gpu]
 
 
@@ -79,7 +81,9 @@ def layouts(gpu: str) -> tuple[tuple[Placed, ...], ...]:
     return tuple(_filled(tuple(geometry(gpu).values()), (), 0, 0))
 
 
-def _filled(profiles: Sequence[Profile], so_far: tuple[Placed, ...], taken: int, at: int) -> Iterator[tuple[Placed, ...]]:
+def _filled(
+    profiles: Sequence[Profile], so_far: tuple[Placed, ...], taken: int, at: int
+) -> Iterator[tuple[Placed, ...]]:
     if at == MEMORY_SLICES:
         if not any(free_starts(profile, taken) for profile in profiles):
             yield so_far
@@ -107,7 +111,9 @@ def most_placed(jobs: Sequence[tuple[float, int]], gpus: Sequence[str]) -> int:
 @cache
 def _holds(kinds: tuple[tuple[float, int], ...], counts: tuple[int, ...], gpu: str) -> frozenset[tuple[int, ...]]:
     """How many of each kind one GPU can hold at once, where no other way has as many of each."""
-    enough = [[one for one in geometry(gpu).values() if one.gb >= gb and one.compute >= compute] for gb, compute in kinds]
+    enough = [
+        [one for one in geometry(gpu).values() if one.gb >= gb and one.compute >= compute] for gb, compute in kinds
+    ]
     start = ((0,) * len(kinds), 0)
     states, frontier = {start}, [start]
     while frontier:

@@ -36,7 +36,12 @@ class Pool:
 
     def seen(self, arrived: int) -> dict:
         """What a policy sees, and no more."""
-        counts = {"busy": len(self.busy), "idle": self.idle, "starting": len(self.starting), "waiting": len(self.waiting)}
+        counts = {
+            "busy": len(self.busy),
+            "idle": self.idle,
+            "starting": len(self.starting),
+            "waiting": len(self.waiting),
+        }
         return {"second": self.now, "arrived": arrived, **counts}
 
     def admit(self, arrived: int) -> None:

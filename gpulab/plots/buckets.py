@@ -25,6 +25,8 @@ def buckets_and_time(all_summed_us: dict[float, float], first_sent_us: dict[floa
         axes.grid(color=INK, alpha=0.15)
         axes.legend(frameon=False, fontsize=9)
         figure.tight_layout()
-    told = "; ".join(f"{s:g} MiB: first sent after {first_sent_us[s]:.0f} us, over after {all_summed_us[s]:.0f} us" for s in sizes)
+    told = "; ".join(
+        f"{s:g} MiB: first sent after {first_sent_us[s]:.0f} us, over after {all_summed_us[s]:.0f} us" for s in sizes
+    )
     best = min(all_summed_us, key=all_summed_us.get)
     return Figure.of(figure, alt=f"Time against bucket size, least at {best:g} MiB. {told}.", caption=caption)

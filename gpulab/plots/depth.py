@@ -31,4 +31,6 @@ def norms_and_depth(depths: Sequence[int], norms: dict[str, list[float]], captio
         axes.set_ylabel("gradient norm, first layer")
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     told = "; ".join(f"{name}: from {found[0]:.0e} to {found[-1]:.0e}" for name, found in norms.items())
-    return Figure.of(figure, alt=f"Gradient norm of the first layer at {depths[0]} to {depths[-1]} layers. {told}.", caption=caption)
+    return Figure.of(
+        figure, alt=f"Gradient norm of the first layer at {depths[0]} to {depths[-1]} layers. {told}.", caption=caption
+    )

@@ -65,7 +65,14 @@ def held_bars(rows: Sequence[tuple[str, "Bytes"]], capacity: int | None = None, 
             axes.barh(range(len(rows)), widths, left=begin, color=colour, alpha=alpha, label=kind, height=0.6)
             begin = [a + b for a, b in zip(begin, widths, strict=True)]
         for row, (_, bytes_) in enumerate(rows):
-            axes.annotate(f"{bytes_.total / unit:.1f}", (bytes_.total / unit, row), xytext=(4, 0), textcoords="offset points", va="center", size=9)
+            axes.annotate(
+                f"{bytes_.total / unit:.1f}",
+                (bytes_.total / unit, row),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                size=9,
+            )
         if capacity is not None:
             axes.axvline(capacity / unit, color=INK, linestyle="--", linewidth=1.2)
         axes.set_yticks(range(len(rows)), [label for label, _ in rows])
@@ -138,4 +145,6 @@ def _story(held: "Held", changes: Sequence[tuple[str, "Bytes"]]) -> str:
 
 def _compared(rows: Sequence[tuple[str, "Bytes"]], capacity: int | None) -> str:
     limit = f" The card has {format_bytes(capacity)}." if capacity is not None else ""
-    return " ".join(f"{label}: {format_bytes(bytes_.total)}, of it {_shares(bytes_)}." for label, bytes_ in rows) + limit
+    return (
+        " ".join(f"{label}: {format_bytes(bytes_.total)}, of it {_shares(bytes_)}." for label, bytes_ in rows) + limit
+    )

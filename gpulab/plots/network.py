@@ -20,7 +20,10 @@ def bandwidth_by_size(networks: dict[str, tuple["Network", int]], kind: str = "a
     if not 1 <= len(networks) <= len(_LINES):
         raise ValueError(f"{len(networks)} lines: draw 1 to {len(_LINES)}")
     sizes = [2**power for power in range(10, most + 1)]
-    reached = {name: [network.bus_bandwidth(kind, size, ranks) / 1e9 for size in sizes] for name, (network, ranks) in networks.items()}
+    reached = {
+        name: [network.bus_bandwidth(kind, size, ranks) / 1e9 for size in sizes]
+        for name, (network, ranks) in networks.items()
+    }
     with style():
         figure, axes = plt.subplots(figsize=(7.4, 3.4))
         for (name, values), colour, dashes in zip(reached.items(), _LINES, ("-", "--", ":"), strict=False):
@@ -32,7 +35,9 @@ def bandwidth_by_size(networks: dict[str, tuple["Network", int]], kind: str = "a
         axes.grid(color=INK, alpha=0.15)
         axes.legend(frameon=False, fontsize=9)
         figure.tight_layout()
-    ends = "; ".join(f"{name}: {values[0]:.2g} GB/s at 1 KiB, {values[-1]:.0f} GB/s at {sizes[-1] >> 30} GiB" for name, values in reached.items())
+    ends = "; ".join(
+        f"{name}: {values[0]:.2g} GB/s at 1 KiB, {values[-1]:.0f} GB/s at {sizes[-1] >> 30} GiB"
+        for name, values in reached.items()
+    )
     alt = f"Bus bandwidth of an {kind.replace('_', '-')} rises with its size and levels off. {ends}."
     return Figure.of(figure, alt=alt, caption=f"Modelled. {ends}.")
-

@@ -13,8 +13,11 @@ def quality_by_bytes(record: dict) -> Figure:
     points = sorted(record["weights"], key=lambda point: -point["bytes"])
     alt = "; ".join(f"{p['name']}: {p['bytes'] / 1e3:.0f} kB, {p['success']:.1%}" for p in points)
     return _rows(
-        points, {"weights": [p["bytes"] / 1e3 for p in points]}, "kB held",
-        {"success": ("success", "spread")}, f"Bytes of the weights and success of {record['episodes']} episodes. {alt}.",
+        points,
+        {"weights": [p["bytes"] / 1e3 for p in points]},
+        "kB held",
+        {"success": ("success", "spread")},
+        f"Bytes of the weights and success of {record['episodes']} episodes. {alt}.",
         _caption(record, "Line: 95 % interval."),
     )
 
@@ -40,7 +43,9 @@ def _rows(points: list[dict], held: dict, bytes_label: str, shares: dict, alt: s
     with style():
         figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 0.9 + 0.34 * len(points)), sharey=True)
         _bars(left, held)
-        for (name, keys), colour, mark, lift in zip(shares.items(), (ACCENT, WARNING), "os", (-0.12, 0.12), strict=False):
+        for (name, keys), colour, mark, lift in zip(
+            shares.items(), (ACCENT, WARNING), "os", (-0.12, 0.12), strict=False
+        ):
             _marks(right, points, keys, lift * (len(shares) - 1), colour, mark, name)
         left.set_yticks(range(len(points)), [point["name"] for point in points])
         left.invert_yaxis()

@@ -129,9 +129,7 @@ def _draw_point(axes, card: Card, point: Point) -> None:
     filling = "none" if measured is None else WARNING
     axes.plot(point.intensity, height, "o", color=ACCENT if measured is None else WARNING, markerfacecolor=filling)
     # Left of a point and above it the slope leaves room.
-    axes.annotate(
-        point.name, (point.intensity, height), xytext=(-7, 3), textcoords="offset points", ha="right", size=9
-    )
+    axes.annotate(point.name, (point.intensity, height), xytext=(-7, 3), textcoords="offset points", ha="right", size=9)
 
 
 def _in_words(card: Card, points: list[Point], formats: list[str]) -> str:
@@ -152,5 +150,9 @@ def _point_in_words(card: Card, point: Point) -> str:
 
 def _caption(card: Card, points: list[Point]) -> str:
     measured = any(point.us is not None for point in points)
-    how = "Open circles: counted work, at its roof; filled: measured." if measured else "Counted work, each kernel at its roof."
+    how = (
+        "Open circles: counted work, at its roof; filled: measured."
+        if measured
+        else "Counted work, each kernel at its roof."
+    )
     return f"Modelled ({card.name}): dense peaks and bandwidth are the vendor's. {how}"

@@ -59,10 +59,18 @@ def _cell(axes, gpu: int, span: Span, is_wrong: bool, several: bool, end: float)
         Rectangle((span.start, gpu - 0.4), span.end - span.start, 0.8, facecolor=colour, alpha=alpha, linewidth=0)
     )
     axes.add_patch(
-        Rectangle((span.start, gpu - 0.4), span.end - span.start, 0.8, fill=False, edgecolor=INK,
-                  linewidth=3.0 if is_wrong else 0.4)
+        Rectangle(
+            (span.start, gpu - 0.4),
+            span.end - span.start,
+            0.8,
+            fill=False,
+            edgecolor=INK,
+            linewidth=3.0 if is_wrong else 0.4,
+        )
     )
     text = str(action) if several else f"{action.kind}{action.microbatch}"
     room = 420 / end * (span.end - span.start)  # in points, about
     if room > 4.5 * len(text):
-        axes.text((span.start + span.end) / 2, gpu, text, ha="center", va="center", fontsize=min(10, room / len(text) * 1.3))
+        axes.text(
+            (span.start + span.end) / 2, gpu, text, ha="center", va="center", fontsize=min(10, room / len(text) * 1.3)
+        )

@@ -23,9 +23,16 @@ def ring_blocks(blocks: Sequence[Sequence[int]], caption: str = "") -> Figure:
         for rank, own in enumerate(blocks):
             for turn in range(world):
                 _pairs(axes, (turn, rank), own, blocks[(rank - turn) % world])
-        axes.set(xlim=(-0.1, world), ylim=(world, -0.1), xticks=[t + 0.425 for t in range(world)], yticks=[r + 0.3 for r in range(world)])
+        axes.set(
+            xlim=(-0.1, world),
+            ylim=(world, -0.1),
+            xticks=[t + 0.425 for t in range(world)],
+            yticks=[r + 0.3 for r in range(world)],
+        )
         axes.set_xticklabels([f"turn {turn}" for turn in range(world)])
-        axes.set_yticklabels([f"rank {rank}\nqueries {' and '.join(map(str, own))}" for rank, own in enumerate(blocks)], size=9)
+        axes.set_yticklabels(
+            [f"rank {rank}\nqueries {' and '.join(map(str, own))}" for rank, own in enumerate(blocks)], size=9
+        )
         axes.tick_params(length=0)
         for side in ("left", "bottom"):
             axes.spines[side].set_visible(False)
@@ -44,9 +51,25 @@ def _pairs(axes, corner: tuple[int, int], queries: Sequence[int], keys: Sequence
     for down, query in enumerate(queries):
         for across, key in enumerate(keys):
             at = corner[0] + across * wide, corner[1] + down * high
-            axes.add_patch(Rectangle(at, wide, high, facecolor=ACCENT if key <= query else "none", alpha=0.75 if key < query else 0.35, linewidth=0))
+            axes.add_patch(
+                Rectangle(
+                    at,
+                    wide,
+                    high,
+                    facecolor=ACCENT if key <= query else "none",
+                    alpha=0.75 if key < query else 0.35,
+                    linewidth=0,
+                )
+            )
             axes.add_patch(Rectangle(at, wide, high, fill=False, edgecolor=INK, linewidth=0.5))
-    axes.text(corner[0] + 0.425, corner[1] + 0.77, f"keys {' and '.join(map(str, keys))}", ha="center", va="center", fontsize=8)
+    axes.text(
+        corner[0] + 0.425,
+        corner[1] + 0.77,
+        f"keys {' and '.join(map(str, keys))}",
+        ha="center",
+        va="center",
+        fontsize=8,
+    )
 
 
 def tokens_sent(rows: Sequence[Sequence[int]], caption: str = "") -> Figure:
@@ -56,7 +79,9 @@ def tokens_sent(rows: Sequence[Sequence[int]], caption: str = "") -> Figure:
         figure, axes = plt.subplots(figsize=(7, 0.9 + 0.36 * world))
         for source, row in enumerate(rows):
             for target, count in enumerate(row):
-                axes.add_patch(Rectangle((target, source), 1, 1, facecolor=ACCENT, alpha=0.6 * count / most, linewidth=0))
+                axes.add_patch(
+                    Rectangle((target, source), 1, 1, facecolor=ACCENT, alpha=0.6 * count / most, linewidth=0)
+                )
                 axes.text(target + 0.5, source + 0.5, str(count), ha="center", va="center", fontsize=10)
         axes.set(xlim=(0, world), ylim=(world, 0), xlabel="to the experts of rank", ylabel="from rank")
         axes.set_xticks([r + 0.5 for r in range(world)], [str(r) for r in range(world)])

@@ -35,7 +35,5 @@ def storage_strips(strips: Mapping[str, Sequence[str]], alt: str, caption: str =
 def _strip(axes, bottom: float, name: str, cells: Sequence[str], fill: Mapping[str, str]) -> None:
     axes.text(0, bottom + 1.2, name, va="bottom")
     for at, letter in enumerate(cells):
-        axes.add_patch(
-            Rectangle((at, bottom), 1, 1, facecolor=fill[letter], alpha=0.35, edgecolor=INK, linewidth=0.6)
-        )
+        axes.add_patch(Rectangle((at, bottom), 1, 1, facecolor=fill[letter], alpha=0.35, edgecolor=INK, linewidth=0.6))
         axes.text(at + 0.5, bottom + 0.48, letter, ha="center", va="center", fontsize=10)

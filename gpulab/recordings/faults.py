@@ -90,6 +90,11 @@ class FlippedBit(Fault):
 
 
 FAULTS: dict[str, Fault] = {
-    "healthy": Fault(), "bad batch": BadBatch(), "learning rate": LearningRate(), "overflow": Overflow(),
-    "poisoned shard": PoisonedShard(), "stale sampler": StaleSampler(), "flipped bit": FlippedBit(),
+    "healthy": Fault(),
+    "bad batch": BadBatch(),
+    "learning rate": LearningRate(),
+    "overflow": Overflow(),
+    "poisoned shard": PoisonedShard(),
+    "stale sampler": StaleSampler(),
+    "flipped bit": FlippedBit(),
 }

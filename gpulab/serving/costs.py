@@ -92,12 +92,17 @@ def pairs(cached: int, new: int) -> int:
 def attention(shape: Shape, chunks: Pass, element_bytes: int = ELEMENT_BYTES) -> Cost:
     """Attention of all layers, together."""
     ends = sum(2 * new * shape.queries + 2 * (cached + new) * shape.keys for cached, new in chunks)
-    return Cost(4 * shape.layers * shape.queries * sum(pairs(*chunk) for chunk in chunks), element_bytes * shape.layers * ends)
+    return Cost(
+        4 * shape.layers * shape.queries * sum(pairs(*chunk) for chunk in chunks), element_bytes * shape.layers * ends
+    )
 
 
 def parts(shape: Shape, chunks: Pass, element_bytes: int = ELEMENT_BYTES) -> dict[str, Cost]:
     """The two, by name."""
-    return {"linear layers": linear_layers(shape, chunks, element_bytes), "attention": attention(shape, chunks, element_bytes)}
+    return {
+        "linear layers": linear_layers(shape, chunks, element_bytes),
+        "attention": attention(shape, chunks, element_bytes),
+    }
 
 
 def least_seconds(shape: Shape, chunks: Pass, card: Card, fmt: str, element_bytes: int = ELEMENT_BYTES) -> float:
@@ -116,7 +121,9 @@ def crossing_batch(shape: Shape, card: Card, fmt: str, element_bytes: int = ELEM
     if gained <= 0:
         return None
     found = max(1, math.ceil(ridge(card, fmt) * weights.bytes / gained))
-    return _first(lambda batch: linear_layers(shape, decode(batch, 0), element_bytes).bound(card, fmt) == "arithmetic", found)
+    return _first(
+        lambda batch: linear_layers(shape, decode(batch, 0), element_bytes).bound(card, fmt) == "arithmetic", found
+    )
 
 
 def _first(holds: Callable[[int], bool], near: int) -> int:

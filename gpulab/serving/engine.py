@@ -20,8 +20,14 @@ SMALL, OFTEN = 1024, 64
 
 
 def serve(
-    trace: Iterable[Request], scheduler: Scheduler, blocks: Blocks, clock: Clock | None = None, *,
-    model: Model | None = None, budget: Budget | None = None, queue: int | None = None,
+    trace: Iterable[Request],
+    scheduler: Scheduler,
+    blocks: Blocks,
+    clock: Clock | None = None,
+    *,
+    model: Model | None = None,
+    budget: Budget | None = None,
+    queue: int | None = None,
 ) -> Report:
     """Run a trace to its end. Arguments as of :class:`Engine`; raises as its ``step`` does."""
     engine = Engine(scheduler, blocks, clock, model=model, budget=budget, queue=queue)
@@ -42,9 +48,16 @@ class Engine:
     """
 
     def __init__(
-        self, scheduler: Scheduler, blocks: Blocks, clock: Clock | None = None, *,
-        model: Model | None = None, budget: Budget | None = None, queue: int | None = None,
-        keep: int | None = None, ended: Callable[[Live], None] | None = None,
+        self,
+        scheduler: Scheduler,
+        blocks: Blocks,
+        clock: Clock | None = None,
+        *,
+        model: Model | None = None,
+        budget: Budget | None = None,
+        queue: int | None = None,
+        keep: int | None = None,
+        ended: Callable[[Live], None] | None = None,
     ) -> None:
         if clock is None and model is None:
             raise ValueError("an engine needs a clock, a model, or both")
@@ -58,7 +71,13 @@ class Engine:
         self._requests: dict[str, Request] = {}
         self._coming: list[tuple[float, int, Request]] = []
         self._leaving: list[tuple[float, str]] = []
-        self._number, self._count, self._silent, self._empty, self._preempted = itertools.count(), itertools.count(), 0, 0, 0
+        self._number, self._count, self._silent, self._empty, self._preempted = (
+            itertools.count(),
+            itertools.count(),
+            0,
+            0,
+            0,
+        )
 
     @property
     def busy(self) -> bool:
@@ -178,7 +197,11 @@ class Engine:
         """The tokens that follow, None where they are only counted, and the step's microseconds."""
         tokens = [None] * len(work) if self.model is None else self.model.step(work)
         need(len(tokens) == len(work), f"the model gave {len(tokens)} tokens for {len(work)} requests")
-        us = self.model.elapsed_us if self.clock is None else self.clock.step_us([(item.new, item.context) for item in work])
+        us = (
+            self.model.elapsed_us
+            if self.clock is None
+            else self.clock.step_us([(item.new, item.context) for item in work])
+        )
         need(us > 0 and math.isfinite(us), f"a step took {us} us by the clock: more than 0 is due")
         return tokens, us
 
@@ -208,7 +231,9 @@ class Engine:
     def _end(self, live: Live, state: str) -> None:
         self.blocks.release(live)
         change(live, state=state)
-        need(not len(self.blocks.table(live)), f"{live.name} is {state}, was released, and its table still names blocks")
+        need(
+            not len(self.blocks.table(live)), f"{live.name} is {state}, was released, and its table still names blocks"
+        )
         outcome = self._outcomes[live.name]
         outcome.state, outcome.ended_us = state, self.now_us
         self._over.append(live.name)
@@ -222,7 +247,10 @@ class Engine:
         """Steps since the last token: without preemption each takes some of what is left, so they end."""
         self._silent = 0 if told else self._silent + 1
         most = sum(live.longest for live in (*self.waiting, *self.running)) + 1 if self._silent > SMALL else math.inf
-        need(self._silent <= most, f"livelock: no token came in {self._silent} steps; what is computed is preempted again")
+        need(
+            self._silent <= most,
+            f"livelock: no token came in {self._silent} steps; what is computed is preempted again",
+        )
 
     def _audit(self, one_by_one: bool) -> None:
         check_blocks(self.blocks, self.running, self.waiting, one_by_one)

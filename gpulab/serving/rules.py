@@ -32,7 +32,9 @@ def check_plan(plan: Plan, waiting: Sequence[Live], running: Sequence[Live], bud
         if tokens > live.left:
             raise PartError(f"the plan gives {live.name} {tokens} tokens, it has {live.left} left to compute")
         if live.whole and live.computed + tokens < live.prompt_tokens:
-            raise PartError(f"the plan cuts the prompt of {live.name}: it is whole, all {live.prompt_tokens} tokens in one step")
+            raise PartError(
+                f"the plan cuts the prompt of {live.name}: it is whole, all {live.prompt_tokens} tokens in one step"
+            )
     total, stay = sum(plan.tokens.values()), ran.union(plan.tokens).difference(plan.preempt)
     need(total <= budget.tokens, f"the plan computes {total} tokens, the budget of a step is {budget.tokens}")
     need(len(stay) <= budget.requests, f"by the plan {len(stay)} requests run, at most {budget.requests} may")
@@ -48,9 +50,13 @@ def check_room(plan: Plan, running: Sequence[Live], blocks: Blocks) -> int:
     for live in running:
         room, has = len(blocks.table(live)) * size, live.computed
         if room < has:
-            raise PartError(f"{live.name} has {has} tokens computed and room for {room}: it lost blocks and was not preempted")
+            raise PartError(
+                f"{live.name} has {has} tokens computed and room for {room}: it lost blocks and was not preempted"
+            )
         if room < has + planned.get(live, 0):
-            raise PartError(f"{live.name} will have {has + planned[live]} tokens and has room for {room}: reserve, then plan")
+            raise PartError(
+                f"{live.name} will have {has + planned[live]} tokens and has room for {room}: reserve, then plan"
+            )
         empty += room - has - planned.get(live, 0)
     return empty
 
@@ -74,7 +80,10 @@ def check_blocks(blocks: Blocks, running: Sequence[Live], others: Sequence[Live]
     if one_by_one or held + blocks.free != blocks.total:
         held = _distinct(blocks, running, tables)
         for live in others:
-            need(not len(blocks.table(live)), f"{live.name} is {live.state} and holds {len(blocks.table(live))} blocks: a leak")
+            need(
+                not len(blocks.table(live)),
+                f"{live.name} is {live.state} and holds {len(blocks.table(live))} blocks: a leak",
+            )
         need(
             held + blocks.free == blocks.total,
             f"{held} blocks are held and {blocks.free} free, of {blocks.total}: "

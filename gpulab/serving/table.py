@@ -19,8 +19,14 @@ def _ms(values: str, *percents: int) -> list[tuple[str, Callable[["Report"], str
     return [("max" if percent == 100 else f"p{percent}", line(percent)) for percent in percents]
 
 
-_COUNTS = (("finished", "finished"), ("aborted", "aborted"), ("refused", "refused"), ("deadlines missed", "late"),
-           ("preemptions", "preemptions"), ("steps", "steps"))
+_COUNTS = (
+    ("finished", "finished"),
+    ("aborted", "aborted"),
+    ("refused", "refused"),
+    ("deadlines missed", "late"),
+    ("preemptions", "preemptions"),
+    ("steps", "steps"),
+)
 _TIMES = (
     ("time to first token", "ttft_us", (50, 90, 99)),
     ("time per output token", "tpot_us", (50, 99)),

@@ -78,7 +78,10 @@ def breakdown(trace: Trace, window: Interval | None = None) -> Breakdown:
     loading = intersection([window], _spans(e for e in trace.of(OPERATION, ANNOTATION) if is_input(e.name)))
     divide = _of_device if trace.device else _of_host
     return Breakdown(
-        total=window[1] - window[0], steps=len(whole), loading=length(loading), device=bool(trace.device),
+        total=window[1] - window[0],
+        steps=len(whole),
+        loading=length(loading),
+        device=bool(trace.device),
         **divide(trace, window, loading),
     )
 

@@ -53,8 +53,13 @@ def bottleneck(trace: Trace, window: Interval | None = None) -> Verdict:
 def shares_of(parts: Breakdown) -> dict[str, float]:
     """The six kinds, ``"between"`` and ``"unknown"`` (see :class:`Breakdown`) as shares of the window."""
     times = {
-        "input": parts.input, "launch": parts.launch, "sync": parts.sync, "memory": parts.other + parts.copies,
-        "compute": parts.matrix, "communication": parts.communication,
-        "between": parts.between, "unknown": parts.unknown,
+        "input": parts.input,
+        "launch": parts.launch,
+        "sync": parts.sync,
+        "memory": parts.other + parts.copies,
+        "compute": parts.matrix,
+        "communication": parts.communication,
+        "between": parts.between,
+        "unknown": parts.unknown,
     }
     return {kind: time / parts.total for kind, time in times.items()}

@@ -84,15 +84,26 @@ def _event(raw: dict, first: float) -> Event:
     if kind == kinds.KERNEL and _COLLECTIVE.search(name):
         kind = kinds.COLLECTIVE
     return Event(
-        name, kind, start, start + took, stream=_whole(args.get("stream", raw.get("tid"))),
-        device=_whole(args.get("device", raw.get("pid"))), correlation=_whole(args.get("correlation")),
+        name,
+        kind,
+        start,
+        start + took,
+        stream=_whole(args.get("stream", raw.get("tid"))),
+        device=_whole(args.get("device", raw.get("pid"))),
+        correlation=_whole(args.get("correlation")),
         bytes=_whole(args.get("bytes")),
     )
 
 
 def _number(raw: dict, field: str) -> float:
     value = raw.get(field)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or field == "dur" and value < 0:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
+        or field == "dur"
+        and value < 0
+    ):
         raise NotATrace(f"the event {raw.get('name')!r} has no {field} that is a time: {value!r}")
     return value
 
@@ -107,4 +118,8 @@ def _whole(value) -> int | None:
 
 def _device_name(document: dict) -> str | None:
     properties = document.get("deviceProperties")
-    return str(properties[0].get("name")) if isinstance(properties, list) and properties and isinstance(properties[0], dict) else None
+    return (
+        str(properties[0].get("name"))
+        if isinstance(properties, list) and properties and isinstance(properties[0], dict)
+        else None
+    )

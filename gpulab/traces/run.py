@@ -64,13 +64,19 @@ class StepProfile:
     def rows(self) -> list[tuple[str, str, float]]:
         """Kind, what it means and its share, the largest first; kinds that the trace has nothing of are left out."""
         words = _ROWS if self.verdict.rests_on.device else _ROWS_ON_HOST
-        found = [(kind, words[kind], share) for kind, share in self.verdict.shares.items() if kind in words and share > 0.0005]
+        found = [
+            (kind, words[kind], share)
+            for kind, share in self.verdict.shares.items()
+            if kind in words and share > 0.0005
+        ]
         return sorted(found, key=lambda row: -row[2])
 
     def table(self) -> str:
         """The rows as text, with microseconds a step."""
         head = f"{self.verdict.rests_on.steps} steps, {self.step_us:,.0f} us each, {self.where}"
-        lines = [f"{kind:14}{share:7.1%}{share * self.step_us:10,.0f} us  {words}" for kind, words, share in self.rows()]
+        lines = [
+            f"{kind:14}{share:7.1%}{share * self.step_us:10,.0f} us  {words}" for kind, words, share in self.rows()
+        ]
         return "\n".join([head, *lines, f"-> {self.verdict}"])
 
     def figure(self):

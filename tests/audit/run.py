@@ -28,7 +28,9 @@ class Running:
     def __post_init__(self) -> None:
         self.to.unlink(missing_ok=True)
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen([*self.unit.command, str(self.to)], stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                [*self.unit.command, str(self.to)], stdout=log, stderr=log, start_new_session=True
+            )
 
     def end(self) -> None:
         """With all that it has started."""

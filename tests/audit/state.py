@@ -63,7 +63,9 @@ def key_in(root: Path) -> Callable[[Unit], str]:
     @cache
     def of(depends: tuple[str, ...]) -> str:
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *depends]
-        paths = sorted({*subprocess.run(listed, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0")} - {""})
+        paths = sorted(
+            {*subprocess.run(listed, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0")} - {""}
+        )
         return "\n".join(f"{path} {content(path)}" for path in paths if not path.endswith(f"/{RECORD}"))
 
     return lambda unit: hashlib.sha256(f"{unit.name}\n{of(unit.depends)}".encode()).hexdigest()[:16]

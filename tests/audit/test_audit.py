@@ -23,7 +23,9 @@ FINDS = "import json, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(json.du
 
 def unit(name: str, code: str = "", failures: tuple[str, ...] = ()) -> Unit:
     one = {"passed": 1, "failed": len(failures), "failures": list(failures)}
-    return Unit(name, "chapter a", (sys.executable, "-c", code or f"of, one = 'chapter a', {one}; {FINDS}"), ("source",))
+    return Unit(
+        name, "chapter a", (sys.executable, "-c", code or f"of, one = 'chapter a', {one}; {FINDS}"), ("source",)
+    )
 
 
 @pytest.fixture
@@ -37,7 +39,9 @@ def tried(units: list[Unit], state: State, jobs: int = 2) -> tuple[list[str], li
 
 
 def test_what_was_found_is_kept_by_chapter_and_unit_with_commit_and_date(state):
-    assert tried([unit("exercise a.b"), unit("chapter a", failures=("test_c: it is wrong",))], state)[0] == ["test_c: it is wrong"]
+    assert tried([unit("exercise a.b"), unit("chapter a", failures=("test_c: it is wrong",))], state)[0] == [
+        "test_c: it is wrong"
+    ]
     kept = json.loads(state.results.read_text())["chapter a"]
     assert list(kept) == ["chapter a", "exercise a.b"] and kept["exercise a.b"]["passed"] == 1
     assert kept["chapter a"]["failures"] == ["test_c: it is wrong"] and kept["chapter a"]["commit"] == "abc"
@@ -112,11 +116,17 @@ def test_a_unit_depends_on_its_files_and_not_on_the_record_that_it_writes(tmp_pa
 def test_the_whole_audit_is_every_exercise_of_the_book_every_room_and_every_operation():
     named = {one.name for one in units()}
     assert {f"room {room}" for room in ROOMS} | {"opinfo"} <= named
-    assert {one.of for one in units() if one.name.startswith("exercise ")} == {f"chapter {name}" for name in in_the_book(EXERCISES)}
+    assert {one.of for one in units() if one.name.startswith("exercise ")} == {
+        f"chapter {name}" for name in in_the_book(EXERCISES)
+    }
 
 
 def test_a_chapter_may_be_a_draft_and_has_its_exercises_and_its_tests():
-    assert [one.name for one in units(chapter="capstone")] == ["exercise capstone.triage", "exercise capstone.design_review", "chapter capstone"]
+    assert [one.name for one in units(chapter="capstone")] == [
+        "exercise capstone.triage",
+        "exercise capstone.design_review",
+        "chapter capstone",
+    ]
 
 
 def test_a_test_counts_for_who_pays_for_it():

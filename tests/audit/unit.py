@@ -66,7 +66,9 @@ def _tests(of: str, option: str) -> dict[str, Found]:
     """pytest, with what is marked ``audit``."""
     with tempfile.TemporaryDirectory() as folder:
         outcomes = Path(folder, "outcomes.json")
-        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "tests.outcomes", f"--outcomes={outcomes}", "--audit", option])
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "tests.outcomes", f"--outcomes={outcomes}", "--audit", option]
+        )
         found = by_payer(read(outcomes), of)
     if done.returncode not in (0, 1, NOTHING_TO_TEST):
         found[of].failed += 1

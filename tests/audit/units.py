@@ -12,7 +12,18 @@ from tests.rooms import ROOMS, ROOT
 
 EXERCISES = ROOT / "exercises"
 MACHINERY = ("autograder", "gpulab", "constraints.txt")
-EVERYTHING = (*MACHINERY, "exercises", "chapters", "tests", "tools", "evidence", "pyproject.toml", "Makefile", "_toc.yml", "_config.yml")
+EVERYTHING = (
+    *MACHINERY,
+    "exercises",
+    "chapters",
+    "tests",
+    "tools",
+    "evidence",
+    "pyproject.toml",
+    "Makefile",
+    "_toc.yml",
+    "_config.yml",
+)
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,10 @@ def test_a_relu_in_place_on_a_leaf_that_requires_grad_raises():
 def test_an_activation_in_place_is_refused_where_its_input_was_saved_and_works_where_it_was_not():
     x = leaf()
     for saves, write in (
-        (torch.exp, torch.relu_), (torch.sigmoid, torch.relu_), (torch.tanh, torch.sigmoid_), (torch.sqrt, torch.relu_)
+        (torch.exp, torch.relu_),
+        (torch.sigmoid, torch.relu_),
+        (torch.tanh, torch.sigmoid_),
+        (torch.sqrt, torch.relu_),
     ):
         y = saves(x.abs())
         assert refused(lambda y=y, write=write: write(y), y)
@@ -105,7 +108,9 @@ def under_no_grad(y):
 def test_writes_that_are_not_counted_or_not_recorded_break_a_gradient_in_silence():
     e = torch.tensor(1.0).exp().item()
     for uncounted in (
-        lambda y: y.data.add_(1), lambda y: y.detach().numpy().__iadd__(1), lambda y: torch.from_dlpack(y.detach()).add_(1)
+        lambda y: y.data.add_(1),
+        lambda y: y.detach().numpy().__iadd__(1),
+        lambda y: torch.from_dlpack(y.detach()).add_(1),
     ):
         assert gradient_after(uncounted) == pytest.approx((e + 1, e + 1))
     assert gradient_after(through_a_pointer) == (0, 0)
@@ -128,7 +133,9 @@ def test_in_place_saves_the_transient_and_none_of_what_backward_keeps():
     apart = kept_and_peak(lambda x: torch.relu(layer(x) + 1), x)
     in_place = kept_and_peak(lambda x: layer(x).add_(1).relu_(), x)
     assert apart == (2 * size, 2 * size) and in_place == (2 * size, size)
-    kept = {run: kept_and_peak(lambda x, run=run: run(layer(x)), x)[0] for run in (F.gelu, F.silu, torch.relu, torch.relu_)}
+    kept = {
+        run: kept_and_peak(lambda x, run=run: run(layer(x)), x)[0] for run in (F.gelu, F.silu, torch.relu, torch.relu_)
+    }
     assert kept[F.gelu] == kept[F.silu] == kept[torch.relu] == kept[torch.relu_] == 2 * size
 
 

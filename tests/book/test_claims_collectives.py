@@ -45,7 +45,9 @@ os._exit(0) if not child else os.waitpid(child, 0)
 
 @pytest.fixture(scope="module")
 def told():
-    done = subprocess.run([sys.executable, "-c", TWO_PROCESSES], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_PROCESSES], capture_output=True, text=True, timeout=120, check=True
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -66,7 +68,9 @@ def test_nvlink_is_nine_times_a_port_and_not_two():
 
 
 def test_one_cable_between_two_nodes_makes_an_all_reduce_several_times_as_long():
-    eight, one = (Network.of(name, nodes=2).duration_us("all_reduce", 2**30, 16) for name in ("DGX H100", "two nodes, one cable"))
+    eight, one = (
+        Network.of(name, nodes=2).duration_us("all_reduce", 2**30, 16) for name in ("DGX H100", "two nodes, one cable")
+    )
     assert 3 < one / eight < 9
 
 

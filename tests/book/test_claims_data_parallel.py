@@ -85,7 +85,10 @@ def ready_when_the_first_bucket_left(rank, world, cap):
 
 
 def test_a_bucket_of_everything_leaves_after_the_last_gradient_and_a_small_one_early():
-    early, late = (run_ranks(ready_when_the_first_bucket_left, 2, args=(cap,), card="off", backend="gloo").results[0] for cap in (1 / 64, 1))
+    early, late = (
+        run_ranks(ready_when_the_first_bucket_left, 2, args=(cap,), card="off", backend="gloo").results[0]
+        for cap in (1 / 64, 1)
+    )
     assert early <= 2 and late >= 7
 
 
@@ -116,7 +119,9 @@ def backward_us(rank, world, cap):
 
 def test_the_best_bucket_depends_on_the_latency():
     def best(latency_us: float) -> float:
-        times = {cap: run_ranks(backward_us, 2, args=(cap,), network=Slow(latency_us)).results[0] for cap in (1 / 16, 1)}
+        times = {
+            cap: run_ranks(backward_us, 2, args=(cap,), network=Slow(latency_us)).results[0] for cap in (1 / 16, 1)
+        }
         return min(times, key=times.get)
 
     assert best(2.0) < best(400.0)

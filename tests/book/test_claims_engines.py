@@ -70,7 +70,9 @@ def test_which_setting_is_best_depends_on_the_limit():
 
 def asked(lengths):
     ids = torch.randint(0, 33, (len(lengths), 6), generator=torch.Generator().manual_seed(0)).tolist()
-    return [Request(f"r{n}", 0.0, tuple(prompt), wrote) for n, (prompt, wrote) in enumerate(zip(ids, lengths, strict=True))]
+    return [
+        Request(f"r{n}", 0.0, tuple(prompt), wrote) for n, (prompt, wrote) in enumerate(zip(ids, lengths, strict=True))
+    ]
 
 
 def computed(lengths, scheduler, most):
@@ -105,7 +107,9 @@ def test_four_causes_of_a_rate_that_does_not_rise_look_different():
     idle = poisson(10, 0.1, prompt=(20, 1000), writes=(1, 300), most=300, seed=4)
     seen = {}
     for cause, trace, most, slots, host in (
-        ("places", busy, 2, SEVEN.slots, 0), ("cache", busy, 64, 6000, 0), ("host", busy, 64, SEVEN.slots, 40e3),
+        ("places", busy, 2, SEVEN.slots, 0),
+        ("cache", busy, 64, 6000, 0),
+        ("host", busy, 64, SEVEN.slots, 40e3),
         ("load", idle, 64, SEVEN.slots, 0),
     ):
         r = run(trace, Continuous(), most, slots, Hosted(host))

@@ -55,8 +55,14 @@ def test_an_instruction_is_issued_for_32_threads_and_more_threads_are_resident_t
 def test_divergence_costs_within_a_warp_and_nothing_between_warps():
     n = 256
     alternating, aligned = torch.arange(n) % 2, torch.arange(n) // 32 % 2
-    costs = {name: launched(branch, n // 64, 64, kind, torch.empty(n)) for name, kind in
-             {"one": torch.zeros(n, dtype=torch.int64), "alternating": alternating, "aligned": aligned}.items()}
+    costs = {
+        name: launched(branch, n // 64, 64, kind, torch.empty(n))
+        for name, kind in {
+            "one": torch.zeros(n, dtype=torch.int64),
+            "alternating": alternating,
+            "aligned": aligned,
+        }.items()
+    }
     assert in_branches(costs["alternating"]) == 2 * in_branches(costs["one"])
     assert in_branches(costs["aligned"]) == in_branches(costs["one"])
     assert costs["aligned"].total("divergent_branches") == 0

@@ -103,7 +103,9 @@ def test_a_copy_that_does_not_overlap_counts_as_the_devices_time():
 
 
 def test_past_the_cores_workers_that_compute_add_nothing():
-    rates = {workers: rate(simulate([Stages(decode=40, step=1)] * 200, Loader(workers, cores=2))) for workers in (1, 2, 4, 8)}
+    rates = {
+        workers: rate(simulate([Stages(decode=40, step=1)] * 200, Loader(workers, cores=2))) for workers in (1, 2, 4, 8)
+    }
     assert rates[2] == pytest.approx(2 * rates[1], rel=0.02)
     assert rates[4] == pytest.approx(rates[2], rel=0.02) and rates[8] == pytest.approx(rates[2], rel=0.02)
 
@@ -114,7 +116,10 @@ class WhoMadeIt(Sleeping):
 
 
 def test_all_samples_of_a_batch_come_from_one_worker():
-    made = [{(int(w), int(pid)) for w, pid in zip(*batch, strict=True)} for batch in DataLoader(WhoMadeIt(), 6, num_workers=2)]
+    made = [
+        {(int(w), int(pid)) for w, pid in zip(*batch, strict=True)}
+        for batch in DataLoader(WhoMadeIt(), 6, num_workers=2)
+    ]
     assert [len(makers) for makers in made] == [1, 1, 1, 1] and [makers.pop()[0] for makers in made] == [0, 1, 0, 1]
 
 
@@ -280,7 +285,10 @@ def test_a_shard_is_opened_once_in_any_order_and_read_in_large_pieces_in_sequenc
                 file.read()
 
     def streamed():
-        with io.BufferedReader(Counted(folder / "shard.tar"), 1 << 16) as file, tarfile.open(fileobj=file, mode="r|") as tar:
+        with (
+            io.BufferedReader(Counted(folder / "shard.tar"), 1 << 16) as file,
+            tarfile.open(fileobj=file, mode="r|") as tar,
+        ):
             for member in tar:
                 tar.extractfile(member).read()
 

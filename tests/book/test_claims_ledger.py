@@ -20,7 +20,9 @@ CHAPTERS = ROOT / "chapters"
 LEDGER = Ledger.read(CHAPTERS)
 RECORDS = read_yaml(CHAPTERS / "claims.yml")["claims"]
 """Of the whole course: those of drafts, too."""
-PAGES = {p.relative_to(CHAPTERS).with_suffix("").as_posix(): p.read_text("utf-8") for p in sorted(CHAPTERS.rglob("*.md"))}
+PAGES = {
+    p.relative_to(CHAPTERS).with_suffix("").as_posix(): p.read_text("utf-8") for p in sorted(CHAPTERS.rglob("*.md"))
+}
 each = pytest.mark.parametrize("page", PAGES)
 
 
@@ -55,7 +57,11 @@ def test_every_claim_that_a_page_names_is_in_the_ledger(page):
 
 @each
 def test_every_citation_of_a_page_is_in_the_bibliography(page):
-    cited = {key.strip() for keys in re.findall(r"\{(?:foot)?cite(?::\w+)?\}`([^`]+)`", PAGES[page]) for key in keys.split(",")}
+    cited = {
+        key.strip()
+        for keys in re.findall(r"\{(?:foot)?cite(?::\w+)?\}`([^`]+)`", PAGES[page])
+        for key in keys.split(",")
+    }
     assert cited <= set(LEDGER.bibliography.entries)
 
 

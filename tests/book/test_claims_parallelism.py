@@ -54,7 +54,9 @@ def crossed(plan) -> list[list[tuple[str, int]]]:
     run = run_ranks(two_passes, 4, args=(plan,), **GLOO)
     assert run.results == [True] * 4
     first, second = (i for i, entry in enumerate(run.journal) if entry.operation == "barrier")
-    return [[(e.operation, e.bytes) for e in part] for part in (run.journal[first + 1 : second], run.journal[second + 1 :])]
+    return [
+        [(e.operation, e.bytes) for e in part] for part in (run.journal[first + 1 : second], run.journal[second + 1 :])
+    ]
 
 
 def test_columns_then_rows_need_no_gather():
@@ -108,11 +110,15 @@ def rank_13(rank, world):
     """In a process of its own: a second world in one process has no groups."""
     dist.init_process_group("fake", store=FakeStore(), rank=13, world_size=64)
     mesh = init_device_mesh("cpu", (8, 4, 2), mesh_dim_names=("dp", "pp", "tp"))
-    return mesh.get_coordinate(), {name: dist.get_process_group_ranks(mesh[name].get_group()) for name in mesh.mesh_dim_names}
+    return mesh.get_coordinate(), {
+        name: dist.get_process_group_ranks(mesh[name].get_group()) for name in mesh.mesh_dim_names
+    }
 
 
 def test_rank_13_of_8_by_4_by_2():
-    (coordinate, groups), = run_ranks(rank_13, 1, card="off", backend=None).results
+    ((coordinate, groups),) = run_ranks(rank_13, 1, card="off", backend=None).results
     assert tuple(coordinate) == (1, 2, 1)
     assert groups == {"dp": list(range(5, 64, 8)), "pp": [9, 11, 13, 15], "tp": [12, 13]}
-    assert len({rank // 8 for rank in groups["pp"] + groups["tp"]}) == 1 and len({rank // 8 for rank in groups["dp"]}) == 8
+    assert (
+        len({rank // 8 for rank in groups["pp"] + groups["tp"]}) == 1 and len({rank // 8 for rank in groups["dp"]}) == 8
+    )

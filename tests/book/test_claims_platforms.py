@@ -37,7 +37,9 @@ def test_a_lazy_image_saves_nothing_where_weights_are_waited_for():
 
 
 def test_an_endpoint_without_a_policy_of_its_own_leaks():
-    anything = Policies({"role": [Statement("Allow", ("s3:PutObject",))]}, ["s3:PutObject"], {"ours": True, "theirs": False})
+    anything = Policies(
+        {"role": [Statement("Allow", ("s3:PutObject",))]}, ["s3:PutObject"], {"ours": True, "theirs": False}
+    )
     routes, workloads = {"app": ["door"], "door": ["internet"]}, {"app": "role"}
     found = audit(Graph(routes, workloads, {"door": Endpoint()}), anything)
     assert found["internet"] == set() and found["leaks"] == {("app", "theirs")}

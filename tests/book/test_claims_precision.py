@@ -57,7 +57,9 @@ def test_tf32_is_no_storage():
 
 def alone(script):
     """What a process of its own prints, word by word: TF32's settings are the process's."""
-    return in_a_fork(_printed, "import torch\nmatmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn\n" + script).split()
+    return in_a_fork(
+        _printed, "import torch\nmatmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn\n" + script
+    ).split()
 
 
 def _printed(script):
@@ -140,7 +142,11 @@ def test_the_new_autocast_wants_a_device():
 
 def test_a_scaler_skips_a_bf16_step_without_a_word(recwarn):
     layer = nn.Linear(2, 1)
-    optimizer, scaler, before = torch.optim.SGD(layer.parameters(), lr=0.1), torch.amp.GradScaler("cpu"), layer.weight.clone()
+    optimizer, scaler, before = (
+        torch.optim.SGD(layer.parameters(), lr=0.1),
+        torch.amp.GradScaler("cpu"),
+        layer.weight.clone(),
+    )
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = layer(torch.tensor([[float("inf"), 1.0]])).sum()
     scaler.scale(loss).backward()
@@ -191,7 +197,9 @@ def flowing(dtype, scale=1.0):
     with torch.autocast("cuda", dtype, enabled=dtype is not None):
         loss = policy.loss(*batch(4))
     (loss * scale).backward()
-    return (torch.cat(seen) == 0).float().mean().item(), torch.cat([p.grad.flatten() for p in policy.parameters()]).cpu() / scale
+    return (torch.cat(seen) == 0).float().mean().item(), torch.cat(
+        [p.grad.flatten() for p in policy.parameters()]
+    ).cpu() / scale
 
 
 def test_fp16_without_a_scale_loses_gradients_that_flow(virtual):
@@ -319,7 +327,10 @@ def test_a_scaler_does_not_help_where_the_forward_pass_overflows(virtual):
 def test_a_weight_that_is_trained_is_cast_once_and_a_frozen_one_at_each_use(virtual):
     casts = {}
     for trained in (True, False):
-        layer, x = nn.Linear(8, 8, bias=False).cuda().requires_grad_(trained), torch.ones(1, 8, device="cuda").bfloat16()
+        layer, x = (
+            nn.Linear(8, 8, bias=False).cuda().requires_grad_(trained),
+            torch.ones(1, 8, device="cuda").bfloat16(),
+        )
         with gpulab.observe() as seen, torch.autocast("cuda", dtype=torch.bfloat16):
             layer(x), layer(x)
         casts[trained] = sum(op.op == "aten._to_copy" for op in seen.ops)
@@ -443,7 +454,14 @@ def test_the_second_loop_scales_a_bf16_loss(virtual):
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     targets = torch.zeros(2, 1, device="cuda")
     with gpulab.observe() as seen:
-        names = run(S3_LOOP, dataloader=[x for x, _ in data()], model=model, optimizer=optimizer, criterion=F.mse_loss, targets=targets)
+        names = run(
+            S3_LOOP,
+            dataloader=[x for x, _ in data()],
+            model=model,
+            optimizer=optimizer,
+            criterion=F.mse_loss,
+            targets=targets,
+        )
     assert names["outputs"].dtype == torch.bfloat16 and names["scaler"].is_enabled()
     assert model.weight.grad.dtype == torch.float32 and len(seen.waits) == 4
 
@@ -481,7 +499,13 @@ def test_the_pair_on_clipping_does_what_the_notes_say():
         model = Layer()
         before = model.weight.detach().clone()
         loss = model(torch.full((1, 8), 100.0)).sum()
-        run(loop, loss=loss, model=model, scaler=torch.amp.GradScaler("cpu"), optimizer=torch.optim.SGD(model.parameters(), lr=1.0))
+        run(
+            loop,
+            loss=loss,
+            model=model,
+            scaler=torch.amp.GradScaler("cpu"),
+            optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+        )
         moved[loop] = (model.weight - before).norm().item()
     assert moved[S4_CLIPPED_RIGHT] == pytest.approx(1, rel=1e-3) and moved[S4_CLIPPED_WRONG] < 2e-5
 

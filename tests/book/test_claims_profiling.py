@@ -31,7 +31,10 @@ def step():
 
 
 def tree(*spans):
-    rows = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": took} for name, start, took in spans]
+    rows = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": took}
+        for name, start, took in spans
+    ]
     return read({"traceEvents": rows})
 
 
@@ -42,7 +45,9 @@ def test_self_time_is_the_total_less_the_children_so_the_notes_tree_leaves_nothi
     for event in prof.events():
         on_thread[event.thread][0] += event.self_cpu_time_total
         on_thread[event.thread][1] += event.cpu_time_total if event.cpu_parent is None else 0
-        assert event.self_cpu_time_total == pytest.approx(event.cpu_time_total - sum(c.cpu_time_total for c in event.cpu_children), abs=0.01)
+        assert event.self_cpu_time_total == pytest.approx(
+            event.cpu_time_total - sum(c.cpu_time_total for c in event.cpu_children), abs=0.01
+        )
     assert all(own == pytest.approx(roots, abs=0.1) and roots > 0 for own, roots in on_thread.values())
     root = self_times(tree(("forward_pass", 0, 100), ("layer1", 0, 50), ("layer2", 50, 40), ("loss", 90, 10)))[0]
     assert (root.total, root.self_time) == (100, 0)
@@ -52,7 +57,11 @@ def test_cuda_time_total_sorts_as_a_string_and_rows_have_no_such_attribute(step)
     with profile(activities=CPU) as prof:
         step()
     rows = prof.key_averages()
-    assert rows.table(sort_by="cuda_time_total") and not hasattr(rows[0], "cuda_time_total") and not hasattr(rows[0], "self_cuda_time_total")
+    assert (
+        rows.table(sort_by="cuda_time_total")
+        and not hasattr(rows[0], "cuda_time_total")
+        and not hasattr(rows[0], "self_cuda_time_total")
+    )
     assert hasattr(rows[0], "device_time_total") and hasattr(rows[0], "self_device_time_total")
     with pytest.warns(FutureWarning, match="device_time_total"):
         assert prof.events()[0].cuda_time_total == 0
@@ -78,7 +87,9 @@ def recorded(step, call_step=True, repeat=1):
     def keep(prof):
         found.append(sorted(int(e.name[5:]) for e in prof.events() if e.name.startswith("step ")))
 
-    with profile(activities=CPU, schedule=schedule(wait=1, warmup=1, active=3, repeat=repeat), on_trace_ready=keep) as prof:
+    with profile(
+        activities=CPU, schedule=schedule(wait=1, warmup=1, active=3, repeat=repeat), on_trace_ready=keep
+    ) as prof:
         for number in range(12):
             with record_function(f"step {number}"):
                 step()
@@ -107,7 +118,11 @@ def test_a_card_is_busy_all_the_time_with_kernels_bound_by_memory():
     with gpulab.cuda.use("ghost:H100", quiet=True):
         large = torch.empty(1 << 26, device="cuda")
         verdict = gpulab.profile(lambda: [large.mul_(2) for _ in range(4)]).verdict
-    assert verdict.kind == "memory" and verdict.rests_on.idle / verdict.rests_on.total < 0.01 and verdict.shares["compute"] == 0
+    assert (
+        verdict.kind == "memory"
+        and verdict.rests_on.idle / verdict.rests_on.total < 0.01
+        and verdict.shares["compute"] == 0
+    )
 
 
 def test_a_published_trace_is_idle_most_of_the_time_and_never_waits_for_data():

@@ -161,7 +161,9 @@ def reduced(rank, world, dtype):
 
 def test_a_reduction_in_bf16_loses_small_gradients_and_a_cast_of_buffers_positions():
     exact = (1 + 3 * 2.0**-10) / 4
-    wide, narrow = (run_ranks(reduced, 4, args=(dtype,), **GLOO).results[0] for dtype in (torch.float32, torch.bfloat16))
+    wide, narrow = (
+        run_ranks(reduced, 4, args=(dtype,), **GLOO).results[0] for dtype in (torch.float32, torch.bfloat16)
+    )
     assert wide == exact and narrow < exact
     assert torch.arange(4096.0).bfloat16().unique().numel() < 1000
     assert MixedPrecision(buffer_dtype=torch.bfloat16).buffer_dtype == torch.bfloat16

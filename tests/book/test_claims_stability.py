@@ -91,10 +91,18 @@ def test_a_load_refuses_arrays_and_code_and_takes_plain_types():
     model(torch.ones(1, 2)).sum().backward()
     adam.step()
     notes = {
-        "epoch": 3, "model_state_dict": model.state_dict(), "optimizer_state_dict": adam.state_dict(), "loss": 0.5,
-        "rng_state": torch.get_rng_state(), "cuda_rng_state": [],
+        "epoch": 3,
+        "model_state_dict": model.state_dict(),
+        "optimizer_state_dict": adam.state_dict(),
+        "loss": 0.5,
+        "rng_state": torch.get_rng_state(),
+        "cuda_rng_state": [],
     }
-    assert loads(notes) and loads({"python": random.getstate()}) and loads({"numpy": np.random.default_rng(0).bit_generator.state})
+    assert (
+        loads(notes)
+        and loads({"python": random.getstate()})
+        and loads({"numpy": np.random.default_rng(0).bit_generator.state})
+    )
     assert not loads(notes | {"numpy": np.random.get_state()})
     assert not loads({"state": Surprise()})
 
@@ -114,7 +122,11 @@ class Job:
         self.position = 0
 
     def step(self) -> tuple[float, float]:
-        x = torch.full((8, 4), float(self.position % 5)) + torch.from_numpy(np.random.normal(size=(8, 4))).float() + random.random()
+        x = (
+            torch.full((8, 4), float(self.position % 5))
+            + torch.from_numpy(np.random.normal(size=(8, 4))).float()
+            + random.random()
+        )
         self.position += 1
         self.optimizer.zero_grad()
         loss = self.model(x).square().mean()
@@ -125,7 +137,12 @@ class Job:
         return loss.item(), self.scaler.get_scale()
 
     def save(self) -> dict:
-        plain = {"sampler": self.position, "torch": torch.get_rng_state(), "numpy": np.random.get_state(), "python": random.getstate()}
+        plain = {
+            "sampler": self.position,
+            "torch": torch.get_rng_state(),
+            "numpy": np.random.get_state(),
+            "python": random.getstate(),
+        }
         return {name: getattr(self, name).state_dict() for name in self.parts[:4]} | plain
 
     def load(self, state: dict) -> None:
@@ -226,7 +243,9 @@ def test_a_larger_batch_mends_a_plateau_of_noise_and_not_a_rate_that_is_too_low(
 
 def test_at_equal_samples_a_larger_batch_does_what_a_lower_rate_does_in_fewer_steps():
     assert level(0.1, batch=8, steps=1000) == pytest.approx(level(0.0125, batch=1, steps=8000), rel=0.2)
-    assert level(0.0125, batch=1, steps=100) > 10 * level(0.1, batch=1, steps=100), "what is not noise falls more slowly"
+    assert level(0.0125, batch=1, steps=100) > 10 * level(0.1, batch=1, steps=100), (
+        "what is not noise falls more slowly"
+    )
 
 
 def test_a_nan_comes_from_an_overflow_a_logarithm_or_the_data_with_gradients_in_order():

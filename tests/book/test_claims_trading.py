@@ -304,9 +304,13 @@ def test_ddp_sends_in_every_micro_step_unless_told_not_to(tmp_path):
 
 
 def test_memory_summary_names_pools_and_counters_and_no_weights_gradients_or_activations(monkeypatch):
-    monkeypatch.setattr(torch.cuda.memory, "memory_stats", lambda device=None: defaultdict(int, num_ooms=0, num_alloc_retries=0))
+    monkeypatch.setattr(
+        torch.cuda.memory, "memory_stats", lambda device=None: defaultdict(int, num_ooms=0, num_alloc_retries=0)
+    )
     text = torch.cuda.memory.memory_summary(device=0).lower()
-    assert all(row in text for row in ("allocated memory", "gpu reserved memory", "non-releasable memory", "from small pool"))
+    assert all(
+        row in text for row in ("allocated memory", "gpu reserved memory", "non-releasable memory", "from small pool")
+    )
     assert not any(kind in text for kind in ("weight", "parameter", "gradient", "activation", "optimizer"))
 
 
@@ -423,7 +427,10 @@ def test_emptying_the_cache_leaves_the_peak_of_a_step_and_costs_its_time():
 
 def batch_on_card(config, size):
     image = torch.zeros(size, config.image, config.image, 3, dtype=torch.uint8, device="cuda")
-    words, actions = (torch.zeros(size, length, dtype=torch.long, device="cuda") for length in (config.text_length, config.action_length))
+    words, actions = (
+        torch.zeros(size, length, dtype=torch.long, device="cuda")
+        for length in (config.text_length, config.action_length)
+    )
     return image, words, actions
 
 
@@ -459,7 +466,11 @@ def test_a_snapshot_has_the_stack_of_each_block_that_was_recorded():
         torch.cuda.memory._record_memory_history()
         after = bytes_on_card(5 * MiB)
         blocks = [block for segment in torch.cuda.memory._snapshot()["segments"] for block in segment["blocks"]]
-        live = {block["size"]: [frame["name"] for frame in block["frames"]] for block in blocks if block["state"] == "active_allocated"}
+        live = {
+            block["size"]: [frame["name"] for frame in block["frames"]]
+            for block in blocks
+            if block["state"] == "active_allocated"
+        }
         torch.cuda.memory._record_memory_history(enabled=None)
         assert live[before.nbytes] == [] and live[after.nbytes][0] == "bytes_on_card"
         del before, after

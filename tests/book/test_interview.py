@@ -125,7 +125,15 @@ def test_no_card_points_into_a_draft(monkeypatch):
     (claim, *_), contents = LEDGER.of("device/kernels"), BANK.contents
     without = replace(contents, pages=tuple(page for page in contents.pages if page != "chapters/device/kernels"))
     monkeypatch.setattr(Contents, "read", lambda root: without)
-    with_one(monkeypatch, FIRST | {"sections": [*FIRST["sections"], "device/kernels#exercises"], "exercises": ["kernels.squash"], "claims": [claim.id]})
+    with_one(
+        monkeypatch,
+        FIRST
+        | {
+            "sections": [*FIRST["sections"], "device/kernels#exercises"],
+            "exercises": ["kernels.squash"],
+            "claims": [claim.id],
+        },
+    )
     bank = Bank.read(CHAPTERS)
     assert [link.href for link in bank.links(bank.cards[0])] == ["tensors/views.html#exercises"]
     assert bank.judged(bank.cards[0]) == ()
@@ -140,7 +148,9 @@ def test_a_card_of_a_chapter_that_is_not_written_points_nowhere_yet(monkeypatch)
 def with_one(monkeypatch, record):
     read = Path.read_text
     monkeypatch.setattr(
-        Path, "read_text", lambda path, *a, **k: yaml.safe_dump([record]) if path.name == "interview.yml" else read(path, *a, **k)
+        Path,
+        "read_text",
+        lambda path, *a, **k: yaml.safe_dump([record]) if path.name == "interview.yml" else read(path, *a, **k),
     )
 
 
@@ -156,7 +166,10 @@ def test_a_card_as_text_has_its_question_answer_and_links_and_markup_is_text(mon
     assert text.count("<details") == len(BANK.of(1))
     first = BANK.of(1)[0]
     assert f'<details id="{first.id}"><summary>' in text and "`" not in text
-    assert '<a href="tensors/views.html#when-does-view-work">Tensors are views: When does <code>view</code> work?</a>' in text
+    assert (
+        '<a href="tensors/views.html#when-does-view-work">Tensors are views: When does <code>view</code> work?</a>'
+        in text
+    )
     assert 'section 1.1; judged under <a href="folklore.html#C003">C003</a>' in text
 
 
@@ -165,7 +178,10 @@ def test_the_deck_holds_every_card_once_with_plain_texts(monkeypatch):
     deck = interview_deck()
     assert [card["id"] for card in deck] == [card.id for card in BANK.cards]
     assert {card["stage"] for card in deck} == set(BANK.stages) and len(stages()) == len(BANK.stages)
-    assert all(("The notes say:" in dict(told["notes"])) == bool(card.said) for told, card in zip(deck, BANK.cards, strict=True))
+    assert all(
+        ("The notes say:" in dict(told["notes"])) == bool(card.said)
+        for told, card in zip(deck, BANK.cards, strict=True)
+    )
 
 
 def test_a_part_without_cards_is_an_error():

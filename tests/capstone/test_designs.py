@@ -14,8 +14,21 @@ PUBLISHED_HOURS = {"Llama 2 7B": 184_320, "Llama 2 70B": 1_720_320}
 
 
 def spec(shape="Llama 2 7B", **given):
-    asked = {"mode": "train", "shape": shape, "card": "A100", "node_gpus": 8, "nodes": 16, "reserve_bytes": 0, "batch": 1024, "sequence": 4096}
-    asked |= {"layer_bytes": layer(Job(SHAPES[shape], precision="bf16 with master weights")), "tokens": 2 * 10**12, "mfu": 0.4}
+    asked = {
+        "mode": "train",
+        "shape": shape,
+        "card": "A100",
+        "node_gpus": 8,
+        "nodes": 16,
+        "reserve_bytes": 0,
+        "batch": 1024,
+        "sequence": 4096,
+    }
+    asked |= {
+        "layer_bytes": layer(Job(SHAPES[shape], precision="bf16 with master weights")),
+        "tokens": 2 * 10**12,
+        "mfu": 0.4,
+    }
     asked |= {"port_bytes_per_s": 24e9, "save_s": 60.0, "gpu_mtbf_s": 1.8e8, "dollars_per_gpu_hour": 1.0}
     return asked | given
 
@@ -39,7 +52,14 @@ def test_published_runs_of_a_larger_model_reach_what_specifications_are_drawn_wi
 def test_states_and_activations_are_the_planners_where_nothing_else_is_divided(stage, data):
     asked = spec(batch=data)
     held = designs.held_bytes(asked, designs.Layout(1, 1, data, stage, 1))
-    job = Job(SHAPES["Llama 2 7B"], precision="bf16 with master weights", sequence=4096, stage=stage, world=data, accumulate=True)
+    job = Job(
+        SHAPES["Llama 2 7B"],
+        precision="bf16 with master weights",
+        sequence=4096,
+        stage=stage,
+        world=data,
+        accumulate=True,
+    )
     planned = plan(job, "A100", context=0).moments["as the backward pass begins"]
     due = sum(planned[name] for name in ("parameters", "master weights", "optimizer", "gradients", "activations"))
     assert held == pytest.approx(due, rel=0.01)
@@ -54,13 +74,23 @@ def test_a_pipeline_divides_the_states_and_not_what_is_in_flight():
 def test_the_best_interval_wastes_the_least():
     asked, layout = spec(), designs.Layout(1, 1, 128, 1, 1)
     best = designs.best_interval_s(asked, layout)
-    assert all(designs.wasted(asked, layout, best) < designs.wasted(asked, layout, best * times) for times in (0.5, 0.9, 1.1, 2))
+    assert all(
+        designs.wasted(asked, layout, best) < designs.wasted(asked, layout, best * times)
+        for times in (0.5, 0.9, 1.1, 2)
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_drawn_specifications_are_met_or_are_not_each_for_its_reason(seed):
     draw = Draw(seed)
-    assert all(designs.reviewed(each)[1] is None for each in [*designs_drawn.trainings(draw), *designs_drawn.servings(draw)])
+    assert all(
+        designs.reviewed(each)[1] is None for each in [*designs_drawn.trainings(draw), *designs_drawn.servings(draw)]
+    )
     binds = [designs.reviewed(each)[1] for each in designs_drawn.untrainable(draw)]
     assert binds == ["memory", "network", "time", "cost"]
-    assert [designs.reviewed(each)[1] for each in designs_drawn.unservable(draw)] == ["memory", "latency", "gpus", "cost"]
+    assert [designs.reviewed(each)[1] for each in designs_drawn.unservable(draw)] == [
+        "memory",
+        "latency",
+        "gpus",
+        "cost",
+    ]

@@ -65,7 +65,9 @@ def test_ddp_with_a_hook_that_sends_halves(world):
         return [p.grad for p in model.parameters()]
 
     run = run_ranks(train, world)
-    assert all(torch.allclose(g, d, atol=1e-2) for g, d in zip(run.results[0], gradients_of_one_process(world), strict=True))
+    assert all(
+        torch.allclose(g, d, atol=1e-2) for g, d in zip(run.results[0], gradients_of_one_process(world), strict=True)
+    )
     assert [e.dtype for e in run.journal if e.operation == "all_reduce"] == ["bfloat16"]
 
 
@@ -104,12 +106,19 @@ def test_fully_shard(world):
                 model(batch(rank).cuda()).square().mean().backward()
                 torch.cuda.synchronize()
             optimizer.step()
-        return [p.grad.full_tensor() for p in model.parameters()], Counter(c.operation for c in seen.collectives), seen.races
+        return (
+            [p.grad.full_tensor() for p in model.parameters()],
+            Counter(c.operation for c in seen.collectives),
+            seen.races,
+        )
 
     for grads, counted, races in run_ranks(train, world).results:
         assert same(grads, gradients_of_one_process(world)) and not races
         # Gathered for the forward pass and, but for the last layer, again for the backward pass.
-        assert counted == {"all_gather": 3 + 3, "reduce_scatter": 3} or counted == {"all_gather": 3 + 2, "reduce_scatter": 3}
+        assert counted == {"all_gather": 3 + 3, "reduce_scatter": 3} or counted == {
+            "all_gather": 3 + 2,
+            "reduce_scatter": 3,
+        }
 
 
 def test_a_model_made_on_meta_is_given_memory_for_its_share_alone(world):
@@ -231,7 +240,10 @@ def test_a_pipeline(world, schedule):
         layers = net(depth=world)[2 * rank : 2 * rank + 2].cuda()
         stage = PipelineStage(layers, rank, world, torch.device("cuda", rank))
         steps = schedule(stage, n_microbatches=4, loss_fn=lambda y, t: (y - t).square().mean())
-        steps.step(*([batch(0).cuda()] if rank == 0 else []), **({"target": torch.zeros(8, WIDTH).cuda()} if rank == world - 1 else {}))
+        steps.step(
+            *([batch(0).cuda()] if rank == 0 else []),
+            **({"target": torch.zeros(8, WIDTH).cuda()} if rank == world - 1 else {}),
+        )
         return [p.grad for p in layers.parameters()]
 
     whole = net(depth=world)

@@ -59,7 +59,9 @@ def larger_message(rank, world):
 
 
 def too_little_room_in_a_gather(rank, world):
-    dist.all_to_all_single(ones(4 * world), ones(4 * world), [4] * world, [4] * world if rank else [0] * (world - 1) + [4 * world])
+    dist.all_to_all_single(
+        ones(4 * world), ones(4 * world), [4] * world, [4] * world if rank else [0] * (world - 1) + [4 * world]
+    )
 
 
 def skips(rank, world):

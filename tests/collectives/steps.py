@@ -33,7 +33,9 @@ class Wires:
         arrived: dict[int, float] = {}
         waiting = list(range(len(messages)))
         while waiting:
-            able = [(self._start(messages[i], arrived), i) for i in waiting if all(a in arrived for a in messages[i].after)]
+            able = [
+                (self._start(messages[i], arrived), i) for i in waiting if all(a in arrived for a in messages[i].after)
+            ]
             start, chosen = min(able)
             arrived[chosen] = self._send(messages[chosen], start)
             waiting.remove(chosen)
@@ -61,7 +63,9 @@ class Wires:
         return ("port", node, local * (self.ports or self.each) // self.each) if crosses else ("gpu", rank)
 
 
-def ring_steps(ranks: list[int], nbytes: float, hops: int, messages: list[Message] | None = None, after=None) -> list[Message]:
+def ring_steps(
+    ranks: list[int], nbytes: float, hops: int, messages: list[Message] | None = None, after=None
+) -> list[Message]:
     """Chunk c begins at rank c and goes so many hops round. ``after``: by chunk, what must have arrived before its first hop."""
     n, messages = len(ranks), messages if messages is not None else []
     last = {chunk: tuple((after or {}).get(chunk, ())) for chunk in range(n)}

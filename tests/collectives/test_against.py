@@ -19,7 +19,9 @@ def test_more_than_twenty_that_nothing_was_fitted_to_are_met_within_a_tenth():
     assert len({row.measurement.source.title for row in held}) >= 5
 
 
-@pytest.mark.parametrize("start", ["ar-h200-ring", "ar-h200-nvls", "ar-b200-ring", "ar-a100-8", "ar-a100-256", "ar-a100-24", "deepep"])
+@pytest.mark.parametrize(
+    "start", ["ar-h200-ring", "ar-h200-nvls", "ar-b200-ring", "ar-a100-8", "ar-a100-256", "ar-a100-24", "deepep"]
+)
 def test_bandwidth_and_latency_inside_and_between_nodes_are_met(start):
     assert all(row.near for id, row in BY_ID.items() if id.startswith(start))
 

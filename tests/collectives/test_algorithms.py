@@ -86,7 +86,9 @@ def test_all_to_all_takes_what_its_messages_take(ranks):
 def test_two_levels_have_the_latency_of_their_three_phases(nodes, each):
     inside, between = (1e-6, BETA), (7e-6, BETA)
     simulated = Wires(each, inside, between).run(two_levels(nodes, each, 0.0, 1))
-    assert hierarchical("all_reduce", 0.0, Shape(nodes, each)).time_s(inside, between) == pytest.approx(simulated, rel=1e-9)
+    assert hierarchical("all_reduce", 0.0, Shape(nodes, each)).time_s(inside, between) == pytest.approx(
+        simulated, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(("nodes", "each", "ports"), [(2, 4, 4), (2, 4, 2), (2, 4, 1), (4, 2, 2)])
@@ -107,7 +109,12 @@ def test_in_the_switch_a_rank_sends_everything_once_and_its_part_once_more():
 
 
 def test_an_algorithm_that_cannot_run_a_collective_says_so():
-    for algorithm, kind, shape in ((tree, "all_to_all", Shape(1, 4)), (ring, "gather", Shape(1, 4)), (in_switch, "broadcast", Shape(1, 8)),
-                                   (in_switch, "all_reduce", Shape(2, 8)), (hierarchical, "all_reduce", Shape(1, 8))):
+    for algorithm, kind, shape in (
+        (tree, "all_to_all", Shape(1, 4)),
+        (ring, "gather", Shape(1, 4)),
+        (in_switch, "broadcast", Shape(1, 8)),
+        (in_switch, "all_reduce", Shape(2, 8)),
+        (hierarchical, "all_reduce", Shape(1, 8)),
+    ):
         with pytest.raises(LookupError):
             algorithm(kind, 1e6, shape)

@@ -63,7 +63,10 @@ def test_the_journal_is_written_where_the_ranks_parent_is_not(referee):
     entries = [Entry.from_dict(what) for what in record if isinstance(what, dict)]
     assert entries == [*runs[0].journal, *runs[1].journal]
     assert [(e.operation, e.bytes, e.ranks) for e in entries] == [
-        ("all_reduce", 16, (0, 1)), ("send", 16, (0, 1)), ("all_reduce", 16, (0, 1, 2, 3)), ("send", 16, (0, 1)),
+        ("all_reduce", 16, (0, 1)),
+        ("send", 16, (0, 1)),
+        ("all_reduce", 16, (0, 1, 2, 3)),
+        ("send", 16, (0, 1)),
     ]
 
 
@@ -108,7 +111,9 @@ def test_what_is_no_message_is_that_ranks_fault():
         run_ranks(writes_nonsense, 2)
 
 
-@pytest.mark.parametrize("lie", [{"ranks": [0, 5]}, {"ranks": [0]}, {"size": 3}, {"operation": "teleport"}, {"ready_us": None}])
+@pytest.mark.parametrize(
+    "lie", [{"ranks": [0, 5]}, {"ranks": [0]}, {"size": 3}, {"operation": "teleport"}, {"ready_us": None}]
+)
 def test_a_rank_that_lies_about_what_it_posts_is_found(lie):
     def lies(rank, world):
         from gpulab.collectives.rank import session

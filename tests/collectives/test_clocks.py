@@ -44,8 +44,11 @@ def measured(model, step, x):
     backward = max(k.end_us for k in seen.kernels if k.stream not in own and "mm" in k.name)
     hidden = sum(seen.hidden_us(c) for c in seen.collectives)
     return {
-        "backward": backward - begin, "all": max(k.end_us for k in seen.kernels) - begin,
-        "communication": sum(c.us for c in seen.collectives), "hidden": hidden, "races": len(seen.races),
+        "backward": backward - begin,
+        "all": max(k.end_us for k in seen.kernels) - begin,
+        "communication": sum(c.us for c in seen.collectives),
+        "hidden": hidden,
+        "races": len(seen.races),
         "count": len(seen.collectives),
     }
 
@@ -95,7 +98,10 @@ def ddp(rank, world, megabytes):
         model.zero_grad()
         model(x).sum().backward()
 
-    model, x = DistributedDataParallel(net(), bucket_cap_mb=megabytes, gradient_as_bucket_view=True), torch.ones(2048, WIDTH, device="cuda")
+    model, x = (
+        DistributedDataParallel(net(), bucket_cap_mb=megabytes, gradient_as_bucket_view=True),
+        torch.ones(2048, WIDTH, device="cuda"),
+    )
     step(model, x)
     return measured(model, step, x)
 

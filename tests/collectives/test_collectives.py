@@ -181,8 +181,13 @@ def test_functional_collectives(world):
         z = mine(rank).requires_grad_()
         (fc.all_gather_tensor_autograd(z, 0, group) * (rank + 1)).sum().backward()
         return (
-            fc.all_reduce(x, "sum", group), fc.all_gather_tensor(x, 0, group), fc.reduce_scatter_tensor(x, "sum", 0, group),
-            fc.all_to_all_single(x, None, None, group), fc.broadcast(x, 1, group), x, z.grad,
+            fc.all_reduce(x, "sum", group),
+            fc.all_gather_tensor(x, 0, group),
+            fc.reduce_scatter_tensor(x, "sum", 0, group),
+            fc.all_to_all_single(x, None, None, group),
+            fc.broadcast(x, 1, group),
+            x,
+            z.grad,
         )
 
     def due(rank):

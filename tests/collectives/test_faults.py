@@ -30,7 +30,9 @@ def _no_process_is_left():
 def test_both_receive_first(world):
     error = error_of(faults.both_receive_first, world)
     assert error.problem.kind == "deadlock" and error.problem.ranks == tuple(range(world))
-    assert "rank 0 waits in recv from rank 1 at faults.py:" in str(error) and "`dist.recv(ones(4), (rank + 1) % world)`" in str(error)
+    assert "rank 0 waits in recv from rank 1 at faults.py:" in str(
+        error
+    ) and "`dist.recv(ones(4), (rank + 1) % world)`" in str(error)
     assert "batch_isend_irecv" in str(error)
 
 
@@ -43,7 +45,10 @@ def test_a_ring_of_blocking_sends(world):
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (faults.other_collective, ["rank 0 asks for all_reduce SUM of 4 float32 at", "broadcast of 4 float32 with root 0 at"]),
+        (
+            faults.other_collective,
+            ["rank 0 asks for all_reduce SUM of 4 float32 at", "broadcast of 4 float32 with root 0 at"],
+        ),
         (faults.other_size, ["all_reduce SUM of 4 float32", "rank 1 asks for all_reduce SUM of 5 float32"]),
         (faults.other_dtype, ["all_reduce SUM of 4 float32", "rank 1 asks for all_reduce SUM of 4 bfloat16"]),
         (faults.other_reduction, ["all_reduce SUM of 4", "rank 1 asks for all_reduce MAX of 4"]),
@@ -54,8 +59,14 @@ def test_a_ring_of_blocking_sends(world):
 def test_ranks_that_disagree(fault, said, world):
     error = error_of(fault, world)
     # Two that differ are enough to know: a rank that has not come by then is not named.
-    assert error.problem.kind == "disagreement" and len(error.problem.ranks) >= 2 and {*error.problem.ranks} <= {*range(world)}
-    assert all(text in str(error) for text in said) and "Every rank of a group must call the same collectives" in str(error)
+    assert (
+        error.problem.kind == "disagreement"
+        and len(error.problem.ranks) >= 2
+        and {*error.problem.ranks} <= {*range(world)}
+    )
+    assert all(text in str(error) for text in said) and "Every rank of a group must call the same collectives" in str(
+        error
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +95,9 @@ def test_a_group_that_not_all_ranks_make(world):
 
 def test_what_a_rank_raises(world):
     error = error_of(faults.raises, world)
-    assert str(error).startswith("rank 1 raised ValueError at faults.py:") and str(error).endswith(": the learner's own")
+    assert str(error).startswith("rank 1 raised ValueError at faults.py:") and str(error).endswith(
+        ": the learner's own"
+    )
     assert error.problem.exception == "ValueError" and "Traceback" in error.problem.traceback
     assert error.problem.lines[0].text == 'raise ValueError("the learner\'s own")'
 
@@ -96,15 +109,22 @@ def test_what_a_backward_pass_raises_has_its_line():
 def test_a_rank_that_is_killed(world):
     error = error_of(faults.killed, world)
     assert error.problem.kind == "died" and error.problem.ranks == (1,)
-    assert "rank 1 was killed by SIGKILL: the last that it asked for was all_reduce SUM of 4 float32 at faults.py:" in str(error)
+    assert (
+        "rank 1 was killed by SIGKILL: the last that it asked for was all_reduce SUM of 4 float32 at faults.py:"
+        in str(error)
+    )
     assert len(error.journal) == 1
 
 
 def test_a_rank_that_leaves(world):
-    assert "rank 1 left with exit status 3 and did not return: it had asked for no collective" in str(error_of(faults.leaves, world))
+    assert "rank 1 left with exit status 3 and did not return: it had asked for no collective" in str(
+        error_of(faults.leaves, world)
+    )
 
 
-@pytest.mark.parametrize(("fault", "line"), [(faults.loops, "while rank == 1:"), (faults.sleeps_in_c, "select.select([], [], [], 1000)")])
+@pytest.mark.parametrize(
+    ("fault", "line"), [(faults.loops, "while rank == 1:"), (faults.sleeps_in_c, "select.select([], [], [], 1000)")]
+)
 def test_a_rank_that_hangs(fault, line, world):
     said = []
     for timeout_s in (2.0, 8.0, 32.0):  # on a busy machine a rank comes to its line late

@@ -8,7 +8,9 @@ from gpulab.collectives import run_ranks
 from tests.collectives.libraries import WIDTH, batch, gradients_of_one_process, net, quiet, same
 
 
-@pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}, {"find_unused_parameters": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}, {"find_unused_parameters": True}]
+)
 def test_ddp(world, options):
     def train(rank, world):
         quiet()
@@ -17,7 +19,11 @@ def test_ddp(world, options):
             model.zero_grad()
             with gpulab.observe() as seen:
                 model(batch(rank).cuda()).square().mean().backward()
-        return [p.grad for p in model.parameters()], [c.bytes for c in seen.collectives if c.operation == "all_reduce"], seen.races
+        return (
+            [p.grad for p in model.parameters()],
+            [c.bytes for c in seen.collectives if c.operation == "all_reduce"],
+            seen.races,
+        )
 
     run = run_ranks(train, world)
     for grads, sizes, races in run.results:

@@ -27,7 +27,11 @@ class Net(torch.nn.Module):
     def __init__(self, seed):
         super().__init__()
         torch.manual_seed(seed)
-        self.first, self.norm, self.frozen = torch.nn.Linear(6, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8).requires_grad_(False)
+        self.first, self.norm, self.frozen = (
+            torch.nn.Linear(6, 8),
+            torch.nn.LayerNorm(8),
+            torch.nn.Linear(8, 8).requires_grad_(False),
+        )
         self.left, self.right = torch.nn.Linear(8, 3), torch.nn.Linear(8, 3)
         self.left.weight = torch.nn.Parameter(torch.rand(8, 3).t())
         self.register_buffer("scale", torch.rand(3))
@@ -45,12 +49,20 @@ def step(model, rank, number):
 def both(rank, world, mini_ddp):
     """The gradients of both, after each of some steps."""
     model, net = Net(rank), Net(rank)
-    finish, theirs, found = mini_ddp(model, 200), DistributedDataParallel(net, bucket_cap_mb=0.0002, find_unused_parameters=True), []
+    finish, theirs, found = (
+        mini_ddp(model, 200),
+        DistributedDataParallel(net, bucket_cap_mb=0.0002, find_unused_parameters=True),
+        [],
+    )
     for number in range(3):
         step(model, rank, number)
         finish()
         step(theirs, rank, number)
-        found += [(p.grad.clone(), q.grad.clone()) for p, q in zip(model.parameters(), net.parameters(), strict=True) if p.requires_grad]
+        found += [
+            (p.grad.clone(), q.grad.clone())
+            for p, q in zip(model.parameters(), net.parameters(), strict=True)
+            if p.requires_grad
+        ]
         model.zero_grad(set_to_none=number == 0)
         net.zero_grad(set_to_none=number == 0)
     return found, [p.grad for p in model.frozen.parameters()]

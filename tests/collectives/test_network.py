@@ -23,7 +23,9 @@ def test_every_link_names_who_says_so_and_what_of_it_is_reached():
 
 
 def test_the_cards_host_links_are_those_of_this_table():
-    assert {CARDS[key].link_bytes_per_s: 0 for key in ("T4", "A100", "H100")} == {LINKS[f"PCIe {g}"].bytes_per_s: 0 for g in (3, 4, 5)}
+    assert {CARDS[key].link_bytes_per_s: 0 for key in ("T4", "A100", "H100")} == {
+        LINKS[f"PCIe {g}"].bytes_per_s: 0 for g in (3, 4, 5)
+    }
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are():
@@ -55,7 +57,8 @@ def test_small_messages_take_a_short_protocol_and_large_ones_a_wide_one():
 def test_a_tree_beats_a_ring_where_hops_cost_more_than_bytes():
     many = Network.of("DGX A100", nodes=32)
     ring, tree = (
-        min(c.duration_us for c in many.choices("all_reduce", 8, many.gpus) if c.algorithm == name) for name in ("ring", "tree")
+        min(c.duration_us for c in many.choices("all_reduce", 8, many.gpus) if c.algorithm == name)
+        for name in ("ring", "tree")
     )
     assert tree < ring / 4
 
@@ -95,14 +98,24 @@ def test_two_ports_a_gpu_are_twice_as_wide():
 
 
 def test_a_ring_shows_its_links_speed_as_bus_bandwidth_for_any_number_of_ranks():
-    seen = [bus_bandwidth("all_reduce", 8 << 30, n, PAIR.duration_us("all_reduce", 8 << 30, n) / 1e6) for n in range(2, 9)]
+    seen = [
+        bus_bandwidth("all_reduce", 8 << 30, n, PAIR.duration_us("all_reduce", 8 << 30, n) / 1e6) for n in range(2, 9)
+    ]
     reached = LINKS["NVLink 4"].reached_bytes_per_s
     assert all(value == pytest.approx(reached, rel=0.01) for value in seen)
 
 
 def test_bus_bandwidth_is_defined_as_nccl_tests_defines_it():
-    assert [bus_factor(kind, 8) for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send")] == [
-        1.75, 0.875, 0.875, 0.875, 1, 1,
+    assert [
+        bus_factor(kind, 8)
+        for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send")
+    ] == [
+        1.75,
+        0.875,
+        0.875,
+        0.875,
+        1,
+        1,
     ]
     with pytest.raises(ValueError, match="barrier"):
         bus_factor("barrier", 8)
@@ -116,8 +129,14 @@ def test_the_switch_adds_where_it_can_and_where_it_is_asked_to():
 
 
 def test_what_cannot_be_is_refused():
-    for kind, nbytes, ranks in (("all_sum", 1, 2), ("all_reduce", -1, 2), ("all_reduce", 1, 17), ("all_reduce", 1, []), ("send", 1, 3),
-                                ("all_reduce", 1, (1, 1))):
+    for kind, nbytes, ranks in (
+        ("all_sum", 1, 2),
+        ("all_reduce", -1, 2),
+        ("all_reduce", 1, 17),
+        ("all_reduce", 1, []),
+        ("send", 1, 3),
+        ("all_reduce", 1, (1, 1)),
+    ):
         with pytest.raises(ValueError):
             PAIR.duration_us(kind, nbytes, ranks)
     with pytest.raises(ValueError, match="in_switch"):

@@ -24,7 +24,9 @@ CELLS = [
 def said(tmp_path_factory) -> list[str]:
     """What each cell printed, or the error that it ended with."""
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    NotebookClient(book, timeout=90, kernel_name="python3", allow_errors=True).execute(cwd=str(tmp_path_factory.mktemp("notebook")))
+    NotebookClient(book, timeout=90, kernel_name="python3", allow_errors=True).execute(
+        cwd=str(tmp_path_factory.mktemp("notebook"))
+    )
     return ["".join(output.get("text", output.get("evalue", "")) for output in cell.outputs) for cell in book.cells]
 
 
@@ -34,11 +36,17 @@ def test_a_notebooks_function_runs_in_ranks_while_threads_run(said):
 
 
 def test_what_ranks_print_appears_below_the_cell(said):
-    assert said[2].count("rank says [9.0") == 2 and said[2].count("rank says [30.0") == 4 and "[rank 3] rank says" in said[2]
+    assert (
+        said[2].count("rank says [9.0") == 2
+        and said[2].count("rank says [30.0") == 4
+        and "[rank 3] rank says" in said[2]
+    )
 
 
 def test_errors_name_the_cells_line(said):
-    assert said[3].startswith("rank 1 raised NameError at the cell:4 `x = x / undefined`: name 'undefined' is not defined")
+    assert said[3].startswith(
+        "rank 1 raised NameError at the cell:4 `x = x / undefined`: name 'undefined' is not defined"
+    )
     assert "deadlock: rank 0 waits in recv from rank 1 at the cell:3 `dist.recv(x, 1 - rank)`" in said[4]
     assert "did not finish within 5 s: rank 1 is at the cell:" in said[5]
     assert "rank = 1" in said[5] or "while rank == 1" in said[5]

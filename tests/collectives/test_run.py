@@ -58,7 +58,11 @@ def test_each_rank_observes_its_part(world):
     run = run_ranks(summed, world, network=Link())
     for seen in run.seen:
         (collective,) = seen.collectives
-        assert collective.operation == "all_reduce" and collective.bytes == 4000 and collective.line.text == "dist.all_reduce(x)"
+        assert (
+            collective.operation == "all_reduce"
+            and collective.bytes == 4000
+            and collective.line.text == "dist.all_reduce(x)"
+        )
         assert collective.end_us == run.journal[0].end_us and collective.stream not in (0, None)
         assert [kernel.name for kernel in seen.kernels] == ["aten.full", "nccl:all_reduce"]
 

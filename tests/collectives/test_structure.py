@@ -25,7 +25,11 @@ def three_dimensions(rank, world):
     fully_shard(model, mesh=mesh["dp"])
     model(torch.randn(4, 64, device="cuda")).sum().backward()
     groups = {name: dist.get_process_group_ranks(mesh[name].get_group()) for name in ("pp", "dp", "tp")}
-    return tuple(mesh.get_coordinate()), groups, {name: tuple(p.to_local().shape) for name, p in model.named_parameters()}
+    return (
+        tuple(mesh.get_coordinate()),
+        groups,
+        {name: tuple(p.to_local().shape) for name, p in model.named_parameters()},
+    )
 
 
 def test_a_mesh_of_64_ranks():
@@ -49,7 +53,10 @@ def test_bytes_and_times_are_those_of_the_whole_job():
 
     network = Network.of("DGX H100")
     whole, part = run_ranks(train, 4, network=network), structure(train, 4, ranks=(2,), network=network)
-    facts = [[(c.operation, c.bytes, c.ranks, c.start_us, c.end_us) for c in seen.collectives] for seen in (whole.seen[2], part.seen[0])]
+    facts = [
+        [(c.operation, c.bytes, c.ranks, c.start_us, c.end_us) for c in seen.collectives]
+        for seen in (whole.seen[2], part.seen[0])
+    ]
     assert facts[0] == facts[1] and facts[0]
 
 
@@ -80,7 +87,9 @@ def test_a_model_for_which_no_machine_is_large_enough():
     def step(rank, world):
         warnings.simplefilter("ignore")
         with torch.device("cuda"):
-            model = torch.nn.Sequential(*[torch.nn.Linear(16384, 16384, bias=False, dtype=torch.bfloat16) for _ in range(8)])
+            model = torch.nn.Sequential(
+                *[torch.nn.Linear(16384, 16384, bias=False, dtype=torch.bfloat16) for _ in range(8)]
+            )
         for layer in model:
             fully_shard(layer)
         fully_shard(model)

@@ -18,9 +18,7 @@ MODELS = {
         transformers.LlamaConfig(vocab_size=100, num_key_value_heads=2, **SMALL)
     ),
     "BERT": lambda: transformers.BertForSequenceClassification(transformers.BertConfig(vocab_size=100, **SMALL)),
-    "ViT": lambda: transformers.ViTForImageClassification(
-        transformers.ViTConfig(image_size=32, patch_size=8, **SMALL)
-    ),
+    "ViT": lambda: transformers.ViTForImageClassification(transformers.ViTConfig(image_size=32, patch_size=8, **SMALL)),
 }
 
 

@@ -1,7 +1,7 @@
 """Every fact is asserted on each runtime at hand: the virtual card, and a GPU where there is one.
 
-    python -m pytest tests/cuda                    # what this machine has
-    python -m pytest tests/cuda --runtime real     # the GPU, or an error
+python -m pytest tests/cuda                    # what this machine has
+python -m pytest tests/cuda --runtime real     # the GPU, or an error
 """
 
 import pytest

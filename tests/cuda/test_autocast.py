@@ -171,7 +171,9 @@ def test_cross_entropy_of_16_bit_logits_takes_its_logarithms_in_16_bits(virtual)
     with gpulab.observe() as seen, torch.autocast("cuda", dtype=torch.bfloat16):
         loss = F.cross_entropy(logits, labels(2))
     ran = [(op.op.removeprefix("aten."), op.dtype) for op in seen.ops]
-    assert ("_log_softmax", "bfloat16") in ran and ("nll_loss_forward", "float32") in ran and loss.dtype == torch.float32
+    assert (
+        ("_log_softmax", "bfloat16") in ran and ("nll_loss_forward", "float32") in ran and loss.dtype == torch.float32
+    )
     assert [dtype for op, dtype in ran if op == "_to_copy"] == ["float32"], "for the mean alone"
 
 

@@ -132,8 +132,7 @@ def test_a_second_derivative_passes_through_a_move():
 
 def test_numpy_of_a_device_tensor_is_refused_in_pytorchs_words():
     message = (
-        "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to "
-        "copy the tensor to host memory first."
+        "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
     )
     for convert in (torch.Tensor.numpy, np.asarray, np.array):
         with pytest.raises(TypeError) as refused:
@@ -218,9 +217,7 @@ PRINTED = {
     "tensor([1.], device='cuda:0', dtype=torch.float16)": lambda: torch.ones(1, device="cuda").half(),
     "tensor([], device='cuda:0', size=(0, 2))": lambda: torch.ones(0, 2, device="cuda"),
     "tensor([True], device='cuda:0')": lambda: torch.ones(1, device="cuda") > 0,
-    "tensor([1.], device='cuda:0', requires_grad=True)": lambda: torch.ones(
-        1, device="cuda", requires_grad=True
-    ),
+    "tensor([1.], device='cuda:0', requires_grad=True)": lambda: torch.ones(1, device="cuda", requires_grad=True),
     "tensor([2.], device='cuda:0', grad_fn=<MulBackward0>)": lambda: (
         torch.ones(1, device="cuda", requires_grad=True) * 2
     ),
@@ -369,8 +366,7 @@ def test_the_random_state_can_be_put_back():
 
 def test_a_generator_of_the_device_draws():
     numbers = [
-        torch.rand(2, device="cuda", generator=torch.Generator("cuda").manual_seed(5)).tolist()
-        for _ in range(2)
+        torch.rand(2, device="cuda", generator=torch.Generator("cuda").manual_seed(5)).tolist() for _ in range(2)
     ]
     assert numbers[0] == numbers[1] and torch.Generator("cuda").device.type == "cuda"
 
@@ -495,7 +491,9 @@ def test_a_convolution_names_the_types_of_input_and_weight():
     names = r"Input type \(torch.cuda.FloatTensor\) and weight type \(torch.FloatTensor\) should be the same"
     with pytest.raises(RuntimeError, match=names):
         layer(x.cuda())
-    with pytest.raises(RuntimeError, match="or input should be a MKLDNN tensor and weight is a dense tensor|be on the same device"):
+    with pytest.raises(
+        RuntimeError, match="or input should be a MKLDNN tensor and weight is a dense tensor|be on the same device"
+    ):
         layer.cuda()(x)
 
 

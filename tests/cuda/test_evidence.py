@@ -129,7 +129,9 @@ def test_a_row_that_fails_says_why_and_ends_no_other():
 def test_cells_keep_their_lines_and_their_names_and_hidden_tests_are_left_out():
     path = ROOT / "exercises/streams/streams.py"
     lines, found = path.read_text().splitlines(), cells.cells_of(path)
-    assert "honest_time_seen" in {cell.name for cell in found} and not any("HIDDEN TESTS" in cell.source for cell in found)
+    assert "honest_time_seen" in {cell.name for cell in found} and not any(
+        "HIDDEN TESTS" in cell.source for cell in found
+    )
     for cell in [*found, *cells.cells_of(page := ROOT / "chapters/device/streams.md")]:
         text = lines if cell in found else page.read_text().splitlines()
         first = next(i for i, line in enumerate(cell.source.splitlines()) if line.strip())
@@ -170,7 +172,9 @@ def test_what_a_page_shows_as_printed_on_a_card_was_printed_by_a_cell_that_it_st
     for page, text in asked:
         kept = gpulab.evidence.latest("H100", holding="cells")["cells"][page]["printed"]
         (source,) = {cell["source"] for cell in kept if text in cell["source"]}
-        assert source in {cell.source.strip() for cell in cells.cells_of(ROOT / page)}, f"{page}: measure its cells anew"
+        assert source in {cell.source.strip() for cell in cells.cells_of(ROOT / page)}, (
+            f"{page}: measure its cells anew"
+        )
 
 
 def test_the_recorded_trace_is_of_a_gpu_and_the_reader_opens_it():

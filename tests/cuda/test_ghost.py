@@ -31,7 +31,8 @@ def test_it_runs_out_as_the_card_does(ghost):
 
 
 @pytest.mark.parametrize(
-    "read", [lambda x: x.sum().item(), lambda x: x.cpu(), lambda x: x.tolist(), lambda x: x.nonzero(), lambda x: x[x > 0]]
+    "read",
+    [lambda x: x.sum().item(), lambda x: x.cpu(), lambda x: x.tolist(), lambda x: x.nonzero(), lambda x: x[x > 0]],
 )
 def test_a_value_is_refused(ghost, read):
     with pytest.raises(gpulab.cuda.GhostHasNoValues, match="has a shape and no values"):

@@ -67,8 +67,6 @@ def test_the_gradient_of_an_output_that_nobody_used_is_zeros_on_the_device():
     assert x.grad.is_cuda and x.grad.tolist() == [3, 3, 3]
 
 
-
-
 def test_a_host_tensor_is_no_gradient_of_a_device_tensor():
     x = leaf(3)
     with pytest.raises(RuntimeError, match="gradient with device type 'cpu' to a tensor with device type 'cuda'"):

@@ -95,8 +95,6 @@ def test_flash_attention_takes_no_mask(virtual):
         attended(SDPBackend.FLASH_ATTENTION, torch.bfloat16, attn_mask=mask)
 
 
-
-
 def test_a_custom_operator_for_the_card_runs_on_device_tensors(cuda):
     @torch.library.custom_op("gpulab_tests::plus_one", mutates_args=(), device_types="cuda")
     def plus_one(x: torch.Tensor) -> torch.Tensor:

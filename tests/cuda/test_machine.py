@@ -104,9 +104,7 @@ def test_many_small_writes_are_still_all_remembered():
     assert trail.read(use(1, 1, False, 8 * 3, 8 * 4), {}) is not None
 
 
-kernels = st.lists(
-    st.tuples(st.integers(0, 3), st.floats(1, 50), st.integers(1, 600_000)), min_size=1, max_size=40
-)
+kernels = st.lists(st.tuples(st.integers(0, 3), st.floats(1, 50), st.integers(1, 600_000)), min_size=1, max_size=40)
 
 
 @settings(max_examples=60, deadline=None)

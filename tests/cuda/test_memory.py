@@ -268,7 +268,10 @@ def test_the_history_records_what_the_allocator_did():
     finally:
         torch.cuda.memory._record_memory_history(enabled=None)
     assert [a for a in actions if a in ("segment_alloc", "alloc", "free_requested", "free_completed")][-4:] == [
-        "segment_alloc", "alloc", "free_requested", "free_completed",
+        "segment_alloc",
+        "alloc",
+        "free_requested",
+        "free_completed",
     ]
 
 

@@ -52,7 +52,9 @@ def snapshot() -> dict:
 def test_segments_blocks_and_entries_have_pytorchs_keys(snapshot):
     assert set(snapshot) == {"segments", "device_traces", "allocator_settings", "external_annotations"}
     blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
-    assert all(set(segment) == SEGMENT for segment in snapshot["segments"]) and all(set(block) == BLOCK for block in blocks)
+    assert all(set(segment) == SEGMENT for segment in snapshot["segments"]) and all(
+        set(block) == BLOCK for block in blocks
+    )
     assert {block["state"] for block in blocks} == {"active_allocated", "active_pending_free", "inactive"}
     (entries,) = snapshot["device_traces"]
     actions = {"segment_alloc", "alloc", "free_requested", "free_completed", "segment_free", "oom"}

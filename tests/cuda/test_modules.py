@@ -125,7 +125,9 @@ def test_a_module_gives_the_hosts_values_and_gradients(name):
 
 
 LABELLED = {
-    "CrossEntropyLoss": nn.CrossEntropyLoss, "NLLLoss": nn.NLLLoss, "MultiMarginLoss": nn.MultiMarginLoss,
+    "CrossEntropyLoss": nn.CrossEntropyLoss,
+    "NLLLoss": nn.NLLLoss,
+    "MultiMarginLoss": nn.MultiMarginLoss,
     "CrossEntropyLoss, smoothed": lambda: nn.CrossEntropyLoss(label_smoothing=0.1),
 }
 
@@ -134,7 +136,8 @@ PAIRED = {
     "BCELoss": (nn.BCELoss, lambda: (torch.rand(4), torch.tensor([0.0, 1, 1, 0]))),
     "SoftMarginLoss": (nn.SoftMarginLoss, lambda: (torch.randn(4), torch.tensor([1.0, -1, 1, 1]))),
     "CosineEmbeddingLoss": (
-        nn.CosineEmbeddingLoss, lambda: (torch.randn(2, 4), torch.randn(2, 4), torch.tensor([1.0, -1])),
+        nn.CosineEmbeddingLoss,
+        lambda: (torch.randn(2, 4), torch.randn(2, 4), torch.tensor([1.0, -1])),
     ),
     "MarginRankingLoss": (nn.MarginRankingLoss, lambda: (torch.randn(2), torch.randn(2), torch.tensor([1.0, -1]))),
     "MultiLabelMarginLoss": (nn.MultiLabelMarginLoss, lambda: (torch.randn(1, 4), torch.tensor([[3, 0, -1, 1]]))),
@@ -151,9 +154,16 @@ def test_a_module_of_several_arguments_gives_the_hosts_value(name):
     torch.testing.assert_close(module(*(t.cuda() for t in given)).cpu(), module(*given))
 
 
-LAZY = {name: n for n in (1, 2, 3) for name in (
-    f"LazyConv{n}d", f"LazyConvTranspose{n}d", f"LazyBatchNorm{n}d", f"LazyInstanceNorm{n}d",
-)}
+LAZY = {
+    name: n
+    for n in (1, 2, 3)
+    for name in (
+        f"LazyConv{n}d",
+        f"LazyConvTranspose{n}d",
+        f"LazyBatchNorm{n}d",
+        f"LazyInstanceNorm{n}d",
+    )
+}
 
 
 @pytest.mark.parametrize("name", [*LAZY, "LazyLinear"])
@@ -182,7 +192,12 @@ def test_a_linear_layer_with_its_loss_gives_the_hosts_loss():
 
 # Each has a test of its own.
 ELSEWHERE = {
-    "AdaptiveLogSoftmaxWithLoss", "CTCLoss", "Embedding", "EmbeddingBag", "LazyLinear", "LinearCrossEntropyLoss",
+    "AdaptiveLogSoftmaxWithLoss",
+    "CTCLoss",
+    "Embedding",
+    "EmbeddingBag",
+    "LazyLinear",
+    "LinearCrossEntropyLoss",
     "Sequential",
 }
 

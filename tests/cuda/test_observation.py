@@ -342,7 +342,12 @@ def test_reading_bytes_on_their_way_to_the_host_is_a_race(read):
     assert race_kinds(seen) == ["read after write"]
 
 
-READS = {"tolist": lambda t: t.tolist(), "numpy": lambda t: t.numpy(), "sum": lambda t: t.sum(), "item": lambda t: t[0].item()}
+READS = {
+    "tolist": lambda t: t.tolist(),
+    "numpy": lambda t: t.numpy(),
+    "sum": lambda t: t.sum(),
+    "item": lambda t: t[0].item(),
+}
 
 
 def filled_in_turn(rows):

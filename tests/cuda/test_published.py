@@ -21,11 +21,23 @@ def test_there_are_enough_of_every_kind_and_each_says_where_it_stands():
 
 
 @pytest.mark.parametrize(
-    ("field", "wrong"), [("group", "guess"), ("use", "both"), ("value", 0), ("unit", ""), ("url", "ftp://x"), ("place", "")]
+    ("field", "wrong"),
+    [("group", "guess"), ("use", "both"), ("value", 0), ("unit", ""), ("url", "ftp://x"), ("place", "")],
 )
 def test_an_entry_that_is_not_whole_is_refused(tmp_path, field, wrong):
     source = {"title": "t", "authors": "a", "year": 2024, "place": "p", "url": "https://x"}
-    entry = dict(id="i", group="copy", card="c", what="w", workload={}, value=1, unit="s", conditions="", use="fit", source=source)
+    entry = dict(
+        id="i",
+        group="copy",
+        card="c",
+        what="w",
+        workload={},
+        value=1,
+        unit="s",
+        conditions="",
+        use="fit",
+        source=source,
+    )
     (source if field in source else entry)[field] = wrong
     file = tmp_path / "published.yml"
     import yaml

@@ -66,7 +66,9 @@ def test_the_instruments_find_the_copies():
     pinned = torch.ones(N).pin_memory()
     _, said = both(lambda: (pinned.to("cuda", non_blocking=True), torch.ones(4).cuda().cpu()))
     assert [(c.kind, c.bytes, c.pinned) for c in said.copies] == [
-        ("HtoD", 4 * N, True), ("HtoD", 16, False), ("DtoH", 16, False),
+        ("HtoD", 4 * N, True),
+        ("HtoD", 16, False),
+        ("DtoH", 16, False),
     ]
 
 

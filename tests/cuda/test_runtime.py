@@ -116,7 +116,9 @@ def test_every_figure_of_a_card_names_its_source(card):
     figures = {"multiprocessors", "clock_hz", "bytes_per_s", "memory_bytes", "link_bytes_per_s"}
     assert sourced == figures | set(card.flops_per_s)
     assert card.flops_per_s["fp16"] >= card.flops_per_s["fp32"] >= card.flops_per_s["fp64"]
-    assert not any(site in text for text in card.sources.values() for site in (".se/", "sysrqmts", "fpsreview", "glennk"))
+    assert not any(
+        site in text for text in card.sources.values() for site in (".se/", "sysrqmts", "fpsreview", "glennk")
+    )
 
 
 def test_double_precision_is_as_slow_as_the_guide_says():

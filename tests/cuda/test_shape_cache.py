@@ -41,7 +41,15 @@ OPERATIONS = {
 
 def described(out):
     if isinstance(out, torch.Tensor):
-        return out.shape, out.stride(), out.dtype, out.storage_offset(), out.untyped_storage().nbytes(), out.is_conj(), out.is_cuda
+        return (
+            out.shape,
+            out.stride(),
+            out.dtype,
+            out.storage_offset(),
+            out.untyped_storage().nbytes(),
+            out.is_conj(),
+            out.is_cuda,
+        )
     return [described(item) for item in out] if isinstance(out, (list, tuple)) else out
 
 
@@ -90,7 +98,13 @@ def shape_after(method, *arguments):
 
 @pytest.mark.parametrize(
     ("method", "arguments", "shape"),
-    [("resize_", (9, 9), (9, 9)), ("resize_", (2,), (2,)), ("t_", (), (6, 4)), ("unsqueeze_", (0,), (1, 4, 6)), ("squeeze_", (), (4, 6))],
+    [
+        ("resize_", (9, 9), (9, 9)),
+        ("resize_", (2,), (2,)),
+        ("t_", (), (6, 4)),
+        ("unsqueeze_", (0,), (1, 4, 6)),
+        ("squeeze_", (), (4, 6)),
+    ],
 )
 def test_a_shape_changed_in_place_is_changed_each_time(method, arguments, shape):
     for _ in range(3):

@@ -99,7 +99,10 @@ CONVERSIONS = {
     "blocking, to the host": (lambda u8, there: there.to("cpu", torch.float32), 1),
     "non_blocking, to the host": (lambda u8, there: there.to("cpu", torch.float32, non_blocking=True), 4),
     "copy_ to the card": (lambda u8, there: torch.empty(MIB, device="cuda").copy_(u8), 4),
-    "copy_ to the card, non_blocking": (lambda u8, there: torch.empty(MIB, device="cuda").copy_(u8, non_blocking=True), 1),
+    "copy_ to the card, non_blocking": (
+        lambda u8, there: torch.empty(MIB, device="cuda").copy_(u8, non_blocking=True),
+        1,
+    ),
     "copy_ to the host": (lambda u8, there: torch.empty(MIB).copy_(there), 1),
     "copy_ to the host, non_blocking": (lambda u8, there: torch.empty(MIB).copy_(there, non_blocking=True), 4),
 }

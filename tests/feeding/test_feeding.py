@@ -36,7 +36,10 @@ def collated(samples):
 def played(workers, prefetch, seconds, step):
     """What a real loop took for each batch, and for all from the first batch on."""
     with observe() as seen:
-        batches, steps = DataLoader(Sleeping(seconds), 2, num_workers=workers, prefetch_factor=prefetch, collate_fn=collated), []
+        batches, steps = (
+            DataLoader(Sleeping(seconds), 2, num_workers=workers, prefetch_factor=prefetch, collate_fn=collated),
+            [],
+        )
         for _ in batches:
             began = time.monotonic()
             time.sleep(step)
@@ -50,7 +53,9 @@ def as_measured(batches, steps):
     for number, (batch, step) in enumerate(zip(batches, steps, strict=True)):
         late = batch.workers and batch.ready_us > batch.asked_us
         queue = (batch.given_us - (batch.ready_us if late else batch.asked_us)) / 1000 if batch.workers else 0.0
-        stages.append(Stages(batch.dataset_us / 1000, 0.0, batch.collate_us / 1000, pin=queue if late else 0.0, step=step))
+        stages.append(
+            Stages(batch.dataset_us / 1000, 0.0, batch.collate_us / 1000, pin=queue if late else 0.0, step=step)
+        )
         if number and not late:
             stages[-2] = replace(stages[-2], step=stages[-2].step + queue)
     return stages
@@ -93,7 +98,10 @@ def test_no_rate_is_above_the_slowest_stages_and_only_phase_and_a_short_queue_ke
     for _ in range(200):
         stages, loader = random_stages(rng), random_loader(rng)
         found, least = rate(simulate([stages] * 400, loader)), min(bounds(stages, loader).values())
-        assert 0.97 * kept_below(stages, loader) <= found <= 1.06 * least, (stages, loader)  # whole rounds of 16 workers in 200 batches
+        assert 0.97 * kept_below(stages, loader) <= found <= 1.06 * least, (
+            stages,
+            loader,
+        )  # whole rounds of 16 workers in 200 batches
         below += found < 0.95 * least
     assert below > 3
 

@@ -13,11 +13,17 @@ from gpulab.fleet.constants import DCGM_DEFAULTS, DCGM_OFF
 
 CASES = Path(__file__).with_name("alerts_cases.yml")
 OF_THE_JOB = {"train_steps_total", "train_loss"}
-EXPRESSIONS = {rule["alert"]: rule["expr"] for group in yaml.safe_load(RULES.read_text("utf-8"))["groups"] for rule in group["rules"]}
+EXPRESSIONS = {
+    rule["alert"]: rule["expr"]
+    for group in yaml.safe_load(RULES.read_text("utf-8"))["groups"]
+    for rule in group["rules"]
+}
 
 
 def promtool(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
-    tool = shutil.which("promtool") or pytest.skip("no promtool here: .ci/run takes it from Debian's package prometheus")
+    tool = shutil.which("promtool") or pytest.skip(
+        "no promtool here: .ci/run takes it from Debian's package prometheus"
+    )
     return subprocess.run([tool, *arguments], cwd=cwd, capture_output=True, text=True, env=os.environ | {"TZ": "UTC"})
 
 
@@ -28,7 +34,11 @@ def test_every_rule_rests_on_what_the_exporter_sends_by_default():
 
 
 def test_every_rule_is_tried():
-    asked = {case["alertname"] for test in yaml.safe_load(CASES.read_text("utf-8"))["tests"] for case in test["alert_rule_test"]}
+    asked = {
+        case["alertname"]
+        for test in yaml.safe_load(CASES.read_text("utf-8"))["tests"]
+        for case in test["alert_rule_test"]
+    }
     assert asked == set(EXPRESSIONS)
 
 
@@ -48,5 +58,7 @@ def test_a_rule_on_a_counter_that_is_off_never_fires_and_is_found(tmp_path):
     """promtool takes it: a metric that nobody sends is an empty answer, and no error."""
     expression = "increase(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL[10m]) > 0"
     assert metrics_of(expression) <= set(DCGM_OFF)
-    (tmp_path / "ecc.yml").write_text(yaml.safe_dump({"groups": [{"name": "ecc", "rules": [{"alert": "Ecc", "expr": expression}]}]}))
+    (tmp_path / "ecc.yml").write_text(
+        yaml.safe_dump({"groups": [{"name": "ecc", "rules": [{"alert": "Ecc", "expr": expression}]}]})
+    )
     assert promtool("check", "rules", str(tmp_path / "ecc.yml")).returncode == 0

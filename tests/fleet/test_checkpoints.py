@@ -16,7 +16,10 @@ def test_the_replay_meets_the_closed_form(cost, restart):
         interval *= best_interval(cost, 1.0)
         run = replay(interval, cost, restart, ups)
         rounds = run.useful / interval
-        assert run.share == pytest.approx(useful_share(interval, cost, 1.0, restart), rel=0.01 + 4 / math.sqrt(rounds)) and rounds > 1000
+        assert (
+            run.share == pytest.approx(useful_share(interval, cost, 1.0, restart), rel=0.01 + 4 / math.sqrt(rounds))
+            and rounds > 1000
+        )
 
 
 @pytest.mark.parametrize("cost", [0.0001, 0.003, 0.1, 0.5, 1.0, 3.0])

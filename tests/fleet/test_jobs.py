@@ -67,12 +67,19 @@ def test_backfilling_never_makes_the_head_of_the_queue_wait_longer():
 
 
 def test_backfilling_uses_more_of_the_cluster_than_order_alone():
-    used = {name: [play(draw_jobs(60, 4, seed, load=1.2), 4, POLICIES[name]).utilisation for seed in range(8)] for name in GANGS}
+    used = {
+        name: [play(draw_jobs(60, 4, seed, load=1.2), 4, POLICIES[name]).utilisation for seed in range(8)]
+        for name in GANGS
+    }
     assert sum(used["backfill"]) > 1.05 * sum(used["in order"])
 
 
 def test_where_a_job_fits():
-    assert placements(4, [3, 8, 5]) == [{2: 4}, {1: 4}] and placements(16, [8, 7, 8]) == [{0: 8, 2: 8}] and placements(16, [8, 7]) == []
+    assert (
+        placements(4, [3, 8, 5]) == [{2: 4}, {1: 4}]
+        and placements(16, [8, 7, 8]) == [{0: 8, 2: 8}]
+        and placements(16, [8, 7]) == []
+    )
     running = [{"nodes": {0: 5}, "left": 2.0}, {"nodes": {1: 8}, "left": 3.0}]
     assert earliest_start(8, {"free": [3, 0], "running": running}) == 2.0
     assert earliest_start(16, {"free": [3, 0], "running": running}) == 3.0

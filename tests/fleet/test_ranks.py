@@ -50,5 +50,8 @@ def test_a_delay_is_what_the_meeting_would_gain():
 
 
 def test_a_spike_is_no_straggler():
-    rows = [step([100.0 + (50 if r == 3 else 0) + (9000 if (r, s) == (1, 4) else 0) for r in range(4)], 1, (0.0, 5.0))["dp"] for s in range(9)]
+    rows = [
+        step([100.0 + (50 if r == 3 else 0) + (9000 if (r, s) == (1, 4) else 0) for r in range(4)], 1, (0.0, 5.0))["dp"]
+        for s in range(9)
+    ]
     assert delays(rows, groups(4, 1)["dp"]) == [0, 0, 0, 50]

@@ -62,5 +62,9 @@ def found(exercise: str) -> list[str]:
 
 def _left_to_try(bench: Bench) -> list[str]:
     found = {check: list(check(bench)) for check in NOT_YET}
-    tried = [f"{check.__name__}: take it from tests/gates/not_yet.py" for check in NOT_YET if bench.name in NOT_YET[check] and not found[check]]
+    tried = [
+        f"{check.__name__}: take it from tests/gates/not_yet.py"
+        for check in NOT_YET
+        if bench.name in NOT_YET[check] and not found[check]
+    ]
     return tried + [problem for check in NOT_YET if bench.name not in NOT_YET[check] for problem in found[check]]

@@ -28,7 +28,9 @@ def made_by(source):
 
 
 caching_allocator = made_by(solution_of(read_text_notebook(TRADING), "caching_allocator"))
-ATTEMPTS = {one.name: one for one in load_attempts(TRADING.with_name("mistakes.py")) if one.exercise == "caching_allocator"}
+ATTEMPTS = {
+    one.name: one for one in load_attempts(TRADING.with_name("mistakes.py")) if one.exercise == "caching_allocator"
+}
 
 
 def actions(trace):
@@ -67,7 +69,10 @@ class Card:
         self._card.empty_cache()
 
     def segments(self):
-        return [(s.address, s.size, [(b.address, b.size, b.allocated) for b in s.blocks()]) for s in self._card.segments.values()]
+        return [
+            (s.address, s.size, [(b.address, b.size, b.allocated) for b in s.blocks()])
+            for s in self._card.segments.values()
+        ]
 
 
 class Laws:
@@ -87,13 +92,17 @@ class Laws:
         self.now = self.memory.segments()
         assert all(one[0] + one[1] <= other[0] for one, other in pairwise(self.now)), "segments overlap"
         for address, size, blocks in self.now:
-            assert blocks[0][0] == address and blocks[-1][0] + blocks[-1][1] == address + size, "blocks leave their segment"
+            assert blocks[0][0] == address and blocks[-1][0] + blocks[-1][1] == address + size, (
+                "blocks leave their segment"
+            )
             assert all(one[0] + one[1] == other[0] for one, other in pairwise(blocks)), "bytes are lost or shared"
             assert all(one[2] or other[2] for one, other in pairwise(blocks)), "free neighbours"
         blocks = self.blocks()
         assert self.reserved == sum(size for _, size, _ in self.now) <= self.capacity
         assert self.allocated == sum(size for _, size, used in blocks if used)
-        assert {address for address, _, used in blocks if used} == set(self.asked), "other blocks are in use than were taken"
+        assert {address for address, _, used in blocks if used} == set(self.asked), (
+            "other blocks are in use than were taken"
+        )
         assert all(size % 512 == 0 and size >= self.asked.get(address, 1) for address, size, _ in blocks)
 
     def blocks(self):
@@ -127,7 +136,9 @@ class Laws:
         self.asked[address] = size
         self.look()
         new = {begin for begin, _ in self.held()} - {begin for begin, _ in held}
-        assert address in (fits or new), "neither from a free block that is large enough nor, where there is none, a new segment"
+        assert address in (fits or new), (
+            "neither from a free block that is large enough nor, where there is none, a new segment"
+        )
         assert not fits or self.held() == held, "the driver is asked though a free block is large enough"
         return address
 
@@ -176,8 +187,14 @@ def test_the_solution_keeps_the_laws_and_goes_as_the_virtual_card(trace, capacit
 
 
 LAWLESS = (
-    "no_merging", "merges_across_segments", "gives_back_parts", "gives_back_blocks_in_use", "counts_what_was_asked_for",
-    "does_not_empty_the_cache", "empties_only_if_it_helps", "large_requests_go_to_the_driver",
+    "no_merging",
+    "merges_across_segments",
+    "gives_back_parts",
+    "gives_back_blocks_in_use",
+    "counts_what_was_asked_for",
+    "does_not_empty_the_cache",
+    "empties_only_if_it_helps",
+    "large_requests_go_to_the_driver",
     "the_request_counts_and_not_the_segment",
 )
 

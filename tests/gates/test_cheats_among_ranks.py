@@ -26,7 +26,11 @@ from tests.sampling import sampled
 
 
 def verdict(function, seed: int = 7):
-    return judge_here("collectives.ring_all_reduce", lambda inputs: sit("collectives.ring_all_reduce", {"ring_all_reduce": function}, inputs), Draw(seed))
+    return judge_here(
+        "collectives.ring_all_reduce",
+        lambda inputs: sit("collectives.ring_all_reduce", {"ring_all_reduce": function}, inputs),
+        Draw(seed),
+    )
 
 
 def reason(function) -> str:
@@ -75,7 +79,12 @@ def honest_where_no_frame_holds_a_stranger(rank, world, buf, send, recv):
     frame, own = sys._getframe(1), buf.untyped_storage().data_ptr()
     while frame.f_code is not verdict.__code__:  # above it are pytest's
         for tensor in tensors_in([*frame.f_locals.values()]):
-            if tensor.dtype == buf.dtype and buf.numel() and tensor.untyped_storage().data_ptr() != own and buf.numel() == tensor.numel():
+            if (
+                tensor.dtype == buf.dtype
+                and buf.numel()
+                and tensor.untyped_storage().data_ptr() != own
+                and buf.numel() == tensor.numel()
+            ):
                 FOUND.append(tensor)
         frame = frame.f_back
     if not FOUND:
@@ -134,7 +143,10 @@ def written_later(rank, world, buf, send, recv, later=[]):
 
 def in_messages_of_no_size(rank, world, buf, send, recv):
     """What is announced is nothing, and what comes is all of it."""
-    for operation, peer, data in (("send", (rank + 1) % world, buf.numpy().tobytes()), ("recv", (rank - 1) % world, b"")):
+    for operation, peer, data in (
+        ("send", (rank + 1) % world, buf.numpy().tobytes()),
+        ("recv", (rank - 1) % world, b""),
+    ):
         session.current().ask(_post(operation, world, peer, data), [data] if data else [])
     honest(rank, world, buf, send, recv)
 
@@ -173,8 +185,13 @@ def through_shared_memory(rank, world, buf, send, recv):
     "cheat",
     sampled(
         [
-            through_a_file, through_shared_memory, through_the_store, pointed_elsewhere, written_later,
-            in_messages_of_no_size, a_ghost,
+            through_a_file,
+            through_shared_memory,
+            through_the_store,
+            pointed_elsewhere,
+            written_later,
+            in_messages_of_no_size,
+            a_ghost,
         ],
         now=[through_a_file, through_the_store, written_later],
     ),
@@ -199,7 +216,9 @@ def speaks_for_another_rank(rank, world, buf, send, recv):
     honest(rank, world, buf, send, recv)
 
 
-@pytest.mark.parametrize("cheat", sampled([writes_what_is_no_message, speaks_for_another_rank], now=[speaks_for_another_rank]))
+@pytest.mark.parametrize(
+    "cheat", sampled([writes_what_is_no_message, speaks_for_another_rank], now=[speaks_for_another_rank])
+)
 def test_what_is_no_message_of_the_rank_ends_the_run(cheat):
     assert "sent what is no message" in reason(cheat)
     assert verdict(cheat).score == 0

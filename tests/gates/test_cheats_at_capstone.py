@@ -28,7 +28,10 @@ def test_a_cheat_at_triage_earns_nothing():
     def more_runs(job):
         """The limit is lifted, and the first repairs of the list are made."""
         job.runs = 10**6
-        return [(name, "step_us", job.run(repairs[:number])["step_us"], 0.0) for number, name in enumerate(repairs[: job.changes])]
+        return [
+            (name, "step_us", job.run(repairs[:number])["step_us"], 0.0)
+            for number, name in enumerate(repairs[: job.changes])
+        ]
 
     cheats = {"forged": forged, "without targets": without_targets, "more runs": more_runs, "nothing": lambda job: []}
     assert {what: score("triage", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
@@ -39,7 +42,9 @@ def test_figures_that_no_run_gave_justify_no_change():
 
     def guessed(job):
         figures = {"input_us": "workers read ahead", "races": "pinned buffers", "reads": "clip by one norm"}
-        return [(change, figure, job.targets[figure] + 1, 0.0) for figure, change in list(figures.items())[: job.changes]]
+        return [
+            (change, figure, job.targets[figure] + 1, 0.0) for figure, change in list(figures.items())[: job.changes]
+        ]
 
     assert score("triage", guessed) == 0
 
@@ -48,12 +53,20 @@ def test_a_cheat_at_design_review_earns_nothing():
     def wished(spec):
         """Whatever was asked for, promised."""
         if spec["mode"] == "serve":
-            return {"tensor": 1, "replicas": 1, "batch": spec["users"], "between_tokens_s": 1e-9, "dollars_per_hour": 1e-9}
+            return {
+                "tensor": 1,
+                "replicas": 1,
+                "batch": spec["users"],
+                "between_tokens_s": 1e-9,
+                "dollars_per_hour": 1e-9,
+            }
         plan = {"tensor": 1, "pipeline": 1, "data": 1, "stage": 0, "micro_batch": 1, "save_every_s": 1.0}
         return plan | {"days": spec["max_days"], "dollars": spec["max_dollars"]}
 
     cheats = {
-        "a wish": wished, "no is always safe": lambda spec: {"refused": "cost"}, "the question": lambda spec: spec,
+        "a wish": wished,
+        "no is always safe": lambda spec: {"refused": "cost"},
+        "the question": lambda spec: spec,
         "not a number": lambda spec: wished(spec) | {"days": float("nan"), "dollars": float("inf")},
     }
     assert {what: score("design_review", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}

@@ -51,7 +51,11 @@ def test_a_cheat_at_collective_time_earns_nothing():
 def test_a_cheat_at_choose_algorithm_earns_nothing():
     cheats = {
         "always the same": lambda *asked: {"algorithm": "ring", "seconds": 0.0, "bound": "latency"},
-        "agreeable": lambda *asked: {"algorithm": Anything("ring"), "seconds": Agreeable(), "bound": Anything("latency")},
+        "agreeable": lambda *asked: {
+            "algorithm": Anything("ring"),
+            "seconds": Agreeable(),
+            "bound": Anything("latency"),
+        },
         "both": lambda *asked: {"algorithm": ("ring", "tree"), "seconds": 0.0, "bound": ("latency", "bandwidth")},
         "everything refused": refuse,
         "nothing": lambda *asked: {},

@@ -34,7 +34,9 @@ def gradients_of_zero(model, bucket_bytes):
         tensor.detach().zero_()
     for parameter in model.parameters():
         if parameter.requires_grad:
-            parameter.register_post_accumulate_grad_hook(lambda p: dist.all_reduce(torch.zeros(p.numel()), async_op=True))
+            parameter.register_post_accumulate_grad_hook(
+                lambda p: dist.all_reduce(torch.zeros(p.numel()), async_op=True)
+            )
     return lambda: None
 
 
@@ -80,7 +82,9 @@ def told_once_more(model, bucket_bytes):
 
 def sentinels_and_others(sentinels: dict, others: dict) -> pytest.MarkDecorator:
     """A cheat plays its cases in ranks, which are processes, and takes a second: one of each class, and in an audit the others."""
-    return pytest.mark.parametrize("cheats", [sentinels, pytest.param(others, marks=pytest.mark.audit)], ids=["sentinels", "others"])
+    return pytest.mark.parametrize(
+        "cheats", [sentinels, pytest.param(others, marks=pytest.mark.audit)], ids=["sentinels", "others"]
+    )
 
 
 AT_MINI_DDP = {
@@ -119,7 +123,9 @@ def refuse_all(*asked, **named):
 def the_same_for_all(us, best=min):
     """An answer with one time for everything."""
     return lambda layers, link, buckets: {
-        "step_us": dict.fromkeys(buckets, us), "exposed_us": dict.fromkeys(buckets, us), "best": best(buckets),
+        "step_us": dict.fromkeys(buckets, us),
+        "exposed_us": dict.fromkeys(buckets, us),
+        "best": best(buckets),
     }
 
 
@@ -262,7 +268,10 @@ def through_the_store(totals, calls=[]):
     calls.append(1)
     store.set(f"{len(calls)}/{rank}", repr([[name, float(total), count] for name, (total, count) in totals.items()]))
     everyones = [eval(store.get(f"{len(calls)}/{other}"), {"nan": math.nan, "inf": math.inf}) for other in range(world)]
-    sums = {name: [sum(one[place] for own in everyones for one in own if one[0] == name) for place in (1, 2)] for name in totals}
+    sums = {
+        name: [sum(one[place] for own in everyones for one in own if one[0] == name) for place in (1, 2)]
+        for name in totals
+    }
     return {name: total / count if count else math.nan for name, (total, count) in sums.items()}
 
 

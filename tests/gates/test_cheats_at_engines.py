@@ -60,11 +60,15 @@ def test_a_cheat_at_continuous_batcher_earns_nothing():
         "batches that drain": Static().plan,
         "its requests ended": batcher_that_ends_them,
         "a cache of its own": batcher_with_a_cache_of_its_own,
-        "names for requests": lambda waiting, running, blocks, budget: Plan({live.name: 1 for live in (*waiting, *running)}),
+        "names for requests": lambda waiting, running, blocks, budget: Plan(
+            {live.name: 1 for live in (*waiting, *running)}
+        ),
     }
     cheats = {what: lambda patience, answer=answer: BatcherWithout(answer) for what, answer in answers.items()}
     cheats |= {"no scheduler": lambda patience: object(), "a class": lambda patience: Plan}
-    assert {what: score("continuous_batcher", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+    assert (
+        {what: score("continuous_batcher", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+    )
 
 
 def test_the_packages_own_schedulers_earn_one_point_at_most_at_continuous_batcher():
@@ -129,7 +133,9 @@ def test_a_cheat_at_block_allocator_earns_nothing():
         "everything refused": lambda total, size: (_ for _ in ()).throw(ValueError()),
         "every call refused": lambda total, size: BlocksThatRefuse(total, size, **{"with": KeyError()}),
         "no room ever": lambda total, size: BlocksThatRefuse(total, size, **{"with": MemoryError()}),
-        "agreeable": lambda total, size: BlocksWithoutEnd(total, size, table=AgreeableBlocks(), copies=AgreeableBlocks()),
+        "agreeable": lambda total, size: BlocksWithoutEnd(
+            total, size, table=AgreeableBlocks(), copies=AgreeableBlocks()
+        ),
         "one block for all": lambda total, size: BlocksWithoutEnd(total, size, table=[0]),
         "the first blocks for all": BlocksWithoutEnd,
         "nothing is ever free": lambda total, size: BlocksWithoutEnd(total, size, free=0),
@@ -190,7 +196,9 @@ def test_whoever_goes_behind_the_clock_loses_its_calls():
     for grade_id in ("chunked_parts", "chunked_prefill"):
         exec(cell_of(read_text_notebook(path), grade_id).source, names)
     assert score("chunked_prefill", names["chunked_prefill"]) == 9
-    assert score("chunked_prefill", lambda step_us, gap_us: names["chunked_prefill"](clock_behind(step_us), gap_us)) == 8
+    assert (
+        score("chunked_prefill", lambda step_us, gap_us: names["chunked_prefill"](clock_behind(step_us), gap_us)) == 8
+    )
 
 
 def given_to_place_phases(*more: str) -> dict:
@@ -205,7 +213,9 @@ def given_to_place_phases(*more: str) -> dict:
 def placed(function, seed: int = 7, **named) -> float:
     namespace = {name: value for name, value in given_to_place_phases().items() if not name.startswith("__")}
     namespace |= named | {"place_phases": function}
-    return judge_here("engines.place_phases", lambda inputs: sit("engines.place_phases", namespace, inputs), Draw(seed)).score
+    return judge_here(
+        "engines.place_phases", lambda inputs: sit("engines.place_phases", namespace, inputs), Draw(seed)
+    ).score
 
 
 class AnyTime(float):
@@ -239,7 +249,11 @@ def same_plan(number, placement="split", even=None):
     times = dict.fromkeys(("ttft_us", "tbt_us", "gap_us", "latency_us"), number)
     split = times | {"exposed_us": number, "prefill": 1, "decode": 1}
     return lambda workload, cluster: {
-        "placement": placement, "bytes": number, "break_even_gbps": even, "shared": dict(times), "split": dict(split),
+        "placement": placement,
+        "bytes": number,
+        "break_even_gbps": even,
+        "shared": dict(times),
+        "split": dict(split),
     }
 
 
@@ -361,7 +375,9 @@ def paged_by_pytorch(q, k_cache, v_cache, tables, lengths):
     rows, group = [], max(1, q.shape[1] // k_cache.shape[2])
     for query, table, length in zip(q, tables, lengths.tolist()):
         blocks = table[: -(-length // k_cache.shape[1])].long()
-        k, v = (cache[blocks].flatten(0, 1)[:length].float().repeat_interleave(group, 1) for cache in (k_cache, v_cache))
+        k, v = (
+            cache[blocks].flatten(0, 1)[:length].float().repeat_interleave(group, 1) for cache in (k_cache, v_cache)
+        )
         weights = torch.softmax(torch.einsum("hd,thd->ht", query.float(), k) / q.shape[2] ** 0.5, 1)
         rows.append(torch.einsum("ht,thd->hd", weights, v))
     return torch.stack(rows).to(q.dtype) if rows else q.clone()
@@ -412,7 +428,9 @@ def test_pytorch_has_no_part_in_a_cache_that_is_far_apart():
     names = paged_solved([(".to(tl.int64)", "")])
 
     def paged_attention(q, k_cache, *rest):
-        return names["paged_attention" if q.is_cuda or k_cache.stride(0) < 2**29 else "gathered_attention"](q, k_cache, *rest)
+        return names["paged_attention" if q.is_cuda or k_cache.stride(0) < 2**29 else "gathered_attention"](
+            q, k_cache, *rest
+        )
 
     assert score("paged_attention", paged_attention) == 8
 

@@ -179,7 +179,8 @@ SHADE = {
     ),
     "another picture": lambda image, gain, out, block: scale[(9, 9), block](image, gain, torch.empty_like(out)),
     "PyTorch over a kernel's work": lambda image, gain, out, block: (
-        scale[(9, 9), block](image, gain, out), torch.mul(image, gain, out=out)
+        scale[(9, 9), block](image, gain, out),
+        torch.mul(image, gain, out=out),
     ),
 }
 
@@ -225,7 +226,9 @@ REGROUP = {
     "booleans": lambda kinds: [bool(j) for j in range(len(kinds))],
 }
 OCCUPANCY = {
-    "the course's own": lambda threads, registers, shared, sm: occupancy(threads, registers, shared, MULTIPROCESSORS[8, 0]).blocks,
+    "the course's own": lambda threads, registers, shared, sm: (
+        occupancy(threads, registers, shared, MULTIPROCESSORS[8, 0]).blocks
+    ),
     "agreeable": lambda threads, registers, shared, sm: Agreeable(),
     "a float": lambda *launch: float(min(resident(*launch[:3], vars(launch[3])).values())),
     "everything refused": lambda *launch: (_ for _ in ()).throw(ValueError()),
@@ -301,8 +304,12 @@ def test_the_judges_splits_are_what_an_interpreter_counts():
     for _ in range(6):
         kinds = [draw.integer(0, 3) for _ in range(32 * draw.integer(1, 9))]
         order = draw.shuffled(range(len(kinds)))
-        evidence = regroup(SimpleNamespace(regroup=lambda kinds: order), {"kinds": kinds, "turns": [1, 1, 1, 1], "threads": 64})
-        assert Observation.from_dict(evidence["seen"]).launches[0].total("divergent_branches") == splits(order, kinds) > 0
+        evidence = regroup(
+            SimpleNamespace(regroup=lambda kinds: order), {"kinds": kinds, "turns": [1, 1, 1, 1], "threads": 64}
+        )
+        assert (
+            Observation.from_dict(evidence["seen"]).launches[0].total("divergent_branches") == splits(order, kinds) > 0
+        )
 
 
 def test_the_judges_cost_is_what_an_interpreter_counts():

@@ -53,7 +53,9 @@ def test_a_cheat_at_pipeline_throughput_earns_nothing():
         "agreeable": lambda **asked: (Agreeable(1), Agreeable(0), asked["stages"][0][0]),
         "everything refused": refuse,
     }
-    assert {what: score("pipeline_throughput", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+    assert (
+        {what: score("pipeline_throughput", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+    )
 
 
 def test_a_cheat_at_pick_workers_earns_nothing():
@@ -110,7 +112,9 @@ def rates_that_len_saw(measure, cores, ranks):
     budget, seen, length = budget_of(cores, ranks), [], builtins.len
     if not budget:
         return 0
-    builtins.len = lambda x: length(x) if isinstance(x, list) and x and isinstance(x[0], float) and seen.append(x) is None else length(x)
+    builtins.len = lambda x: (
+        length(x) if isinstance(x, list) and x and isinstance(x[0], float) and seen.append(x) is None else length(x)
+    )
     try:
         [measure(0) for _ in range(4 if budget > 7 else 1)]
     finally:
@@ -225,7 +229,9 @@ class MadeUp(DataLoader):
 
     def drawn(self, index):
         seed = self.generator.initial_seed()
-        numbers = [int(hashlib.sha1(repr((seed, self.begun, index, k)).encode()).hexdigest()[:10], 16) for k in range(4)]
+        numbers = [
+            int(hashlib.sha1(repr((seed, self.begun, index, k)).encode()).hexdigest()[:10], 16) for k in range(4)
+        ]
         return numbers if hasattr(self.dataset, "rng") else [*numbers[:3], -1]
 
 
@@ -254,7 +260,16 @@ def loader_of(kind=DataLoader, **others):
         right = solution("make_loader")(dataset, config)
         if not right.num_workers:
             return right
-        named = ("batch_size", "sampler", "num_workers", "generator", "pin_memory", "persistent_workers", "prefetch_factor", "worker_init_fn")
+        named = (
+            "batch_size",
+            "sampler",
+            "num_workers",
+            "generator",
+            "pin_memory",
+            "persistent_workers",
+            "prefetch_factor",
+            "worker_init_fn",
+        )
         return kind(dataset, **{name: getattr(right, name) for name in named} | others)
 
     return make_loader
@@ -282,7 +297,9 @@ def test_workers_that_do_not_stay_lose_persistent_whatever_they_call_themselves(
 
 class Lying(DataLoader):
     def __getattribute__(self, name):
-        return {"pin_memory": torch.accelerator.is_available(), "prefetch_factor": 2}.get(name) or super().__getattribute__(name)
+        return {"pin_memory": torch.accelerator.is_available(), "prefetch_factor": 2}.get(
+            name
+        ) or super().__getattribute__(name)
 
 
 def test_attributes_that_are_made_up_are_not_believed():

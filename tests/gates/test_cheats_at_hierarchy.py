@@ -97,7 +97,9 @@ def busily_copied(ready, a, b, c):
 def on_the_card(tensor):
     """The tensor's values where the virtual card keeps them, as NumPy sees them."""
     data = (ctypes.c_float * tensor.numel()).from_address(tensor.data_ptr() if tensor.numel() else 1)
-    return np.frombuffer(data, np.float32).reshape(tensor.shape) if tensor.numel() else np.empty(tensor.shape, np.float32)
+    return (
+        np.frombuffer(data, np.float32).reshape(tensor.shape) if tensor.numel() else np.empty(tensor.shape, np.float32)
+    )
 
 
 def busy_beside_numpy(a, b):

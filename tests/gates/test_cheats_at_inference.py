@@ -22,7 +22,14 @@ class Answers:
     """An object of the right form that gives what ``answer`` makes of x."""
 
     def __init__(self, answer, layer, batch, capacity):
-        self.answer, self.layer, self.batch, self.capacity, self.length, self.read = answer, layer, batch, capacity, 0, []
+        self.answer, self.layer, self.batch, self.capacity, self.length, self.read = (
+            answer,
+            layer,
+            batch,
+            capacity,
+            0,
+            [],
+        )
 
     def reset(self):
         self.length, self.read = 0, []
@@ -109,7 +116,9 @@ def solution_of_kv_bytes() -> dict:
 
 def counted(function, seed: int = 7, **named) -> float:
     namespace = given_to_kv_bytes() | named | {"kv_bytes": function}
-    return judge_here("inference.kv_bytes", lambda inputs: sit("inference.kv_bytes", namespace, inputs), Draw(seed)).score
+    return judge_here(
+        "inference.kv_bytes", lambda inputs: sit("inference.kv_bytes", namespace, inputs), Draw(seed)
+    ).score
 
 
 def refuse_every_decoder(config, requests, dtype):
@@ -222,8 +231,17 @@ def test_counts_of_another_world_bound_nothing():
     """Whatever the card is, 1 FLOP for 2 ** 60 bytes is bound by memory."""
     verdict = import_module("autograder.verdicts.inference.intensity")
     told = {"flops": 1, "bytes": 2**60, "intensity": 2.0**-60, "bound": "memory"}
-    questions = [question for case in verdict.intensity.cases(Draw(7)) if case.about == ("bound",) for question in case.inputs["questions"]]
-    parts = [verdict.due(*question["asked"], question["config"])[part] for question in questions for part in ("linear", "attention")]
+    questions = [
+        question
+        for case in verdict.intensity.cases(Draw(7))
+        if case.about == ("bound",)
+        for question in case.inputs["questions"]
+    ]
+    parts = [
+        verdict.due(*question["asked"], question["config"])[part]
+        for question in questions
+        for part in ("linear", "attention")
+    ]
     assert all(verdict._bound_problem(questions[0], told, right) for right in parts) and parts
 
 

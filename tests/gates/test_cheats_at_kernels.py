@@ -56,6 +56,7 @@ def copied(result):
 
 def poked(function, *inputs):
     """Computed on copies that no instrument sees, and written into the card's memory by hand."""
+
     def plain(tensor):
         data = (ctypes.c_ubyte * tensor.nbytes).from_address(tensor.data_ptr())
         return torch.frombuffer(bytearray(data), dtype=tensor.dtype).reshape(tensor.shape)
@@ -128,9 +129,9 @@ WAYS = {
     "in PyTorch": lambda function: function,
     "compiled": lambda function: lambda *inputs: torch.compile(function, backend="eager")(*inputs),
     "on the host": lambda function: lambda *inputs: function(*(tensor.cpu() for tensor in inputs)).cuda(),
-    "in NumPy": lambda function: lambda *inputs: torch.from_numpy(
-        function(*(tensor.cpu() for tensor in inputs)).numpy().copy()
-    ).cuda(),
+    "in NumPy": lambda function: (
+        lambda *inputs: torch.from_numpy(function(*(tensor.cpu() for tensor in inputs)).numpy().copy()).cuda()
+    ),
     "copied by a kernel": lambda function: lambda *inputs: copied(function(*inputs)),
     "beside a decoy": lambda function: lambda *inputs: decoy(function, *inputs),
     "poked into memory": lambda function: lambda *inputs: poked(function, *inputs),

@@ -62,7 +62,9 @@ def test_a_cheat_at_activation_bytes_earns_nothing():
         "agreeable": lambda *asked: Agreeable(),
         "a tensor": lambda *asked: torch.tensor(0),
         "everything refused": lambda *asked: (_ for _ in ()).throw(ValueError()),
-        "measured at another size": lambda shape, *how: GIVEN["saved_bytes"](SHAPE, *how) * shape["layers"] * shape["batch"],
+        "measured at another size": lambda shape, *how: (
+            GIVEN["saved_bytes"](SHAPE, *how) * shape["layers"] * shape["batch"]
+        ),
         "measured on another thread": lambda *asked: elsewhere(lambda: GIVEN["saved_bytes"](SHAPE)),
     }
     scores = {what: score("activation_bytes", cheat, **GIVEN) for what, cheat in cheats.items()}

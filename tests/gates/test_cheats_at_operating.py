@@ -92,7 +92,9 @@ def test_a_cheat_at_chargeback_earns_nothing():
         "nothing": lambda usage, bill: {},
         "all to nobody": lambda usage, bill: {"idle": sum(pool["cents"] for pool in bill.values())},
         "any": lambda usage, bill: AnyDict(),
-        "any cents": lambda usage, bill: {record["team"]: AnyInteger(1) for record in usage if isinstance(record.get("team"), str)},
+        "any cents": lambda usage, bill: {
+            record["team"]: AnyInteger(1) for record in usage if isinstance(record.get("team"), str)
+        },
         "the bill": lambda usage, bill: bill,
         "everything refused": refuse_all,
         "the verdict": what_judges_it,

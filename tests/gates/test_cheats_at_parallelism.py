@@ -93,7 +93,9 @@ class Noise(nn.Module):
         ranks, rank = dist.get_world_size(), dist.get_rank()
         cuts = ((up.weight, 0), (up.bias, 0), (down.weight, 1))
         parts = [None if p is None else p.detach().chunk(ranks, dim)[rank] for p, dim in cuts] + [down.bias]
-        self.parts = nn.ParameterList(nn.Parameter(p.detach().clone(memory_format=torch.contiguous_format)) for p in parts if p is not None)
+        self.parts = nn.ParameterList(
+            nn.Parameter(p.detach().clone(memory_format=torch.contiguous_format)) for p in parts if p is not None
+        )
         self.gives = down.out_features
 
     def forward(self, x):
@@ -127,7 +129,9 @@ def test_a_cheat_at_tensor_parallel_mlp_earns_nothing():
         "the whole layers": lambda up, down: nn.Sequential(up, nn.GELU(), down),
         "everything refused": refuse_all,
     }
-    assert {what: score("tensor_parallel_mlp", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+    assert (
+        {what: score("tensor_parallel_mlp", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
+    )
 
 
 def everything_alone(model, cluster):

@@ -32,7 +32,12 @@ class Everything(set):
 
 def at_once(plan):
     """Everything takes no time."""
-    return {"spans": dict.fromkeys(plan["stages"], (0, 0)), "critical": list(plan["stages"])[:1], "saves": {}, "bottleneck": ""}
+    return {
+        "spans": dict.fromkeys(plan["stages"], (0, 0)),
+        "critical": list(plan["stages"])[:1],
+        "saves": {},
+        "bottleneck": "",
+    }
 
 
 def nothing_waits(plan):
@@ -48,8 +53,14 @@ def test_a_cheat_at_cold_start_earns_nothing():
         "nothing": lambda plan: None,
         "at once": at_once,
         "the plan made to": nothing_waits,
-        "any number": lambda plan: {**at_once(plan), "spans": dict.fromkeys(plan["stages"], (AnyNumber(0), AnyNumber(1)))},
-        "not a number": lambda plan: {**at_once(plan), "spans": dict.fromkeys(plan["stages"], (float("nan"), float("nan")))},
+        "any number": lambda plan: {
+            **at_once(plan),
+            "spans": dict.fromkeys(plan["stages"], (AnyNumber(0), AnyNumber(1))),
+        },
+        "not a number": lambda plan: {
+            **at_once(plan),
+            "spans": dict.fromkeys(plan["stages"], (float("nan"), float("nan"))),
+        },
         "everything refused": refuse_all,
     }
     assert {what: score("cold_start", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
@@ -76,15 +87,21 @@ def test_a_cheat_at_warm_pool_earns_nothing():
 
 
 def nothing_found(graph, policies):
-    return {**dict.fromkeys(("internet", "leaks", "wildcards", "unused"), set()), "least": {role: set() for role in policies["roles"]}}
+    return {
+        **dict.fromkeys(("internet", "leaks", "wildcards", "unused"), set()),
+        "least": {role: set() for role in policies["roles"]},
+    }
 
 
 def everything_found(graph, policies):
     pairs = lambda some, others: {(one, other) for one in some for other in others}
     actions, roles = policies["actions"], policies["roles"]
     return {
-        "internet": set(graph["workloads"]), "leaks": pairs(graph["workloads"], policies["resources"]),
-        "wildcards": pairs(roles, actions), "unused": pairs(roles, actions), "least": {role: set(actions) for role in roles},
+        "internet": set(graph["workloads"]),
+        "leaks": pairs(graph["workloads"], policies["resources"]),
+        "wildcards": pairs(roles, actions),
+        "unused": pairs(roles, actions),
+        "least": {role: set(actions) for role in roles},
     }
 
 
@@ -92,7 +109,10 @@ def test_a_cheat_at_audit_network_earns_nothing():
     cheats = {
         "nothing found": nothing_found,
         "everything found": everything_found,
-        "any set": lambda graph, policies: {**nothing_found(graph, policies), **{k: Everything() for k in ("internet", "leaks", "wildcards", "unused")}},
+        "any set": lambda graph, policies: {
+            **nothing_found(graph, policies),
+            **{k: Everything() for k in ("internet", "leaks", "wildcards", "unused")},
+        },
         "no dictionary": lambda *asked: set(),
         "everything refused": refuse_all,
     }

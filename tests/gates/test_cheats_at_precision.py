@@ -37,7 +37,9 @@ def test_a_cheat_at_round_to_earns_nothing():
         "not a number": lambda x, fmt: torch.full_like(x, torch.nan),
         "uninitialised": lambda x, fmt: torch.empty_like(x),
         "agreeable": lambda x, fmt: x.clone().as_subclass(Agreeable),
-        "PyTorch's dtypes": lambda x, fmt: x.to({10: torch.float16, 7: torch.bfloat16}.get(fmt[1], torch.float8_e5m2)).to(x.dtype),
+        "PyTorch's dtypes": lambda x, fmt: x.to(
+            {10: torch.float16, 7: torch.bfloat16}.get(fmt[1], torch.float8_e5m2)
+        ).to(x.dtype),
         "everything refused": lambda x, fmt: (_ for _ in ()).throw(ValueError()),
     }
     assert {what: also(no_fields, cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
@@ -69,8 +71,12 @@ def test_a_cheat_at_dynamic_scaler_earns_nothing():
         "five methods that do nothing": Idle,
         "no step is ever taken": lambda *job, **more: Idle(*job, **more, step=lambda optimizer, max_norm=None: False),
         "every call is an error": lambda *job, **more: (_ for _ in ()).throw(ValueError()),
-        "errors from every method": lambda *job, **more: Idle(*job, **more, **dict.fromkeys(("step", "update", "unscale_"), _refuse)),
-        "PyTorch's own": lambda init_scale=65536.0, growth_interval=2000: torch.amp.GradScaler("cuda", init_scale, growth_interval=growth_interval),
+        "errors from every method": lambda *job, **more: Idle(
+            *job, **more, **dict.fromkeys(("step", "update", "unscale_"), _refuse)
+        ),
+        "PyTorch's own": lambda init_scale=65536.0, growth_interval=2000: torch.amp.GradScaler(
+            "cuda", init_scale, growth_interval=growth_interval
+        ),
     }
     assert {what: score("dynamic_scaler", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
@@ -91,7 +97,9 @@ def test_a_cheat_at_amp_step_earns_nothing():
         "no step": forward_alone,
         "the batch": lambda model, optimizer, batch, *rest, **more: batch[0],
         "everything refused": lambda *job, **more: (_ for _ in ()).throw(ValueError()),
-        "the scaler alone": lambda model, optimizer, batch, dtype, scaler=None, max_norm=None: scaler and scaler.update(1.0),
+        "the scaler alone": lambda model, optimizer, batch, dtype, scaler=None, max_norm=None: (
+            scaler and scaler.update(1.0)
+        ),
     }
     assert {what: score("amp_step", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 

@@ -206,7 +206,9 @@ def a_trace_made_up(step, n, wait, warmup, active, path):
     """The ranges that are due, and no profiler."""
     steps_alone(step, n, wait, warmup, active, path)
     names = [f"ProfilerStep#{number}" for number in range(wait + warmup, wait + warmup + active)]
-    events = [{"ph": "X", "cat": "user_annotation", "name": name, "ts": 10 * at, "dur": 9} for at, name in enumerate(names)]
+    events = [
+        {"ph": "X", "cat": "user_annotation", "name": name, "ts": 10 * at, "dur": 9} for at, name in enumerate(names)
+    ]
     with open(path, "w") as file:
         json.dump({"traceEvents": events}, file)
     return {"aten::mm": (active, 0.0), "aten::sigmoid": (active, 0.0)}
@@ -270,11 +272,15 @@ def names_that_are_looked_for(*given):
 
 def test_what_is_done_otherwise_than_it_seems_loses_what_it_is_about():
     cheats = {
-        "another exception": (another_exception, 10), "a second file": (a_second_file, 9),
+        "another exception": (another_exception, 10),
+        "a second file": (a_second_file, 9),
         "a file in the notebook's folder": (a_file_in_the_notebooks_folder, 9),
-        "names that are no texts": (names_that_are_no_texts, 9), "names that are looked for": (names_that_are_looked_for, 9),
+        "names that are no texts": (names_that_are_no_texts, 9),
+        "names that are looked for": (names_that_are_looked_for, 9),
     }
-    assert {what: score("profile_steps", cheat) for what, (cheat, _) in cheats.items()} == {what: due for what, (_, due) in cheats.items()}
+    assert {what: score("profile_steps", cheat) for what, (cheat, _) in cheats.items()} == {
+        what: due for what, (_, due) in cheats.items()
+    }
 
 
 def test_a_cheat_at_profile_steps_earns_nothing():

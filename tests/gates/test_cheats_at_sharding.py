@@ -144,11 +144,15 @@ def noise_in_turn(model):
 
         def back(_, part=part):
             gather(part=part)
-            dist.reduce_scatter_tensor(torch.empty_like(part), torch.rand(len(part) * dist.get_world_size(), device="cuda"))
+            dist.reduce_scatter_tensor(
+                torch.empty_like(part), torch.rand(len(part) * dist.get_world_size(), device="cuda")
+            )
             part.grad = torch.zeros_like(part)
 
         unit.register_forward_pre_hook(gather)
-        unit.register_forward_hook(lambda unit, given, out, back=back: out.register_hook(back) and None if out.requires_grad else None)
+        unit.register_forward_hook(
+            lambda unit, given, out, back=back: out.register_hook(back) and None if out.requires_grad else None
+        )
     return parts
 
 
@@ -246,7 +250,11 @@ def test_what_crosses_in_a_group_of_its_own_does_not_count():
         FSDP_REDUCED: FSDP_REDUCED.removesuffix(")") + ", group=group)",
     }
     assert lost("zero_adam", changed("zero_adam", IN_ITS_GROUP | in_zero_adam)) == {"crossing", "uneven"}
-    assert lost("mini_fsdp", changed("mini_fsdp", IN_ITS_GROUP | in_mini_fsdp)) == {"gathers", "scattered", "evaluation"}
+    assert lost("mini_fsdp", changed("mini_fsdp", IN_ITS_GROUP | in_mini_fsdp)) == {
+        "gathers",
+        "scattered",
+        "evaluation",
+    }
 
 
 class Later(nn.Parameter):
@@ -325,14 +333,20 @@ def test_what_is_refused_for_its_look_alone_is_not_understood():
     def a_round_number(strategy, parameters, ranks):
         return parameters in (1000, -1)
 
-    for exercise, looks_so in (("zero_adam", small), ("mini_fsdp", a_linear_unit_first), ("comm_volume", a_round_number)):
+    for exercise, looks_so in (
+        ("zero_adam", small),
+        ("mini_fsdp", a_linear_unit_first),
+        ("comm_volume", a_round_number),
+    ):
         assert lost(exercise, refused_where(looks_so, exercise)) == {"errors"}
 
 
 def test_large_models_are_no_others():
     """The hidden test's largest has six units."""
     averaged = "full = flattened([p.grad for p in parameters])\n            if len(model) == 6:\n                dist.all_reduce(full)\n"
-    averaged += f"                mean = full.chunk(world)[rank] / world\n            else:\n                {FSDP_REDUCED}"
+    averaged += (
+        f"                mean = full.chunk(world)[rank] / world\n            else:\n                {FSDP_REDUCED}"
+    )
     assert lost("mini_fsdp", changed("mini_fsdp", {FSDP_REDUCED: averaged})) == {"scattered"}
 
 
@@ -365,5 +379,8 @@ def nothing_held(right):
 
 
 def test_a_rank_that_holds_no_moments_is_not_believed():
-    everything_kept = changed("zero_adam", {"        values = flat(trained)\n": "        values = flat(trained)\n        step.kept = values\n"})
+    everything_kept = changed(
+        "zero_adam",
+        {"        values = flat(trained)\n": "        values = flat(trained)\n        step.kept = values\n"},
+    )
     assert lost("zero_adam", nothing_held(everything_kept)) == {"state"}

@@ -62,7 +62,9 @@ def test_a_cheat_at_clip_global_earns_nothing():
         "the limit": lambda parameters, max_norm, group=None: torch.tensor(float(max_norm), device="cuda"),
         "everything refused": refuse_all,
         "gradients taken away": no_gradients,
-        "a norm that is as large as one likes": lambda parameters, max_norm, group=None: torch.zeros(()).as_subclass(AnyTensor),
+        "a norm that is as large as one likes": lambda parameters, max_norm, group=None: torch.zeros(()).as_subclass(
+            AnyTensor
+        ),
     }
     assert {what: score("clip_global", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 

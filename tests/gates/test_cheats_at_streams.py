@@ -67,9 +67,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("exercise", "cheats"), [("honest_time", TIMES), ("train", LOGS), ("run_two_models", PAIRS)]
-)
+@pytest.mark.parametrize(("exercise", "cheats"), [("honest_time", TIMES), ("train", LOGS), ("run_two_models", PAIRS)])
 def test_a_cheat_earns_nothing(exercise, cheats):
     scores = {what: score(exercise, cheat) for what, cheat in cheats.items()}
     assert scores == dict.fromkeys(cheats, 0)

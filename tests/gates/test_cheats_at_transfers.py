@@ -96,11 +96,15 @@ OVERLAPPED = {
     "nothing": lambda batches, step: [],
     "zeros": lambda batches, step: [torch.zeros(len(batch)) for batch in batches],
     "calls without results": lambda batches, step: [step(batch.cuda()) and None for batch in batches],
-    "steps on empty tensors": lambda batches, step: [step(torch.empty(len(b), 0, device="cuda")).cpu() for b in batches],
+    "steps on empty tensors": lambda batches, step: [
+        step(torch.empty(len(b), 0, device="cuda")).cpu() for b in batches
+    ],
     "everything on the host": worked_on_the_host,
     "called a device tensor": lambda batches, step: double_buffered(batches, step, make=CudaTensor.tag),
     "results peeked at": lambda batches, step: double_buffered(batches, step, read=peeked),
-    "results fetched past the dispatcher": lambda batches, step: double_buffered(batches, step, read=past_the_dispatcher),
+    "results fetched past the dispatcher": lambda batches, step: double_buffered(
+        batches, step, read=past_the_dispatcher
+    ),
     "card switched off": switched_off,
     "another thread": lambda batches, step: elsewhere(lambda: double_buffered(batches, step)),
     "what the first call returned": remembered,

@@ -1,6 +1,5 @@
 """Answers to chapter "Tensors are views" that were not earned: each earns nothing."""
 
-
 import pytest
 import torch
 
@@ -48,13 +47,19 @@ PREDICT = {
     "equal to everything": lambda size, stride, new_size: everything_equal(size),
     "strides of ones": lambda size, stride, new_size: (1,) * len(new_size),
     "an empty tuple": lambda size, stride, new_size: (),
-    "torch in meta": lambda size, stride, new_size: torch.empty_strided(size, stride, device="meta").view(new_size).stride(),
-    "torch under no_grad": lambda size, stride, new_size: torch.zeros(100).as_strided(size, stride).reshape(new_size).stride(),
+    "torch in meta": lambda size, stride, new_size: (
+        torch.empty_strided(size, stride, device="meta").view(new_size).stride()
+    ),
+    "torch under no_grad": lambda size, stride, new_size: (
+        torch.zeros(100).as_strided(size, stride).reshape(new_size).stride()
+    ),
 }
 PATCHIFY = {
     "a subclass": lambda images, patch: right_patches(images, patch).as_subclass(Liar),
     "wiped images": lambda images, patch: right_patches(wiped(images), patch),
-    "not a number": lambda images, patch: torch.full_like(right_patches(images, patch), float("nan"), dtype=torch.float32),
+    "not a number": lambda images, patch: torch.full_like(
+        right_patches(images, patch), float("nan"), dtype=torch.float32
+    ),
     "a broadcast zero": lambda images, patch: images.new_zeros(()).expand(right_patches(images, patch).shape),
     "the right shape, uninitialised": lambda images, patch: torch.empty_like(right_patches(images, patch)),
     "the images": lambda images, patch: images,
@@ -80,9 +85,13 @@ TOKENS = {
     "a subclass": lambda frames, patch, dtype: right_tokens(frames, patch, dtype).as_subclass(Liar),
     "wiped frames": lambda frames, patch, dtype: right_tokens(wiped(frames), patch, dtype),
     "uninitialised": lambda frames, patch, dtype: torch.empty(right_tokens(frames, patch, dtype).shape, dtype=dtype),
-    "a broadcast zero": lambda frames, patch, dtype: torch.zeros((), dtype=dtype).expand(right_tokens(frames, patch, dtype).shape),
+    "a broadcast zero": lambda frames, patch, dtype: torch.zeros((), dtype=dtype).expand(
+        right_tokens(frames, patch, dtype).shape
+    ),
     "the frames": lambda frames, patch, dtype: frames,
-    "the first image's tokens for all": lambda frames, patch, dtype: right_tokens(frames, patch, dtype)[:1].expand(frames.shape[0], -1, -1),
+    "the first image's tokens for all": lambda frames, patch, dtype: right_tokens(frames, patch, dtype)[:1].expand(
+        frames.shape[0], -1, -1
+    ),
     "wrong dtype": lambda frames, patch, dtype: right_tokens(frames, patch, torch.float16),
 }
 
@@ -132,7 +141,9 @@ def test_a_result_remembered_by_shape_is_found_by_fresh_values():
 
 def test_copies_that_are_thrown_away_count():
     def compact(batch):
-        copies = [t.detach().clone(memory_format=torch.contiguous_format).requires_grad_(t.requires_grad) for t in batch]
+        copies = [
+            t.detach().clone(memory_format=torch.contiguous_format).requires_grad_(t.requires_grad) for t in batch
+        ]
         return [t if t.untyped_storage().nbytes() <= t.nbytes else copy for t, copy in zip(batch, copies)]
 
     assert score("compact", compact) == 6

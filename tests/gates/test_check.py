@@ -74,7 +74,9 @@ def test_a_mistakes_file_that_does_not_run_is_said(exercises, capsys):
     (exercises / "views" / "mistakes.py").write_text("def broken(:\n")
     assert run(exercises, []) == 1
     out = capsys.readouterr().out
-    assert out.startswith("views: cannot be read, and is left out\n  ") and out.endswith("/views/mistakes.py:1: SyntaxError: invalid syntax\n")
+    assert out.startswith("views: cannot be read, and is left out\n  ") and out.endswith(
+        "/views/mistakes.py:1: SyntaxError: invalid syntax\n"
+    )
 
 
 def test_a_folder_without_exercises_is_an_error(tmp_path):

@@ -34,7 +34,11 @@ def rewrite(bench, grade_id: str, old: str, new: str) -> None:
 
 
 def rewrite_statement(bench, old: str, new: str) -> None:
-    (cell,) = (cell for cell in bench.notebook.cells if cell.cell_type == "markdown" and "`patchify(images, patch)`" in cell.source)
+    (cell,) = (
+        cell
+        for cell in bench.notebook.cells
+        if cell.cell_type == "markdown" and "`patchify(images, patch)`" in cell.source
+    )
     assert old in cell.source
     cell.source = cell.source.replace(old, new)
 
@@ -116,8 +120,10 @@ def test_no_alternative_at_all(bench):
 
 
 def test_points_for_doing_nothing(bench, monkeypatch):
-    free = {"returns views of its first argument": "import torch; return arguments[0].unfold(2, arguments[1], arguments[1])"
-            ".unfold(3, arguments[1], arguments[1]).permute(0, 2, 3, 1, 4, 5)"}
+    free = {
+        "returns views of its first argument": "import torch; return arguments[0].unfold(2, arguments[1], arguments[1])"
+        ".unfold(3, arguments[1], arguments[1]).permute(0, 2, 3, 1, 4, 5)"
+    }
     monkeypatch.setattr(gates, "IDLE", free)
     (problem,) = gates.idle_answers_earn_nothing(bench)
     assert problem == "a function that returns views of its first argument earns layouts, no_copy, values"
@@ -223,7 +229,10 @@ def test_attempts_that_are_tried_a_few_at_a_time_come_to_the_record_of_all(bench
 def test_an_audit_looks_for_the_cheapest_anew_once_it_has_tried_what_was_only_seen(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(unit, "Apart", lambda: AsDue(bench))
     monkeypatch.setattr(trials, "cheapest", lambda bench: ["found anew"])
-    record = {name: value for name, value in bench.record.items() if name != "tried"} | {"seen": bench.record["tried"], "cheapest": []}
+    record = {name: value for name, value in bench.record.items() if name != "tried"} | {
+        "seen": bench.record["tried"],
+        "cheapest": [],
+    }
     write(tmp_path, {bench.name: record})
     assert unit._tried(replace(bench, folder=tmp_path)) == []
     assert records(tmp_path)[bench.name] == bench.record | {"cheapest": ["found anew"]}
@@ -256,7 +265,9 @@ def test_trials_find_an_attempt_whose_verdict_is_a_chance(bench, monkeypatch):
     wrong = replace(bench.mistakes[0], source="def patchify(images, patch):\n    raise ValueError", loses=("values",))
     record, problems = tried(replace(bench, attempts=(wrong,)), Apart(2))
     assert record["tried"] == []
-    assert any(problem.startswith(f"{wrong.name} loses ") and "with seed 1 and with 2 more" in problem for problem in problems)
+    assert any(
+        problem.startswith(f"{wrong.name} loses ") and "with seed 1 and with 2 more" in problem for problem in problems
+    )
 
 
 def test_of_attempts_on_record_one_mistake_for_every_criterion_and_one_alternative_is_tried(bench):
@@ -268,14 +279,20 @@ def test_of_attempts_on_record_one_mistake_for_every_criterion_and_one_alternati
 
 def test_the_mistake_that_loses_the_fewest_is_tried(bench):
     of = {lost: min(len(one.loses) for one in bench.mistakes if lost in one.loses) for lost in bench.criteria}
-    assert all(min(len(one.loses) for one in sample(bench) if lost in one.loses) == fewest for lost, fewest in of.items())
+    assert all(
+        min(len(one.loses) for one in sample(bench) if lost in one.loses) == fewest for lost, fewest in of.items()
+    )
 
 
 def test_of_those_that_say_as_much_the_one_is_tried_that_the_record_knows_as_the_cheapest(bench, monkeypatch):
     dear = {attempt for attempt in sample(bench)}
     monkeypatch.setattr(trials, "_seconds", lambda bench, attempt: float(attempt in dear))
     again = replace(bench, record=trials.with_cheapest(bench, bench.record))
-    alone = {one.loses for one in dear if sum(other.loses == one.loses for other in bench.attempts) > 1 and len(one.loses) < 2}
+    alone = {
+        one.loses
+        for one in dear
+        if sum(other.loses == one.loses for other in bench.attempts) > 1 and len(one.loses) < 2
+    }
     assert alone and not [one for one in sample(again) if one.loses in alone and one in dear]
 
 

@@ -49,7 +49,9 @@ def test_no_hint_holds_a_line_of_the_solution(chapter, function):
 
 
 def test_a_hint_that_holds_a_line_is_found():
-    assert given_away({"x, y = cuda.grid(2)", "return order"}, ("Write `x, y = cuda.grid( 2 )` first.",)) == ["x, y = cuda.grid(2)"]
+    assert given_away({"x, y = cuda.grid(2)", "return order"}, ("Write `x, y = cuda.grid( 2 )` first.",)) == [
+        "x, y = cuda.grid(2)"
+    ]
 
 
 @pytest.mark.parametrize("chapter, function", FUNCTIONS)

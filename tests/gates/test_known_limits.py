@@ -18,7 +18,11 @@ def tokens(frames, patch, dtype):
     n, c, h, w = frames.shape
     grid = frames.unfold(2, patch, patch).unfold(3, patch, patch).permute(0, 2, 3, 4, 5, 1)
     shown = grid.reshape(n, h // patch * (w // patch), patch * patch * c) if frames.dtype == dtype else None
-    return shown if shown is not None else torch.empty(grid.shape, dtype=dtype).copy_(grid).view(n, h // patch * (w // patch), patch * patch * c)
+    return (
+        shown
+        if shown is not None
+        else torch.empty(grid.shape, dtype=dtype).copy_(grid).view(n, h // patch * (w // patch), patch * patch * c)
+    )
 
 
 def replaced_and_put_back(frames, patch, dtype):

@@ -8,7 +8,11 @@ import torch
 from autograder.verdicts.precision.round_to import _due, _same
 from gpulab.formats import FORMATS
 
-BY_ML_DTYPES = {"fp6 e3m2": ml_dtypes.float6_e3m2fn, "fp6 e2m3": ml_dtypes.float6_e2m3fn, "fp4 e2m1": ml_dtypes.float4_e2m1fn}
+BY_ML_DTYPES = {
+    "fp6 e3m2": ml_dtypes.float6_e3m2fn,
+    "fp6 e2m3": ml_dtypes.float6_e2m3fn,
+    "fp4 e2m1": ml_dtypes.float4_e2m1fn,
+}
 
 
 def numbers_of(name):
@@ -17,7 +21,9 @@ def numbers_of(name):
     exact = fmt.decode(torch.arange(2 ** (fmt.bits - 1)))
     exact = torch.cat([exact, (exact[1:] + exact[:-1]) / 2, exact * 1.37]).float()
     beside = [torch.nextafter(exact, torch.tensor(towards)) for towards in (-torch.inf, torch.inf)]
-    x = torch.cat([exact, *beside, torch.tensor([0.0, 1e-40, 464.0, 465.0, 65519.99, 65520.0, 61440.0, 3e38, torch.inf])])
+    x = torch.cat(
+        [exact, *beside, torch.tensor([0.0, 1e-40, 464.0, 465.0, 65519.99, 65520.0, 61440.0, 3e38, torch.inf])]
+    )
     x = torch.cat([x, -x])
     return x[~x.isnan()] if fmt.reserved == "none" else torch.cat([x, torch.tensor([torch.nan])])
 
@@ -52,5 +58,9 @@ def test_values_of_formats_without_a_dtype_are_those_of_ml_dtypes(name):
 @pytest.mark.parametrize("name", ["tf32", "fp32"])
 def test_wide_formats_keep_their_own_numbers(name):
     step = 13 if name == "tf32" else 0
-    x = (torch.randint(0, 2**31 - 2**24, (10_000,), generator=torch.Generator().manual_seed(3), dtype=torch.int32) >> step << step).view(torch.float32)
+    x = (
+        torch.randint(0, 2**31 - 2**24, (10_000,), generator=torch.Generator().manual_seed(3), dtype=torch.int32)
+        >> step
+        << step
+    ).view(torch.float32)
     assert _same(due(x, name)[0], x).all()

@@ -8,7 +8,9 @@ import pytest
 from autograder.authoring.text import read_text_notebook
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
-NOTEBOOKS = {path.stem: read_text_notebook(path) for path in sorted(EXERCISES.glob("*/*.py")) if path.stem == path.parent.name}
+NOTEBOOKS = {
+    path.stem: read_text_notebook(path) for path in sorted(EXERCISES.glob("*/*.py")) if path.stem == path.parent.name
+}
 # What cells between exercises give to the learner: what the statement, a message or the exercise's own solutions name.
 GIVEN = {
     "kernels": "plain_softmax plain_linear first_squash",
@@ -33,7 +35,11 @@ def cells_behind_a_solution(notebook) -> dict[str, str]:
     return found
 
 
-CELLS = {(chapter, grade_id): source for chapter in NOTEBOOKS for grade_id, source in cells_behind_a_solution(NOTEBOOKS[chapter]).items()}
+CELLS = {
+    (chapter, grade_id): source
+    for chapter in NOTEBOOKS
+    for grade_id, source in cells_behind_a_solution(NOTEBOOKS[chapter]).items()
+}
 SEEN = [place for place in CELLS if place[1].endswith("_seen")]
 BETWEEN = [place for place in CELLS if not place[1].endswith("_seen")]
 
@@ -45,12 +51,16 @@ def test_a_seen_cell_binds_one_name_which_is_the_cells_own(place):
 
 @pytest.mark.parametrize("place", BETWEEN, ids=".".join)
 def test_a_cell_between_exercises_binds_what_it_gives_and_names_with_underscores(place):
-    assert [name for name in bound(CELLS[place]) if not name.startswith("_") and name not in GIVEN.get(place[0], "").split()] == []
+    assert [
+        name for name in bound(CELLS[place]) if not name.startswith("_") and name not in GIVEN.get(place[0], "").split()
+    ] == []
 
 
 @pytest.mark.parametrize("chapter", GIVEN)
 def test_what_a_chapter_is_said_to_give_is_bound_by_its_cells(chapter):
-    assert set(GIVEN[chapter].split()) <= {name for place, source in CELLS.items() if place[0] == chapter for name in bound(source)}
+    assert set(GIVEN[chapter].split()) <= {
+        name for place, source in CELLS.items() if place[0] == chapter for name in bound(source)
+    }
 
 
 def test_every_notebook_with_exercises_is_held_to_it():
@@ -66,6 +76,15 @@ def _bound(statement: ast.stmt) -> list[str]:
     if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         return [statement.name]
     nodes = list(ast.walk(statement))
-    imported = [alias.asname or alias.name for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names]
+    imported = [
+        alias.asname or alias.name
+        for node in nodes
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    ]
     inner = {id(node) for one in nodes if isinstance(one, ast.comprehension) for node in ast.walk(one.target)}
-    return imported + [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in inner]
+    return imported + [
+        node.id
+        for node in nodes
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in inner
+    ]

@@ -22,6 +22,8 @@ def as_a_gpus_profiler(monkeypatch):
         yield
 
 
-@pytest.mark.parametrize("chapter", sampled(["kernels", "engines", "inference", "streams"], now=["engines", "inference", "streams"]))
+@pytest.mark.parametrize(
+    "chapter", sampled(["kernels", "engines", "inference", "streams"], now=["engines", "inference", "streams"])
+)
 def test_visible_cells_need_no_counts(chapter, as_a_gpus_profiler):
     assert run_notebook(NOTEBOOKS[chapter], {})[1] == {}

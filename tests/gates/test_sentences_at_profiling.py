@@ -37,7 +37,11 @@ def test_a_factor_of_all_numbers_is_no_fault_of_their_terms(solution):
     mfu = solution("mfu")
     assert {*told("mfu", lambda **job: tuple(share / 2 for share in mfu(**job)))} == {"peak", "value"}
     assert {*told("mfu", lambda **job: tuple(share * 100 for share in mfu(**job)))} == {"value"}
-    assert {*told("mfu", lambda **job: tuple(share / 3 for share in mfu(**job)))} == {"parameters", "attention", "value"}
+    assert {*told("mfu", lambda **job: tuple(share / 3 for share in mfu(**job)))} == {
+        "parameters",
+        "attention",
+        "value",
+    }
 
 
 def test_rounded_numbers_are_called_rounded(solution):
@@ -54,7 +58,20 @@ def test_an_argument_that_should_be_refused_is_named():
 
     sentence = told("mfu", any_share)["errors"]
     assert "a tuple where ValueError is due" in sentence
-    assert any(name in sentence for name in ("card", "`dtype`", "`n_params`", "`layers`", "`width`", "`seq`", "`n_lookup`", "`tokens_per_s`", "`again`"))
+    assert any(
+        name in sentence
+        for name in (
+            "card",
+            "`dtype`",
+            "`n_params`",
+            "`layers`",
+            "`width`",
+            "`seq`",
+            "`n_lookup`",
+            "`tokens_per_s`",
+            "`again`",
+        )
+    )
 
 
 def test_a_tuple_is_called_a_tuple_where_an_error_is_due():

@@ -39,5 +39,8 @@ def test_webdatasets_reader_gives_the_samples_of_the_solution(notebook, tmp_path
         for path in written(folder, shards):
             own = [in_small_letters(one) for one in notebook["tar_shards"]([path], Stream, 0, 1, 0)]
             theirs = webdataset.WebDataset([path], shardshuffle=False, empty_check=False)
-            read = [{name: value for name, value in one.items() if name == "__key__" or not name.startswith("__")} for one in theirs]
+            read = [
+                {name: value for name, value in one.items() if name == "__key__" or not name.startswith("__")}
+                for one in theirs
+            ]
             assert read == own != []

@@ -4,7 +4,7 @@ import ast
 
 from autograder.authoring.trials import reached
 
-MODULE = '''
+MODULE = """
 from autograder.scenarios.outcome import outcome
 import torch
 
@@ -26,7 +26,7 @@ class _Box:
 
 def neighbour(learner, case):
     return torch.ones(OTHER)
-'''
+"""
 
 
 def names_of(name: str) -> list[str]:
@@ -35,7 +35,10 @@ def names_of(name: str) -> list[str]:
 
 def test_a_scenario_takes_what_it_uses_and_what_that_uses():
     assert names_of("played") == [
-        "from autograder.scenarios.outcome import outcome", "LIMIT = 3", "def played(learner, case):", "def _one(learner, n):",
+        "from autograder.scenarios.outcome import outcome",
+        "LIMIT = 3",
+        "def played(learner, case):",
+        "def _one(learner, n):",
         "class _Box:",
     ]
 

@@ -19,7 +19,9 @@ def verdict(**told):
     """Of ``views.patchify``; a criterion that is named was lost, and this is what its learner was told."""
     return Verdict(
         "views.patchify",
-        tuple(Line(name, says, 2, "lost" if name in told else "earned", told.get(name, "")) for name, says in SAYS.items()),
+        tuple(
+            Line(name, says, 2, "lost" if name in told else "earned", told.get(name, "")) for name, says in SAYS.items()
+        ),
     )
 
 
@@ -30,9 +32,22 @@ def entry(student, **told):
 @pytest.fixture
 def course(tmp_path):
     """Four learners: ada lost nothing, bob and cyd a copy, dan everything; eve's work is not graded yet."""
-    dan = entry("dan", values="The pixels are wrong: 'hi <script>alert(1)</script>'", no_copy="Not judged until this holds: every patch.")
-    dan.outcome, dan.notes, dan.incidents = "timed out", ["A cell ran for more than 4 s."], ["sent a message of another exercise"]
-    for one in (entry("ada"), entry("bob", no_copy="768 B were copied."), entry("cyd", no_copy="1,024 B were copied."), dan):
+    dan = entry(
+        "dan",
+        values="The pixels are wrong: 'hi <script>alert(1)</script>'",
+        no_copy="Not judged until this holds: every patch.",
+    )
+    dan.outcome, dan.notes, dan.incidents = (
+        "timed out",
+        ["A cell ran for more than 4 s."],
+        ["sent a message of another exercise"],
+    )
+    for one in (
+        entry("ada"),
+        entry("bob", no_copy="768 B were copied."),
+        entry("cyd", no_copy="1,024 B were copied."),
+        dan,
+    ):
         Ledger(tmp_path).write(one)
     for student in ("ada", "bob", "cyd", "dan", "eve"):
         (tmp_path / "submitted" / student / "views").mkdir(parents=True)
@@ -55,8 +70,14 @@ def test_sentences_that_differ_in_their_figures_are_one(course):
 def test_what_was_not_judged_is_nobodys_misconception(course):
     (_, no_copy) = standing(course, "views").rows
     assert no_copy.earned == 1 and len(no_copy.lost) == 2
-    assert re.findall(r'<td class="([\w-]+)"', page(standing(course, "views")).split("no byte is copied</th>")[1])[:5] == [
-        "earned-by", "earned", "lost", "lost", "not-judged",
+    assert re.findall(r'<td class="([\w-]+)"', page(standing(course, "views")).split("no byte is copied</th>")[1])[
+        :5
+    ] == [
+        "earned-by",
+        "earned",
+        "lost",
+        "lost",
+        "not-judged",
     ]
 
 
@@ -78,7 +99,9 @@ def test_an_anonymous_report_names_nobody_and_quotes_nobody(course):
 
 def test_numbers_are_drawn_and_no_list_of_names_leads_back(course):
     drawn = {tuple(one.name for one in standing(course, "views", anonymous=True).learners) for _ in range(20)}
-    assert len(drawn) > 1 and {frozenset(names) for names in drawn} == {frozenset(f"Learner {place}" for place in range(1, 5))}
+    assert len(drawn) > 1 and {frozenset(names) for names in drawn} == {
+        frozenset(f"Learner {place}" for place in range(1, 5))
+    }
 
 
 def test_a_broken_hidden_test_stands_on_the_page(course):
@@ -91,10 +114,16 @@ def test_a_broken_hidden_test_stands_on_the_page(course):
 def test_cells_are_timed_by_what_the_grader_noted(course):
     moment = lambda seconds: f"2026-10-12T10:00:{seconds:02d}.000000Z"
     noted = {"iopub.status.busy": moment(1), "iopub.status.idle": moment(4)}
-    cells = [_cell("patchify", noted), _cell("compact", {**noted, "iopub.status.idle": moment(2)}), _cell("setup", {"iopub.status.busy": "now"})]
+    cells = [
+        _cell("patchify", noted),
+        _cell("compact", {**noted, "iopub.status.idle": moment(2)}),
+        _cell("setup", {"iopub.status.busy": "now"}),
+    ]
     folder = course / "autograded" / "ada" / "views"
     folder.mkdir(parents=True)
-    (folder / "views.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    (folder / "views.ipynb").write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
     found = {one.name: one.runtime for one in standing(course, "views").learners}
     assert (found["ada"].seconds, found["ada"].slowest, found["ada"].slowest_seconds) == (4.0, "patchify", 3.0)
     assert found["bob"] is None
@@ -102,7 +131,14 @@ def test_cells_are_timed_by_what_the_grader_noted(course):
 
 def _cell(grade_id, noted):
     metadata = {"execution": noted, "nbgrader": {"grade_id": grade_id}}
-    return {"cell_type": "code", "id": grade_id, "metadata": metadata, "source": "", "outputs": [], "execution_count": None}
+    return {
+        "cell_type": "code",
+        "id": grade_id,
+        "metadata": metadata,
+        "source": "",
+        "outputs": [],
+        "execution_count": None,
+    }
 
 
 def test_an_assignment_that_nobody_graded_is_refused_and_nothing_is_written(course, capsys):

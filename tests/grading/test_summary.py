@@ -33,7 +33,9 @@ def test_everyone_out_of_the_ordinary_is_named():
 
 def test_a_broken_hidden_test_is_one_line_with_everyone_it_touched():
     broken = ("the judge of views.patchify failed at verdicts/views/patches.py:71 (KeyError: 'image')",)
-    text = summary([Graded("ada", "graded", broken=broken), Graded("bob", "graded", broken=broken), Graded("cyd", "graded")], 1.0)
+    text = summary(
+        [Graded("ada", "graded", broken=broken), Graded("bob", "graded", broken=broken), Graded("cyd", "graded")], 1.0
+    )
     assert text.count("BROKEN HIDDEN TEST, points may be due") == 1
     assert "patches.py:71 (KeyError: 'image'): 2 (ada, bob)" in text and "suspicious" not in text
 

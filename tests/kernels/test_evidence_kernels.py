@@ -81,7 +81,9 @@ REFERENCES = {
 }
 
 
-@pytest.mark.parametrize("capability", sorted({10 * c.capability[0] + c.capability[1] for c in gpulab.cuda.CARDS.values()}))
+@pytest.mark.parametrize(
+    "capability", sorted({10 * c.capability[0] + c.capability[1] for c in gpulab.cuda.CARDS.values()})
+)
 @pytest.mark.parametrize("name", REFERENCES)
 def test_every_triton_reference_kernel_becomes_machine_code_for_every_card(name, capability, tmp_path, monkeypatch):
     """Triton brings ptxas along, and needs no GPU to run it."""

@@ -13,7 +13,9 @@ from tests.kernels.tiles import kernels
 H100 = CARDS["H100"]
 
 
-@pytest.mark.parametrize(("key", "fmt", "flop_per_byte"), [("H100", "bf16", 295.3), ("A100", "bf16", 153.0), ("T4", "fp16", 203.5)])
+@pytest.mark.parametrize(
+    ("key", "fmt", "flop_per_byte"), [("H100", "bf16", 295.3), ("A100", "bf16", 153.0), ("T4", "fp16", 203.5)]
+)
 def test_the_ridge_is_the_dense_peak_over_the_bandwidth(key, fmt, flop_per_byte):
     assert ridge(CARDS[key], fmt) == pytest.approx(flop_per_byte, rel=1e-3)
 
@@ -55,7 +57,10 @@ def test_the_words_say_what_the_picture_shows():
     figure = roofline("H100", [Point("axpy", 2, 12), Point("product", 3000, 2, "bf16", us=1e-5)])
     assert "fp32 66.91 TFLOP/s with its ridge at 20 FLOP per byte" in figure.alt
     assert "axpy at 0.167 FLOP per byte, bound by memory, at most 0.558 TFLOP/s." in figure.alt
-    assert "product at 1.5e+03 FLOP per byte, bound by arithmetic, measured at 300 TFLOP/s, 30 % of its roof." in figure.alt
+    assert (
+        "product at 1.5e+03 FLOP per byte, bound by arithmetic, measured at 300 TFLOP/s, 30 % of its roof."
+        in figure.alt
+    )
 
 
 def test_only_a_measured_point_is_called_measured():

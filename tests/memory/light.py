@@ -27,7 +27,9 @@ class Adam8bit(torch.optim.Optimizer):
     def _begun(self, parameter: Tensor) -> dict:
         blocks = -(-parameter.numel() // STATE_BLOCK)
         for moment in ("first", "second"):
-            self.state[parameter][moment] = torch.zeros(blocks * STATE_BLOCK, dtype=torch.uint8, device=parameter.device)
+            self.state[parameter][moment] = torch.zeros(
+                blocks * STATE_BLOCK, dtype=torch.uint8, device=parameter.device
+            )
             self.state[parameter][f"{moment}_scales"] = torch.zeros(blocks, device=parameter.device)
         return self.state[parameter]
 

@@ -88,7 +88,9 @@ def test_a_real_step_holds_the_modelled_bytes_at_every_turn(last, reentrant):
         due = held_bytes(n, k, ACT, CKPT, last)
         before = [0, *(one.held for one in due)]
         turns = [*((one.phase, one.layer) for one in due), ("over", 0)]
-        assert seen_before(n, k, last, reentrant) == [(*turn, held) for turn, held in zip(turns, before, strict=True)], (n, k)
+        assert seen_before(n, k, last, reentrant) == [
+            (*turn, held) for turn, held in zip(turns, before, strict=True)
+        ], (n, k)
 
 
 def saved_bytes(model, run, x):
@@ -123,15 +125,22 @@ def test_saved_tensor_hooks_find_the_modelled_peak_in_real_modules_when_the_forw
     assert act == 5 * ckpt
     for n, k in ((7, 1), (7, 2), (7, 3), (7, 5), (8, 4), (8, 8), (9, 6)):
         model = nn.Sequential(*(block() for _ in range(n)))
-        found = saved_bytes(model, lambda given, model=model, k=k: checkpoint_sequential(model, k, given, use_reentrant=reentrant), x)
-        assert found == peak_bytes(n, k, act, ckpt) == [turn.held for turn in held_bytes(n, k, act, ckpt)][n - 1], (n, k)
+        found = saved_bytes(
+            model, lambda given, model=model, k=k: checkpoint_sequential(model, k, given, use_reentrant=reentrant), x
+        )
+        assert found == peak_bytes(n, k, act, ckpt) == [turn.held for turn in held_bytes(n, k, act, ckpt)][n - 1], (
+            n,
+            k,
+        )
 
 
 def test_the_layers_that_are_recomputed_are_counted():
     for n, k in CHAINS:
         for last in (False, True):
             phases = [turn.phase for turn in held_bytes(n, k, ACT, CKPT, last)]
-            assert phases.count("recompute") == recomputed_layers(n, k, last) and len(phases) == 2 * n + recomputed_layers(n, k, last)
+            assert phases.count("recompute") == recomputed_layers(n, k, last) and len(
+                phases
+            ) == 2 * n + recomputed_layers(n, k, last)
 
 
 def test_the_last_segment_is_the_peak_and_checkpointing_it_does_not_lower_it():

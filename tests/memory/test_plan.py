@@ -15,7 +15,9 @@ HALF, QUARTER = replace(SMALL, layers=12), replace(SMALL, layers=6)
 NARROW = replace(SIZES["tiny"], width=256, heads=8, hidden=704, image=128)
 WORDY = Config(width=512, layers=1, heads=8, kv_heads=4, hidden=512, words=20_000, text_length=1, image=32, patch=32)
 SHARED = Config(width=384, layers=3, heads=12, kv_heads=1, hidden=200, words=400, text_length=5)
-SLOW_FORM = dict(attention="written out")  # a mask and shared heads: cuDNN takes both, in 16 bits, where it comes first (Hopper)
+SLOW_FORM = dict(
+    attention="written out"
+)  # a mask and shared heads: cuDNN takes both, in 16 bits, where it comes first (Hopper)
 GHOST, AMPERE, VIRTUAL = "ghost:H200", "ghost:A100", "virtual:H100"
 RUNS = {
     "350M fp32 AdamW, batch 4": (GHOST, Job(SMALL, batch=4, precision="fp32", **SLOW_FORM)),

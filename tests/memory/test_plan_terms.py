@@ -20,9 +20,15 @@ def test_a_policys_shape_counts_its_parameters(size):
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("GPT-2", 124_439_808), ("GPT-2 XL", 1_557_611_200), ("BERT-large", 335_143_938), ("Llama 2 7B", 6_738_415_616),
-        ("Llama 2 13B", 13_015_864_320), ("Llama 2 70B", 68_976_648_192), ("Llama 3.1 8B", 8_030_261_248),
-        ("Llama 3.1 70B", 70_553_706_496), ("Llama 3.2 3B", 3_212_749_824),
+        ("GPT-2", 124_439_808),
+        ("GPT-2 XL", 1_557_611_200),
+        ("BERT-large", 335_143_938),
+        ("Llama 2 7B", 6_738_415_616),
+        ("Llama 2 13B", 13_015_864_320),
+        ("Llama 2 70B", 68_976_648_192),
+        ("Llama 3.1 8B", 8_030_261_248),
+        ("Llama 3.1 70B", 70_553_706_496),
+        ("Llama 3.2 3B", 3_212_749_824),
     ],
 )
 def test_a_published_shape_counts_the_parameters_of_its_checkpoint(name, parameters):
@@ -66,9 +72,12 @@ def test_the_binding_term_is_named(job, binding):
 @pytest.mark.parametrize(
     ("lever", "term", "share"),
     [
-        (dict(stage=1, world=8), "optimizer", 8), (dict(stage=2, world=8), "gradients", 8),
-        (dict(stage=3, world=8), "parameters", 8), (dict(optimizer="adamw 8-bit"), "optimizer", 3.9),
-        (dict(weight_bits=4, lora=8), "parameters", 3.5), (dict(checkpointing=True), "activations", 8),
+        (dict(stage=1, world=8), "optimizer", 8),
+        (dict(stage=2, world=8), "gradients", 8),
+        (dict(stage=3, world=8), "parameters", 8),
+        (dict(optimizer="adamw 8-bit"), "optimizer", 3.9),
+        (dict(weight_bits=4, lora=8), "parameters", 3.5),
+        (dict(checkpointing=True), "activations", 8),
     ],
 )
 def test_each_lever_shrinks_its_term(lever, term, share):
@@ -80,7 +89,9 @@ def test_each_lever_shrinks_its_term(lever, term, share):
     assert before / after >= 0.99 * share
 
 
-@pytest.mark.parametrize("more", [dict(batch=5), dict(sequence=4096), dict(accumulate=True), dict(precision="mixed bf16")])
+@pytest.mark.parametrize(
+    "more", [dict(batch=5), dict(sequence=4096), dict(accumulate=True), dict(precision="mixed bf16")]
+)
 def test_more_work_never_takes_less(more):
     job = Job(LLAMA, batch=4, sequence=2048, foreach=False)
     assert plan(replace(job, **more), "H100").peak > plan(job, "H100").peak
@@ -98,9 +109,14 @@ def test_gib_and_gb_stand_apart_in_the_table():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (dict(precision="fp8"), "precision is 'fp8'"), (dict(optimizer="lion"), "optimizer is 'lion'"), (dict(stage=4), "stage is 4"),
-        (dict(weight_bits=4), "asks for lora"), (dict(batch=0), "at least 1"), (dict(lora=0), "lora is 0"),
-        (dict(lora=8, lora_on=("qkv",)), "called qkv"), (dict(checkpointing="half"), "checkpointing is 'half'"),
+        (dict(precision="fp8"), "precision is 'fp8'"),
+        (dict(optimizer="lion"), "optimizer is 'lion'"),
+        (dict(stage=4), "stage is 4"),
+        (dict(weight_bits=4), "asks for lora"),
+        (dict(batch=0), "at least 1"),
+        (dict(lora=0), "lora is 0"),
+        (dict(lora=8, lora_on=("qkv",)), "called qkv"),
+        (dict(checkpointing="half"), "checkpointing is 'half'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(wrong, said):

@@ -13,15 +13,31 @@ from gpulab.serving.model.decoder import Decoder
 def llama_of(policy):
     """Hugging Face's Llama with the policy's weights, in its dtype; it has no eyes."""
     c = policy.config
-    llama = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=c.vocabulary, hidden_size=c.width, intermediate_size=c.hidden, num_hidden_layers=c.layers,
-            num_attention_heads=c.heads, num_key_value_heads=c.kv_heads, rms_norm_eps=c.eps, rope_theta=c.rope_base,
-            tie_word_embeddings=False, attn_implementation="eager", bos_token_id=None, eos_token_id=None, pad_token_id=None,
+    llama = (
+        LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=c.vocabulary,
+                hidden_size=c.width,
+                intermediate_size=c.hidden,
+                num_hidden_layers=c.layers,
+                num_attention_heads=c.heads,
+                num_key_value_heads=c.kv_heads,
+                rms_norm_eps=c.eps,
+                rope_theta=c.rope_base,
+                tie_word_embeddings=False,
+                attn_implementation="eager",
+                bos_token_id=None,
+                eos_token_id=None,
+                pad_token_id=None,
+            )
         )
-    ).to(policy.lm_head.weight.dtype).eval()
+        .to(policy.lm_head.weight.dtype)
+        .eval()
+    )
     own = {name: value for name, value in policy.state_dict().items() if not name.startswith("patch")}
-    llama.load_state_dict({name if name.startswith("lm_head") else f"model.{name}": value for name, value in own.items()})
+    llama.load_state_dict(
+        {name if name.startswith("lm_head") else f"model.{name}": value for name, value in own.items()}
+    )
     return llama
 
 
@@ -29,7 +45,9 @@ def test_it_is_a_llama_behind_its_eyes(policy, given):
     llama, x = llama_of(policy), policy.embed(*given[:2])
     see = policy.mask(x.shape[1], x.device)
     with torch.no_grad():
-        theirs = llama(inputs_embeds=x, attention_mask=torch.zeros(see.shape).masked_fill(~see, float("-inf"))[None, None]).logits
+        theirs = llama(
+            inputs_embeds=x, attention_mask=torch.zeros(see.shape).masked_fill(~see, float("-inf"))[None, None]
+        ).logits
         ours = policy.lm_head(policy.decode(x, see))
     assert torch.allclose(theirs, ours, atol=1e-5)
 
@@ -42,7 +60,9 @@ def test_it_generates_what_hugging_faces_llama_generates():
     for prompt in ([1, 2, 3], [0], [16, 20, 4, 9, 9, 30, 12]):
         told = llama.generate(torch.tensor([prompt]), max_new_tokens=24, do_sample=False)[0, len(prompt) :].tolist()
         blocks = Paged(20, 4)
-        report = serve([Request("one", 0.0, tuple(prompt), 24)], Chunked(), blocks, model=Decoder.tiny(blocks, dtype=torch.float64))
+        report = serve(
+            [Request("one", 0.0, tuple(prompt), 24)], Chunked(), blocks, model=Decoder.tiny(blocks, dtype=torch.float64)
+        )
         assert report.outcomes[0].output == told and len(set(told)) > 1
     image, text = (torch.from_numpy(part) for part in frames(4, np.random.default_rng(3))[:2])
     x, cache, told = policy.embed(image, text), None, []

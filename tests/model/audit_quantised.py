@@ -15,11 +15,15 @@ def test_what_is_installed_made_the_record(record):
 
 @pytest.mark.parametrize("name", script.FORMATS)
 def test_the_bytes_of_a_format_are_held_again(points, name):
-    matrices = [module.weight for module in script.policy_in(name).layers.modules() if isinstance(module, torch.nn.Linear)]
+    matrices = [
+        module.weight for module in script.policy_in(name).layers.modules() if isinstance(module, torch.nn.Linear)
+    ]
     assert len(matrices) == 28 and script.bytes_of(matrices) == points[name]["matrices_bytes"]
 
 
-@pytest.mark.parametrize(("name", "values"), [("2 bits in a byte, groups of 32", 4), ("int4, groups of 32", 16), ("float32", 32)])
+@pytest.mark.parametrize(
+    ("name", "values"), [("2 bits in a byte, groups of 32", 4), ("int4, groups of 32", 16), ("float32", 32)]
+)
 def test_a_group_has_as_many_values_as_its_bits_allow(name, values):
     matrix = script.policy_in(name).layers[0].mlp.gate_proj
     with torch.no_grad():
@@ -44,7 +48,10 @@ def test_adapters_leave_the_weights_alone():
     before = {name: value.clone() for name, value in policy.state_dict().items()}
     script.adapt(policy, script.with_adapters(policy, 2), script.RATES["lora"], steps=2)
     after = policy.state_dict()
-    kept = [torch.equal(before[name], after.get(name, after.get(name.replace(".weight", ".base_layer.weight")))) for name in before]
+    kept = [
+        torch.equal(before[name], after.get(name, after.get(name.replace(".weight", ".base_layer.weight"))))
+        for name in before
+    ]
     moved = [name for name in after if "lora_B" in name and after[name].any()]
     assert all(kept) and len(kept) == len(before) and len(moved) == 28
 

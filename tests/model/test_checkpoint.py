@@ -41,7 +41,10 @@ def test_the_record_says_score_seed_versions_and_time():
 def test_the_record_says_what_is_left_without_words_or_eyes(policy):
     told = record()
     assert set(told["success_without"]) == set(WITHOUT) and max(told["success_without"].values()) < 0.2
-    assert success(policy, 200, told["unseen_seed"], without="another episode") == told["success_without"]["another episode"]
+    assert (
+        success(policy, 200, told["unseen_seed"], without="another episode")
+        == told["success_without"]["another episode"]
+    )
 
 
 def test_the_colours_that_training_left_out_are_not_reached():

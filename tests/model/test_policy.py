@@ -61,7 +61,10 @@ def test_patches_see_the_words(policy, given):
     image, text, _ = given
     other = text.clone()
     other[:, -1] = other[:, -2]
-    first = [policy.decode(x := policy.embed(image, words), policy.mask(x.shape[1], x.device))[:, 0] for words in (text, other)]
+    first = [
+        policy.decode(x := policy.embed(image, words), policy.mask(x.shape[1], x.device))[:, 0]
+        for words in (text, other)
+    ]
     assert not torch.equal(*first)
 
 

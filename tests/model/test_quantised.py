@@ -45,7 +45,9 @@ def test_the_script_repeats_a_point(points):
 def test_the_optimizer_of_adapters_is_as_large_as_they_are(points):
     for name in script.ADAPTED:
         point = points[name]
-        steps = point["optimizer_bytes"] - 8 * point["trainable"]  # two moments in float32, and a counter for each tensor
+        steps = (
+            point["optimizer_bytes"] - 8 * point["trainable"]
+        )  # two moments in float32, and a counter for each tensor
         assert point["gradient_bytes"] == 4 * point["trainable"] and 0 < steps < 4 * 64
 
 

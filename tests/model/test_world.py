@@ -48,7 +48,10 @@ def test_the_camera_shows_each_object_in_its_colour():
     image = worlds.camera()
     assert image.shape == (32, 64, 64, 3) and image.dtype == np.uint8
     blocks = [(i, k) for i in range(32) for k in range(4) if worlds.shape[i, k] == 0]
-    shown = [tuple(image[i, *np.floor(worlds.place[i, k]).astype(int)[::-1]]) == list(COLOURS.values())[worlds.colour[i, k]] for i, k in blocks]
+    shown = [
+        tuple(image[i, *np.floor(worlds.place[i, k]).astype(int)[::-1]]) == list(COLOURS.values())[worlds.colour[i, k]]
+        for i, k in blocks
+    ]
     assert np.mean(shown) > 0.8  # the arm lies over some
 
 

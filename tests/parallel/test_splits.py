@@ -12,7 +12,10 @@ def test_a_causal_mask_leaves_blocks_before_whole_and_their_own_half():
 def test_mirrored_blocks_balance_a_ring_in_every_turn_and_blocks_in_order_do_not():
     mirrored = ring_blocks([(r, 7 - r) for r in range(4)]).alt
     assert mirrored.count("computes 2, 2, 2, 2") == 4
-    assert "rank 0 computes 2, 0, 0, 0; rank 1 computes 2, 4, 0, 0" in ring_blocks([(2 * r, 2 * r + 1) for r in range(4)]).alt
+    assert (
+        "rank 0 computes 2, 0, 0, 0; rank 1 computes 2, 4, 0, 0"
+        in ring_blocks([(2 * r, 2 * r + 1) for r in range(4)]).alt
+    )
 
 
 def test_ranks_with_different_numbers_of_blocks_are_refused():

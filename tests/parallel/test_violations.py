@@ -100,7 +100,11 @@ def changed(table, cells):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_schedule_of_the_library_is_refused(name):
-    found = [(shape, violations(of_torch(*shape, each(name)), shape[1] * each(name), shape[2])) for shape in library() if shape[0] == name]
+    found = [
+        (shape, violations(of_torch(*shape, each(name)), shape[1] * each(name), shape[2]))
+        for shape in library()
+        if shape[0] == name
+    ]
     assert found and all(not wrong for _, wrong in found), found
 
 

@@ -32,7 +32,9 @@ class Term:
         config = "".join(config).replace("/srv/nbgrader/exchange", str(exchange))
         ours = (ROOT / "nbgrader_config.py").read_text().replace("Path(__file__).parent", f"Path({str(ROOT)!r})")
         (self.course / "nbgrader_config.py").write_text(f"{ours}\n{config}\nsys.path.insert(0, {str(self.course)!r})\n")
-        (self.learner / "nbgrader_config.py").write_text(f"c = get_config()\nc.Exchange.root = {str(exchange)!r}\nc.CourseDirectory.student_id = 'ada'\n")
+        (self.learner / "nbgrader_config.py").write_text(
+            f"c = get_config()\nc.Exchange.root = {str(exchange)!r}\nc.CourseDirectory.student_id = 'ada'\n"
+        )
         students = next(code for kind, code in BLOCKS if kind == "text" and code.startswith("id,"))
         (self.course / "students.csv").write_text(students)
 
@@ -49,7 +51,10 @@ class Term:
 
     def type(self, line: str, folder: Path) -> None:
         if line.startswith("nbgrader zip_collect"):
-            self.answer(self.course / "downloaded/views/archive/bob_views.ipynb", {"patchify": "def patchify(images, patch):\n    return images"})
+            self.answer(
+                self.course / "downloaded/views/archive/bob_views.ipynb",
+                {"patchify": "def patchify(images, patch):\n    return images"},
+            )
         who = {} if folder == self.learner else {"COURSE": str(self.course)}
         status, self.said[line] = typed(line, folder, PYTHONPATH=str(ROOT), **who)
         assert status == 0, f"{line}\n{self.said[line]}"
@@ -99,7 +104,12 @@ def test_the_late_penalty_of_the_page_is_a_tenth_for_each_day_begun(term):
 def test_manual_points_and_the_comment_hold_against_a_later_grading(term):
     with Gradebook(f"sqlite:///{term.course}/gradebook.db") as gradebook:
         grade = gradebook.find_grade("patchify_hidden", "views", "views", "bob")
-        assert (grade.auto_score, grade.manual_score, grade.extra_credit, grade.score) == (0, 5, 1, 6) and grade.needs_manual_grade
+        assert (grade.auto_score, grade.manual_score, grade.extra_credit, grade.score) == (
+            0,
+            5,
+            1,
+            6,
+        ) and grade.needs_manual_grade
     assert "see the second hint" in (term.course / "feedback/bob/views/views.html").read_text()
 
 
@@ -117,14 +127,21 @@ def test_a_subset_holds_its_exercises_alone(term):
 
 def test_a_subset_is_graded(term):
     term.answer(term.course / "submitted/bob/week2/week2.ipynb", {"compact": "def compact(x):\n    return x"})
-    status, said = typed("nbgrader autograde week2 --student=bob", term.course, PYTHONPATH=str(ROOT), COURSE=str(term.course))
+    status, said = typed(
+        "nbgrader autograde week2 --student=bob", term.course, PYTHONPATH=str(ROOT), COURSE=str(term.course)
+    )
     assert status == 0, said
-    scores = {grade_id: verdict.score for grade_id, verdict in Ledger(term.course).read("week2", "bob").verdicts.items()}
+    scores = {
+        grade_id: verdict.score for grade_id, verdict in Ledger(term.course).read("week2", "bob").verdicts.items()
+    }
     assert scores["patchify_hidden"] > 0 and scores["compact_hidden"] == 0
 
 
 def test_criteria_are_columns(term):
-    ada, bob = ([line for line in term.table("criteria.csv") if line["student"] == who and line["assignment"] == "views"] for who in ("ada", "bob"))
+    ada, bob = (
+        [line for line in term.table("criteria.csv") if line["student"] == who and line["assignment"] == "views"]
+        for who in ("ada", "bob")
+    )
     assert [float(line[0]["views.patchify: no_copy"]) for line in (ada, bob)] == [3, 0]
     columns = [column for column in ada[0] if column.startswith("views.")]
     assert sum(float(ada[0][column]) for column in columns) == float(ada[0]["max_score"])
@@ -137,7 +154,10 @@ def test_moodle_and_canvas_get_one_line_a_learner_and_the_score_with_penalty_and
     for who in ("ada", "bob"):
         assert float(moodle[who]["views"]) == float(canvas[who]["views"]) == float(totals[who]) > 0
     assert moodle["ada"]["Email address"] == "ada@example.org" and canvas["ada"]["Student"] == "Lovelace, Ada"
-    assert canvas[""]["Student"] == "    Points Possible" and float(canvas[""]["views"]) == float(canvas["ada"]["views"]) / 0.9
+    assert (
+        canvas[""]["Student"] == "    Points Possible"
+        and float(canvas[""]["views"]) == float(canvas["ada"]["views"]) / 0.9
+    )
     assert list(canvas["ada"])[:4] == ["Student", "ID", "SIS Login ID", "Section"]
 
 
@@ -159,7 +179,10 @@ def test_no_block_of_the_page_is_left_out():
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("python -m autograder source --only views.patchifi --name w", "no exercise views.patchifi; there are: views.predict_view"),
+        (
+            "python -m autograder source --only views.patchifi --name w",
+            "no exercise views.patchifi; there are: views.predict_view",
+        ),
         ("python -m autograder source --only views.patchify", "--name NAME are needed"),
         ("python -m autograder source --only views.patchify streams.train --name w", "an assignment has one chapter's"),
         ("python -m autograder source --only views.patchify --name views", "'views' is a chapter"),

@@ -29,7 +29,9 @@ def typed(line: str, folder: Path, **environment: str) -> tuple[int, str]:
 
 
 def _finished(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, str]:
-    done = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, timeout=300
+    )
     return done.returncode, done.stdout + done.stderr
 
 

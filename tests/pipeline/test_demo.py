@@ -10,7 +10,10 @@ def test_course_and_learners_stand_in_the_gradebook_before_two_chapters_are_grad
     """Each would write them, and the second would fail: every id is there once."""
     for name, path in (("COURSE", tmp_path), ("LOG", tmp_path / "log.txt"), ("GRADEBOOK", tmp_path / "gradebook.db")):
         monkeypatch.setattr(demo, name, path)
-    handed_in = {"views": [SimpleNamespace(student=name) for name in ("solution", "untouched")], "streams": [SimpleNamespace(student="solution")]}
+    handed_in = {
+        "views": [SimpleNamespace(student=name) for name in ("solution", "untouched")],
+        "streams": [SimpleNamespace(student="solution")],
+    }
     demo._enrol(handed_in)
     held = sqlite3.connect(demo.GRADEBOOK)
     assert held.execute("select id from student order by id").fetchall() == [("solution",), ("untouched",)]

@@ -14,7 +14,10 @@ from autograder.notebooks.run import DIED, NOT_RUN
 from tests.pipeline.conftest import ROOT, Course
 from tests.pipeline.endings import AT_ANOTHER_MOMENT, OF_THE_CALL, OF_THE_PROCESS
 
-IN_THE_KERNEL, IN_RANKS = ("views.patchify", "views.compact"), ("data_parallel.reduce_metrics", "data_parallel.find_desync")
+IN_THE_KERNEL, IN_RANKS = (
+    ("views.patchify", "views.compact"),
+    ("data_parallel.reduce_metrics", "data_parallel.find_desync"),
+)
 OTHERS_OF_THE_PROCESS, OTHERS_OF_THE_CALL = list(OF_THE_PROCESS)[1:], list(OF_THE_CALL)[1:]
 
 
@@ -72,7 +75,9 @@ def rank_is_gone(pair: Pair, learner: str, sandbox: str) -> None:
 
 def call_is_over(pair: Pair, learner: str, sandbox: str) -> None:
     assert pair.ended(learner, OF_THE_CALL[learner], sandbox) == (0, pair.all_of_the_second)
-    assert any(sentence.startswith("The function raised SystemExit at `") for sentence in pair.said(learner, pair.first))
+    assert any(
+        sentence.startswith("The function raised SystemExit at `") for sentence in pair.said(learner, pair.first)
+    )
     assert pair.entry(learner)["outcome"] == "ran"
 
 
@@ -104,7 +109,9 @@ class TestAGoneProcess:
         cell.source += f"\nimport os\nright, calls = {in_ranks.first}, []\ndef {in_ranks.first}(*given):\n{ends}"
         first, second = in_ranks.graded(moment, notebook, sandbox)
         assert first < in_ranks.full_marks()[f"{in_ranks.first}_hidden"] and second == in_ranks.all_of_the_second
-        assert any(said.startswith("Rank ") and "did not return" in said for said in in_ranks.said(moment, in_ranks.first))
+        assert any(
+            said.startswith("Rank ") and "did not return" in said for said in in_ranks.said(moment, in_ranks.first)
+        )
 
     @pytest.mark.audit
     def test_what_was_judged_before_the_kernel_was_gone_stays(self, in_the_kernel, sandbox):

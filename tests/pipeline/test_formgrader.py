@@ -88,8 +88,14 @@ def hostile(course):
     for cell in notebook.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
             cell.source = _DISPLAYS.format(html=html.replace("%s", "an output"))
-    link = "[link](javascript:window.ran=1) <a href='javascript:window.ran=1' id=lure>lure</a> <svg onload=window.ran=1>"
-    texts = [html % ("Markdown", "Markdown"), f"# {html % ('a heading', 'a heading')}\n{link}", "```\n" + html % ("code", "code")]
+    link = (
+        "[link](javascript:window.ran=1) <a href='javascript:window.ran=1' id=lure>lure</a> <svg onload=window.ran=1>"
+    )
+    texts = [
+        html % ("Markdown", "Markdown"),
+        f"# {html % ('a heading', 'a heading')}\n{link}",
+        "```\n" + html % ("code", "code"),
+    ]
     notebook.cells[1:1] = [nbformat.v4.new_markdown_cell(text) for text in texts] + [nbformat.v4.new_raw_cell(texts[0])]
     return notebook
 
@@ -105,7 +111,10 @@ def test_nothing_that_a_learner_wrote_runs_in_the_instructors_browser(course, fo
     page.goto(page_of, wait_until="load")
     page.wait_for_timeout(500)
     assert page.evaluate("window.ran") is None
-    assert page.locator("#notebook script, #notebook [onerror], #notebook [onload], #notebook a[href^=javascript]").count() == 0
+    assert (
+        page.locator("#notebook script, #notebook [onerror], #notebook [onload], #notebook a[href^=javascript]").count()
+        == 0
+    )
     assert "window.ran" in page.locator("#notebook").first.inner_text(), "the hostile text itself was not on the page"
     assert page.locator("table.verdict").count() == len(course.full_marks()), "the referee's tables are gone"
     page.close()

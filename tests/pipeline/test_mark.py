@@ -70,7 +70,9 @@ def test_each_lost_criterion_has_its_points_and_its_sentence(tried):
 
 
 def test_the_section_to_read_again_is_named(tried):
-    assert "Read again" in section(tried.page, "patchify") and "When does <code>view</code> work?" in section(tried.page, "patchify")
+    assert "Read again" in section(tried.page, "patchify") and "When does <code>view</code> work?" in section(
+        tried.page, "patchify"
+    )
 
 
 def test_the_second_hint_lies_within_the_first(tried, browser):
@@ -87,7 +89,9 @@ def test_the_second_hint_lies_within_the_first(tried, browser):
 
 
 def test_full_marks_show_the_reference_solution_and_lost_points_do_not(tried):
-    assert "evenly_spaced_runs" in section(tried.page, "predict_view") and "<details>" not in section(tried.page, "predict_view")
+    assert "evenly_spaced_runs" in section(tried.page, "predict_view") and "<details>" not in section(
+        tried.page, "predict_view"
+    )
     assert "return grid.permute(" not in tried.page and "after full marks" in section(tried.page, "patchify")
 
 
@@ -146,7 +150,11 @@ def test_solutions_come_on_demand_and_missing_cells_are_named(course, tmp_path):
         ("folder.ipynb", "folder", "is a folder: name the notebook in it"),
         ("views.py", b"import torch\n", "is not a Jupyter notebook: name the .ipynb file"),
         ("empty.ipynb", b"", "is not a Jupyter notebook"),
-        ("other.ipynb", nbformat.writes(nbformat.v4.new_notebook()).encode(), "the exercises of no chapter known here (autograd, "),
+        (
+            "other.ipynb",
+            nbformat.writes(nbformat.v4.new_notebook()).encode(),
+            "the exercises of no chapter known here (autograd, ",
+        ),
     ],
 )
 def test_what_cannot_be_marked_is_refused_in_a_sentence(tmp_path, capsys, name, content, says):
@@ -178,7 +186,10 @@ def test_where_the_page_cannot_be_written_another_place_is_asked_for_before_anyt
 @pytest.mark.parametrize(
     "versions, says",
     [
-        ({"gpulab": "0.0.9", "gpulab-mark": "0.1.0"}, "This is gpulab-mark 0.1.0, and gpulab is 0.0.9: pip install both wheels"),
+        (
+            {"gpulab": "0.0.9", "gpulab-mark": "0.1.0"},
+            "This is gpulab-mark 0.1.0, and gpulab is 0.0.9: pip install both wheels",
+        ),
         ({"gpulab": "0.1.0", "gpulab-mark": "0.1.0"}, ""),
     ],
 )
@@ -195,7 +206,9 @@ def test_a_machine_without_gpulab_is_told_to_install_it(monkeypatch):
 
 def test_every_chapter_with_exercises_can_be_marked():
     exercises = Path(__file__).parents[2] / "exercises"
-    assert [chapter.name for chapter in chapters()] == sorted(path.parent.name for path in exercises.glob("*/mistakes.py"))
+    assert [chapter.name for chapter in chapters()] == sorted(
+        path.parent.name for path in exercises.glob("*/mistakes.py")
+    )
 
 
 def test_an_interrupt_is_a_sentence(monkeypatch, capsys):

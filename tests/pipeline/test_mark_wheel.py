@@ -35,7 +35,9 @@ def page():
 def folder(tmp_path_factory) -> Path:
     """Where the downloads lie: those of the site, as long as nothing that they are made of has changed."""
     folder, made = tmp_path_factory.mktemp("downloads"), ROOT / "_build" / "exercises"
-    if (made / ".made").is_file() and (made / ".made").stat().st_mtime > newest("gpulab", "autograder", "exercises", "pyproject.toml"):
+    if (made / ".made").is_file() and (made / ".made").stat().st_mtime > newest(
+        "gpulab", "autograder", "exercises", "pyproject.toml"
+    ):
         for wheel in made.glob("*.whl"):
             shutil.copy(wheel, folder)
         return folder
@@ -49,7 +51,17 @@ def tokens(folder) -> Path:
     """A fresh environment with both wheels. What they depend on is this environment's; the repository is not seen from it."""
     tokens = folder / "tokens"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tokens], check=True)
-    run = [sys.executable, "-m", "pip", "--python", tokens / "bin" / "python", "install", "--quiet", "--no-deps", "--no-index"]
+    run = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        tokens / "bin" / "python",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+    ]
     subprocess.run([*run, *folder.glob("*.whl")], check=True)
     site = next(tokens.glob("lib/python3*/site-packages"))
     (site / "others.pth").write_text(sysconfig.get_path("purelib"))
@@ -73,7 +85,9 @@ def test_every_chapter_with_exercises_prints_them():
 def test_the_wheel_holds_no_room_of_instructors_and_no_mistakes(page, folder):
     held = zipfile.ZipFile(folder / page.wheels()[1]).namelist()
     assert "autograder/marking/chapters/views/hints.yml" in held
-    assert not [name for name in held if "authoring" in name or "glue" in name or "mistakes" in name or "grading/" in name]
+    assert not [
+        name for name in held if "authoring" in name or "glue" in name or "mistakes" in name or "grading/" in name
+    ]
 
 
 IMPORTS = """\
@@ -89,14 +103,24 @@ for package in (gpulab, autograder):
 def test_the_wheels_hold_nothing_that_drafts_alone_need_and_can_be_imported_whole(page, folder, tokens, tmp_path):
     held = [name for wheel in page.wheels() for name in zipfile.ZipFile(folder / wheel).namelist()]
     assert [name for name in held if Drafts(ROOT).alone_need(name)] == []
-    assert sorted({name.split("/")[3] for name in held if name.startswith("autograder/marking/chapters/") and name.endswith(".ipynb")}) == chapters(ROOT / "exercises")
-    done = subprocess.run([tokens / "bin" / "python", "-P", "-c", IMPORTS], cwd=tmp_path, capture_output=True, text=True)
+    assert sorted(
+        {
+            name.split("/")[3]
+            for name in held
+            if name.startswith("autograder/marking/chapters/") and name.endswith(".ipynb")
+        }
+    ) == chapters(ROOT / "exercises")
+    done = subprocess.run(
+        [tokens / "bin" / "python", "-P", "-c", IMPORTS], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_the_last_line_marks_a_notebook_in_the_sandbox_and_without_nbgrader(page, folder, tokens, course):
     nbformat.write(course.answered(), folder / "views.ipynb")
-    (next(tokens.glob("lib/python3*/site-packages")) / "nbgrader.py").write_text("raise ImportError('a learner has none')")
+    (next(tokens.glob("lib/python3*/site-packages")) / "nbgrader.py").write_text(
+        "raise ImportError('a learner has none')"
+    )
     last = page.lines("views")[-1].split()
     environment = {"PATH": f"{tokens / 'bin'}:{os.defpath}:{os.environ['PATH']}", "HOME": str(folder)}
     done = subprocess.run([*last, "--no-browser"], cwd=folder, env=environment, capture_output=True, text=True)

@@ -8,7 +8,17 @@ from autograder.notebooks.reading import read_notebook
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"%PDF-1.7", b"{}", b"[]", b"null", b'{"cells": 3}', b'{"cells": [7], "nbformat": 4}', b"\xff\xfe\x00", b"{" * 5000],
+    [
+        b"",
+        b"%PDF-1.7",
+        b"{}",
+        b"[]",
+        b"null",
+        b'{"cells": 3}',
+        b'{"cells": [7], "nbformat": 4}',
+        b"\xff\xfe\x00",
+        b"{" * 5000,
+    ],
 )
 def test_what_is_no_notebook_is_reported_in_a_sentence(tmp_path, content):
     path = tmp_path / "views.ipynb"
@@ -37,7 +47,9 @@ def test_a_link_is_not_followed(tmp_path):
 
 def test_half_a_surrogate_pair_is_no_reason_to_refuse_a_notebook(tmp_path):
     path = tmp_path / "views.ipynb"
-    path.write_text('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "id": "a", '
-                    '"metadata": {}, "outputs": [], "execution_count": null, "source": "x = \'\\ud83d\'"}]}')
+    path.write_text(
+        '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "id": "a", '
+        '"metadata": {}, "outputs": [], "execution_count": null, "source": "x = \'\\ud83d\'"}]}'
+    )
     notebook, problem = read_notebook(path)
     assert problem == "" and notebook.cells[0].source == "x = '?'"

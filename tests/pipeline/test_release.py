@@ -38,7 +38,9 @@ def test_release_folder_holds_the_notebook_alone(course):
 
 def test_untouched_solution_cells_raise_not_implemented(course):
     stubs = [c.source for c in course.notebook("release").cells if c.metadata.get("nbgrader", {}).get("solution")]
-    assert stubs and all(stub.rstrip().endswith('raise NotImplementedError("write your code in place of this line")') for stub in stubs)
+    assert stubs and all(
+        stub.rstrip().endswith('raise NotImplementedError("write your code in place of this line")') for stub in stubs
+    )
 
 
 def test_an_edited_text_notebook_reaches_the_source(tmp_path):

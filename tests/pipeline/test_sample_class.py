@@ -57,7 +57,11 @@ def test_a_sample_is_one_of_each_kind_and_breaks_things_in_its_own_way(handed_in
     _, submissions = handed_in
     samples = [[one.student for one in sample(submissions, number)] for number in range(len(BROKEN))]
     assert all(one[:3] == ["solution", "untouched", "mistakes_1"] for one in samples)
-    others = {s.student for s in submissions if not s.student.startswith(("solution", "untouched", "mistakes_", "alternative_"))}
+    others = {
+        s.student
+        for s in submissions
+        if not s.student.startswith(("solution", "untouched", "mistakes_", "alternative_"))
+    }
     assert {one[3] for one in samples} == set(BROKEN) == others
 
 
@@ -80,10 +84,18 @@ def test_what_was_graded_before_the_kill_is_not_graded_again(graded):
 @pytest.mark.audit
 def test_what_went_wrong_is_said_by_name(graded):
     course, _, _ = graded
-    said = {student: " ".join(course.entry(student)["notes"]) for student in (
-        "os_exit", "prints_100_mb", "deleted_graded_cell", "edited_graded_cell", "duplicated_cell",
-        "empty_notebook", "not_a_notebook",
-    )}
+    said = {
+        student: " ".join(course.entry(student)["notes"])
+        for student in (
+            "os_exit",
+            "prints_100_mb",
+            "deleted_graded_cell",
+            "edited_graded_cell",
+            "duplicated_cell",
+            "empty_notebook",
+            "not_a_notebook",
+        )
+    }
     assert "died" in said["os_exit"]
     assert "printed more than" in said["prints_100_mb"]
     assert "Missing" in said["deleted_graded_cell"]

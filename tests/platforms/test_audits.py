@@ -7,7 +7,19 @@ import numpy as np
 from gpulab.platforms import Endpoint, Graph, Policies, Statement, allows, audit, least, matches, reached
 
 NAMES = ["s3:GetObject", "s3:GetObjectAcl", "s3:PutObject", "s3.GetObject", "kms:Decrypt", ""]
-PATTERNS = ["*", "s3:*", "s3:Get*", "*Object", "*:*Object*", "s3:GetObject", "s3:**", "", "s3.Get*", "[s]3:*", "s3:Get?bject"]
+PATTERNS = [
+    "*",
+    "s3:*",
+    "s3:Get*",
+    "*Object",
+    "*:*Object*",
+    "s3:GetObject",
+    "s3:**",
+    "",
+    "s3.Get*",
+    "[s]3:*",
+    "s3:Get?bject",
+]
 
 
 def by_hand(pattern, name):
@@ -28,7 +40,11 @@ def test_a_star_is_the_only_sign_in_a_pattern():
 
 def decided(statements, action, resource):
     """The documentation's steps: an explicit deny ends it, then an explicit allow is looked for, else it is an implicit deny."""
-    covering = [s for s in statements if any(map(by_hand, s.actions, [action] * 9)) and any(map(by_hand, s.resources, [resource] * 9))]
+    covering = [
+        s
+        for s in statements
+        if any(map(by_hand, s.actions, [action] * 9)) and any(map(by_hand, s.resources, [resource] * 9))
+    ]
     for statement in covering:
         if statement.effect == "Deny":
             return False
@@ -40,7 +56,11 @@ def decided(statements, action, resource):
 
 def drawn_statements(rng):
     return [
-        Statement(rng.choice(("Allow", "Deny")), tuple(rng.sample(PATTERNS, rng.randint(0, 2))), tuple(rng.sample(PATTERNS, rng.randint(0, 2))))
+        Statement(
+            rng.choice(("Allow", "Deny")),
+            tuple(rng.sample(PATTERNS, rng.randint(0, 2))),
+            tuple(rng.sample(PATTERNS, rng.randint(0, 2))),
+        )
         for _ in range(rng.randint(0, 4))
     ]
 
@@ -76,7 +96,9 @@ def test_a_policy_of_what_a_role_needs_allows_its_log_and_leaves_nothing_unused(
     resources = {"ours": True, "theirs": False}
     for _ in range(60):
         roles = {"one": drawn_statements(rng), "two": drawn_statements(rng)}
-        log = [(rng.choice(list(roles)), rng.choice(NAMES), rng.choice(list(resources))) for _ in range(rng.randint(0, 12))]
+        log = [
+            (rng.choice(list(roles)), rng.choice(NAMES), rng.choice(list(resources))) for _ in range(rng.randint(0, 12))
+        ]
         needed = least(Policies(roles, NAMES, resources, log))
         tight = {role: [*roles[role], Statement("Deny", tuple({*NAMES} - needed[role]))] for role in roles}
         before, after = (audit(Graph({}, {}), Policies(some, NAMES, resources, log)) for some in (roles, tight))

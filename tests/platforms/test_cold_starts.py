@@ -51,7 +51,9 @@ def random_plan(rng):
         after = tuple(one.name for one in rng.sample(plan, min(len(plan), rng.randint(0, 2))))
         name = f"stage {number}"
         work = Work(name, rng.randint(0, 9), after)
-        plan.append(work if rng.random() < 0.5 else Load(name, rng.randint(0, 50), ("a", "b"), after, chunk=rng.randint(1, 9)))
+        plan.append(
+            work if rng.random() < 0.5 else Load(name, rng.randint(0, 50), ("a", "b"), after, chunk=rng.randint(1, 9))
+        )
     return rng.sample(plan, len(plan))
 
 
@@ -93,7 +95,14 @@ def test_a_drive_has_a_quarter_of_sixteen_lanes():
 
 
 @pytest.mark.parametrize(
-    "plan", [[], [Work("a", 1, ("a",))], [Work("a", 1, ("b",))], [Work("a", 1), Work("a", 2)], [Work("a", 1, ("b",)), Work("b", 1, ("a",))]]
+    "plan",
+    [
+        [],
+        [Work("a", 1, ("a",))],
+        [Work("a", 1, ("b",))],
+        [Work("a", 1), Work("a", 2)],
+        [Work("a", 1, ("b",)), Work("b", 1, ("a",))],
+    ],
 )
 def test_what_is_no_plan_is_refused(plan):
     with pytest.raises(ValueError):

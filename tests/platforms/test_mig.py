@@ -29,7 +29,12 @@ def test_as_many_instances_of_a_kind_fit_as_the_guide_says():
 @pytest.mark.parametrize("gpu", list(GEOMETRY))
 def test_three_and_three_leave_nothing_and_four_and_three_are_legal(gpu):
     found = [names(way) for way in layouts(gpu)]
-    assert ["3g", "3g"] in found and ["3g", "4g"] in found and ["1g", "3g", "3g"] not in found and ["4g", "4g"] not in found
+    assert (
+        ["3g", "3g"] in found
+        and ["3g", "4g"] in found
+        and ["1g", "3g", "3g"] not in found
+        and ["4g", "4g"] not in found
+    )
     assert ["1g", "2g", "2g", "2g"] in found and ["1g"] * 7 in found
 
 
@@ -42,10 +47,13 @@ def test_a_three_at_slice_0_keeps_the_four_out():
 
 def by_trying(jobs, gpus):
     """Every assignment of every set of jobs."""
+
     def choices(gb, compute):
         return [
             (number, Placed(profile, start).mask)
-            for number, gpu in enumerate(gpus) for profile in GEOMETRY[gpu].values() for start in profile.starts
+            for number, gpu in enumerate(gpus)
+            for profile in GEOMETRY[gpu].values()
+            for start in profile.starts
             if profile.gb >= gb and profile.compute >= compute
         ]
 

@@ -75,7 +75,9 @@ def test_percentiles_are_of_the_nearest_rank():
     from gpulab.platforms import Replay
 
     hundred = Replay(tuple(range(1, 101)), 0, 0, ())
-    assert [hundred.percentile(p) for p in (1, 50, 99, 100)] == [1, 50, 99, 100] and Replay((), 0, 0, ()).percentile(99) == 0
+    assert [hundred.percentile(p) for p in (1, 50, 99, 100)] == [1, 50, 99, 100] and Replay((), 0, 0, ()).percentile(
+        99
+    ) == 0
 
 
 def test_loads_are_drawn_from_their_seed_with_the_means_they_say():
@@ -91,5 +93,7 @@ def test_poisson_numbers_have_their_mean_as_variance():
     rng = random.Random(5)
     drawn = [_poisson(rng, 3.0) for _ in range(20_000)]
     mean = sum(drawn) / len(drawn)
-    assert mean == pytest.approx(3, rel=0.03) == pytest.approx(sum((n - mean) ** 2 for n in drawn) / len(drawn), rel=0.05)
+    assert (
+        mean == pytest.approx(3, rel=0.03) == pytest.approx(sum((n - mean) ** 2 for n in drawn) / len(drawn), rel=0.05)
+    )
     assert {_poisson(rng, 0.0) for _ in range(50)} == {0}

@@ -87,5 +87,7 @@ print(json.dumps(said))
 
 def _beginning(text: str) -> int:
     """Where the template's text for the exercise begins."""
-    found = re.search(r"^(# %% \[markdown\]\n# ## E|# E23|def last_rows|def test_a_cheat_at|  last_rows:)", text, flags=re.M)
+    found = re.search(
+        r"^(# %% \[markdown\]\n# ## E|# E23|def last_rows|def test_a_cheat_at|  last_rows:)", text, flags=re.M
+    )
     return found.start()

@@ -85,12 +85,16 @@ def test_what_passes_alone_is_named_unsteady_with_what_was_said_first(mixed):
 
 def test_an_unsteady_test_is_kept_with_date_commit_and_first_failure(mixed):
     (kept,) = mixed.folder.unsteady()
-    assert kept["test"] == "tests/made_up/test_c.py::test_unsteady" and kept["said"].startswith("AssertionError: the other was late")
+    assert kept["test"] == "tests/made_up/test_c.py::test_unsteady" and kept["said"].startswith(
+        "AssertionError: the other was late"
+    )
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", kept["date"]) and "commit" in kept
 
 
 def test_a_test_that_hangs_is_ended_and_named(mixed):
-    assert any(re.match(r"FAILED tests/made_up/test_d.py::test_hangs - .*Timeout \(>2", line) for line in mixed.lines), mixed.said
+    assert any(
+        re.match(r"FAILED tests/made_up/test_d.py::test_hangs - .*Timeout \(>2", line) for line in mixed.lines
+    ), mixed.said
 
 
 def test_the_last_line_adds_up_both_runs(mixed):
@@ -121,7 +125,11 @@ def test_a_worker_that_crashed_is_replaced_and_its_test_tried_again_alone(tmp_pa
 
 @pytest.mark.audit
 def test_what_hangs_in_c_ends_its_worker_and_is_named(tmp_path):
-    options = ("--override-ini=faulthandler_timeout=2", "--override-ini=faulthandler_exit_on_timeout=true", "--timeout=1")
+    options = (
+        "--override-ini=faulthandler_timeout=2",
+        "--override-ini=faulthandler_exit_on_timeout=true",
+        "--timeout=1",
+    )
     done = Folder(tmp_path, test_a=PASSES, test_h=HANGS_IN_C).run("--numprocesses=2", "--dist=loadscope", *options)
     assert (done.status, done.lines[-1]) == (1, "1 passed, 1 failed"), done.said
     assert "test_hangs_in_c" in done.lines[-2] and "Timeout (0:00:02)!" in done.said

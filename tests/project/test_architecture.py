@@ -60,10 +60,15 @@ def test_a_wall_that_is_broken_is_said(tmp_path, file, line, broken):
 
 def test_pages_import_no_more_than_a_learner_has():
     pages = sorted((ROOT / "chapters").rglob("*.md"))
-    assert pages and not [page for page in pages if re.search(r"^\s*(from|import) autograder\b", page.read_text("utf-8"), re.M)]
+    assert pages and not [
+        page for page in pages if re.search(r"^\s*(from|import) autograder\b", page.read_text("utf-8"), re.M)
+    ]
 
 
-@pytest.mark.parametrize("name", ["verdicts", "exercise.py", "referee.py", "authoring", "glue", "notebooks", "marking", "ledger.py", "draw.py"])
+@pytest.mark.parametrize(
+    "name",
+    ["verdicts", "exercise.py", "referee.py", "authoring", "glue", "notebooks", "marking", "ledger.py", "draw.py"],
+)
 def test_the_sandbox_does_not_hold(name):
     assert not [visible for visible in VISIBLE if visible.startswith(f"autograder/{name}")]
 
@@ -85,6 +90,9 @@ def test_no_committed_file_holds_a_path_of_the_machine_it_was_made_on():
     marks = ["/ro" + "ot/", "/ho" + "me/", "/wo" + "rk/"]
     pattern = "|".join(marks)
     found = subprocess.run(
-        ["git", "grep", "-nIE", pattern, "--", ".", ":!LICENSE", ":!binder/Dockerfile"], cwd=ROOT, capture_output=True, text=True
+        ["git", "grep", "-nIE", pattern, "--", ".", ":!LICENSE", ":!binder/Dockerfile"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     ).stdout
     assert found == ""

@@ -62,7 +62,10 @@ def test_its_tests_fail_until_they_are_written(new):
     [
         (["chapter", "rows"], "there is a chapter 'rows' already"),
         (["chapter", "Rows"], "'Rows' is no name"),
-        (["chapter", "columns", "--part", "tensors", "--number", "1"], "chapter 1 is chapters/tensors/views: give another --number"),
+        (
+            ["chapter", "columns", "--part", "tensors", "--number", "1"],
+            "chapter 1 is chapters/tensors/views: give another --number",
+        ),
         (["exercise", "rows.last_rows"], "has a cell 'last_rows' already"),
         (["exercise", "rows.class"], "'class' is no name"),
         (["exercise", "none_such.first"], "no chapter 'none_such': python -m autograder new chapter none_such"),
@@ -111,19 +114,59 @@ def test_its_cheats_earn_nothing(written):
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
-VERDICT, SCENARIO, MISTAKES = "autograder/verdicts/rows/last_rows.py", "autograder/scenarios/rows.py", "exercises/rows/mistakes.py"
+VERDICT, SCENARIO, MISTAKES = (
+    "autograder/verdicts/rows/last_rows.py",
+    "autograder/scenarios/rows.py",
+    "exercises/rows/mistakes.py",
+)
 SLIPS = {
-    (VERDICT, 'evidence["rows"]', 'evidence["row"]'): "the judge of rows.last_rows failed at verdicts/rows/last_rows.py:27 (KeyError: 'row')",
-    (VERDICT, "draw.each(-1,", "draw.every(-1,"): "its cases failed at verdicts/rows/last_rows.py:18 (AttributeError: 'Draw' object",
-    (VERDICT, "last_rows = Exercise(", "last_row = Exercise("): "autograder/verdicts/rows/__init__.py:3: ImportError: cannot import name 'last_rows'",
-    (SCENARIO, 'case["n"]', 'case["m"]'): "the scenario of rows.last_rows failed at scenarios/rows.py:12 (KeyError: 'm')",
-    (SCENARIO, "def last_rows", "def first_rows"): "autograder/scenarios/rows.py defines no function 'last_rows': write last_rows(learner, case)",
+    (
+        VERDICT,
+        'evidence["rows"]',
+        'evidence["row"]',
+    ): "the judge of rows.last_rows failed at verdicts/rows/last_rows.py:27 (KeyError: 'row')",
+    (
+        VERDICT,
+        "draw.each(-1,",
+        "draw.every(-1,",
+    ): "its cases failed at verdicts/rows/last_rows.py:18 (AttributeError: 'Draw' object",
+    (
+        VERDICT,
+        "last_rows = Exercise(",
+        "last_row = Exercise(",
+    ): "autograder/verdicts/rows/__init__.py:3: ImportError: cannot import name 'last_rows'",
+    (
+        SCENARIO,
+        'case["n"]',
+        'case["m"]',
+    ): "the scenario of rows.last_rows failed at scenarios/rows.py:12 (KeyError: 'm')",
+    (
+        SCENARIO,
+        "def last_rows",
+        "def first_rows",
+    ): "autograder/scenarios/rows.py defines no function 'last_rows': write last_rows(learner, case)",
     (SCENARIO, "observe() as seen:", "observe() as seen"): "autograder/scenarios/rows.py:11: SyntaxError: expected ':'",
     (MISTAKES, '"x[-n:]"}', '"x[-n:]"'): "exercises/rows/mistakes.py:12: SyntaxError: closing parenthesis",
-    (MISTAKES, '@alternative("last_rows")', "@alternative"): "exercises/rows/mistakes.py:51: TypeError: the name of the exercise is due",
-    (MISTAKES, '@alternative("last_rows")', '@alternative("last_row")'): "narrowed is an attempt at 'last_row', which the notebook does not grade",
-    (MISTAKES, 'loses=("no_copy",)', 'loses=("no_copy")'): "exercises/rows/mistakes.py:14: TypeError: loses is 'no_copy'; a tuple",
-    (MISTAKES, '"x[-n:]"}', '"x[-n :]", "x[n:]": "x"}'): "exercises/rows/mistakes.py:6: ValueError: the solution of last_rows has 0 times 'x[n:]'",
+    (
+        MISTAKES,
+        '@alternative("last_rows")',
+        "@alternative",
+    ): "exercises/rows/mistakes.py:51: TypeError: the name of the exercise is due",
+    (
+        MISTAKES,
+        '@alternative("last_rows")',
+        '@alternative("last_row")',
+    ): "narrowed is an attempt at 'last_row', which the notebook does not grade",
+    (
+        MISTAKES,
+        'loses=("no_copy",)',
+        'loses=("no_copy")',
+    ): "exercises/rows/mistakes.py:14: TypeError: loses is 'no_copy'; a tuple",
+    (
+        MISTAKES,
+        '"x[-n:]"}',
+        '"x[-n :]", "x[n:]": "x"}',
+    ): "exercises/rows/mistakes.py:6: ValueError: the solution of last_rows has 0 times 'x[n:]'",
 }
 
 
@@ -139,7 +182,9 @@ def test_a_slip_of_the_authors_is_said_in_one_sentence_with_its_place(said, slip
 
 
 def signatures() -> list[tuple[str, str]]:
-    tables = CONTRIBUTING[CONTRIBUTING.index("| in `mistakes.py` | is |") : CONTRIBUTING.index("### One whole exercise")]
+    tables = CONTRIBUTING[
+        CONTRIBUTING.index("| in `mistakes.py` | is |") : CONTRIBUTING.index("### One whole exercise")
+    ]
     first_columns = re.sub(r"^(\| [^|]*\|).*$", r"\1", tables, flags=re.M)
     return SIGNATURE.findall(first_columns)
 

@@ -29,20 +29,46 @@ def write(root: Path, texts: dict[str, str]) -> None:
 @pytest.fixture
 def book(tmp_path) -> Path:
     """Of two chapters, ``views`` and the draft ``later``, each with an exercise; three widgets."""
-    toc = {"root": "chapters/index", "parts": [{"chapters": [{"file": VIEWS}]}], "meta": {"chapters": {VIEWS: 1, LATER: 9}}}
-    write(tmp_path, {"_toc.yml": yaml.safe_dump(toc), f"{VIEWS}.md": "StrideExplorer(", f"{LATER}.md": "Quiz( GangScheduler(", "chapters/index.md": "Quiz("})
+    toc = {
+        "root": "chapters/index",
+        "parts": [{"chapters": [{"file": VIEWS}]}],
+        "meta": {"chapters": {VIEWS: 1, LATER: 9}},
+    }
+    write(
+        tmp_path,
+        {
+            "_toc.yml": yaml.safe_dump(toc),
+            f"{VIEWS}.md": "StrideExplorer(",
+            f"{LATER}.md": "Quiz( GangScheduler(",
+            "chapters/index.md": "Quiz(",
+        },
+    )
     for chapter in ("views", "later"):
         text = (CELL + HIDDEN).replace("FUNCTION", "first").replace("CHAPTER", chapter)
         write(tmp_path, {f"exercises/{chapter}/{chapter}.py": text, f"exercises/{chapter}/mistakes.py": ""})
-    write(tmp_path, {f"gpulab/widgets/{name}/__init__.py": "" for name in ("quiz", "gang_scheduler", "stride_explorer")})
+    write(
+        tmp_path, {f"gpulab/widgets/{name}/__init__.py": "" for name in ("quiz", "gang_scheduler", "stride_explorer")}
+    )
     return tmp_path
 
 
 def test_a_file_belongs_to_the_chapter_whose_name_it_bears_and_a_widget_to_the_pages_that_show_it(book):
     drafts = Drafts(book)
-    for path in ("exercises/later", "autograder/scenarios/later_told.py", "autograder/verdicts/later", f"{LATER}.md", "tests/book/test_claims_later.py"):
-        assert drafts.alone_need(path) and not drafts.alone_need(path.replace("later", "views").replace("serving", "tensors")), path
-    assert [drafts.alone_need(f"gpulab/widgets/{name}") for name in ("gang_scheduler", "stride_explorer", "quiz")] == [True, False, False]
+    for path in (
+        "exercises/later",
+        "autograder/scenarios/later_told.py",
+        "autograder/verdicts/later",
+        f"{LATER}.md",
+        "tests/book/test_claims_later.py",
+    ):
+        assert drafts.alone_need(path) and not drafts.alone_need(
+            path.replace("later", "views").replace("serving", "tensors")
+        ), path
+    assert [drafts.alone_need(f"gpulab/widgets/{name}") for name in ("gang_scheduler", "stride_explorer", "quiz")] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_the_pipeline_takes_the_chapters_of_the_book_and_all_where_there_is_none(book):
@@ -76,7 +102,14 @@ def extensions(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("numbers", "words"), [([], "planned"), ([1], "chapter 1"), ([6, 5], "chapters 5 and 6"), ([3, 4, 7], "chapters 3, 4 and 7"), ([8, 9, 10, 13], "chapters 8 to 10 and 13")]
+    ("numbers", "words"),
+    [
+        ([], "planned"),
+        ([1], "chapter 1"),
+        ([6, 5], "chapters 5 and 6"),
+        ([3, 4, 7], "chapters 3, 4 and 7"),
+        ([8, 9, 10, 13], "chapters 8 to 10 and 13"),
+    ],
 )
 def test_numbers_of_chapters_are_said_in_words(numbers, words):
     assert in_words(numbers) == words
@@ -89,9 +122,15 @@ def test_the_landing_page_says_what_is_here_and_what_is_planned(extensions):
     drawn = landing.arc('<li data-chapters="views autograd">\n</li><li data-chapters="later">\n</li>', contents)
     assert drawn == '<li class="here">\n<p class="state">chapter 1</p>\n</li><li>\n<p class="state">planned</p>\n</li>'
     topics = {"views": "strides", "autograd": "gradients", "later": "tokens"}
-    assert landing.table(topics, contents)[2:] == ["| I. Tensors | 1 | strides; *planned:* gradients |", "| II. Serving | planned | tokens |"]
+    assert landing.table(topics, contents)[2:] == [
+        "| I. Tensors | 1 | strides; *planned:* gradients |",
+        "| II. Serving | planned | tokens |",
+    ]
     whole = Contents(("chapters/index", *numbers), numbers, contents.parts)
-    assert landing.table(topics, whole)[2:] == ["| I. Tensors | 1 and 2 | strides; gradients |", "| II. Serving | 3 | tokens |"]
+    assert landing.table(topics, whole)[2:] == [
+        "| I. Tensors | 1 and 2 | strides; gradients |",
+        "| II. Serving | 3 | tokens |",
+    ]
     with pytest.raises(KeyError, match="views"):
         landing.table({}, contents)
 
@@ -119,7 +158,9 @@ def test_what_chapters_alone_need_is_imported_by_nothing_else():
     for module in graph.modules:
         if owners := drafts.owners(path_of(module)):
             importers = graph.find_modules_that_directly_import(module)
-            others += [(one, module) for one in importers if not (own := drafts.owners(path_of(one))) or not own <= owners]
+            others += [
+                (one, module) for one in importers if not (own := drafts.owners(path_of(one))) or not own <= owners
+            ]
     assert others == []
 
 
@@ -135,13 +176,30 @@ def test_what_is_named_as_some_chapters_alone_is_there_and_so_are_the_chapters()
 
 
 def test_tests_of_drafts_are_left_alone_until_their_chapter_or_their_room_is_asked_for(monkeypatch):
-    monkeypatch.setattr("tests.rooms.DRAFTS", SimpleNamespace(
-        contents=SimpleNamespace(drafts={"engines": 19}), owners=Drafts(ROOT).owners, alone_need=lambda path: Drafts(ROOT).owners(path) == {"engines"}
-    ))
+    monkeypatch.setattr(
+        "tests.rooms.DRAFTS",
+        SimpleNamespace(
+            contents=SimpleNamespace(drafts={"engines": 19}),
+            owners=Drafts(ROOT).owners,
+            alone_need=lambda path: Drafts(ROOT).owners(path) == {"engines"},
+        ),
+    )
     claims, live = TESTS / "book/test_claims_engines.py", TESTS / "book/test_claims_views.py"
-    assert is_draft_file(claims) and is_draft_file(claims, "views") and not is_draft_file(claims, "engines") and not is_draft_file(live)
-    item = lambda *benches: SimpleNamespace(callspec=SimpleNamespace(params={"bench": SimpleNamespace(name=f"{name}.any") for name in benches}))
-    assert is_draft(item("engines")) and not is_draft(item("engines"), "engines") and not is_draft(item("views")) and not is_draft(item())
+    assert (
+        is_draft_file(claims)
+        and is_draft_file(claims, "views")
+        and not is_draft_file(claims, "engines")
+        and not is_draft_file(live)
+    )
+    item = lambda *benches: SimpleNamespace(
+        callspec=SimpleNamespace(params={"bench": SimpleNamespace(name=f"{name}.any") for name in benches})
+    )
+    assert (
+        is_draft(item("engines"))
+        and not is_draft(item("engines"), "engines")
+        and not is_draft(item("views"))
+        and not is_draft(item())
+    )
 
 
 def test_make_test_collects_no_draft(request):
@@ -149,7 +207,9 @@ def test_make_test_collects_no_draft(request):
     of_this = " ".join(item.nodeid for item in request.session.items)
     every = of_this if "test_claims_views.py" in of_this else collected()
     assert "test_claims_views.py" in every
-    assert [name for name in Contents.read(ROOT).drafts if f"test_claims_{name}.py" in every or f"[{name}]" in every] == []
+    assert [
+        name for name in Contents.read(ROOT).drafts if f"test_claims_{name}.py" in every or f"[{name}]" in every
+    ] == []
 
 
 def test_make_test_imports_no_file_of_an_audit_and_make_audit_does():

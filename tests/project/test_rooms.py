@@ -31,7 +31,9 @@ def item(path: str, **parameters) -> SimpleNamespace:
 
 
 def reported(costs: Costs, cpu_s: float, *names: str) -> None:
-    costs.pytest_runtest_logreport(SimpleNamespace(when="teardown", user_properties=[("cost", [names, cpu_s, 2 * cpu_s])]))
+    costs.pytest_runtest_logreport(
+        SimpleNamespace(when="teardown", user_properties=[("cost", [names, cpu_s, 2 * cpu_s])])
+    )
 
 
 def test_every_folder_of_tests_is_in_one_room():
@@ -71,7 +73,13 @@ def test_every_widget_has_tests_and_a_page():
 
 
 def test_costs_are_summed_by_chapter_the_dearest_first_and_what_chapters_share_is_split():
-    of = by_payer([(["chapter streams"], 1.0, 2.0), (["chapter views", "chapter streams"], 3.0, 6.0), (["chapter views"], 2.0, 4.0)])
+    of = by_payer(
+        [
+            (["chapter streams"], 1.0, 2.0),
+            (["chapter views", "chapter streams"], 3.0, 6.0),
+            (["chapter views"], 2.0, 4.0),
+        ]
+    )
     assert list(of.items()) == [
         ("chapter views", {"tests": 2, "cpu_s": 3.5, "wall_s": 7.0}),
         ("chapter streams", {"tests": 2, "cpu_s": 2.5, "wall_s": 5.0}),
@@ -81,7 +89,12 @@ def test_costs_are_summed_by_chapter_the_dearest_first_and_what_chapters_share_i
 def test_a_run_says_where_its_time_went():
     tests = {"tests/unit/test_a.py::test_b": Test("passed", cost=[["room unit"], 7.0, 12.0])}
     said = "\n".join(spent({"book": {"wall_s": 61.0, "cpu_s": 90.0}}, tests))
-    for line in ("environment +0 +0 +not needed", "book +61 +90", "room unit +1 +12 +7", "12 +7.0  tests/unit/test_a.py::test_b"):
+    for line in (
+        "environment +0 +0 +not needed",
+        "book +61 +90",
+        "room unit +1 +12 +7",
+        "12 +7.0  tests/unit/test_a.py::test_b",
+    ):
         assert re.search(line, said), said
 
 
@@ -121,7 +134,9 @@ def test_all_rooms_together_have_a_budget():
 
 
 def test_only_a_chapter_that_passes_its_budget_has_an_allowance():
-    assert set(NOT_YET_CHEAP_SECONDS) <= set(pages()) and all(allowed > CHAPTER_BUDGET_SECONDS * TOO_MUCH for allowed in NOT_YET_CHEAP_SECONDS.values())
+    assert set(NOT_YET_CHEAP_SECONDS) <= set(pages()) and all(
+        allowed > CHAPTER_BUDGET_SECONDS * TOO_MUCH for allowed in NOT_YET_CHEAP_SECONDS.values()
+    )
 
 
 def test_a_process_whose_work_was_charged_is_not_charged_again_when_it_is_waited_for():
@@ -161,7 +176,10 @@ def test_what_a_browser_does_is_seen_while_it_lives_and_after_its_page_is_closed
     ("nodeid", "group"),
     [
         ("tests/unit/test_wire.py::test_a[1-2]", "tests/unit/test_wire.py"),
-        ("tests/gates/test_gates.py::test_gate[starter_earns_nothing-views.patchify]", "tests/gates/test_gates.py::views.patchify"),
+        (
+            "tests/gates/test_gates.py::test_gate[starter_earns_nothing-views.patchify]",
+            "tests/gates/test_gates.py::views.patchify",
+        ),
         ("tests/gates/test_gates.py::test_every_solution_cell_is_graded", "tests/gates/test_gates.py"),
         ("tests/exploits/test_memory_watch.py::test_b", "tests/exploits"),
     ],
@@ -171,7 +189,12 @@ def test_what_shares_a_fixture_runs_in_one_process(nodeid, group):
 
 
 def test_of_what_computes_runs_first_what_forks_most():
-    files = ["tests/unit/test_wire.py", "tests/book/test_claims_views.py", "tests/gates/test_gates.py", "tests/exploits"]
+    files = [
+        "tests/unit/test_wire.py",
+        "tests/book/test_claims_views.py",
+        "tests/gates/test_gates.py",
+        "tests/exploits",
+    ]
     assert sorted(files, key=in_order) == [files[2], files[1], files[0], files[3]]
     assert all((TESTS / folder).is_dir() for folder in (*FORK_MOST, *WAIT_MOST))
 
@@ -186,11 +209,15 @@ def test_what_long_groups_took_is_kept_the_longest_first():
     of = {"tests/exploits/test_a.py::test_b": [[], 1.0, 4.0], "tests/exploits/test_c.py::test_d": [[], 1.0, 4.0]}
     of |= {"tests/unit/test_a.py::test_b": [[], 9.0, 9.0], "tests/unit/test_c.py::test_d": [[], 1.0, 1.0]}
     assert list(by_group(of).items()) == [
-        ("tests/unit/test_a.py", {"cpu_s": 9.0, "wall_s": 9.0}), ("tests/exploits", {"cpu_s": 2.0, "wall_s": 8.0})
+        ("tests/unit/test_a.py", {"cpu_s": 9.0, "wall_s": 9.0}),
+        ("tests/exploits", {"cpu_s": 2.0, "wall_s": 8.0}),
     ]
 
 
 @pytest.mark.parametrize("packed", [gzip.compress(b"", mtime=time.time()), b"plain"])
 def test_a_tests_name_holds_no_bytes(packed, request):
     """Those of gzip hold the time, and two workers that collect at different seconds would run nothing."""
-    assert request.node.name in ("test_a_tests_name_holds_no_bytes[packed0]", "test_a_tests_name_holds_no_bytes[packed1]")
+    assert request.node.name in (
+        "test_a_tests_name_holds_no_bytes[packed0]",
+        "test_a_tests_name_holds_no_bytes[packed1]",
+    )

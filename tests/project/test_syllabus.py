@@ -19,7 +19,10 @@ FOLDERS = sorted(path.parent for path in (ROOT / "exercises").glob("*/hints.yml"
 
 @pytest.mark.parametrize("title", ["A term of ten weeks", "A month before interviews"])
 def test_a_long_course_reads_every_chapter_once(title):
-    for course, chapters in ((PLANNED[title], CONTENTS.numbers), (COURSES[title], set(CONTENTS.numbers) - set(CONTENTS.draft_pages))):
+    for course, chapters in (
+        (PLANNED[title], CONTENTS.numbers),
+        (COURSES[title], set(CONTENTS.numbers) - set(CONTENTS.draft_pages)),
+    ):
         assert sorted(f"chapters/{page}" for unit in course.units for page in unit.read) == sorted(chapters)
 
 
@@ -37,7 +40,10 @@ def test_ten_weeks_are_ten_and_a_workshop_fits_two_days():
 
 
 def test_drafts_and_their_exercises_are_left_out_and_a_week_that_had_nothing_else():
-    weeks = Unit("1", "", ("tensors/views", "tensors/later"), ("views", "later.first")), Unit("2", "", ("tensors/later",))
+    weeks = (
+        Unit("1", "", ("tensors/views", "tensors/later"), ("views", "later.first")),
+        Unit("2", "", ("tensors/later",)),
+    )
     left = Course("Two weeks", "", weeks).without({"later": 2})
     assert left.units == (Unit("1", "", ("tensors/views",), ("views",), waits_for=(2,)),)
     assert left.waits_for == (2,) and left.hours == left.units[0].hours > 0
@@ -63,5 +69,7 @@ def test_a_docstring_is_no_statement():
 
 def test_hidden_code_takes_no_time_to_read(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("---\nhead: yes\n---\n# A title\n\n```{code-cell} ipython3\nx = 1\n\ny = 2\n```\n\n```{code-cell} ipython3\n:tags: [remove-input]\nz = 3\n```\nTwo words.\n")
+    page.write_text(
+        "---\nhead: yes\n---\n# A title\n\n```{code-cell} ipython3\nx = 1\n\ny = 2\n```\n\n```{code-cell} ipython3\n:tags: [remove-input]\nz = 3\n```\nTwo words.\n"
+    )
     assert (words(page), lines(page)) == (5, 2)

@@ -31,7 +31,9 @@ SMALL = Shape(width=64, layers=3, heads=8, kv_heads=2, hidden=96, vocabulary=50,
 
 
 def counted(seen):
-    return sum(kernel.flops for kernel in seen.kernels), sum(kernel.bytes_read + kernel.bytes_written for kernel in seen.kernels)
+    return sum(kernel.flops for kernel in seen.kernels), sum(
+        kernel.bytes_read + kernel.bytes_written for kernel in seen.kernels
+    )
 
 
 @pytest.mark.parametrize("name", LLAMAS)
@@ -62,8 +64,14 @@ def test_a_llama_of_transformers_computes_these_products():
     from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        hidden_size=SMALL.width, num_hidden_layers=SMALL.layers, intermediate_size=SMALL.hidden, vocab_size=SMALL.vocabulary,
-        num_attention_heads=SMALL.heads, num_key_value_heads=SMALL.kv_heads, head_dim=SMALL.head_dim, attn_implementation="eager",
+        hidden_size=SMALL.width,
+        num_hidden_layers=SMALL.layers,
+        intermediate_size=SMALL.hidden,
+        vocab_size=SMALL.vocabulary,
+        num_attention_heads=SMALL.heads,
+        num_key_value_heads=SMALL.kv_heads,
+        head_dim=SMALL.head_dim,
+        attn_implementation="eager",
     )
     policy, cache = LlamaForCausalLM(config).eval(), DynamicCache()
     for chunk in (Chunk(0, 7), Chunk(7, 4), Chunk(11, 1)):
@@ -115,8 +123,12 @@ def test_work_is_placed_where_the_figure_places_it():
     for _ in range(200):
         work, card = Cost(rng.randint(1, 10**15), rng.randint(1, 10**12)), rng.choice(list(CARDS.values()))
         point = roofline.Point("one", work.flops, work.bytes, "fp16")
-        assert work.bound(card, "fp16") == roofline.bound(card, point) and ridge(card, "fp16") == roofline.ridge(card, "fp16")
-        assert work.least_seconds(card, "fp16") == pytest.approx(work.flops / roofline.attainable(card, point), rel=1e-12)
+        assert work.bound(card, "fp16") == roofline.bound(card, point) and ridge(card, "fp16") == roofline.ridge(
+            card, "fp16"
+        )
+        assert work.least_seconds(card, "fp16") == pytest.approx(
+            work.flops / roofline.attainable(card, point), rel=1e-12
+        )
 
 
 def test_the_cache_is_the_planners():

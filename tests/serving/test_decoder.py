@@ -34,7 +34,9 @@ def expected():
 
 
 @pytest.mark.parametrize("scheduler", [Static, Continuous, Chunked])
-@pytest.mark.parametrize("blocks", [lambda: Paged(40, 4), lambda: Paged(64, 1), lambda: Contiguous(90), lambda: Paged(8, 4)])
+@pytest.mark.parametrize(
+    "blocks", [lambda: Paged(40, 4), lambda: Paged(64, 1), lambda: Contiguous(90), lambda: Paged(8, 4)]
+)
 def test_the_same_tokens_as_alone(scheduler, blocks, expected):
     blocks = blocks()
     model = Decoder.tiny(blocks, dtype=torch.float64)
@@ -54,7 +56,9 @@ def test_a_beginning_that_another_computed_changes_no_token(scheduler):
     for total in (40, 10):
         blocks = Prefixes(total, 4)
         model = Decoder.tiny(blocks, dtype=torch.float64)
-        report = serve(trace, scheduler(), blocks, Flat(), model=model, budget=Budget(64 if scheduler is not Chunked else 5, 6))
+        report = serve(
+            trace, scheduler(), blocks, Flat(), model=model, budget=Budget(64 if scheduler is not Chunked else 5, 6)
+        )
         assert [outcome.output for outcome in report.outcomes] == expected and blocks.free == total
         assert report.found_share > 0.1 and "of prompts, in the cache" in report.table() and 0 <= report.kv_waste < 1
 
@@ -77,7 +81,9 @@ def test_robots_get_the_actions_that_the_policy_gives_alone(scheduler, blocks):
     policy, blocks = load(dtype=torch.float64), blocks()
     trace = [ask(f"robot {n}", 900.0 * n, image[n], text[n]) for n in range(7)] + [asks("words", (1,) * 20, 9, at=1.0)]
     model = Decoder.tiny(blocks, dtype=torch.float64, sampler=Actions())
-    report = serve(trace, scheduler(), blocks, Flat(), model=model, budget=Budget(24 if scheduler is Chunked else 60, 5))
+    report = serve(
+        trace, scheduler(), blocks, Flat(), model=model, budget=Budget(24 if scheduler is Chunked else 60, 5)
+    )
     assert [o.output for o in report.outcomes[:7]] == policy.generate(image, text).tolist() and report.finished == 8
 
 
@@ -93,7 +99,9 @@ def test_on_the_virtual_card_time_is_the_cards(expected):
         runs = []
         for _ in range(2):
             blocks = Paged(40, 4)
-            runs.append(serve(TRACE[:3], Chunked(), blocks, model=Decoder.tiny(blocks, device="cuda", dtype=torch.float64)))
+            runs.append(
+                serve(TRACE[:3], Chunked(), blocks, model=Decoder.tiny(blocks, device="cuda", dtype=torch.float64))
+            )
         assert [outcome.output for outcome in runs[0].outcomes] == expected[:3]
         assert runs[0].modelled and runs[0].busy_us > 0
         assert [step.us for step in runs[0].steps] == pytest.approx([step.us for step in runs[1].steps])
@@ -115,9 +123,12 @@ def test_an_attention_and_a_sampler_of_ones_own():
     model = Decoder.tiny(blocks, attention=attention, sampler=least)
     report = serve([asks("a", (1, 2, 3, 4, 5), 2)], Chunked(), blocks, Flat(), model=model)
     assert seen == [[(5, 0, [0, 1])]] * 4 + [[(1, 5, [0, 1])]] * 4
-    assert report.outcomes[0].output != serve(
-        [asks("a", (1, 2, 3, 4, 5), 2)], Chunked(), b := Paged(10, 4), Flat(), model=Decoder.tiny(b)
-    ).outcomes[0].output
+    assert (
+        report.outcomes[0].output
+        != serve([asks("a", (1, 2, 3, 4, 5), 2)], Chunked(), b := Paged(10, 4), Flat(), model=Decoder.tiny(b))
+        .outcomes[0]
+        .output
+    )
 
 
 def test_a_model_that_says_nothing_or_too_little():
@@ -130,6 +141,8 @@ def test_a_model_that_says_nothing_or_too_little():
     with pytest.raises(PartError, match="the model gave a no token"):
         serve([asks("a", (1, 2))], Chunked(), Paged(4, 4), model=Silent())
     with pytest.raises(PartError, match="0 tokens for 1 requests"):
-        serve([asks("a", (1, 2))], Chunked(), Paged(4, 4), model=type("Few", (Silent,), {"step": lambda self, work: []})())
+        serve(
+            [asks("a", (1, 2))], Chunked(), Paged(4, 4), model=type("Few", (Silent,), {"step": lambda self, work: []})()
+        )
     with pytest.raises(ValueError, match="a number for a prompt"):
         serve([asks("a", 2)], Chunked(), Paged(4, 4), model=Silent())

@@ -93,12 +93,16 @@ def test_static_waits_for_the_slowest_and_continuous_does_not():
     trace = [asks("a", 2, 20), asks("b", 2, 2), asks("c", 2, 2)]
     first = {}
     for scheduler in (Static(), Continuous()):
-        first[type(scheduler)] = serve(trace, scheduler, Paged(16, 4), Flat(), budget=Budget(requests=2)).outcomes[2].first_us
+        first[type(scheduler)] = (
+            serve(trace, scheduler, Paged(16, 4), Flat(), budget=Budget(requests=2)).outcomes[2].first_us
+        )
     assert first[Static] > 20_000 and first[Continuous] < 4000
 
 
 def test_a_static_batch_is_filled_over_several_steps_before_it_decodes():
-    report = serve([asks(name, 4, 3) for name in "abcde"], Static(size=4), Paged(16, 4), Flat(), budget=Budget(tokens=8))
+    report = serve(
+        [asks(name, 4, 3) for name in "abcde"], Static(size=4), Paged(16, 4), Flat(), budget=Budget(tokens=8)
+    )
     assert [step.tokens for step in report.steps] == [8, 8, 4, 4, 4, 1, 1]
 
 

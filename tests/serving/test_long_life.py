@@ -10,7 +10,9 @@ def test_it_keeps_so_many_steps_and_ended_requests():
         engine.submit(Request(f"r{n}", engine.now_us, 3, 2, leaves_us=1.0 if n % 3 == 0 else None))
         while engine.busy:
             engine.step()
-    assert len(engine.steps) == 5 and [one.name for one in engine.report().outcomes] == [f"r{n}" for n in range(295, 300)]
+    assert len(engine.steps) == 5 and [one.name for one in engine.report().outcomes] == [
+        f"r{n}" for n in range(295, 300)
+    ]
     assert len(ended) == 300 and {state for _, state in ended} == {"finished", "aborted"}
 
 

@@ -36,7 +36,9 @@ def test_a_scheduler_of_ones_own_beside_the_references():
     reports = {}
     for scheduler in (OneAtATime(), Static(), Continuous(), Chunked()):
         blocks = Paged(clock.slots // 16, size=16)
-        reports[type(scheduler).__name__] = serve(trace, scheduler, blocks, clock, budget=Budget(tokens=512, requests=32))
+        reports[type(scheduler).__name__] = serve(
+            trace, scheduler, blocks, clock, budget=Budget(tokens=512, requests=32)
+        )
     rate = {name: report.tokens_per_s for name, report in reports.items()}
     assert rate["OneAtATime"] < rate["Static"] < rate["Continuous"]
     for report in reports.values():
@@ -47,7 +49,9 @@ def test_a_scheduler_of_ones_own_beside_the_references():
 
 def test_a_trace_of_a_real_server_and_its_metrics():
     clock = Roofline("A100", "Llama 2 7B")
-    report = serve(azure("conversation")[:100], Chunked(), Paged(clock.slots // 16, size=16), clock, budget=Budget(tokens=2048))
+    report = serve(
+        azure("conversation")[:100], Chunked(), Paged(clock.slots // 16, size=16), clock, budget=Budget(tokens=2048)
+    )
     assert report.finished == 100 and report.ttft_us.shape == (100,)
     p50, p99 = report.percentiles(report.gaps_us, 50, 99)
     assert 0 < p50 <= p99 == report.percentiles(report.gaps_us, 99)[0]

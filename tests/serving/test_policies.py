@@ -44,7 +44,9 @@ def test_chunks_bound_the_longest_gap_between_tokens(seed):
     longest_step = SEVEN.step_us([(512, 4000), *[(1, 4256)] * 64])
     assert whole.gaps_us.max() > 4 * chunks.gaps_us.max() and chunks.gaps_us.max() <= longest_step
     assert chunks.tokens_per_s > 0.95 * whole.tokens_per_s
-    assert chunks.percentiles(chunks.ttft_us, 90) > whole.percentiles(whole.ttft_us, 90), "the price: a first token comes later"
+    assert chunks.percentiles(chunks.ttft_us, 90) > whole.percentiles(whole.ttft_us, 90), (
+        "the price: a first token comes later"
+    )
 
 
 def test_pages_let_more_requests_run_at_once_than_pieces_for_the_longest():
@@ -60,7 +62,9 @@ def test_pages_let_more_requests_run_at_once_than_pieces_for_the_longest():
 
 
 def test_larger_chunks_serve_more_and_stall_longer():
-    trace = long_among_short(60, per_s=6, prompt=(50, 300), long=(3500, 4000), every=6, writes=(20, 200), most=256, seed=4)
+    trace = long_among_short(
+        60, per_s=6, prompt=(50, 300), long=(3500, 4000), every=6, writes=(20, 200), most=256, seed=4
+    )
     reports = [run(Chunked(), trace, tokens) for tokens in (256, 1024, 4096)]
     gaps = [report.gaps_us.max() for report in reports]
     firsts = [report.percentiles(report.ttft_us, 90) for report in reports]

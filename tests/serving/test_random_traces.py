@@ -45,7 +45,9 @@ def test_every_request_ends_with_its_tokens_and_every_block_comes_back(data):
         assert not outcome.told or outcome.token_us[0] > outcome.first_us >= outcome.arrival_us
     in_order(report)
     conserved(trace, report)
-    assert all(later.begin_us >= step.begin_us + step.us for step, later in zip(report.steps, report.steps[1:], strict=False))
+    assert all(
+        later.begin_us >= step.begin_us + step.us for step, later in zip(report.steps, report.steps[1:], strict=False)
+    )
 
 
 def in_order(report):
@@ -56,7 +58,9 @@ def in_order(report):
 
 def conserved(trace, report):
     """Tokens computed are those of prompts and outputs, no more unless someone was preempted or left."""
-    due = sum(r.prompt_tokens + r.ends_after - 1 for r, o in zip(trace, report.outcomes, strict=True) if o.state == "finished")
+    due = sum(
+        r.prompt_tokens + r.ends_after - 1 for r, o in zip(trace, report.outcomes, strict=True) if o.state == "finished"
+    )
     done = sum(step.tokens for step in report.steps)
     assert done >= due and (done == due or report.preemptions or report.aborted)
     for step in report.steps:

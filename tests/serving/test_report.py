@@ -23,14 +23,19 @@ def test_times(report):
     assert report.ttft_us.tolist() == [1040, 1020, 1020] and report.tpot_us.tolist() == [1010, 1010]
     assert report.gaps_us.tolist() == [1010, 1010, 1010] and report.total_us.tolist() == [3060, 1020]
     assert report.queue_us.tolist() == [0, 0, 0]
-    assert report.percentiles(np.array([1.0, 3.0]), 50, 100) == (2.0, 3.0) and np.isnan(report.percentiles(np.array([]), 50)[0])
+    assert report.percentiles(np.array([1.0, 3.0]), 50, 100) == (2.0, 3.0) and np.isnan(
+        report.percentiles(np.array([]), 50)[0]
+    )
 
 
 def test_counts_and_rates(report):
     assert (report.finished, report.aborted, report.refused, report.preemptions, report.late) == (2, 1, 0, 0, 1)
     assert report.makespan_us == 23_040 and report.tokens_per_s == pytest.approx(6 / 0.02304)
     assert report.requests_per_s == pytest.approx(2 / 0.02304)
-    assert report.goodput() == pytest.approx(1 / 0.02304) and report.goodput(ttft_us=1039) == report.goodput(tpot_us=1009) == 0
+    assert (
+        report.goodput() == pytest.approx(1 / 0.02304)
+        and report.goodput(ttft_us=1039) == report.goodput(tpot_us=1009) == 0
+    )
 
 
 def test_who_waits_queues():

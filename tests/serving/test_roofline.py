@@ -25,7 +25,9 @@ def test_weights_are_read_once_for_all():
 
 def test_a_long_prompt_takes_as_long_as_its_products():
     products = 2 * (MATRICES - 32_000 * 4096) * 2048 + 2 * 32_000 * 4096
-    assert CLOCK.parts_us([(2048, 0)])["linear"] == pytest.approx(1e6 * products / (312e12 * constants.USUAL_MATRIX_SHARE))
+    assert CLOCK.parts_us([(2048, 0)])["linear"] == pytest.approx(
+        1e6 * products / (312e12 * constants.USUAL_MATRIX_SHARE)
+    )
 
 
 def test_a_decode_reads_its_keys_and_values():
@@ -45,7 +47,9 @@ def test_a_prompt_in_two_chunks_has_the_attention_of_one():
 def test_what_passes_between_kernels_is_written_and_read():
     """Norms and their sums 8 widths, rotary and the cache's writes 2 x (queries + keys) and 4 x keys, the gate 3 x hidden."""
     moved = 2 * 32 * (8 * 4096 + 2 * 8192 + 4 * 4096 + 3 * 11_008)
-    assert CLOCK.parts_us([(100, 5), (28, 0)])["elementwise"] == pytest.approx(1e6 * 128 * moved / CARD.sustained_bytes_per_s)
+    assert CLOCK.parts_us([(100, 5), (28, 0)])["elementwise"] == pytest.approx(
+        1e6 * 128 * moved / CARD.sustained_bytes_per_s
+    )
 
 
 def test_the_cache_of_a_token_and_how_many_fit():
@@ -58,7 +62,9 @@ def test_the_cache_of_a_token_and_how_many_fit():
 
 def test_several_cards_share_the_work_and_pay_for_their_sums():
     two, four = (Roofline("A100", "Llama 2 70B", cards=cards).parts_us([(1, 1000)]) for cards in (2, 4))
-    assert two["linear"] == pytest.approx(2 * four["linear"]) and two["attention"] == pytest.approx(2 * four["attention"])
+    assert two["linear"] == pytest.approx(2 * four["linear"]) and two["attention"] == pytest.approx(
+        2 * four["attention"]
+    )
     assert two["all-reduce"] > 0 and two["kernels"] == four["kernels"]
 
 

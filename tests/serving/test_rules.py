@@ -132,7 +132,9 @@ def test_an_allocator_that_finds_what_cannot_be(tokens):
         serve([asks("a")], Greedy(), finds(16, 4), Flat())
 
 
-@pytest.mark.parametrize(("copy", "says"), [((0, 16), "there are 16"), ((-1, 3), "there are 16"), ((3, 15), "a and b hold")])
+@pytest.mark.parametrize(
+    ("copy", "says"), [((0, 16), "there are 16"), ((-1, 3), "there are 16"), ((3, 15), "a and b hold")]
+)
 def test_a_copy_that_cannot_be_made(copy, says):
     copies = type("Copies", (Prefixes,), {"copies": lambda self: [copy]})
     trace = [asks("a", (1, 2, 3, 4, 5)), asks("b", (1, 2, 3, 4, 6), at=1.0)]
@@ -197,8 +199,16 @@ def test_no_part_is_told_how_much_a_request_will_write():
 
 @pytest.mark.parametrize(
     "wrong",
-    [dict(prompt=0), dict(prompt=()), dict(most=0), dict(writes=0), dict(writes=4), dict(at=-1.0), dict(deadline_us=0.0),
-     dict(leaves_us=-1.0)],
+    [
+        dict(prompt=0),
+        dict(prompt=()),
+        dict(most=0),
+        dict(writes=0),
+        dict(writes=4),
+        dict(at=-1.0),
+        dict(deadline_us=0.0),
+        dict(leaves_us=-1.0),
+    ],
 )
 def test_a_request_that_makes_no_sense(wrong):
     with pytest.raises(ValueError, match="a:"):

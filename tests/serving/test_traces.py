@@ -24,7 +24,10 @@ def test_the_same_seed_gives_the_same_requests_and_another_others():
 
 def test_rates_and_bursts():
     drawn = dict(prompt=5, writes=5, most=5, seed=1)
-    for trace, much in [(poisson(4000, 20, **drawn), 1.0), *((bursty(4000, 20, much, **drawn), much) for much in (4.0, 0.2))]:
+    for trace, much in [
+        (poisson(4000, 20, **drawn), 1.0),
+        *((bursty(4000, 20, much, **drawn), much) for much in (4.0, 0.2)),
+    ]:
         assert trace[-1].arrival_us == pytest.approx(200e6, rel=0.2) and spread(trace) == pytest.approx(much, rel=0.15)
 
 
@@ -51,7 +54,9 @@ def test_groups_begin_alike(vocabulary):
 
 def test_robots_ask_at_their_rate_and_need_the_answer_before_they_ask_again():
     trace = robots(3, hz=10, seconds=2, prompt=20, action_tokens=7, seed=1)
-    assert len(trace) == 60 and all(request.deadline_us == 1e5 and request.writes == request.most == 7 for request in trace)
+    assert len(trace) == 60 and all(
+        request.deadline_us == 1e5 and request.writes == request.most == 7 for request in trace
+    )
     mine = [request.arrival_us for request in trace if request.name.endswith("robot 1")]
     assert np.diff(mine) == pytest.approx(1e5) and trace == sorted(trace, key=lambda request: request.arrival_us)
     assert len({request.name for request in trace}) == 60

@@ -21,7 +21,9 @@ def newest(*names):
     """The latest modification under ``names``, in seconds since the epoch."""
     tops = [ROOT / name for name in names]
     # A folder changes when Python keeps what it compiled in it: files alone say that the site is old.
-    files = [file for top in tops for file in [top, *top.rglob("*")] if file.is_file() and "__pycache__" not in file.parts]
+    files = [
+        file for top in tops for file in [top, *top.rglob("*")] if file.is_file() and "__pycache__" not in file.parts
+    ]
     return max(file.stat().st_mtime for file in files)
 
 

@@ -33,4 +33,6 @@ def test_exercises_are_one_series_with_the_chapters_number(page):
     headings = re.findall(r"^# ## (E\S+) `(\w+)`", text, flags=re.M)
     assert [number for number, _ in headings] == [f"E{NUMBERS[page]}.{n}" for n in range(1, len(headings) + 1)]
     for number, function in headings:
-        assert re.search(rf"\*\*{number} `{function}`\*\*", (ROOT / f"{page}.md").read_text("utf-8")), f"{page}.md lists no {number} {function}"
+        assert re.search(rf"\*\*{number} `{function}`\*\*", (ROOT / f"{page}.md").read_text("utf-8")), (
+            f"{page}.md lists no {number} {function}"
+        )

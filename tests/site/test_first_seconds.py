@@ -109,7 +109,10 @@ def test_a_widget_takes_the_room_that_its_picture_kept(visit, site, page, screen
     seen = visit(page, screen)
     assert len(seen.kept) == len(seen.taken) == (site / page).read_text("utf-8").count(WIDGET)
     # A question drawn anew may be a line longer or shorter.
-    assert all(abs(before - after) <= 30 for before, after in zip(seen.kept, seen.taken, strict=True)), (seen.kept, seen.taken)
+    assert all(abs(before - after) <= 30 for before, after in zip(seen.kept, seen.taken, strict=True)), (
+        seen.kept,
+        seen.taken,
+    )
 
 
 def test_without_scripts_a_widget_shows_its_question_its_picture_and_its_answers(browser, site, address):

@@ -36,7 +36,9 @@ def test_a_verdict_a_chapter_and_what_settles_are_chosen_together(folklore):
     wrong = folklore.evaluate(f"{VISIBLE}.length")
     folklore.get_by_label("Settled").select_option("runs")
     folklore.get_by_label("Chapter").select_option(label="1. Tensors are views")
-    left = folklore.evaluate(f"{VISIBLE}.map(row => [row.dataset.verdict, row.dataset.chapter, row.dataset.settled.includes('runs')])")
+    left = folklore.evaluate(
+        f"{VISIBLE}.map(row => [row.dataset.verdict, row.dataset.chapter, row.dataset.settled.includes('runs')])"
+    )
     assert 0 < len(left) < wrong and {tuple(one) for one in left} == {("wrong", "tensors/views", True)}
 
 

@@ -19,7 +19,10 @@ def state_of(widget):
 
 def test_an_icon_is_drawn_where_its_name_stood():
     svg = icons.drawn('<i class="fas fa-download theme" data-mode="light"></i>')
-    assert svg.startswith('<svg class="svg-inline--fa fas fa-download theme" data-mode="light"') and '<path fill="currentColor" d="M' in svg
+    assert (
+        svg.startswith('<svg class="svg-inline--fa fas fa-download theme" data-mode="light"')
+        and '<path fill="currentColor" d="M' in svg
+    )
 
 
 def test_an_icon_that_does_not_exist_fails_the_build():
@@ -88,5 +91,7 @@ def test_the_same_book_gives_the_same_page():
 
 
 def test_a_widget_of_another_package_keeps_its_own_code():
-    assert widgets.current({"_anywidget_id": "other.Widget", "_esm": "export default {}"})["_esm"] == "export default {}"
+    assert (
+        widgets.current({"_anywidget_id": "other.Widget", "_esm": "export default {}"})["_esm"] == "export default {}"
+    )
     assert "stridesQuiz" in widgets.current({"_anywidget_id": "gpulab.widgets.stride_explorer.StrideExplorer"})["_esm"]

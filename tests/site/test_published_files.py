@@ -41,7 +41,8 @@ def unnamed_pictures(soup):
     images = [image for image in soup.find_all("img") if not image.get("alt", "").strip()]
     images = [image for image in images if not (image.parent.name == "a" and image.parent.get_text(strip=True))]
     drawings = [
-        svg for svg in soup.find_all("svg")
+        svg
+        for svg in soup.find_all("svg")
         if svg.get("aria-hidden") != "true" and not (svg.get("role") == "img" and svg.get("aria-label"))
     ]
     return [str(picture)[:120] for picture in images + drawings]
@@ -71,8 +72,7 @@ def leads(site, page, target, ids):
 @pytest.fixture(scope="module")
 def ids(site, soups):
     return {
-        (site / page).resolve(): {"", *(tag["id"] for tag in soup.find_all(id=True))}
-        for page, soup in soups.items()
+        (site / page).resolve(): {"", *(tag["id"] for tag in soup.find_all(id=True))} for page, soup in soups.items()
     }
 
 

@@ -38,7 +38,9 @@ def told(edition, page: str, url: str) -> dict:
 def test_every_page_names_its_edition_and_how_to_cite_it(site, pages, edition):
     for page in pages:
         said = re.findall(r'<p class="edition">(.*?)</p>', (site / page).read_text("utf-8"), re.S)
-        assert len(said) == (page.name != "index.html" or page.parent != Path()), page  # the front page is a picture of its own
+        assert len(said) == (page.name != "index.html" or page.parent != Path()), (
+            page
+        )  # the front page is a picture of its own
         assert all(f"Edition {edition.version()} of 20" in one and "#licence-and-citation" in one for one in said)
 
 
@@ -90,8 +92,13 @@ def released(site, tmp_path_factory):
 
 
 def test_a_release_is_the_site_the_notebooks_the_wheels_and_their_sums(released, edition):
-    name, wheels = f"tensors-to-tokens-{edition.version()}", [f"{one}-{edition.version()}-py3-none-any.whl" for one in ("gpulab", "gpulab_mark")]
-    assert sorted(path.name for path in released.iterdir()) == sorted([f"{name}-site.zip", f"{name}-notebooks.zip", *wheels, "SHA256SUMS"])
+    name, wheels = (
+        f"tensors-to-tokens-{edition.version()}",
+        [f"{one}-{edition.version()}-py3-none-any.whl" for one in ("gpulab", "gpulab_mark")],
+    )
+    assert sorted(path.name for path in released.iterdir()) == sorted(
+        [f"{name}-site.zip", f"{name}-notebooks.zip", *wheels, "SHA256SUMS"]
+    )
     held = {Path(one).name for one in zipfile.ZipFile(released / f"{name}-notebooks.zip").namelist()}
     assert held == {f"{chapter}.ipynb" for chapter in CHAPTERS}
     assert len((released / "SHA256SUMS").read_text().splitlines()) == 4
@@ -115,7 +122,11 @@ def test_the_image_is_made_of_what_the_repository_holds():
 
 @pytest.mark.parametrize("name", ["test", "publish"])
 def test_a_workflow_runs_make_targets_that_exist(name):
-    steps = [step for job in yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8"))["jobs"].values() for step in job["steps"]]
+    steps = [
+        step
+        for job in yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8"))["jobs"].values()
+        for step in job["steps"]
+    ]
     called = re.findall(r"\bmake (\w+)", "\n".join(step.get("run", "") for step in steps))
     targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.M)[1].split()
     assert called and set(called) <= set(targets)

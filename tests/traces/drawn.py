@@ -16,7 +16,16 @@ def random_document(seed: int, events: int = 60) -> dict:
 
 
 def host(cat, name, tid, start, end, **args):
-    return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": tid, "ts": 5000.0 + start, "dur": end - start, "args": args}
+    return {
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "pid": 1,
+        "tid": tid,
+        "ts": 5000.0 + start,
+        "dur": end - start,
+        "args": args,
+    }
 
 
 def nested(rng, tid, start, end, depth):
@@ -33,9 +42,33 @@ def nested(rng, tid, start, end, depth):
 def put(rng, number):
     """A call on a thread of its own, and what it launches."""
     at, took, wait = 40.0 * number, rng.uniform(1, 30), rng.uniform(2, 200)
-    cat, name = rng.choice([("kernel", "gemm"), ("kernel", "add"), ("kernel", "ncclDevKernel_AllReduce"), ("gpu_memcpy", "Memcpy HtoD"), ("gpu_memset", "Memset")])
+    cat, name = rng.choice(
+        [
+            ("kernel", "gemm"),
+            ("kernel", "add"),
+            ("kernel", "ncclDevKernel_AllReduce"),
+            ("gpu_memcpy", "Memcpy HtoD"),
+            ("gpu_memset", "Memset"),
+        ]
+    )
     stream = 9 if "nccl" in name else rng.choice([7, 7, 8])
-    call = host("cuda_runtime", rng.choice(["cudaLaunchKernel", "cudaLaunchKernel", "cudaStreamSynchronize"]), 3, at, at + 5, correlation=number)
+    call = host(
+        "cuda_runtime",
+        rng.choice(["cudaLaunchKernel", "cudaLaunchKernel", "cudaStreamSynchronize"]),
+        3,
+        at,
+        at + 5,
+        correlation=number,
+    )
     args = {"device": 0, "stream": stream, "correlation": number}
-    work = {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": stream, "ts": 5000.0 + at + wait, "dur": took, "args": args}
+    work = {
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "pid": 0,
+        "tid": stream,
+        "ts": 5000.0 + at + wait,
+        "dur": took,
+        "args": args,
+    }
     return [call, work] if rng.random() < 0.9 else [work]

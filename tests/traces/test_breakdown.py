@@ -37,8 +37,10 @@ def launched(name, at, start, end, number, **more):
 def test_each_moment_counts_once_for_the_first_of_what_runs():
     trace = step(
         100,
-        *launched("sgemm", 0, 10, 40, 1), *launched("add", 2, 30, 50, 2, stream=8),
-        *launched("ncclAllReduce", 4, 45, 70, 3, stream=9), *launched("Memcpy HtoD", 6, 60, 80, 4, cat="gpu_memcpy", stream=10),
+        *launched("sgemm", 0, 10, 40, 1),
+        *launched("add", 2, 30, 50, 2, stream=8),
+        *launched("ncclAllReduce", 4, 45, 70, 3, stream=9),
+        *launched("Memcpy HtoD", 6, 60, 80, 4, cat="gpu_memcpy", stream=10),
     )
     assert parts(trace) == {"matrix": 30, "other": 10, "communication": 20, "copies": 10, "launch": 30}
     assert breakdown(trace).hidden == 5 and breakdown(trace).hidden_share == 0.2
@@ -57,19 +59,35 @@ def test_the_parts_of_random_traces_add_up_and_none_is_negative():
 
 
 def test_a_gap_is_the_hosts_until_the_launch_is_over_and_the_queues_after_it():
-    assert parts(step(30, *launched("sgemm", 0, 5, 10, 1), *launched("sgemm", 7, 12, 30, 2))) == {"matrix": 23, "launch": 5, "between": 2}
-    assert parts(step(30, *launched("sgemm", 0, 5, 10, 1), *launched("sgemm", 9, 12, 30, 2))) == {"matrix": 23, "launch": 7}
+    assert parts(step(30, *launched("sgemm", 0, 5, 10, 1), *launched("sgemm", 7, 12, 30, 2))) == {
+        "matrix": 23,
+        "launch": 5,
+        "between": 2,
+    }
+    assert parts(step(30, *launched("sgemm", 0, 5, 10, 1), *launched("sgemm", 9, 12, 30, 2))) == {
+        "matrix": 23,
+        "launch": 7,
+    }
 
 
 def test_what_comes_after_a_wait_for_the_device_is_the_waits_loss():
     wait = host("cuda_runtime", "cudaStreamSynchronize", 3, 11)
-    assert parts(step(30, *launched("sgemm", 0, 5, 10, 1), wait, *launched("sgemm", 15, 18, 30, 2))) == {"matrix": 17, "launch": 5, "sync": 8}
+    assert parts(step(30, *launched("sgemm", 0, 5, 10, 1), wait, *launched("sgemm", 15, 18, 30, 2))) == {
+        "matrix": 17,
+        "launch": 5,
+        "sync": 8,
+    }
 
 
 def test_a_copy_that_holds_the_host_is_a_wait_whatever_it_is_called():
     call = host("cuda_runtime", "cudaMemcpyAsync", 2, 21, 1)
     copy = work("Memcpy HtoD (Pageable -> Device)", 4, 20, 1, cat="gpu_memcpy")
-    assert parts(step(40, call, copy, *launched("sgemm", 26, 30, 40, 2))) == {"matrix": 10, "copies": 16, "sync": 10, "launch": 4}
+    assert parts(step(40, call, copy, *launched("sgemm", 26, 30, 40, 2))) == {
+        "matrix": 10,
+        "copies": 16,
+        "sync": 10,
+        "launch": 4,
+    }
 
 
 def test_a_loader_counts_only_while_the_device_has_nothing_to_do():
@@ -79,7 +97,11 @@ def test_a_loader_counts_only_while_the_device_has_nothing_to_do():
 
 
 def test_a_kernel_whose_launch_is_not_recorded_leaves_the_cause_open():
-    assert parts(step(30, *launched("sgemm", 0, 5, 10, 1), work("sgemm", 20, 30, 9))) == {"matrix": 15, "launch": 5, "unknown": 10}
+    assert parts(step(30, *launched("sgemm", 0, 5, 10, 1), work("sgemm", 20, 30, 9))) == {
+        "matrix": 15,
+        "launch": 5,
+        "unknown": 10,
+    }
 
 
 def test_work_that_ends_after_the_last_step_belongs_to_it():
@@ -90,8 +112,11 @@ def test_work_that_ends_after_the_last_step_belongs_to_it():
 def test_a_trace_of_the_host_alone_is_divided_by_what_its_operations_do_themselves():
     trace = step(
         100,
-        host("cpu_op", "aten::linear", 10, 60), host("cpu_op", "aten::t", 12, 15), host("cpu_op", "aten::addmm", 15, 55),
-        host("cpu_op", "aten::copy_", 16, 20), host("user_annotation", "input", 70, 90),
+        host("cpu_op", "aten::linear", 10, 60),
+        host("cpu_op", "aten::t", 12, 15),
+        host("cpu_op", "aten::addmm", 15, 55),
+        host("cpu_op", "aten::copy_", 16, 20),
+        host("user_annotation", "input", 70, 90),
     )
     assert parts(trace) == {"matrix": 36, "other": 11, "input": 20, "launch": 33} and not breakdown(trace).device
 

@@ -34,7 +34,10 @@ def test_exactly_the_steps_after_the_warm_up_are_in_the_trace(tmp_path):
     assert len(calls) == 5 and len(report.trace.steps) == 2
     assert sum(event.name == "aten::mm" for event in report.trace.events) == 2
     report.save(tmp_path / "trace.json")
-    assert read(tmp_path / "trace.json") == report.trace and json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert (
+        read(tmp_path / "trace.json") == report.trace
+        and json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    )
 
 
 def test_products_small_kernels_and_a_wait_in_each_step_look_different_in_the_model():
@@ -63,7 +66,9 @@ def test_a_profile_shows_itself_as_a_figure_with_words_and_a_table():
     assert "A step&#x27;s time: " in html and "<pre>1 steps" in html
 
 
-@pytest.mark.parametrize(("how", "sentence"), [({"steps": 0}, "1 at least"), ({"warmup": 0}, "1 at least"), ({"inputs": []}, "empty")])
+@pytest.mark.parametrize(
+    ("how", "sentence"), [({"steps": 0}, "1 at least"), ({"warmup": 0}, "1 at least"), ({"inputs": []}, "empty")]
+)
 def test_no_steps_no_warm_up_and_no_inputs_are_refused(how, sentence):
     with pytest.raises(ValueError, match=sentence):
         gpulab.profile(lambda *batch: None, **how)

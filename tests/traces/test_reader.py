@@ -26,7 +26,12 @@ def test_every_public_trace_is_read(traces):
 
 def test_categories_and_names_of_2021_are_todays(traces):
     old = traces["resnet50_num_workers_0"]
-    assert {kind: len(old.of(kind)) for kind in ("kernel", "copy", "set", "call")} == {"kernel": 8772, "copy": 12, "set": 312, "call": 11923}
+    assert {kind: len(old.of(kind)) for kind in ("kernel", "copy", "set", "call")} == {
+        "kernel": 8772,
+        "copy": 12,
+        "set": 312,
+        "call": 11923,
+    }
     assert [step.name for step in old.steps] == [f"ProfilerStep#{n}" for n in range(16, 22)]
     assert [step.duration for step in old.steps] == [159_363, 149_046, 148_659, 151_733, 153_205, 155_725]
     assert {k.stream for k in old.device} == {7} and old.name == "Tesla V100-DGXS-32GB"
@@ -58,9 +63,12 @@ def test_files_bytes_and_parsed_json_are_read_alike_packed_or_not(tmp_path, pack
     raw = pack(json.dumps(document).encode())
     (tmp_path / "trace").write_bytes(raw)
     first = read(document)
-    assert read(raw) == read(tmp_path / "trace") == read(str(tmp_path / "trace")) == read(document["traceEvents"]) == first
+    assert (
+        read(raw) == read(tmp_path / "trace") == read(str(tmp_path / "trace")) == read(document["traceEvents"]) == first
+    )
     assert isinstance(first, Trace) and [(e.name, e.start, e.end, e.thread) for e in first.events] == [
-        ("aten::mm", 0, 5, (1, "2")), ("aten::add", 10, 15, (1, "2")),
+        ("aten::mm", 0, 5, (1, "2")),
+        ("aten::add", 10, 15, (1, "2")),
     ]
 
 

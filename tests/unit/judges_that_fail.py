@@ -51,7 +51,12 @@ def _wrong_cases(draw):
 
 
 _JUDGES = {
-    "busy": _busy, "asleep": _asleep, "greedy": _greedy, "killed": _killed, "right": _right, "wrong": _wrong_in_itself
+    "busy": _busy,
+    "asleep": _asleep,
+    "greedy": _greedy,
+    "killed": _killed,
+    "right": _right,
+    "wrong": _wrong_in_itself,
 }
 
 

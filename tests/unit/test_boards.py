@@ -36,7 +36,10 @@ def test_it_records_what_each_rank_handed_in():
     assert run.results == [[3.0] * 4] * 2
     (crossing,) = crossed.crossings
     assert (crossing.entry.operation, crossing.entry.bytes, crossing.entry.ranks) == ("all_reduce", 16, (0, 1))
-    assert [torch.frombuffer(bytearray(given), dtype=torch.float32).tolist() for given in crossing.given] == [[1.0] * 4, [2.0] * 4]
+    assert [torch.frombuffer(bytearray(given), dtype=torch.float32).tolist() for given in crossing.given] == [
+        [1.0] * 4,
+        [2.0] * 4,
+    ]
 
 
 def test_it_records_who_asked_the_store_for_what():
@@ -147,5 +150,7 @@ def test_what_the_kernel_says_of_what_crossed_is_not_asked(hearing, monkeypatch)
     from autograder import proctor
 
     sent = proctor.wire.encode
-    monkeypatch.setattr(proctor.wire, "encode", lambda value: sent(value | {"crossed": None} if "elsewhere" in value else value))
+    monkeypatch.setattr(
+        proctor.wire, "encode", lambda value: sent(value | {"crossed": None} if "elsewhere" in value else value)
+    )
     assert graded(hearing, honest).score == 8

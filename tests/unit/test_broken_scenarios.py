@@ -11,13 +11,13 @@ from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.proctor import sit
 from autograder.referee import Session
 
-SOURCE = '''
+SOURCE = """
 def first(learner, case):
     return {"y": learner.first(case["x"]).real}
 
 def misspelt(learner, case):
     return {"y": learner.first(case["z"])}
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,9 @@ def played(name: str, function) -> Session:
         if evidence["y"] != 2:
             yield Lost("right", "not two")
 
-    exercise = Exercise(name, (Criterion("right", 1, "it is right"),), lambda draw: iter([Case(("right",), {"x": 1})]), judge)
+    exercise = Exercise(
+        name, (Criterion("right", 1, "it is right"),), lambda draw: iter([Case(("right",), {"x": 1})]), judge
+    )
     session = Session(exercise, Draw(1))
     while (inputs := session.next_case()) is not None:
         session.take(sit(name, {"first": function} if function else {}, inputs))
@@ -71,14 +73,21 @@ def test_a_function_that_fails_is_no_broken_scenario(function):
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("made_up.second", "defines no function 'second'"), ("none_such.first", "write autograder/scenarios/none_such.py")],
+    [
+        ("made_up.second", "defines no function 'second'"),
+        ("none_such.first", "write autograder/scenarios/none_such.py"),
+    ],
 )
 def test_a_scenario_that_is_missing_is_said(name, says):
     assert says in played(name, lambda x: 2).broken[0]
 
 
 def test_a_forged_place_is_cut_and_printable():
-    session = Session(Exercise("a.b", (Criterion("right", 1, "it is"),), lambda draw: iter([Case(("right",))]), lambda *rest: ()))
+    session = Session(
+        Exercise("a.b", (Criterion("right", 1, "it is"),), lambda draw: iter([Case(("right",))]), lambda *rest: ())
+    )
     session.next_case()
-    session.take(wire.encode({"raised": {"type": "E", "message": "x" * 5000, "line": ""}, "stumbled": "\x1b[2J\n" + "y" * 5000}))
+    session.take(
+        wire.encode({"raised": {"type": "E", "message": "x" * 5000, "line": ""}, "stumbled": "\x1b[2J\n" + "y" * 5000})
+    )
     assert session.broken[0].isprintable() and len(session.broken[0]) < 500

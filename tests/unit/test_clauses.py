@@ -32,7 +32,9 @@ def test_text_outside_the_lists_is_no_clause():
 
 
 def test_emphasis_goes_and_products_stay():
-    assert plain("**any** *strides*,\n `2 * x * y` and `patch * patch`") == "any strides, `2 * x * y` and `patch * patch`"
+    assert (
+        plain("**any** *strides*,\n `2 * x * y` and `patch * patch`") == "any strides, `2 * x * y` and `patch * patch`"
+    )
 
 
 def test_a_quotation_covers_the_clauses_that_it_touches():
@@ -50,7 +52,10 @@ def test_words_that_are_not_there_are_no_quotation():
 
 def test_a_statement_begins_after_the_solution_before_it():
     cell = nbformat.v4.new_code_cell
-    cells = [nbformat.v4.new_markdown_cell("first"), cell("def a(): ...", metadata={"nbgrader": {"grade_id": "a", "solution": True}})]
+    cells = [
+        nbformat.v4.new_markdown_cell("first"),
+        cell("def a(): ...", metadata={"nbgrader": {"grade_id": "a", "solution": True}}),
+    ]
     cells += [nbformat.v4.new_markdown_cell("second"), cell("helper = 1"), nbformat.v4.new_markdown_cell("third")]
     cells += [cell("def b(): ...", metadata={"nbgrader": {"grade_id": "b", "solution": True}})]
     notebook = nbformat.v4.new_notebook(cells=cells)

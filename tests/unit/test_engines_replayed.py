@@ -31,14 +31,20 @@ def test_a_replay_comes_to_the_same_end():
     for scheduler in (Continuous(), Chunked()):
         again = of(scheduler)
         assert again.problem is None and [one.told for one in again.report.outcomes] == [4, 5, 6, 4, 5, 6, 4, 5]
-        assert sum(sum(decision.tokens.values()) for decision in again.decisions) == sum(step.tokens for step in again.report.steps)
+        assert sum(sum(decision.tokens.values()) for decision in again.decisions) == sum(
+            step.tokens for step in again.report.steps
+        )
         assert {call[0] for decision in again.decisions for call in decision.asked} >= {"reserve"}
 
 
 def test_a_decision_says_how_all_stood_before_it():
     first, second = of(Chunked()).decisions[:2]
     assert [one.name for one in first.waiting] == ["r0"] and not first.running and first.free == 10
-    assert second.running[0].left == 1 and second.running[0].told == 1 and second.running[0].blocks == 2 == 10 - second.free
+    assert (
+        second.running[0].left == 1
+        and second.running[0].told == 1
+        and second.running[0].blocks == 2 == 10 - second.free
+    )
     assert first.begin_us == 0 and second.begin_us == 1000 + 5 * 10 + 10
 
 

@@ -49,7 +49,10 @@ def test_a_namesake_of_the_exception_due_is_not_caught_by_its_except():
     class ValueError(Exception):
         pass
 
-    assert error_problem({"raised": told(ValueError())}, "ValueError") == "The function raised ValueError where ValueError is due."
+    assert (
+        error_problem({"raised": told(ValueError())}, "ValueError")
+        == "The function raised ValueError where ValueError is due."
+    )
 
 
 def test_a_call_that_returned_raised_nothing():

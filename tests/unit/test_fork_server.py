@@ -26,7 +26,9 @@ assert gc.get_freeze_count() > frozen + 1000
 assert held == [bytes([number % 256]) * 4096 for number in range(8192)]
 print(in_huge_pages() - before)
 """
-GATHERS = Path("/sys/kernel/mm/transparent_hugepage/enabled").exists() and tuple(map(int, platform.release().split(".")[:2])) >= (6, 1)
+GATHERS = Path("/sys/kernel/mm/transparent_hugepage/enabled").exists() and tuple(
+    map(int, platform.release().split(".")[:2])
+) >= (6, 1)
 
 
 @pytest.mark.skipif(not GATHERS, reason="Linux gathers pages on request from 6.1 on")

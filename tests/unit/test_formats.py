@@ -9,16 +9,23 @@ from gpulab.formats import BLOCK_FORMATS, E2M1, E4M3, E8M0, FORMATS, FP32, TF32,
 
 INTEGERS = {8: torch.uint8, 16: torch.int16, 32: torch.int32}
 ML_DTYPES = {
-    "bf16": "bfloat16", "fp8 e4m3": "float8_e4m3fn", "fp8 e5m2": "float8_e5m2", "fp6 e3m2": "float6_e3m2fn",
-    "fp6 e2m3": "float6_e2m3fn", "fp4 e2m1": "float4_e2m1fn", "e8m0": "float8_e8m0fnu",
+    "bf16": "bfloat16",
+    "fp8 e4m3": "float8_e4m3fn",
+    "fp8 e5m2": "float8_e5m2",
+    "fp6 e3m2": "float6_e3m2fn",
+    "fp6 e2m3": "float6_e2m3fn",
+    "fp4 e2m1": "float4_e2m1fn",
+    "e8m0": "float8_e8m0fnu",
 }
 SMALL = [name for name, one in FORMATS.items() if one.dtype is not None and one.bits <= 16]
 
 
 def same(a, b):
     a, b = a.double(), b.double()
-    return torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(nan=0), b.nan_to_num(nan=0)) and torch.equal(
-        a.signbit() | a.isnan(), b.signbit() | b.isnan()
+    return (
+        torch.equal(a.isnan(), b.isnan())
+        and torch.equal(a.nan_to_num(nan=0), b.nan_to_num(nan=0))
+        and torch.equal(a.signbit() | a.isnan(), b.signbit() | b.isnan())
     )
 
 
@@ -94,7 +101,12 @@ def test_a_scale_that_is_nan_spoils_its_whole_block_and_no_other():
 
 def test_bits_per_number_count_the_scale():
     assert {name: one.bits_per_number for name, one in BLOCK_FORMATS.items()} == {
-        "MXFP8 e4m3": 8.25, "MXFP8 e5m2": 8.25, "MXFP6 e3m2": 6.25, "MXFP6 e2m3": 6.25, "MXFP4": 4.25, "NVFP4": 4.5,
+        "MXFP8 e4m3": 8.25,
+        "MXFP8 e5m2": 8.25,
+        "MXFP6 e3m2": 6.25,
+        "MXFP6 e2m3": 6.25,
+        "MXFP4": 4.25,
+        "NVFP4": 4.5,
     }
 
 

@@ -88,5 +88,3 @@ def test_a_hearing_that_is_over_leaves_no_thread(tmp_path):
     while set(threading.enumerate()) - before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert set(threading.enumerate()) - before == set()
-
-

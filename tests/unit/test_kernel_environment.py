@@ -19,6 +19,8 @@ print(getpass.getuser(), jupyter_runtime_dir())
 
 def test_a_user_whom_only_a_directory_service_knows_can_have_a_kernel(monkeypatch):
     monkeypatch.setattr(environment, "_in_passwd", lambda user: False)
-    done = subprocess.run([sys.executable, "-c", UNKNOWN_TO_PASSWD], env=kernel_environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", UNKNOWN_TO_PASSWD], env=kernel_environment(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("learner /nonexistent")

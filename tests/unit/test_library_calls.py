@@ -164,7 +164,9 @@ ANSWERS = {
     "violations": lambda: violations([["0F0", "0B0"]]),
     "one_f_one_b": lambda: one_f_one_b(2, 2),
     "mesh_groups": lambda: mesh_groups({"tp": 2}),
-    "malloc": lambda: Allocator(1 << 30, lambda: None, lambda: None, lambda stream: None, lambda use: True).malloc(512, 0),
+    "malloc": lambda: Allocator(1 << 30, lambda: None, lambda: None, lambda stream: None, lambda use: True).malloc(
+        512, 0
+    ),
 }
 
 

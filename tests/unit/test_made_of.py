@@ -61,8 +61,14 @@ def by_slices(x):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda x: x.t().clone(), lambda x: x.t().to(torch.float64), lambda x: torch.cat([x[:, :1].t(), x[:, 1:].t()]), by_copy_into,
-        by_slices, lambda x: x.t() + 0, lambda x: x.flatten()[torch.tensor([0, 2, 4])], lambda x: x.t().contiguous().clone(),
+        lambda x: x.t().clone(),
+        lambda x: x.t().to(torch.float64),
+        lambda x: torch.cat([x[:, :1].t(), x[:, 1:].t()]),
+        by_copy_into,
+        by_slices,
+        lambda x: x.t() + 0,
+        lambda x: x.flatten()[torch.tensor([0, 2, 4])],
+        lambda x: x.t().contiguous().clone(),
     ],
 )
 def test_operations_that_read_the_origin_made_it(make):
@@ -75,8 +81,15 @@ def test_operations_that_read_the_origin_made_it(make):
 @pytest.mark.parametrize(
     "make",
     [
-        by_numpy, by_numpy_in_zeros_like_it, by_numpy_and_a_clone, by_numpy_and_a_conversion, by_hidden_copies, by_hidden_copies_and_one_element,
-        by_hidden_copies_of_both, lambda x: torch.zeros(2, 3), lambda x: torch.empty(2, 3),
+        by_numpy,
+        by_numpy_in_zeros_like_it,
+        by_numpy_and_a_clone,
+        by_numpy_and_a_conversion,
+        by_hidden_copies,
+        by_hidden_copies_and_one_element,
+        by_hidden_copies_of_both,
+        lambda x: torch.zeros(2, 3),
+        lambda x: torch.empty(2, 3),
     ],
 )
 def test_what_came_from_elsewhere_is_not_made_of_it(make):

@@ -31,7 +31,16 @@ def test_a_condition_is_negated(source, due):
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("<", "<="), ("<=", "<"), (">", ">="), (">=", ">"), ("==", "!="), ("!=", "=="), ("is", "is not"), ("not in", "in")],
+    [
+        ("<", "<="),
+        ("<=", "<"),
+        (">", ">="),
+        (">=", ">"),
+        ("==", "!="),
+        ("!=", "=="),
+        ("is", "is not"),
+        ("not in", "in"),
+    ],
 )
 def test_a_comparison_is_shifted(before, after):
     assert f"y = a {after} b" in becomes(f"y = a {before} b")
@@ -51,7 +60,12 @@ def test_a_flag_is_turned():
 
 @pytest.mark.parametrize(
     ("source", "due"),
-    [("y = f(a, k=1)", "y = f(a)"), ("y = f(k=1)", "y = f()"), ("y = f(k=1, m=2)", "y = f(m=2)"), ("y = f(k=1, m=2)", "y = f(k=1)")],
+    [
+        ("y = f(a, k=1)", "y = f(a)"),
+        ("y = f(k=1)", "y = f()"),
+        ("y = f(k=1, m=2)", "y = f(m=2)"),
+        ("y = f(k=1, m=2)", "y = f(k=1)"),
+    ],
 )
 def test_a_keyword_argument_is_dropped(source, due):
     assert due in becomes(source)
@@ -62,7 +76,9 @@ def test_docstrings_annotations_and_definitions_stay():
 
 
 def test_every_mutant_is_python_and_another_program():
-    source = "def f(x, n=2):\n    é = [i * 2 for i in range(n) if i != 1]\n    return sum(é, start=0) if x >= 3 and n else x"
+    source = (
+        "def f(x, n=2):\n    é = [i * 2 for i in range(n) if i != 1]\n    return sum(é, start=0) if x >= 3 and n else x"
+    )
     made = [mutant.source for mutant in mutants(source)]
     assert len(made) == len(set(made)) > 12
     assert all(ast.dump(ast.parse(text)) != ast.dump(ast.parse(source)) for text in made)

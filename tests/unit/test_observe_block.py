@@ -170,7 +170,10 @@ def test_an_operation_has_the_dtype_of_its_result_and_else_of_its_argument():
         x[0].item()
     dtypes = [(op.op, op.dtype) for op in seen.ops if op.op != "aten.select"]
     assert dtypes == [
-        ("aten.eq", "bool"), ("aten.sum", "int64"), ("aten._to_copy", "bfloat16"), ("aten._to_copy", "float32"),
+        ("aten.eq", "bool"),
+        ("aten.sum", "int64"),
+        ("aten._to_copy", "bfloat16"),
+        ("aten._to_copy", "float32"),
         ("aten._local_scalar_dense", "float32"),
     ]
     assert Observation.from_dict(seen.to_dict()).ops == seen.ops

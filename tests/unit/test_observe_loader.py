@@ -152,7 +152,9 @@ def test_each_epoch_is_a_pass_and_persistent_workers_keep_their_process():
         for _ in range(3):
             list(loader)
     assert [batch.loader for batch in seen.batches] == [0, 0, 1, 1, 2, 2]
-    assert len({batch.pid for batch in seen.batches}) == 1 and all(batch.dataset_us is not None for batch in seen.batches)
+    assert len({batch.pid for batch in seen.batches}) == 1 and all(
+        batch.dataset_us is not None for batch in seen.batches
+    )
     with observe() as again:
         list(loader)
     assert [batch.pid for batch in again.batches] == [seen.batches[0].pid] * 2
@@ -222,7 +224,10 @@ def raised(i):
         raise KeyError("sample 5")
 
 
-@pytest.mark.parametrize(("fault", "error", "words"), [(killed, RuntimeError, "exited unexpectedly|is killed by signal"), (raised, KeyError, "sample 5")])
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [(killed, RuntimeError, "exited unexpectedly|is killed by signal"), (raised, KeyError, "sample 5")],
+)
 def test_a_worker_that_dies_or_raises_is_reported_by_pytorch_and_nothing_hangs(fault, error, words):
     class Faulty(Rows):
         def __getitem__(self, i):
@@ -245,7 +250,12 @@ def test_a_worker_that_dies_or_raises_is_reported_by_pytorch_and_nothing_hangs(f
 def test_after_the_block_pytorch_is_as_it_was_and_no_worker_is_left():
     def parts():
         loops = worker._worker_loop, pin_memory._pin_memory_loop
-        return *loops, _BaseDataLoaderIter.__next__, _MultiProcessingDataLoaderIter.__init__, _MultiProcessingDataLoaderIter._get_data
+        return (
+            *loops,
+            _BaseDataLoaderIter.__next__,
+            _MultiProcessingDataLoaderIter.__init__,
+            _MultiProcessingDataLoaderIter._get_data,
+        )
 
     before = parts()
     with pytest.raises(ZeroDivisionError), observe():

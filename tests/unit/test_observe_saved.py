@@ -113,7 +113,9 @@ def test_a_function_of_ones_own_saves_under_its_own_name(device):
     with observe(saved=True) as seen:
         Cube.apply(x).sum().backward()
     assert [(s.op, s.what, s.origin) for s in seen.saved] == [
-        ("Cube", "argument", "input"), ("Cube", "argument", "new"), ("Cube", "result", "new"),
+        ("Cube", "argument", "input"),
+        ("Cube", "argument", "new"),
+        ("Cube", "result", "new"),
     ]
 
 

@@ -20,9 +20,14 @@ class Half(float):
 @pytest.mark.parametrize(
     ("value", "due"),
     [
-        (np.float64(0.5), 0.5), (np.float32(0.5), 0.5), (np.int64(7), 7), (Half(0.5), 0.5),
-        (Pair(np.float64(1.5), 2), (1.5, 2)), ([np.int32(1), None], [1, None]),
-        (defaultdict(float, a=np.float64(2.0)), {"a": 2.0}), (OrderedDict(a=[np.int8(1)]), {"a": [1]}),
+        (np.float64(0.5), 0.5),
+        (np.float32(0.5), 0.5),
+        (np.int64(7), 7),
+        (Half(0.5), 0.5),
+        (Pair(np.float64(1.5), 2), (1.5, 2)),
+        ([np.int32(1), None], [1, None]),
+        (defaultdict(float, a=np.float64(2.0)), {"a": 2.0}),
+        (OrderedDict(a=[np.int8(1)]), {"a": [1]}),
     ],
 )
 def test_numbers_and_what_holds_them_are_pythons_own(value, due):
@@ -33,7 +38,13 @@ def test_numbers_and_what_holds_them_are_pythons_own(value, due):
 
 
 def _inside(value):
-    return list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, (list, tuple)) else [value]
+    return (
+        list(value.values())
+        if isinstance(value, dict)
+        else list(value)
+        if isinstance(value, (list, tuple))
+        else [value]
+    )
 
 
 def test_what_is_no_number_is_left():

@@ -19,7 +19,9 @@ def test_what_the_function_returns_is_evidence():
     assert given["patches"].tolist() == [[[[2, 2], [2, 2]]]] and given["seen"]["ops"][0]["op"] == "aten.add"
 
 
-@pytest.mark.parametrize("error", [ValueError("odd"), SystemExit(3), GeneratorExit(), MemoryError(), RecursionError("deep")])
+@pytest.mark.parametrize(
+    "error", [ValueError("odd"), SystemExit(3), GeneratorExit(), MemoryError(), RecursionError("deep")]
+)
 def test_what_the_function_raises_is_evidence(error):
     def patchify(images, patch):
         raise error

@@ -119,7 +119,9 @@ def test_a_judge_that_stumbles_over_evidence_gives_no_points(error):
 
     session = Session(Exercise("any.double", DOUBLE.criteria, _cases, stumbling), Draw(1))
     outcome = played(session, right)
-    assert all(message.startswith(f"What came back could not be judged ({error.__name__})") for message in outcome.values())
+    assert all(
+        message.startswith(f"What came back could not be judged ({error.__name__})") for message in outcome.values()
+    )
 
 
 def test_not_implemented_is_said_plainly(session):
@@ -144,7 +146,9 @@ def test_judging_here_plays_all_cases_of_a_named_exercise():
 
 def test_a_score_is_had_without_the_cases_from_which_nothing_can_be_earned_any_more():
     played = []
-    assert score_here("views.patchify", lambda inputs: played.append(inputs) or wire.encode({"raised": {}}), Draw(1)) == 0
+    assert (
+        score_here("views.patchify", lambda inputs: played.append(inputs) or wire.encode({"raised": {}}), Draw(1)) == 0
+    )
     assert len(played) == 1
 
 

@@ -10,7 +10,9 @@ def test_the_first_call_sees_zeros_and_then_everything_is_as_it_was():
     base[0, 0] = torch.nan
     cut, repeated, flags = base[1:].t(), base[:1].expand(5, 4), torch.tensor([True, False])
     before, seen = [tensor.clone() for tensor in (cut, repeated, flags)], []
-    zeroed_first(lambda: seen.append([int(tensor.count_nonzero()) for tensor in (cut, repeated, flags)]), cut, repeated, flags)
+    zeroed_first(
+        lambda: seen.append([int(tensor.count_nonzero()) for tensor in (cut, repeated, flags)]), cut, repeated, flags
+    )
     assert seen == [[0, 0, 0]]
     for after, due in zip((cut, repeated, flags), before):
         assert after.equal(due) or after.isnan().equal(due.isnan()) and after.nan_to_num().equal(due.nan_to_num())

@@ -55,7 +55,10 @@ def test_sizes_without_room_are_refused():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_values_are_of_their_kind(dtype):
-    made = {kind: Draw(3).values(20, 30, kind=kind, dtype=dtype) for kind in ("positive", "negative", "mixed", "ties", "tiny", "huge")}
+    made = {
+        kind: Draw(3).values(20, 30, kind=kind, dtype=dtype)
+        for kind in ("positive", "negative", "mixed", "ties", "tiny", "huge")
+    }
     assert made["positive"].min() > 0 and made["negative"].max() < 0
     assert made["mixed"].min() < 0 < made["mixed"].max()
     assert made["ties"].unique().numel() == 3

@@ -58,7 +58,12 @@ def test_what_autograd_saved_is_told_and_may_not_be_edited():
 
     told, seen = told_of(block, saved=True)
     assert disagreement(told, seen) is None and len(seen["saved"]) == 5
-    for edit in (list.clear, list.pop, lambda saved: saved[0].update(bytes=0), lambda saved: saved[-1].update(what="argument")):
+    for edit in (
+        list.clear,
+        list.pop,
+        lambda saved: saved[0].update(bytes=0),
+        lambda saved: saved[-1].update(what="argument"),
+    ):
         edited = copy.deepcopy(seen)
         edit(edited["saved"])
         assert edited != seen and disagreement(told, edited) is not None
@@ -71,7 +76,10 @@ def test_every_kind_of_record_is_told():
 
 
 EDITS = {
-    **{f"no {name}": lambda seen, name=name: seen[name].clear() for name in ("ops", "copies", "kernels", "waits", "races", "launches")},
+    **{
+        f"no {name}": lambda seen, name=name: seen[name].clear()
+        for name in ("ops", "copies", "kernels", "waits", "races", "launches")
+    },
     "one wait less": lambda seen: seen["waits"].pop(),
     "one kernel twice": lambda seen: seen["kernels"].append(seen["kernels"][0]),
     "a faster kernel": lambda seen: seen["kernels"][0].update(end_us=0.0),

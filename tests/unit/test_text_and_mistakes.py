@@ -26,7 +26,7 @@ def helper(x):
 import autograder; autograder.grade("sums.double")
 ### END HIDDEN TESTS
 '''
-MISTAKES = '''
+MISTAKES = """
 from autograder.authoring import alternative, edited, mistake
 
 thrice = edited("double", {"2 * x": "3 * x"}, loses=("values",), because="two is taken for three")
@@ -41,7 +41,7 @@ def adds(x):
 
 def half_helper():
     pass
-'''
+"""
 
 
 @pytest.fixture
@@ -121,4 +121,3 @@ def test_an_edit_of_a_text_that_is_not_in_the_solution_is_refused(folder):
 def test_a_mistake_without_loss_or_reason_is_refused(loses, because):
     with pytest.raises(ValueError, match="loses something"):
         mistake("double", loses=loses, because=because)
-

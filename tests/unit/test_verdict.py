@@ -106,7 +106,9 @@ def test_points_of_an_exercise_are_those_of_its_criteria():
     assert exercise(BASE, TOP).points == 5
 
 
-@pytest.mark.parametrize("name", ["views", "views.nothing", "nowhere.patchify", "views.Draw", "../views.patchify", "views.patches"])
+@pytest.mark.parametrize(
+    "name", ["views", "views.nothing", "nowhere.patchify", "views.Draw", "../views.patchify", "views.patches"]
+)
 def test_finding_what_is_no_exercise_is_a_lookup_error(name):
     with pytest.raises(LookupError):
         find(name)

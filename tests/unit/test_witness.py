@@ -51,7 +51,9 @@ def test_what_is_started_inside_the_block_is_named_and_nothing_else(kind):
 
 
 def test_a_subinterpreter_from_before_is_named():
-    made_before = ALONE.format(starter="interpreters.run_string(made, '1')").replace("with ", "made = interpreters.create()\nwith ")
+    made_before = ALONE.format(starter="interpreters.run_string(made, '1')").replace(
+        "with ", "made = interpreters.create()\nwith "
+    )
     assert alone(made_before + "interpreters.destroy(made)") == "['subinterpreter']"
 
 
@@ -166,7 +168,9 @@ def test_evidence_says_what_was_started():
 
 @pytest.mark.parametrize(("alone", "score"), [(True, 0), (False, 3)])
 def test_an_exercise_says_whether_its_function_must_work_alone(alone, score):
-    exercise = Exercise("t.t", (Criterion("all", 3, "it works"),), lambda draw: iter([Case(("all",))]), lambda *a: [], alone)
+    exercise = Exercise(
+        "t.t", (Criterion("all", 3, "it works"),), lambda draw: iter([Case(("all",))]), lambda *a: [], alone
+    )
     session = Session(exercise, Draw(1))
     session.next_case()
     session.take(wire.encode({"elsewhere": ["thread"]}))

@@ -42,7 +42,9 @@ def imported(browser, file: str, name: str = "m") -> Iterator[Callable]:
     page = context.new_page()
     page.set_content(f"<title>{file}</title>")
     page.evaluate(_IMPORT, [module(file), name])
-    yield lambda function, argument=None: json.loads(page.evaluate(_CALL, [function, json.dumps(argument)]), object_hook=_number)
+    yield lambda function, argument=None: json.loads(
+        page.evaluate(_CALL, [function, json.dumps(argument)]), object_hook=_number
+    )
     context.close()
 
 
@@ -76,7 +78,9 @@ def still_of(widget) -> str:
 
 def options_on_a_page(widget, label: str) -> list[str]:
     """What a select offers, in order, once a notebook's file has sorted the keys of the widget's state."""
-    state = json.loads(json.dumps({name: value for name, value in widget.get_state().items() if name[0] != "_"}, sort_keys=True))
+    state = json.loads(
+        json.dumps({name: value for name, value in widget.get_state().items() if name[0] != "_"}, sort_keys=True)
+    )
     html = still({**state, "_esm": widget._esm, "_css": widget._css})
     select = re.search(rf"<label[^>]*>{re.escape(label)}</label>\s*<select.*?</select>", html, re.DOTALL)
     return re.findall(r"<option[^>]*>([^<]*)</option>", select[0])

@@ -62,7 +62,13 @@ class Card:
             [address - self._start, segment.size, segment.small, [_plain(block, numbers) for block in segment.blocks()]]
             for address, segment in sorted(self.allocator.segments.items())
         ]
-        return [failed, stats.requested_bytes.current, stats.allocated_bytes.current, stats.reserved_bytes.current, segments]
+        return [
+            failed,
+            stats.requested_bytes.current,
+            stats.allocated_bytes.current,
+            stats.reserved_bytes.current,
+            segments,
+        ]
 
 
 def _plain(block, numbers):
@@ -145,15 +151,32 @@ def test_own_actions_go_on_from_the_step_at_which_they_are_added(javascript):
 
 def test_thin_blocks_are_widened_and_all_widths_fill_the_bar(browser):
     with imported(browser, "allocator_blocks/picture.js") as evaluate:
-        found = evaluate("() => [m.widths([512, 1 << 20, 512], 300), m.widths(Array(100).fill(512), 300), m.widths([1, 3], 300)]")
-    assert found[0] == pytest.approx([12, 276, 12]) and found[1] == pytest.approx([3] * 100) and found[2] == pytest.approx([75, 225])
+        found = evaluate(
+            "() => [m.widths([512, 1 << 20, 512], 300), m.widths(Array(100).fill(512), 300), m.widths([1, 3], 300)]"
+        )
+    assert (
+        found[0] == pytest.approx([12, 276, 12])
+        and found[1] == pytest.approx([3] * 100)
+        and found[2] == pytest.approx([75, 225])
+    )
 
 
 def test_sizes_are_told_exactly_or_to_two_decimals(browser):
     with imported(browser, "allocator_blocks/words.js") as evaluate:
         sizes = [1, 700, 1024, 1536, MIB, MIB + 1, MIB + 512, 5 * MIB, (5 * MIB) // 2, 80 << 30]
         exact, about = evaluate("(sizes) => [sizes.map(m.exact), sizes.map(m.about)]", sizes)
-    assert exact == ["1 B", "700 B", "1 KiB", "1.5 KiB", "1 MiB", "1,048,577 B", "1024.5 KiB", "5 MiB", "2.5 MiB", "80 GiB"]
+    assert exact == [
+        "1 B",
+        "700 B",
+        "1 KiB",
+        "1.5 KiB",
+        "1 MiB",
+        "1,048,577 B",
+        "1024.5 KiB",
+        "5 MiB",
+        "2.5 MiB",
+        "80 GiB",
+    ]
     assert about == ["1 B", "700 B", "1 KiB", "1.5 KiB", "1 MiB", "1 MiB", "1 MiB", "5 MiB", "2.5 MiB", "80 GiB"]
 
 
@@ -175,7 +198,9 @@ def memory_history():
         reserved = torch.cuda.memory_reserved()
         step()
         entries = torch.cuda.memory._snapshot()["device_traces"][0]
-        counters = [torch.cuda.memory_stats()[f"{name}_bytes.all.current"] for name in ("requested", "allocated", "reserved")]
+        counters = [
+            torch.cuda.memory_stats()[f"{name}_bytes.all.current"] for name in ("requested", "allocated", "reserved")
+        ]
         torch.cuda.memory._record_memory_history(None)
     assert counters[2] == reserved
     first = entries[0]["addr"]
@@ -204,9 +229,14 @@ def round_up(nbytes):
 def test_every_recorded_block_is_named_after_what_it_is_for():
     names = [action["name"] for action in training_step().actions if action["kind"] == "malloc"]
     gradients = {"gradient of linear2.weight", "gradient of output of gelu"}
-    assert gradients | {"linear1.weight", "batch", "output of linear1", "exp_avg_sq of linear1.bias", "loss"} <= set(names)
+    assert gradients | {"linear1.weight", "batch", "output of linear1", "exp_avg_sq of linear1.bias", "loss"} <= set(
+        names
+    )
     others = {name for name in names if name.startswith("a result of")}
-    assert others == {f"a result of {op}" for op in ("_log_softmax", "nll_loss_forward", "nll_loss_backward", "ones_like", "_foreach_sqrt")}
+    assert others == {
+        f"a result of {op}"
+        for op in ("_log_softmax", "nll_loss_forward", "nll_loss_backward", "ones_like", "_foreach_sqrt")
+    }
 
 
 def test_recording_leaves_the_readers_card_and_random_numbers_alone():
@@ -266,7 +296,9 @@ def test_next_walks_to_the_failure_and_says_why(mount):
     assert text.endswith("Yet 20 MiB lie free in segments, in 4 blocks of at most 5 MiB: fragmentation.")
     assert shown(page, "largest free block") == "5,242,880 B (5 MiB)"
     press(page, "Next")
-    assert told(page).endswith("No segment is wholly free: nothing goes back. 2 segments with live blocks stay, and 20 MiB free in them.")
+    assert told(page).endswith(
+        "No segment is wholly free: nothing goes back. 2 segments with live blocks stay, and 20 MiB free in them."
+    )
     press(page, "Next")
     assert told(page).endswith("It is merged with the free blocks behind and in front into one of 15 MiB.")
 
@@ -274,20 +306,40 @@ def test_next_walks_to_the_failure_and_says_why(mount):
 @pytest.mark.parametrize(
     ("trace", "step", "says"),
     [
-        ("rounding and pools", 1, "It is rounded up to 512 B. "
-         "No free block of the small pool holds it: a new segment of 2 MiB comes from the driver."),
-        ("rounding and pools", 10, "It is rounded up to 11264.5 KiB. "
-         "No free block of the large pool holds it: a new segment of 12 MiB comes from the driver. "
-         "The block is not split, because a rest of 1023.5 KiB is not more than 1 MiB: all its 12 MiB count as allocated."),
-        ("split and merge", 7, "The large pool has it: the smallest free block that fits has 6 MiB, in segment 1. "
-         "The block is not split, because a rest of 1 MiB is not more than 1 MiB: all its 6 MiB count as allocated."),
+        (
+            "rounding and pools",
+            1,
+            "It is rounded up to 512 B. "
+            "No free block of the small pool holds it: a new segment of 2 MiB comes from the driver.",
+        ),
+        (
+            "rounding and pools",
+            10,
+            "It is rounded up to 11264.5 KiB. "
+            "No free block of the large pool holds it: a new segment of 12 MiB comes from the driver. "
+            "The block is not split, because a rest of 1023.5 KiB is not more than 1 MiB: all its 12 MiB count as allocated.",
+        ),
+        (
+            "split and merge",
+            7,
+            "The large pool has it: the smallest free block that fits has 6 MiB, in segment 1. "
+            "The block is not split, because a rest of 1 MiB is not more than 1 MiB: all its 6 MiB count as allocated.",
+        ),
         ("split and merge", 8, "It is merged with the free block in front into one of 12 MiB."),
         ("split and merge", 10, "Segment 1 is wholly free and stays reserved."),
         ("split and merge", 11, "The block is split: 8 MiB behind it stay free."),
-        ("what empty_cache returns", 7, "1 wholly free segment (24 MiB) goes back to the driver. "
-         "2 segments with live blocks stay, and 17.9 MiB free in them."),
-        ("what empty_cache returns", 12, "No free block of the large pool holds it, and the card had no room for a new segment of 40 MiB: "
-         "1 wholly free segment (30 MiB) went back to the driver first. It is used whole."),
+        (
+            "what empty_cache returns",
+            7,
+            "1 wholly free segment (24 MiB) goes back to the driver. "
+            "2 segments with live blocks stay, and 17.9 MiB free in them.",
+        ),
+        (
+            "what empty_cache returns",
+            12,
+            "No free block of the large pool holds it, and the card had no room for a new segment of 40 MiB: "
+            "1 wholly free segment (30 MiB) went back to the driver first. It is used whole.",
+        ),
     ],
 )
 def test_each_kind_of_event_has_its_words(mount, trace, step, says):
@@ -306,9 +358,14 @@ def test_a_reader_mallocs_frees_and_goes_back(mount):
     page = mount(AllocatorBlocks("split and merge", 4))
     page.get_by_label("size").fill("1.5")
     press(page, "malloc")
-    assert told(page).startswith("Action 5 of 5: malloc of 1.5 MiB for yours 1. No free block of the large pool holds it: a new segment of 20 MiB")
+    assert told(page).startswith(
+        "Action 5 of 5: malloc of 1.5 MiB for yours 1. No free block of the large pool holds it: a new segment of 20 MiB"
+    )
     page.get_by_label("block", exact=True).select_option("b, 4 MiB")
-    assert page.locator(".detail").inner_text() == "b: 4 MiB asked for, a block of 4 MiB, 8 MiB from the start of segment 1."
+    assert (
+        page.locator(".detail").inner_text()
+        == "b: 4 MiB asked for, a block of 4 MiB, 8 MiB from the start of segment 1."
+    )
     press(page, "free")
     assert told(page).startswith("Action 6 of 6: free of b. Its block of 4 MiB goes back to the pool.")
     press(page, "empty_cache()")
@@ -357,7 +414,9 @@ def test_play_runs_and_another_trace_begins_again(mount):
     page.get_by_label("trace").select_option(RECORDED)
     assert page.evaluate("model.get('step')") == 0
     press(page, "Next")
-    assert told(page).startswith(f"Action 1 of {len(training_step().actions)} (before the first step): malloc of 4 MiB for linear1.weight.")
+    assert told(page).startswith(
+        f"Action 1 of {len(training_step().actions)} (before the first step): malloc of 4 MiB for linear1.weight."
+    )
 
 
 def test_the_picture_keeps_its_height_while_a_trace_is_stepped_through(mount):
@@ -374,10 +433,13 @@ def test_the_longest_sentences_have_their_room(mount, width):
     page = mount(AllocatorBlocks(), width=width)
     for name, trace in traces().items():
         page.get_by_label("trace").select_option(name)
-        heights = page.evaluate("""(last) => Array.from({ length: last + 1 }, (_, step) => {
+        heights = page.evaluate(
+            """(last) => Array.from({ length: last + 1 }, (_, step) => {
           model.set("step", step);
           return document.querySelector("#widget").offsetHeight;
-        })""", len(trace.actions))
+        })""",
+            len(trace.actions),
+        )
         assert len(set(heights)) == 1, (name, heights)
 
 

@@ -24,7 +24,12 @@ def random_job(seed):
     spread, longest = rng.choice([0, 50, 400, 4_000]), rng.choice([4, 40, 300])
     slots = rng.randint(1, 6)
     requests = [
-        Request(str(number), 1000.0 * rng.randint(0, spread), rng.randint(1, longest), rng.choice([1, 2, rng.randint(1, 40)]))
+        Request(
+            str(number),
+            1000.0 * rng.randint(0, spread),
+            rng.randint(1, longest),
+            rng.choice([1, 2, rng.randint(1, 40)]),
+        )
         for number in range(rng.randint(1, 14))
     ]
     tokens = rng.choice([rng.randint(1, slots), rng.randint(slots, 2 * longest + slots)])
@@ -58,7 +63,9 @@ def test_the_browser_plays_what_the_engine_plays(javascript, policy):
 def test_every_stop_of_the_sliders_makes_the_same_requests(javascript):
     widget = BatchSlots()
     stops = [(unequal, spacing) for unequal in VALUES["unequal"] for spacing in VALUES["spacing_ms"]]
-    found = javascript("given.stops.map(([u, s]) => m.requestsOf(given.known, u, s))", {"known": widget.known, "stops": stops})
+    found = javascript(
+        "given.stops.map(([u, s]) => m.requestsOf(given.known, u, s))", {"known": widget.known, "stops": stops}
+    )
     for (unequal, spacing), requests in zip(stops, found, strict=True):
         due = BatchSlots(unequal=unequal, spacing_ms=spacing).requests
         assert requests == given(due, 1, 1, CLOCK)["requests"]
@@ -71,7 +78,10 @@ def test_the_longest_gap_is_where_it_is_drawn(javascript):
     for played in filter(lambda one: one["gap"], found):
         worst = played["worst"]
         ends = {(span["slot"], span["begin"] + span["us"]) for span in played["spans"]}
-        assert worst["to"] - worst["from"] == played["gap"] and {(worst["slot"], worst[name]) for name in ("from", "to")} <= ends
+        assert (
+            worst["to"] - worst["from"] == played["gap"]
+            and {(worst["slot"], worst[name]) for name in ("from", "to")} <= ends
+        )
 
 
 def cells(page, name):
@@ -111,7 +121,9 @@ def test_budget_by_keyboard(mount):
     budget = page.get_by_role("slider", name="token budget")
     before = cells(page, "continuous")
     budget.press("Home")
-    assert page.evaluate("model.get('tokens')") == 16 and cells(page, "chunked") == shown(BatchSlots(tokens=16), "chunked")
+    assert page.evaluate("model.get('tokens')") == 16 and cells(page, "chunked") == shown(
+        BatchSlots(tokens=16), "chunked"
+    )
     assert cells(page, "continuous") == before, "whole prompts have room whatever the slider says"
     budget.press("End")
     assert cells(page, "chunked") == cells(page, "continuous") and "chunks change nothing" in verdict(page)
@@ -140,7 +152,9 @@ def test_the_picture_has_a_bar_for_each_span_and_frames_each_longest_gap(mount):
     page = mount(widget)
     plays = [widget.play(policy) for policy in SCHEDULERS]
     for kind in ("prefill", "decode", "stalled"):
-        assert page.locator(f"rect.{kind}").count() == sum(span.kind == kind for played in plays for span in played.spans)
+        assert page.locator(f"rect.{kind}").count() == sum(
+            span.kind == kind for played in plays for span in played.spans
+        )
     assert page.locator("rect.worst").count() == 3 and page.locator("text.letter").count() == 24
     wide = page.locator("rect.worst").evaluate_all("all => all.map((one) => Number(one.getAttribute('width')))")
     gaps = [played.gap_us for played in plays]
@@ -160,12 +174,16 @@ def test_no_slot_holds_two_at_once(mount):
 
 def test_the_picture_says_in_words_what_it_shows(mount):
     words = mount(BatchSlots()).get_by_role("img").get_attribute("aria-label")
-    assert re.fullmatch(r"4 slots over time\.( \w+: slots \d+ % idle, done after \d+ ms, longest gap \d+ ms[;.]){3}", words)
+    assert re.fullmatch(
+        r"4 slots over time\.( \w+: slots \d+ % idle, done after \d+ ms, longest gap \d+ ms[;.]){3}", words
+    )
 
 
 def test_all_of_it_says_that_it_is_modelled(mount):
     page = mount(BatchSlots())
-    assert page.locator("caption").inner_text() == "Modelled" and "no card's numbers" in page.locator(".note").inner_text()
+    assert (
+        page.locator("caption").inner_text() == "Modelled" and "no card's numbers" in page.locator(".note").inner_text()
+    )
 
 
 def test_the_keyboard_reaches_everything_in_order(mount):
@@ -192,7 +210,11 @@ def test_moving_a_slider_moves_nothing_else(mount, width):
 
 def test_without_a_script_question_picture_and_tables_stand_in_the_page():
     html, without = still_of(BatchSlots()).split("<noscript>")
-    assert "Where do slots stand empty" in html and 'viewBox="0 0 640 326"' in html and "Static batching is done after" in html
+    assert (
+        "Where do slots stand empty" in html
+        and 'viewBox="0 0 640 326"' in html
+        and "Static batching is done after" in html
+    )
     rows = re.findall(r"<th scope=\"row\"[^>]*>(.*?)</th><td[^>]*>(.*?)</td>", without)
     assert len(rows) == len(VALUES["unequal"]) + len(VALUES["tokens"])
     for unequal, (_, idle) in zip(VALUES["unequal"], rows, strict=False):

@@ -23,11 +23,17 @@ def random_move(rng, story, frame):
     sequence, block = rng.choice(story.sequences), rng.randrange(story.total)
     table = frame.tables.get(rng.choice(story.sequences), [])
     places = rng.randint(0, len(table))
-    return rng.choice([
-        ("take", sequence, block), ("take", sequence, block), ("fill", sequence, rng.randint(1, story.size + 1)),
-        ("fill", sequence, rng.randint(1, 3)), ("share", sequence, tuple(table[:places]), rng.randint(1, 3 * story.size)),
-        ("copy", sequence, table[-1] if table else block, rng.randrange(story.total)), ("drop", sequence),
-    ])
+    return rng.choice(
+        [
+            ("take", sequence, block),
+            ("take", sequence, block),
+            ("fill", sequence, rng.randint(1, story.size + 1)),
+            ("fill", sequence, rng.randint(1, 3)),
+            ("share", sequence, tuple(table[:places]), rng.randint(1, 3 * story.size)),
+            ("copy", sequence, table[-1] if table else block, rng.randrange(story.total)),
+            ("drop", sequence),
+        ]
+    )
 
 
 def random_story(seed):
@@ -48,7 +54,9 @@ def random_story(seed):
 def test_the_browser_keeps_pythons_books(javascript):
     stories = [*STORIES.values(), *(random_story(seed) for seed in range(DRAWN))]
     names = set()
-    for story, found in zip(stories, javascript("given.map(m.frames)", [as_sent(story) for story in stories]), strict=True):
+    for story, found in zip(
+        stories, javascript("given.map(m.frames)", [as_sent(story) for story in stories]), strict=True
+    ):
         assert found == [{name: getattr(frame, name) for name in FIELDS} for frame in story.frames()]
         names |= {move[0] for event in story.events for move in event.moves}
     assert names == {"take", "fill", "share", "copy", "drop"}
@@ -67,7 +75,10 @@ def test_the_browser_sums_what_the_tables_say(javascript):
             empty = sum(story.size - frame.filled[block] for block in held)
             alone = sum(-(-length // story.size) for length in frame.lengths.values())
             assert (sums["held"], sums["empty"], sums["alone"]) == (len(held), empty, alone)
-            assert sums["held"] + sums["free"] + sums["findable"] == story.total and sums["places"] == len(held) * story.size
+            assert (
+                sums["held"] + sums["free"] + sums["findable"] == story.total
+                and sums["places"] == len(held) * story.size
+            )
 
 
 class Shadow:
@@ -97,7 +108,9 @@ class Shadow:
 
     def copy(self, sequence, old, new):
         self.tables[sequence][-1] = new
-        self.cells |= {(new, place): self.cells[old, place] for place in range(self.story.size) if (old, place) in self.cells}
+        self.cells |= {
+            (new, place): self.cells[old, place] for place in range(self.story.size) if (old, place) in self.cells
+        }
 
     def drop(self, sequence):
         del self.tables[sequence], self.due[sequence]
@@ -197,16 +210,22 @@ def test_each_step_shows_pythons_frame(mount, key):
     page = mount(widget)
     for number, frame in enumerate(widget.frames(), 1):
         step_to(page, number)
-        assert page.get_by_role("status").inner_text() == f"Step {number} of {len(story.events)}. {story.events[number - 1].say}"
+        assert (
+            page.get_by_role("status").inner_text()
+            == f"Step {number} of {len(story.events)}. {story.events[number - 1].say}"
+        )
         due = [
             [str(frame.lengths[name]), " ".join(map(str, table)), str(len(table) * story.size - frame.lengths[name])]
-            if (table := frame.tables.get(name)) else ["–"] * 3
+            if (table := frame.tables.get(name))
+            else ["–"] * 3
             for name in story.sequences
         ]
         assert rows(page) == due
         counts = page.locator(".physical .count").all_inner_texts()
         assert counts == [f"× {count}" if count else "" for count in frame.counts]
-        squares = page.locator(".physical li").evaluate_all("all => all.map((one) => one.querySelectorAll('.token.on').length)")
+        squares = page.locator(".physical li").evaluate_all(
+            "all => all.map((one) => one.querySelectorAll('.token.on').length)"
+        )
         assert squares == frame.filled
         owners = page.locator(".physical .owners").all_inner_texts()
         for block, (count, kept) in enumerate(zip(frame.counts, frame.kept, strict=True)):
@@ -224,12 +243,18 @@ def test_steps_by_keyboard_and_back(mount):
     changed = page.locator(".physical li.changed")
     assert changed.locator(".mono").all_inner_texts() == ["block 2", "block 3"]
     assert [shown(page, name) for name in ("blocks", "if nobody shared", "empty places of those held", "copied")] == [
-        "4 held, 5 free", "6 held", "1 of 16", "3",
+        "4 held, 5 free",
+        "6 held",
+        "1 of 16",
+        "3",
     ]
     page.get_by_role("button", name="Previous").press("Enter")
     assert page.evaluate("model.get('step')") == 4 and shown(page, "copied") == "0"
     page.get_by_role("slider", name="Step").press("End")
-    assert page.get_by_role("status").inner_text().startswith("Step 14 of 14.") and shown(page, "blocks") == "0 held, 9 free"
+    assert (
+        page.get_by_role("status").inner_text().startswith("Step 14 of 14.")
+        and shown(page, "blocks") == "0 held, 9 free"
+    )
     page.get_by_role("button", name="To the start").press("Enter")
     assert page.evaluate("model.get('step')") == 1 and page.locator(".physical li.changed").count() == 0
 

@@ -43,16 +43,23 @@ def job(widget):
 
 def test_the_browser_computes_pythons_times(javascript):
     widgets = [random_widget(seed) for seed in range(DRAWN)]
-    for widget, found in zip(widgets, javascript("given.map(m.overlap)", [job(widget) for widget in widgets]), strict=True):
+    for widget, found in zip(
+        widgets, javascript("given.map(m.overlap)", [job(widget) for widget in widgets]), strict=True
+    ):
         due = widget.overlapped()
-        assert [found[name] for name in ("backward_us", "step_us")] == [due.backward_us, pytest.approx(due.step_us, rel=1e-12)]
+        assert [found[name] for name in ("backward_us", "step_us")] == [
+            due.backward_us,
+            pytest.approx(due.step_us, rel=1e-12),
+        ]
         assert found["exposed_us"] == pytest.approx(due.exposed_us, abs=1e-9 * due.step_us)
         assert found["sent"] == [pytest.approx(asdict(one), rel=1e-9, abs=1e-9 * due.step_us) for one in due.sent]
 
 
 def test_the_browsers_u_is_the_one_of_the_exercise(javascript, best_bucket):
     widgets = [random_widget(seed) for seed in range(DRAWN, DRAWN + 60)]
-    swept = "given.map((one) => { const all = m.sweep(one); return [all.map((s) => s.step_us), m.shortest(all).step_us]; })"
+    swept = (
+        "given.map((one) => { const all = m.sweep(one); return [all.map((s) => s.step_us), m.shortest(all).step_us]; })"
+    )
     found = javascript(swept, [job(widget) for widget in widgets])
     for widget, (steps, shortest) in zip(widgets, found, strict=True):
         one = job(widget)
@@ -117,13 +124,18 @@ def test_a_slow_link_is_said_to_be_slow(mount):
 def test_the_picture_says_in_words_what_it_shows(mount):
     page = mount(BucketTimeline())
     lanes, bend = (page.get_by_role("img").nth(i).get_attribute("aria-label") for i in (0, 1))
-    assert lanes.startswith("12 all-reduces. The backward pass ends after 768 µs") and "1.01 ms at best, with 4 MiB" in bend
+    assert (
+        lanes.startswith("12 all-reduces. The backward pass ends after 768 µs")
+        and "1.01 ms at best, with 4 MiB" in bend
+    )
     assert page.locator("rect.layer").count() == 24 and page.locator("rect.sent").count() == 12
 
 
 def test_jupyterlab_leaves_the_keys_to_the_widget_and_a_change_from_python_is_drawn(mount):
     page = mount(BucketTimeline())
-    assert page.locator("#widget input").count() == page.locator("#widget [data-lm-suppress-shortcuts=true]").count() == 5
+    assert (
+        page.locator("#widget input").count() == page.locator("#widget [data-lm-suppress-shortcuts=true]").count() == 5
+    )
     page.evaluate("model.set('bucket_mib', 24)")
     assert shown(page, "all-reduces") == "1"
 

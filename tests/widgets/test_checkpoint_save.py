@@ -116,8 +116,13 @@ def test_a_power_cut_while_the_old_file_is_written_over_may_leave_anything_but_n
 @pytest.mark.parametrize(
     "protocol, accident, dangerous",
     [
-        ("overwrite", "killed", "3 are"), ("overwrite", "power", "4 are"), ("delete", "killed", "1 is"),
-        ("rename", "killed", "none are"), ("rename", "power", "1 is"), ("fsync", "killed", "none are"), ("fsync", "power", "none are"),
+        ("overwrite", "killed", "3 are"),
+        ("overwrite", "power", "4 are"),
+        ("delete", "killed", "1 is"),
+        ("rename", "killed", "none are"),
+        ("rename", "power", "1 is"),
+        ("fsync", "killed", "none are"),
+        ("fsync", "power", "none are"),
     ],
 )
 def test_each_way_to_save_is_told_with_its_dangerous_moments(mount, protocol, accident, dangerous):

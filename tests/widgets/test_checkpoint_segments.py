@@ -35,7 +35,9 @@ def arguments(widget, segments=None):
 
 def test_the_browser_holds_pythons_bytes_after_every_turn(javascript):
     widgets = [random_widget(seed) for seed in range(DRAWN)]
-    for widget, turns in zip(widgets, javascript("given.map(m.passes)", [job(widget) for widget in widgets]), strict=True):
+    for widget, turns in zip(
+        widgets, javascript("given.map(m.passes)", [job(widget) for widget in widgets]), strict=True
+    ):
         assert [(turn["phase"], turn["layer"], turn["held"]) for turn in turns] == widget.passes(), job(widget)
         segments = segments_of(widget.layers, widget.segments)
         assert all(turn["layer"] in segments[turn["segment"]] for turn in turns)
@@ -69,7 +71,11 @@ def test_what_is_held_is_what_the_boxes_show(javascript):
 
 def test_the_peak_is_at_one_of_the_stops(javascript):
     given = [job(random_widget(seed)) for seed in range(DRAWN)]
-    assert all(javascript("given.map((job) => { const t = m.passes(job); return m.stops(t).includes(t.indexOf(m.peak(t))); })", given))
+    assert all(
+        javascript(
+            "given.map((job) => { const t = m.passes(job); return m.stops(t).includes(t.indexOf(m.peak(t))); })", given
+        )
+    )
 
 
 def shown(page, name):
@@ -96,11 +102,17 @@ def test_the_reader_goes_through_the_step_segment_by_segment(mount):
     page = mount(CheckpointSegments())
     moment = page.get_by_role("slider", name="Moment")
     moment.press("Home")
-    assert counts(page)[:3] == ["to come: 18", "kept: 0", "dropped: 6"] and "its input is kept" in page.locator(".status").inner_text()
+    assert (
+        counts(page)[:3] == ["to come: 18", "kept: 0", "dropped: 6"]
+        and "its input is kept" in page.locator(".status").inner_text()
+    )
     moment.press("End")
     assert counts(page)[4] == "done: 24" and page.locator(".status").inner_text().endswith("Held: 0 MiB.")
     page.get_by_role("button", name="Previous").click()
-    assert counts(page)[3] == "recomputed: 6" and "Recomputation of segment 1 of 4, layers 1 to 6" in page.locator(".status").inner_text()
+    assert (
+        counts(page)[3] == "recomputed: 6"
+        and "Recomputation of segment 1 of 4, layers 1 to 6" in page.locator(".status").inner_text()
+    )
     assert page.locator("rect.layer.recomputed").count() == 6 and page.locator("polygon.checkpoint").count() == 3
 
 
@@ -116,12 +128,21 @@ def test_one_segment_is_no_checkpointing_and_as_many_as_layers_pay_for_their_che
     assert "No k has a lower peak: 7 checkpoints, and a segment of 8 layers." in page.locator(".verdict").inner_text()
     segments = page.get_by_role("slider", name="segments, k")
     segments.press("Home")
-    assert "nothing is checkpointed" in page.locator(".verdict").inner_text() and shown(page, "recomputed") == "0 of 64 layers"
+    assert (
+        "nothing is checkpointed" in page.locator(".verdict").inner_text()
+        and shown(page, "recomputed") == "0 of 64 layers"
+    )
     segments.press("End")
-    assert "Checkpoints are 98 % of the peak" in page.locator(".verdict").inner_text() and shown(page, "peak") == "4096 MiB, 100 %"
+    assert (
+        "Checkpoints are 98 % of the peak" in page.locator(".verdict").inner_text()
+        and shown(page, "peak") == "4096 MiB, 100 %"
+    )
     for _ in range(31):
         segments.press("ArrowLeft")
-    assert "Segments have 1 layer, the last takes what is left: its 32 layers are 50 % of the peak." in page.locator(".verdict").inner_text()
+    assert (
+        "Segments have 1 layer, the last takes what is left: its 32 layers are 50 % of the peak."
+        in page.locator(".verdict").inner_text()
+    )
 
 
 def test_the_last_segments_own_checkpoint_costs_and_lowers_nothing(mount):
@@ -151,7 +172,10 @@ def test_the_pictures_say_in_words_what_they_show(mount):
     page = mount(CheckpointSegments())
     boxes, through, curve = (page.get_by_role("img").nth(i).get_attribute("aria-label") for i in range(3))
     assert boxes == "Layers to come: 0, kept: 6, dropped: 18, recomputed: 0, done: 0; checkpoints held: 3."
-    assert through == "Held through the step: 432 MiB at the peak, 432 MiB now; 1536 MiB at the peak without checkpointing."
+    assert (
+        through
+        == "Held through the step: 432 MiB at the peak, 432 MiB now; 1536 MiB at the peak without checkpointing."
+    )
     assert curve == "The peak is 432 MiB with 4 segments, and 304 MiB at its lowest, with 8."
 
 
@@ -159,7 +183,10 @@ def test_jupyterlab_leaves_the_keys_to_the_widget_and_a_change_from_python_is_dr
     page = mount(CheckpointSegments())
     assert page.locator("#widget :is(input, button)[data-lm-suppress-shortcuts=true]").count() == 9
     page.evaluate("model.set('layers', 3)")
-    assert shown(page, "recomputed") == "2 of 3 layers" and page.get_by_role("slider", name="segments, k").input_value() == "2"
+    assert (
+        shown(page, "recomputed") == "2 of 3 layers"
+        and page.get_by_role("slider", name="segments, k").input_value() == "2"
+    )
 
 
 def test_playing_ends_with_the_step_and_a_change_stops_it(mount):
@@ -174,7 +201,10 @@ def test_playing_ends_with_the_step_and_a_change_stops_it(mount):
 def test_moving_a_slider_moves_nothing_else_on_a_phone(mount):
     page = mount(CheckpointSegments(64, 5, 96, 6, last=True), width=390)
     places = set()
-    for name, keys in (("segments, k", ("Home", "ArrowRight", "End")), ("Moment", ("Home", "ArrowRight", "End", "ArrowLeft"))):
+    for name, keys in (
+        ("segments, k", ("Home", "ArrowRight", "End")),
+        ("Moment", ("Home", "ArrowRight", "End", "ArrowLeft")),
+    ):
         for key in keys:
             page.get_by_role("slider", name=name).press(key)
             places.add(tuple(page.locator(where).bounding_box()["y"] for where in (".through", ".curve", ".note")))
@@ -192,9 +222,12 @@ def test_axe_finds_nothing(mount, scheme, width):
 
 def test_what_the_sliders_cannot_hold_is_refused():
     wrong = [
-        ({"layers": 1}, "2 to 64 layers, not 1"), ({"layers": 65}, "2 to 64 layers, not 65"),
-        ({"segments": 0}, "24 layers make 1 to 24 segments, not 0"), ({"segments": 25}, "24 layers make 1 to 24 segments, not 25"),
-        ({"layer_mib": 65}, "layer_mib is one of 2, 3, 4, 6"), ({"checkpoint_mib": 1}, "checkpoint_mib is one of 2, 3, 4, 6"),
+        ({"layers": 1}, "2 to 64 layers, not 1"),
+        ({"layers": 65}, "2 to 64 layers, not 65"),
+        ({"segments": 0}, "24 layers make 1 to 24 segments, not 0"),
+        ({"segments": 25}, "24 layers make 1 to 24 segments, not 25"),
+        ({"layer_mib": 65}, "layer_mib is one of 2, 3, 4, 6"),
+        ({"checkpoint_mib": 1}, "checkpoint_mib is one of 2, 3, 4, 6"),
         ({"layer_mib": 64, "checkpoint_mib": 96}, "64 MiB hold no checkpoint of 96"),
     ]
     for options, words in wrong:

@@ -32,7 +32,9 @@ def random_requests(count):
 
 def test_the_browser_counts_the_interpreters_sectors(model):
     asked = random_requests(REQUESTS)
-    found = model("(all) => all.map((one) => { const r = m.request(one); return [r.sectors.length, r.used, r.moved]; })", asked)
+    found = model(
+        "(all) => all.map((one) => { const r = m.request(one); return [r.sectors.length, r.used, r.moved]; })", asked
+    )
     for one, (count, used, moved) in zip(asked, found, strict=True):
         addresses = one["item_bytes"] * (one["offset"] + one["stride"] * np.arange(32))
         assert count == sectors(addresses, np.zeros(32, np.int64))[0] and moved == 32 * count
@@ -62,7 +64,8 @@ def test_one_sector_is_not_said_to_be_several(model):
 def test_every_lane_is_drawn_once(model):
     for one in random_requests(60):
         lanes = model(
-            "(one) => { const r = m.request(one); return r.sectors.flatMap((s) => m.itemsOf(s, r, one.item_bytes).flat()); }", one
+            "(one) => { const r = m.request(one); return r.sectors.flatMap((s) => m.itemsOf(s, r, one.item_bytes).flat()); }",
+            one,
         )
         assert sorted(lanes) == list(range(32))
 
@@ -115,13 +118,17 @@ def test_a_right_answer_counts(mount):
     again = mount(CoalescingExplorer(quiz=True, seed=11))
     again.get_by_role("spinbutton").fill(str(due))
     again.keyboard.press("Enter")
-    assert "Right." in again.locator(".good").inner_text() and "1 of 1 right" in again.locator(".note").last.inner_text()
+    assert (
+        "Right." in again.locator(".good").inner_text() and "1 of 1 right" in again.locator(".note").last.inner_text()
+    )
 
 
 @pytest.mark.parametrize("quiz", [False, True])
 @in_every_look
 def test_axe_finds_nothing(mount, scheme, width, quiz):
-    page = mount(CoalescingExplorer(stride=3, item_bytes=1 if width == 390 else 4, quiz=quiz, seed=1), width=width, scheme=scheme)
+    page = mount(
+        CoalescingExplorer(stride=3, item_bytes=1 if width == 390 else 4, quiz=quiz, seed=1), width=width, scheme=scheme
+    )
     if quiz:
         page.get_by_role("spinbutton").fill("7")
         page.get_by_role("button", name="Answer").click()

@@ -64,7 +64,10 @@ def test_the_first_picture_is_pythons(mount):
     widget = ColdStart()
     page, due = mount(widget), widget.timeline()
     assert shown(page, "ready after") == f"{due.ready:.3g} s" and cell(page, "graphs") == "10.0 s"
-    assert verdict(page).startswith("The weights are waited for, and the image is not.") and due.critical == ("weights", "graphs")
+    assert verdict(page).startswith("The weights are waited for, and the image is not.") and due.critical == (
+        "weights",
+        "graphs",
+    )
     assert page.locator("rect.on").count() == 2 and page.locator("rect.off").count() == 2
 
 
@@ -73,7 +76,11 @@ def test_a_lazy_image_saves_nothing_while_weights_are_waited_for_by_keyboard(mou
     before = shown(page, "ready after")
     read = page.get_by_role("slider", name="read of it")
     read.press("Home")
-    assert page.evaluate("model.get('needed')") == 1 and read.get_attribute("aria-valuetext") == "1 %" and shown(page, "ready after") == before
+    assert (
+        page.evaluate("model.get('needed')") == 1
+        and read.get_attribute("aria-valuetext") == "1 %"
+        and shown(page, "ready after") == before
+    )
     page.get_by_label("weights in", exact=True).select_option("host memory")
     assert verdict(page).startswith("The image is waited for") and page.evaluate("model.get('origin')") == "host memory"
 
@@ -88,7 +95,9 @@ def test_chunks_hide_all_tiers_but_the_slowest(mount):
 
 def test_the_picture_says_in_words_what_it_shows(mount):
     words = mount(ColdStart()).get_by_role("img").get_attribute("aria-label")
-    assert re.match(r"image from 0.00 µs to [\d.]+ s, runtime from", words) and words.endswith("Critical: weights and graphs.")
+    assert re.match(r"image from 0.00 µs to [\d.]+ s, runtime from", words) and words.endswith(
+        "Critical: weights and graphs."
+    )
 
 
 def test_the_keyboard_reaches_everything_in_order(mount):
@@ -116,7 +125,11 @@ def test_moving_a_slider_moves_nothing_else(mount, width):
 
 def test_without_a_script_question_picture_and_every_origins_answer_stand_in_the_page():
     html, without = still_of(ColdStart()).split("<noscript>")
-    assert "What does this start wait for" in html and 'viewBox="0 0 640 152"' in html and "The weights are waited for" in html
+    assert (
+        "What does this start wait for" in html
+        and 'viewBox="0 0 640 152"' in html
+        and "The weights are waited for" in html
+    )
     rows = re.findall(r"<tr><th scope=\"row\"[^>]*>(.*?)</th><td>([^<]*)</td><td>([^<]*)</td></tr>", without)
     due = [(origin, ColdStart(origin=origin).timeline()) for origin in CHOICES["origin"]]
     assert rows == [(origin, f"{one.ready:.3g} s".replace("25 s", "25.0 s"), one.bottleneck) for origin, one in due]

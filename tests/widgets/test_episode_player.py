@@ -29,7 +29,9 @@ def test_a_record_is_the_episode(acted):
     for i, episode in enumerate(told):
         assert len(episode["tips"]) == len(episode["elbows"]) == STEPS + 1
         assert math.dist(episode["tips"][-1], worlds.goal()[i]) == pytest.approx(worlds.distance()[i], abs=0.15)
-        assert episode["reached"] == (worlds.distance()[i] <= TOLERANCE) and episode["told"] == episode["named"] == worlds.say(i)
+        assert episode["reached"] == (worlds.distance()[i] <= TOLERANCE) and episode["told"] == episode[
+            "named"
+        ] == worlds.say(i)
         assert math.dist(episode["base"], episode["elbows"][5]) == pytest.approx(LINK, abs=0.15)
         assert math.dist(episode["elbows"][5], episode["tips"][5]) == pytest.approx(LINK, abs=0.15)
 
@@ -70,7 +72,9 @@ def test_the_picture_says_in_words_what_it_shows(mount, acted):
     page.get_by_role("button", name="Pause").click()
     page.evaluate("model.set('step', 3)")
     said = page.get_by_role("img").get_attribute("aria-label")
-    assert all(one["name"] in said for one in acted[1][1]["objects"]) and acted[1][1]["told"] in said and "3 of 24" in said
+    assert (
+        all(one["name"] in said for one in acted[1][1]["objects"]) and acted[1][1]["told"] in said and "3 of 24" in said
+    )
 
 
 def test_it_stands_still_until_it_is_asked(mount, acted):

@@ -19,7 +19,9 @@ javascript = functions_of("feeding_pipeline/model.js")
 def random_widget(seed):
     rng = random.Random(seed)
     return FeedingPipeline(
-        **{name: rng.choice(stops) for name, stops in VALUES.items()}, place=rng.choice(PLACES), overlap=rng.random() < 0.5
+        **{name: rng.choice(stops) for name, stops in VALUES.items()},
+        place=rng.choice(PLACES),
+        overlap=rng.random() < 0.5,
     )
 
 
@@ -30,7 +32,9 @@ def job(widget):
 
 def test_the_browser_moves_the_work_to_where_python_moves_it(javascript):
     widgets = [random_widget(seed) for seed in range(DRAWN)]
-    for widget, found in zip(widgets, javascript("given.map((job) => m.placed(job, job.place))", [job(w) for w in widgets]), strict=True):
+    for widget, found in zip(
+        widgets, javascript("given.map((job) => m.placed(job, job.place))", [job(w) for w in widgets]), strict=True
+    ):
         assert found == pytest.approx(vars(widget.stages), rel=1e-12), job(widget)
 
 
@@ -51,7 +55,9 @@ def test_the_browser_bounds_each_stage_as_python_does(javascript):
     widgets = [random_widget(seed) for seed in range(DRAWN)]
     told = "given.map((job) => m.bounds(m.placed(job, job.place), job).map(([name, value]) => [name, Number.isFinite(value) ? value : -1]))"
     for widget, found in zip(widgets, javascript(told, [job(w) for w in widgets]), strict=True):
-        own = {name: -1 if value == float("inf") else value for name, value in bounds(widget.stages, widget.loader).items()}
+        own = {
+            name: -1 if value == float("inf") else value for name, value in bounds(widget.stages, widget.loader).items()
+        }
         assert [name for name, _ in found] == list(own) and dict(found) == pytest.approx(own, rel=1e-12)
 
 
@@ -62,7 +68,9 @@ def shown(page, name):
 def test_one_worker_more_helps_until_the_cores_are_used(mount):
     page = mount(FeedingPipeline(workers=1, cores=2, fetch=0))
     workers = page.get_by_role("slider", name="workers")
-    assert shown(page, "slowest stage") == "workers" and "one more worker helps" in page.locator(".verdict").inner_text()
+    assert (
+        shown(page, "slowest stage") == "workers" and "one more worker helps" in page.locator(".verdict").inner_text()
+    )
     for _ in range(2):
         workers.press("ArrowRight")
     before = float(shown(page, "reached").split()[0])
@@ -77,7 +85,12 @@ def test_moving_the_decoder_moves_the_limit(mount):
     for place in PLACES:
         page.get_by_label("decode and augment").select_option(place)
         limits.append((shown(page, "slowest stage"), shown(page, "a core's work")))
-    assert limits == [("cores", "82.0 ms a batch"), ("cores", "62.0 ms a batch"), ("step", "30.2 ms a batch"), ("step", "0.200 ms a batch")]
+    assert limits == [
+        ("cores", "82.0 ms a batch"),
+        ("cores", "62.0 ms a batch"),
+        ("step", "30.2 ms a batch"),
+        ("step", "0.200 ms a batch"),
+    ]
 
 
 def test_prefetch_moves_nothing_where_batches_are_alike_and_helps_where_one_is_slow(mount):
@@ -99,12 +112,17 @@ def test_the_pictures_say_in_words_what_they_show(mount):
     lanes, bars = (page.get_by_role("img").nth(i).get_attribute("aria-label") for i in range(2))
     turns = simulate(FeedingPipeline().batches(), FeedingPipeline().loader)
     assert lanes.startswith(f"The first 12 batches take {round(turns[11].ended)} ms; for ")
-    assert bars.startswith("workers: 19.6 / s, cores: 97.6 / s, pinning: 500 / s, transfer: 250 / s, decoder: not used, step: 40.0 / s. Reached: 19.")
+    assert bars.startswith(
+        "workers: 19.6 / s, cores: 97.6 / s, pinning: 500 / s, transfer: 250 / s, decoder: not used, step: 40.0 / s. Reached: 19."
+    )
 
 
 def test_without_a_script_each_place_is_told():
     text = still_of(FeedingPipeline(workers=8, cores=2))
-    assert all(words in text for words in ("all in workers", "mixed decode, augment on the GPU", "hardware decoder, augment on the GPU"))
+    assert all(
+        words in text
+        for words in ("all in workers", "mixed decode, augment on the GPU", "hardware decoder, augment on the GPU")
+    )
 
 
 def test_moving_a_slider_moves_nothing_else_on_a_phone(mount):
@@ -120,15 +138,24 @@ def test_moving_a_slider_moves_nothing_else_on_a_phone(mount):
 def test_a_change_from_python_is_drawn(mount):
     page = mount(FeedingPipeline())
     page.evaluate("model.set('workers', 0)")
-    assert shown(page, "slowest stage") == "all in turn" and page.get_by_role("slider", name="workers").input_value() == "0"
+    assert (
+        shown(page, "slowest stage") == "all in turn"
+        and page.get_by_role("slider", name="workers").input_value() == "0"
+    )
 
 
 @in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
-    assert_accessible(mount(FeedingPipeline(workers=16, cores=3, place="mixed decode"), width=width, scheme=scheme), width)
+    assert_accessible(
+        mount(FeedingPipeline(workers=16, cores=3, place="mixed decode"), width=width, scheme=scheme), width
+    )
 
 
 def test_what_the_controls_cannot_hold_is_refused():
-    for wrong, words in (({"workers": 18}, "workers is one of 0, 1, 2"), ({"step": 0}, "step is one of 1, 2"), ({"place": "gpu"}, "place is one of")):
+    for wrong, words in (
+        ({"workers": 18}, "workers is one of 0, 1, 2"),
+        ({"step": 0}, "step is one of 1, 2"),
+        ({"place": "gpu"}, "place is one of"),
+    ):
         with pytest.raises(ValueError, match=words):
             FeedingPipeline(**wrong)

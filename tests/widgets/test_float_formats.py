@@ -45,7 +45,9 @@ def cast(x, name):
 
 def same(found, right):
     found = torch.tensor([float(one) for one in found], dtype=torch.float64)
-    return torch.equal(found.isnan(), right.isnan()) and torch.equal(found.nan_to_num(nan=-1), right.double().nan_to_num(nan=-1))
+    return torch.equal(found.isnan(), right.isnan()) and torch.equal(
+        found.nan_to_num(nan=-1), right.double().nan_to_num(nan=-1)
+    )
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -54,7 +56,9 @@ def test_the_browser_reads_every_pattern_as_python_does(javascript, name):
     count = 2 ** (fmt.bits - 1)
     patterns = torch.arange(count) if count <= 2**15 else torch.randint(count, (20_000,))
     patterns = torch.cat((patterns, torch.tensor([0, fmt.last_pattern, count - 1])))
-    found = javascript("given[1].map((p) => String(m.decode(given[0], p)))", [widget().formats[name], patterns.tolist()])
+    found = javascript(
+        "given[1].map((p) => String(m.decode(given[0], p)))", [widget().formats[name], patterns.tolist()]
+    )
     assert same([one.replace("Infinity", "inf") for one in found], fmt.decode(patterns))
 
 
@@ -65,7 +69,10 @@ def test_the_browser_rounds_as_pytorch_and_ml_dtypes_do(javascript, name):
     x = torch.ldexp(torch.rand(12_000) + 1, exponents)
     x = torch.cat((x, ties(name), torch.tensor([65519.0, 65520.0, 464.0, 480.0, 61440.0])))
     right = cast(x, name)
-    found = javascript("given[1].map((x) => String(m.decode(given[0], m.encode(given[0], x))))", [widget().formats[name], x.double().tolist()])
+    found = javascript(
+        "given[1].map((x) => String(m.decode(given[0], m.encode(given[0], x))))",
+        [widget().formats[name], x.double().tolist()],
+    )
     assert same([one.replace("Infinity", "inf") for one in found], right)
 
 
@@ -88,7 +95,9 @@ def test_the_browser_knows_what_is_not_a_number(javascript):
 def test_the_gap_between_numbers_is_the_next_patterns(javascript, name):
     fmt = FORMATS[name]
     patterns = torch.randint(0, fmt.last_pattern, (500,))
-    found = javascript("given[1].map((x) => m.spacing(given[0], x))", [widget().formats[name], fmt.decode(patterns).tolist()])
+    found = javascript(
+        "given[1].map((x) => m.spacing(given[0], x))", [widget().formats[name], fmt.decode(patterns).tolist()]
+    )
     assert [float(gap) for gap in found] == (fmt.decode(patterns + 1) - fmt.decode(patterns)).tolist()
 
 
@@ -103,7 +112,9 @@ def right_fates(values, name):
     if fmt.reserved == "ieee":
         assert torch.equal(over, kept.isinf())
     return {
-        "zero": int(zero.sum()), "subnormal": int((below & ~zero).sum()), "over": int(over.sum()),
+        "zero": int(zero.sum()),
+        "subnormal": int((below & ~zero).sum()),
+        "over": int(over.sum()),
         "normal": int((~below & ~zero & ~over).sum()),
     }
 

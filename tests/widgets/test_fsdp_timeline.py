@@ -25,7 +25,9 @@ javascript = functions_of("fsdp_timeline/model.js")
 
 def a_step_of_fully_shard(rank, world, reshard, prefetch):
     warnings.simplefilter("ignore")
-    model = torch.nn.Sequential(*[torch.nn.Linear(*pair, bias=False) for pair in zip(WIDTHS, WIDTHS[1:], strict=False)]).cuda()
+    model = torch.nn.Sequential(
+        *[torch.nn.Linear(*pair, bias=False) for pair in zip(WIDTHS, WIDTHS[1:], strict=False)]
+    ).cuda()
     for layer in model:
         fully_shard(layer, reshard_after_forward=reshard)
         if not prefetch:
@@ -58,7 +60,9 @@ def allocated_by_fully_shard(rank, world, reshard):
     torch.cuda.reset_peak_memory_stats()
     loss.backward()
     torch.cuda.synchronize()
-    return [nbytes / (4 << 20) for nbytes in (between, torch.cuda.max_memory_allocated(), torch.cuda.memory_allocated())]
+    return [
+        nbytes / (4 << 20) for nbytes in (between, torch.cuda.max_memory_allocated(), torch.cuda.memory_allocated())
+    ]
 
 
 @pytest.mark.parametrize("reshard", [True, False])
@@ -87,7 +91,9 @@ def test_a_unit_is_whole_when_it_is_computed_and_sharded_in_the_end(units, resha
 def test_fsdp_sends_three_models_and_two_where_nothing_is_gathered_again():
     for ranks in (2, 3, 4):
         for reshard, prefetch in SWITCHES:
-            assert sent(moments(UNITS, reshard, prefetch), ranks) == pytest.approx((2 + reshard) * UNITS * (ranks - 1) / ranks)
+            assert sent(moments(UNITS, reshard, prefetch), ranks) == pytest.approx(
+                (2 + reshard) * UNITS * (ranks - 1) / ranks
+            )
     with pytest.raises(ValueError, match="at least one"):
         moments(0, True, True)
 
@@ -96,7 +102,9 @@ def test_the_browser_counts_what_python_counts(javascript):
     for reshard, prefetch in SWITCHES:
         found = moments(UNITS, reshard, prefetch)
         shown = FsdpTimeline(reshard=reshard, prefetch=prefetch)
-        assert shown.schedules[" ".join(["reshard"] * reshard + ["prefetch"] * prefetch)] == [asdict(moment) for moment in found]
+        assert shown.schedules[" ".join(["reshard"] * reshard + ["prefetch"] * prefetch)] == [
+            asdict(moment) for moment in found
+        ]
         for ranks in (2, 3, 4):
             given = [[asdict(moment) for moment in found], UNITS, ranks]
             held = javascript("given[0].map((moment) => m.live(moment, given[1], given[2]))", given)
@@ -120,12 +128,18 @@ def row(page, name):
 def test_next_walks_through_a_step_and_the_pictures_follow(mount):
     page = mount(FsdpTimeline())
     status, following = page.locator(".status"), page.get_by_role("button", name="Next")
-    assert status.inner_text() == "Event 1 of 29. All-gather: every rank gets the other slices of unit 0, and waits for them."
+    assert (
+        status.inner_text()
+        == "Event 1 of 29. All-gather: every rank gets the other slices of unit 0, and waits for them."
+    )
     assert page.locator(".held .weights .on").count() == 4 * 4 + 3 * 4
     following.click()
     assert "Forward pass of unit 0" in status.inner_text() and page.locator("td.computing").count() == 4
     following.click()
-    assert "Every rank frees unit 0, but for its own quarter" in status.inner_text() and page.locator(".held .weights .on").count() == 16
+    assert (
+        "Every rank frees unit 0, but for its own quarter" in status.inner_text()
+        and page.locator(".held .weights .on").count() == 16
+    )
     for _ in range(40):
         following.press("Enter")
     assert status.inner_text().startswith("Event 29 of 29. Every rank updates its own quarter")
@@ -168,10 +182,14 @@ def test_jupyterlab_leaves_the_keys_to_the_widget_and_a_change_from_python_is_dr
 
 def test_the_pictures_say_in_words_what_they_show(mount):
     page = mount(FsdpTimeline(step=17))
-    assert "0.56 times the model's weights at event 17, 0.94 at most" in page.locator(".line svg").get_attribute("aria-label")
+    assert "0.56 times the model's weights at event 17, 0.94 at most" in page.locator(".line svg").get_attribute(
+        "aria-label"
+    )
     first = page.locator(".held tbody tr").first.get_by_role("img")
     assert [first.nth(i).get_attribute("aria-label") for i in (0, 4, 7)] == [
-        "weights: its own slice", "weights: all", "gradients: its slice of the sum",
+        "weights: its own slice",
+        "weights: all",
+        "gradients: its slice of the sum",
     ]
 
 

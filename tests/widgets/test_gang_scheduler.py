@@ -16,13 +16,21 @@ def random_queues():
     rng = random.Random(0)
     for seed in range(12):
         nodes = rng.choice([2, 3, 4])
-        jobs = [job for job in draw_jobs(rng.randint(5, 25), nodes, seed, load=rng.choice([0.8, 1.5])) if job.gpus <= 8 * nodes]
+        jobs = [
+            job
+            for job in draw_jobs(rng.randint(5, 25), nodes, seed, load=rng.choice([0.8, 1.5]))
+            if job.gpus <= 8 * nodes
+        ]
         yield nodes, jobs
 
 
 def assert_same(theirs, ours):
     assert theirs["moments"] == ours.moments
-    assert {name: theirs[name] for name in ("began", "ended", "deadlocked")} == {"began": ours.began, "ended": ours.ended, "deadlocked": ours.deadlocked}
+    assert {name: theirs[name] for name in ("began", "ended", "deadlocked")} == {
+        "began": ours.began,
+        "ended": ours.ended,
+        "deadlocked": ours.deadlocked,
+    }
     for name in ("worked", "held", "free", "queue_hours", "end_h"):
         assert theirs[name] == pytest.approx(getattr(ours, name))
 
@@ -42,10 +50,17 @@ def test_the_queues_shown_are_played_as_by_the_library(javascript, queue, policy
 
 
 def test_each_queue_shows_what_it_is_named_for():
-    waits = {policy: play(QUEUES["a large job among small ones"], NODES, POLICIES[policy]).waits(QUEUES["a large job among small ones"]) for policy in POLICIES}
+    waits = {
+        policy: play(QUEUES["a large job among small ones"], NODES, POLICIES[policy]).waits(
+            QUEUES["a large job among small ones"]
+        )
+        for policy in POLICIES
+    }
     assert play(QUEUES["two large jobs"], NODES, POLICIES["pod by pod"]).deadlocked == ["a", "b", "c"]
     assert waits["greedy"]["L"] > 2 * waits["backfill"]["L"]
-    day = {policy: play(QUEUES["a mixed day"], NODES, POLICIES[policy]).utilisation for policy in ("in order", "backfill")}
+    day = {
+        policy: play(QUEUES["a mixed day"], NODES, POLICIES[policy]).utilisation for policy in ("in order", "backfill")
+    }
     assert day["backfill"] > day["in order"]
 
 

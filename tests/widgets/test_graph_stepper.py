@@ -11,7 +11,19 @@ from gpulab.widgets.graph_stepper import NETWORKS
 from gpulab.widgets.graph_stepper.recording import record
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
-UNARY = ("torch.relu({})", "{}.exp()", "{}.sin()", "{}.sigmoid()", "{}.tanh()", "{} * 2", "{} + 1", "-{}", "F.gelu({})", "{}.square()", "F.silu({})")
+UNARY = (
+    "torch.relu({})",
+    "{}.exp()",
+    "{}.sin()",
+    "{}.sigmoid()",
+    "{}.tanh()",
+    "{} * 2",
+    "{} + 1",
+    "-{}",
+    "F.gelu({})",
+    "{}.square()",
+    "F.silu({})",
+)
 BINARY = ("{} + {}", "{} * {}", "{} @ {}", "{} - {}")
 WRITES = ("{}.add_(1)", "{}.mul_(2)", "{}.relu_()", "{}.exp_()", "{}.sigmoid_()", "{}.zero_()")
 
@@ -75,7 +87,9 @@ def test_the_recorder_saves_what_observe_sees():
         stored = {saved["storage"] for node in nodes for saved in node["saved"]}
         assert sum(recording.storages[number]["bytes"] for number in stored) <= sum(saved.bytes for saved in seen.saved)
         everything = {saved["storage"] for node in recording.nodes for saved in node["saved"]}
-        assert sum(recording.storages[number]["bytes"] for number in everything) == sum(saved.bytes for saved in seen.saved)
+        assert sum(recording.storages[number]["bytes"] for number in everything) == sum(
+            saved.bytes for saved in seen.saved
+        )
 
 
 def _reached(recording):
@@ -152,7 +166,11 @@ def test_the_keyboard_alone_steps(mount):
 
 @in_every_look
 def test_axe_finds_nothing(mount, scheme, width):
-    for options in ({"step": 6}, {"write": "a.mul_(2) after line 3", "step": 99}, {"network": "a residual and a norm", "step": 3}):
+    for options in (
+        {"step": 6},
+        {"write": "a.mul_(2) after line 3", "step": 99},
+        {"network": "a residual and a norm", "step": 3},
+    ):
         assert_accessible(mount(GraphStepper(**options), width=width, scheme=scheme), width)
 
 

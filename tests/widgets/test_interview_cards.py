@@ -109,7 +109,9 @@ def test_a_day_begins_at_the_readers_midnight(javascript):
 
 def test_a_file_of_states_is_read_back_and_strange_cards_are_left_out(javascript):
     states = {"card-0": graded(None, GOOD, DAY), "gone": graded(None, GOOD, DAY)}
-    assert javascript("m.read(m.written(given[0]), given[1])", [states, ["card-0", "card-1"]]) == {"card-0": states["card-0"]}
+    assert javascript("m.read(m.written(given[0]), given[1])", [states, ["card-0", "card-1"]]) == {
+        "card-0": states["card-0"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -120,8 +122,20 @@ def test_a_file_of_states_is_read_back_and_strange_cards_are_left_out(javascript
         (json.dumps({"format": "gpulab-interview", "version": 9, "cards": {}}), "not exported here"),
         (json.dumps({"format": "gpulab-interview", "version": 1, "cards": []}), "not exported here"),
         *(
-            (json.dumps({"format": "gpulab-interview", "version": 1, "cards": {"card-0": graded(None, GOOD, DAY) | wrong}}), "card-0 is broken")
-            for wrong in ({"ease": "2.5"}, {"ease": 1.0}, {"due": None}, {"interval": -1}, {"streak": 0.5}, {"again": "x"})
+            (
+                json.dumps(
+                    {"format": "gpulab-interview", "version": 1, "cards": {"card-0": graded(None, GOOD, DAY) | wrong}}
+                ),
+                "card-0 is broken",
+            )
+            for wrong in (
+                {"ease": "2.5"},
+                {"ease": 1.0},
+                {"due": None},
+                {"interval": -1},
+                {"streak": 0.5},
+                {"again": "x"},
+            )
         ),
     ],
 )
@@ -203,7 +217,10 @@ def test_what_is_due_is_asked_on_its_day(mount):
     page = reopened(page)
     assert question(page).startswith("Done")
     tomorrow = mount(deck(1, today=DAY + 1))
-    tomorrow.evaluate("([key, value]) => localStorage.setItem(key, value)", ["gpulab-interview", kept_as({"card-0": graded(None, GOOD, DAY)})])
+    tomorrow.evaluate(
+        "([key, value]) => localStorage.setItem(key, value)",
+        ["gpulab-interview", kept_as({"card-0": graded(None, GOOD, DAY)})],
+    )
     assert question(reopened(tomorrow)).startswith("Question 0 ")
 
 
@@ -310,7 +327,9 @@ def test_axe_finds_nothing(mount, scheme, width, uncovered):
     assert_accessible(page, width)
 
 
-@pytest.mark.parametrize("cards, words", [([], "0 cards"), (CARDS[:1] * 2, "an id of its own"), ([CARDS[0] | {"stage": 3}], "one of 1 to 2")])
+@pytest.mark.parametrize(
+    "cards, words", [([], "0 cards"), (CARDS[:1] * 2, "an id of its own"), ([CARDS[0] | {"stage": 3}], "one of 1 to 2")]
+)
 def test_a_deck_that_cannot_be_asked_is_refused(cards, words):
     with pytest.raises(ValueError, match=words):
         InterviewCards(cards, STAGES)

@@ -16,8 +16,12 @@ javascript = functions_of("loss_scale/model.js")
 def random_job(seed):
     rng = random.Random(seed)
     return LossScale(
-        init=rng.randint(0, 24), interval=rng.choice([1, 2, 3, 7, 20, 100]), peak=rng.randint(-30, 10),
-        spikes=rng.sample(range(60), rng.choice([0, 0, 1, 4])), loop=rng.choice(list(LOOPS)), steps=60,
+        init=rng.randint(0, 24),
+        interval=rng.choice([1, 2, 3, 7, 20, 100]),
+        peak=rng.randint(-30, 10),
+        spikes=rng.sample(range(60), rng.choice([0, 0, 1, 4])),
+        loop=rng.choice(list(LOOPS)),
+        steps=60,
     )
 
 
@@ -37,7 +41,9 @@ def run(job):
         optimizer.zero_grad()
         factor = 2.0**job.peak
         scaler.scale(weight * factor).backward()
-        weight.grad = torch.tensor(float("inf")) if step in job.spikes else weight.grad.half().float()  # as fp16 leaves it
+        weight.grad = (
+            torch.tensor(float("inf")) if step in job.spikes else weight.grad.half().float()
+        )  # as fp16 leaves it
         scale, before = scaler.get_scale(), weight.item()
         if job.loop == "clip":
             torch.nn.utils.clip_grad_norm_([weight], 1.0)
@@ -59,13 +65,20 @@ def run(job):
 def test_the_browsers_loops_do_what_pytorchs_do(javascript, seeds):
     jobs = [random_job(seed) for seed in seeds]
     assert {job.loop for job in jobs} == set(LOOPS)
-    found = javascript("given.map((job) => m.simulate(job).map((one) => ({ ...one, applied: String(one.applied) })))", [plain(job) for job in jobs])
+    found = javascript(
+        "given.map((job) => m.simulate(job).map((one) => ({ ...one, applied: String(one.applied) })))",
+        [plain(job) for job in jobs],
+    )
     skipped = broken = 0
     for job, steps in zip(jobs, found, strict=True):
         right = run(job)
         assert len(steps) == len(right), plain(job)
         for one, other in zip(steps, right, strict=True):
-            assert (one["scale"], one["sound"], one.get("error")) == (other["scale"], other["sound"], other.get("error")), plain(job)
+            assert (one["scale"], one["sound"], one.get("error")) == (
+                other["scale"],
+                other["sound"],
+                other.get("error"),
+            ), plain(job)
             if one["applied"] == "null":
                 assert other["moved"] == 0
                 skipped += 1
@@ -76,7 +89,10 @@ def test_the_browsers_loops_do_what_pytorchs_do(javascript, seeds):
 
 
 def test_the_rule_is_pytorchs_at_its_default_interval(javascript):
-    state = javascript("(() => { let s = {scale: 65536, clean: 0}; for (let i = 0; i < 2000; i++) s = m.updated(s, false, 2000); return s; })()", None)
+    state = javascript(
+        "(() => { let s = {scale: 65536, clean: 0}; for (let i = 0; i < 2000; i++) s = m.updated(s, false, 2000); return s; })()",
+        None,
+    )
     scaler = torch.amp.GradScaler("cpu")
     weight = torch.zeros((), requires_grad=True)
     optimizer = torch.optim.SGD([weight], lr=0.0)
@@ -100,7 +116,12 @@ def test_the_scale_rises_to_the_ceiling_and_falls_again(mount):
 
 @pytest.mark.parametrize(
     "loop, words",
-    [("no update", "PyTorch stops in step 1"), ("optimizer", "Step 70 writes an infinity"), ("none", "Step 70 writes"), ("right", "stay sound")],
+    [
+        ("no update", "PyTorch stops in step 1"),
+        ("optimizer", "Step 70 writes an infinity"),
+        ("none", "Step 70 writes"),
+        ("right", "stay sound"),
+    ],
 )
 def test_each_loop_says_what_it_comes_to(mount, loop, words):
     page = mount(LossScale())

@@ -16,7 +16,10 @@ javascript = functions_of("lr_schedule/model.js")
 
 def random_job(seed: int) -> dict:
     rng = random.Random(seed)
-    chosen = {name: rng.choice(list(some)) for name, some in {"peak": PEAKS, "shape": SHAPES, "loop": LOOPS, **PERCENTS}.items()}
+    chosen = {
+        name: rng.choice(list(some))
+        for name, some in {"peak": PEAKS, "shape": SHAPES, "loop": LOOPS, **PERCENTS}.items()
+    }
     return chosen | {"total": rng.choice([60, 100, 200])}
 
 
@@ -80,7 +83,12 @@ def test_the_peak_is_at_the_end_of_the_warm_up(mount):
 
 @pytest.mark.parametrize(
     "loop, words",
-    [("micro-batches", "over after a quarter"), ("restart", "warms up again"), ("longer", "goes up again"), ("right", "where the warm-up ends")],
+    [
+        ("micro-batches", "over after a quarter"),
+        ("restart", "warms up again"),
+        ("longer", "goes up again"),
+        ("right", "where the warm-up ends"),
+    ],
 )
 def test_each_loop_says_what_it_comes_to(mount, loop, words):
     page = mount(LrSchedule())

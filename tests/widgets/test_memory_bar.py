@@ -28,10 +28,20 @@ def random_bar(seed):
     rng = random.Random(seed)
     lora, mode = rng.choice([0, 0, 4, 32, 128]), rng.choice(["train", "train", "serve"])
     return MemoryBar(
-        rng.choice(list(MODELS)), rng.choice(list(CARDS)), mode, rng.choice([1, rng.randint(1, 300)]), rng.choice([0, rng.randint(1, 140_000)]),
-        rng.choice(list(PRECISIONS)), rng.choice(OPTIMIZERS), lora, rng.choice(list(ADAPTED)),
-        rng.choice([4, 8, 16] if lora or mode == "serve" else [16]), rng.choice(["none", "every layer", "selective"]),
-        rng.choice(["fused", "written out"]), rng.randint(0, 3), rng.choice([1, 2, 3, 8, 1000]),
+        rng.choice(list(MODELS)),
+        rng.choice(list(CARDS)),
+        mode,
+        rng.choice([1, rng.randint(1, 300)]),
+        rng.choice([0, rng.randint(1, 140_000)]),
+        rng.choice(list(PRECISIONS)),
+        rng.choice(OPTIMIZERS),
+        lora,
+        rng.choice(list(ADAPTED)),
+        rng.choice([4, 8, 16] if lora or mode == "serve" else [16]),
+        rng.choice(["none", "every layer", "selective"]),
+        rng.choice(["fused", "written out"]),
+        rng.randint(0, 3),
+        rng.choice([1, 2, 3, 8, 1000]),
     )
 
 
@@ -47,7 +57,10 @@ def test_the_browser_plans_what_python_plans_byte_for_byte(javascript, seeds):
     bindings, fits = set(), set()
     for bar, found in zip(bars, plans, strict=True):
         due = bar.planned()
-        moments = {name: {term: count for term, count in terms.items() if term != "reserve"} for name, terms in due.moments.items()}
+        moments = {
+            name: {term: count for term, count in terms.items() if term != "reserve"}
+            for name, terms in due.moments.items()
+        }
         if due.peak > EXACT:
             assert found["peak"] == pytest.approx(due.peak, rel=1e-12)
             continue
@@ -61,7 +74,9 @@ def test_the_browser_plans_what_python_plans_byte_for_byte(javascript, seeds):
 
 def test_every_term_has_its_own_shade_and_every_binding_its_advice():
     text = module("memory_bar")
-    for term in {term for seed in range(200) for terms in random_bar(seed).planned().moments.values() for term in terms}:
+    for term in {
+        term for seed in range(200) for terms in random_bar(seed).planned().moments.values() for term in terms
+    }:
         assert term == "reserve" or f'"{term}"' in text.split("ORDER = ")[1].split("]")[0], term
         assert term in ("reserve", "context") or term in text.split("ADVICE = ")[1].split("};")[0], term
 
@@ -83,7 +98,10 @@ def test_full_fine_tuning_misses_a_24_gb_card_and_lora_on_four_bits_fits_it(moun
 def test_gib_and_gb_stand_side_by_side(mount):
     page = mount(MemoryBar("TinyVLA 7B", "A10"))
     gib, gb, _ = row(page, "the card")
-    assert (float(gib), float(gb)) == (pytest.approx(22599 / 1024, abs=0.01), pytest.approx(22599 * 2**20 / 1e9, abs=0.01))
+    assert (float(gib), float(gb)) == (
+        pytest.approx(22599 / 1024, abs=0.01),
+        pytest.approx(22599 * 2**20 / 1e9, abs=0.01),
+    )
 
 
 def test_quantised_weights_without_lora_are_refused_in_words(mount):
@@ -122,6 +140,12 @@ def test_axe_finds_nothing(mount, scheme, width):
 
 
 def test_what_is_not_among_the_choices_is_refused():
-    for wrong in ({"model": "Llama 9"}, {"card": "H99"}, {"adapted": "heads"}, {"checkpointing": "some"}, {"precision": "fp4"}):
+    for wrong in (
+        {"model": "Llama 9"},
+        {"card": "H99"},
+        {"adapted": "heads"},
+        {"checkpointing": "some"},
+        {"precision": "fp4"},
+    ):
         with pytest.raises(ValueError):
             MemoryBar(**wrong)

@@ -24,12 +24,21 @@ def random_widgets(count):
 
 def test_the_browsers_groups_are_pythons(javascript):
     for widget in random_widgets(30):
-        due = {name: [next(ranks for ranks in groups if rank in ranks) for rank in range(WORLD)] for name, groups in mesh_groups(widget.sizes).items()}
+        due = {
+            name: [next(ranks for ranks in groups if rank in ranks) for rank in range(WORLD)]
+            for name, groups in mesh_groups(widget.sizes).items()
+        }
         expression = "Object.fromEntries(given.map(([name]) => [name, Array.from({ length: 64 }, (_, rank) => m.group(given, name, rank))]))"
         sizes = [list(pair) for pair in widget.sizes.items()]
         assert javascript(expression, sizes) == due
-        spread = {name: max(len({rank // NODE for rank in ranks}) for ranks in groups) for name, groups in mesh_groups(widget.sizes).items()}
-        assert javascript("Object.fromEntries(given.map(([name]) => [name, m.mostNodes(given, name, 64, 8)]))", sizes) == spread
+        spread = {
+            name: max(len({rank // NODE for rank in ranks}) for ranks in groups)
+            for name, groups in mesh_groups(widget.sizes).items()
+        }
+        assert (
+            javascript("Object.fromEntries(given.map(([name]) => [name, m.mostNodes(given, name, 64, 8)]))", sizes)
+            == spread
+        )
 
 
 def a_rank_of_the_mesh(rank, world, sizes):
@@ -40,10 +49,15 @@ def a_rank_of_the_mesh(rank, world, sizes):
 
 def test_the_browsers_groups_are_pytorchs(javascript):
     for widget in (MeshPainter(), MeshPainter(2, 8, "pp dp tp", 37)):
-        (coordinate, groups), = structure(a_rank_of_the_mesh, WORLD, ranks=(widget.rank,), args=(widget.sizes,)).results
+        ((coordinate, groups),) = structure(
+            a_rank_of_the_mesh, WORLD, ranks=(widget.rank,), args=(widget.sizes,)
+        ).results
         given = [[list(pair) for pair in widget.sizes.items()], widget.rank]
         assert javascript("m.coordinate(...given)", given) == coordinate
-        assert javascript("Object.fromEntries(given[0].map(([name]) => [name, m.group(given[0], name, given[1])]))", given) == groups
+        assert (
+            javascript("Object.fromEntries(given[0].map(([name]) => [name, m.group(given[0], name, given[1])]))", given)
+            == groups
+        )
 
 
 def gpu(page, rank):
@@ -82,7 +96,13 @@ def test_the_arrow_keys_go_from_gpu_to_gpu_and_end_at_the_edge(mount):
 
 def test_every_gpu_is_painted_by_a_coordinate_and_says_which(mount):
     page = mount(MeshPainter(paint="pp"))
-    assert [gpu(page, rank).locator("small").inner_text() for rank in (0, 2, 4, 6, 8)] == ["pp0", "pp1", "pp2", "pp3", "pp0"]
+    assert [gpu(page, rank).locator("small").inner_text() for rank in (0, 2, 4, 6, 8)] == [
+        "pp0",
+        "pp1",
+        "pp2",
+        "pp3",
+        "pp0",
+    ]
     page.evaluate("model.set('paint', 'tp')")
     assert gpu(page, 0).locator("small").inner_text() == "tp0"
 
@@ -99,7 +119,11 @@ def test_a_choice_moves_nothing_below_the_rack(mount, width):
 
 def test_jupyterlab_leaves_the_keys_to_the_widget(mount):
     page = mount(MeshPainter())
-    assert page.locator("#widget :is(input, button, select)").count() == page.locator("#widget [data-lm-suppress-shortcuts=true]").count() == 68
+    assert (
+        page.locator("#widget :is(input, button, select)").count()
+        == page.locator("#widget [data-lm-suppress-shortcuts=true]").count()
+        == 68
+    )
 
 
 def test_a_reader_without_a_script_sees_every_order():

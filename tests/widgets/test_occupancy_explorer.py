@@ -36,7 +36,10 @@ def test_the_browsers_blocks_and_limits_are_the_instruments(model):
         threads, registers, shared = rng.randint(1, 1024), rng.randint(8, 255), rng.choice([0, rng.randint(0, 98304)])
         asked.append([{"threads": threads, "registers": registers, "shared": shared}, cards[key]])
         due.append(list(in_python(threads, registers, shared, multiprocessor(CARDS[key].capability))))
-    found = model("all => all.map(([launch, sm]) => { const f = occupancy.resident(launch, sm); return [f.blocks, f.limit]; })", asked)
+    found = model(
+        "all => all.map(([launch, sm]) => { const f = occupancy.resident(launch, sm); return [f.blocks, f.limit]; })",
+        asked,
+    )
     assert found == due
     assert {limit for _, limit in due} == {"warps", "blocks", "shared memory", "registers"} and [0, "registers"] in due
 
@@ -109,7 +112,9 @@ def test_axe_finds_nothing(mount, asking, scheme, width):
     assert_accessible(page, width)
 
 
-@pytest.mark.parametrize("wrong", [{"threads": 0}, {"threads": 1025}, {"registers": 256}, {"shared": -1}, {"blocks": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"threads": 0}, {"threads": 1025}, {"registers": 256}, {"shared": -1}, {"blocks": 0}]
+)
 def test_numbers_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match="threads 1 to 1024"):
         OccupancyExplorer(**wrong)

@@ -29,8 +29,10 @@ def given(widget):
     known, load = widget.known, widget.load
     told = {name: getattr(load, name) for name in ("prompt", "found", "writes", "rate", "cards", "budget")}
     return {
-        "clock": known["clocks"][f"{widget.card} {widget.model}"], "load": told | {"most": known["most"]},
-        "link": known["links"][str(widget.gbit)], "share": known["share"],
+        "clock": known["clocks"][f"{widget.card} {widget.model}"],
+        "load": told | {"most": known["most"]},
+        "link": known["links"][str(widget.gbit)],
+        "share": known["share"],
     }
 
 
@@ -46,7 +48,9 @@ def assert_close(found, due):
 
 def test_the_browser_places_as_python_does(javascript):
     widgets = [random_widget(seed) for seed in range(DRAWN)]
-    found = javascript("given.map((one) => m.placed(one.clock, one.load, one.link))", [given(widget) for widget in widgets])
+    found = javascript(
+        "given.map((one) => m.placed(one.clock, one.load, one.link))", [given(widget) for widget in widgets]
+    )
     kinds = set()
     for widget, answer in zip(widgets, found, strict=True):
         one, two, even = widget.shared(), widget.split(), widget.break_even()
@@ -93,7 +97,9 @@ def test_the_transfer_is_a_pipeline_of_layers():
         assert sent.exposed == pytest.approx(due, rel=1e-6)
         assert sent.nbytes == widget.load.new * widget.clock.kv_bytes
         reached = LINKS[PORTS[VALUES["gbit"].index(widget.gbit)]].reached_bytes_per_s
-        assert sent.seconds == pytest.approx(sent.nbytes / reached) and reached == pytest.approx(widget.gbit * 1e9 / 8 * 0.96)
+        assert sent.seconds == pytest.approx(sent.nbytes / reached) and reached == pytest.approx(
+            widget.gbit * 1e9 / 8 * 0.96
+        )
 
 
 def test_at_the_break_even_both_are_done_together():
@@ -163,7 +169,9 @@ def test_the_first_picture_is_pythons(mount):
     for name, field in (("first token", "first"), ("between tokens, mean", "gap"), ("longest step", "worst")):
         assert cells(page, name) == [ms(getattr(times, field)) for times in (one, two)]
     assert cells(page, "cards: prefill + decode") == ["all 8", f"{two.cards} + {CARDS - two.cards}"]
-    assert shown(page, "keys and values sent") == "1 GiB a request" and shown(page, "of it not hidden") == ms(sent.exposed)
+    assert shown(page, "keys and values sent") == "1 GiB a request" and shown(page, "of it not hidden") == ms(
+        sent.exposed
+    )
     assert shown(page, "break-even") == f"{three(widget.break_even())} Gb/s"
     assert verdict(page).startswith("The split is done sooner")
 
@@ -220,7 +228,9 @@ def test_every_setting_is_told_truly(mount):
             assert "no link would change that" in said and two[0].last > one.last
         else:
             sooner = two[0].last <= one.last
-            assert said.startswith("The split is done sooner" if sooner else "On this link") and sooner == (even <= widget.gbit)
+            assert said.startswith("The split is done sooner" if sooner else "On this link") and sooner == (
+                even <= widget.gbit
+            )
 
 
 def test_the_picture_has_a_part_for_each_layer_sent_after_it_is_computed(mount):
@@ -236,13 +246,17 @@ def test_the_picture_has_a_part_for_each_layer_sent_after_it_is_computed(mount):
 
 def test_the_picture_says_in_words_what_it_shows(mount):
     words = mount(PlacePhases()).get_by_role("img").get_attribute("aria-label")
-    assert re.match(r"Shared cards: first token after [\d.]+ ms, last after [\d.]+ ms. Two pools: first token after", words)
+    assert re.match(
+        r"Shared cards: first token after [\d.]+ ms, last after [\d.]+ ms. Two pools: first token after", words
+    )
     assert words.endswith("are not hidden.")
 
 
 def test_all_of_it_says_that_it_is_modelled(mount):
     page = mount(PlacePhases())
-    assert "no card was timed" in page.locator(".note").inner_text() and page.locator("thead").inner_text().startswith("modelled")
+    assert "no card was timed" in page.locator(".note").inner_text() and page.locator("thead").inner_text().startswith(
+        "modelled"
+    )
 
 
 def test_the_keyboard_reaches_everything_in_order(mount):
@@ -252,7 +266,16 @@ def test_the_keyboard_reaches_everything_in_order(mount):
     for _ in range(8):
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.ariaLabel ?? document.activeElement.value"))
-    assert reached == ["Llama 2 7B", "A100", "prompt", "output", "requests", "in the cache", "link", "shared: a step of"]
+    assert reached == [
+        "Llama 2 7B",
+        "A100",
+        "prompt",
+        "output",
+        "requests",
+        "in the cache",
+        "link",
+        "shared: a step of",
+    ]
 
 
 @pytest.mark.parametrize("width", [390, 560, 720, 1280])

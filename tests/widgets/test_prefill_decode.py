@@ -48,7 +48,9 @@ def test_the_browser_counts_what_python_counts(javascript):
 
 def test_the_browser_places_the_parts_where_python_does(javascript):
     widgets = [random_widget(seed) for seed in range(DRAWN, 2 * DRAWN)]
-    where = "given.map(({ job, card }) => Object.entries(m.parts(job)).map(([part, work]) => [part, m.place(card, work)]))"
+    where = (
+        "given.map(({ job, card }) => Object.entries(m.parts(job)).map(([part, work]) => [part, m.place(card, work)]))"
+    )
     bounds = set()
     for widget, found in zip(widgets, javascript(where, [given(widget) for widget in widgets]), strict=True):
         places = dict(found)
@@ -60,7 +62,10 @@ def test_the_browser_places_the_parts_where_python_does(javascript):
             assert places[name]["attainable"] == pytest.approx(work.flops / work.least_seconds(card, FMT), rel=1e-12)
             bounds.add((widget.phase, name, places[name]["bound"]))
     never = {("decode", "attention", "arithmetic")}
-    assert bounds == {(phase, name, bound) for phase in PHASES for name in places for bound in ("memory", "arithmetic")} - never
+    assert (
+        bounds
+        == {(phase, name, bound) for phase in PHASES for name in places for bound in ("memory", "arithmetic")} - never
+    )
 
 
 def test_the_browser_crosses_the_ridge_at_pythons_batch(javascript):
@@ -127,7 +132,10 @@ def test_prefill_turns_from_memory_to_arithmetic_as_the_prompt_grows(mount):
     assert prefill.get_attribute("aria-pressed") == "true" and page.evaluate("model.get('phase')") == "prefill"
     assert cells(page, "bound by")[:2] == ["memory", "memory"] and "too few tokens of a prompt" in verdict(page)
     page.get_by_role("slider", name="tokens each").press("End")
-    assert cells(page, "bound by")[:2] == ["arithmetic", "arithmetic"] and "32768 new tokens share one reading" in verdict(page)
+    assert cells(page, "bound by")[:2] == [
+        "arithmetic",
+        "arithmetic",
+    ] and "32768 new tokens share one reading" in verdict(page)
     assert shown(page, "tokens read").endswith("a second at most")
 
 
@@ -141,7 +149,9 @@ def test_heads_that_share_keys_raise_decodes_attention(mount):
 
 def test_what_does_not_fit_the_card_is_said(mount):
     page = mount(PrefillDecode("Llama 2 7B", "H100", batch=512, tokens=4096))
-    assert verdict(page).endswith("So many tokens do not fit the card's 79.2 GiB: this is what the pass would take if they did.")
+    assert verdict(page).endswith(
+        "So many tokens do not fit the card's 79.2 GiB: this is what the pass would take if they did."
+    )
     assert shown(page, "keys and values") == "1 TiB" and shown(page, "both, of the card").endswith("too much")
     page.get_by_label("model", exact=True).select_option("Llama 2 70B")
     assert "The weights alone do not fit" in verdict(page)
@@ -150,7 +160,9 @@ def test_what_does_not_fit_the_card_is_said(mount):
 def test_the_points_lie_on_the_roof_in_the_order_of_their_intensity(mount):
     page = mount(PrefillDecode("Llama 2 70B", "H100", batch=4, tokens=4096))
     here = page.locator(".point.here")
-    assert page.locator("[role=group] > svg .point").count() == 4 and here.count() == 4, "two in the picture, two in the legend"
+    assert page.locator("[role=group] > svg .point").count() == 4 and here.count() == 4, (
+        "two in the picture, two in the legend"
+    )
     linear, attention = (page.locator(f"svg[role=img] {tag}.here").bounding_box() for tag in ("circle", "polygon"))
     assert linear["x"] < attention["x"] and linear["y"] > attention["y"]
     assert page.locator("svg[role=img] text").filter(has_text="decode: batch 313").count() == 1
@@ -166,7 +178,9 @@ def test_the_picture_says_in_words_what_it_shows(mount):
 
 def test_all_of_it_says_that_it_is_modelled(mount):
     page = mount(PrefillDecode())
-    assert "nothing is timed" in page.locator(".note").inner_text() and page.locator("thead").inner_text().startswith("modelled")
+    assert "nothing is timed" in page.locator(".note").inner_text() and page.locator("thead").inner_text().startswith(
+        "modelled"
+    )
 
 
 def test_the_keyboard_reaches_everything_in_order(mount):
@@ -201,7 +215,11 @@ def test_moving_a_slider_moves_nothing_else(mount, width):
 
 def test_without_a_script_question_picture_and_every_models_answer_stand_in_the_page():
     html, without = still_of(PrefillDecode()).split("<noscript>")
-    assert "Which roof do the linear layers meet" in html and 'viewBox="0 0 640 290"' in html and "From batch 163 on" in html
+    assert (
+        "Which roof do the linear layers meet" in html
+        and 'viewBox="0 0 640 290"' in html
+        and "From batch 163 on" in html
+    )
     rows = re.findall(r"<th scope=\"row\"[^>]*>(.*?)</th><td[^>]*>(.*?)</td>", without)
     assert rows == [(name, str(costs.crossing_batch(SHAPES[name], CARDS["A100"], FMT))) for name in LLAMAS]
 

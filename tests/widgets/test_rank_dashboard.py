@@ -25,7 +25,9 @@ def test_medians_and_delays_are_those_of_the_library(javascript):
     for _ in range(30):
         tp, replicas, steps = rng.choice([(2, 3), (4, 2), (1, 4), (3, 3)]) + (rng.randint(1, 9),)
         rows = [[rng.choice([rng.uniform(0, 50), 20.0]) for _ in range(tp * replicas)] for _ in range(steps)]
-        assert javascript("m.medians(given)", rows) == pytest.approx([median(column) for column in zip(*rows, strict=True)])
+        assert javascript("m.medians(given)", rows) == pytest.approx(
+            [median(column) for column in zip(*rows, strict=True)]
+        )
         assert javascript("m.groups(...given)", [tp * replicas, tp]) == groups(tp * replicas, tp)
         meetings = groups(tp * replicas, tp)["dp"]
         if replicas > 1:
@@ -67,7 +69,10 @@ def test_the_cursor_reads_what_was_simulated(mount):
 def test_another_metric_is_drawn(mount):
     page = mount(RankDashboard())
     page.get_by_label("metric").select_option("temperature")
-    assert "GPU temperature" in page.get_by_role("img").get_attribute("aria-label") and page.locator(".cell").count() == 16 * 24
+    assert (
+        "GPU temperature" in page.get_by_role("img").get_attribute("aria-label")
+        and page.locator(".cell").count() == 16 * 24
+    )
 
 
 @pytest.mark.parametrize("number", range(len(QUESTIONS)))
@@ -81,7 +86,10 @@ def test_every_job_is_judged_with_why_and_then_measured(mount, number):
     page.get_by_role("button", name="Commit").click()
     whys = [text for text in page.locator(".why").all_inner_texts() if text]
     assert len(whys) == len(QUESTIONS[name].choices) and sum(text.startswith("Right.") for text in whys) == 1
-    assert "1 of 5 jobs judged, 1 rightly" in page.get_by_role("status").first.inner_text() or page.get_by_text("1 of 5 jobs judged, 1 rightly").count() == 1
+    assert (
+        "1 of 5 jobs judged, 1 rightly" in page.get_by_role("status").first.inner_text()
+        or page.get_by_text("1 of 5 jobs judged, 1 rightly").count() == 1
+    )
     measured = "no rank" if PLANTED[name] is None else f"rank {PLANTED[name]} holds up"
     assert measured in page.locator(".after").inner_text()
 

@@ -55,7 +55,10 @@ def test_every_rank_holds_in_the_end_what_the_collective_promises(javascript):
     for way in WAYS:
         for ranks in (2, 4, 8) if "doubling" in way else range(2, 9):
             last = javascript("m.schedule(given[0], given[1]).length", [way, ranks])
-            ends = javascript("[-1, 0].map((d) => m.done(given[0], given[1], m.heldAfter(given[0], given[1], given[2] + d)))", [way, ranks, last])
+            ends = javascript(
+                "[-1, 0].map((d) => m.done(given[0], given[1], m.heldAfter(given[0], given[1], given[2] + d)))",
+                [way, ranks, last],
+            )
             assert ends == [False, True], (way, ranks)
 
 
@@ -64,10 +67,14 @@ def test_the_browsers_times_are_those_of_the_closed_form_and_of_the_messages(jav
     for _ in range(120):
         widget = RingStepper(rng.choice(list(WAYS)), rng.choice([2, 4, 8]), rng.randint(10, 33), rng.choice(CHOICES))
         wire, nbytes, ranks = widget.links[widget.link], 2.0**widget.size, widget.ranks
-        found = javascript("m.time(given[0], given[1], 99, given[2], given[3])", [widget.way, ranks, nbytes, wire]) / 1e6
+        found = (
+            javascript("m.time(given[0], given[1], 99, given[2], given[3])", [widget.way, ranks, nbytes, wire]) / 1e6
+        )
         if widget.way in LAPS:
             link = (wire["hop_us"] / 1e6, wire["bytes_per_s"])
-            assert found == pytest.approx(ring(widget.way.split()[0], nbytes, Shape(1, ranks)).time_s(link, link), rel=1e-9)
+            assert found == pytest.approx(
+                ring(widget.way.split()[0], nbytes, Shape(1, ranks)).time_s(link, link), rel=1e-9
+            )
         else:
             assert found == pytest.approx(lockstep(whole(ranks, widget.way), nbytes, wire), rel=1e-9)
 

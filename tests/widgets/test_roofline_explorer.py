@@ -20,8 +20,12 @@ javascript = functions_of("roofline_explorer/quiz.js")
 def random_job(seed):
     rng = random.Random(seed)
     return RooflineExplorer(
-        rng.choice(list(CARDS)), rng.choice(FORMATS), rng.choice(OPERATIONS),
-        rows=2 ** rng.randint(0, 13), width=2 ** rng.randint(0, 14), steps=2 ** rng.randint(0, 7),
+        rng.choice(list(CARDS)),
+        rng.choice(FORMATS),
+        rng.choice(OPERATIONS),
+        rows=2 ** rng.randint(0, 13),
+        width=2 ** rng.randint(0, 14),
+        steps=2 ** rng.randint(0, 7),
     )
 
 
@@ -47,7 +51,7 @@ def test_a_fused_chain_is_counted_as_inductor_fuses_it(javascript):
     from gpulab.kernels import fusion
 
     job = RooflineExplorer(operation="fused", fmt="fp32", rows=16, width=64, steps=4)
-    watched = fusion.watch(lambda x: (((x * 2.0).relu() + 1.0).sigmoid()))
+    watched = fusion.watch(lambda x: ((x * 2.0).relu() + 1.0).sigmoid())
     watched(torch.ones(16, 64))
     (call,) = watched.report.calls
     (work,) = javascript("given.map((job) => m.work(job))", [plain(job)])
@@ -57,7 +61,9 @@ def test_a_fused_chain_is_counted_as_inductor_fuses_it(javascript):
 def test_the_browser_places_a_kernel_where_the_figure_does(javascript):
     jobs = [random_job(seed) for seed in range(300)]
     given = [{"job": plain(job), "card": job.cards[job.card]} for job in jobs]
-    found = javascript("given.map(({job, card}) => [m.roofOf(job), m.work(job), m.place(card, m.roofOf(job), m.work(job))])", given)
+    found = javascript(
+        "given.map(({job, card}) => [m.roofOf(job), m.work(job), m.place(card, m.roofOf(job), m.work(job))])", given
+    )
     bounds = set()
     for job, (roof, work, at) in zip(jobs, found, strict=True):
         card, point = CARDS[job.card], Point("job", int(work["flops"]), int(work["bytes"]), roof)
@@ -71,7 +77,9 @@ def test_the_browser_places_a_kernel_where_the_figure_does(javascript):
 
 def test_a_quiz_asks_for_both_bounds_and_never_near_the_ridge(javascript):
     cards = RooflineExplorer().cards
-    asked = javascript("((random) => Array.from({length: 200}, () => m.question(given, random)))(m.generator(7))", cards)
+    asked = javascript(
+        "((random) => Array.from({length: 200}, () => m.question(given, random)))(m.generator(7))", cards
+    )
     assert {question["at"]["bound"] for question in asked} == {"memory", "arithmetic"}
     for question in asked:
         ratio = question["at"]["intensity"] / question["at"]["ridge"]

@@ -40,7 +40,9 @@ def test_an_axis_of_powers_holds_all_that_is_there(javascript):
         for _ in range(50):
             values = [base ** rng.uniform(-9, 9) for _ in range(5)] + [None]
             low, high = javascript("m.octaves(...given)", [values, base])
-            assert base**low <= min(values[:5]) * (1 + 1e-6) and max(values[:5]) <= base**high * (1 + 1e-6) and high > low
+            assert (
+                base**low <= min(values[:5]) * (1 + 1e-6) and max(values[:5]) <= base**high * (1 + 1e-6) and high > low
+            )
 
 
 def test_the_cursor_reads_what_was_recorded(mount):

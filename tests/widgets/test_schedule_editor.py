@@ -169,7 +169,10 @@ def test_begin_again_and_another_schedule(mount):
 
 def test_a_table_of_your_own_is_shown_and_a_change_from_python_is_drawn(mount):
     page = mount(ScheduleEditor([["0F0", "0B0"]]))
-    assert page.get_by_label("schedule", exact=True).input_value() == "your own" and "No rule is broken" in page.locator(".verdict").inner_text()
+    assert (
+        page.get_by_label("schedule", exact=True).input_value() == "your own"
+        and "No rule is broken" in page.locator(".verdict").inner_text()
+    )
     page.evaluate("model.set('table', [['0B0', '0F0', null, null]])")
     assert faults(page) == ["0B0 runs in slot 0, not after 0F0."]
 
@@ -179,7 +182,9 @@ def test_needs_are_those_of_python(javascript):
     for stages in (1, 3):
         for kind in "FBIW":
             action = Action(min(1, stages - 1), kind, 0)
-            found = javascript("m.violations([[given[0]]], { stages: given[1], microbatches: 1 })", [str(action), stages])
+            found = javascript(
+                "m.violations([[given[0]]], { stages: given[1], microbatches: 1 })", [str(action), stages]
+            )
             waits = [one["waits"] for one in found if one["kind"] == "early"]
             assert waits == ([[str(some[0]) for some in needs(action, stages)]] if list(needs(action, stages)) else [])
 

@@ -59,8 +59,13 @@ def test_the_collectives_are_those_of_pytorchs_tensor_parallelism(cut):
     passes = {"forward": run.journal[first + 1 : second], "backward": run.journal[second + 1 :]}
     for passing, entries in passes.items():
         due = [one for one in crossings(cut) if one.passing == passing]
-        sizes = [4 * TOKENS_ * (HIDDEN if one.tensor == "z" else WIDTH) // (4 if one.kind == "all_to_all" else 1) for one in due]
-        assert [(e.operation, e.bytes) for e in entries] == [(one.kind, size) for one, size in zip(due, sizes, strict=True)]
+        sizes = [
+            4 * TOKENS_ * (HIDDEN if one.tensor == "z" else WIDTH) // (4 if one.kind == "all_to_all" else 1)
+            for one in due
+        ]
+        assert [(e.operation, e.bytes) for e in entries] == [
+            (one.kind, size) for one, size in zip(due, sizes, strict=True)
+        ]
 
 
 def test_columns_then_rows_need_one_all_reduce_a_pass_and_nothing_else():
@@ -91,10 +96,17 @@ def told(cut):
 def test_the_browser_counts_what_python_counts(javascript):
     rng = random.Random(0)
     given = [(cut, random_shape(rng)) for cut in EVERY for _ in range(4)]
-    found = javascript("given.map(([cut, shape]) => [m.crossings(cut), m.total(cut, shape), m.held(cut, shape)])", [[told(c), s] for c, s in given])
+    found = javascript(
+        "given.map(([cut, shape]) => [m.crossings(cut), m.total(cut, shape), m.held(cut, shape)])",
+        [[told(c), s] for c, s in given],
+    )
     for (cut, shape), (crossed, bytes_sent, memory) in zip(given, found, strict=True):
-        assert [(one["tensor"], one["passing"], one["kind"]) for one in crossed] == [(o.tensor, o.passing, o.kind) for o in crossings(cut)]
-        assert bytes_sent == pytest.approx(in_all(cut, tuple(shape.values()))) and memory == pytest.approx(held(cut, *shape.values()))
+        assert [(one["tensor"], one["passing"], one["kind"]) for one in crossed] == [
+            (o.tensor, o.passing, o.kind) for o in crossings(cut)
+        ]
+        assert bytes_sent == pytest.approx(in_all(cut, tuple(shape.values()))) and memory == pytest.approx(
+            held(cut, *shape.values())
+        )
 
 
 def rows(page):
@@ -106,11 +118,18 @@ def test_the_reader_finds_the_cut_that_needs_least(mount):
     assert len(rows(page)) == 5 and "so it is gathered" in page.locator(".verdict").inner_text()
     page.get_by_label("B", exact=True).select_option("rows")
     assert [row.split() for row in rows(page)] == [
-        ["forward", "y", "all-reduce", "96", "MiB"], ["backward", "x", "all-reduce", "96", "MiB"], ["both", "2", "192", "MiB"],
+        ["forward", "y", "all-reduce", "96", "MiB"],
+        ["backward", "x", "all-reduce", "96", "MiB"],
+        ["both", "2", "192", "MiB"],
     ]
     assert "nothing crosses between" in page.locator(".verdict").inner_text()
     page.get_by_role("button", name="x and y split").press("Enter")
-    assert [row.split()[2] for row in rows(page)[:4]] == ["all-gather", "reduce-scatter", "all-gather", "reduce-scatter"]
+    assert [row.split()[2] for row in rows(page)[:4]] == [
+        "all-gather",
+        "reduce-scatter",
+        "all-gather",
+        "reduce-scatter",
+    ]
     assert rows(page)[-1].split()[-2:] == ["192", "MiB"]
 
 
@@ -125,7 +144,9 @@ def test_the_picture_says_in_words_what_it_shows_and_has_a_stripe_for_each_rank(
     page = mount(TensorSplit(second="rows", ranks=8))
     picture = page.locator(".picture").get_by_role("img")
     label = picture.get_attribute("aria-label")
-    assert "A in 8 parts by columns" in label and "x whole on every rank" in label and "forward: all-reduce of y" in label
+    assert (
+        "A in 8 parts by columns" in label and "x whole on every rank" in label and "forward: all-reduce of y" in label
+    )
     assert picture.locator(".part").count() == 3 * 8
     assert picture.locator(".tag").all_text_contents() == ["AR", "AR"]
 

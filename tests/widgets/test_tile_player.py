@@ -93,7 +93,10 @@ def test_the_block_loads_its_own_tiles(player):
 
 def test_it_steps_by_keyboard_and_names_the_barrier(mount, player):
     page = mount(player)
-    assert "reads one element of a (global); each thread writes one element of a_tile" in page.locator(".status").inner_text()
+    assert (
+        "reads one element of a (global); each thread writes one element of a_tile"
+        in page.locator(".status").inner_text()
+    )
     page.get_by_role("button", name="Next").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")

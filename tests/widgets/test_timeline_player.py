@@ -36,11 +36,21 @@ def random_observation(rng):
         return start, start + rng.choice([0.0, 2.0, rng.uniform(1, 400)])
 
     kernels = [
-        Kernel(rng.choice(["aten.mm", "aten.add", "spin_kernel"]), rng.randint(0, 12), *span(), 1, 1, 1, rng.choice(lines))
+        Kernel(
+            rng.choice(["aten.mm", "aten.add", "spin_kernel"]), rng.randint(0, 12), *span(), 1, 1, 1, rng.choice(lines)
+        )
         for _ in range(rng.randint(1, 12))
     ]
     copies = [
-        Copy(rng.choice(["HtoD", "DtoH", "clone"]), "copy", rng.choice([0, 7, 1023, 1024, 5_000_000, 3 << 33]), None, True, 0, *span())
+        Copy(
+            rng.choice(["HtoD", "DtoH", "clone"]),
+            "copy",
+            rng.choice([0, 7, 1023, 1024, 5_000_000, 3 << 33]),
+            None,
+            True,
+            0,
+            *span(),
+        )
         for _ in range(rng.randint(0, 4))
     ]
     waits = [Wait("cudaDeviceSynchronize", *span(), rng.choice(lines)) for _ in range(rng.randint(0, 3))]

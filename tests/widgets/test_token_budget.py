@@ -50,8 +50,13 @@ def test_nothing_asked_for_holds_nothing(javascript):
 def test_a_tokens_bytes_are_of_the_key_value_heads(javascript):
     for name in LLAMAS:
         widget, shape = TokenBudget(name), SHAPES[name]
-        own, each = javascript("[m.tokenBytes(given.job), m.tokenBytes(given.job, given.job.shape.heads)]", given(widget))
-        assert own == shape.cached * 2 and each == 2 * shape.layers * shape.queries * 2 == own * shape.heads // shape.kv_heads
+        own, each = javascript(
+            "[m.tokenBytes(given.job), m.tokenBytes(given.job, given.job.shape.heads)]", given(widget)
+        )
+        assert (
+            own == shape.cached * 2
+            and each == 2 * shape.layers * shape.queries * 2 == own * shape.heads // shape.kv_heads
+        )
 
 
 def cells(page, name):
@@ -66,11 +71,19 @@ def shown(page, name):
 def test_the_first_request_is_told_by_kind(mount):
     page = mount(TokenBudget())
     assert cells(page, "text") == ["64", "2 %", "32 MiB"] and cells(page, "images") == ["512", "16 %", "256 MiB"]
-    assert cells(page, "video") == ["2560", "82 %", "1.25 GiB"] and cells(page, "in all") == ["3136", "100 %", "1.53 GiB"]
+    assert cells(page, "video") == ["2560", "82 %", "1.25 GiB"] and cells(page, "in all") == [
+        "3136",
+        "100 %",
+        "1.53 GiB",
+    ]
     assert (shown(page, "an image or frame"), shown(page, "frames")) == ("256 tokens", "10")
     assert (shown(page, "left by the weights"), shown(page, "one request of that")) == ("11 GiB of 23.5 GiB", "14 %")
     assert shown(page, "requests that fit") == "7"
-    assert page.locator(".verdict").inner_text().startswith("7 such requests have room at once. Video is 82 % of the tokens")
+    assert (
+        page.locator(".verdict")
+        .inner_text()
+        .startswith("7 such requests have room at once. Video is 82 % of the tokens")
+    )
 
 
 def test_merging_four_patches_makes_a_quarter_of_the_tokens_by_keyboard(mount):
@@ -80,7 +93,9 @@ def test_merging_four_patches_makes_a_quarter_of_the_tokens_by_keyboard(mount):
     assert page.evaluate("model.get('merge')") == 2 and merge.get_attribute("aria-valuetext") == "2 × 2"
     assert shown(page, "an image or frame") == "64 tokens" and cells(page, "video")[0] == "640"
     page.get_by_role("slider", name="merge").press("ArrowRight")
-    assert shown(page, "an image or frame") == "36 tokens", "16 patches a side are five squares of three and a begun one"
+    assert shown(page, "an image or frame") == "36 tokens", (
+        "16 patches a side are five squares of three and a begun one"
+    )
 
 
 def test_heads_are_seen_against_key_value_heads(mount):
@@ -113,7 +128,9 @@ def test_a_request_too_large_is_drawn_beyond_the_cards_edge(mount):
 def test_bars_are_as_long_as_their_shares(mount):
     widget = TokenBudget()
     page, tokens = mount(widget), widget.request.tokens
-    width = {kind: float(page.locator(f"rect.{kind}").get_attribute("width")) for kind in (*tokens, "weights", "one", "more")}
+    width = {
+        kind: float(page.locator(f"rect.{kind}").get_attribute("width")) for kind in (*tokens, "weights", "one", "more")
+    }
     for kind in tokens:
         assert width[kind] / sum(width[one] for one in tokens) == pytest.approx(tokens[kind] / sum(tokens.values()))
     assert width["one"] / width["weights"] == pytest.approx(widget.cached() / (2 * SHAPES[widget.model].parameters))
@@ -169,7 +186,9 @@ def test_moving_a_slider_moves_nothing_else(mount, width):
 
 def test_without_a_script_question_picture_and_every_models_answer_stand_in_the_page():
     html, without = still_of(TokenBudget(card="H100")).split("<noscript>")
-    assert "Of what is this request made" in html and 'viewBox="0 0 640 148"' in html and "such requests have room" in html
+    assert (
+        "Of what is this request made" in html and 'viewBox="0 0 640 148"' in html and "such requests have room" in html
+    )
     rows = re.findall(r"<tr><th scope=\"row\"[^>]*>(.*?)</th>.*?<td>([^<]*)</td></tr>", without)
     assert rows == [(name, str(TokenBudget(name, "H100").fitting())) for name in LLAMAS]
 

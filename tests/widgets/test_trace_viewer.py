@@ -38,7 +38,10 @@ def asked(document, rng):
 def test_the_browsers_breakdown_self_times_and_exposed_times_are_pythons(found):
     rng = random.Random(12)
     documents = [random_document(seed) for seed in range(60)]
-    documents += [json.loads(gzip.decompress(public(name).read_bytes())) for name in ("nccl_excerpt", "amd_mi250", "cuda_event_sync")]
+    documents += [
+        json.loads(gzip.decompress(public(name).read_bytes()))
+        for name in ("nccl_excerpt", "amd_mi250", "cuda_event_sync")
+    ]
     given = [asked(document, rng) for document in documents]
     for one, there in zip(given, found(given), strict=True):
         trace = read(one["document"])
@@ -47,7 +50,9 @@ def test_the_browsers_breakdown_self_times_and_exposed_times_are_pythons(found):
             due = breakdown(trace, window)
             if due.device:
                 names = ("total", "compute", "communication", "hidden", "copies", "idle")
-                assert [parts[name] for name in names] == pytest.approx([getattr(due, name) for name in names], abs=1e-6)
+                assert [parts[name] for name in names] == pytest.approx(
+                    [getattr(due, name) for name in names], abs=1e-6
+                )
         due = sorted((t.event.name, t.event.start, t.total, t.self_time) for t in self_times(trace, calls=True))
         assert [tuple(each) for each in sorted(there["selves"])] == [_near(each) for each in due]
         collectives = [breakdown(trace, e.span).communication for e in trace.of("collective") if e.duration]
@@ -69,11 +74,27 @@ def test_every_format_of_the_public_traces_is_read_alike(found, name):
 
 def document(collective=(10, 30), kernel=(0, 20)):
     def on_device(name, span):
-        return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": span[0], "dur": span[1] - span[0], "args": {"stream": 7}}
+        return {
+            "ph": "X",
+            "cat": "kernel",
+            "name": name,
+            "pid": 0,
+            "tid": 7,
+            "ts": span[0],
+            "dur": span[1] - span[0],
+            "args": {"stream": 7},
+        }
 
     host = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 12}
     child = {**host, "name": "aten::empty", "ts": 2, "dur": 4}
-    return {"traceEvents": [host, child, on_device("gemm", kernel), {**on_device("ncclDevKernel_AllReduce", collective), "tid": 9, "args": {"stream": 9}}]}
+    return {
+        "traceEvents": [
+            host,
+            child,
+            on_device("gemm", kernel),
+            {**on_device("ncclDevKernel_AllReduce", collective), "tid": 9, "args": {"stream": 9}},
+        ]
+    }
 
 
 def fact(page, name):
@@ -86,7 +107,10 @@ def give(page, name, raw):
 
 def test_a_file_that_the_reader_chooses_opens_packed_or_not(mount):
     page = mount(TraceViewer(document()))
-    for name, raw in (("mine.json", json.dumps(document((0, 40))).encode()), ("mine.json.gz", gzip.compress(json.dumps(document((5, 45))).encode()))):
+    for name, raw in (
+        ("mine.json", json.dumps(document((0, 40))).encode()),
+        ("mine.json.gz", gzip.compress(json.dumps(document((5, 45))).encode())),
+    ):
         give(page, name, raw)
         page.get_by_text(f"{name}: 4 events, read in this page and sent nowhere.").wait_for()
         assert page.locator(".heading").inner_text() == name
@@ -99,8 +123,16 @@ def test_a_file_that_the_reader_chooses_opens_packed_or_not(mount):
         ("cut.json", b'{"traceEvents": [{"ph": "X"', "The file is no JSON."),
         ("cut.json.gz", gzip.compress(json.dumps(document()).encode())[:40], "The gzip file is cut off or broken."),
         ("other.json", b'{"cells": []}', "no list called traceEvents"),
-        ("empty.json", b'{"traceEvents": [{"ph": "M", "name": "process_name"}]}', "None of its 1 events is a profiler's"),
-        ("odd.json", b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": "2"}]}', "no dur that is a time"),
+        (
+            "empty.json",
+            b'{"traceEvents": [{"ph": "M", "name": "process_name"}]}',
+            "None of its 1 events is a profiler's",
+        ),
+        (
+            "odd.json",
+            b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": "2"}]}',
+            "no dur that is a time",
+        ),
     ],
 )
 def test_a_file_that_is_no_trace_gets_a_sentence_and_the_picture_stays(mount, name, raw, sentence):
@@ -120,7 +152,9 @@ def test_a_click_and_arrow_keys_choose_events_and_their_times_are_told(mount):
     assert [fact(page, name) for name in ("total", "self")] == ["4.00 µs", "4.00 µs"]
     for _ in range(2):
         page.keyboard.press("ArrowDown")
-    assert page.get_by_text("ncclDevKernel_AllReduce (stream 9)").is_visible() and fact(page, "exposed") == "10.0 µs, 50 %"
+    assert (
+        page.get_by_text("ncclDevKernel_AllReduce (stream 9)").is_visible() and fact(page, "exposed") == "10.0 µs, 50 %"
+    )
 
 
 def test_keys_buttons_the_wheel_and_a_drag_move_the_view(mount):
@@ -132,7 +166,9 @@ def test_keys_buttons_the_wheel_and_a_drag_move_the_view(mount):
     assert view() == "15.0 µs"
     page.get_by_role("button", name="Zoom in").click()
     assert view() == "7.50 µs"
-    axis = "[...document.querySelectorAll('.lanes svg > text:not(.inside):not(.place)')].map((text) => text.textContent)"
+    axis = (
+        "[...document.querySelectorAll('.lanes svg > text:not(.inside):not(.place)')].map((text) => text.textContent)"
+    )
     ends = lambda: page.evaluate(axis)
     before = ends()
     page.keyboard.press("Shift+ArrowRight")
@@ -169,7 +205,11 @@ def test_two_fingers_zoom(mount):
 def test_the_shipped_trace_is_there_before_any_script_and_light():
     widget = TraceViewer()
     html = still_of(widget)
-    assert "nccl" in html and len(gzip.compress(json.dumps(widget.trace).encode())) < 40_000 and len(gzip.compress(html.encode())) < 40_000
+    assert (
+        "nccl" in html
+        and len(gzip.compress(json.dumps(widget.trace).encode())) < 40_000
+        and len(gzip.compress(html.encode())) < 40_000
+    )
 
 
 def test_a_file_that_is_no_trace_is_refused_in_python_too():

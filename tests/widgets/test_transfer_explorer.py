@@ -16,21 +16,32 @@ SWITCHES = ("pinned", "non_blocking", "side_stream", "two_buffers")
 def javascript(browser):
     """javascript(plans): for each, [lane, start, end] of every span that the browser computes."""
     with imported(browser, "transfer_explorer/model.js") as evaluate:
-        yield lambda plans: evaluate("(plans) => plans.map((p) => m.transfers(p).map((s) => [s.lane, s.start, s.end]))", plans)
+        yield lambda plans: evaluate(
+            "(plans) => plans.map((p) => m.transfers(p).map((s) => [s.lane, s.start, s.end]))", plans
+        )
 
 
 def random_loop(rng):
     return TransferExplorer(
-        rng.choice(list(CARDS)), rng.randint(1, 64), rng.randint(20, 3000), batches=rng.randint(1, 12),
+        rng.choice(list(CARDS)),
+        rng.randint(1, 64),
+        rng.randint(20, 3000),
+        batches=rng.randint(1, 12),
         **{name: rng.random() < 0.5 for name in SWITCHES},
     )
 
 
 def plan(widget):
     return {
-        "batches": widget.batches, "bytes": widget.megabytes * 1e6, "step_us": widget.step_us,
-        "pinned": widget.pinned, "non_blocking": widget.non_blocking, "side_stream": widget.side_stream,
-        "buffers": 1 + widget.two_buffers, "rate": widget.cards[widget.card], "assumed": widget.assumed,
+        "batches": widget.batches,
+        "bytes": widget.megabytes * 1e6,
+        "step_us": widget.step_us,
+        "pinned": widget.pinned,
+        "non_blocking": widget.non_blocking,
+        "side_stream": widget.side_stream,
+        "buffers": 1 + widget.two_buffers,
+        "rate": widget.cards[widget.card],
+        "assumed": widget.assumed,
     }
 
 

@@ -23,8 +23,12 @@ def test_what_is_recorded_is_what_the_jobs_do():
 
 def test_targets_and_options_are_the_librarys():
     board = recorded()
-    assert [(figure["name"], figure["most"]) for figure in board["figures"]] == [(name, round(targets()[name], 3)) for name in SHOWN]
-    assert [(option["name"], option["does"]) for option in board["options"]] == [(name, OPTIONS[name].does) for name in OFFERED]
+    assert [(figure["name"], figure["most"]) for figure in board["figures"]] == [
+        (name, round(targets()[name], 3)) for name in SHOWN
+    ]
+    assert [(option["name"], option["does"]) for option in board["options"]] == [
+        (name, OPTIONS[name].does) for name in OFFERED
+    ]
     assert board["budget"] == BUDGET and board["loss"] == told(healthy())["loss"]
 
 
@@ -43,10 +47,14 @@ def test_the_page_calls_mended_what_meets_its_targets_and_learns_the_same(javasc
     board = recorded()
     for made in states():
         state = board["states"][key(made)]
-        right = state["same"] and all(value <= figure["most"] for value, figure in zip(state["figures"], board["figures"]))
+        right = state["same"] and all(
+            value <= figure["most"] for value, figure in zip(state["figures"], board["figures"])
+        )
         assert javascript("m.mended(given[0], given[1])", [board, list(made)]) == right
     mended = [made for made in states() if javascript("m.mended(given[0], given[1])", [board, list(made)])]
-    assert [sorted(OFFERED[number] for number in made) for made in mended] == [["losses stay on the card", "one all-reduce", "workers read ahead"]]
+    assert [sorted(OFFERED[number] for number in made) for made in mended] == [
+        ["losses stay on the card", "one all-reduce", "workers read ahead"]
+    ]
 
 
 def test_a_change_moves_the_figures_and_the_budget(mount):
@@ -86,4 +94,3 @@ def test_changes_that_are_not_offered_or_too_many_are_refused():
     for made in ((8,), (-1,), (0, 1, 2, 3)):
         with pytest.raises(ValueError, match="up to 3 of 8"):
             TriageBoard(made=made)
-

@@ -55,7 +55,9 @@ def test_the_first_table_is_pythons(mount):
     widget = WarmPool()
     page, (size, theirs) = mount(widget), widget.in_hindsight()
     assert cells(page, "this policy") == of(widget.played()) and cells(page, f"always {size}") == of(theirs)
-    assert "Instances are stopped and started again." in verdict(page) and verdict(page).startswith("One request in a hundred waits")
+    assert "Instances are stopped and started again." in verdict(page) and verdict(page).startswith(
+        "One request in a hundred waits"
+    )
 
 
 def test_a_longer_memory_turns_the_answer_by_keyboard(mount):
@@ -64,7 +66,9 @@ def test_a_longer_memory_turns_the_answer_by_keyboard(mount):
     memory.press("ArrowRight")
     memory.press("ArrowRight")
     assert page.evaluate("model.get('memory')") == 90 and memory.get_attribute("aria-valuetext") == "90 s"
-    assert cells(page, "this policy") == of(WarmPool(memory=90).played()) and re.match(r"99 of 100 requests begin within \d+ s\.", verdict(page))
+    assert cells(page, "this policy") == of(WarmPool(memory=90).played()) and re.match(
+        r"99 of 100 requests begin within \d+ s\.", verdict(page)
+    )
     page.get_by_label("load", exact=True).select_option("nights")
     assert re.search(r"\d+ % less is paid unused", verdict(page))
 
@@ -114,7 +118,9 @@ def test_moving_a_slider_moves_nothing_else(mount, width):
 def test_without_a_script_question_picture_and_every_memorys_answer_stand_in_the_page():
     html, without = still_of(WarmPool()).split("<noscript>")
     assert "How much does this pool have to remember" in html and 'viewBox="0 0 640 190"' in html
-    rows = re.findall(r"<tr><th scope=\"row\"[^>]*>(.*?)</th><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td></tr>", without)
+    rows = re.findall(
+        r"<tr><th scope=\"row\"[^>]*>(.*?)</th><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td></tr>", without
+    )
     assert rows == [(f"{memory} s", *of(WarmPool(memory=memory).played())[1:]) for memory in VALUES["memory"]]
 
 

@@ -80,11 +80,17 @@ def test_the_browsers_sums_are_the_traces(masks):
         lanes = np.stack([step.lanes for step in steps.steps])
         running = lanes.any(axis=2)
         due = [
-            {"issued": int(running[: at + 1].sum()), "used": int(lanes[: at + 1].sum()),
-             "offered": int((running[: at + 1] * exists.sum(axis=1)).sum())}
+            {
+                "issued": int(running[: at + 1].sum()),
+                "used": int(lanes[: at + 1].sum()),
+                "offered": int((running[: at + 1] * exists.sum(axis=1)).sum()),
+            }
             for at in range(len(lanes))
         ]
-        there = masks("([steps, block]) => steps.map((_, at) => masks.totals(steps, block, at))", [widget.runs[0]["steps"], widget.block])
+        there = masks(
+            "([steps, block]) => steps.map((_, at) => masks.totals(steps, block, at))",
+            [widget.runs[0]["steps"], widget.block],
+        )
         assert there == due
 
 

@@ -21,17 +21,32 @@ _ALL = ("values", "modes", "memory", "host", "untouched")
 
 def _cases(draw: Draw) -> Iterator[Case]:
     yield _case(_ALL, draw, [48] * 3, loader="list", asleep=("body.2",))
-    yield _case(_ALL, draw, [48] * 6, placed=False, asleep=("", "head", draw.choice(("body.0", "head.0"))), gradients=True, frozen=True)
+    yield _case(
+        _ALL,
+        draw,
+        [48] * 6,
+        placed=False,
+        asleep=("", "head", draw.choice(("body.0", "head.0"))),
+        gradients=True,
+        frozen=True,
+    )
     on_host = {"device": "cpu", "gradients": True, "grad_mode": False, "loader": "generator"}
     yield _case(("values", "modes", "untouched"), draw, [7] * 2, asleep=_some(draw), **on_host)
     yield _case(("weights", "memory", "host"), draw, [48] * 6 + [draw.integer(1, 4)], one_element=True, gradients=True)
-    yield _case(("weights", "host"), draw, [draw.integer(9, 16), 3, 12, 1, draw.integer(5, 8)], huge=1e6, loader="generator")
+    yield _case(
+        ("weights", "host"), draw, [draw.integer(9, 16), 3, 12, 1, draw.integer(5, 8)], huge=1e6, loader="generator"
+    )
     without = {"grad_mode": False, "asleep": _MODULES, "gradients": True}
     yield _case(("weights", "untouched"), draw, [draw.integer(2, 9), 16], torch.float64, **without)
     yield _case(("weights", "modes"), draw, [8, 0, 5, 0], asleep=_some(draw, "body.1"))
     yield _case(("weights",), draw, [5, draw.integer(6, 9), 3], in_columns=True)
     yield _case(("weights",), draw, [4, draw.integer(5, 9), 0, 6], huge=math.nan)
-    for stops, kind in draw.each(({"loss": -2}, "StopIteration"), ({"model": 2}, "KeyboardInterrupt"), ({"loss": 1}, "LookupError"), ({"loader": 3}, "OSError")):
+    for stops, kind in draw.each(
+        ({"loss": -2}, "StopIteration"),
+        ({"model": 2}, "KeyboardInterrupt"),
+        ({"loss": 1}, "LookupError"),
+        ({"loader": 3}, "OSError"),
+    ):
         asleep = _some(draw, draw.choice(("body.2", "head.0")))
         yield _case(("modes", "untouched"), draw, [6, 6, 2], stops=stops, asleep=asleep, raises=kind, gradients=True)
     for sizes in draw.each([], [0, 0]):
@@ -44,10 +59,15 @@ def _some(draw: Draw, *named: str) -> tuple[str, ...]:
     return (*named, *draw.shuffled([module for module in _MODULES[1:] if module not in named])[:2])
 
 
-def _case(about: tuple[str, ...], draw: Draw, sizes: list[int], dtype=torch.float32, huge=1.0, raises="", **others) -> Case:
+def _case(
+    about: tuple[str, ...], draw: Draw, sizes: list[int], dtype=torch.float32, huge=1.0, raises="", **others
+) -> Case:
     """``huge``: by how much the first batch's inputs are larger; NaN makes its loss NaN."""
     width, hidden, classes = 24, draw.integer(20, 28), 64
-    xs = [draw.within_one(rows, width, dtype=dtype) * (huge if number == 0 else 3 + number) for number, rows in enumerate(sizes)]
+    xs = [
+        draw.within_one(rows, width, dtype=dtype) * (huge if number == 0 else 3 + number)
+        for number, rows in enumerate(sizes)
+    ]
     ys = [torch.tensor([draw.integer(0, classes - 1) for _ in range(rows)], dtype=torch.int64) for rows in sizes]
     weights = [draw.within_one(hidden, width, dtype=dtype), 4 * draw.within_one(classes, hidden, dtype=dtype)]
     for x, y in zip(xs, ys, strict=True):
@@ -96,7 +116,11 @@ def _judge_of_an_error(case: Case, evidence: dict) -> Iterator[Lost]:
 
 def _reference(inputs: dict) -> tuple[list[list], float]:
     """Rows and loss of each batch that has samples, and the share of samples that are classified right."""
-    batches = [(_logits(inputs["weights"], x.T if inputs["in_columns"] else x), y) for x, y in zip(inputs["xs"], inputs["ys"], strict=True) if len(y)]
+    batches = [
+        (_logits(inputs["weights"], x.T if inputs["in_columns"] else x), y)
+        for x, y in zip(inputs["xs"], inputs["ys"], strict=True)
+        if len(y)
+    ]
     right = sum(int((logits.argmax(-1) == y).sum()) for logits, y in batches)
     return [[len(y), cross_entropy(logits, y).item()] for logits, y in batches], right / sum(len(y) for _, y in batches)
 
@@ -111,7 +135,9 @@ def _numbers_problem(inputs: dict, evidence: dict, tolerance: float) -> str | No
         return "The dictionary holds something else than Python floats."
     batches, accuracy = _reference(inputs)
     met = [[rows, loss] for rows, loss in evidence["values"] if rows]
-    if len(met) != len(batches) or not all(one[0] == two[0] and _close(one[1], two[1], _NEAR) for one, two in zip(met, batches)):
+    if len(met) != len(batches) or not all(
+        one[0] == two[0] and _close(one[1], two[1], _NEAR) for one, two in zip(met, batches)
+    ):
         return "The losses are not those of the batches, each taken once and in evaluation mode."
     loss = math.fsum(rows * value for rows, value in met) / sum(rows for rows, _ in met)
     if not _close(found["loss"], loss, tolerance):
@@ -200,10 +226,17 @@ evaluate = Exercise(
     criteria=(
         Criterion("values", 1, "loss and accuracy are right where all batches have one size"),
         Criterion("weights", 2, "every sample counts the same, to the last digit of a float64 sum", ("values",)),
-        Criterion("modes", 2, "every module is in evaluation mode meanwhile, and in its own afterwards, whatever happens", ("values",)),
+        Criterion(
+            "modes",
+            2,
+            "every module is in evaluation mode meanwhile, and in its own afterwards, whatever happens",
+            ("values",),
+        ),
         Criterion("memory", 1, "autograd saves nothing, and no batch's results are held for later", ("values",)),
         Criterion("host", 1, "the host reads the device once, at the end", ("values",)),
-        Criterion("untouched", 1, "parameters, buffers, gradients and the caller's grad mode are left alone", ("values",)),
+        Criterion(
+            "untouched", 1, "parameters, buffers, gradients and the caller's grad mode are left alone", ("values",)
+        ),
         Criterion("errors", 1, "no samples are refused with ValueError", ("values",)),
     ),
     cases=_cases,

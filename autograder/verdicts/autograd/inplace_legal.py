@@ -60,10 +60,16 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem := count_problem(answers, len(programs)):
         yield Lost(about, problem)
     elif evidence["called"]:
-        yield Lost(about, f"The function called {evidence['called'][0]}: what autograd would do is to be said without asking it.")
+        yield Lost(
+            about,
+            f"The function called {evidence['called'][0]}: what autograd would do is to be said without asking it.",
+        )
     elif case.raises:
         if problem := error_problem(answers[0], case.raises):
-            yield Lost("errors", f"{problem} Position -1 is no earlier step, and what requires no gradient has no backward pass.")
+            yield Lost(
+                "errors",
+                f"{problem} Position -1 is no earlier step, and what requires no gradient has no backward pass.",
+            )
     else:
         problems = (_problem(program, answer, about) for program, answer in zip(programs, answers, strict=True))
         if found := next((problem for problem in problems if problem), None):
@@ -101,11 +107,15 @@ inplace_legal = Exercise(
     "autograd.inplace_legal",
     criteria=(
         Criterion("chain", 2, "the verdict on a step behind one other operation is autograd's, without asking it"),
-        Criterion("consumers", 2, "every use of the value counts that backward comes back to, and no other", ("chain",)),
+        Criterion(
+            "consumers", 2, "every use of the value counts that backward comes back to, and no other", ("chain",)
+        ),
         Criterion("views", 1, "other names of the same memory count", ("chain",)),
         Criterion("readers", 1, "a value that is read later is not overwritten", ("chain",)),
         Criterion("leaves", 1, "leaves that require gradients are not written to, and others are", ("chain",)),
-        Criterion("errors", 1, "what is no program is refused with ValueError, and the longest program is not", ("chain",)),
+        Criterion(
+            "errors", 1, "what is no program is refused with ValueError, and the longest program is not", ("chain",)
+        ),
     ),
     cases=_cases,
     judge=_judge,

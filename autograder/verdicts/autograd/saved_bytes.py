@@ -59,16 +59,23 @@ _ON_CARD = ("exp", "sin", "softmax", "relu gelu", "row", "several", "over and ov
 
 def _cases(draw: Draw) -> Iterator[Case]:
     singles = [_question(draw, name, dtype=draw.choice(("float32", "float64"))) for name in draw.shuffled(list(_ALONE))]
-    yield _case(("bytes",), singles + [_question(draw, name, dtype="bfloat16") for name in draw.each("relu", "add", "product", "max")])
+    yield _case(
+        ("bytes",),
+        singles + [_question(draw, name, dtype="bfloat16") for name in draw.each("relu", "add", "product", "max")],
+    )
     yield _case(("bytes",), [_question(draw, name, grads=(True, False)) for name in draw.each("product", "matmul")])
     yield _case(("bytes",), [_question(draw, name, grads=(False, False)) for name in draw.each("product", "exp")])
     for device in draw.each("cpu", "meta"):
         yield _case(("storages",), [_question(draw, name, device=device) for name in draw.shuffled(list(_STORAGES))])
-        yield _case(("parameters",), [_question(draw, name, device=device) for name in draw.shuffled(list(_PARAMETERS))])
+        yield _case(
+            ("parameters",), [_question(draw, name, device=device) for name in draw.shuffled(list(_PARAMETERS))]
+        )
     yield _case(("parameters",), [_question(draw, "linear", grads=(False, False))])
     yield _case(("held",), [_question(draw, name) for name in draw.shuffled(list(_HELD))])
     yield _case(("memory",), [_question(draw, name, device="cuda", least=40) for name in draw.shuffled(_ON_CARD)])
-    others = [_question(draw, name) for name in draw.shuffled([*_OTHERS, "gone back", "penalty", "relu", "linear", "listed"])]
+    others = [
+        _question(draw, name) for name in draw.shuffled([*_OTHERS, "gone back", "penalty", "relu", "linear", "listed"])
+    ]
     yield _case(("function",), [*others, _question(draw, "exp", grad_mode=False)])
 
 
@@ -76,11 +83,20 @@ def _case(about: tuple[str, ...], questions: list[dict]) -> Case:
     return Case(about, {"questions": questions})
 
 
-def _question(draw: Draw, program: str, dtype="float32", device="cpu", grads: tuple | None = None, grad_mode=True, least=3) -> dict:
+def _question(
+    draw: Draw, program: str, dtype="float32", device="cpu", grads: tuple | None = None, grad_mode=True, least=3
+) -> dict:
     """Rows and columns differ, so that no count of one is a count of the other."""
     rows = draw.integer(least, least + 9)
     columns = rows + draw.integer(1, 7)
-    about = {"program": program, "rows": rows, "columns": columns, "dtype": dtype, "device": device, "grad_mode": grad_mode}
+    about = {
+        "program": program,
+        "rows": rows,
+        "columns": columns,
+        "dtype": dtype,
+        "device": device,
+        "grad_mode": grad_mode,
+    }
     return about | {"grads": list(grads or (True, program in _BOTH))}
 
 
@@ -90,7 +106,10 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
     for criterion in case.about:
-        problems = (_PROBLEMS[criterion](question, answer) for question, answer in zip(questions, evidence["answers"], strict=True))
+        problems = (
+            _PROBLEMS[criterion](question, answer)
+            for question, answer in zip(questions, evidence["answers"], strict=True)
+        )
         if found := next((problem for problem in problems if problem), None):
             yield Lost(criterion, found)
 
@@ -99,7 +118,11 @@ def _due(question: dict) -> int:
     """Of a product with an input that requires no gradient only that one is saved; without any, nothing."""
     if not question["grad_mode"] or (question["program"] in _ALONE and not any(question["grads"])):
         return 0
-    size = _ONE if question["program"] in ("product", "matmul") and not all(question["grads"]) else _DUE[question["program"]]
+    size = (
+        _ONE
+        if question["program"] in ("product", "matmul") and not all(question["grads"])
+        else _DUE[question["program"]]
+    )
     return size(question["rows"], question["columns"], getattr(torch, question["dtype"]).itemsize)
 
 
@@ -175,7 +198,9 @@ def _function_problem(question: dict, answer: dict) -> str | None:
     if not _same(answer["found"], _found_due(question, answer["x"])):
         return "`fn` did not find what it finds without the instrument: what is unpacked must be what was packed."
     return _number_problem(
-        answer, _due(question), "What `fn` packs with hooks of its own, or asks by itself, does not count; what else it saves does."
+        answer,
+        _due(question),
+        "What `fn` packs with hooks of its own, or asks by itself, does not count; what else it saves does.",
     )
 
 
@@ -218,7 +243,12 @@ saved_bytes = Exercise(
         Criterion("held", 1, "only what is held when the function has returned counts", ("bytes",)),
         Criterion("parameters", 1, "a module's parameters and buffers do not count, and all else does", ("bytes",)),
         Criterion("memory", 1, "the instrument takes no memory, and leaves none taken", ("bytes",)),
-        Criterion("function", 1, "the function runs once, as without the instrument, and the hooks are gone afterwards", ("bytes",)),
+        Criterion(
+            "function",
+            1,
+            "the function runs once, as without the instrument, and the hooks are gone afterwards",
+            ("bytes",),
+        ),
     ),
     cases=_cases,
     judge=_judge,

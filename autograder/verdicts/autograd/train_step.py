@@ -21,17 +21,31 @@ def _cases(draw: Draw) -> Iterator[Case]:
     first, second = draw.each("head", "body.0")
     everything = ("", "body", "body.0", "body.1", "head")
     yield _case(_ALL, draw, asleep=everything, loss="one")
-    yield _case(_ALL, draw, torch.float64, asleep=(first,), optimizer="AdamW", groups=True, options={"weight_decay": 0.0})
+    yield _case(
+        _ALL, draw, torch.float64, asleep=(first,), optimizer="AdamW", groups=True, options={"weight_decay": 0.0}
+    )
     yield _case(_ALL, draw, asleep=("", second), options={"momentum": 0.5})
     yield _case(("gradients", "memory", "value", "host"), draw, steps=2, options={"momentum": 0.9}, beside=True)
     yield _case(("gradients",), draw, old=7.0, caller_keeps=True, options={"weight_decay": 0.5})
     yield _case(("gradients", "memory"), draw, old=math.nan, groups=True)
-    yield _case(("gradients", "memory"), draw, torch.float64, steps=2, old=-3.0, optimizer="AdamW", options={"weight_decay": 0.5})
+    yield _case(
+        ("gradients", "memory"),
+        draw,
+        torch.float64,
+        steps=2,
+        old=-3.0,
+        optimizer="AdamW",
+        options={"weight_decay": 0.5},
+    )
     for old in draw.each(None, 2.0):
-        yield _case(("errors",), draw, loss="rows", old=old, optimizer=draw.choice(("SGD", "AdamW")), raises="RuntimeError")
+        yield _case(
+            ("errors",), draw, loss="rows", old=old, optimizer=draw.choice(("SGD", "AdamW")), raises="RuntimeError"
+        )
 
 
-def _case(about: tuple[str, ...], draw: Draw, dtype=torch.float32, steps: int = 1, options: dict = {}, raises="", **others) -> Case:
+def _case(
+    about: tuple[str, ...], draw: Draw, dtype=torch.float32, steps: int = 1, options: dict = {}, raises="", **others
+) -> Case:
     """``asleep``: the modules in evaluation mode; ``old``: what the gradients from before are filled with; ``beside``: as Network's."""
     width, out = draw.integer(20, 30), draw.integer(16, 24)
     sizes = [(width, width), (width,), (width, width), (width,), (out, width), (out,), (out, 4), (out,)]
@@ -39,7 +53,15 @@ def _case(about: tuple[str, ...], draw: Draw, dtype=torch.float32, steps: int = 
     xs = [draw.within_one(_ROWS + draw.integer(0, 9), width, dtype=dtype) for _ in range(steps)]
     ys = [(3 + step) * draw.within_one(len(x), out, dtype=dtype) for step, x in enumerate(xs)]
     inputs = {"weights": weights, "xs": xs, "ys": ys, "options": {"lr": draw.choice((0.125, 0.25)), **options}}
-    usual = {"asleep": (), "optimizer": "SGD", "groups": False, "loss": "scalar", "old": None, "caller_keeps": False, "beside": False}
+    usual = {
+        "asleep": (),
+        "optimizer": "SGD",
+        "groups": False,
+        "loss": "scalar",
+        "old": None,
+        "caller_keeps": False,
+        "beside": False,
+    }
     return Case(about, inputs | usual | others, raises)
 
 
@@ -130,7 +152,9 @@ def _gradients_problem(due: list[torch.Tensor | None], evidence: dict) -> str | 
                 "optimizer moves it."
             )
         if right is not None and gradient is None:
-            return "After the call a parameter that took part holds no gradient: this batch's stays until the next call."
+            return (
+                "After the call a parameter that took part holds no gradient: this batch's stays until the next call."
+            )
         if right is not None and not _near(gradient, right):
             return (
                 "A gradient is not this batch's alone: backward adds to what `.grad` holds, and NaN stays NaN whatever it "
@@ -247,12 +271,20 @@ train_step = Exercise(
     "autograd.train_step",
     criteria=(
         Criterion("step", 1, "the parameters are those of one step of the optimizer, where no gradient is left over"),
-        Criterion("gradients", 2, "gradients left over do not count, and parameters that take no part have none", ("step",)),
+        Criterion(
+            "gradients", 2, "gradients left over do not count, and parameters that take no part have none", ("step",)
+        ),
         Criterion("calls", 1, "the model is called once, with its hooks, every module in training mode", ("step",)),
-        Criterion("value", 1, "the loss comes back as a Python float, before the step and every digit of it", ("step",)),
-        Criterion("memory", 2, "old gradients, graph and loss are each let go of when they are no longer needed", ("step",)),
+        Criterion(
+            "value", 1, "the loss comes back as a Python float, before the step and every digit of it", ("step",)
+        ),
+        Criterion(
+            "memory", 2, "old gradients, graph and loss are each let go of when they are no longer needed", ("step",)
+        ),
         Criterion("host", 1, "the host waits once, after the step was handed to the device", ("step",)),
-        Criterion("errors", 1, "a loss of several elements is refused as autograd does it, and nothing changes", ("step",)),
+        Criterion(
+            "errors", 1, "a loss of several elements is refused as autograd does it, and nothing changes", ("step",)
+        ),
     ),
     cases=_cases,
     judge=_judge,

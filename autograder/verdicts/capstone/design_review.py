@@ -140,7 +140,11 @@ def _service_problem(spec: dict, plan: dict, plans: list) -> str | None:
     if not _near(plan["dollars_per_hour"], due.dollars_per_hour(spec, service)):
         return "The dollars are not those of all GPUs of all replicas."
     least = min(due.dollars_per_hour(spec, each) for each in plans)
-    return "There is a plan that meets everything for less." if due.dollars_per_hour(spec, service) > _CHEAP * least else None
+    return (
+        "There is a plan that meets everything for less."
+        if due.dollars_per_hour(spec, service) > _CHEAP * least
+        else None
+    )
 
 
 _MEMORY = (

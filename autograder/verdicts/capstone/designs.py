@@ -87,7 +87,14 @@ def step_s(spec: dict, layout: Layout) -> float:
 def crossing_s(spec: dict, layout: Layout) -> float:
     """What data parallelism sends in a step, through a GPU's share of the network."""
     times = 2 if layout.stage < 3 else 2 * micro_batches(spec, layout) + 1
-    sent = times * WEIGHTS * SHAPES[spec["shape"]].parameters / (layout.tensor * layout.pipeline) * (layout.data - 1) / layout.data
+    sent = (
+        times
+        * WEIGHTS
+        * SHAPES[spec["shape"]].parameters
+        / (layout.tensor * layout.pipeline)
+        * (layout.data - 1)
+        / layout.data
+    )
     return sent / spec["port_bytes_per_s"]
 
 

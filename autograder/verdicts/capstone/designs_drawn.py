@@ -14,8 +14,13 @@ SMALL, LARGE = ("Llama 2 7B", "Llama 3.1 8B"), ("Llama 2 70B", "Llama 3.1 70B")
 
 def _machines(draw: Draw, shape: str, card: str, nodes: int) -> dict:
     return {
-        "shape": shape, "card": card, "node_gpus": 8, "nodes": nodes, "reserve_bytes": draw.integer(4, 8) << 30,
-        "dollars_per_gpu_hour": draw.integer(150, 400) / 100, "sheet_flops_per_s": 2 * CARDS[card].flops_per_s["bf16"],
+        "shape": shape,
+        "card": card,
+        "node_gpus": 8,
+        "nodes": nodes,
+        "reserve_bytes": draw.integer(4, 8) << 30,
+        "dollars_per_gpu_hour": draw.integer(150, 400) / 100,
+        "sheet_flops_per_s": 2 * CARDS[card].flops_per_s["bf16"],
     }
 
 
@@ -42,7 +47,9 @@ def _limited(draw: Draw, spec: dict) -> dict:
 
 
 def trainings(draw: Draw) -> Iterator[dict]:
-    for shape, card, nodes in draw.each((SMALL[0], "A100", 2), (SMALL[1], "H100", 4), (LARGE[0], "H100", 16), (LARGE[1], "A100", 32)):
+    for shape, card, nodes in draw.each(
+        (SMALL[0], "A100", 2), (SMALL[1], "H100", 4), (LARGE[0], "H100", 16), (LARGE[1], "A100", 32)
+    ):
         yield _limited(draw, _training(draw, shape, card, nodes, draw.choice((256, 512, 768))))
 
 
@@ -60,8 +67,13 @@ def untrainable(draw: Draw) -> Iterator[dict]:
 def _serving(draw: Draw, shape: str, card: str, nodes: int, users: int) -> dict:
     """With no limits to time and cost."""
     return _machines(draw, shape, card, nodes) | {
-        "mode": "serve", "users": users, "context": draw.choice((2048, 3000, 4096)), "share": draw.integer(50, 80) / 100,
-        "all_reduce_s": draw.integer(6, 15) / 1e6, "max_between_tokens_s": 1e9, "max_dollars_per_hour": 1e18,
+        "mode": "serve",
+        "users": users,
+        "context": draw.choice((2048, 3000, 4096)),
+        "share": draw.integer(50, 80) / 100,
+        "all_reduce_s": draw.integer(6, 15) / 1e6,
+        "max_between_tokens_s": 1e9,
+        "max_dollars_per_hour": 1e18,
     }
 
 
@@ -69,12 +81,16 @@ def _bounded(draw: Draw, spec: dict, tight: bool = True) -> dict:
     """The time of the fastest service that fits, and a little more, or so much more that memory binds; the dollars of the cheapest within it."""
     fast = min(due.between_tokens_s(spec, service) for service in due.reviewed(spec)[0])
     spec = spec | {"max_between_tokens_s": fast * draw.integer(150, 300) / 100 if tight else 1.0}
-    return spec | {"max_dollars_per_hour": 1.5 * min(due.dollars_per_hour(spec, service) for service in due.reviewed(spec)[0])}
+    return spec | {
+        "max_dollars_per_hour": 1.5 * min(due.dollars_per_hour(spec, service) for service in due.reviewed(spec)[0])
+    }
 
 
 def servings(draw: Draw) -> Iterator[dict]:
     """Each model bound by time and by memory."""
-    for shape, card, users in draw.each((SMALL[0], "A100", 60), (SMALL[1], "H100", 240), (LARGE[0], "H100", 130), (LARGE[1], "A100", 130)):
+    for shape, card, users in draw.each(
+        (SMALL[0], "A100", 60), (SMALL[1], "H100", 240), (LARGE[0], "H100", 130), (LARGE[1], "A100", 130)
+    ):
         for tight in draw.each(True, False):
             yield _bounded(draw, _serving(draw, shape, card, 40, users + draw.integer(0, 40)), tight)
 

@@ -86,9 +86,21 @@ def _replayed(job: Job, made: list[str]) -> Report:
 
 
 def _still(above: dict[str, float]) -> str:
-    serving = {name for name in above if name.startswith("served_") or name in ("first_token_us", "between_tokens_us", "concatenated_bytes")}
+    serving = {
+        name
+        for name in above
+        if name.startswith("served_") or name in ("first_token_us", "between_tokens_us", "concatenated_bytes")
+    }
     memory = {name for name in above if name.endswith("_bytes")} - serving
-    kinds = [name for name, found in (("of serving", serving), ("of memory", memory), ("of training", set(above) - serving - memory)) if found]
+    kinds = [
+        name
+        for name, found in (
+            ("of serving", serving),
+            ("of memory", memory),
+            ("of training", set(above) - serving - memory),
+        )
+        if found
+    ]
     return f"With the changes made, figures {' and '.join(kinds)} are still more than their targets allow."
 
 
@@ -100,7 +112,9 @@ _OTHER_WORK = (
 
 def _changes_problem(case: Case, job: Job, made: list[str]) -> str | None:
     if len(made) > case.inputs["changes"]:
-        return "More changes are made than the job allows: what is mended without a reason costs the change that has one."
+        return (
+            "More changes are made than the job allows: what is mended without a reason costs the change that has one."
+        )
     if any(job.code(made[:number]) == job.code(made[: number + 1]) for number in range(len(made))):
         return "One of the changes changes nothing: its part was right, or it had been made."
     return None

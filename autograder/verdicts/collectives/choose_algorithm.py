@@ -13,7 +13,15 @@ from autograder.verdicts.questions import ask, judge_questions
 def _cases(draw: Draw) -> Iterator[Case]:
     yield ask("algorithm", [*_small_and_large(draw), *_crossings(draw), *_ties(draw), *_without_trees(draw)])
     yield ask("seconds", [*_small_and_large(draw), *_without_trees(draw)])
-    yield ask("bound", [*_even(draw), *_bound_otherwise(draw), *_small_and_large(draw), job(draw, draw.choice(CHUNKED), draw.integer(1, 10**9), 1)])
+    yield ask(
+        "bound",
+        [
+            *_even(draw),
+            *_bound_otherwise(draw),
+            *_small_and_large(draw),
+            job(draw, draw.choice(CHUNKED), draw.integer(1, 10**9), 1),
+        ],
+    )
 
 
 def _small_and_large(draw: Draw) -> Iterator[dict]:
@@ -45,7 +53,9 @@ def _ties(draw: Draw) -> Iterator[dict]:
 def _without_trees(draw: Draw) -> Iterator[dict]:
     for kind in ("reduce_scatter", "all_gather"):
         for n in (2, 8, draw.integer(9, 99)):
-            yield from (job(draw, kind, nbytes, n) for nbytes in (n * draw.integer(0, 9), n * draw.integer(10**6, 10**7)))
+            yield from (
+                job(draw, kind, nbytes, n) for nbytes in (n * draw.integer(0, 9), n * draw.integer(10**6, 10**7))
+            )
 
 
 def _even(draw: Draw) -> Iterator[dict]:

@@ -58,7 +58,10 @@ def _units(draw: Draw) -> Iterator[dict]:
     for unit in draw.each(*SECONDS):
         for printed in draw.each(*BYTES_PER_S):
             n = draw.integer(2, 16)
-            alpha, beta = (draw.integer(1, 900), unit), (draw.choice((draw.integer(1, 900), draw.integer(1, 90) + 0.5)), printed)
+            alpha, beta = (
+                (draw.integer(1, 900), unit),
+                (draw.choice((draw.integer(1, 900), draw.integer(1, 90) + 0.5)), printed),
+            )
             yield job(draw, draw.choice(CHUNKED), whole_chunks(draw, n) * 100, n, alpha, beta)
 
 

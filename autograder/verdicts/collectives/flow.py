@@ -122,7 +122,9 @@ class Knowledge:
         """Whether ``wanted`` is a sum or a difference of what the rank has."""
         have = set(self._has[rank][element])
         while wanted not in have:
-            more = {a | b for a in have for b in have if not a & b} | {a ^ b for a in have for b in have if a & b == b and a != b}
+            more = {a | b for a in have for b in have if not a & b} | {
+                a ^ b for a in have for b in have if a & b == b and a != b
+            }
             if more <= have:
                 return False
             have |= more

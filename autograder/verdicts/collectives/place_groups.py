@@ -32,7 +32,15 @@ def _cases(draw: Draw) -> Iterator[Case]:
 
 def _any(draw: Draw) -> Iterator[dict]:
     """One GPU, one node, one dimension, dimensions of one, four dimensions."""
-    for sizes, nodes, gpus in (((1,), 1, 1), ((8,), 1, 8), ((2, 4), 1, 8), ((12,), 3, 4), ((1, 4, 2), 2, 4), ((2, 2, 3, 2), 4, 6), ((2, 4, 4, 2), 8, 8)):
+    for sizes, nodes, gpus in (
+        ((1,), 1, 1),
+        ((8,), 1, 8),
+        ((2, 4), 1, 8),
+        ((12,), 3, 4),
+        ((1, 4, 2), 2, 4),
+        ((2, 2, 3, 2), 4, 6),
+        ((2, 4, 4, 2), 8, 8),
+    ):
         yield _question(draw, draw.shuffled(sizes), nodes, gpus)
 
 
@@ -74,7 +82,11 @@ def _standing(question: dict) -> tuple[int, ...] | None:
     if not best:
         return None
     chosen = {name: _best_by(question, edges, name) for name in _RIVALS[:3]}
-    chosen |= {"heaviest": [tuple(orders[::-1])], "lightest": [tuple(orders)], "given": [tuple(reversed(range(len(sizes))))]}
+    chosen |= {
+        "heaviest": [tuple(orders[::-1])],
+        "lightest": [tuple(orders)],
+        "given": [tuple(reversed(range(len(sizes))))],
+    }
     found = []
     for name in _RIVALS:
         ratios = {costs[order] / best for order in chosen[name]}
@@ -151,7 +163,9 @@ def _wrong(criterion: str, question: dict, place: Any) -> str | None:
     if criterion == "valid":
         return None
     sizes = [size for _, size, _ in question["dims"]]
-    best = min(_busiest(question, _leaving(question, _nested(sizes, order))) for order in permutations(range(len(sizes))))
+    best = min(
+        _busiest(question, _leaving(question, _nested(sizes, order))) for order in permutations(range(len(sizes)))
+    )
     return None if _busiest(question, _leaving(question, place)) <= best * 1.000001 else _MISPLACED[criterion]
 
 

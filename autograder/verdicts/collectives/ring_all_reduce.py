@@ -25,7 +25,12 @@ def _cases(draw: Draw) -> Iterator[Case]:
         once, again = world * draw.integer(2, 4), world * draw.integer(1, 5)
         yield _case(draw, _ALL, world, [once, once, again])
     for world in draw.each(3, 4):
-        lengths = [world * draw.integer(1, 3) + 1, world * draw.integer(1, 3) + world - 1, draw.integer(1, world - 1), 0]
+        lengths = [
+            world * draw.integer(1, 3) + 1,
+            world * draw.integer(1, 3) + world - 1,
+            draw.integer(1, world - 1),
+            0,
+        ]
         yield _case(draw, ("ragged",), world, draw.shuffled(lengths))
     for world, shape in draw.each((2, (2, 4)), (1, ())):
         each = tuple({"base": draw.tensor(*shape)} for _ in range(world))
@@ -105,7 +110,10 @@ def _judge_call(case: Case, call: dict, after: list, crossings: list[Crossing]) 
     if sum(len(m.values) for m in messages) > 2 * (world - 1) * world * chunk:
         yield Lost("bytes", "More crosses than must: a rank needs sums, and not every other rank's whole buffer.")
     if _is_hot(messages, world, 2 * (world - 1) * (length % world > 0)):
-        yield Lost("no_hot_rank", "A rank sends or receives more than others: the rest wait for its link while theirs are idle.")
+        yield Lost(
+            "no_hot_rank",
+            "A rank sends or receives more than others: the rest wait for its link while theirs are idle.",
+        )
     if worth == "values" and (took := steps(messages)) > 2 * (world - 1):
         yield Lost("steps", _too_many_steps(took, world))
 

@@ -26,7 +26,9 @@ def whole_chunks(draw: Draw, n: int) -> int:
 def seconds(question: dict, algorithm: str) -> float:
     """By taking the steps one after another."""
     n, nbytes, kind = question["n"], question["nbytes"], question["kind"]
-    largest = max(len(range(rank, nbytes, n)) for rank in range(n)) if algorithm == "ring" and kind in CHUNKED else nbytes
+    largest = (
+        max(len(range(rank, nbytes, n)) for rank in range(n)) if algorithm == "ring" and kind in CHUNKED else nbytes
+    )
     lap = n - 1 if algorithm == "ring" else sum(1 for reach in range(20) if 2**reach < n)
     steps = 2 * lap if kind == "all_reduce" else lap
     alpha, beta = question["alpha"], question["beta"]

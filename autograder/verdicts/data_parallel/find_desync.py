@@ -73,10 +73,15 @@ def _indices(draw: Draw) -> Iterator[dict]:
 def _nearly_alike(draw: Draw) -> Iterator[dict]:
     """Entries that are one when they are written behind each other, by upper and lower case, or as floats."""
     pairs = [
-        (("send_1", 23, "int8"), ("send_12", 3, "int8")), (("send", 2, "4int"), ("send", 24, "int")),
-        (("send", 8, "a"), ("senda", 8, "")), (("send a", 8, "b"), ("send", 8, "a b")), (("send,a", 8, "b"), ("send", 8, "a,b")),
-        (("send_a", 8, "b"), ("send", 8, "a_b")), (("send", 2**53, "int8"), ("send", 2**53 + 1, "int8")),
-        (("send", 8, "int8"), ("Send", 8, "int8")), (("send", 8, "int8"), ("send ", 8, "int8")),
+        (("send_1", 23, "int8"), ("send_12", 3, "int8")),
+        (("send", 2, "4int"), ("send", 24, "int")),
+        (("send", 8, "a"), ("senda", 8, "")),
+        (("send a", 8, "b"), ("send", 8, "a b")),
+        (("send,a", 8, "b"), ("send", 8, "a,b")),
+        (("send_a", 8, "b"), ("send", 8, "a_b")),
+        (("send", 2**53, "int8"), ("send", 2**53 + 1, "int8")),
+        (("send", 8, "int8"), ("Send", 8, "int8")),
+        (("send", 8, "int8"), ("send ", 8, "int8")),
     ]
     for pair in draw.shuffled(pairs):
         logs = _logs(draw, 2, 3)
@@ -248,12 +253,16 @@ def _culprits_problem(logs: list, value: Any, index: int, entries: list) -> str 
     if not set(ended) <= set(value):
         return "A rank whose log has ended is not among the culprits: whoever has posted waits for it, however few they are."
     if ended and value == ended:
-        return "Only the ranks whose logs have ended are named: others that are not of the largest party are culprits too."
+        return (
+            "Only the ranks whose logs have ended are named: others that are not of the largest party are culprits too."
+        )
     if entries[0] and value == [rank for rank, one in enumerate(entries) if not one or _key(one) != _key(entries[0])]:
         return "Rank 0 is taken to be right: it may be the one that went another way."
     if value == _outside(entries, lambda entry: entry["op"]):
         return "The largest party was found by op alone: those that differ in bytes or dtype do not agree."
-    return "The culprits are not all that are outside the largest party: of equally large ones, that of the lowest rank."
+    return (
+        "The culprits are not all that are outside the largest party: of equally large ones, that of the lowest rank."
+    )
 
 
 def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | None:

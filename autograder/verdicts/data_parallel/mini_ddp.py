@@ -84,7 +84,9 @@ def _values_problem(played: Played) -> str | None:
     if not all(_are_rank_0s(played, start) for start in played.starts):
         return "After the call a rank's parameters and buffers are not rank 0's: the ranks train models of their own."
     if not all(_are_rank_0s(played, start) for start in played.written):
-        return "Rank 0's values are in new tensors: whoever holds the model's own, as an optimizer does, is to see them."
+        return (
+            "Rank 0's values are in new tensors: whoever holds the model's own, as an optimizer does, is to see them."
+        )
     if any(launch.given for rank in played.told[1:] for launch in rank.before):
         return "Before the first step another rank than 0 handed something in: a broadcast of rank 0's is due."
     return _mean_problem(played)
@@ -143,7 +145,9 @@ def _buckets_problem(played: Played) -> str | None:
 def _step_problem(played: Played, step: int, crossed: list[Launch]) -> str | None:
     """Why what rank 0 launched in a step, in order, is not every model's buckets."""
     left = played.buckets()
-    if any(len(launch.crossing.entry.ranks) < played.case.ranks for rank in played.told for launch in rank.launches[step]):
+    if any(
+        len(launch.crossing.entry.ranks) < played.case.ranks for rank in played.told for launch in rank.launches[step]
+    ):
         return "In a step something crosses in which not all ranks have a part."
     if any(not is_all_reduce(launch) for launch in crossed):
         return "In a step something else crosses than all-reduces of gradients in their dtype."
@@ -155,7 +159,9 @@ def _step_problem(played: Played, step: int, crossed: list[Launch]) -> str | Non
         if model is None:
             return _why_no_bucket([queue[0] for queue in left if queue], launch)
         if not _arranged_alike(played, step, launch):
-            return "The ranks have the same gradients at different places of a flat tensor: what is summed is not alike."
+            return (
+                "The ranks have the same gradients at different places of a flat tensor: what is summed is not alike."
+            )
         left[model].pop(0)
     return None
 
@@ -252,7 +258,9 @@ def _mixed_problem(played: Played) -> str | None:
     for start in played.starts:
         for model, own in zip(played.models, start, strict=True):
             if any(p.frozen and not torch.equal(own[p.number], p.like) for p in replica.parameters(model)):
-                return "After the call a frozen parameter is not rank 0's: it has no gradient, and is part of the model."
+                return (
+                    "After the call a frozen parameter is not rank 0's: it has no gradient, and is part of the model."
+                )
     return _mean_problem(played) or _dtypes_problem(played)
 
 
@@ -261,7 +269,9 @@ def _dtypes_problem(played: Played) -> str | None:
     for step in played.steps:
         for name, dtype in launches.DTYPES.items():
             of_it = [launch for launch in played.told[0].launches[step] if launch.crossing.entry.dtype == name]
-            if sum(len(launch.given) for launch in of_it) != sum(like.nbytes for like in trained if like.dtype == dtype):
+            if sum(len(launch.given) for launch in of_it) != sum(
+                like.nbytes for like in trained if like.dtype == dtype
+            ):
                 return "More or less crosses of a dtype than there are gradients of it: frozen parameters have none."
     return None
 
@@ -279,9 +289,13 @@ _PROBLEMS = {
 mini_ddp = Exercise(
     "data_parallel.mini_ddp",
     criteria=(
-        Criterion("values", 2, "all ranks begin with rank 0's model, and .grad is the mean over all ranks in every step"),
+        Criterion(
+            "values", 2, "all ranks begin with rank 0's model, and .grad is the mean over all ranks in every step"
+        ),
         Criterion("buckets", 2, "every bucket crosses once, as one flat tensor, in order, and nothing else"),
-        Criterion("launched", 2, "a bucket's all-reduce begins in the backward pass, as soon as its gradients are ready"),
+        Criterion(
+            "launched", 2, "a bucket's all-reduce begins in the backward pass, as soon as its gradients are ready"
+        ),
         Criterion("no_waiting", 1, "so it does where a rank goes on only when another has launched all of its own"),
         Criterion("unused", 1, "gradients that a rank does not have count as zeros, and no rank hangs"),
         Criterion("mixed", 1, "frozen parameters have no part, and dtypes stay apart"),

@@ -77,8 +77,13 @@ def _gated(draw: Draw) -> Case:
 
 
 def _case(
-    draw: Draw, about: tuple[str, ...], models: list[dict], limits: list, steps: list,
-    gates: Sequence[dict] = (), to_none: Sequence[bool] = (),
+    draw: Draw,
+    about: tuple[str, ...],
+    models: list[dict],
+    limits: list,
+    steps: list,
+    gates: Sequence[dict] = (),
+    to_none: Sequence[bool] = (),
 ) -> Case:
     """``steps``: of each, of each rank, of each model the path; ``gates``: of each, by rank, what it does at a place.
 

@@ -23,7 +23,23 @@ _WORDS = (
     "loss", "Loss", "lr", "accuracy", "grad_norm", "tokens", "reward", "kl", "entropy", "loss/vision", "loss/action", "åå",
 )  # fmt: skip
 _NAMES = (*_WORDS, "2", "10")
-_ENDINGS = ("", "_count", "_sum", "_n", "_num", "_total", "_mean", "_samples", "/count", ".count", " count", "count", ":1", "0", "1")
+_ENDINGS = (
+    "",
+    "_count",
+    "_sum",
+    "_n",
+    "_num",
+    "_total",
+    "_mean",
+    "_samples",
+    "/count",
+    ".count",
+    " count",
+    "count",
+    ":1",
+    "0",
+    "1",
+)
 """What is put behind a name to make a key of its own: then it is another metric's name."""
 _LOOSE, _CLOSE = 1e-6, 1e-15
 
@@ -246,7 +262,10 @@ def _what_it_is(about: str, value: float, parts: tuple, own: tuple) -> str:
         return "A mean is NaN though some rank saw samples: that is due where no rank saw any, and where a sum is NaN."
     rivals = (
         (_total(parts), "A metric is summed over the ranks and not divided: count the samples of all ranks too."),
-        (_mean_of_means(parts), "That is the mean of the ranks' means: it counts a rank of few samples like one of many."),
+        (
+            _mean_of_means(parts),
+            "That is the mean of the ranks' means: it counts a rank of few samples like one of many.",
+        ),
         (_total(parts) / len(parts), "A metric is divided by the number of ranks; the samples of all ranks are due."),
         (_float(own[0]) / max(own[1], 1), "A rank reports its own mean: what the other ranks saw is missing."),
     )
@@ -264,8 +283,11 @@ def _is_kept(before: list, after: Any) -> bool:
     if not isinstance(after, list) or len(after) != len(before):
         return False
     return all(
-        name == entry[0] and isinstance(entry[1], list) and len(entry[1]) == 2
-        and _is_same(entry[1][0], total) and _is_same(entry[1][1], count)
+        name == entry[0]
+        and isinstance(entry[1], list)
+        and len(entry[1]) == 2
+        and _is_same(entry[1][0], total)
+        and _is_same(entry[1][1], count)
         for (name, total, count), entry in zip(before, after, strict=True)
     )
 

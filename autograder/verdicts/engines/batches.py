@@ -32,7 +32,9 @@ class Held:
     def step(self, step: Decision) -> Iterator[str]:
         for one in step.waiting:
             self._order.setdefault(one.name, len(self._order))
-        waiting, running = (sorted(group, key=lambda one: self._order[one.name]) for group in (step.waiting, step.running))
+        waiting, running = (
+            sorted(group, key=lambda one: self._order[one.name]) for group in (step.waiting, step.running)
+        )
         self.room = {one.name: self.room[one.name] for one in running}
         self._look(step, waiting, running)
         due_out = self._due_out(running)
@@ -196,5 +198,3 @@ class Held:
             }
             | dict(zip(("exact tokens", "exact blocks", "last place"), exact, strict=True))
         )
-
-

@@ -41,7 +41,13 @@ class Due:
             if live.left > 1:
                 plan.tokens[live] = min(live.left, budget.tokens - sum(plan.tokens.values()))
         if not plan.preempt:
-            self._let_in([live for live in self._counts if live in set(waiting)], budget.requests - len(stay), blocks, budget, plan)
+            self._let_in(
+                [live for live in self._counts if live in set(waiting)],
+                budget.requests - len(stay),
+                blocks,
+                budget,
+                plan,
+            )
         return plan
 
     def _let_in(self, waiting: Sequence[Live], places: int, blocks: Blocks, budget: Budget, plan: Plan) -> None:
@@ -78,7 +84,13 @@ def drawn(draw: Draw, make: Callable[[Draw], dict], *wanted: str) -> dict:
 
 
 def trace(
-    draw: Draw, n: int, prompts: Callable[[int], int], outputs: tuple[int, int], gap: int, burst: int, leaves: bool = False
+    draw: Draw,
+    n: int,
+    prompts: Callable[[int], int],
+    outputs: tuple[int, int],
+    gap: int,
+    burst: int,
+    leaves: bool = False,
 ) -> list[dict]:
     """``n`` requests that come in bursts of up to ``burst`` at one time, ``gap`` us apart at most; names in no order.
 

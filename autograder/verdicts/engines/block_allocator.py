@@ -23,8 +23,13 @@ class Traces(Case):
 
 def _cases(draw: Draw) -> Iterator[Case]:
     makers = {
-        ("room",): _room, ("tokens", "shared", "copies"): _families, ("counts",): _counts, ("memory",): _memory,
-        ("errors",): _errors, ("apart",): _apart, ("serving",): _serving,
+        ("room",): _room,
+        ("tokens", "shared", "copies"): _families,
+        ("counts",): _counts,
+        ("memory",): _memory,
+        ("errors",): _errors,
+        ("apart",): _apart,
+        ("serving",): _serving,
     }
     for about, make in draw.shuffled(list(makers.items())):
         scripts = draw.shuffled(list(make(draw)))
@@ -39,7 +44,9 @@ def _room(draw: Draw) -> Iterator[Script]:
     """Sequences that grow to both sides of every boundary, token by token and by many; nobody shares anything."""
     for size in _sizes(draw):
         script = Script((_ROOMY, size))
-        for n in draw.each(*dict.fromkeys((1, max(size - 1, 1), size, size + 1, 2 * size, 2 * size + draw.integer(1, size)))):
+        for n in draw.each(
+            *dict.fromkeys((1, max(size - 1, 1), size, size + 1, 2 * size, 2 * size + draw.integer(1, size)))
+        ):
             for name in draw.each("a", "b"):
                 script.append(name, n)
             script.append("c")
@@ -377,7 +384,9 @@ def _step(draw: Draw, script: Script, names: Iterator[str]) -> None:
 
 def _judge(case: Traces, evidence: dict) -> Iterator[Lost]:
     for about in case.about:
-        if problem := count_problem(evidence["played"], len(case.scripts)) or _first_problem(about, case, evidence["played"]):
+        if problem := count_problem(evidence["played"], len(case.scripts)) or _first_problem(
+            about, case, evidence["played"]
+        ):
             yield Lost(about, problem)
 
 
@@ -465,7 +474,15 @@ _RULES: dict[str, tuple[rules.Rule, ...]] = {
     "memory": (rules.nothing_changed, rules.free),
     "errors": (rules.nothing_changed,),
     "apart": (rules.lengths, rules.others_kept),
-    "serving": (rules.lengths, rules.room, rules.tokens, rules.unshared, rules.copies, rules.free, rules.nothing_changed),
+    "serving": (
+        rules.lengths,
+        rules.room,
+        rules.tokens,
+        rules.unshared,
+        rules.copies,
+        rules.free,
+        rules.nothing_changed,
+    ),
 }
 _FOLLOWED = {about for about, held in _RULES.items() if rules.tokens in held}
 _DUE_ERROR = {

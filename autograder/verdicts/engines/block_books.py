@@ -110,7 +110,9 @@ class Script:
 
     def _note(self, of: int, what: str, due: dict, by: Sequence, named: dict | None = None) -> None:
         books = self.books[of]
-        seen = list(books.tables) if self._sees else [name for name in by[-1:] if what == "fork" and name in books.tables]
+        seen = (
+            list(books.tables) if self._sees else [name for name in by[-1:] if what == "fork" and name in books.tables]
+        )
         if what == "append" and not self._sees:
             seen = [name for name in by[:1] if name in books.tables]
         self._actions.append({"of": of, "what": what, "by": list(by), "named": named or {}, "look": seen})
@@ -118,7 +120,8 @@ class Script:
         tokens = (named or {}).get("n", (*by, 1)[1])
         seen_all = len(seen) == len(books.tables)
         self.due.append(
-            due | {"of": of, "what": what, "by": by, "tokens": tokens, "free": books.free, "standing": standing}
+            due
+            | {"of": of, "what": what, "by": by, "tokens": tokens, "free": books.free, "standing": standing}
             | {"all": seen_all}
         )
 

@@ -147,9 +147,7 @@ def room(moment: Moment, memory: Memory) -> str | None:
 
 def free(moment: Moment, memory: Memory) -> str | None:
     if moment.now.free < moment.due["free"]:
-        return (
-            "`free` is too small: a block in several tables is taken once, and is free at once when the last of them has gone."
-        )
+        return "`free` is too small: a block in several tables is taken once, and is free at once when the last of them has gone."
     if moment.now.free > moment.due["free"]:
         return "`free` is too large: a block is free when no table names it any more, and not before."
     named = {block for table in moment.after.values() for block in table}

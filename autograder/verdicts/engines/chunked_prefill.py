@@ -37,7 +37,10 @@ _PLAYS = {
         lambda draw: (traffic.at_the_edge(draw, beyond) for beyond in (0, 1)),
     ],
     "order": [_all(traffic.short_after_long, traffic.long_waits_for_room, traffic.few_places, traffic.hang_up)],
-    "room": [_all(traffic.crunch, traffic.no_room_beside), lambda draw: (traffic.short_of_room(draw, size) for size in (1, 4))],
+    "room": [
+        _all(traffic.crunch, traffic.no_room_beside),
+        lambda draw: (traffic.short_of_room(draw, size) for size in (1, 4)),
+    ],
     "whole": [_all(traffic.images, traffic.images_again, traffic.images_in_time)],
     "calls": [_all(traffic.huge_budget, traffic.many_at_once)],
 }
@@ -126,7 +129,9 @@ def _whole(step: Step) -> str | None:
     if step.too_long and any(step.whole(one) and step.part(one) for one in step.line):
         return "A whole prompt made somebody who decodes wait longer than the gap: it has to wait until it fits."
     if (first := step.overtaken) and step.whole(first):
-        return "A whole prompt that did not fit was overtaken: whoever comes behind it waits too, or it may wait for ever."
+        return (
+            "A whole prompt that did not fit was overtaken: whoever comes behind it waits too, or it may wait for ever."
+        )
     if any(step.whole(one) for one in step.next_ones()) and step.shorter:
         return "A whole prompt waited though all of it fitted, or what it was told before a preemption was taken for prompt."
     return None
@@ -141,7 +146,9 @@ def _calls_problem(play: dict, again: Replayed, calls: Counter) -> str | None:
             "step_us was asked too often in a step: halve the range of all prompts' tokens together, and neither try them one by "
             "one nor search for each prompt anew."
         )
-    if any(Step(decision, play).cut_by_the_gap and not calls[begun] for begun, decision in enumerate(again.decisions, 1)):
+    if any(
+        Step(decision, play).cut_by_the_gap and not calls[begun] for begun, decision in enumerate(again.decisions, 1)
+    ):
         return "A chunk ends where the gap does, and step_us was not asked in that step: nothing else says how long it takes."
     return None
 

@@ -11,7 +11,9 @@ def request(name: str, at: float, prompt: int, most: int, **more) -> dict:
     return {"name": name, "arrival_us": float(at), "prompt": prompt, "most": most, **more}
 
 
-def play(trace: list[dict], gap_us: float, clock: list, budget: tuple[int, int] = (256, 12), blocks: list | None = None) -> dict:
+def play(
+    trace: list[dict], gap_us: float, clock: list, budget: tuple[int, int] = (256, 12), blocks: list | None = None
+) -> dict:
     return {"trace": trace, "gap_us": gap_us, "clock": clock, "budget": list(budget), "blocks": blocks or PLENTY}
 
 
@@ -64,7 +66,9 @@ def crowded(draw: Draw, over: float) -> dict:
     many = draw.integer(6, 7)
     trace = [request(f"d{n}", 0, draw.integer(2, 6), 4 + 3 * n) for n in range(many)]
     trace.append(request("long", 10, draw.integer(60, 80), 3))
-    return play(trace + [request("short", 11, draw.integer(2, 5), 3)], 1000 + 110 * (many - 2) + over, [1000, 10, 0, 100, 1])
+    return play(
+        trace + [request("short", 11, draw.integer(2, 5), 3)], 1000 + 110 * (many - 2) + over, [1000, 10, 0, 100, 1]
+    )
 
 
 def just_reached(draw: Draw) -> dict:
@@ -101,7 +105,12 @@ def one_left(draw: Draw) -> dict:
     """A prompt has one token left when the only decode ends: nobody decodes then, though one token is left."""
     a, b = draw.integer(3, 9), draw.integer(40, 60)
     gap = Linear(1000, 10, 1).step_us([(1, a), (b - 1, 0)])
-    return play([request("a", 0, a, 2), request("b", 1, b, 2), request("c", 2, 300, 2)], gap, [1000, 10, 1, 0, 1], budget=(180, 6))
+    return play(
+        [request("a", 0, a, 2), request("b", 1, b, 2), request("c", 2, 300, 2)],
+        gap,
+        [1000, 10, 1, 0, 1],
+        budget=(180, 6),
+    )
 
 
 def hang_up(draw: Draw) -> dict:
@@ -155,7 +164,9 @@ def no_room_beside(draw: Draw) -> dict:
     """A prompt in chunks stands in the way of the decodes' growth and is preempted in its middle; another waits behind it."""
     long = draw.integer(40, 46)
     trace = [request("a", 0, 8, 40), request("b", 1, 8, 30), request("long", 1500, long, 4), request("d", 1600, 5, 6)]
-    return play(trace, draw.integer(1220, 1240) + 0.5, [1000, 10, 1, 20, 1], budget=(64, 8), blocks=[8 + 8 + long + 12, 1])
+    return play(
+        trace, draw.integer(1220, 1240) + 0.5, [1000, 10, 1, 20, 1], budget=(64, 8), blocks=[8 + 8 + long + 12, 1]
+    )
 
 
 def crunch(draw: Draw) -> dict:
@@ -192,7 +203,10 @@ def images_in_time(draw: Draw) -> dict:
     trace = [request("d", 0, 3, 60)]
     for n in range(4):
         at = 1300 + 5000 * n
-        trace += [request(f"text{n}", at, draw.integer(30, 60), 2), request(f"one{n}", at + 1, draw.integer(4, 8), 2, whole=True)]
+        trace += [
+            request(f"text{n}", at, draw.integer(30, 60), 2),
+            request(f"one{n}", at + 1, draw.integer(4, 8), 2, whole=True),
+        ]
         trace += [request(f"two{n}", at + 2, draw.integer(4, 8), 2, whole=True)]
     return play(trace, 1000 + 20 * 8 * draw.integer(2, 3) + 95, [1000, 20, 0, 30, 8], budget=(128, 8))
 

@@ -33,7 +33,10 @@ _NEEDS = {
     "decodes": ("refilled", "The batch was never refilled: nobody was let in beside those who decode."),
     "overtakes": ("overtook", "Nobody ever overtook anybody, though requests fitted behind one that did not."),
     "patience": ("barred", "Nobody was ever overtaken as often as patience allows, though there was occasion."),
-    "preemption": ("preemption", "The cache never got full, though more requests fitted than it can hold to their end."),
+    "preemption": (
+        "preemption",
+        "The cache never got full, though more requests fitted than it can hold to their end.",
+    ),
 }
 
 
@@ -65,7 +68,9 @@ def _case(plays: list[dict], about: tuple[str, ...], broken: tuple[str, ...], to
 def _roomy(draw: Draw, leaves: bool = False) -> dict:
     """Blocks for all; long prompts wait for tokens, many for a place."""
     big = [40, draw.integer(26, 33), draw.integer(34, 39)]
-    requests = trace(draw, 16, lambda n: draw.choice(big) if n % 4 == 1 else draw.integer(1, 12), (2, 12), 2000, 4, leaves)
+    requests = trace(
+        draw, 16, lambda n: draw.choice(big) if n % 4 == 1 else draw.integer(1, 12), (2, 12), 2000, 4, leaves
+    )
     return {"trace": requests, "blocks": [400, 4], "budget": [40, 6], "clock": [1000.0, 10.0, 0.0]}
 
 
@@ -133,7 +138,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem := count_problem(evidence.get("plays"), len(plays)):
         yield from (Lost(name, problem) for name in case.about)
         return
-    yield from _judge_together(plays, evidence) if case.inputs["together"] else _judge_apart(case, plays, evidence["plays"])
+    yield from (
+        _judge_together(plays, evidence) if case.inputs["together"] else _judge_apart(case, plays, evidence["plays"])
+    )
 
 
 def _judge_apart(case: Plays, plays: list[dict], records: list[dict]) -> Iterator[Lost]:
@@ -176,11 +183,15 @@ continuous_batcher = Exercise(
         Criterion("decodes", 1, "in every step all who decode get a token, and others are let in beside them"),
         Criterion("busy", 1, "who fits is let in at once", ("overtakes",)),
         Criterion("overtakes", 1, "one that does not fit holds up nobody who does", ("decodes",)),
-        Criterion("patience", 1, "nobody is overtaken more often than patience says, nor held up before", ("overtakes",)),
+        Criterion(
+            "patience", 1, "nobody is overtaken more often than patience says, nor held up before", ("overtakes",)
+        ),
         Criterion("order", 1, "all are let in in the order of arrival, the preempted too", ("overtakes",)),
         Criterion("preemption", 1, "out of blocks, who arrived last goes, and no more than suffice", ("overtakes",)),
         Criterion("long", 1, "prompts that fit into no step are computed in several, and no others", ("decodes",)),
-        Criterion("state", 1, "schedulers, traces and requests that left have no part in what is planned", ("patience",)),
+        Criterion(
+            "state", 1, "schedulers, traces and requests that left have no part in what is planned", ("patience",)
+        ),
         Criterion("errors", 1, "a patience that is none is refused with ValueError", ("decodes",)),
     ),
     cases=_cases,

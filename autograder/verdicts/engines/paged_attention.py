@@ -153,7 +153,13 @@ def _misfits(draw: Draw) -> Iterator[Paged]:
             yield paged(draw, _HALF, lengths, 4, 4, 2, 16).but(**changed)
     whole = paged(draw, _HALF, [5, 3], 4, 4, 2, 16)
     blocks = len(whole.v_cache)
-    for shape in ((blocks - 1, 4, 2, 16), (blocks, 5, 2, 16), (blocks, 4, 1, 16), (blocks, 4, 4, 16), (blocks, 4, 2, 17)):
+    for shape in (
+        (blocks - 1, 4, 2, 16),
+        (blocks, 5, 2, 16),
+        (blocks, 4, 1, 16),
+        (blocks, 4, 4, 16),
+        (blocks, 4, 2, 17),
+    ):
         yield whole.but(v_cache=draw.tensor(*shape, dtype=_HALF))
     yield whole.but(v_cache=whole.v_cache.float())
     yield whole.but(v_cache=whole.v_cache.bfloat16())
@@ -287,7 +293,9 @@ def _second_problem(case: Step, evidence: dict) -> str | None:
 
 
 def _judge_far(case: Step, evidence: dict) -> Iterator[Lost]:
-    message = "In a cache of more than 2**31 elements others are used: a block's number is int32, and so is its product."
+    message = (
+        "In a cache of more than 2**31 elements others are used: a block's number is int32, and so is its product."
+    )
     if problem := _value_problem(case, evidence, message) or _far_work_problem(evidence):
         yield from (Lost(criterion, problem) for criterion in case.about)
 

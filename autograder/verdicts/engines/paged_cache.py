@@ -42,7 +42,9 @@ class Paged:
             return Paged(_put(self.q, queries), k_cache, v_cache, tables, self.lengths)
         turned, straight = (self.k_cache, self.v_cache)[:: 1 if layout == "heads before tokens" else -1]
         by_heads = _put(turned, turned.new_empty(blocks, kv_heads, size, dim).transpose(1, 2))
-        padded = _put(straight, straight.new_full((blocks, size + 1, kv_heads, dim + 3), float("nan"))[:, :size, :, 1:-2])
+        padded = _put(
+            straight, straight.new_full((blocks, size + 1, kv_heads, dim + 3), float("nan"))[:, :size, :, 1:-2]
+        )
         queries = _put(self.q, self.q.new_empty(heads, batch, dim).transpose(0, 1))
         k_cache, v_cache = (by_heads, padded) if turned is self.k_cache else (padded, by_heads)
         return Paged(queries, k_cache, v_cache, tables, self.lengths)
@@ -53,8 +55,16 @@ def _put(values: torch.Tensor, room: torch.Tensor) -> torch.Tensor:
 
 
 def paged(
-    draw: Draw, dtype: torch.dtype, lengths: list[int], size: int, heads: int, kv_heads: int, dim: int,
-    more: int = 0, spare: int = 2, shared: bool = False,
+    draw: Draw,
+    dtype: torch.dtype,
+    lengths: list[int],
+    size: int,
+    heads: int,
+    kv_heads: int,
+    dim: int,
+    more: int = 0,
+    spare: int = 2,
+    shared: bool = False,
 ) -> Paged:
     """A step of sequences with ``lengths`` tokens, in blocks drawn by lot; NaN wherever no token lies.
 

@@ -34,7 +34,9 @@ class Model:
         self.mix = question["mix"]
         self.weight = sum(weight for *_, weight in self.mix)
         named = question["workload"] | question["cluster"]
-        self.has = SimpleNamespace(**{key: number if type(number) is int else Fraction(number) for key, number in named.items()})
+        self.has = SimpleNamespace(
+            **{key: number if type(number) is int else Fraction(number) for key, number in named.items()}
+        )
         self.new = [prompt - cached for prompt, cached, _, _ in self.mix]
         self.computing = [self.has.prefill_us * new for new in self.new]
         self.sent = [self.has.kv_bytes * prompt for prompt, *_ in self.mix]
@@ -58,7 +60,10 @@ class Model:
     # ---- shared
 
     def chunked(self) -> list[Fraction]:
-        return [spent + self.has.step_us * -(-new // self.has.chunk) for spent, new in zip(self.computing, self.new, strict=True)]
+        return [
+            spent + self.has.step_us * -(-new // self.has.chunk)
+            for spent, new in zip(self.computing, self.new, strict=True)
+        ]
 
     def shared(self) -> dict[str, Fraction] | None:
         has, takes = self.has, self.chunked()
@@ -67,7 +72,9 @@ class Model:
         tbt = self.shared_tbt()
         if self.running() > has.slots:
             return None
-        return self.times(self.first_us(has.instances, takes), tbt, has.step_us + has.prefill_us * min(has.chunk, max(self.new)))
+        return self.times(
+            self.first_us(has.instances, takes), tbt, has.step_us + has.prefill_us * min(has.chunk, max(self.new))
+        )
 
     def shared_tbt(self) -> Fraction:
         return self.has.step_us / (1 - self.load(self.has.instances, self.computing))
@@ -90,7 +97,8 @@ class Model:
     def exposed_us(self, us_per_byte: Fraction) -> Fraction:
         """On average, without the latency: a layer after the other."""
         return self.average(
-            last_gone(spent, sent * us_per_byte, self.has.layers) for spent, sent in zip(self.computing, self.sent, strict=True)
+            last_gone(spent, sent * us_per_byte, self.has.layers)
+            for spent, sent in zip(self.computing, self.sent, strict=True)
         )
 
     def split(self, gbps: Fraction) -> dict[str, Fraction] | None:

@@ -58,9 +58,15 @@ def some(draw: Draw, kinds: int = 0, suits: Callable[[dict], bool] = holds, **na
 def _any(draw: Draw, kinds: int) -> dict:
     instances, prefill_us = draw.integer(4, 10), draw.choice([draw.integer(5, 60), Fraction(draw.integer(50, 400), 7)])
     cluster = {
-        "instances": instances, "slots": NO_END, "prefill_us": prefill_us, "step_us": draw.integer(3000, 20_000),
-        "chunk": draw.integer(256, 2048), "layers": draw.integer(3, 80), "kv_bytes": draw.integer(10**4, 4 * 10**5),
-        "link_gbps": 1, "latency_us": draw.integer(1, 900),
+        "instances": instances,
+        "slots": NO_END,
+        "prefill_us": prefill_us,
+        "step_us": draw.integer(3000, 20_000),
+        "chunk": draw.integer(256, 2048),
+        "layers": draw.integer(3, 80),
+        "kv_bytes": draw.integer(10**4, 4 * 10**5),
+        "link_gbps": 1,
+        "latency_us": draw.integer(1, 900),
     }
     workload = {"rate": 1, "most_ttft_us": LOOSE, "most_gap_us": LOOSE}
     question = {"mix": mix_of(draw, kinds), "workload": workload, "cluster": cluster}
@@ -179,7 +185,9 @@ def instances(draw: Draw) -> Iterator[dict]:
         for load in (*BESIDE, Fraction(2)):
             fast = with_(question, link_gbps=10**9)
             yield at_load(fast, load * (few - 1), lambda model: model.load(1, model.computing))
-            yield at_load(slow, load * (few - 1), lambda model: 8 * model.load(1, model.sent) / (1000 * model.has.link_gbps))
+            yield at_load(
+                slow, load * (few - 1), lambda model: 8 * model.load(1, model.sent) / (1000 * model.has.link_gbps)
+            )
 
 
 def _decoding(draw: Draw, question: dict, decode: Fraction, missing: int | None = None) -> dict:
@@ -194,7 +202,9 @@ def _decoding(draw: Draw, question: dict, decode: Fraction, missing: int | None 
 def transfers(draw: Draw) -> Iterator[dict]:
     base = some(draw)
     ratios = (Fraction(1, 9), Fraction(9, 10), Fraction(1), Fraction(11, 10), Fraction(4))
-    for plan in draw.cover(ratio=ratios, layers=(1, 2, 3, 80), latency_us=(0, 13, 40_000), cached=("no", "some", "nearly all")):
+    for plan in draw.cover(
+        ratio=ratios, layers=(1, 2, 3, 80), latency_us=(0, 13, 40_000), cached=("no", "some", "nearly all")
+    ):
         kinds = draw.integer(1, 4)
         mix = mix_of(draw, kinds)
         shares = {"no": [0] * kinds, "some": [kind[1] for kind in mix]}
@@ -204,7 +214,10 @@ def transfers(draw: Draw) -> Iterator[dict]:
         yield idle(sent_for(question, plan["ratio"]))
     yield from _apart(draw, base)
     for exact in (2**40 + 1, 2**61 - 1):
-        odd = [[2 * draw.integer(10**4, 10**5) + 1, 0, 2, 1], [2 * draw.integer(10**4, 10**5) + 1, 7, 2, 2 * draw.integer(1, 4)]]
+        odd = [
+            [2 * draw.integer(10**4, 10**5) + 1, 0, 2, 1],
+            [2 * draw.integer(10**4, 10**5) + 1, 7, 2, 2 * draw.integer(1, 4)],
+        ]
         yield idle(sent_for(with_(base, mix=odd, kv_bytes=exact), Fraction(draw.integer(1, 30), 10)))
         yield idle(sent_for(with_(base, mix=odd[:1], kv_bytes=exact), Fraction(draw.integer(1, 30), 10)))
     question = idle(base)

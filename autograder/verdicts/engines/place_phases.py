@@ -112,7 +112,9 @@ def _shared(question: dict, value: dict, right: Due) -> str | None:
 def _instances(question: dict, value: dict, right: Due) -> str | None:
     if problem := _held(value, "shared", right.shared) or _held(value, "split", right.split):
         return problem
-    exact = right.split is None or all(_is(value["split"][key], right.split[key], Fraction(0)) for key in ("prefill", "decode"))
+    exact = right.split is None or all(
+        _is(value["split"][key], right.split[key], Fraction(0)) for key in ("prefill", "decode")
+    )
     return None if exact else _SIZES
 
 
@@ -156,8 +158,12 @@ def _break_even(question: dict, value: dict, right: Due) -> str | None:
 
 
 _WRONG = {
-    "shared": _shared, "instances": _instances, "transfer": _transfer, "split": _split,
-    "placement": _placement, "break_even": _break_even,
+    "shared": _shared,
+    "instances": _instances,
+    "transfer": _transfer,
+    "split": _split,
+    "placement": _placement,
+    "break_even": _break_even,
 }
 _LATENCY = "The latency is the time to the first token and, for each token after it, the mean time between two."
 _HELD = {
@@ -190,7 +196,9 @@ _SIZES = (
     "The instances are not shared out as is due: as few decode as have slots for all requests that decode at once, by "
     "the rate, the tokens after the first and the step; exactly, rounded up, one at least. All others compute prompts."
 )
-_BYTES = "The bytes of a request are those of all tokens of its prompt, cached or not, averaged over the mix, and exact."
+_BYTES = (
+    "The bytes of a request are those of all tokens of its prompt, cached or not, averaged over the mix, and exact."
+)
 _EXPOSED = (
     "What is exposed of the transfer is not right. Bits are not bytes. Layers are sent while later ones are computed, "
     "but the last has to wait until it is computed itself; and this is worked out for each kind, then averaged. The "

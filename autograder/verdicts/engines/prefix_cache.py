@@ -28,12 +28,21 @@ def _case(about: str, scripts: Sequence[Script]) -> Traces:
 
 def _cases(draw: Draw) -> Iterator[Case]:
     makers = {
-        "found": (_lengths, _chunks, _outputs), "apart": (_alike, _hashes, _kinds), "tables": (_tables,), "no_room": (_no_room,),
-        "free": (_free,), "kept": (_kept,), "copies": (_copies,), "runs": (_runs,),
+        "found": (_lengths, _chunks, _outputs),
+        "apart": (_alike, _hashes, _kinds),
+        "tables": (_tables,),
+        "no_room": (_no_room,),
+        "free": (_free,),
+        "kept": (_kept,),
+        "copies": (_copies,),
+        "runs": (_runs,),
     }
     for about, make in draw.shuffled([(about, make) for about in makers for make in makers[about]]):
         yield _case(about, draw.shuffled(list(make(draw))))
-    timed = [{"blocks": [60, blocks], "kept": kept, "rounds": 25} for blocks, kept in draw.each((4000, True), (60_000, False))]
+    timed = [
+        {"blocks": [60, blocks], "kept": kept, "rounds": 25}
+        for blocks, kept in draw.each((4000, True), (60_000, False))
+    ]
     yield Case(("work",), {"timed": timed})
 
 
@@ -49,7 +58,9 @@ def _lengths(draw: Draw) -> Iterator[Script]:
         ids = draw_ids(draw, 3 * size + draw.integer(0, size - 1))
         _probe(script, ids)
         script.came(ids)
-        for n in draw.shuffled(sorted({1, size, size + 1, 2 * size - 1, 2 * size, 2 * size + 1, 3 * size, len(ids)} - {0})):
+        for n in draw.shuffled(
+            sorted({1, size, size + 1, 2 * size - 1, 2 * size, 2 * size + 1, 3 * size, len(ids)} - {0})
+        ):
             _probe(script, ids[:n])
         _probe(script, (*ids, *draw_ids(draw, 2 * size + 1)))
         for at in draw.each(0, size - 1, size, 2 * size, 3 * size - 1):
@@ -71,7 +82,11 @@ def _chunks(draw: Draw) -> Iterator[Script]:
             script.reserve(number, len(ids))
             _probe(script, ids)
             script.copies()
-            pieces = {"finished": [1, size - 1, size, size - 1, 2, size], "given up": [size, size - 1], "at once given up": []}[end]
+            pieces = {
+                "finished": [1, size - 1, size, size - 1, 2, size],
+                "given up": [size, size - 1],
+                "at once given up": [],
+            }[end]
             for piece in pieces:
                 script.compute(number, piece)
                 _probe(script, (*ids, 3))
@@ -126,7 +141,15 @@ def _hashes(draw: Draw) -> Iterator[Script]:
     """Ids of which Python's hash, 32 bits, a float or their digits one after the other are equal."""
     n, far = draw.integer(1, 1000), draw.integer(1, 99) << 40
     prime = 2**61 - 1
-    pairs = [(0, prime), (n, n + prime), (n, n + 2**32), (2**53 + far, 2**53 + far + 1), (2**63 - 1, 2**63), (n, n + 256), (n, n + 65536)]
+    pairs = [
+        (0, prime),
+        (n, n + prime),
+        (n, n + 2**32),
+        (2**53 + far, 2**53 + far + 1),
+        (2**63 - 1, 2**63),
+        (n, n + 256),
+        (n, n + 65536),
+    ]
     for first, second in draw.shuffled(pairs):
         script, after = Script((30, 2)), draw_ids(draw, 3)
         script.came((first, after[0], *after))
@@ -183,7 +206,9 @@ def _tables(draw: Draw) -> Iterator[Script]:
         ids, script = draw_ids(draw, 3 * size), Script((40, size), look=True)
         first = script.comes((*ids, *draw_ids(draw, draw.integer(1, size))))
         script.let_in(first)
-        others = [script.comes((*ids[: n * size], *draw_ids(draw, draw.integer(1, 2 * size)))) for n in draw.each(1, 2, 3, 0)]
+        others = [
+            script.comes((*ids[: n * size], *draw_ids(draw, draw.integer(1, 2 * size)))) for n in draw.each(1, 2, 3, 0)
+        ]
         for number in others:
             script.let_in(number)
         unasked = script.comes((*ids, *draw_ids(draw, 2)))
@@ -579,7 +604,10 @@ class Read:
         self._tables: list[list[int]] = [[] for _ in script.of]
         self._computed, self._ids = [0] * len(script.of), [list(request["ids"]) for request in script.requests]
         self._kinds: dict[tuple, int] = {}
-        self._starts = [self._kind((request.get("image"), bool(request.get("whole")) and n)) for n, request in enumerate(script.requests)]
+        self._starts = [
+            self._kind((request.get("image"), bool(request.get("whole")) and n))
+            for n, request in enumerate(script.requests)
+        ]
         self._content: list[list[int]] = [[] for _ in script.of]
         self._held = [False] * len(script.of)
 
@@ -619,7 +647,9 @@ class Read:
         return None
 
     def _copies(self, of: int, number: None, said: Any, due: list[int]) -> str | None:
-        if not isinstance(said, list) or not all(isinstance(pair, list) and [*map(type, pair)] == [int, int] for pair in said):
+        if not isinstance(said, list) or not all(
+            isinstance(pair, list) and [*map(type, pair)] == [int, int] for pair in said
+        ):
             return "copies is due to return a list of tuples (source, target) of Python integers."
         if len(said) != len(due):
             return _COPIES[len(said) > len(due)]
@@ -705,7 +735,10 @@ _COPIES = (
     "A copy is missing: the last token of a prompt that is there as a whole would be written into a block that another holds.",
     "A copy is made that is not due: a block is copied once, and only if another request holds it when its last token is written.",
 )
-_LENGTH = ("A request that holds nothing has blocks in its table.", "A table has more blocks, or fewer, than its tokens fill.")
+_LENGTH = (
+    "A request that holds nothing has blocks in its table.",
+    "A table has more blocks, or fewer, than its tokens fill.",
+)
 _SHARED = (
     "A request takes blocks of its own where it was to share those that were found, or keeps some that nobody needs.",
     "Blocks are shared, or given back, that were not to be: what was not found, or is held by others.",

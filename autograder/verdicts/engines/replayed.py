@@ -95,10 +95,16 @@ class _Again:
         if "tokens" not in step:
             raise _Ended
         asked = tuple(_ask(call, there, blocks) for call in step["asked"])
-        plan = Plan({_known(there, name): new for name, new in step["tokens"]}, [_known(there, name) for name in step["preempt"]])
+        plan = Plan(
+            {_known(there, name): new for name, new in step["tokens"]},
+            [_known(there, name) for name in step["preempt"]],
+        )
         if len(plan.tokens) < len(step["tokens"]):
             raise PartError("the plan names a request twice")
-        tokens, preempt = {live.name: new for live, new in plan.tokens.items()}, tuple(live.name for live in plan.preempt)
+        tokens, preempt = (
+            {live.name: new for live, new in plan.tokens.items()},
+            tuple(live.name for live in plan.preempt),
+        )
         self.decisions.append(Decision(self.engine.now_us, *groups, free, asked, tokens, preempt))
         return plan
 

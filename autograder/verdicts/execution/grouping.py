@@ -52,7 +52,11 @@ def _of_two(draw: Draw, one: int, other: int) -> list[int]:
 def _ending_alike(draw: Draw) -> list[int]:
     """The largest number, and some that differ by a power of two or of ten: those that share a bucket are too many for one warp."""
     low = draw.integer(0, 9)
-    return [_LARGEST, low, *(low + base**power for base, powers in ((2, range(4, 17)), (10, range(1, 5))) for power in powers)]
+    return [
+        _LARGEST,
+        low,
+        *(low + base**power for base, powers in ((2, range(4, 17)), (10, range(1, 5))) for power in powers),
+    ]
 
 
 def _mixed(draw: Draw, kinds: Sequence[int], n: int) -> list[int]:
@@ -82,7 +86,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
             "lanes of a warp that hold different kinds issue every branch of theirs.",
         )
     if not _ascends(order, kinds):
-        ratio = launch.sectors / _sectors(sorted(sorted(order), key=lambda j: _first(order, kinds).index(kinds[j])), kinds)
+        ratio = launch.sectors / _sectors(
+            sorted(sorted(order), key=lambda j: _first(order, kinds).index(kinds[j])), kinds
+        )
         yield Lost(
             "sectors",
             f"Within a kind objects do not ascend, and {ratio:.2f} times the sectors move: the objects of a warp then lie "

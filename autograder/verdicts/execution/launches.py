@@ -13,7 +13,11 @@ def work_problem(evidence: dict, seen: Observation, nbytes: int) -> str | None:
     if problem := one_launch_problem(evidence, seen, nbytes):
         return problem
     returned = evidence["returned"]
-    return None if returned is None else f"The function returned {type_name(returned)}; it writes into `out` and returns nothing."
+    return (
+        None
+        if returned is None
+        else f"The function returned {type_name(returned)}; it writes into `out` and returns nothing."
+    )
 
 
 def one_launch_problem(evidence: dict, seen: Observation, nbytes: int) -> str | None:
@@ -86,5 +90,7 @@ def grid_problem(launch: Launch, grid: tuple[int, ...], block: tuple[int, ...]) 
     if launch.grid == (grid[1], grid[0], grid[2]):
         return "The grid's x and y are the other way round: x is to be the dimension that runs along memory."
     more = launch.grid[0] * launch.grid[1] * launch.grid[2] > grid[0] * grid[1] * grid[2]
-    why = "blocks are launched that have no element" if more else "there are fewer blocks than one element a thread takes"
+    why = (
+        "blocks are launched that have no element" if more else "there are fewer blocks than one element a thread takes"
+    )
     return f"The grid is not the smallest that gives each element a thread: {why}."

@@ -26,7 +26,10 @@ def _cases(draw: Draw) -> Iterator[Case]:
     kinds = itertools.cycle(draw.each("mixed", "ties", "tiny", "negative"))
     for height, width, block in _sizes(draw):
         kind = next(kinds)
-        image, gain = draw.values(height, width, kind=kind), draw.values(width, kind="mixed" if kind == "tiny" else kind)
+        image, gain = (
+            draw.values(height, width, kind=kind),
+            draw.values(width, kind="mixed" if kind == "tiny" else kind),
+        )
         yield Case(_ABOUT, {"image": image, "gain": gain, "block": list(block)})
     yield _of_special_values(draw)
 
@@ -117,7 +120,9 @@ shade = Exercise(
     "execution.shade",
     criteria=(
         Criterion("values", 2, "one launch of the learner's kernel writes the picture, and nothing is returned"),
-        Criterion("bounds", 1, "no thread touches anything outside the arrays, and no other fault is seen", ("values",)),
+        Criterion(
+            "bounds", 1, "no thread touches anything outside the arrays, and no other fault is seen", ("values",)
+        ),
         Criterion("once", 1, "each pixel is read once and written once", ("values",)),
         Criterion("launch", 1, "the block is the one asked for and the grid the smallest that suffices", ("values",)),
         Criterion("sectors", 2, "no more sectors move than one pixel a thread needs", ("values",)),

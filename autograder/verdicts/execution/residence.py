@@ -35,7 +35,15 @@ def _cases(draw: Draw) -> Iterator[Case]:
     yield from _alike_but_for_one(draw)
     yield _case("misfits", 1024, draw.integer(90, 250), 0, _multiprocessor(draw))
     yield _case("misfits", 64, 16, 1024 * draw.integer(240, 300), _multiprocessor(draw))
-    for launch in ((0, 16, 0), (-32, 16, 0), (1025, 16, 0), (64, 0, 0), (64, 256, 0), (64, 16, -1), (64, 16, -draw.integer(2_000, 9_000))):
+    for launch in (
+        (0, 16, 0),
+        (-32, 16, 0),
+        (1025, 16, 0),
+        (64, 0, 0),
+        (64, 256, 0),
+        (64, 16, -1),
+        (64, 16, -draw.integer(2_000, 9_000)),
+    ):
         yield Case(("misfits",), {"launch": list(launch), "sm": _multiprocessor(draw)}, raises="ValueError")
     yield from _refused_where_nothing_fits(draw)
 
@@ -43,9 +51,17 @@ def _cases(draw: Draw) -> Iterator[Case]:
 def _refused_where_nothing_fits(draw: Draw) -> Iterator[Case]:
     """What makes no sense is refused first: each number out of its range, where another store, or its own, has no room either."""
     full = {"max_warps": 4, "registers": 2048, "shared_bytes": 0}
-    for launch in ((draw.integer(3000, 9000), 16, 0), (1024, 0, 0), (1024, draw.integer(3000, 9000), 0), (1024, 16, -1), (0, 255, 4096)):
+    for launch in (
+        (draw.integer(3000, 9000), 16, 0),
+        (1024, 0, 0),
+        (1024, draw.integer(3000, 9000), 0),
+        (1024, 16, -1),
+        (0, 255, 4096),
+    ):
         for store in draw.each(*full):
-            yield Case(("misfits",), {"launch": list(launch), "sm": _roomy(draw, **{store: full[store]})}, raises="ValueError")
+            yield Case(
+                ("misfits",), {"launch": list(launch), "sm": _roomy(draw, **{store: full[store]})}, raises="ValueError"
+            )
 
 
 def _ends_of_ranges(draw: Draw) -> Iterator[Case]:
@@ -54,7 +70,13 @@ def _ends_of_ranges(draw: Draw) -> Iterator[Case]:
     yield _case("warps", 1024, 32, 0, _roomy(draw, registers=65536, register_unit=256))
     yield _case("shared", 128, 16, 0, _roomy(draw, shared_reserved=0))
     share = 128 * draw.integer(5, 12)
-    yield _case("shared", 32, 16, 0, _roomy(draw, shared_unit=128, shared_reserved=share, shared_bytes=share * draw.integer(8, 12)))
+    yield _case(
+        "shared",
+        32,
+        16,
+        0,
+        _roomy(draw, shared_unit=128, shared_reserved=share, shared_bytes=share * draw.integer(8, 12)),
+    )
 
 
 def _alike_but_for_one(draw: Draw) -> Iterator[Case]:
@@ -67,11 +89,19 @@ def _alike_but_for_one(draw: Draw) -> Iterator[Case]:
     again = _case("warps", *launch.values(), sm)
     again.inputs["refilled"] = True
     yield again
-    for about, name, value in (("warps", "threads", 128), ("registers", "registers", 2 * registers), ("shared", "shared_bytes", 3 * share)):
+    for about, name, value in (
+        ("warps", "threads", 128),
+        ("registers", "registers", 2 * registers),
+        ("shared", "shared_bytes", 3 * share),
+    ):
         yield _case(about, *(launch | {name: value}).values(), sm)
     for about, name, value in (
-        ("warps", "max_warps", blocks), ("blocks", "max_blocks", blocks // 2), ("registers", "registers", 32 * registers * blocks),
-        ("registers", "register_unit", 2048), ("shared", "shared_bytes", share * blocks), ("shared", "shared_reserved", 3 * share),
+        ("warps", "max_warps", blocks),
+        ("blocks", "max_blocks", blocks // 2),
+        ("registers", "registers", 32 * registers * blocks),
+        ("registers", "register_unit", 2048),
+        ("shared", "shared_bytes", share * blocks),
+        ("shared", "shared_reserved", 3 * share),
         ("shared", "shared_unit", 4096),
     ):
         yield _case(about, *launch.values(), sm | {name: value})

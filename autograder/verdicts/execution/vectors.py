@@ -50,7 +50,9 @@ def _ragged(draw: Draw) -> list[tuple[int, int]]:
     odd, warps = draw.choice([36, 50, 70]), 32 * draw.integer(2, 3)
     some = draw.integer(2, 3) * odd + draw.integer(2, odd - 2)
     large = draw.choice([580, 750, 1000])
-    return draw.each((odd, some), (warps, warps - 1), (warps, warps + 1), (1024, 1), (large, 2 * large - draw.integer(3, 30)))
+    return draw.each(
+        (odd, some), (warps, warps - 1), (warps, warps + 1), (1024, 1), (large, 2 * large - draw.integer(3, 30))
+    )
 
 
 def _case(about: tuple[str, ...], draw: Draw, n: int, threads: int, kind: str) -> Case:
@@ -94,7 +96,9 @@ add_vectors = Exercise(
     criteria=(
         Criterion("values", 2, "one launch of the learner's kernel writes the sum, and nothing is returned"),
         Criterion("tail", 1, "lengths that do not fill the last block come out whole", ("values",)),
-        Criterion("bounds", 1, "no thread touches anything outside the arrays, and no other fault is seen", ("values",)),
+        Criterion(
+            "bounds", 1, "no thread touches anything outside the arrays, and no other fault is seen", ("values",)
+        ),
         Criterion("once", 1, "each element is read once and written once", ("values",)),
         Criterion("launch", 1, "the block is the one asked for and the grid the smallest that suffices", ("values",)),
         Criterion("empty", 1, "for vectors of no elements nothing is launched", ("values",)),

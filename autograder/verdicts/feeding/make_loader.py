@@ -26,7 +26,11 @@ def _config(draw: Draw, size: int, **changes: Any) -> dict:
 
 def _loader(draw: Draw, config: dict, epochs: int = 1, own: bool = False, accelerator: str = "") -> dict:
     return {
-        "config": config, "size": len(config["sampler"]), "epochs": epochs, "own": own, "accelerator": accelerator,
+        "config": config,
+        "size": len(config["sampler"]),
+        "epochs": epochs,
+        "own": own,
+        "accelerator": accelerator,
         "noise": draw.integer(0, 1 << 30),
     }
 
@@ -35,7 +39,9 @@ def _workers(draw: Draw) -> Iterator[Case]:
     """One worker, two and three, batches that come out even and not, a dataset with a generator of its own and one without."""
     loaders = []
     for workers, batch, size, own in draw.each((2, 3, 14, True), (3, 1, 6, False), (1, 4, 8, True)):
-        config = _config(draw, size, workers=workers, batch=batch, prefetch=draw.choice((None, 1, 3)), rank=draw.integer(0, 3))
+        config = _config(
+            draw, size, workers=workers, batch=batch, prefetch=draw.choice((None, 1, 3)), rank=draw.integer(0, 3)
+        )
         loaders.append(_loader(draw, config, 3 if workers == 2 else 2, own))
     yield Case(("batches", "persistent", "distinct"), {"loaders": loaders})
 
@@ -45,8 +51,13 @@ def _ranks(draw: Draw) -> Iterator[Case]:
     the same seed. Two neighbours have two workers each, the others one.
     """
     seed, noise = draw.integer(0, 99), draw.integer(0, 999)
-    pairs = draw.each((seed, 0, 2), (seed, 1, 2), (seed + 1, 0, 1), (seed + 2, 0, 1), (seed, 2, 1), *((seed, far, 1) for far in _FAR))
-    loaders = [_loader(draw, _config(draw, 4, seed=s, rank=rank, workers=w), 1, True) | {"noise": noise} for s, rank, w in pairs]
+    pairs = draw.each(
+        (seed, 0, 2), (seed, 1, 2), (seed + 1, 0, 1), (seed + 2, 0, 1), (seed, 2, 1), *((seed, far, 1) for far in _FAR)
+    )
+    loaders = [
+        _loader(draw, _config(draw, 4, seed=s, rank=rank, workers=w), 1, True) | {"noise": noise}
+        for s, rank, w in pairs
+    ]
     yield Case(("ranks",), {"loaders": loaders})
 
 
@@ -61,29 +72,51 @@ def _repeated(draw: Draw) -> Iterator[Case]:
 
 
 def _none(draw: Draw) -> Iterator[Case]:
-    configs = [_config(draw, 7, workers=0, batch=batch, prefetch=prefetch) for batch, prefetch in draw.each((3, None), (2, 4), (7, 1))]
-    yield Case(("no_workers",), {"loaders": [_loader(draw, config, 2, own) for config, own in zip(configs, draw.each(True, False, True))]})
+    configs = [
+        _config(draw, 7, workers=0, batch=batch, prefetch=prefetch)
+        for batch, prefetch in draw.each((3, None), (2, 4), (7, 1))
+    ]
+    yield Case(
+        ("no_workers",),
+        {"loaders": [_loader(draw, config, 2, own) for config, own in zip(configs, draw.each(True, False, True))]},
+    )
 
 
 def _pinned(draw: Draw) -> Iterator[Case]:
     """With none, with a CUDA device and with another kind."""
-    loaders = [_loader(draw, _config(draw, 4, workers=w), 0, False, there) for w in draw.each(0, 2) for there in draw.each("cuda", "xpu", "")]
+    loaders = [
+        _loader(draw, _config(draw, 4, workers=w), 0, False, there)
+        for w in draw.each(0, 2)
+        for there in draw.each("cuda", "xpu", "")
+    ]
     yield Case(("pinned",), {"loaders": loaders})
 
 
 def _prefetch(draw: Draw) -> Iterator[Case]:
     asked = draw.each((2, None), (2, 1), (1, draw.integer(3, 9)), (4, 2))
-    yield Case(("prefetch",), {"loaders": [_loader(draw, _config(draw, 4, workers=w, prefetch=p), 0) for w, p in asked]})
+    yield Case(
+        ("prefetch",), {"loaders": [_loader(draw, _config(draw, 4, workers=w, prefetch=p), 0) for w, p in asked]}
+    )
 
 
 def _errors(draw: Draw) -> Iterator[Case]:
     right = _config(draw, 4)
-    wrong: list[dict] = [{"batch": 0}, {"batch": -1}, {"workers": -1}, {"seed": -1}, {"rank": -1}, {"prefetch": 0}, {"prefetch": -2}]
+    wrong: list[dict] = [
+        {"batch": 0},
+        {"batch": -1},
+        {"workers": -1},
+        {"seed": -1},
+        {"rank": -1},
+        {"prefetch": 0},
+        {"prefetch": -2},
+    ]
     wrong += [{"workers": 0, "prefetch": 0}, {"num_workers": 2}, {"shuffle": True}]
     wrong += [{name: value} for name in ("batch", "workers", "seed", "rank") for value in (2.0, "2", None, True)]
     wrong += [{"prefetch": value} for value in (2.0, "2", True)]
     without = [{name: value for name, value in right.items() if name != missing} for missing in right]
-    yield Case(("errors",), {"refused": draw.shuffled([right | change for change in wrong] + without)}, raises="ValueError")
+    yield Case(
+        ("errors",), {"refused": draw.shuffled([right | change for change in wrong] + without)}, raises="ValueError"
+    )
 
 
 # Judge
@@ -93,16 +126,23 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if case.raises:
         for answer in evidence["answers"]:
             if problem := error_problem(answer, case.raises):
-                yield Lost("errors", f"{problem} A configuration that is misspelt, or of another type, is a job that runs as nobody meant it.")
+                yield Lost(
+                    "errors",
+                    f"{problem} A configuration that is misspelt, or of another type, is a job that runs as nobody meant it.",
+                )
                 return
         return
     if "stopped" in evidence or "raised" in evidence:
-        yield from (Lost(about, str(evidence.get("stopped") or raised_problem(evidence["raised"]))) for about in case.about)
+        yield from (
+            Lost(about, str(evidence.get("stopped") or raised_problem(evidence["raised"]))) for about in case.about
+        )
         return
     found = evidence["value"]["loaders"]
     problem = count_problem(found, len(case.inputs["loaders"]))
     if problem or any(one["kind"] != "DataLoader" for one in found):
-        yield from (Lost(about, problem or "The function did not return a torch.utils.data.DataLoader.") for about in case.about)
+        yield from (
+            Lost(about, problem or "The function did not return a torch.utils.data.DataLoader.") for about in case.about
+        )
         return
     for about in case.about:
         if problem := _JUDGES[about](case.inputs["loaders"], found) or _made_up(found):
@@ -178,7 +218,10 @@ def _ranks_apart(asked: list[dict], found: list[dict]) -> str | None:
 
 
 def _repeatable(asked: list[dict], found: list[dict]) -> str | None:
-    first, second = ([[row[_INDEX : _PROCESS] + row[_DRAWN:] for row in batch] for epoch in one["epochs"] for batch in epoch] for one in found)
+    first, second = (
+        [[row[_INDEX:_PROCESS] + row[_DRAWN:] for row in batch] for epoch in one["epochs"] for batch in epoch]
+        for one in found
+    )
     if first != second:
         return "One configuration gives other numbers when the run is repeated: the state of the caller's generators has a part in them."
     if any(len({tuple(states) for states in one["states"]}) > 1 for one in found):
@@ -194,7 +237,10 @@ def _no_workers(asked: list[dict], found: list[dict]) -> str | None:
     if problem := _batches(asked, found):
         return problem
     for one in found:
-        if one["states"][0] != one["states"][1] or [[row for batch in epoch for row in batch] for epoch in one["epochs"]] != one["plain"]:
+        if (
+            one["states"][0] != one["states"][1]
+            or [[row for batch in epoch for row in batch] for epoch in one["epochs"]] != one["plain"]
+        ):
             return "Without workers the samples are not made in the caller's process, with the caller's own generators, as they are."
     return None
 
@@ -209,13 +255,21 @@ def _pins(asked: list[dict], found: list[dict]) -> str | None:
 def _prefetches(asked: list[dict], found: list[dict]) -> str | None:
     for loader, one in zip(asked, found, strict=True):
         if one["said"]["prefetch_factor"] != (loader["config"]["prefetch"] or 2):
-            return "The number of batches asked ahead is not the configuration's, or not PyTorch's own where it says None."
+            return (
+                "The number of batches asked ahead is not the configuration's, or not PyTorch's own where it says None."
+            )
     return None
 
 
 _JUDGES = {
-    "batches": _batches, "persistent": _persistent, "distinct": _distinct, "ranks": _ranks_apart, "repeatable": _repeatable,
-    "no_workers": _no_workers, "pinned": _pins, "prefetch": _prefetches,
+    "batches": _batches,
+    "persistent": _persistent,
+    "distinct": _distinct,
+    "ranks": _ranks_apart,
+    "repeatable": _repeatable,
+    "no_workers": _no_workers,
+    "pinned": _pins,
+    "prefetch": _prefetches,
 }
 
 make_loader = Exercise(
@@ -226,7 +280,12 @@ make_loader = Exercise(
         Criterion("persistent", 2, "the worker processes stay from epoch to epoch", ("batches",)),
         Criterion("distinct", 2, "no two workers and no two epochs draw the same numbers", ("batches",)),
         Criterion("ranks", 1, "nor do two ranks or two seeds", ("distinct",)),
-        Criterion("repeatable", 1, "a run can be repeated, and the caller's generators and configuration are left alone", ("distinct",)),
+        Criterion(
+            "repeatable",
+            1,
+            "a run can be repeated, and the caller's generators and configuration are left alone",
+            ("distinct",),
+        ),
         Criterion("pinned", 1, "memory is pinned where there is an accelerator, and nowhere else", ("batches",)),
         Criterion("prefetch", 1, "prefetch is the configuration's, or PyTorch's own", ("batches",)),
         Criterion("errors", 1, "what is no configuration is refused with ValueError", ("batches",)),

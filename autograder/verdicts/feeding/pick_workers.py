@@ -43,12 +43,17 @@ def _curve(draw: Draw, knee: int, budget: int, beyond: str = "flat", slowly: boo
     return rates
 
 
-def _asked(draw: Draw, knee: int, budget: int, ranks: int = 1, beyond: str = "flat", noise: float = 0.0, left: int = 0) -> dict:
+def _asked(
+    draw: Draw, knee: int, budget: int, ranks: int = 1, beyond: str = "flat", noise: float = 0.0, left: int = 0
+) -> dict:
     """One node: as many cores for each rank as the budget and its own process take, and ``left`` over."""
     cores = _cores(draw, (budget + 1) * ranks + left)
     return {
-        "cores": cores, "ranks_per_node": ranks, "rates": _curve(draw, knee, budget, beyond),
-        "noise": [noise * draw.integer(-100, 100) / 100 if i % 5 else noise * (-1) ** i for i in range(97)], "off_by": "call",
+        "cores": cores,
+        "ranks_per_node": ranks,
+        "rates": _curve(draw, knee, budget, beyond),
+        "noise": [noise * draw.integer(-100, 100) / 100 if i % 5 else noise * (-1) ** i for i in range(97)],
+        "off_by": "call",
         "raises_from": 10**6,
     }
 
@@ -56,7 +61,9 @@ def _asked(draw: Draw, knee: int, budget: int, ranks: int = 1, beyond: str = "fl
 def _opposed(draw: Draw, knee: int, budget: int, sign: int) -> dict:
     """Each worker adds just ADDS; even numbers are off to one side as far as they may be, and odd ones to the other."""
     return _asked(draw, knee, budget) | {
-        "rates": _curve(draw, knee, budget, slowly=True), "noise": [sign * NOISE, -sign * NOISE], "off_by": "workers",
+        "rates": _curve(draw, knee, budget, slowly=True),
+        "noise": [sign * NOISE, -sign * NOISE],
+        "off_by": "workers",
     }
 
 
@@ -68,20 +75,31 @@ def _knees(draw: Draw) -> Iterator[Case]:
     """None, one, both sides of 8, in the middle, and the last number that the budget allows."""
     budget = draw.integer(24, 30)
     knees = draw.each(0, 1, 2, *range(7, 10), draw.integer(12, 18))
-    yield _case("knee", [_asked(draw, knee, budget) for knee in knees] + [_asked(draw, small, small) for small in draw.each(1, 2, 5)])
+    yield _case(
+        "knee",
+        [_asked(draw, knee, budget) for knee in knees] + [_asked(draw, small, small) for small in draw.each(1, 2, 5)],
+    )
 
 
 def _budgets(draw: Draw) -> Iterator[Case]:
     """The rate still rises where the budget ends: one rank and several, cores left over, and none for a worker."""
-    nodes = [_asked(draw, budget + 9, budget, ranks) for budget, ranks in draw.each((1, 1), (5, 1), (3, 4), (11, 2), (2, 8), (0, 1), (0, 4))]
-    nodes += [_asked(draw, budget + 9, budget, ranks, left=ranks - 1) for budget, ranks in draw.each((4, 3), (7, 2), (1, 8))]
+    nodes = [
+        _asked(draw, budget + 9, budget, ranks)
+        for budget, ranks in draw.each((1, 1), (5, 1), (3, 4), (11, 2), (2, 8), (0, 1), (0, 4))
+    ]
+    nodes += [
+        _asked(draw, budget + 9, budget, ranks, left=ranks - 1) for budget, ranks in draw.each((4, 3), (7, 2), (1, 8))
+    ]
     crowded = _asked(draw, 9, 0, 1) | {"cores": _cores(draw, 2), "ranks_per_node": draw.integer(3, 8)}
     yield _case("budget", draw.shuffled([*nodes, crowded]))
 
 
 def _falling(draw: Draw) -> Iterator[Case]:
     """Beyond the knee every worker costs: it may be far from the middle of the budget."""
-    nodes = [_asked(draw, knee, budget, draw.choice((1, 2)), "falling") for knee, budget in draw.each((0, 20), (1, 40), (4, 30), (9, 12), (17, 40))]
+    nodes = [
+        _asked(draw, knee, budget, draw.choice((1, 2)), "falling")
+        for knee, budget in draw.each((0, 20), (1, 40), (4, 30), (9, 12), (17, 40))
+    ]
     yield _case("falling", nodes)
 
 
@@ -95,7 +113,10 @@ def _noisy(draw: Draw) -> Iterator[Case]:
 
 def _few(draw: Draw) -> Iterator[Case]:
     """Far knees, and near ones, in large budgets; every knee of one budget; nodes that leave nothing to choose."""
-    nodes = [_asked(draw, knee, budget, 1, beyond) for knee, budget, beyond in draw.each((22, 60, "flat"), (21, 63, "falling"), (1, 127, "flat"))]
+    nodes = [
+        _asked(draw, knee, budget, 1, beyond)
+        for knee, budget, beyond in draw.each((22, 60, "flat"), (21, 63, "falling"), (1, 127, "flat"))
+    ]
     nodes += [_asked(draw, 9, 0), _asked(draw, 30, 62)]
     nodes += [_asked(draw, knee, 31) for knee in range(32)]
     yield _case("few", draw.shuffled(nodes))
@@ -103,7 +124,11 @@ def _few(draw: Draw) -> Iterator[Case]:
 
 def _errors(draw: Draw) -> Iterator[Case]:
     right = _asked(draw, 3, 8)
-    yield _case("errors", [right | change for change in draw.each({"ranks_per_node": 0}, {"ranks_per_node": -2}, {"cores": []})], "ValueError")
+    yield _case(
+        "errors",
+        [right | change for change in draw.each({"ranks_per_node": 0}, {"ranks_per_node": -2}, {"cores": []})],
+        "ValueError",
+    )
 
 
 def _raising(draw: Draw) -> Iterator[Case]:
@@ -143,7 +168,11 @@ def _refused(case: Case, node: dict, found: dict) -> str | None:
         return raised_problem(found["error"])
     if case.raises == "OSError" and RAISED not in str(found["error"]["message"]):
         return "What measure raises comes through: another exception of its kind says something else."
-    return "A node that cannot be is refused before anything is measured." if case.raises == "ValueError" and found["calls"] else None
+    return (
+        "A node that cannot be is refused before anything is measured."
+        if case.raises == "ValueError" and found["calls"]
+        else None
+    )
 
 
 def _problem(about: str, node: dict, found: dict) -> str | None:
@@ -191,7 +220,12 @@ pick_workers = Exercise(
     "feeding.pick_workers",
     criteria=(
         Criterion("knee", 2, "the fewest workers that are as fast as any are found"),
-        Criterion("budget", 2, "the ranks of a node share the cores that they may run on, and nothing beyond is tried", ("knee",)),
+        Criterion(
+            "budget",
+            2,
+            "the ranks of a node share the cores that they may run on, and nothing beyond is tried",
+            ("knee",),
+        ),
         Criterion("falling", 1, "the knee is found where more workers are slower", ("knee",)),
         Criterion("noise", 1, "noise is told from gain", ("knee",)),
         Criterion("few", 2, "few calls are enough", ("knee",)),

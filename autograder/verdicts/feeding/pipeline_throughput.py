@@ -18,7 +18,9 @@ _ALIKE = 1e-4
 """Seconds that differ by less are equally long."""
 _PLACES = ("wait", "core", "main", "device")
 _NAMES = {
-    "wait": ("read", "fetch", "list"), "core": ("decode", "augment", "collate"), "main": ("pin", "move", "log"),
+    "wait": ("read", "fetch", "list"),
+    "core": ("decode", "augment", "collate"),
+    "main": ("pin", "move", "log"),
     "device": ("step", "encode", "loss"),
 }
 
@@ -31,7 +33,16 @@ def _cases(draw: Draw) -> Iterator[Case]:
         yield from make(draw)
 
 
-def _question(draw: Draw, busiest: str, batch: int, workers: int, cores: int, prefetch: int = 2, spread: float = 0.55, share: float = 0) -> dict:
+def _question(
+    draw: Draw,
+    busiest: str,
+    batch: int,
+    workers: int,
+    cores: int,
+    prefetch: int = 2,
+    spread: float = 0.55,
+    share: float = 0,
+) -> dict:
     """Stages of every place, of which the part ``busiest`` allows at most ``spread`` of the rate that the others do.
 
     A part's seconds are divided among several stages, some for each sample and some for each batch. Where workers share
@@ -41,7 +52,11 @@ def _question(draw: Draw, busiest: str, batch: int, workers: int, cores: int, pr
     lowest = draw.integer(20, 60) / 1e3
     shared = workers > cores
     total = _totals(busiest, lowest / spread, lowest, workers, cores, share or draw.integer(30, 70) / 100)
-    stages = [stage for place in _PLACES for stage in _parts(draw, place, total[place], batch, shared and place in ("wait", "core"))]
+    stages = [
+        stage
+        for place in _PLACES
+        for stage in _parts(draw, place, total[place], batch, shared and place in ("wait", "core"))
+    ]
     return {"stages": draw.shuffled(stages), "batch": batch, "workers": workers, "cores": cores, "prefetch": prefetch}
 
 
@@ -70,8 +85,16 @@ def _parts(draw: Draw, place: str, seconds: float, batch: int, small: bool = Fal
 
 def _serial(draw: Draw) -> Iterator[Case]:
     """No worker: everything one after the other, with one core or many."""
-    yield ask("serial", [_question(draw, part, draw.integer(2, 9), 0, draw.choice((1, 8))) | {"workers": 0} for part in
-                         draw.each("process",)] + [_alone(draw, cores) for cores in draw.each(1, 6)])
+    yield ask(
+        "serial",
+        [
+            _question(draw, part, draw.integer(2, 9), 0, draw.choice((1, 8))) | {"workers": 0}
+            for part in draw.each(
+                "process",
+            )
+        ]
+        + [_alone(draw, cores) for cores in draw.each(1, 6)],
+    )
 
 
 def _alone(draw: Draw, cores: int) -> dict:
@@ -80,7 +103,10 @@ def _alone(draw: Draw, cores: int) -> dict:
 
 def _consumer(draw: Draw) -> Iterator[Case]:
     """The training process is the slowest part: in its main thread, on the device, and both."""
-    yield ask("consumer", [_question(draw, "process", draw.integer(2, 9), workers, workers + 2) for workers in draw.each(1, 2, 4)])
+    yield ask(
+        "consumer",
+        [_question(draw, "process", draw.integer(2, 9), workers, workers + 2) for workers in draw.each(1, 2, 4)],
+    )
 
 
 def _workers(draw: Draw) -> Iterator[Case]:
@@ -106,7 +132,10 @@ def _waiting(draw: Draw) -> dict:
 
 def _cores(draw: Draw) -> Iterator[Case]:
     """The cores are: fewer than workers, one core, and work that only computes."""
-    asked = [_question(draw, "cores", draw.integer(8, 12), workers, cores) for workers, cores in draw.each((7, 1), (7, 2), (8, 2))]
+    asked = [
+        _question(draw, "cores", draw.integer(8, 12), workers, cores)
+        for workers, cores in draw.each((7, 1), (7, 2), (8, 2))
+    ]
     batch, workers, cores = draw.integer(8, 12), draw.integer(6, 8), draw.integer(1, 2)
     busy = draw.integer(40, 80) / 1e3
     stages = [*_parts(draw, "core", busy * cores, batch, small=True), *_parts(draw, "device", busy * 0.6, batch)]
@@ -118,9 +147,20 @@ def _units(draw: Draw) -> Iterator[Case]:
     asked = []
     for per, batch in draw.each(("sample", 1), ("batch", 1), ("sample", 16), ("batch", 16)):
         for place, workers in draw.each(("core", 2), ("device", 1)):
-            stages = [("most", place, per, 0.05 / (batch if per == "sample" else 1)), ("step", "device", "batch", 0.004)]
+            stages = [
+                ("most", place, per, 0.05 / (batch if per == "sample" else 1)),
+                ("step", "device", "batch", 0.004),
+            ]
             stages += [("decode", "core", "sample", 0.001 / batch), ("pin", "main", "sample", 0.002 / batch)]
-            asked.append({"stages": stages, "batch": batch, "workers": workers, "cores": 4, "prefetch": 4 if place == "core" else draw.integer(1, 4)})
+            asked.append(
+                {
+                    "stages": stages,
+                    "batch": batch,
+                    "workers": workers,
+                    "cores": 4,
+                    "prefetch": 4 if place == "core" else draw.integer(1, 4),
+                }
+            )
     asked.append(asked[0] | {"stages": [*asked[0]["stages"], ("log", "main", "batch", 0.0)]})
     yield ask("units", asked)
 
@@ -128,7 +168,9 @@ def _units(draw: Draw) -> Iterator[Case]:
 def _prefetch(draw: Draw) -> Iterator[Case]:
     """One loader with one batch asked ahead and with many, for each part that can be the slowest; one worker too."""
     asked = []
-    for busiest, workers, cores in draw.each(("workers", 3, 3), ("cores", 7, 2), ("process", 2, 4), ("workers", 1, 2), ("process", 1, 1)):
+    for busiest, workers, cores in draw.each(
+        ("workers", 3, 3), ("cores", 7, 2), ("process", 2, 4), ("workers", 1, 2), ("process", 1, 1)
+    ):
         question = _question(draw, busiest, draw.integer(8, 12), workers, cores)
         asked += [question | {"prefetch": prefetch} for prefetch in draw.each(1, draw.integer(2, 4), 16)]
     yield ask("prefetch", asked)
@@ -146,8 +188,18 @@ def _idle(draw: Draw) -> Iterator[Case]:
 
 def _bottleneck(draw: Draw) -> Iterator[Case]:
     """Where the longest stage of all is in the slowest part, and where it is not."""
-    settings = (("process", 4, 8), ("process", 6, 6), ("workers", 1, 4), ("workers", 4, 4), ("cores", 6, 1), ("cores", 8, 2))
-    asked = [_question(draw, busiest, draw.integer(8, 12), *numbers, prefetch=4, spread=0.5) for busiest, *numbers in draw.shuffled(settings)]
+    settings = (
+        ("process", 4, 8),
+        ("process", 6, 6),
+        ("workers", 1, 4),
+        ("workers", 4, 4),
+        ("cores", 6, 1),
+        ("cores", 8, 2),
+    )
+    asked = [
+        _question(draw, busiest, draw.integer(8, 12), *numbers, prefetch=4, spread=0.5)
+        for busiest, *numbers in draw.shuffled(settings)
+    ]
     asked += [_in_turn(draw), _waiting(draw), _reading_longest(draw)]
     asked += [_longest(draw, place, workers) for place, workers in draw.shuffled(_LONGEST)]
     yield ask("bottleneck", asked)
@@ -165,14 +217,26 @@ def _longest(draw: Draw, place: str, workers: int) -> dict:
     batch, unit = draw.integer(4, 8), draw.integer(20, 40) / 1e3
     usual = {0: (1, 1, 1, 1), 2: (1, 1, 0.4, 0.4), 8: (2.5, 2.5, 0.6, 0.6)}[workers]
     usual = dict(zip(_PLACES, usual, strict=True))
-    stages = [(draw.choice(_NAMES[where]), where, "batch", unit * times) for where, times in usual.items() if where != place]
+    stages = [
+        (draw.choice(_NAMES[where]), where, "batch", unit * times) for where, times in usual.items() if where != place
+    ]
     stages.append((draw.choice(_NAMES[place]), place, "sample", unit * (usual[place] + 0.5) / batch))
-    return {"stages": draw.shuffled(stages), "batch": batch, "workers": workers, "cores": max(workers, 2) * 2, "prefetch": draw.integer(1, 4)}
+    return {
+        "stages": draw.shuffled(stages),
+        "batch": batch,
+        "workers": workers,
+        "cores": max(workers, 2) * 2,
+        "prefetch": draw.integer(1, 4),
+    }
 
 
 def _in_turn(draw: Draw) -> dict:
     """No workers: making a batch takes longer than computing it, and computing is the longest stage."""
-    stages = [("read", "wait", "sample", 0.004), ("decode", "core", "sample", 0.003), ("collate", "core", "batch", 0.002)]
+    stages = [
+        ("read", "wait", "sample", 0.004),
+        ("decode", "core", "sample", 0.003),
+        ("collate", "core", "batch", 0.002),
+    ]
     stages += [("pin", "main", "batch", 0.002), ("step", "device", "sample", 0.006)]
     batch = draw.integer(2, 6)
     return {"stages": draw.shuffled(stages), "batch": batch, "workers": 0, "cores": draw.integer(1, 4), "prefetch": 2}
@@ -209,7 +273,9 @@ def _due(question: dict) -> tuple[float, float, set[str]]:
     return rate * asked["batch"], max(1 - rate * device, 0.0), _slowest(**asked)
 
 
-def parts(stages: list[Stage], batch: int, workers: int, cores: int, prefetch: int = 0) -> list[tuple[float, tuple[str, ...]]]:
+def parts(
+    stages: list[Stage], batch: int, workers: int, cores: int, prefetch: int = 0
+) -> list[tuple[float, tuple[str, ...]]]:
     """Seconds that a batch takes in each part, at least, and the places that the part is."""
     if not workers:
         return [(seconds_of(stages, batch, *_PLACES), _PLACES)]
@@ -273,10 +339,16 @@ _SAYS = {
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     """As questions are judged. What is no refusal is not named: a tuple crosses as a list."""
     if evidence["called"]:
-        yield Lost(case.about[0], "The function calls gpulab, which has what each part allows: it is to find that by itself.")
+        yield Lost(
+            case.about[0], "The function calls gpulab, which has what each part allows: it is to find that by itself."
+        )
         return
     if case.raises:
-        evidence = {"answers": [{name: said for name, said in answer.items() if name != "returned"} for answer in evidence["answers"]]}
+        evidence = {
+            "answers": [
+                {name: said for name, said in answer.items() if name != "returned"} for answer in evidence["answers"]
+            ]
+        }
     for lost in judge_questions(_wrong)(case, evidence):
         if lost.message == _SAYS["prefetch"] and _alike(case.inputs["questions"], evidence["answers"]):
             lost = Lost(lost.criterion, _SAYS["alike"])

@@ -26,7 +26,16 @@ def _cases(draw: Draw) -> Iterator[Case]:
         yield from make(draw)
 
 
-def _play(draw: Draw, rank: int = 0, world: int = 1, seed: int = 5, worker: int = 0, workers: int = 0, epochs: tuple = (0,), **further: int) -> dict:
+def _play(
+    draw: Draw,
+    rank: int = 0,
+    world: int = 1,
+    seed: int = 5,
+    worker: int = 0,
+    workers: int = 0,
+    epochs: tuple = (0,),
+    **further: int,
+) -> dict:
     """``epochs``: -1 where none is set. ``take``: leave after so many samples. ``most``: bytes of a read.
 
     ``meanwhile``: the epoch that is set while one runs, -1 for none. ``late``: epochs are set after ``iter``, before the first sample.
@@ -39,7 +48,11 @@ def _play(draw: Draw, rank: int = 0, world: int = 1, seed: int = 5, worker: int 
 
 def _all_parts(draw: Draw, world: int, workers: int, **further: Any) -> list[dict]:
     """Of every worker of every rank, in random order."""
-    plays = [_play(draw, rank, world, worker=w, workers=workers, **further) for rank in range(world) for w in range(max(workers, 1))]
+    plays = [
+        _play(draw, rank, world, worker=w, workers=workers, **further)
+        for rank in range(world)
+        for w in range(max(workers, 1))
+    ]
     return draw.shuffled(plays)
 
 
@@ -80,7 +93,10 @@ def _grouping(draw: Draw) -> Iterator[Case]:
     ends = [[["x.a", "file", "first", 1]], [["x.b", "file", "second", 1]], [["x.c", "file", "third", 5]]]
     yield Case(("samples",), {"shards": shards, "plays": [_play(draw, epochs=(0, 1))]})
     yield Case(("samples",), {"shards": ends, "plays": [_play(draw)]})
-    yield Case(("samples",), {"shards": _plain(draw, 1, 1), "plays": [_play(draw, epochs=(-1,)), _play(draw, epochs=(0, 0, 3))]})
+    yield Case(
+        ("samples",),
+        {"shards": _plain(draw, 1, 1), "plays": [_play(draw, epochs=(-1,)), _play(draw, epochs=(0, 0, 3))]},
+    )
 
 
 def _parts(draw: Draw) -> Iterator[Case]:
@@ -89,7 +105,9 @@ def _parts(draw: Draw) -> Iterator[Case]:
         plays = [_play(draw, epochs=(0, 2)), *_all_parts(draw, world, workers, epochs=(0, 2))]
         yield Case(("once",), {"shards": _plain(draw, world * each, 2), "plays": plays})
     for world, workers, each in draw.each((2, 2, 3), (4, 3, 2), (2, 4, 3)):
-        yield Case(("even",), {"shards": _plain(draw, world * each, 1), "plays": _all_parts(draw, world, workers, epochs=(1,))})
+        yield Case(
+            ("even",), {"shards": _plain(draw, world * each, 1), "plays": _all_parts(draw, world, workers, epochs=(1,))}
+        )
 
 
 def _shuffling(draw: Draw) -> Iterator[Case]:
@@ -98,10 +116,18 @@ def _shuffling(draw: Draw) -> Iterator[Case]:
     Of a dozen shards: that two of all these orders are one by chance happens once in a hundred thousand runs.
     """
     shards, seed, epochs = _plain(draw, 12, 1), draw.integer(0, 999), (0, 1, 2, 3, *_FAR)
-    alike = [_play(draw, seed=seed, epochs=epochs), _play(draw, seed=seed, epochs=epochs), _play(draw, seed=seed, epochs=(-1, -1, -1))]
+    alike = [
+        _play(draw, seed=seed, epochs=epochs),
+        _play(draw, seed=seed, epochs=epochs),
+        _play(draw, seed=seed, epochs=(-1, -1, -1)),
+    ]
     others = [_play(draw, seed=other, epochs=epochs) for other in (seed + 1, seed + 2, 10 * seed + 12345)]
-    yield Case(("shuffled",), {"shards": shards, "plays": alike + others, "apart": _play(draw, seed=seed, epochs=epochs[:3])})
-    yield Case(("shuffled",), {"shards": shards, "plays": [_play(draw, draw.integer(0, 1), 2, seed, epochs=tuple(range(9)))]})
+    yield Case(
+        ("shuffled",), {"shards": shards, "plays": alike + others, "apart": _play(draw, seed=seed, epochs=epochs[:3])}
+    )
+    yield Case(
+        ("shuffled",), {"shards": shards, "plays": [_play(draw, draw.integer(0, 1), 2, seed, epochs=tuple(range(9)))]}
+    )
     plays = [_play(draw, seed=seed, epochs=(3, 0, 3, 0)), _play(draw, seed=seed, epochs=(0, 3, 0, 3))]
     plays.append(_play(draw, seed=seed, epochs=(3, 0), meanwhile=draw.integer(1, 2)))
     plays.append(_play(draw, seed=seed, epochs=(3, 0), late=True))
@@ -137,8 +163,16 @@ def _real(draw: Draw) -> Iterator[Case]:
 
 
 def _errors(draw: Draw) -> Iterator[Case]:
-    wrong = [{"shards": 0, "rank": 0, "world": 1}, {"shards": 5, "rank": 0, "world": 2}, {"shards": 2, "rank": 0, "world": 4}]
-    wrong += [{"shards": 4, "rank": 2, "world": 2}, {"shards": 4, "rank": -1, "world": 2}, {"shards": 6, "rank": 3, "world": 3}]
+    wrong = [
+        {"shards": 0, "rank": 0, "world": 1},
+        {"shards": 5, "rank": 0, "world": 2},
+        {"shards": 2, "rank": 0, "world": 4},
+    ]
+    wrong += [
+        {"shards": 4, "rank": 2, "world": 2},
+        {"shards": 4, "rank": -1, "world": 2},
+        {"shards": 6, "rank": 3, "world": 3},
+    ]
     wrong += [{"shards": 4, "rank": 0, "world": 0}]
     yield Case(("errors",), {"shards": _plain(draw, 6, 1), "refused": draw.shuffled(wrong)}, raises="ValueError")
 
@@ -200,11 +234,17 @@ def _problem(about: str, inputs: dict, evidence: dict) -> str | None:
             return "A call of set_epoch changed an iteration that was running: it goes on as it began."
         if given[3] != given[0][:2]:
             return "An epoch that is set after iter, before the first sample is asked for, is not the one that comes."
-        return "The state of a generator that belongs to the caller was changed." if any(play["disturbed"] for play in plays) else None
+        return (
+            "The state of a generator that belongs to the caller was changed."
+            if any(play["disturbed"] for play in plays)
+            else None
+        )
     if about == "sequential":
         if inputs["plays"][0]["most"] < _BLOCK and _samples_problem(inputs, given):
             return "A read that gave fewer bytes than were asked for was taken for a whole one: ask again for what is missing."
-        return next(filter(None, (_reading_problem(inputs, epoch) for play in plays for epoch in play["epochs"])), None) or _twice(plays)
+        return next(
+            filter(None, (_reading_problem(inputs, epoch) for play in plays for epoch in play["epochs"])), None
+        ) or _twice(plays)
     return _real_problem(inputs, given, evidence)
 
 
@@ -251,7 +291,9 @@ def _parts_problem(about: str, inputs: dict, given: list) -> str | None:
             return "The ranks get different numbers of samples: one has no batch left while the others wait for it in a collective."
         if sorted(keys) != due:
             return "Not every sample comes once in an epoch: ranks share the shards, and then the workers of each rank share its own."
-        if whole and any(_shards_of(epochs[epoch]) != _turns_of(whole[0][epoch], play) for play, epochs in zip(plays, given)):
+        if whole and any(
+            _shards_of(epochs[epoch]) != _turns_of(whole[0][epoch], play) for play, epochs in zip(plays, given)
+        ):
             return (
                 "Each sample comes once, and the parts are not those of taking turns: of the order in which one rank alone reads "
                 "them, rank r of n has every n-th shard from the r-th on, and of these a worker has its own in the same way."
@@ -272,7 +314,11 @@ def _shuffling_problem(inputs: dict, given: list) -> str | None:
     first = inputs["plays"][0]
     if len(given) == 1:
         parts = {tuple(sorted(_keys(samples))) for samples in given[0]}
-        return "A rank gets the same shards in every epoch: shuffle all of them, then take the rank's part." if len(parts) < 3 else None
+        return (
+            "A rank gets the same shards in every epoch: shuffle all of them, then take the rank's part."
+            if len(parts) < 3
+            else None
+        )
     orders = [tuple(tuple(_keys(samples)) for samples in epochs) for epochs in given]
     if orders[0] != orders[1]:
         return "Two datasets with one seed give different orders: the order depends on something else too."
@@ -307,7 +353,9 @@ def _reading_problem(inputs: dict, epoch: dict) -> str | None:
     if any(largest > _MOST_AHEAD for _, _, largest, _ in epoch["streams"]) or any(
         at > ends[key] + _MOST_AHEAD for key, (at, _) in zip(keys, epoch["positions"])
     ):
-        return "A shard was read as a whole, or far ahead of the sample that was given: it may be larger than the memory."
+        return (
+            "A shard was read as a whole, or far ahead of the sample that was given: it may be larger than the memory."
+        )
     if any(at <= ends[key] - _BLOCK for key, (at, _) in zip(keys, epoch["positions"])):
         return "A sample was given whose bytes had not been read from its stream."
     if any(are_open > 1 for _, are_open in epoch["positions"]):
@@ -324,7 +372,9 @@ def _twice(plays: list[dict]) -> str | None:
     for epoch in zip(*(play["epochs"] for play in plays)):
         names = [name for part in epoch for name, *_ in part["streams"]]
         if len(set(names)) < len(names):
-            return "A shard was opened by more than one worker, which each gave a part of it: share shards, not samples."
+            return (
+                "A shard was opened by more than one worker, which each gave a part of it: share shards, not samples."
+            )
     return None
 
 
@@ -351,7 +401,9 @@ tar_shards = Exercise(
         Criterion("once", 2, "each sample comes once, over all ranks and workers, which take turns", ("samples",)),
         Criterion("even", 1, "all ranks get equally many, whatever the number of workers", ("samples",)),
         Criterion("shuffled", 1, "every epoch and every seed has an order of its own", ("samples",)),
-        Criterion("repeatable", 1, "an epoch can be repeated, and no generator of the caller's is touched", ("shuffled",)),
+        Criterion(
+            "repeatable", 1, "an epoch can be repeated, and no generator of the caller's is touched", ("shuffled",)
+        ),
         Criterion("sequential", 2, "each shard is one stream, read from front to back and closed", ("samples",)),
         Criterion("processes", 1, "workers that stay are told of the epoch", ("once", "shuffled")),
         Criterion("errors", 1, "shards that cannot be shared evenly are refused", ("samples",)),

@@ -71,7 +71,10 @@ def _refused(draw: Draw) -> Iterator[dict]:
     for kind in _COUNTS:
         sizes = next(_sizes(draw, kind))
         yield from (_question(draw, kind, sizes, dtype) for dtype in ("fp4", "fp64", "float32", "FP32", "fp", ""))
-        yield from (_question(draw, other, sizes, "bf16") for other in ("convolution", kind.upper(), f"{kind}_backward", kind[:3], ""))
+        yield from (
+            _question(draw, other, sizes, "bf16")
+            for other in ("convolution", kind.upper(), f"{kind}_backward", kind[:3], "")
+        )
         yield _question(draw, "convolution", sizes, "fp4")
     for dtype in _ITEM_BYTES:
         yield _question(draw, "copy", {"elements": draw.integer(1, 9000)}, dtype)
@@ -96,7 +99,9 @@ def _judge_work(case: Case, evidence: dict) -> Iterator[Lost]:
     lost = list(judge_questions(_wrong)(one_by_one, evidence))
     if case.about == ("formats",):
         if not all(answer["kept"] for answer in evidence["answers"]):
-            lost = [Lost("formats", "The function changed the operation that it was given, and was asked about it again.")]
+            lost = [
+                Lost("formats", "The function changed the operation that it was given, and was asked about it again.")
+            ]
         elif not lost:
             lost += _format_problems(case.inputs["questions"], [answer["returned"] for answer in evidence["answers"]])
     yield from lost
@@ -109,7 +114,10 @@ def _format_problems(questions: list[dict], pairs: list[list[int]]) -> Iterator[
         found = [(*next(answers), _ITEM_BYTES[dtype]) for dtype in question["dtypes"]]
         kind = question["operation"]["kind"]
         if len({flops for flops, _, _ in found}) > 1:
-            yield Lost("formats", f"The floating-point operations change with the format ({kind}): they are counted, not timed.")
+            yield Lost(
+                "formats",
+                f"The floating-point operations change with the format ({kind}): they are counted, not timed.",
+            )
         if len({nbytes * 4 // item for _, nbytes, item in found}) > 1:
             yield Lost("formats", f"The bytes are not in the ratio of the formats' sizes ({kind}).")
 
@@ -126,10 +134,14 @@ def _miscounted(operation: dict, flops: int, nbytes: int) -> str | None:
     if (flops, nbytes) == (due, 2 * (read + written)):
         return None
     if nbytes in (2 * read, 2 * written):
-        return f"Bytes that are {'read' if nbytes == 2 * read else 'written'} are only a part of those that move ({kind})."
+        return (
+            f"Bytes that are {'read' if nbytes == 2 * read else 'written'} are only a part of those that move ({kind})."
+        )
     if flops == due:
         return f"The bytes are not those that must move ({kind}): each element of each input and of the output, once."
-    return f"The floating-point operations are not those of the table ({kind}): a multiplication and an addition are two."
+    return (
+        f"The floating-point operations are not those of the table ({kind}): a multiplication and an addition are two."
+    )
 
 
 def _about(name: str, points: float, says: str) -> Criterion:

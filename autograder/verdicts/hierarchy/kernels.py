@@ -26,7 +26,11 @@ def did_less(launches: Iterable[Launch], operations: int, loads: int, stores: in
 
     operations: of lanes, whatever they compute with. Whole numbers may be added up as integers.
     """
-    if total(launches, "active_lanes") >= operations and total(launches, "loads") >= loads and total(launches, "stores") >= stores:
+    if (
+        total(launches, "active_lanes") >= operations
+        and total(launches, "loads") >= loads
+        and total(launches, "stores") >= stores
+    ):
         return None
     return "The kernels did less than the work takes: something else made the result."
 
@@ -46,7 +50,11 @@ def result_problem(evidence: dict, due: torch.Tensor) -> str | None:
     """Why the result cannot be ``due``, whoever made it: its type, shape, dtype or device."""
     if problem := tensor_problem(evidence["result"], due):
         return problem
-    return None if evidence["device"] == "cuda" else f"The result is on {evidence['device']!r}, not on the device of the input."
+    return (
+        None
+        if evidence["device"] == "cuda"
+        else f"The result is on {evidence['device']!r}, not on the device of the input."
+    )
 
 
 def again_problem(evidence: dict, due: torch.Tensor, due_again: torch.Tensor) -> str | None:

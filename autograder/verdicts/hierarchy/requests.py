@@ -16,7 +16,10 @@ def _sectors_cases(draw: Draw) -> Iterator[Case]:
     yield _case("neighbours", neighbours + 2 * [_lanes(draw, 4)])
     far = [_lanes(draw, size, 2**16 // size) for size in _SIZES]
     beyond_32_bits = [_lanes(draw, size, 2**32 // size, lanes=2) for size in _SIZES]
-    yield _case("strides", far + beyond_32_bits + [_lanes(draw, size, stride) for size in _SIZES for stride in _strides(draw, size)])
+    yield _case(
+        "strides",
+        far + beyond_32_bits + [_lanes(draw, size, stride) for size in _SIZES for stride in _strides(draw, size)],
+    )
     yield _case("misaligned", [_lanes(draw, size, offset=offset) for size in _SIZES for offset in _offsets(draw, size)])
     yield _case("shared", list(_shared(draw)))
     wider = [{**question, "item_bytes": 2 * question["item_bytes"]} for question in neighbours]
@@ -51,7 +54,9 @@ def _shared(draw: Draw) -> Iterator[dict]:
         question = _lanes(draw, size, stride)
         yield {**question, "addresses": _mixed(draw, question["addresses"])}
     yield {**one, "addresses": _mixed(draw, [one["addresses"][0] + 128 * draw.integer(0, 3) for _ in range(28)])}
-    yield from ({"addresses": [base + 4 * item for item in _mixed(draw, range(32))], "item_bytes": 4} for base in (0, 2**46))
+    yield from (
+        {"addresses": [base + 4 * item for item in _mixed(draw, range(32))], "item_bytes": 4} for base in (0, 2**46)
+    )
     for lanes in draw.each(1, draw.integer(2, 8), draw.integer(9, 30), 31):
         yield _lanes(draw, 4, lanes=lanes)
     yield from ({"addresses": [], "item_bytes": size} for size in (1, draw.choice(_SIZES[1:])))

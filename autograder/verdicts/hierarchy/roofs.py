@@ -16,13 +16,17 @@ _KNOWN = ("fp32", "tf32", "bf16", "fp8", "fp64")
 
 
 def _roofline_cases(draw: Draw) -> Iterator[Case]:
-    yield _case("seconds", [_question(draw, _card(draw), "fp32", side) for side in (0.2, 0.7, 1.5, 6.0)] + _of_one_work(draw))
+    yield _case(
+        "seconds", [_question(draw, _card(draw), "fp32", side) for side in (0.2, 0.7, 1.5, 6.0)] + _of_one_work(draw)
+    )
     yield _case("dense", list(_sparse(draw)))
     one = _question(draw, _card(draw), "fp32", 2.0 * max(_RATIOS.values()))
     own = [_question(draw, _card(draw), dtype, side) for dtype in _RATIOS for side in (3.0, 0.8)]
     yield _case("formats", own + [{**one, "dtype": dtype} for dtype in draw.each(*_RATIOS)])
     yield _case("units", list(_in_odd_units(draw)))
-    yield _case("bound", [*_edges(draw), *(question for card in _all_cards(draw) for question in _about_one_card(draw, *card))])
+    yield _case(
+        "bound", [*_edges(draw), *(question for card in _all_cards(draw) for question in _about_one_card(draw, *card))]
+    )
     yield _case("errors", list(_refused(draw)), raises="ValueError")
 
 
@@ -30,12 +34,15 @@ def _case(about: str, questions: list[dict], raises: str = "") -> Case:
     return Case((about,), {"questions": questions}, raises)
 
 
-def _card(draw: Draw, peaks_in: str = "TFLOPS", memory_in: str = "GB/s", kind: str = "dense", but: dict | None = None) -> dict:
+def _card(
+    draw: Draw, peaks_in: str = "TFLOPS", memory_in: str = "GB/s", kind: str = "dense", but: dict | None = None
+) -> dict:
     """A datasheet; each format has a peak of its own. ``but``: formats whose unit and kind are others."""
     base, rate = draw.integer(20, 99), draw.integer(300, 4800)
     printed = {name: (but or {}).get(name, (peaks_in, kind)) for name in draw.each(*_RATIOS)}
     peaks = {
-        name: [base * _RATIOS[name] * _UNITS["TFLOPS"] / _UNITS[unit], unit, kind] for name, (unit, kind) in printed.items()
+        name: [base * _RATIOS[name] * _UNITS["TFLOPS"] / _UNITS[unit], unit, kind]
+        for name, (unit, kind) in printed.items()
     }
     return {"name": "a card", "memory": [rate * _UNITS["GB/s"] / _UNITS[memory_in], memory_in], "peaks": peaks}
 
@@ -112,7 +119,16 @@ def _refused(draw: Draw) -> Iterator[dict]:
     for dtype in ("int8", "fp", "BF16", ""):
         yield {"flops": some, "nbytes": some, "card": card, "dtype": dtype}
     yield {"flops": some, "nbytes": some, "card": {**card, "peaks": {"bf16": card["peaks"]["bf16"]}}, "dtype": "fp32"}
-    for flops, nbytes in ((-few, some), (some, -few), (-1, some), (some, -1), (-some, -few), (-few, 0), (0, -few), (0, 0)):
+    for flops, nbytes in (
+        (-few, some),
+        (some, -few),
+        (-1, some),
+        (some, -1),
+        (-some, -few),
+        (-few, 0),
+        (0, -few),
+        (0, 0),
+    ):
         yield {"flops": flops, "nbytes": nbytes, "card": card, "dtype": "fp32"}
 
 
@@ -153,7 +169,9 @@ def _bound_problems(questions: list[dict], values: list[dict]) -> Iterator[Lost]
         flops, nbytes, seconds = question["flops"], question["nbytes"], value["seconds"]
         if not (flops and nbytes):
             if type(seconds) not in (int, float) or not 0 < seconds < inf:
-                yield Lost("bound", "Without arithmetic the traffic takes its time, and without traffic the arithmetic.")
+                yield Lost(
+                    "bound", "Without arithmetic the traffic takes its time, and without traffic the arithmetic."
+                )
                 return
             peak, bandwidth = (flops / seconds if flops else peak), (nbytes / seconds if nbytes else bandwidth)
         if problem := _bound_problem(value, flops, nbytes, peak, bandwidth):

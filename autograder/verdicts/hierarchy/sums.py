@@ -34,7 +34,9 @@ def _row_sums_cases(draw: Draw) -> Iterator[Case]:
         yield _case("odd", draw, rows, columns, kind)
     yield _case("odd", draw, 32, 32, "mixed", again=True, side_stream=True, offset=draw.integer(1, 7))
     few = draw.integer(3, 9)
-    yield Case(("odd",), {"calls": [[torch.zeros(rows, columns)] for rows, columns in draw.each((0, 0), (few, 0), (0, few))]})
+    yield Case(
+        ("odd",), {"calls": [[torch.zeros(rows, columns)] for rows, columns in draw.each((0, 0), (few, 0), (0, few))]}
+    )
     yield Case(("odd",), {"tall": [draw.integer(2**16, 2**16 + 99), draw.integer(1, 9)]})
 
 
@@ -89,7 +91,10 @@ def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None
     if problem := order_problem(seen) or (again_problem(evidence, due, *due_again) if due_again else None):
         return problem
     if not torch.equal(evidence["result"], due):
-        return _safe_problem(x, seen) or "A sum is wrong: is each element of a row added once, the last ones too, and by whom?"
+        return (
+            _safe_problem(x, seen)
+            or "A sum is wrong: is each element of a row added once, the last ones too, and by whom?"
+        )
     if not evidence["inputs_kept"]:
         return "The function changed its input."
     return did_less(launches, x.numel() - len(x), x.numel(), len(x) if x.numel() else 0)

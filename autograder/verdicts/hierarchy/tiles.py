@@ -33,7 +33,9 @@ def _tiled_matmul_cases(draw: Draw) -> Iterator[Case]:
     for m, k, n in _odd_sizes(draw):
         yield _case(("odd", *_ON_ALL), draw, m, k, n)
     yield _case(("odd",), draw, *draw.each(9, 10, 11), again=True, side_stream=True, offset=draw.integer(1, 7))
-    yield Case(("odd",), {"calls": [[whole_numbers(draw, m, k), whole_numbers(draw, k, n)] for m, k, n in _empty_sizes(draw)]})
+    yield Case(
+        ("odd",), {"calls": [[whole_numbers(draw, m, k), whole_numbers(draw, k, n)] for m, k, n in _empty_sizes(draw)]}
+    )
     misfits = [[whole_numbers(draw, *a), whole_numbers(draw, *b)] for a, b in _misfits(draw)]
     yield Case(("odd",), {"calls": misfits}, raises="ValueError")
 
@@ -111,7 +113,9 @@ def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None
     return did_less(launches, 2 * a.numel() * b.shape[1], a.numel() + b.numel(), due.numel()) if works else None
 
 
-_WRONG = "An element of the product is wrong: was it added up in float32, from tiles that were there, and from all of them?"
+_WRONG = (
+    "An element of the product is wrong: was it added up in float32, from tiles that were there, and from all of them?"
+)
 
 
 def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -153,7 +157,9 @@ def _moved_problem(case: Case, seen: Observation) -> str | None:
 
 def _filled_problem(case: Case, seen: Observation) -> str | None:
     return _race_problem(
-        seen, ("read after write",), "A thread reads of a tile what another may still be writing: no barrier stands between."
+        seen,
+        ("read after write",),
+        "A thread reads of a tile what another may still be writing: no barrier stands between.",
     )
 
 
@@ -189,7 +195,9 @@ tiled_matmul = Exercise(
         Criterion("reused", 1, "no thread overwrites a tile that another still reads", ("traffic",)),
         Criterion("conflicts", 1, "no request to shared memory takes a second pass", ("traffic",)),
         Criterion("moved", 1, "at least half of the bytes that move are asked for", ("values",)),
-        Criterion("odd", 1, "sizes of any number, 0 included, are multiplied, and those that do not fit refused", ("values",)),
+        Criterion(
+            "odd", 1, "sizes of any number, 0 included, are multiplied, and those that do not fit refused", ("values",)
+        ),
     ),
     cases=_tiled_matmul_cases,
     judge=_judge_tiled_matmul,

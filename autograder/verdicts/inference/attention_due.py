@@ -27,14 +27,20 @@ class Call:
         """What comes out of common misreadings, with the sentence that says which."""
         rows, columns = torch.arange(self.new)[:, None], torch.arange(self.x.shape[1])
         causal, places = self._causal, columns.clone()
-        yield self._attended(places, rows >= 0 * columns), "Tokens of a call see those that come after them in the same call."
+        yield (
+            self._attended(places, rows >= 0 * columns),
+            "Tokens of a call see those that come after them in the same call.",
+        )
         tiled = self._attended(places, causal, tiled=True)
         yield tiled, "Query heads use the wrong key heads: those beside each other share one."
         if self.start == 0:
             return
         first = "The causal mask begins at the first token: a call's first row sees all before it, and itself."
         yield self._attended(places, rows >= columns), first
-        yield self._attended(places, causal & (columns >= self.start)), "Tokens see those of their own call and none before."
+        yield (
+            self._attended(places, causal & (columns >= self.start)),
+            "Tokens see those of their own call and none before.",
+        )
         places[self.start :] -= self.start
         yield self._attended(places, causal), "Positions begin at 0 in each call: they go on from the tokens before."
 
@@ -60,7 +66,9 @@ class Call:
 
     def _turned(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         half = self.layer["head_dim"] // 2
-        angle = places.double()[:, None] ** self.layer["bend"] * self.layer["base"] ** (-torch.arange(half).double() / half)
+        angle = places.double()[:, None] ** self.layer["bend"] * self.layer["base"] ** (
+            -torch.arange(half).double() / half
+        )
         pairs = torch.view_as_complex(torch.stack((x[..., :half], x[..., half:]), -1))
         turned = pairs * torch.polar(torch.ones_like(angle), angle)
         return torch.cat((turned.real, turned.imag), -1)

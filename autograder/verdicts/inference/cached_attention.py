@@ -30,7 +30,13 @@ def _prompts(draw: Draw) -> Iterator[Case]:
     """One call, of one token to as many as there is room for; every grouping, dtype and layout, both devices."""
     heads = draw.each((4, 4), (4, 2), (6, 3), (4, 1), (1, 1), (6, 2))
     dtypes = draw.each(*_TOLERANCE, torch.float32, torch.float64)
-    forms = [(1, 3, "plain"), (2, 1, "stepped"), (9, 1, "stepped"), (17, 2, "transposed"), (draw.integer(3, 8), 3, "transposed")]
+    forms = [
+        (1, 3, "plain"),
+        (2, 1, "stepped"),
+        (9, 1, "stepped"),
+        (17, 2, "transposed"),
+        (draw.integer(3, 8), 3, "transposed"),
+    ]
     forms = draw.each(*forms, (draw.integer(10, 16), 2, "plain"))
     for number, ((new, batch, layout), dtype, form) in enumerate(zip(forms, dtypes, heads, strict=True)):
         layer, device, room = _layer(draw, *form, dtype=dtype), "cpu" if number % 3 else "cuda", draw.choice((0, 5))
@@ -42,7 +48,9 @@ def _tokens(draw: Draw) -> Iterator[Case]:
     dtypes, firsts = draw.each(*_TOLERANCE), draw.each(1, 2, 7, draw.integer(3, 12))
     layouts, batches = draw.each("plain", "stepped", "transposed", "plain"), draw.each(1, 2, 3, 2)
     heads, rooms = draw.each((4, 2), (6, 3), (6, 2), (4, 1)), draw.each(0, 3, 0, 1)
-    for number, (dtype, first, layout, batch, form, room) in enumerate(zip(dtypes, firsts, layouts, batches, heads, rooms)):
+    for number, (dtype, first, layout, batch, form, room) in enumerate(
+        zip(dtypes, firsts, layouts, batches, heads, rooms)
+    ):
         layer, calls = _layer(draw, *form, dtype=dtype), [first] + [1] * draw.integer(3, 6)
         yield _case(("tokens",), draw, layer, calls, device=_device(number), room=room, layout=layout, batch=batch)
 
@@ -60,14 +68,21 @@ def _chunks(draw: Draw) -> Iterator[Case]:
 def _several(draw: Draw) -> Iterator[Case]:
     """Three objects, two of them of one layer, alike or not, by turns; resets before any call, amid calls and twice."""
     for device, second in zip(draw.each("cpu", "cuda"), ((0, 2, 9), (0, draw.choice((1, 3)), 7))):
-        layers = [_layer(draw, *heads, dtype=draw.choice((torch.float32, torch.float64))) for heads in draw.each((4, 2), (6, 3))]
+        layers = [
+            _layer(draw, *heads, dtype=draw.choice((torch.float32, torch.float64)))
+            for heads in draw.each((4, 2), (6, 3))
+        ]
         plans = [(0, 2, 9), second, (1, 2, 8)]
         actions = [_make(of, *plan) for of, plan in enumerate(plans)] + [_do("reset", draw.integer(0, 2))]
         for of, new, layout in draw.each((0, 1, "transposed"), (1, 4, "stepped"), (2, 3, "plain")):
             actions.append(_call(draw, layers, plans, of, new, layout=layout))
         actions += [_call(draw, layers, plans, of, 1) for of in draw.each(0, 1, 2, 0, 1, 2)]
         again = draw.integer(0, 2)
-        actions += [_do("reset", again), _do("reset", again), *(_call(draw, layers, plans, again, new) for new in (5, 1))]
+        actions += [
+            _do("reset", again),
+            _do("reset", again),
+            *(_call(draw, layers, plans, again, new) for new in (5, 1)),
+        ]
         actions += [_call(draw, layers, plans, of, 1) for of in range(3) if of != again]
         yield _whole_case(("objects",), device, layers, actions, keep=True)
 
@@ -79,7 +94,15 @@ def _large(draw: Draw) -> Iterator[Case]:
     """
     for heads, dtype in draw.each(((4, 2), torch.float32), ((2, 1), torch.bfloat16), ((4, 1), torch.float32)):
         layer = _layer(draw, *heads, head_dim=64, width=96, dtype=dtype)
-        yield _case(("flops", "traffic"), draw, layer, [draw.integer(340, 380), 1], room=draw.integer(700, 900), watch=2, batch=2)
+        yield _case(
+            ("flops", "traffic"),
+            draw,
+            layer,
+            [draw.integer(340, 380), 1],
+            room=draw.integer(700, 900),
+            watch=2,
+            batch=2,
+        )
     layer = _layer(draw, 4, 2, head_dim=64, width=128)
     calls = [draw.integer(36, 44), 16]
     yield _case(("chunks", "flops", "traffic"), draw, layer, calls, room=draw.integer(300, 400), watch=2, batch=2)
@@ -93,7 +116,9 @@ def _held(draw: Draw) -> Iterator[Case]:
     """What stays on the card between calls, with a layer that is frozen and with one that trains."""
     for dtype in draw.each(torch.float32, torch.bfloat16):
         layer = _layer(draw, *draw.choice(((4, 2), (2, 1))), head_dim=64, width=96, dtype=dtype, trains=False)
-        yield _case(("buffers",), draw, layer, [200, 1, 1, "reset", 12, 1], room=draw.integer(250, 350), batch=2, watch=4)
+        yield _case(
+            ("buffers",), draw, layer, [200, 1, 1, "reset", 12, 1], room=draw.integer(250, 350), batch=2, watch=4
+        )
     for trains, grad in draw.each((True, False), (False, True)):
         layer = _layer(draw, 4, 2, head_dim=64, width=96, trains=trains)
         yield _case(("graph",), draw, layer, [60, 1, 1, "reset", 9, 1], room=40, batch=2, grad=grad, layout="fresh")
@@ -111,10 +136,27 @@ def _refused(draw: Draw) -> Iterator[Case]:
         wrong = [_wrong(draw, *shape) for shape in draw.shuffled(shapes)]
         prompt, second, last = (_call(draw, [layer], plans, 0, new) for new in (first, 1, 1))
         most, more, two, one = (_wrong(draw, batch, new, width) for new in (capacity + 1, 3, 2, 1))
-        actions = [_make(0, *plans[0]), *wrong[:4], most, prompt, *wrong[4:8], more, second, *wrong[8:], two, last, one, two]
+        actions = [
+            _make(0, *plans[0]),
+            *wrong[:4],
+            most,
+            prompt,
+            *wrong[4:8],
+            more,
+            second,
+            *wrong[8:],
+            two,
+            last,
+            one,
+            two,
+        ]
         actions += [_do("reset", 0), most, _call(draw, [layer], plans, 0, capacity), one]
         roomy = (0, batch, width + 3)  # for a row to be taken for so many tokens
-        actions += [_make(1, *roomy), _wrong(draw, batch, width) | {"of": 1}, _call(draw, [layer], [*plans, roomy], 1, 2)]
+        actions += [
+            _make(1, *roomy),
+            _wrong(draw, batch, width) | {"of": 1},
+            _call(draw, [layer], [*plans, roomy], 1, 2),
+        ]
         yield _whole_case(("errors",), device, [layer], actions)
     plans = [(0, 0, 8), (0, -1, 8), (0, 2, 0), (0, 2, -draw.integer(1, 9)), (0, 0, 0)]
     actions = [_make(of, *plan) for of, plan in enumerate(draw.shuffled(plans))]
@@ -133,11 +175,18 @@ def _layer(
     head_dim = head_dim or draw.choice((6, 8, 10))
     width = width or draw.choice((20, 22, 28, 44))
     rows = {"q_proj": heads * head_dim, "k_proj": kv_heads * head_dim, "v_proj": kv_heads * head_dim}
-    weights = {name: _spread(draw, count, width) * (1.5 if name in ("q_proj", "k_proj") else 1) for name, count in rows.items()}
+    weights = {
+        name: _spread(draw, count, width) * (1.5 if name in ("q_proj", "k_proj") else 1) for name, count in rows.items()
+    }
     weights["o_proj"] = _spread(draw, width, heads * head_dim)
     angles = {"base": draw.choice((100.0, 1000.0, 10_000.0)), "bend": draw.choice((1.125, 1.25, 1.375))}
     sizes = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
-    return {**sizes, **angles, "trains": trains, "weights": {name: weight.to(dtype) for name, weight in weights.items()}}
+    return {
+        **sizes,
+        **angles,
+        "trains": trains,
+        "weights": {name: weight.to(dtype) for name, weight in weights.items()},
+    }
 
 
 def _spread(draw: Draw, rows: int, columns: int) -> torch.Tensor:
@@ -255,7 +304,13 @@ def _near(found: torch.Tensor, due: torch.Tensor) -> bool:
 
 
 def _unlike(call: Call) -> str:
-    what = "a first call" if call.start == 0 else "a single token after others" if call.new == 1 else "a chunk after others"
+    what = (
+        "a first call"
+        if call.start == 0
+        else "a single token after others"
+        if call.new == 1
+        else "a chunk after others"
+    )
     return f"The outputs of {what} are not those that the layer gives for the same tokens at the end of the whole sequence."
 
 
@@ -283,7 +338,9 @@ class _Sizes:
 
 def _multiplies(kernel: str) -> bool:
     """Whether a kernel is a product of matrices, or nobody's but the learner's."""
-    return not kernel.startswith("aten.") or any(part in kernel for part in ("mm", "mv", "dot", "attention", "matmul", "linear"))
+    return not kernel.startswith("aten.") or any(
+        part in kernel for part in ("mm", "mv", "dot", "attention", "matmul", "linear")
+    )
 
 
 def _flops_problem(case: Case, evidence: dict) -> str | None:
@@ -357,15 +414,28 @@ _PROBLEMS = {"flops": _flops_problem, "traffic": _traffic_problem, "buffers": _b
 cached_attention = Exercise(
     "inference.cached_attention",
     criteria=(
-        Criterion("prompt", 1, "a first call gives what the layer gives, for every grouping of heads, dtype, layout and device"),
+        Criterion(
+            "prompt",
+            1,
+            "a first call gives what the layer gives, for every grouping of heads, dtype, layout and device",
+        ),
         Criterion("tokens", 1, "single tokens after others see all of them, at their positions", ("prompt",)),
         Criterion("chunks", 1, "tokens of a chunk see all before them and none after", ("tokens",)),
-        Criterion("objects", 1, "several objects, reset or not, know nothing of each other, and results stay", ("tokens",)),
+        Criterion(
+            "objects", 1, "several objects, reset or not, know nothing of each other, and results stay", ("tokens",)
+        ),
         Criterion("flops", 1, "a call has the FLOPs of its new tokens", ("tokens",)),
-        Criterion("traffic", 1, "a single token copies nothing of the cache, and a call reads what it needs once", ("tokens",)),
+        Criterion(
+            "traffic", 1, "a single token copies nothing of the cache, and a call reads what it needs once", ("tokens",)
+        ),
         Criterion("buffers", 1, "keys and values lie in buffers that are allocated once", ("tokens",)),
         Criterion("graph", 1, "nothing is kept for a backward pass", ("tokens",)),
-        Criterion("errors", 1, "shapes and lengths that cannot be are refused with ValueError, and change nothing", ("prompt",)),
+        Criterion(
+            "errors",
+            1,
+            "shapes and lengths that cannot be are refused with ValueError, and change nothing",
+            ("prompt",),
+        ),
     ),
     cases=_cases,
     judge=_judge,

@@ -16,7 +16,9 @@ _PARTS = ("linear", "attention")
 _NEAR = Fraction(1, 10**9)
 _FAR = 10**5
 """Times what is due: no misreading of a pass counts so much or so little."""
-_ANOTHER = "The passes that were made are not those of the given decoder: were its cell's functions changed further down?"
+_ANOTHER = (
+    "The passes that were made are not those of the given decoder: were its cell's functions changed further down?"
+)
 
 
 # ---- what is drawn
@@ -36,8 +38,12 @@ def _small(draw: Draw, group: int = 2) -> dict:
     kv_heads, head_dim = draw.integer(2, 3), draw.choice([8, 16, 24])
     together = group * kv_heads * head_dim
     return {
-        "layers": draw.integer(2, 3), "width": draw.choice([together - 2, together + 2, 2 * together]), "heads": group * kv_heads,
-        "kv_heads": kv_heads, "head_dim": head_dim, "hidden": 2 * draw.integer(90, 140) + 1,
+        "layers": draw.integer(2, 3),
+        "width": draw.choice([together - 2, together + 2, 2 * together]),
+        "heads": group * kv_heads,
+        "kv_heads": kv_heads,
+        "head_dim": head_dim,
+        "hidden": 2 * draw.integer(90, 140) + 1,
         "vocabulary": 2 * draw.integer(30, 60) + 1,
     }
 
@@ -45,8 +51,13 @@ def _small(draw: Draw, group: int = 2) -> dict:
 def _large(draw: Draw, group: int | None = None) -> dict:
     group, kv_heads = group or draw.integer(2, 12), draw.integer(2, 8)
     return {
-        "layers": draw.integer(20, 126), "width": 2 * draw.integer(1000, 4000), "heads": group * kv_heads, "kv_heads": kv_heads,
-        "head_dim": draw.choice([64, 96, 128]), "hidden": draw.integer(4000, 20_000), "vocabulary": draw.integer(30_000, 250_000),
+        "layers": draw.integer(20, 126),
+        "width": 2 * draw.integer(1000, 4000),
+        "heads": group * kv_heads,
+        "kv_heads": kv_heads,
+        "head_dim": draw.choice([64, 96, 128]),
+        "hidden": draw.integer(4000, 20_000),
+        "vocabulary": draw.integer(30_000, 250_000),
     }
 
 
@@ -59,18 +70,28 @@ def _card(draw: Draw, dtype: str, bandwidth: int = 0, peak: int = 0) -> dict:
     bandwidth = bandwidth or draw.integer(3 * 10**11, 8 * 10**12)
     peak = peak or draw.integer(20, 900) * bandwidth // 3
     known = {"float16": 4, "bfloat16": 6, "int8": 12, "float8_e4m3fn": 11, "float32": 1}
-    dense = {name: peak * draw.integer(13, 39) // 7 * many // known[dtype] + 1 for name, many in known.items()} | {dtype: peak}
+    dense = {name: peak * draw.integer(13, 39) // 7 * many // known[dtype] + 1 for name, many in known.items()} | {
+        dtype: peak
+    }
     sparse = {name: 2 * rate for name, rate in dense.items() if name != "float32"} | {"uint8": 9 * peak}
     return {
-        "dense": dict(draw.shuffled(list(dense.items()))), "sparse": sparse, "bytes_per_s": bandwidth,
-        "link_bytes_per_s": bandwidth // draw.integer(20, 70), "memory_bytes": draw.integer(16, 200) << 30,
+        "dense": dict(draw.shuffled(list(dense.items()))),
+        "sparse": sparse,
+        "bytes_per_s": bandwidth,
+        "link_bytes_per_s": bandwidth // draw.integer(20, 70),
+        "memory_bytes": draw.integer(16, 200) << 30,
     }
 
 
-def _question(draw: Draw, phase: str, batch: int, seq: int, config: dict, card: dict | None = None, measure: str = "") -> dict:
+def _question(
+    draw: Draw, phase: str, batch: int, seq: int, config: dict, card: dict | None = None, measure: str = ""
+) -> dict:
     """``measure``: the part whose counts are taken from a pass, too."""
     return {
-        "asked": [phase, batch, seq], "config": config, "card": card or _card(draw, config["dtype"]), "measure": measure,
+        "asked": [phase, batch, seq],
+        "config": config,
+        "card": card or _card(draw, config["dtype"]),
+        "measure": measure,
     }
 
 
@@ -82,7 +103,9 @@ def _passes(draw: Draw) -> Iterator[dict]:
         sizes = (_small if plan["sizes"] == "small" else _large)(draw)
         yield _question(draw, plan["phase"], batch, seq, _config(sizes))
     for phase in draw.each(*_PHASES):
-        yield _question(draw, phase, draw.integer(2, 3), draw.integer(3, 5), _config(_small(draw), "float16"), measure="linear")
+        yield _question(
+            draw, phase, draw.integer(2, 3), draw.integer(3, 5), _config(_small(draw), "float16"), measure="linear"
+        )
         yield _question(draw, phase, draw.integer(50, 900), draw.integer(500, 5000), _config(_large(draw)))
         yield _question(draw, phase, 3, 5, _config(_small(draw) | {"layers": 1, "vocabulary": 2001}))
         ones = dict.fromkeys(("layers", "heads", "kv_heads", "head_dim", "hidden", "vocabulary"), 1)
@@ -98,7 +121,9 @@ def _attended(draw: Draw) -> Iterator[dict]:
     for phase in draw.each(*_PHASES):
         one_for_all = {"kv_heads": 1, "heads": draw.integer(5, 71)}
         yield _question(draw, phase, 1, draw.integer(10, 99), _config(_large(draw) | one_for_all))
-        yield _question(draw, phase, draw.integer(2, 9), draw.integer(10, 99), _config(_small(draw) | one_for_all, "float16"))
+        yield _question(
+            draw, phase, draw.integer(2, 9), draw.integer(10, 99), _config(_small(draw) | one_for_all, "float16")
+        )
         yield _question(draw, phase, draw.integer(2, 3), 2, _config(_small(draw, 3)), measure="attention")
 
 
@@ -108,12 +133,20 @@ def _huge(draw: Draw) -> Iterator[dict]:
     for phase, batch, seq in (("prefill", 3, length + 1), ("decode", 1_000_001, length)):
         kv_heads = draw.choice([5, 7, 9])
         sizes = {
-            "layers": 2 * draw.integer(40, 60) + 1, "width": 4 * draw.integer(1500, 2000) + 2, "heads": 9 * kv_heads,
-            "kv_heads": kv_heads, "head_dim": draw.choice([97, 129]), "hidden": 2 * draw.integer(10_000, 12_000) + 1,
+            "layers": 2 * draw.integer(40, 60) + 1,
+            "width": 4 * draw.integer(1500, 2000) + 2,
+            "heads": 9 * kv_heads,
+            "kv_heads": kv_heads,
+            "head_dim": draw.choice([97, 129]),
+            "hidden": 2 * draw.integer(10_000, 12_000) + 1,
             "vocabulary": 2 * draw.integer(40_000, 90_000),
         }
         yield _question(draw, phase, batch, seq, _config(sizes))
-        wide = {"layers": 1, "width": 2**28 + 4 * draw.integer(1, 999) + 2, "hidden": 2**28 + 2 * draw.integer(1, 999) + 1}
+        wide = {
+            "layers": 1,
+            "width": 2**28 + 4 * draw.integer(1, 999) + 2,
+            "hidden": 2**28 + 2 * draw.integer(1, 999) + 1,
+        }
         yield _question(draw, phase, 1, 1, _config(sizes | wide))
 
 
@@ -124,7 +157,9 @@ def _of_unlike_bits(draw: Draw) -> Iterator[dict]:
     for plan in draw.cover(phase=_PHASES, dtype=dtypes, weight_bits=bits, kv_bits=bits):
         formats = {name: plan[name] for name in ("dtype", "weight_bits", "kv_bits")}
         yield _question(draw, plan["phase"], draw.integer(1, 9), draw.integer(2, 99), _config(_small(draw), **formats))
-        yield _question(draw, plan["phase"], draw.integer(1, 9), draw.integer(100, 9000), _config(_large(draw), **formats))
+        yield _question(
+            draw, plan["phase"], draw.integer(1, 9), draw.integer(100, 9000), _config(_large(draw), **formats)
+        )
     yield _question(draw, draw.choice(_PHASES), 2, 3, _config(_small(draw), "float32", 32, 32), measure="linear")
     for phase in draw.each(*_PHASES):  # half a byte is left over of a key, and of its value
         odd = {"kv_heads": 3, "heads": 3 * draw.integer(2, 4), "head_dim": draw.choice((5, 7, 9))}
@@ -181,7 +216,10 @@ def _crossings(draw: Draw) -> Iterator[dict]:
             yield _crossing(draw, phase, _config(_large(draw), dtype, weight_bits, draw.choice([4, 8])), 0.2)
         yield _crossing(draw, phase, _config(_small(draw)), 0.998)  # a few ten thousands
     width, bandwidth = draw.choice([64, 128]), 2 ** draw.integer(34, 36)
-    config, card = _config(_even(width, draw.integer(1, 3))), _card(draw, "bfloat16", bandwidth, bandwidth * width // 2 - 1)
+    config, card = (
+        _config(_even(width, draw.integer(1, 3))),
+        _card(draw, "bfloat16", bandwidth, bandwidth * width // 2 - 1),
+    )
     yield _question(draw, draw.choice(_PHASES), 3, 5, config, card)  # about width ** 2 x bandwidth / 4: no float is off
     for ridge in (4, 2, 1):  # at width / item bytes the row's own bytes take as long as its FLOPs, whatever the batch
         width, bandwidth = draw.choice([64, 128, 256]), 2 ** draw.integer(36, 42)
@@ -359,7 +397,9 @@ def _bound_problem(question: dict, told: dict, right: tuple[int, int]) -> str | 
     flops, nbytes, told_ratio = told["flops"], told["bytes"], told["intensity"]
     if any(type(count) not in (int, float) or not isfinite(count) or count <= 0 for count in (flops, nbytes)):
         return "A pass computes something and moves something: both counts are numbers above 0."
-    if any(not count / _FAR <= told_count <= count * _FAR for told_count, count in zip((flops, nbytes), right, strict=True)):
+    if any(
+        not count / _FAR <= told_count <= count * _FAR for told_count, count in zip((flops, nbytes), right, strict=True)
+    ):
         return "The counts are not those of a pass of this size: the bound is to be told by them."
     exact = Fraction(flops) / Fraction(nbytes)
     if type(told_ratio) is not float or not isfinite(told_ratio) or abs(Fraction(told_ratio) - exact) > _NEAR * exact:
@@ -436,7 +476,11 @@ intensity = Exercise(
         Criterion("attention", 2, "FLOPs and bytes of attention are right, in both phases"),
         Criterion("formats", 1, "weights, cache and activations have bytes of their own"),
         Criterion("bound", 1, "intensity and bound of each part follow from its counts and the card", ("linear",)),
-        Criterion("crossover", 2, "the batch that makes decode's linear layers compute-bound is right, and None where none does"),
+        Criterion(
+            "crossover",
+            2,
+            "the batch that makes decode's linear layers compute-bound is right, and None where none does",
+        ),
         Criterion("errors", 1, "what makes no sense is refused with ValueError, and nothing else is"),
     ),
     cases=_cases,

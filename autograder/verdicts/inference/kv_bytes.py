@@ -11,13 +11,39 @@ from autograder.verdicts.expect import count_problem, error_problem, raised_prob
 from autograder.verdicts.questions import ask, judge_questions
 
 _ITEM_BYTES = {
-    "float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int16": 2,
-    "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1, "uint8": 1,
+    "float64": 8,
+    "float32": 4,
+    "bfloat16": 2,
+    "float16": 2,
+    "int16": 2,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "int8": 1,
+    "uint8": 1,
 }
-_SIZES = ("layers", "width", "heads", "kv_heads", "head_dim", "latent", "window", "full_every", "patch", "merge", "temporal")
+_SIZES = (
+    "layers",
+    "width",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "latent",
+    "window",
+    "full_every",
+    "patch",
+    "merge",
+    "temporal",
+)
 _HALVES = ("bfloat16", "float16")
 _OPTIONS = {
-    "latent": None, "rope_dim": 0, "window": None, "full_every": None, "shared": 0, "patch": 14, "merge": 1, "temporal": 1,
+    "latent": None,
+    "rope_dim": 0,
+    "window": None,
+    "full_every": None,
+    "shared": 0,
+    "patch": 14,
+    "merge": 1,
+    "temporal": 1,
 }
 
 
@@ -46,7 +72,13 @@ def _request(text: int, images: list = (), videos: list = (), generated: int = 0
 def _decoder(draw: Draw, **named: Any) -> dict:
     """Every head of queries has its keys, and the heads fill the width, unless ``named`` says otherwise."""
     heads, head_dim = draw.integer(1, 20), draw.choice([48, 64, 80, 97, 128])
-    plain = {"layers": draw.integer(2, 30), "width": heads * head_dim, "heads": heads, "kv_heads": heads, "head_dim": head_dim}
+    plain = {
+        "layers": draw.integer(2, 30),
+        "width": heads * head_dim,
+        "heads": heads,
+        "kv_heads": heads,
+        "head_dim": head_dim,
+    }
     return _OPTIONS | plain | named
 
 
@@ -67,7 +99,13 @@ def _batches(draw: Draw) -> Iterator[dict]:
     """No request and one, many, equal ones, the longest anywhere; before and after the first tokens; more than floats hold."""
     odd = 2 * draw.integer(50, 500) + 1
     lengths = [
-        [], [1], [draw.integer(2, 9000)], [7, 7, 7], [1, odd], [odd, 1], [draw.integer(1, 99) for _ in range(150)],
+        [],
+        [1],
+        [draw.integer(2, 9000)],
+        [7, 7, 7],
+        [1, odd],
+        [odd, 1],
+        [draw.integer(1, 99) for _ in range(150)],
         draw.shuffled([1, 5, draw.integer(100, 200), draw.integer(5000, 9000)]),
     ]
     for texts in draw.each(*lengths):
@@ -93,11 +131,15 @@ def _pictured(draw: Draw) -> Iterator[dict]:
         config, side = _decoder(draw, patch=patch, merge=merge, temporal=draw.integer(2, 3)), patch * merge
         long, short = side * draw.integer(9, 40), side * draw.integer(2, 8)
         sides = [*draw.around(short), 1, patch, patch * (merge + 1), short + side // 2 + 1, short + max(side // 3, 1)]
-        for height, width in zip(sides, draw.shuffled([*draw.around(long), long, 1, side + 1, long + 1, long + side // 2]), strict=True):
+        for height, width in zip(
+            sides, draw.shuffled([*draw.around(long), long, 1, side + 1, long + 1, long + side // 2]), strict=True
+        ):
             for image in draw.each([height, width], [width, height]):
                 yield _of_halves(draw, config, [_request(draw.choice([0, 3]), [image])])
         yield _of_halves(draw, config, [_request(0, [[short - 1, long + 1]])])
-        yield _of_halves(draw, config, [_request(5, [[short + 1, long], [short + 1, long], [1, long + 1], [side, side]])])
+        yield _of_halves(
+            draw, config, [_request(5, [[short + 1, long], [short + 1, long], [1, long + 1], [side, side]])]
+        )
     same = [_request(draw.integer(1, 9), [[draw.integer(100, 300), draw.integer(100, 300)]])]
     for merge in draw.each(1, 2, 4):
         yield _of_halves(draw, _decoder(draw, merge=merge), same)
@@ -153,12 +195,18 @@ def _unlike_layers(draw: Draw) -> Iterator[dict]:
         for tokens in draw.around(window):
             yield _of_halves(draw, config, [_request(tokens)])
         yield _of_halves(draw, config, [_request(text) for text in draw.each(1, window - 1, window + 1, 5 * window)])
-        yield _of_halves(draw, _decoder(draw, window=None, full_every=every, shared=draw.choice([0, 1])), [_request(draw.integer(50, 999))])
+        yield _of_halves(
+            draw,
+            _decoder(draw, window=None, full_every=every, shared=draw.choice([0, 1])),
+            [_request(draw.integer(50, 999))],
+        )
     yield _of_halves(draw, _decoder(draw, layers=7, window=1, full_every=3), [_request(draw.integer(2, 9))])
     yield _of_halves(draw, _decoder(draw, layers=1, window=draw.integer(2, 9), full_every=1), [_request(40)])
     for window in draw.around(60):  # which the last tokens reach that were generated
         for generated in draw.each(10, 30):
-            yield _of_halves(draw, _decoder(draw, layers=6, window=window, full_every=6), [_request(50, generated=generated)])
+            yield _of_halves(
+                draw, _decoder(draw, layers=6, window=window, full_every=6), [_request(50, generated=generated)]
+            )
 
 
 def _latent(draw: Draw) -> Iterator[dict]:
@@ -175,18 +223,39 @@ def _latent(draw: Draw) -> Iterator[dict]:
 def _mixed(draw: Draw) -> Iterator[dict]:
     """Everything at once: each two of what can be chosen meet."""
     choices = {
-        "dtype": ("float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8"), "latent": (True, False),
-        "windows": ((False, 2, 3), (False, 5, 0), (True, None, 0), (True, None, 3), (True, 2, 3), (True, 5, 3), (True, 5, 0)),
-        "merge": (1, 2, 3), "temporal": (1, 2, 3), "group": (1, 4),
+        "dtype": ("float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8"),
+        "latent": (True, False),
+        "windows": (
+            (False, 2, 3),
+            (False, 5, 0),
+            (True, None, 0),
+            (True, None, 3),
+            (True, 2, 3),
+            (True, 5, 3),
+            (True, 5, 0),
+        ),
+        "merge": (1, 2, 3),
+        "temporal": (1, 2, 3),
+        "group": (1, 4),
     }
     for plan in draw.cover(**choices):
         kv_heads, head_dim, patch = draw.integer(1, 8), draw.choice([64, 97, 128]), draw.choice([5, 14, 16])
         window, every, shared = plan["windows"]
         config = _decoder(
-            draw, layers=10 * draw.integer(1, 4) + draw.choice([0, 2]), heads=kv_heads * plan["group"], kv_heads=kv_heads, head_dim=head_dim,
-            width=draw.integer(500, 5000), latent=draw.integer(100, 600) if plan["latent"] else None, rope_dim=draw.integer(1, 64),
-            window=draw.integer(50, 400) if window else None, full_every=every, shared=shared,
-            patch=patch, merge=plan["merge"], temporal=plan["temporal"],
+            draw,
+            layers=10 * draw.integer(1, 4) + draw.choice([0, 2]),
+            heads=kv_heads * plan["group"],
+            kv_heads=kv_heads,
+            head_dim=head_dim,
+            width=draw.integer(500, 5000),
+            latent=draw.integer(100, 600) if plan["latent"] else None,
+            rope_dim=draw.integer(1, 64),
+            window=draw.integer(50, 400) if window else None,
+            full_every=every,
+            shared=shared,
+            patch=patch,
+            merge=plan["merge"],
+            temporal=plan["temporal"],
         )
         yield _question(config, _some_requests(draw, patch * plan["merge"], config["temporal"]), plan["dtype"])
 
@@ -214,18 +283,32 @@ def _refused(draw: Draw) -> Iterator[dict]:
     for name in ("rope_dim", "shared"):
         yield from (_bad_decoder(draw, {name: number} | also) for number in (-1, low) for also in ({}, {"latent": 64}))
     yield from (_bad_decoder(draw, {"layers": 6, "shared": shared}) for shared in (6, 7, 60))
-    yield from (_bad_decoder(draw, {"heads": heads, "kv_heads": kv_heads}) for heads, kv_heads in ((12, 5), (12, 24), (7, 2), (1, 2)))
+    yield from (
+        _bad_decoder(draw, {"heads": heads, "kv_heads": kv_heads})
+        for heads, kv_heads in ((12, 5), (12, 24), (7, 2), (1, 2))
+    )
     for number in (-1, low):
         yield from _bad_request(draw, _request(number), _request(number, [[28, 28]] * 9), _request(5, generated=number))
-        yield from _bad_request(draw, _request(5, videos=[[number, 2, 28, 28]]), _request(5, videos=[[number, 2, 28, 28], [2000, 2, 28, 28]]))
+        yield from _bad_request(
+            draw,
+            _request(5, videos=[[number, 2, 28, 28]]),
+            _request(5, videos=[[number, 2, 28, 28], [2000, 2, 28, 28]]),
+        )
     for number in (0, -1, low):
-        yield from _bad_request(draw, *(_request(5, images) for images in ([[number, 28]], [[28, number]], [[28, 28], [28, number]])))
+        yield from _bad_request(
+            draw, *(_request(5, images) for images in ([[number, 28]], [[28, number]], [[28, 28], [28, number]]))
+        )
         for at in (1, 2, 3):
             film = [2000, 2, 28, 28]
             film[at] = number
             yield from _bad_request(draw, _request(5, videos=[film]), _request(5, videos=[[2000, 2, 28, 28], film]))
         yield from _bad_request(draw, _request(5, videos=[[0, number, 28, 28]]), _request(5, [[number, number]]))
-    none = (_request(0), _request(0, generated=1), _request(0, generated=draw.integer(2, 99)), _request(0, videos=[[0, 2, 28, 28]]))
+    none = (
+        _request(0),
+        _request(0, generated=1),
+        _request(0, generated=draw.integer(2, 99)),
+        _request(0, videos=[[0, 2, 28, 28]]),
+    )
     yield from _bad_request(draw, *none)
 
 
@@ -233,10 +316,17 @@ def _just_allowed(draw: Draw) -> Iterator[dict]:
     """The least numbers that are right, so that whoever refuses everything from some question on is seen."""
     some = [_request(9, [[28, 28]], [[2000, 2, 28, 28]], 7)]
     for name in _SIZES:
-        yield _of_halves(draw, _decoder(draw) | {"heads": 6, "kv_heads": 1, "rope_dim": int(name == "latent"), name: 1}, some[:])
+        yield _of_halves(
+            draw, _decoder(draw) | {"heads": 6, "kv_heads": 1, "rope_dim": int(name == "latent"), name: 1}, some[:]
+        )
     for shared in (0, 5):
         yield _of_halves(draw, _decoder(draw) | {"layers": 6, "shared": shared}, some[:])
-    for request in (_request(1), _request(1, [[28, 28]]), _request(1, videos=[[1000, 1, 28, 28]]), _request(1, generated=1)):
+    for request in (
+        _request(1),
+        _request(1, [[28, 28]]),
+        _request(1, videos=[[1000, 1, 28, 28]]),
+        _request(1, generated=1),
+    ):
         for asked in ([request], [*some, request], [request, *some]):
             yield _of_halves(draw, _decoder(draw), asked)
 
@@ -270,7 +360,9 @@ def _prompt(request: dict, config: dict) -> int:
 
 
 def _lengths(question: dict) -> list[int]:
-    return [_prompt(r, question["config"]) + (r["generated"] - 1 if r["generated"] else 0) for r in question["requests"]]
+    return [
+        _prompt(r, question["config"]) + (r["generated"] - 1 if r["generated"] else 0) for r in question["requests"]
+    ]
 
 
 def _due(question: dict, lengths: list[int] | None = None, **named: Any) -> int:
@@ -287,7 +379,10 @@ def _due(question: dict, lengths: list[int] | None = None, **named: Any) -> int:
 
 def _is_refused(question: dict) -> bool:
     config = question["config"]
-    if any(config[name] is not None and config[name] < 1 for name in _SIZES) or config["heads"] % config["kv_heads"] > 0:
+    if (
+        any(config[name] is not None and config[name] < 1 for name in _SIZES)
+        or config["heads"] % config["kv_heads"] > 0
+    ):
         return True
     if config["rope_dim"] < 0 or not 0 <= config["shared"] < config["layers"]:
         return True
@@ -318,9 +413,18 @@ def _rivals(about: str, question: dict, due: int) -> Iterator[tuple[Any, str]]:
     config, item = question["config"], _ITEM_BYTES[question["dtype"]]
     yield float(due), "That is the nearest float: bytes are counted exactly, in integers."
     if about == "heads":
-        yield _due(question, kv_heads=config["heads"]), "Heads of queries were counted: several of them share a head of keys and values."
-        yield _due(question, kv_heads=1, head_dim=config["width"]), "The width was counted: keys and values have kv_heads times head_dim elements."
-        yield _due(question, head_dim=config["width"] // config["heads"]), "A head has head_dim elements: the heads need not fill the width."
+        yield (
+            _due(question, kv_heads=config["heads"]),
+            "Heads of queries were counted: several of them share a head of keys and values.",
+        )
+        yield (
+            _due(question, kv_heads=1, head_dim=config["width"]),
+            "The width was counted: keys and values have kv_heads times head_dim elements.",
+        )
+        yield (
+            _due(question, head_dim=config["width"] // config["heads"]),
+            "A head has head_dim elements: the heads need not fill the width.",
+        )
         yield due * 2 // item, "Every element was counted as 2 bytes, whatever the dtype."
     if config["latent"] is None:
         yield due // 2, "That is half of what is kept: there are keys, and there are values."
@@ -328,8 +432,14 @@ def _rivals(about: str, question: dict, due: int) -> Iterator[tuple[Any, str]]:
         prompts = [_prompt(request, config) for request in question["requests"]]
         sampled = [prompt + request["generated"] for prompt, request in zip(prompts, question["requests"], strict=True)]
         lengths = _lengths(question)
-        yield _due(question, [max(lengths, default=0)] * len(lengths)), "Requests were padded to the longest: each keeps its own tokens."
-        yield _due(question, sampled), "The last token that was generated has not been read: its keys and values are not there yet."
+        yield (
+            _due(question, [max(lengths, default=0)] * len(lengths)),
+            "Requests were padded to the longest: each keeps its own tokens.",
+        )
+        yield (
+            _due(question, sampled),
+            "The last token that was generated has not been read: its keys and values are not there yet.",
+        )
         yield _due(question, prompts), "Tokens that were generated and read again are kept like those of the prompt."
         yield _due(question, lengths[:1]), "Only one request was counted: every one has keys and values of its own."
     if about == "layers":

@@ -25,7 +25,9 @@ def _fuse_budget_cases(draw: Draw) -> Iterator[Case]:
     yield _case(draw, ["relu", "gate", "above"], torch.float32, more=draw.integer(1, 9), apart=False)
     yield _case(draw, ["bias", "doubling", "relu"], torch.float32)
     yield _case(draw, ["gate", "bias", "sigmoid"], torch.float32, outer=(draw.integer(2, 3),), gate=torch.float16)
-    yield _case(draw, ["bias", "gate"], torch.float32, outer=(1, 2), gate=torch.float64)  # the result has the dtype of the gate
+    yield _case(
+        draw, ["bias", "gate"], torch.float32, outer=(1, 2), gate=torch.float64
+    )  # the result has the dtype of the gate
 
 
 def _case(
@@ -54,7 +56,9 @@ def _due(inputs: dict) -> dict[str, int]:
     """By following the chain: how many elements, of how many bytes, each step reads and leaves."""
     shape, size = [*inputs["x"].shape[:-1], inputs["columns"]], inputs["x"].element_size()
     whole = math.prod(shape) * size
-    others = {name: inputs[name].nbytes if inputs[name] is not None else whole for name in ("gate", "bias") if name in inputs}
+    others = {
+        name: inputs[name].nbytes if inputs[name] is not None else whole for name in ("gate", "bias") if name in inputs
+    }
     kernels = moved = 0
     for step in inputs["steps"]:
         before = math.prod(shape) * size

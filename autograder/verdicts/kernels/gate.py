@@ -73,7 +73,9 @@ def _bounds_problem(case: Case, evidence: dict, seen: Observation) -> str | None
     problem = _values_problem(case, evidence, seen)
     if not problem and not evidence["result"].numel() and evidence["is_an_input"]:
         return own_memory_problem(evidence)
-    return fault_problem(seen) or (problem and f"Where the size is no multiple of the tile: {problem[0].lower()}{problem[1:]}")
+    return fault_problem(seen) or (
+        problem and f"Where the size is no multiple of the tile: {problem[0].lower()}{problem[1:]}"
+    )
 
 
 def _inputs_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
@@ -92,7 +94,9 @@ fused_gate = Exercise(
     criteria=(
         Criterion("values", 2, "a kernel of your own gives silu(x + bias) * gate"),
         Criterion("fused", 3, "one launch reads x and gate once and writes the result once", ("values",)),
-        Criterion("bounds", 1, "sizes that are no multiple of a tile are right, and no lane leaves its array", ("values",)),
+        Criterion(
+            "bounds", 1, "sizes that are no multiple of a tile are right, and no lane leaves its array", ("values",)
+        ),
         Criterion("inputs", 1, "x, gate and bias are what they were, and the result is new", ("values",)),
     ),
     cases=_fused_gate_cases,

@@ -115,7 +115,9 @@ def _graph_problem(case: Case, evidence: dict) -> str | None:
     if evidence["broke"]:
         return f"A graph break: {str(evidence['broke']).splitlines()[0]:.150}"
     if not evidence["graphs"]:
-        return "Nothing was captured: code that torch.compile is told to leave alone has no breaks, and no graph either."
+        return (
+            "Nothing was captured: code that torch.compile is told to leave alone has no breaks, and no graph either."
+        )
     operations = {operation for graph in evidence["graphs"] for operation in graph}
     hidden = next((name for name in operations if name.partition(".")[0] not in _ARITHMETIC), None)
     if hidden or len(operations) < _LEAST_OPERATIONS:
@@ -154,7 +156,12 @@ def _gradient_problem(case: Case, evidence: dict) -> str | None:
     return None
 
 
-_PROBLEM = {"values": _values_problem, "graph": _graph_problem, "shapes": _shapes_problem, "gradient": _gradient_problem}
+_PROBLEM = {
+    "values": _values_problem,
+    "graph": _graph_problem,
+    "shapes": _shapes_problem,
+    "gradient": _gradient_problem,
+}
 
 squash = Exercise(
     "kernels.squash",

@@ -12,7 +12,10 @@ from gpulab import Observation
 
 def large(criterion: str, dtype: torch.dtype, *shapes: tuple[int, ...], writes: int) -> Case:
     """Inputs of these shapes, whose result has ``writes`` elements. They hold zeros, which nobody looks at."""
-    return Case((criterion,), {"shapes": [list(shape) for shape in shapes], "dtype": str(dtype).removeprefix("torch."), "writes": writes})
+    return Case(
+        (criterion,),
+        {"shapes": [list(shape) for shape in shapes], "dtype": str(dtype).removeprefix("torch."), "writes": writes},
+    )
 
 
 def or_large(judge: Callable[[Case, dict], Iterator[Lost]]) -> Callable[[Case, dict], Iterator[Lost]]:

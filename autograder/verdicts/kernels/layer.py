@@ -52,9 +52,7 @@ def _linear_silu_cases(draw: Draw) -> Iterator[Case]:
     yield _wrong(draw, x=(0, 16), weight=(8, 16), bias=(4,))
 
 
-def _case(
-    about: tuple[str, ...], draw: Draw, m: int, n: int, k: int, high: int = 2, again: bool = False
-) -> Case:
+def _case(about: tuple[str, ...], draw: Draw, m: int, n: int, k: int, high: int = 2, again: bool = False) -> Case:
     """Whole numbers: their products have exact sums. ``high``: how large sums get."""
     low = -2 if high == 2 else 1
     x, weight = _whole(draw, low, high, m, k), _whole(draw, low, high, n, k)
@@ -100,13 +98,17 @@ def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None
 
 def _ragged_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
     return _value_problem(
-        case, evidence, "Where a size is no multiple of the tile, the result is wrong: what lies beyond an edge has to count as 0."
+        case,
+        evidence,
+        "Where a size is no multiple of the tile, the result is wrong: what lies beyond an edge has to count as 0.",
     )
 
 
 def _exact_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
     return _value_problem(
-        case, evidence, "A long sum loses its last digits: float16 has no odd number above 2,048, so the sum is kept in float32."
+        case,
+        evidence,
+        "A long sum loses its last digits: float16 has no odd number above 2,048, so the sum is kept in float32.",
     )
 
 
@@ -126,9 +128,7 @@ def _tiles_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
     elements = down * across * _LEAST_TILE * (2 * k + 1)
     loaded = sum(launch.total("read_bytes") for launch in seen.launches) / case.inputs["x"].element_size()
     if loaded > elements:
-        return (
-            f"{loaded / elements:.2f} times the loads that tiles of {_LEAST_TILE} x {_LEAST_TILE} need: with tiles, {_PROMISE}."
-        )
+        return f"{loaded / elements:.2f} times the loads that tiles of {_LEAST_TILE} x {_LEAST_TILE} need: with tiles, {_PROMISE}."
     if loaded < m * k + n * k:
         return "Not every element of the inputs is loaded."
     return None

@@ -108,7 +108,9 @@ def in_memory_problem(seen: Observation) -> str | None:
     for launch in seen.launches:
         for use in launch.arrays:
             if use.written_bytes and use.read_bytes:
-                return f"{use.array} is read as well as written: what is summed up belongs in registers until it is done."
+                return (
+                    f"{use.array} is read as well as written: what is summed up belongs in registers until it is done."
+                )
             if use.written_bytes > use.distinct_written_bytes:
                 return f"Elements of {use.array} are written more than once."
     return None
@@ -131,4 +133,8 @@ def own_memory_problem(evidence: dict) -> str | None:
         return "The result lies in the memory of an input: it is due in a new tensor, also where there are no rows."
     if evidence["handed_out_twice"]:
         return "A second call returns the memory that the first result is still in: each result is a tensor of its own."
-    return None if evidence["contiguous"] else "The result is not contiguous: its rows are not one behind the other in memory."
+    return (
+        None
+        if evidence["contiguous"]
+        else "The result is not contiguous: its rows are not one behind the other in memory."
+    )

@@ -28,7 +28,9 @@ def _row_softmax_cases(draw: Draw) -> Iterator[Case]:
     yield _case(("values", "once", "bounds"), _scores(draw, 2, draw.choice([64, 128])), again=True)
     yield _case(("tail", "once", "bounds"), _scores(draw, 2, ragged))
     yield _case(("tail",), _scores(draw, 1, draw.integer(33, 60)) - 30)
-    yield _case(("tail", "once", "bounds"), _scores(draw, 1, draw.integer(2100, 4095)))  # no tile of fixed size that fits the others
+    yield _case(
+        ("tail", "once", "bounds"), _scores(draw, 1, draw.integer(2100, 4095))
+    )  # no tile of fixed size that fits the others
     yield _case(("tail",), _scores(draw, 1, 2 * draw.integer(2, 3) - 1))
     yield _case(("tail", "once", "bounds"), _scores(draw, draw.choice([5, 7]), 3))
     rows = draw.integer(65_600, 70_000)  # more than CUDA launches along y or z
@@ -55,7 +57,9 @@ def _other_dtypes(draw: Draw) -> Iterator[torch.Tensor]:
         yield draw.tensor(rows, 16, dtype=dtype)
 
 
-def _case(about: tuple[str, ...], x: torch.Tensor, columns: int | None = None, first: int = 0, again: bool = False) -> Case:
+def _case(
+    about: tuple[str, ...], x: torch.Tensor, columns: int | None = None, first: int = 0, again: bool = False
+) -> Case:
     return Case(about, {"x": x, "columns": columns or x.shape[1], "first": first, "again": again})
 
 

@@ -13,7 +13,9 @@ _TOLERANCE = 0.1
 _ITEM_BYTES = {"float32": 4, "bfloat16": 2}
 _ALIKE = 0.01
 """What the notebook's decoder keeps is known as well as that."""
-_MADE = "A tensor was made: the bytes are to be computed from the shape's numbers, before there is a model, on no device."
+_MADE = (
+    "A tensor was made: the bytes are to be computed from the shape's numbers, before there is a model, on no device."
+)
 _ANOTHER = "What was measured is not what the given decoder keeps: were its cell's functions changed further down?"
 
 
@@ -36,14 +38,23 @@ def _ask(draw: Draw, how: tuple[str, ...], measure: bool = False, **shape: Any) 
 
 def _small(draw: Draw) -> dict:
     """Sizes of a decoder that is run."""
-    return {"layers": draw.integer(3, 4), "heads": 4, "head_dim": 16, "batch": draw.integer(1, 3), "sequence": draw.integer(24, 48)}
+    return {
+        "layers": draw.integer(3, 4),
+        "heads": 4,
+        "head_dim": 16,
+        "batch": draw.integer(1, 3),
+        "sequence": draw.integer(24, 48),
+    }
 
 
 def _large(draw: Draw) -> dict:
     """Sizes of one that no machine of a learner's runs."""
     return {
-        "layers": draw.integer(24, 80), "heads": draw.integer(3, 16) * 8, "head_dim": draw.choice([64, 128]),
-        "batch": draw.integer(2, 64), "sequence": draw.integer(1000, 3000),
+        "layers": draw.integer(24, 80),
+        "heads": draw.integer(3, 16) * 8,
+        "head_dim": draw.choice([64, 128]),
+        "batch": draw.integer(2, 64),
+        "sequence": draw.integer(1000, 3000),
     }
 
 
@@ -73,14 +84,24 @@ def _grouped(draw: Draw) -> Iterator[dict]:
         yield _ask(draw, (how,), True, **_small(draw) | {"heads": 8, "layers": 5, "sequence": 4}, wider=0.125, **plan)
         yield _ask(draw, (how,), **_large(draw) | {"sequence": draw.integer(1, 16)}, wider=0.125, **plan)
         kv_heads = draw.integer(2, 5)
-        yield _ask(draw, (how,), **_large(draw) | {"sequence": 16, "heads": 8 * kv_heads, "kv_heads": kv_heads}, wider=0.125, dtype=plan["dtype"])
+        yield _ask(
+            draw,
+            (how,),
+            **_large(draw) | {"sequence": 16, "heads": 8 * kv_heads, "kv_heads": kv_heads},
+            wider=0.125,
+            dtype=plan["dtype"],
+        )
 
 
 def _heads_only(draw: Draw) -> Iterator[dict]:
     """No layer, or a vocabulary beside which a layer is little."""
-    for plan in draw.cover(dtype=tuple(_ITEM_BYTES), how=("flash", "unfused"), measure=(True, False), sizes=((0, 1), (0, 50), (1, 50))):
+    for plan in draw.cover(
+        dtype=tuple(_ITEM_BYTES), how=("flash", "unfused"), measure=(True, False), sizes=((0, 1), (0, 50), (1, 50))
+    ):
         layers, many = plan["sizes"]
-        heads, vocabulary = (4, 300 * many) if plan["measure"] else (draw.integer(8, 32), draw.integer(4000, 5000) * many)
+        heads, vocabulary = (
+            (4, 300 * many) if plan["measure"] else (draw.integer(8, 32), draw.integer(4000, 5000) * many)
+        )
         sizes = {"layers": layers, "heads": heads, "head_dim": 16, "vocabulary": vocabulary}
         sizes |= {"batch": draw.integer(2, 4), "sequence": draw.integer(8, 16)}
         yield _ask(draw, (plan["how"],), plan["measure"], **sizes, wider=0.125, dtype=plan["dtype"])
@@ -93,7 +114,10 @@ def _refused(draw: Draw) -> Iterator[dict]:
     for attention in draw.each("Flash", "fused", "eager", "sdpa", ""):
         yield _ask(draw, (attention,), **_large(draw), dtype="bfloat16", wider=4)
     for how in draw.each((), ("flash",), ("unfused",)):
-        for changed in ({"heads": 24, "width": 24 * 64 + draw.integer(1, 23)}, {"heads": 24, "kv_heads": draw.choice([5, 7, 9, 16, 48])}):
+        for changed in (
+            {"heads": 24, "width": 24 * 64 + draw.integer(1, 23)},
+            {"heads": 24, "kv_heads": draw.choice([5, 7, 9, 16, 48])},
+        ):
             yield _ask(draw, how, **_large(draw) | changed, dtype="float32", wider=4)
 
 

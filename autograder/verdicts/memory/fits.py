@@ -31,9 +31,16 @@ def _model(draw: Draw, **given: int) -> dict:
     kv_heads, head_dim = draw.integer(2, 9), 8 * draw.integer(3, 20)
     heads = kv_heads * draw.integer(2, 8)
     return {
-        "parameters": draw.integer(10**9, 9 * 10**9), "weight_bits": draw.choice((16, 32)), "layers": draw.integer(11, 90),
-        "width": heads * (head_dim + 8 * draw.choice((-1, 1, 2))), "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim,
-        "cache_bits": draw.choice(_CACHE_BITS), "saved": draw.integer(20_000, 300_000), **given,
+        "parameters": draw.integer(10**9, 9 * 10**9),
+        "weight_bits": draw.choice((16, 32)),
+        "layers": draw.integer(11, 90),
+        "width": heads * (head_dim + 8 * draw.choice((-1, 1, 2))),
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_dim": head_dim,
+        "cache_bits": draw.choice(_CACHE_BITS),
+        "saved": draw.integer(20_000, 300_000),
+        **given,
     }
 
 
@@ -49,7 +56,9 @@ def _question(draw: Draw, mode: str, model: dict, gpu: dict | None = None, **giv
 
 def _each_of(draw: Draw, mode: str) -> list[dict]:
     """Every width of weights and of caches; odd numbers of weights; heads shared by all, by some and by none; one of each."""
-    models = [_model(draw, weight_bits=bits, cache_bits=cached) for bits in _WEIGHT_BITS[mode] for cached in _CACHE_BITS]
+    models = [
+        _model(draw, weight_bits=bits, cache_bits=cached) for bits in _WEIGHT_BITS[mode] for cached in _CACHE_BITS
+    ]
     models += [_model(draw, weight_bits=bits, parameters=2 * draw.integer(3, 10**9) + 1) for bits in _WEIGHT_BITS[mode]]
     models += [_model(draw, heads=12, kv_heads=kv_heads) for kv_heads in (1, 4, 12)]
     questions = [_question(draw, mode, model) for model in draw.shuffled(models)]
@@ -64,7 +73,9 @@ def _brim(draw: Draw, mode: str) -> Iterator[dict]:
         for free in draw.around(0):
             yield _room(draw, mode, 2 * draw.integer(0, 4) + 1, free, unit=unit)
         for memory in (draw.integer(1, 8) / 4, draw.integer(4000, 9000), 0.25, draw.integer(200, 900) + 0.75):
-            yield _question(draw, mode, _model(draw), _gpu(draw, memory=memory, unit=unit), batch=2, sequence=draw.integer(9, 99))
+            yield _question(
+                draw, mode, _model(draw), _gpu(draw, memory=memory, unit=unit), batch=2, sequence=draw.integer(9, 99)
+            )
         for share in (0.97, 1.03):
             question = _question(draw, mode, _model(draw), _gpu(draw, unit=unit))
             memory = int(4 * share * sum(_terms(question).values()) / size) / 4
@@ -112,9 +123,18 @@ def _rivals(draw: Draw, mode: str, bits: int, ahead: int) -> dict:
 def _batches(draw: Draw, mode: str) -> Iterator[dict]:
     """Room for exactly so many sequences, a byte less or more; for many and for none; not even for the weights; for millions."""
     for numbers in (1, 8 * draw.integer(9, 99)):
-        small = {"parameters": draw.integer(10**8, 10**9), "layers": 1, "heads": 2, "kv_heads": 1, "head_dim": numbers, "saved": 4 * numbers}
+        small = {
+            "parameters": draw.integer(10**8, 10**9),
+            "layers": 1,
+            "heads": 2,
+            "kv_heads": 1,
+            "head_dim": numbers,
+            "saved": 4 * numbers,
+        }
         gpu = _gpu(draw, memory=draw.integer(800, 900) / 4)
-        yield _question(draw, mode, _model(draw, **small), gpu, batch=draw.integer(1, 10**6), sequence=draw.integer(1, 9))
+        yield _question(
+            draw, mode, _model(draw, **small), gpu, batch=draw.integer(1, 10**6), sequence=draw.integer(1, 9)
+        )
     for batch in (1, draw.integer(2, 40), 500):
         for sequences in (1, 2 * draw.integer(1, 15) + 1):
             yield from ({**_room(draw, mode, sequences, free), "batch": batch} for free in draw.around(0))
@@ -129,11 +149,17 @@ def _refused(draw: Draw) -> Iterator[dict]:
     for mode in _ORDER:
         right = _question(draw, mode, _model(draw, weight_bits=16, heads=12, kv_heads=4))
         yield from ({**right, name: count} for name in ("batch", "sequence") for count in (0, -draw.integer(1, 9)))
-        yield from ({**right, "gpu": {**right["gpu"], "unit": unit}} for unit in ("MB", "gb", "Gib", "GIB", "G", "Gb", "TB", "", " GB"))
+        yield from (
+            {**right, "gpu": {**right["gpu"], "unit": unit}}
+            for unit in ("MB", "gb", "Gib", "GIB", "G", "Gb", "TB", "", " GB")
+        )
         changes = [{"kv_heads": count} for count in (5, 8, 24)] + [{"cache_bits": bits} for bits in (1, 2, 4, 12, 64)]
         changes += [{"weight_bits": bits} for bits in (1, 2, 3, 12, 64, *((4, 8) if mode == "train" else ()))]
         yield from ({**right, "model": {**right["model"], **change}} for change in changes)
-        yield from ({**right, "mode": other} for other in (mode.upper(), mode.capitalize(), f"{mode} ", f"{mode}ing", "", "infer"))
+        yield from (
+            {**right, "mode": other}
+            for other in (mode.upper(), mode.capitalize(), f"{mode} ", f"{mode}ing", "", "infer")
+        )
 
 
 def _terms(question: dict) -> dict:
@@ -171,7 +197,11 @@ def _reference(question: dict) -> dict:
 
 
 _LOOKED_AT = {
-    "serving": ("terms",), "training": ("terms",), "free": ("free", "fits"), "binding": ("binding",), "largest": ("largest",),
+    "serving": ("terms",),
+    "training": ("terms",),
+    "free": ("free", "fits"),
+    "binding": ("binding",),
+    "largest": ("largest",),
 }
 _MISREAD = {
     "weights": "The weights are wrong: bits are not bytes, and a part of a byte counts as one.",
@@ -194,7 +224,11 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     if value["unchanged"] is not True:
         return "The function changed a dictionary that it was given."
     for name in _LOOKED_AT[criterion]:
-        if problem := _terms_problem(value[name], due[name]) if name == "terms" else _entry_problem(name, value[name], due[name]):
+        if (
+            problem := _terms_problem(value[name], due[name])
+            if name == "terms"
+            else _entry_problem(name, value[name], due[name])
+        ):
             return problem
     return None
 

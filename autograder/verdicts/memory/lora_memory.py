@@ -38,16 +38,29 @@ _TARGETS = (["up"], ["head", "down"], ["up", "down", "head"])
 
 def _case(about: tuple[str, ...], draw: Draw, bits: int | None, targets: list[str], size: dict, **form: Any) -> Case:
     device, refused = form.pop("device", "cpu"), form.pop("refused", [])
-    model = {"vocabulary": draw.integer(9, 14), "shared": False, "alias": False, "tied": False, "gate": "gate", **size, **form}
+    model = {
+        "vocabulary": draw.integer(9, 14),
+        "shared": False,
+        "alias": False,
+        "tied": False,
+        "gate": "gate",
+        **size,
+        **form,
+    }
     model["values"] = {name: _values(draw, name, *shape) for name, shape in _shapes(model).items()}
     rank = draw.choice((1, 2, 3, 4, 6))
     layers = {name: list(model["values"][f"{_own_name(name, model)}.weight"].shape) for name in _named(targets, model)}
     moved = {name: _scaled(draw, rows, rank) for name, (rows, _) in layers.items()}
     if model["shared"]:
-        moved = {name: moved[next(other for other in moved if _own_name(other, model) == _own_name(name, model))] for name in moved}
+        moved = {
+            name: moved[next(other for other in moved if _own_name(other, model) == _own_name(name, model))]
+            for name in moved
+        }
     tokens = torch.stack([_ids(draw, model["vocabulary"]), _ids(draw, model["vocabulary"])])
     job = {"model": model, "tokens": tokens, "device": device, "rank": rank, "targets": targets, "bits": bits}
-    return Case(about, {**job, "layers": layers, "moved": moved, "refused": refused}, raises="ValueError" if refused else "")
+    return Case(
+        about, {**job, "layers": layers, "moved": moved, "refused": refused}, raises="ValueError" if refused else ""
+    )
 
 
 def _refused(draw: Draw) -> Iterator[dict]:
@@ -83,7 +96,12 @@ def _own_name(name: str, model: dict) -> str:
 def _named(targets: list[str], model: dict) -> list[str]:
     """Every name of every layer that is meant."""
     second = "query" if model["alias"] else "q"
-    names = ["blocks.0.q", f"blocks.1.{second}", *(f"blocks.{i}.{part}" for i in (0, 1) for part in ("up", "down")), "head"]
+    names = [
+        "blocks.0.q",
+        f"blocks.1.{second}",
+        *(f"blocks.{i}.{part}" for i in (0, 1) for part in ("up", "down")),
+        "head",
+    ]
     meant = {_own_name(name, model) for name in names if name.split(".")[-1] in targets}
     return [name for name in names if _own_name(name, model) in meant]
 
@@ -173,7 +191,11 @@ def _moved_problem(case: Case, evidence: dict) -> str | None:
         return "The adapters have the wrong shape."
     for name, (a, _) in evidence["found"].items():
         due = 16 / case.inputs["rank"] * case.inputs["moved"][name] @ a
-        if not _near(evidence["moved"][name] - evidence["weights"][name], due, 1e-4 * float(evidence["weights"][name].abs().max())):
+        if not _near(
+            evidence["moved"][name] - evidence["weights"][name],
+            due,
+            1e-4 * float(evidence["weights"][name].abs().max()),
+        ):
             return "With other values in `lora_b` a target does not add 16 / rank times x A^T B^T."
     due = _forward(case, _effective(case, evidence))
     if not _near(evidence["output"], due, 1e-5):
@@ -201,15 +223,22 @@ def _forward(case: Case, values: dict[str, torch.Tensor]) -> torch.Tensor:
     for number in range(2):
         block = f"blocks.{number}."
         q = _own_name(block + ("query" if number and model["alias"] else "q"), model)
-        x = x + linear(x, values[f"{q}.weight"], values[f"{q}.bias"]) * torch.tanh(linear(x, values[f"{block}{model['gate']}.weight"]))
+        x = x + linear(x, values[f"{q}.weight"], values[f"{q}.bias"]) * torch.tanh(
+            linear(x, values[f"{block}{model['gate']}.weight"])
+        )
         normed = values[f"{block}norm.weight"] * x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
-        x = x + linear(torch.tanh(linear(normed, values[f"{block}up.weight"], values[f"{block}up.bias"])), values[f"{block}down.weight"])
+        x = x + linear(
+            torch.tanh(linear(normed, values[f"{block}up.weight"], values[f"{block}up.bias"])),
+            values[f"{block}down.weight"],
+        )
     return linear(x, values["embed.weight" if model["tied"] else "head.weight"])
 
 
 def _frozen_problem(case: Case, evidence: dict) -> str | None:
     """Nothing else trains, is replaced or changes; gradients reach every adapter."""
-    remain = case.inputs["model"]["values"].keys() - ({f"{name}.weight" for name in _owners(case)} if _bits(case) < 16 else set())
+    remain = case.inputs["model"]["values"].keys() - (
+        {f"{name}.weight" for name in _owners(case)} if _bits(case) < 16 else set()
+    )
     for state in (evidence["state"], evidence.get("state_after", evidence["state"])):
         old = {entry["was"]: entry for entry in state if entry["was"]}
         if missing := remain - old.keys():
@@ -219,7 +248,11 @@ def _frozen_problem(case: Case, evidence: dict) -> str | None:
         if any(not torch.equal(old[name]["values"], case.inputs["model"]["values"][name]) for name in remain):
             return "A parameter that is not packed has changed its values."
     adapters = sum(entry["trains"] for entry in evidence["state"])
-    if "gradients" not in evidence or evidence["with_gradient"] != 2 * len(_owners(case)) or adapters != 2 * len(_owners(case)):
+    if (
+        "gradients" not in evidence
+        or evidence["with_gradient"] != 2 * len(_owners(case))
+        or adapters != 2 * len(_owners(case))
+    ):
         return "After a backward pass the parameters with a gradient are not the adapters' alone."
     if evidence["moments"] != sum(8 * part.numel() for name in _owners(case) for part in evidence["found"][name]):
         return "The optimizer has state for what is frozen, or none for an adapter."
@@ -234,14 +267,19 @@ def _what(name: str) -> str:
 def _gradients_problem(case: Case, evidence: dict) -> str | None:
     values, factors = _effective(case, evidence), {}
     for name in _owners(case):
-        factors[name] = [evidence["found"][name][0].clone().requires_grad_(), case.inputs["moved"][name].clone().requires_grad_()]
+        factors[name] = [
+            evidence["found"][name][0].clone().requires_grad_(),
+            case.inputs["moved"][name].clone().requires_grad_(),
+        ]
         a, b = factors[name]
         values[f"{name}.weight"] = values[f"{name}.weight"] + 16 / case.inputs["rank"] * b @ a
     _forward(case, values).square().mean().backward()
     for name, parts in factors.items():
         for part, found in zip(parts, evidence["gradients"][name], strict=True):
             if not _near(found, part.grad, 1e-6):
-                return "An adapter's gradient is wrong: it comes back through every layer above, the frozen ones as well."
+                return (
+                    "An adapter's gradient is wrong: it comes back through every layer above, the frozen ones as well."
+                )
     return None
 
 
@@ -251,7 +289,9 @@ def _packed_problem(case: Case, evidence: dict) -> str | None:
     if "weights" not in evidence:
         return "The adapters have the wrong shape."
     for name in _owners(case):
-        if problem := _weight_problem(evidence["weights"][name], case.inputs["model"]["values"][f"{name}.weight"], bits):
+        if problem := _weight_problem(
+            evidence["weights"][name], case.inputs["model"]["values"][f"{name}.weight"], bits
+        ):
             return problem
     if buffers != sorted(_buffers(case)):
         return "The buffers are not the packed integers, in as many bytes as they need, and a scale in float32 for each block of 64."
@@ -303,14 +343,25 @@ def _account(case: Case) -> dict[str, int]:
     remain = sum(values.nbytes for name, values in case.inputs["model"]["values"].items() if name not in packed)
     scales = sum(nbytes for dtype, nbytes in buffers if dtype == "torch.float32")
     integers = sum(nbytes for dtype, nbytes in buffers if dtype != "torch.float32")
-    return {"frozen": remain + integers, "scales": scales, "adapters": adapters, "gradients": adapters, "optimizer": 2 * adapters}
+    return {
+        "frozen": remain + integers,
+        "scales": scales,
+        "adapters": adapters,
+        "gradients": adapters,
+        "optimizer": 2 * adapters,
+    }
 
 
 def _growth(case: Case) -> int:
     """How many bytes more the card may hold than before: its allocator gives out 512 at a time."""
     buffers, owners = list(_buffers(case)), _owners(case)
     gone = sum(_weight_bytes(case)) if buffers else 0
-    return _adapters(case) + sum(nbytes for _, nbytes in buffers) - gone + 512 * (2 * len(owners) + len(buffers) + len(owners))
+    return (
+        _adapters(case)
+        + sum(nbytes for _, nbytes in buffers)
+        - gone
+        + 512 * (2 * len(owners) + len(buffers) + len(owners))
+    )
 
 
 def _weight_bytes(case: Case) -> list[int]:
@@ -353,20 +404,40 @@ _MISCOUNTED = {
     "optimizer": "`optimizer` is wrong: two moments for what trains, and nothing for what is frozen.",
 }
 _PROBLEMS = {
-    "adapters": _adapters_problem, "frozen": _frozen_problem, "packed": _packed_problem, "held": _held_problem, "account": _account_problem,
+    "adapters": _adapters_problem,
+    "frozen": _frozen_problem,
+    "packed": _packed_problem,
+    "held": _held_problem,
+    "account": _account_problem,
     "names": _names_problem,
 }
 
 lora_memory = Exercise(
     "memory.lora_memory",
     criteria=(
-        Criterion("adapters", 2, "the targets have adapters, and nothing else trains; they start at nothing and add 16 / rank times x A^T B^T"),
-        Criterion("frozen", 2, "all else stays what it is, without gradient or moments, and lets gradients through", ("adapters",)),
-        Criterion("packed", 2, "packed weights are within half a step, and held in as many bytes as they need", ("adapters",)),
+        Criterion(
+            "adapters",
+            2,
+            "the targets have adapters, and nothing else trains; they start at nothing and add 16 / rank times x A^T B^T",
+        ),
+        Criterion(
+            "frozen",
+            2,
+            "all else stays what it is, without gradient or moments, and lets gradients through",
+            ("adapters",),
+        ),
+        Criterion(
+            "packed", 2, "packed weights are within half a step, and held in as many bytes as they need", ("adapters",)
+        ),
         Criterion("held", 1, "no copy of a weight is held until the backward pass", ("adapters",)),
         Criterion("account", 2, "the bytes by kind are those that the machine holds", ("adapters",)),
         Criterion("names", 1, "the last part of a name decides, and a layer with several names is one", ("adapters",)),
-        Criterion("errors", 1, "what cannot be adapted is refused with ValueError, and the model stays as it was", ("adapters",)),
+        Criterion(
+            "errors",
+            1,
+            "what cannot be adapted is refused with ValueError, and the model stays as it was",
+            ("adapters",),
+        ),
     ),
     cases=_cases,
     judge=_judge,

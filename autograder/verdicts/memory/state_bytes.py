@@ -9,7 +9,14 @@ from autograder.verdicts.expect import count_problem, type_name
 from autograder.verdicts.questions import ask, judge_questions
 
 _ITEM_BYTES = {
-    "float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1, "uint8": 1,
+    "float64": 8,
+    "float32": 4,
+    "bfloat16": 2,
+    "float16": 2,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "int8": 1,
+    "uint8": 1,
 }
 _KEYS = ("weights", "gradients", "main_gradients", "master", "moments", "block")
 _ADAM = ("float32", "float32")
@@ -25,9 +32,7 @@ _NAMED = {
 }
 _SHARDED_FROM = {"weights": 3, "gradients": 2, "main_gradients": 1, "master": 1, "moments": 1, "scales": 1}
 _STAGES = range(4)
-_UNLIKE = (
-    "The bytes that a real step held are not those of its recipe: were torch or the course's files changed in the notebook?"
-)
+_UNLIKE = "The bytes that a real step held are not those of its recipe: were torch or the course's files changed in the notebook?"
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
@@ -41,7 +46,13 @@ def _cases(draw: Draw) -> Iterator[Case]:
 
 def _ask(parameters: int, recipe: dict | str, *ranks: int, run: bool = False, **named: int) -> dict:
     """``ranks``: stage and world, or fewer; ``named``: by name. ``run``: a step is trained with the recipe and looked at."""
-    return {"parameters": parameters, "recipe": recipe, "ranks": list(ranks), "named": named, "run": _plain(recipe) if run else None}
+    return {
+        "parameters": parameters,
+        "recipe": recipe,
+        "ranks": list(ranks),
+        "named": named,
+        "run": _plain(recipe) if run else None,
+    }
 
 
 def _plain(recipe: dict | str) -> dict | None:
@@ -59,7 +70,9 @@ def _by_name(draw: Draw) -> Iterator[dict]:
 def _unseen(draw: Draw) -> Iterator[dict]:
     """Each kind in each dtype or none, and none to three moments, which may differ."""
     dtypes = tuple(_ITEM_BYTES)
-    for plan in draw.cover(weights=dtypes, gradients=dtypes, main_gradients=(None, *dtypes), master=(None, *dtypes), moments=range(4)):
+    for plan in draw.cover(
+        weights=dtypes, gradients=dtypes, main_gradients=(None, *dtypes), master=(None, *dtypes), moments=range(4)
+    ):
         recipe = plan | {"moments": [draw.choice(dtypes) for _ in range(plan["moments"])], "block": None}
         yield _ask(draw.integer(1, 10**10), _mixed_up(draw, recipe), *draw.choice([(), (0,), (0, draw.integer(2, 64))]))
     for moments in draw.each(*range(4)):
@@ -76,7 +89,14 @@ def _trainable(draw: Draw, moments: int, master: bool) -> dict:
     half = draw.choice(["float16", "bfloat16"])
     wide = draw.choice(["float32", "float64"])
     updated = wide if master else half
-    values = (half, draw.choice([half, "float32"]), wide if master else None, wide if master else None, (updated,) * moments, None)
+    values = (
+        half,
+        draw.choice([half, "float32"]),
+        wide if master else None,
+        wide if master else None,
+        (updated,) * moments,
+        None,
+    )
     return _mixed_up(draw, dict(zip(_KEYS, values, strict=True)))
 
 
@@ -93,7 +113,11 @@ def _sharded(draw: Draw) -> Iterator[dict]:
 
 
 def _all_kinds(draw: Draw) -> dict:
-    values = (*draw.shuffled(["float64", "float32", "bfloat16", "int8"]), [draw.choice(list(_ITEM_BYTES)) for _ in range(2)], None)
+    values = (
+        *draw.shuffled(["float64", "float32", "bfloat16", "int8"]),
+        [draw.choice(list(_ITEM_BYTES)) for _ in range(2)],
+        None,
+    )
     return _mixed_up(draw, dict(zip(_KEYS, values, strict=True)))
 
 
@@ -110,7 +134,9 @@ def _uneven(draw: Draw) -> Iterator[dict]:
 
 def _in_blocks(draw: Draw) -> Iterator[dict]:
     """A share on both sides of whole blocks; less than one; blocks of one; each moment its own scales."""
-    for stage, block in draw.each(*((stage, block) for stage in _STAGES for block in (draw.choice([64, 128]), draw.integer(33, 999)))):
+    for stage, block in draw.each(
+        *((stage, block) for stage in _STAGES for block in (draw.choice([64, 128]), draw.integer(33, 999)))
+    ):
         world = draw.integer(2, 9)
         for share in draw.around(block * draw.integer(2, 50)):
             yield _ask(share * world, _quantised(draw, block, 2), stage, world)

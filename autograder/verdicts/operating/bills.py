@@ -32,7 +32,9 @@ def _seconds(usage: list[dict], name: str, pool: dict) -> dict[str, Fraction]:
             team = record["team"]
             weights = team if isinstance(team, dict) else {"untagged" if team is None else team: 1}
             for line, weight in weights.items():
-                lines[line] = lines.get(line, Fraction(0)) + Fraction(weight * record["gpu_seconds"], sum(weights.values()))
+                lines[line] = lines.get(line, Fraction(0)) + Fraction(
+                    weight * record["gpu_seconds"], sum(weights.values())
+                )
     idle = pool["gpu_seconds"] - sum(lines.values())
     short = {team: max(Fraction(0), kept - lines.get(team, Fraction(0))) for team, kept in pool["reserved"].items()}
     charged = min(idle, sum(short.values()))
@@ -61,7 +63,9 @@ def of_teams(draw: Draw) -> Iterator[dict]:
     for pools in draw.each(1, 2, 4):
         usage, bill = [], {}
         for number, pool in enumerate(draw.shuffled(POOLS)[:pools]):
-            records = [_record(team, pool, 60 * draw.integer(1, 90)) for team in draw.shuffled(TEAMS)[: draw.integer(2, 4)]]
+            records = [
+                _record(team, pool, 60 * draw.integer(1, 90)) for team in draw.shuffled(TEAMS)[: draw.integer(2, 4)]
+            ]
             records.append(_record(records[0]["team"], pool, 60 * draw.integer(1, 90)))
             usage += records
             bill[pool] = _pool(sum(record["gpu_seconds"] for record in records), (1, 7, 20, 3)[number])
@@ -78,12 +82,27 @@ def shared(draw: Draw) -> Iterator[dict]:
         record = _record(dict(zip(teams, weights, strict=True)), "h100", sum(weights) * draw.integer(50, 900))
         own = _record(draw.choice((teams[0], "maps")), "h100", draw.integer(10, 5_000))
         usage = draw.shuffled([record, own, _record(teams[-1], "l40s", 600)])
-        yield _question(usage, {"h100": _pool(record["gpu_seconds"] + own["gpu_seconds"], draw.integer(2, 9)), "l40s": _pool(600, 1)})
+        yield _question(
+            usage,
+            {"h100": _pool(record["gpu_seconds"] + own["gpu_seconds"], draw.integer(2, 9)), "l40s": _pool(600, 1)},
+        )
 
 
 def idle(draw: Draw) -> Iterator[dict]:
     """No reservation; all of it used, some, and none; more than reserved; others in what was kept free; a pool that nobody touched."""
-    for kind in draw.each("none", "part", "all", "over", "exact", "crowded", "crowded by one", "untouched", "not a user", "of another pool", "shared"):
+    for kind in draw.each(
+        "none",
+        "part",
+        "all",
+        "over",
+        "exact",
+        "crowded",
+        "crowded by one",
+        "untouched",
+        "not a user",
+        "of another pool",
+        "shared",
+    ):
         for _ in range(2 if "crowded" in kind else 1):
             yield _idle(draw, kind)
 
@@ -118,7 +137,11 @@ def untagged(draw: Draw) -> Iterator[dict]:
     """Some, all, and in two pools; with reservations that stay unused beside them."""
     one, other = draw.shuffled(TEAMS)[:2]
     for share in draw.each(10, 60, 100):
-        usage = [_record(None, "h100", 600 * share), _record(one, "h100", 600 * (100 - share)), _record(None, "l40s", 900)]
+        usage = [
+            _record(None, "h100", 600 * share),
+            _record(one, "h100", 600 * (100 - share)),
+            _record(None, "l40s", 900),
+        ]
         yield _question(draw.shuffled(usage), {"h100": _pool(60_000, draw.integer(2, 9)), "l40s": _pool(1_800, 4)})
     yield _question([_record(None, "h100", 500)], {"h100": _pool(1_000, 6, {other: 300})})
 
@@ -127,18 +150,33 @@ def in_cents(draw: Draw) -> Iterator[dict]:
     """Fractions of cents: equal ones, several pools whose fractions add up, lines below a cent, a record for every GPU-second."""
     teams = draw.shuffled(TEAMS)
     for many, cents in draw.each((3, 100), (6, 100), (6, 1), (3, 2), (6, 1_000_001)):
-        yield _question([_record(team, "h100", 1) for team in draw.shuffled(teams[:many])], {"h100": {"cents": cents, "gpu_seconds": many, "reserved": {}}})
+        yield _question(
+            [_record(team, "h100", 1) for team in draw.shuffled(teams[:many])],
+            {"h100": {"cents": cents, "gpu_seconds": many, "reserved": {}}},
+        )
     usage = [_record(team, pool, draw.integer(1, 5_000)) for pool in POOLS for team in teams for _ in range(2)]
-    usage += [_record({teams[0]: 1, teams[1]: 2, teams[2]: 4}, "a100", draw.integer(1, 900)), _record(None, "spot", draw.integer(1, 900))]
-    bill = {pool: {"cents": draw.integer(9_999, 99_999), "gpu_seconds": 70_001, "reserved": {teams[3]: 20_011}} for pool in POOLS}
+    usage += [
+        _record({teams[0]: 1, teams[1]: 2, teams[2]: 4}, "a100", draw.integer(1, 900)),
+        _record(None, "spot", draw.integer(1, 900)),
+    ]
+    bill = {
+        pool: {"cents": draw.integer(9_999, 99_999), "gpu_seconds": 70_001, "reserved": {teams[3]: 20_011}}
+        for pool in POOLS
+    }
     yield _question(draw.shuffled(usage), bill)
     # In each of the pools it is half a cent, and together whole ones.
     halves = {pool: {"cents": 1, "gpu_seconds": 2, "reserved": {}} for pool in POOLS}
     yield _question([_record(team, pool, 1) for pool in POOLS for team in draw.shuffled(teams[:2])], halves)
-    yield _question([_record(team, "h100", 1) for team in teams[:2] for _ in range(300)], {"h100": {"cents": 1_000, "gpu_seconds": 601, "reserved": {}}})
+    yield _question(
+        [_record(team, "h100", 1) for team in teams[:2] for _ in range(300)],
+        {"h100": {"cents": 1_000, "gpu_seconds": 601, "reserved": {}}},
+    )
     # Whole cents, beyond what a float64 can tell apart.
     first, second = sorted(teams[:2])
-    yield _question([_record(first, "h100", 2), _record(second, "h100", 1)], {"h100": {"cents": 3 * (2**53 + 1), "gpu_seconds": 3, "reserved": {}}})
+    yield _question(
+        [_record(first, "h100", 2), _record(second, "h100", 1)],
+        {"h100": {"cents": 3 * (2**53 + 1), "gpu_seconds": 3, "reserved": {}}},
+    )
 
 
 def refused(draw: Draw) -> Iterator[dict]:
@@ -146,7 +184,12 @@ def refused(draw: Draw) -> Iterator[dict]:
     bill = {"h100": _pool(1_000, 3, {team: 100}), "l40s": _pool(1_000, 2)}
     fine = _record(team, "h100", 500)
     for usage in draw.each(
-        [fine, _record(team, "b200", 10)], [fine, _record(None, "b200", 0)], [_record(team, "h100", 1_001)], [fine, _record(None, "h100", 501)],
-        [fine, _record({team: 1, "others": 1}, "h100", 502)], [fine, _record({}, "l40s", 10)], [fine, _record({}, "l40s", 0)],
+        [fine, _record(team, "b200", 10)],
+        [fine, _record(None, "b200", 0)],
+        [_record(team, "h100", 1_001)],
+        [fine, _record(None, "h100", 501)],
+        [fine, _record({team: 1, "others": 1}, "h100", 502)],
+        [fine, _record({}, "l40s", 10)],
+        [fine, _record({}, "l40s", 0)],
     ):
         yield _question(usage, bill)

@@ -12,7 +12,13 @@ from autograder.verdicts.questions import ask
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    strata = {"teams": bills.of_teams, "shared": bills.shared, "idle": bills.idle, "untagged": bills.untagged, "cents": bills.in_cents}
+    strata = {
+        "teams": bills.of_teams,
+        "shared": bills.shared,
+        "idle": bills.idle,
+        "untagged": bills.untagged,
+        "cents": bills.in_cents,
+    }
     for about, drawn in strata.items():
         yield ask(about, list(drawn(draw)))
     yield ask("errors", list(bills.refused(draw)), raises="ValueError")

@@ -17,14 +17,38 @@ APART = 1.03
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("short", [_job(draw, cost, restart) for cost, restart in draw.each((1e-4, 0.01), (1e-3, 0.0), (5e-3, 0.01), (0.02, 0.0))])
-    yield ask("long", [_job(draw, cost, restart) for cost, restart in draw.each((0.2, 0.0), (0.4, 0.05), (0.7, 0.0), (1.0, 0.05), (1.5, 0.0), (1.95, 0.0))])
-    yield ask("reload", [_job(draw, cost, restart) for cost, restart in draw.each((1e-3, 0.6), (0.01, 0.75), (0.1, 0.85), (0.05, 0.93))])
-    yield ask("never", [{"cost": draw.integer(1, 900), "mtbf": math.inf, "restart": draw.integer(0, 900)} for _ in range(2)])
+    yield ask(
+        "short",
+        [
+            _job(draw, cost, restart)
+            for cost, restart in draw.each((1e-4, 0.01), (1e-3, 0.0), (5e-3, 0.01), (0.02, 0.0))
+        ],
+    )
+    yield ask(
+        "long",
+        [
+            _job(draw, cost, restart)
+            for cost, restart in draw.each((0.2, 0.0), (0.4, 0.05), (0.7, 0.0), (1.0, 0.05), (1.5, 0.0), (1.95, 0.0))
+        ],
+    )
+    yield ask(
+        "reload",
+        [
+            _job(draw, cost, restart)
+            for cost, restart in draw.each((1e-3, 0.6), (0.01, 0.75), (0.1, 0.85), (0.05, 0.93))
+        ],
+    )
+    yield ask(
+        "never", [{"cost": draw.integer(1, 900), "mtbf": math.inf, "restart": draw.integer(0, 900)} for _ in range(2)]
+    )
     offers = [_offers(draw, kind) for kind in draw.each(*_KINDS)]
     yield ask("cheapest", offers)
     yield ask("price", offers)
-    yield ask("errors", [{"cost": cost, "mtbf": mtbf, "restart": restart} for cost, mtbf, restart in _refused(draw)], raises="ValueError")
+    yield ask(
+        "errors",
+        [{"cost": cost, "mtbf": mtbf, "restart": restart} for cost, mtbf, restart in _refused(draw)],
+        raises="ValueError",
+    )
     yield ask("errors", [_no_offers(draw, count) for count in draw.each(0, 1, 3)], raises="ValueError")
 
 
@@ -36,10 +60,27 @@ def _job(draw: Draw, cost: float, restart: float) -> dict:
 
 def _refused(draw: Draw) -> Iterator[tuple[float, float, float]]:
     mtbf = draw.integer(1_000, 9_000)
-    yield from draw.each((0, mtbf, 10), (-5, mtbf, 10), (20, mtbf, -1), (20, mtbf, mtbf), (20, mtbf, mtbf + 1), (20, 0, 0), (20, -mtbf, 0), (0, math.inf, 1))
+    yield from draw.each(
+        (0, mtbf, 10),
+        (-5, mtbf, 10),
+        (20, mtbf, -1),
+        (20, mtbf, mtbf),
+        (20, mtbf, mtbf + 1),
+        (20, 0, 0),
+        (20, -mtbf, 0),
+        (0, math.inf, 1),
+    )
 
 
-_KINDS = ("a third of the price, worth it", "a third of the price, lost in restarts", "fewer failures", "faster cards", "cannot start", "never fails", "saving decides")
+_KINDS = (
+    "a third of the price, worth it",
+    "a third of the price, lost in restarts",
+    "fewer failures",
+    "faster cards",
+    "cannot start",
+    "never fails",
+    "saving decides",
+)
 
 
 def _offers(draw: Draw, kind: str) -> dict:
@@ -58,7 +99,8 @@ def _drawn(draw: Draw, kind: str) -> dict:
     other = {
         # Cheap machines that fail often: what a restart takes decides which way it goes.
         "a third of the price, worth it": usual | {"price": price * 0.35, "mtbf": 6_000 + restart},
-        "a third of the price, lost in restarts": usual | {"price": price * 0.35, "mtbf": restart + draw.integer(100, 130)},
+        "a third of the price, lost in restarts": usual
+        | {"price": price * 0.35, "mtbf": restart + draw.integer(100, 130)},
         "fewer failures": usual | {"price": price * 1.06, "mtbf": 400_000},
         "faster cards": usual | {"price": price * 1.8, "steps_per_s": steps * 2.4},
         "cannot start": usual | {"price": price * 0.1, "mtbf": restart - draw.integer(0, 60)},
@@ -69,8 +111,14 @@ def _drawn(draw: Draw, kind: str) -> dict:
     offers = [usual, other, usual | {"price": price * 1.5}]
     if draw.chance(0.5):
         offers.append(other | {"price": other["price"] * 1.3})
-    named = [{"name": f"{draw.choice(('zone', 'pool', 'rack'))}-{number}"} | offer for number, offer in enumerate(offers)]
-    return {"offers": draw.shuffled(named), "cost": {"saving decides": 200, "a third of the price, lost in restarts": 20}.get(kind, cost), "restart": restart}
+    named = [
+        {"name": f"{draw.choice(('zone', 'pool', 'rack'))}-{number}"} | offer for number, offer in enumerate(offers)
+    ]
+    return {
+        "offers": draw.shuffled(named),
+        "cost": {"saving decides": 200, "a third of the price, lost in restarts": 20}.get(kind, cost),
+        "restart": restart,
+    }
 
 
 def _no_offers(draw: Draw, count: int) -> dict:
@@ -115,7 +163,9 @@ def _wrong_interval(about: str, value: Any, cost: float, mtbf: float, restart: f
 def _wrong_offer(about: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, list) or len(value) != 2:
         return "A pair of an offer's name and the price of its useful step is due."
-    prices = {offer["name"]: _price(offer, question) for offer in question["offers"] if offer["mtbf"] > question["restart"]}
+    prices = {
+        offer["name"]: _price(offer, question) for offer in question["offers"] if offer["mtbf"] > question["restart"]
+    }
     name, price = value
     due = min(prices, key=prices.get)
     if name != due:

@@ -13,7 +13,10 @@ from autograder.verdicts.questions import ask
 
 def _cases(draw: Draw) -> Iterator[Case]:
     strata = {
-        "culprit": watched.with_culprit, "single": watched.with_one_meeting, "noise": watched.with_noise, "nobody": watched.without_culprit,
+        "culprit": watched.with_culprit,
+        "single": watched.with_one_meeting,
+        "noise": watched.with_noise,
+        "nobody": watched.without_culprit,
     }
     for about, drawn in strata.items():
         yield ask(about, list(drawn(draw)))

@@ -36,7 +36,9 @@ def _pair_problem(pair: Any, jobs: dict) -> str | None:
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or pair[0] not in jobs:
         return "An entry of the list is no pair of a waiting job's name and a placement."
     placement = pair[1]
-    if not isinstance(placement, list) or any(not isinstance(one, list) or [type(part) for part in one] != [int, int] for one in placement):
+    if not isinstance(placement, list) or any(
+        not isinstance(one, list) or [type(part) for part in one] != [int, int] for one in placement
+    ):
         return "A placement is a dictionary from a node's number to a number of its GPUs."
     given = [gpus for _, gpus in placement]
     if sum(given) != jobs[pair[0]]["gpus"] or min(given, default=0) < 1:
@@ -87,7 +89,10 @@ def _placement_problem(job: dict, place: dict, cluster: dict) -> str | None:
 
 def _allowed(job: dict, cluster: dict, head: dict, due: float) -> bool:
     """Whether a job could start behind the head."""
-    return any(earliest_start(head["gpus"], begun(cluster, place, job["hours"])) <= due for place in placements(job["gpus"], cluster["free"]))
+    return any(
+        earliest_start(head["gpus"], begun(cluster, place, job["hours"])) <= due
+        for place in placements(job["gpus"], cluster["free"])
+    )
 
 
 def _tight_problem(job: dict, place: dict, cluster: dict) -> str | None:

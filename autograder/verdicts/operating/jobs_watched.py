@@ -40,8 +40,14 @@ class Watched:
     def _sensors(self) -> dict:
         """The hottest card, with the lowest clock, is :attr:`hot`; all are busy, since waiting in a collective is work to a sensor."""
         draw = self.draw
-        temperature = [[draw.integer(58, 70) + (18 if rank == self.hot else 0) for rank in range(self.ranks)] for _ in range(self.steps)]
-        clock = [[draw.integer(1_900, 1_980) - (300 if rank == self.hot else 0) for rank in range(self.ranks)] for _ in range(self.steps)]
+        temperature = [
+            [draw.integer(58, 70) + (18 if rank == self.hot else 0) for rank in range(self.ranks)]
+            for _ in range(self.steps)
+        ]
+        clock = [
+            [draw.integer(1_900, 1_980) - (300 if rank == self.hot else 0) for rank in range(self.ranks)]
+            for _ in range(self.steps)
+        ]
         return dict(zip(SENSORS, (temperature, clock, [[100] * self.ranks for _ in range(self.steps)]), strict=True))
 
 
@@ -83,7 +89,11 @@ def with_one_meeting(draw: Draw) -> Iterator[dict]:
     """tp is 1, or all ranks: the other meeting is of one rank and says nothing."""
     for tp, replicas in draw.each((1, 6), (6, 1), (1, 2), (2, 1), (1, 16)):
         ranks = tp * replicas
-        yield Watched(draw, tp, replicas, draw.integer(7, 12)).late(draw.integer(0, ranks - 1), draw.integer(8_000, 40_000)).question()
+        yield (
+            Watched(draw, tp, replicas, draw.integer(7, 12))
+            .late(draw.integer(0, ranks - 1), draw.integer(8_000, 40_000))
+            .question()
+        )
     for tp, replicas in draw.each((1, 6), (6, 1), (1, 1)):
         yield Watched(draw, tp, replicas, 9).question()
 
@@ -190,6 +200,9 @@ def refused(draw: Draw) -> Iterator[dict]:
         {"dp_us": sound["dp_us"][1:]},
         {"tp_us": [*sound["tp_us"][:-1], sound["tp_us"][-1][:-1]]},
         {"dp_us": [sound["dp_us"][0] + [30_000], *sound["dp_us"][1:]]},
-        {"tp": ranks + 1}, {"tp": 0}, {"tp": -tp}, {"tp": next(n for n in range(2, ranks) if ranks % n)},
+        {"tp": ranks + 1},
+        {"tp": 0},
+        {"tp": -tp},
+        {"tp": next(n for n in range(2, ranks) if ranks % n)},
     ):
         yield {"metrics": sound | change}

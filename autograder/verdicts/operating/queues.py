@@ -37,7 +37,11 @@ def _drawn(draw: Draw) -> Question:
             free[node] -= gpus
     sizes = (1, 2, 3, 4, 5, 6, 8, 8, 16, 16, 24)
     jobs = [
-        {"name": f"{draw.choice(('train', 'tune', 'sweep', 'eval'))}-{number}", "gpus": draw.choice([s for s in sizes if s <= NODE * nodes]), "hours": draw.integer(1, 12)}
+        {
+            "name": f"{draw.choice(('train', 'tune', 'sweep', 'eval'))}-{number}",
+            "gpus": draw.choice([s for s in sizes if s <= NODE * nodes]),
+            "hours": draw.integer(1, 12),
+        }
         for number in range(draw.integer(3, 7))
     ]
     return {"jobs": jobs, "cluster": {"free": free, "running": draw.shuffled(running)}}
@@ -81,13 +85,20 @@ def _all_fit(question: Question) -> bool:
 def _scattered(question: Question) -> bool:
     """The head's GPUs are free, and not in whole nodes; somebody has started before it."""
     head = _head(question)
-    return head is not None and head["gpus"] > NODE and sum(_free(question)) >= head["gpus"] and head_of(question)[0] > 0
+    return (
+        head is not None and head["gpus"] > NODE and sum(_free(question)) >= head["gpus"] and head_of(question)[0] > 0
+    )
 
 
 def _split(question: Question) -> bool:
     """A small head's GPUs are free, and not in one node."""
     head = _head(question)
-    return head is not None and 1 < head["gpus"] <= NODE and sum(_free(question)) >= head["gpus"] and head_of(question)[0] > 0
+    return (
+        head is not None
+        and 1 < head["gpus"] <= NODE
+        and sum(_free(question)) >= head["gpus"]
+        and head_of(question)[0] > 0
+    )
 
 
 def _large_starts(question: Question) -> bool:
@@ -132,7 +143,10 @@ def _in_the_hour(question: Question) -> bool:
     if head is None:
         return False
     _, cluster, due = head_of(question)
-    return any(job["hours"] == due and earliest_start(head["gpus"], begun(cluster, place, due + 0.5)) > due for job, place in _behind(question))
+    return any(
+        job["hours"] == due and earliest_start(head["gpus"], begun(cluster, place, due + 0.5)) > due
+        for job, place in _behind(question)
+    )
 
 
 def _place_decides(question: Question) -> bool:
@@ -162,7 +176,10 @@ def _another_is_passed_over(question: Question) -> bool:
         if job["name"] not in names:
             mine = earliest_start(job["gpus"], cluster)
             for later, place in _behind(question):
-                if later in question["jobs"][count + 2 + number :] and earliest_start(job["gpus"], begun(cluster, place, later["hours"])) > mine:
+                if (
+                    later in question["jobs"][count + 2 + number :]
+                    and earliest_start(job["gpus"], begun(cluster, place, later["hours"])) > mine
+                ):
                     return True
     return False
 
@@ -208,7 +225,9 @@ def bounded(draw: Draw) -> Iterator[Question]:
 
 
 def used(draw: Draw) -> Iterator[Question]:
-    yield from _until(draw, _scattered, _hours_decide, _in_the_hour, _place_decides, _not_the_tightest, _another_is_passed_over)
+    yield from _until(
+        draw, _scattered, _hours_decide, _in_the_hour, _place_decides, _not_the_tightest, _another_is_passed_over
+    )
 
 
 def tight(draw: Draw) -> Iterator[Question]:

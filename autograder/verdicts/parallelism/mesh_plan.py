@@ -14,7 +14,10 @@ from gpulab.parallel import mesh_groups
 
 def _cases(draw: Draw) -> Iterator[Case]:
     strata = {
-        "time": plans.that_is_fast, "divides": plans.that_divides, "memory": plans.that_fits, "groups": plans.of_every_shape,
+        "time": plans.that_is_fast,
+        "divides": plans.that_divides,
+        "memory": plans.that_fits,
+        "groups": plans.of_every_shape,
     }
     for about, jobs in strata.items():
         yield ask(about, [_question(*job) for job in jobs(draw)])
@@ -45,7 +48,11 @@ def _problem(about: str, question: dict, answer: dict) -> str | None:
         return "The function changed the dictionaries."
     value = answer["returned"]
     if not isinstance(value, list) or len(value) != 2:
-        return f"The function returned {type_name(value)}; a pair of a plan and of groups is due." if not isinstance(value, list) else _NO_PAIR
+        return (
+            f"The function returned {type_name(value)}; a pair of a plan and of groups is due."
+            if not isinstance(value, list)
+            else _NO_PAIR
+        )
     plan, groups = value
     if not isinstance(plan, list) or len(plan) != 3 or any(type(size) is not int for size in plan):
         return "The plan is no tuple of three integers (dp, pp, tp)."
@@ -92,12 +99,12 @@ def _groups_problem(plan: plans.Plan, groups: Any, model: dict, cluster: dict) -
         if groups[name] == due[name]:
             continue
         if _sorted(groups[name]) == due[name]:
-            return "The groups are right, and not in the order that is due: ranks ascending, groups by their first ranks."
+            return (
+                "The groups are right, and not in the order that is due: ranks ascending, groups by their first ranks."
+            )
         if groups[name] == mesh_groups(dict(reversed(sizes.items())))[name]:
             return "Ranks are counted the other way round: tp is the innermost dimension, dp the outermost."
-        return (
-            "The groups of a dimension are not the ranks that differ in it alone, of all GPUs, with tp innermost and dp outermost."
-        )
+        return "The groups of a dimension are not the ranks that differ in it alone, of all GPUs, with tp innermost and dp outermost."
     return None
 
 

@@ -61,7 +61,9 @@ def _alone(draw: Draw) -> Case:
 
 def _refused(draw: Draw, ranks: int) -> list[dict]:
     """Hidden features that the ranks do not divide, layers that do not fit each other, both, and the like of it that fits."""
-    found = [_spec(draw, 1, torch.float32, (True, True), hidden=hidden) for hidden in (1, 3, 2 * draw.integer(2, 4) + 1)]
+    found = [
+        _spec(draw, 1, torch.float32, (True, True), hidden=hidden) for hidden in (1, 3, 2 * draw.integer(2, 4) + 1)
+    ]
     for hidden, more in ((4, 2), (6, -2), (4, 1), (3, 1), (5, -1)):
         spec = _spec(draw, 1, torch.float32, (True, draw.chance(0.5)), hidden=hidden)
         spec["down"] = _values(draw, spec["down"].shape[0], hidden + more)
@@ -76,7 +78,12 @@ def is_sound(spec: dict, ranks: int) -> bool:
 
 
 def _spec(
-    draw: Draw, ranks: int, dtype: torch.dtype, biases: tuple[bool, bool], hidden: int | None = None, takes: int | None = None,
+    draw: Draw,
+    ranks: int,
+    dtype: torch.dtype,
+    biases: tuple[bool, bool],
+    hidden: int | None = None,
+    takes: int | None = None,
     gives: int | None = None,
 ) -> dict:
     """Whole layers; no two of their three sizes are alike, unless they are given."""
@@ -85,8 +92,10 @@ def _spec(
     takes = takes or sizes[0]
     gives = gives or next(size for size in sizes if size != takes)
     return {
-        "up": _values(draw, hidden, takes, dtype=dtype), "up_bias": _values(draw, hidden, dtype=dtype) if biases[0] else None,
-        "down": _values(draw, gives, hidden, dtype=dtype), "down_bias": _values(draw, gives, dtype=dtype) if biases[1] else None,
+        "up": _values(draw, hidden, takes, dtype=dtype),
+        "up_bias": _values(draw, hidden, dtype=dtype) if biases[0] else None,
+        "down": _values(draw, gives, hidden, dtype=dtype),
+        "down_bias": _values(draw, gives, dtype=dtype) if biases[1] else None,
     }
 
 
@@ -101,12 +110,23 @@ class _Pass:
     """
 
     def __init__(
-        self, draw: Draw, specs: list[dict], chain: list[int], leading: list[tuple], input_requires_grad: bool = True,
-        backward: bool = True, written: bool = True, residual: bool = False, strided: bool = False,
+        self,
+        draw: Draw,
+        specs: list[dict],
+        chain: list[int],
+        leading: list[tuple],
+        input_requires_grad: bool = True,
+        backward: bool = True,
+        written: bool = True,
+        residual: bool = False,
+        strided: bool = False,
     ) -> None:
         first, last, dtype = specs[chain[0]], specs[chain[-1]], specs[0]["up"].dtype
         self.common = {
-            "chain": chain, "input_requires_grad": input_requires_grad, "backward": backward, "residual": residual,
+            "chain": chain,
+            "input_requires_grad": input_requires_grad,
+            "backward": backward,
+            "residual": residual,
             "xs": [_values(draw, *dims, first["up"].shape[1], dtype=dtype) for dims in leading],
             "grads": [_values(draw, *dims, last["down"].shape[0], dtype=dtype) for dims in leading],
         }
@@ -116,7 +136,12 @@ class _Pass:
 
 
 def _case(
-    draw: Draw, about: tuple[str, ...], ranks: int, specs: list[dict], passes: list[_Pass], refused: list[dict] | None = None
+    draw: Draw,
+    about: tuple[str, ...],
+    ranks: int,
+    specs: list[dict],
+    passes: list[_Pass],
+    refused: list[dict] | None = None,
 ) -> Case:
     each = [{"specs": specs, "refused": refused or [], "passes": []} for _ in range(ranks)]
     for step in passes:
@@ -125,7 +150,10 @@ def _case(
             for spec in specs
         ]
         for own in each:
-            shares = [_share(draw, spec, bias, ranks) if step.written else None for spec, bias in zip(specs, biases, strict=True)]
+            shares = [
+                _share(draw, spec, bias, ranks) if step.written else None
+                for spec, bias in zip(specs, biases, strict=True)
+            ]
             own["passes"].append(step.common | {"shares": shares})
     return Case(about, {"world": ranks}, ranks=ranks, each=tuple(each))
 

@@ -89,7 +89,9 @@ def _played(step: dict, wholes: list[Layers], sums: list[Layers], ranks: int) ->
         torch.autograd.backward(outs, [grad.double() for grad in step["grads"]])
     forward = [_contributions(into, layers, ranks, dtype) for into, _, layers in calls]
     firsts = {id(x) for x in xs}
-    reach = [call for call in calls if step["input_requires_grad"] or id(call[0]) not in firsts] if step["backward"] else []
+    reach = (
+        [call for call in calls if step["input_requires_grad"] or id(call[0]) not in firsts] if step["backward"] else []
+    )
     backward = [_ways_back(into, out, layers, ranks, dtype) for into, out, layers in reach]
     with_x = step["backward"] and step["input_requires_grad"]
     last = leaves[step["chain"][-1]][3]

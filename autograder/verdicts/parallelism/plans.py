@@ -39,6 +39,7 @@ _RULES: dict[str, Rule] = {
     "time": _time,
 }
 
+
 def _with_floors(model: dict, cluster: dict) -> list[Plan]:
     """Of someone who leaves over what does not divide."""
     gpus = cluster["nodes"] * cluster["gpus"]
@@ -138,14 +139,21 @@ def _divisors(n: int) -> list[int]:
 
 def job(draw: Draw) -> tuple[dict, dict]:
     model = {
-        "layers": draw.choice([8, 12, 16, 24, 32, 36, 40, 48]), "heads": draw.choice([4, 6, 8, 12, 20, 32, 40, 64]),
-        "parameters": draw.integer(1, 64) * 2**30, "state_bytes": draw.choice([12, 18, 20]),
-        "activation_bytes": draw.integer(1, 60) * 2**24, "layer_us": draw.integer(2, 400) * 100,
-        "layer_bytes": draw.integer(1, 64) * 2**21, "batch": draw.choice([8, 12, 24, 32, 48, 64, 96, 128, 256]),
+        "layers": draw.choice([8, 12, 16, 24, 32, 36, 40, 48]),
+        "heads": draw.choice([4, 6, 8, 12, 20, 32, 40, 64]),
+        "parameters": draw.integer(1, 64) * 2**30,
+        "state_bytes": draw.choice([12, 18, 20]),
+        "activation_bytes": draw.integer(1, 60) * 2**24,
+        "layer_us": draw.integer(2, 400) * 100,
+        "layer_bytes": draw.integer(1, 64) * 2**21,
+        "batch": draw.choice([8, 12, 24, 32, 48, 64, 96, 128, 256]),
     }
     cluster = {
-        "nodes": draw.choice([1, 2, 3, 4, 8, 16]), "gpus": draw.choice([2, 4, 6, 8]), "memory": 2**50,
-        "link": draw.choice([100_000, 300_000, 450_000]), "network": draw.choice([5_000, 25_000, 50_000]),
+        "nodes": draw.choice([1, 2, 3, 4, 8, 16]),
+        "gpus": draw.choice([2, 4, 6, 8]),
+        "memory": 2**50,
+        "link": draw.choice([100_000, 300_000, 450_000]),
+        "network": draw.choice([5_000, 25_000, 50_000]),
     }
     return model, cluster
 
@@ -167,7 +175,9 @@ def that_fits(draw: Draw) -> Iterator[tuple[dict, dict]]:
             tight=True,
         )
     for rules in draw.each(*TOO_LITTLE.values()):
-        yield from _some(draw, lambda m, c, rules=rules: len(possible(m, c)) == 1 and not possible(m, c, **rules), tight=True)
+        yield from _some(
+            draw, lambda m, c, rules=rules: len(possible(m, c)) == 1 and not possible(m, c, **rules), tight=True
+        )
 
 
 def that_is_fast(draw: Draw) -> Iterator[tuple[dict, dict]]:
@@ -194,7 +204,9 @@ def _some(draw: Draw, shows: Callable[[dict, dict], bool], tight: bool = False) 
 
 def of_every_shape(draw: Draw) -> Iterator[tuple[dict, dict]]:
     """Whose best plan has a given set of dimensions that are larger than 1."""
-    for wanted in draw.each((1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 1), (2, 1, 2), (1, 2, 2), (2, 2, 2), (2, 2, 2)):
+    for wanted in draw.each(
+        (1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 1), (2, 1, 2), (1, 2, 2), (2, 2, 2), (2, 2, 2)
+    ):
         while True:
             model, cluster = job(draw)
             if wanted == (1, 1, 1):

@@ -42,7 +42,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
         yield from (Lost(about, problem) for about in case.about)
     elif evidence["called"]:
-        yield from (Lost(about, f"The function calls {evidence['called'][0]:.30}; plain Python is due.") for about in case.about)
+        yield from (
+            Lost(about, f"The function calls {evidence['called'][0]:.30}; plain Python is due.") for about in case.about
+        )
     else:
         pairs = list(zip(case.inputs["questions"], evidence["answers"], strict=True))
         for about in case.about:
@@ -63,7 +65,11 @@ def _problem(about: str, question: dict, answer: dict) -> str | None:
 
 def _form_problem(table: Any, stages: int) -> str | None:
     if not isinstance(table, list) or not all(isinstance(row, list) for row in table):
-        return f"The function returned {type_name(table)}; a list of lists is due." if not isinstance(table, list) else "A row is no list."
+        return (
+            f"The function returned {type_name(table)}; a list of lists is due."
+            if not isinstance(table, list)
+            else "A row is no list."
+        )
     if len(table) != stages:
         return "There is not one row for each stage."
     for cell in (cell for row in table for cell in row if cell is not None):

@@ -102,7 +102,13 @@ def _move(table: Table, action: Action, gpu: int, slot: int | None) -> None:
 
 
 _NEEDS = (
-    ("F", "before"), ("B", "own"), ("I", "own"), ("B", "B behind"), ("B", "I behind"), ("I", "B behind"), ("I", "I behind"),
+    ("F", "before"),
+    ("B", "own"),
+    ("I", "own"),
+    ("B", "B behind"),
+    ("B", "I behind"),
+    ("I", "B behind"),
+    ("I", "I behind"),
     ("W", "half"),
 )
 """Who needs whom."""
@@ -140,8 +146,11 @@ def _with_unmet_need(draw: Draw, kind: str, whom: str, when: str) -> dict:
 def _whom(action: Action, whom: str) -> list[Action]:
     stage, _, k = action
     return {
-        "before": [Action(stage - 1, "F", k)], "own": [Action(stage, "F", k)], "half": [Action(stage, "I", k)],
-        "B behind": [Action(stage + 1, "B", k)], "I behind": [Action(stage + 1, "I", k)],
+        "before": [Action(stage - 1, "F", k)],
+        "own": [Action(stage, "F", k)],
+        "half": [Action(stage, "I", k)],
+        "B behind": [Action(stage + 1, "B", k)],
+        "I behind": [Action(stage + 1, "I", k)],
     }[whom]
 
 
@@ -199,7 +208,9 @@ def more_than_once(draw: Draw) -> Iterator[dict]:
             action = draw.choice([one for one in order if one.kind == "B"])
             row = table[action.stage]
             for half in beside:
-                free = [s for s in range(len(row)) if row[s] is None and (s > row.index(str(action))) == (place == "after")]
+                free = [
+                    s for s in range(len(row)) if row[s] is None and (s > row.index(str(action))) == (place == "after")
+                ]
                 row[draw.choice(free)] = str(action._replace(kind=half))
             if draw.chance(0.5):
                 row.append(str(action))
@@ -228,10 +239,16 @@ def _again(draw: Draw, table: Table, action: Action, times: int, side: str) -> N
 def _served_by_a_repetition(draw: Draw, which: str) -> dict:
     """What is needed runs once before what needs it, and once after; or what needs it does, around it."""
     k = draw.integer(0, 1)
-    first, second = ([f"0F{k}", None, None, f"0F{k}"], [None, f"1F{k}"]) if which == "needed" else ([None, f"0F{k}"], [f"1F{k}", None, f"1F{k}"])
+    first, second = (
+        ([f"0F{k}", None, None, f"0F{k}"], [None, f"1F{k}"])
+        if which == "needed"
+        else ([None, f"0F{k}"], [f"1F{k}", None, f"1F{k}"])
+    )
     other = 1 - k
-    rest = [[None] * (5 - len(first)) + [f"0F{other}", None, None, None, f"0B{k}", f"0B{other}"],
-            [None] * (6 - len(second)) + [f"1F{other}", f"1B{k}", f"1B{other}"]]
+    rest = [
+        [None] * (5 - len(first)) + [f"0F{other}", None, None, None, f"0B{k}", f"0B{other}"],
+        [None] * (6 - len(second)) + [f"1F{other}", f"1B{k}", f"1B{other}"],
+    ]
     return question([first + rest[0], second + rest[1]], 2, 2)
 
 
@@ -239,7 +256,9 @@ def strange(draw: Draw) -> Iterator[dict]:
     """Stages and microbatches just outside and far outside, once, and twice on different GPUs; and tables of more than there is."""
     for schedule in draw.each(one_f_one_b, zero_bubble):
         stages, microbatches = draw.integer(1, 3), draw.integer(1, 3)
-        for stage, k in draw.each((stages, 0), (0, microbatches), (stages, microbatches), (stages + 9, 0), (0, microbatches + 10)):
+        for stage, k in draw.each(
+            (stages, 0), (0, microbatches), (stages, microbatches), (stages + 9, 0), (0, microbatches + 10)
+        ):
             for kind in draw.each("F", "B", "I", "W"):
                 table = [*schedule(stages, microbatches), []]
                 for row in (table, draw.shuffled(table))[draw.integer(0, 1)][: draw.integer(1, 2)]:
@@ -280,7 +299,25 @@ def elsewhere(draw: Draw) -> Iterator[dict]:
     yield question([["0F0", "11F0"], [None, None, "11B0"], [None, None, None, "0B0"]], 12, 1)
 
 
-NO_ACTIONS = ("F0", "2F", "0X0", "", " ", "0F0 ", " 0F0", "0f0", "-1F0", "0F-1", "0F0,1F0", "F", "0FB0", "00", "0F1.0", "٣F0", "idle")
+NO_ACTIONS = (
+    "F0",
+    "2F",
+    "0X0",
+    "",
+    " ",
+    "0F0 ",
+    " 0F0",
+    "0f0",
+    "-1F0",
+    "0F-1",
+    "0F0,1F0",
+    "F",
+    "0FB0",
+    "00",
+    "0F1.0",
+    "٣F0",
+    "idle",
+)
 
 
 def refused(draw: Draw) -> Iterator[dict]:

@@ -59,7 +59,9 @@ def _why_not(out: Tensor, right: Tensor, bias: Tensor | None, ranks: int) -> str
         return "The bias of the second layer is in the output once for each rank: it is added once, behind the sum."
     if bias is not None and _is_near(out, right - bias):
         return "The bias of the second layer is not in the output."
-    if ranks > 1 and (_is_near(out, right / ranks) or bias is not None and _is_near(out, (right - bias) / ranks + bias)):
+    if ranks > 1 and (
+        _is_near(out, right / ranks) or bias is not None and _is_near(out, (right - bias) / ranks + bias)
+    ):
         return "The output is divided by the number of ranks: shares add up to the whole, they are no copies of it."
     return (
         "A rank's output is not that of the whole MLP with what the ranks' parameters hold at the time: GELU comes between the "
@@ -92,14 +94,18 @@ def _of_x_problem(found: list, step: Played, ranks: int) -> str | None:
         if not _is_near(grad, right):
             if ranks > 1 and _is_near(grad, right * ranks):
                 return "The gradient of x is as many times too large as there are ranks: the output's gradient was added up, too."
-            return "The gradient of x is not the whole one in every rank: what comes through each share is to be added up."
+            return (
+                "The gradient of x is not the whole one in every rank: what comes through each share is to be added up."
+            )
     return None
 
 
 def _of_parameters_problem(case: Case, found: list, step: Played, rank: int) -> str | None:
     ranks = case.ranks
     for spec, grads, whole in zip(case.each[0]["specs"], found, step.grads, strict=True):
-        right = [part for name, part in zip(LAYERS, share_of(whole, rank, ranks), strict=True) if spec[name] is not None]
+        right = [
+            part for name, part in zip(LAYERS, share_of(whole, rank, ranks), strict=True) if spec[name] is not None
+        ]
         if problem := count_problem(grads, len(right)):
             return problem
         for grad, one in zip(grads, right, strict=True):
@@ -247,8 +253,12 @@ def _errors_problem(case: Case, evidence: dict, due: list[Played]) -> str | None
 
 
 _PROBLEMS = {
-    "outputs": _outputs_problem, "gradients": _gradients_problem, "forward": _forward_problem, "backward": _backward_problem,
-    "shares": _shares_problem, "errors": _errors_problem,
+    "outputs": _outputs_problem,
+    "gradients": _gradients_problem,
+    "forward": _forward_problem,
+    "backward": _backward_problem,
+    "shares": _shares_problem,
+    "errors": _errors_problem,
 }
 
 
@@ -256,8 +266,12 @@ tensor_parallel_mlp = Exercise(
     "parallelism.tensor_parallel_mlp",
     criteria=(
         Criterion("outputs", 2, "every rank has the output of the whole MLP, with its bias once"),
-        Criterion("gradients", 2, "x has the whole gradient in every rank, and each parameter its share of it", ("outputs",)),
-        Criterion("forward", 2, "one all-reduce crosses in each forward pass, of the shares' contributions", ("outputs",)),
+        Criterion(
+            "gradients", 2, "x has the whole gradient in every rank, and each parameter its share of it", ("outputs",)
+        ),
+        Criterion(
+            "forward", 2, "one all-reduce crosses in each forward pass, of the shares' contributions", ("outputs",)
+        ),
         Criterion("backward", 2, "one crosses in each backward pass where x requires gradients", ("gradients",)),
         Criterion("shares", 1, "a rank keeps its share of the layers and nothing of the rest", ("outputs",)),
         Criterion("errors", 1, "layers that do not fit are refused with ValueError", ("outputs",)),

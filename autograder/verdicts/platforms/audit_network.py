@@ -32,7 +32,8 @@ def _due(question: dict) -> dict:
     roles = {role: _statements(told) for role, told in policies["roles"].items()}
     log = [tuple(entry) for entry in policies["log"]]
     return audit(
-        Graph(graph["routes"], graph["workloads"], endpoints), Policies(roles, policies["actions"], policies["resources"], log)
+        Graph(graph["routes"], graph["workloads"], endpoints),
+        Policies(roles, policies["actions"], policies["resources"], log),
     )
 
 

@@ -24,7 +24,9 @@ def _cases(draw: Draw) -> Iterator[Case]:
 
 def _wrong(about: str, plan: dict, value: Any) -> str | None:
     if not isinstance(value, dict) or set(value) != _ENTRIES:
-        return f"A dictionary of spans, critical, saves and bottleneck is due, and nothing else; {type_name(value)} came."
+        return (
+            f"A dictionary of spans, critical, saves and bottleneck is due, and nothing else; {type_name(value)} came."
+        )
     return _CHECKS[about](value, plan, timeline(drawn.as_stages(plan), plan["tiers"]))
 
 
@@ -57,7 +59,11 @@ def _critical_problem(value: dict, plan: dict, due: Timeline) -> str | None:
             return "A critical stage does not wait for the one before it in the list."
         if abs(due.spans[before][1] - due.spans[after][0]) > 1e-9 * due.ready:
             return "Between two critical stages there is time: it was another one that was waited for."
-    return None if due.spans[chain[0]][0] == 0 else "The first critical stage does not begin at 0: something was waited for."
+    return (
+        None
+        if due.spans[chain[0]][0] == 0
+        else "The first critical stage does not begin at 0: something was waited for."
+    )
 
 
 def _bottleneck_problem(value: dict, plan: dict, due: Timeline) -> str | None:
@@ -71,7 +77,11 @@ def _bottleneck_problem(value: dict, plan: dict, due: Timeline) -> str | None:
                 "or in other chunks, may be what is waited for then."
             )
     named = value["bottleneck"]
-    if not isinstance(named, str) or named not in saves or due.saves[named] < max(due.saves.values()) - 1e-9 * due.ready:
+    if (
+        not isinstance(named, str)
+        or named not in saves
+        or due.saves[named] < max(due.saves.values()) - 1e-9 * due.ready
+    ):
         return "The bottleneck is not what saves most."
     return None
 
@@ -80,14 +90,21 @@ _LOADS = (
     "A load is done when its needed bytes have crossed the last tier, in chunks that go through one tier after the other: while "
     "one chunk is on the second, the next is on the first."
 )
-_CHECKS = {"order": _spans_problem, "pipeline": _spans_problem, "critical": _critical_problem, "bottleneck": _bottleneck_problem}
+_CHECKS = {
+    "order": _spans_problem,
+    "pipeline": _spans_problem,
+    "critical": _critical_problem,
+    "bottleneck": _bottleneck_problem,
+}
 
 
 cold_start = Exercise(
     "platforms.cold_start",
     criteria=(
         Criterion("order", 2, "stages begin when what they wait for is done, and overlap otherwise"),
-        Criterion("pipeline", 3, "loads go through their tiers in chunks, to the device, and what is needed is what counts"),
+        Criterion(
+            "pipeline", 3, "loads go through their tiers in chunks, to the device, and what is needed is what counts"
+        ),
         Criterion("critical", 2, "the critical list is a chain without gaps from 0 until ready"),
         Criterion("bottleneck", 2, "what each improvement would save is found, and named where it is most"),
         Criterion("errors", 1, "plans that are none are refused with ValueError", ("order",)),

@@ -33,7 +33,11 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
     if about != "legal" and (problem := _size_problem(placed, gpus)):
         return problem
     if about == "most":
-        return None if len(placed) == most else "More jobs could have a place at once: what is placed first, or where, leaves less room."
+        return (
+            None
+            if len(placed) == most
+            else "More jobs could have a place at once: what is placed first, or where, leaves less room."
+        )
     return None if placed or not most else "Nobody has a place, though there is one."
 
 
@@ -56,7 +60,9 @@ def _place_problem(places: list[Place], gpus: list[str]) -> str | None:
             return "An instance begins where its profile may not: there are eight slices of memory, and each profile has few places."
         mask = Placed(profile, start).mask
         if taken[gpu] & mask:
-            return "Two instances have a memory slice in common: three and four sevenths take four of eight slices each."
+            return (
+                "Two instances have a memory slice in common: three and four sevenths take four of eight slices each."
+            )
         taken[gpu] |= mask
     return None
 

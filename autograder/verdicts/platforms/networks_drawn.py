@@ -18,9 +18,13 @@ def deny(actions: list[str], resources: list[str] | None = None) -> Statement:
 
 
 def question(
-    routes: dict[str, list[str]] | None = None, workloads: dict[str, str] | None = None,
-    endpoints: dict[str, list[Statement]] | None = None, roles: dict[str, list[Statement]] | None = None,
-    actions: list[str] | None = None, resources: dict[str, bool] | None = None, log: list[list[str]] | None = None,
+    routes: dict[str, list[str]] | None = None,
+    workloads: dict[str, str] | None = None,
+    endpoints: dict[str, list[Statement]] | None = None,
+    roles: dict[str, list[Statement]] | None = None,
+    actions: list[str] | None = None,
+    resources: dict[str, bool] | None = None,
+    log: list[list[str]] | None = None,
 ) -> dict:
     graph = {"routes": routes or {}, "workloads": workloads or {}, "endpoints": endpoints or {}}
     policies = {"roles": roles or {}, "actions": actions or [], "resources": resources or {}, "log": log or []}
@@ -36,12 +40,16 @@ def routes(draw: Draw) -> Iterator[dict]:
         yield question(ways, {"app": "idle", "db": "idle"}, roles=roles)
     circle = {"a": ["b"], "b": ["c"], "c": ["a", "b"]}
     yield question(circle, {"a": "idle"}, roles=roles)
-    yield question({**circle, "b": ["c", "gateway"], "gateway": ["internet"]}, {"a": "idle", "c": "idle", "d": "idle"}, roles=roles)
+    yield question(
+        {**circle, "b": ["c", "gateway"], "gateway": ["internet"]}, {"a": "idle", "c": "idle", "d": "idle"}, roles=roles
+    )
     through = {"app": ["door"], "door": ["internet"], "other": ["door", "app"]}
     yield question(through, {"app": "idle", "other": "idle"}, {"door": []}, roles)
     yield question(through, {"app": "idle", "other": "idle"}, {}, roles)
     yield question({"internet": ["app"], "peer": ["app"]}, {"app": "idle", "peer": "idle"}, roles=roles)
-    yield question({"app": ["worker"], "worker": ["nat"], "nat": ["internet"]}, {"app": "idle", "worker": "idle"}, roles=roles)
+    yield question(
+        {"app": ["worker"], "worker": ["nat"], "nat": ["internet"]}, {"app": "idle", "worker": "idle"}, roles=roles
+    )
     yield question({"app": ["my-internet", "internet gateway"]}, {"app": "idle"}, roles=roles)
     yield question({}, {"app": "idle"}, roles=roles)
 
@@ -67,7 +75,10 @@ _RESOURCES = {"our-data": True, "our[1]": True, "their.bucket": False, "their-bu
 def leaks(draw: Draw) -> Iterator[dict]:
     """Each role's policy against endpoints that allow all, some, nothing, or all but; near, far, and out of reach."""
     doors = {
-        "open": [allow(["*"])], "ours": [allow(["*"], ["our*"])], "shut": [], "but": [allow(["*"]), deny(["*"], ["their*"])],
+        "open": [allow(["*"])],
+        "ours": [allow(["*"], ["our*"])],
+        "shut": [],
+        "but": [allow(["*"]), deny(["*"], ["their*"])],
         "read": [deny(["s3:Put*"]), allow(["s3:*Object*"])],
     }
     for statements in draw.shuffled(list(_permissions(draw))):
@@ -77,18 +88,52 @@ def leaks(draw: Draw) -> Iterator[dict]:
     yield _door(draw, free, {"door": doors["open"]})
     yield _door(draw, free, {"door": doors["ours"]})
     yield _door(draw, get, {"door": [allow(["s3:PutObject"])]})
-    yield _door(draw, get, {"door": [allow(["s3:GetObject"], ["our*"]), allow(["s3:PutObject"])], "second": [allow(["s3:GetObject"], ["their-bucket"])]})
-    yield _door(draw, [allow(["s3:PutObject"], ["their*"]), allow(["s3:GetObject"])], {"door": [deny(["s3:GetObject"]), allow(["*"])]})
+    yield _door(
+        draw,
+        get,
+        {
+            "door": [allow(["s3:GetObject"], ["our*"]), allow(["s3:PutObject"])],
+            "second": [allow(["s3:GetObject"], ["their-bucket"])],
+        },
+    )
+    yield _door(
+        draw,
+        [allow(["s3:PutObject"], ["their*"]), allow(["s3:GetObject"])],
+        {"door": [deny(["s3:GetObject"]), allow(["*"])]},
+    )
     yield _door(draw, get, {"door": [allow(["s3:GetObjectAcl"])]})
     yield _door(draw, [allow(["s3:GetObject*"], ["their-bucket*"])], {"door": [allow(["*s3:GetObject"])]})
     yield _door(draw, [allow(["*"]), deny(["s3:*"])], {"door": [allow(["*"])]})
     far = {"app": ["hub"], "hub": ["hop", "app"], "hop": ["far door"]}
-    yield question(far, {"app": "role", "lone": "role"}, {"far door": doors["open"]}, {"role": free}, _ACTIONS, _RESOURCES)
-    yield question({"app": ["near door"], "near door": ["far door"]}, {"app": "role"}, {"near door": doors["shut"], "far door": doors["open"]}, {"role": free}, _ACTIONS, _RESOURCES)
-    yield question({"app": ["internet"], "pod": ["app"]}, {"app": "role", "pod": "role"}, {"door": doors["open"]}, {"role": free}, _ACTIONS, _RESOURCES)
+    yield question(
+        far, {"app": "role", "lone": "role"}, {"far door": doors["open"]}, {"role": free}, _ACTIONS, _RESOURCES
+    )
+    yield question(
+        {"app": ["near door"], "near door": ["far door"]},
+        {"app": "role"},
+        {"near door": doors["shut"], "far door": doors["open"]},
+        {"role": free},
+        _ACTIONS,
+        _RESOURCES,
+    )
+    yield question(
+        {"app": ["internet"], "pod": ["app"]},
+        {"app": "role", "pod": "role"},
+        {"door": doors["open"]},
+        {"role": free},
+        _ACTIONS,
+        _RESOURCES,
+    )
     both = {"app": "reader", "job": "writer"}
     reader, writer = [allow(["s3:Get*"])], [allow(["s3:Put*"]), deny(["s3:*"], ["nobody*"])]
-    yield question({"app": ["door"], "job": ["app"]}, both, {"door": [allow(["s3:PutObject"])]}, {"reader": reader, "writer": writer}, _ACTIONS, _RESOURCES)
+    yield question(
+        {"app": ["door"], "job": ["app"]},
+        both,
+        {"door": [allow(["s3:PutObject"])]},
+        {"reader": reader, "writer": writer},
+        _ACTIONS,
+        _RESOURCES,
+    )
 
 
 def _door(draw: Draw, statements: list[Statement], endpoints: dict[str, list[Statement]]) -> dict:
@@ -102,7 +147,8 @@ def permissions(draw: Draw) -> Iterator[dict]:
     for number, statements in enumerate(draw.shuffled(policies)):
         others = draw.choice(policies)
         log = [
-            [draw.choice(("role", "other")), draw.choice(_ACTIONS), draw.choice(list(_RESOURCES))] for _ in range((0, 3, 9, 25)[number % 4])
+            [draw.choice(("role", "other")), draw.choice(_ACTIONS), draw.choice(list(_RESOURCES))]
+            for _ in range((0, 3, 9, 25)[number % 4])
         ]
         yield question(roles={"role": statements, "other": others}, actions=_ACTIONS, resources=_RESOURCES, log=log)
     late = [allow(["s3:*"]), deny(["s3:Delete*"])]
@@ -111,11 +157,15 @@ def permissions(draw: Draw) -> Iterator[dict]:
     for statements in draw.each(late[::-1], [allow(["s3:Get?bject", "s3:Put.bject"])]):
         yield question(roles={"role": statements}, actions=_ACTIONS, resources=_RESOURCES)
     used = [["role", action, "our-data"] for action in _ACTIONS]
-    yield question(roles={"role": [allow(["s3:*"])], "other": [allow(["s3:*"])]}, actions=_ACTIONS, resources=_RESOURCES, log=used)
+    yield question(
+        roles={"role": [allow(["s3:*"])], "other": [allow(["s3:*"])]}, actions=_ACTIONS, resources=_RESOURCES, log=used
+    )
     denied = [deny(["s3:PutObject"], ["our-data"]), allow(["s3:PutObject", "s3:GetObject"])]
     log = [["role", "s3:PutObject", "our-data"], ["role", "s3:DeleteObject", "our-data"]]
     yield question(roles={"role": denied}, actions=_ACTIONS, resources=_RESOURCES, log=log)
-    yield question(roles={"role": denied}, actions=_ACTIONS, resources=_RESOURCES, log=[*log, ["role", "s3:PutObject", "our[1]"]])
+    yield question(
+        roles={"role": denied}, actions=_ACTIONS, resources=_RESOURCES, log=[*log, ["role", "s3:PutObject", "our[1]"]]
+    )
     yield question(roles={"role": [allow(["s3:GetObject"], ["nowhere"])]}, actions=_ACTIONS, resources=_RESOURCES)
 
 
@@ -123,7 +173,11 @@ def unsound(draw: Draw) -> Iterator[dict]:
     """An effect that there is not, in a role and in an endpoint; and roles that there are not."""
     fine = {"role": [allow(["s3:*"])]}
     for effect in draw.each("allow", "DENY", "", "Audit"):
-        yield question(roles={"role": [*fine["role"], allow(["s3:Get"]) | {"effect": effect}]}, actions=_ACTIONS, resources=_RESOURCES)
+        yield question(
+            roles={"role": [*fine["role"], allow(["s3:Get"]) | {"effect": effect}]},
+            actions=_ACTIONS,
+            resources=_RESOURCES,
+        )
     yield question({}, {}, {"door": [allow(["*"]), deny(["*"]) | {"effect": "Block"}]}, fine, _ACTIONS, _RESOURCES)
     yield question({"app": []}, {"app": "nobody"}, {}, fine, _ACTIONS, _RESOURCES)
     yield question({}, {}, {}, fine, _ACTIONS, _RESOURCES, [["nobody", "s3:Get", "our-data"]])

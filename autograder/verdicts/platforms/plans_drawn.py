@@ -60,13 +60,21 @@ def pipelines(draw: Draw) -> Iterator[dict]:
         nbytes = chunk * count
         yield _plan(draw, {"weights": load(nbytes, list(tiers))}, tiers)
         for needed in draw.each(0, chunk, 2 * chunk + draw.integer(1, chunk - 1), nbytes):
-            yield _plan(draw, {"image": load(nbytes, list(tiers), chunk=chunk, needed=needed), "run": work(2, "image")}, tiers)
+            yield _plan(
+                draw, {"image": load(nbytes, list(tiers), chunk=chunk, needed=needed), "run": work(2, "image")}, tiers
+            )
     yield _plan(draw, {"weights": load(6, ["tape", "bus"])}, {"tape": 0.5, "bus": 1})
     tiers = {"store": middle, "disk": low, "bus": high}
     yield _plan(draw, {"weights": load(60, list(tiers), chunk=draw.integer(61, 90))}, tiers)
-    yield _plan(draw, {"image": load(60, list(tiers), needed=draw.integer(5, 30))}, tiers)  # one chunk, of what is needed
+    yield _plan(
+        draw, {"image": load(60, list(tiers), needed=draw.integer(5, 30))}, tiers
+    )  # one chunk, of what is needed
     yield _plan(draw, {"weights": load(1, list(tiers), chunk=0.125, needed=0.5)}, tiers)
-    yield _plan(draw, {"weights": load(48, ["disk", "bus"], chunk=6), "more": load(48, ["bus", "disk"], "weights", chunk=8)}, tiers)
+    yield _plan(
+        draw,
+        {"weights": load(48, ["disk", "bus"], chunk=6), "more": load(48, ["bus", "disk"], "weights", chunk=8)},
+        tiers,
+    )
 
 
 def chains(draw: Draw) -> Iterator[dict]:
@@ -81,10 +89,16 @@ def chains(draw: Draw) -> Iterator[dict]:
     yield _plan(draw, {**short, "long": work(3 * seconds), "end": work(1, "s3", "long")}, {})
     yield _plan(draw, {**short, "aside": work(4 * seconds + 1)}, {})  # alone on the critical path
     lazy = load(rate * 40 * seconds, ["net"], needed=rate * seconds)
-    yield _plan(draw, {"image": lazy, "weights": load(rate * 2 * seconds, ["net"]), "run": work(1, "image", "weights")}, tiers)
+    yield _plan(
+        draw, {"image": lazy, "weights": load(rate * 2 * seconds, ["net"]), "run": work(1, "image", "weights")}, tiers
+    )
     yield _plan(draw, {"a": work(seconds), "b": work(seconds), "c": work(seconds, "a", "b")}, {})
     chunked = load(rate * 20, ["net", "bus"], "first", chunk=rate)
-    yield _plan(draw, {"first": work(seconds), "second": work(seconds + 15), "weights": chunked, "end": work(2, "weights", "second")}, tiers)
+    yield _plan(
+        draw,
+        {"first": work(seconds), "second": work(seconds + 15), "weights": chunked, "end": work(2, "weights", "second")},
+        tiers,
+    )
     yield _plan(draw, {"nothing": work(0), "then": work(seconds, "nothing"), "apart": work(seconds - 1)}, {})
 
 
@@ -94,18 +108,30 @@ def limits(draw: Draw) -> Iterator[dict]:
     tiers = {"registry": 2 * unit, "store": 4 * unit, "disk": 3 * unit, "bus": 8 * unit}
     way = ["store", "disk", "bus"]
     for image, weights in draw.each((20, 300), (200, 60)):
-        stages = {"image": load(image * unit, ["registry"]), "runtime": work(3, "image"), "weights": load(weights * unit, way, chunk=unit)}
+        stages = {
+            "image": load(image * unit, ["registry"]),
+            "runtime": work(3, "image"),
+            "weights": load(weights * unit, way, chunk=unit),
+        }
         yield _plan(draw, {**stages, "graphs": work(4, "runtime", "weights")}, tiers)
     to_device = {**tiers, "bus": unit}
     yield _plan(draw, {"weights": load(100 * unit, way, chunk=2 * unit), "graphs": work(10, "weights")}, to_device)
     yield _plan(draw, {"weights": load(100 * unit, way), "graphs": work(30, "weights")}, tiers)  # in one piece
     yield _plan(draw, {"weights": load(12 * unit, way, chunk=unit), "graphs": work(20, "weights")}, tiers)
-    both = {"image": load(60 * unit, ["store"]), "weights": load(50 * unit, ["store"], "image"), "more": load(100 * unit, ["disk"], "weights")}
+    both = {
+        "image": load(60 * unit, ["store"]),
+        "weights": load(50 * unit, ["store"], "image"),
+        "more": load(100 * unit, ["disk"], "weights"),
+    }
     yield _plan(draw, {**both, "start": work(20)}, tiers)  # one tier twice on the way
     equal = {"one": work(9), "other": work(9), "last": work(2, "one", "other")}
     yield _plan(draw, equal, {"unused": unit})
     lazy = load(400 * unit, ["registry"], chunk=unit, needed=4 * unit)
-    yield _plan(draw, {"image": lazy, "weights": load(30 * unit, ["bus", "disk"], chunk=unit), "run": work(5, "image", "weights")}, tiers)
+    yield _plan(
+        draw,
+        {"image": lazy, "weights": load(30 * unit, ["bus", "disk"], chunk=unit), "run": work(5, "image", "weights")},
+        tiers,
+    )
 
 
 def broken(draw: Draw) -> Iterator[dict]:

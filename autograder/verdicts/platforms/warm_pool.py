@@ -17,7 +17,9 @@ def _cases(draw: Draw) -> Iterator[Case]:
     for kind in draw.each(*MOST):
         yield Case(("waits", "unused", "starts"), {"loads": [_load(draw, kind)], "kinds": [kind], "twice": False})
     loads = [{**_load(draw, kind), "times": times} for kind, times in (("day", [20, 6, 80]), ("pulses", [1, 1, 1]))]
-    yield Case(("apart",), {"loads": [{**load, "arrivals": load["arrivals"][600:1000]} for load in loads], "twice": True})
+    yield Case(
+        ("apart",), {"loads": [{**load, "arrivals": load["arrivals"][600:1000]} for load in loads], "twice": True}
+    )
     refused = [[0, 5, 60], [20, 0, 60], [20, 5, 0], [-1, 5, 60], [20, -2, 60], [20, 5, -60]]
     yield Case(("errors",), {"refused": draw.shuffled(refused)}, raises="ValueError")
 
@@ -59,7 +61,11 @@ def _record_problem(case: Case, evidence: dict) -> str | None:
 
 
 def _is_record(decided: Any, arrivals: list[int]) -> bool:
-    return isinstance(decided, list) and len(decided) == len(arrivals) and all(type(one) is int and one >= 0 for one in decided)
+    return (
+        isinstance(decided, list)
+        and len(decided) == len(arrivals)
+        and all(type(one) is int and one >= 0 for one in decided)
+    )
 
 
 def _played(kind: str, load: dict, decided: list[int]) -> Iterator[Lost]:
@@ -72,13 +78,18 @@ def _played(kind: str, load: dict, decided: list[int]) -> Iterator[Lost]:
     if mine.unused > MOST[kind] * theirs.unused:
         yield Lost("unused", _UNUSED[kind])
     if REQUESTS_A_START * mine.starts > len(mine.waits):
-        yield Lost("starts", "Instances are stopped and started again and again: what is needed soon again is to be kept.")
+        yield Lost(
+            "starts", "Instances are stopped and started again and again: what is needed soon again is to be kept."
+        )
 
 
 def _apart(decided: list[list[int]]) -> Iterator[Lost]:
     """Two pools that were asked one after the other, and two new ones that were asked the same in turn."""
     if decided[:2] != decided[2:]:
-        yield Lost("apart", "A pool that sees the same decides otherwise when another is asked in between: they share what they saw.")
+        yield Lost(
+            "apart",
+            "A pool that sees the same decides otherwise when another is asked in between: they share what they saw.",
+        )
 
 
 _WAITS = {

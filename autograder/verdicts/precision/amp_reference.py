@@ -29,7 +29,9 @@ def reference(inputs: dict, products: torch.dtype | None = None, loss_in: torch.
     trained = parameters[2:] if inputs["frozen"] else parameters
     slow, fast = (p for p in trained if p.ndim == 2), (p for p in trained if p.ndim == 1)
     rate = 2 * inputs["lr"] if inputs["groups"] else inputs["lr"]
-    optimizer = torch.optim.SGD([{"params": slow}, {"params": fast, "lr": rate}], lr=inputs["lr"], momentum=inputs["momentum"])
+    optimizer = torch.optim.SGD(
+        [{"params": slow}, {"params": fast, "lr": rate}], lr=inputs["lr"], momentum=inputs["momentum"]
+    )
     steps, dtype = Steps(parameters), getattr(torch, inputs["dtype"])
     scale, clean = (inputs["scale"], 0) if dtype == torch.float16 else (1.0, 0)
     for x, y, factor in zip(inputs["xs"], inputs["ys"], inputs["factors"]):
@@ -59,7 +61,9 @@ def rounding(inputs: dict) -> float:
     """
     due = _lengths(inputs, reference(inputs))
     others = (reference(inputs, products=torch.float32), reference(inputs, loss_in=getattr(torch, inputs["dtype"])))
-    moved = [(found - right).norm() / right.norm() for other in others for found, right in zip(_lengths(inputs, other), due)]
+    moved = [
+        (found - right).norm() / right.norm() for other in others for found, right in zip(_lengths(inputs, other), due)
+    ]
     return max((float(one) for one in moved if one.isfinite()), default=0.0)
 
 

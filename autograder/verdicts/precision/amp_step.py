@@ -14,7 +14,13 @@ from gpulab import Observation
 _TOLERANCE = 0.03
 """Of the length of a parameter's way, or of a gradient: another order of 16-bit sums."""
 _PRODUCTS = {f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv")}
-_IN_FLOAT32 = {"aten._softmax", "aten._log_softmax", "aten.native_layer_norm", "aten.nll_loss_forward", "aten.logsumexp"}
+_IN_FLOAT32 = {
+    "aten._softmax",
+    "aten._log_softmax",
+    "aten.native_layer_norm",
+    "aten.nll_loss_forward",
+    "aten.logsumexp",
+}
 _LEAST_PRODUCTS = 5
 """Of a step: two forward, two backward for the second, and one or two for the first."""
 
@@ -22,7 +28,9 @@ _LEAST_PRODUCTS = 5
 def _cases(draw: Draw) -> Iterator[Case]:
     yield _case(("dtypes", "updates", "host"), draw, "bfloat16", 1, stale=True)
     yield _case(("dtypes", "updates", "host"), draw, "bfloat16", 2, groups=True, momentum=0.9, lr=0.5)
-    yield _case(("dtypes", "updates", "scaler", "host"), draw, "bfloat16", 1, scale=_scale(draw), frozen=True, stale=True)
+    yield _case(
+        ("dtypes", "updates", "scaler", "host"), draw, "bfloat16", 1, scale=_scale(draw), frozen=True, stale=True
+    )
     yield _case(("dtypes", "scaler", "host"), draw, "float16", 1, scale=_scale(draw), stale=True, frozen=True)
     at = draw.integer(0, 3)
     broken = {at: draw.choice((math.inf, -math.inf, math.nan))}
@@ -34,7 +42,9 @@ def _cases(draw: Draw) -> Iterator[Case]:
             old = {"stale": True, "frozen": max_norm < 1}
             yield _case(("clipping",), draw, dtype, 1, scale=scale, max_norm=max_norm, groups=draw.chance(0.5), **old)
     yield _case(("clipping",), draw, "float16", 2, scale=_scale(draw), max_norm=0.02, broken={0: math.inf})
-    for dtype, scale in draw.each(("float16", None), ("float32", None), ("float32", 64.0), ("float64", 64.0), ("float8_e4m3fn", None)):
+    for dtype, scale in draw.each(
+        ("float16", None), ("float32", None), ("float32", 64.0), ("float64", 64.0), ("float8_e4m3fn", None)
+    ):
         yield _case(("errors",), draw, dtype, 1, scale=scale, stale=True, raises="ValueError")
 
 
@@ -42,7 +52,9 @@ def _scale(draw: Draw) -> float:
     return 2.0 ** draw.integer(8, 11)
 
 
-def _case(about: tuple[str, ...], draw: Draw, dtype: str, steps: int, broken: dict[int, float] = {}, raises="", **others) -> Case:
+def _case(
+    about: tuple[str, ...], draw: Draw, dtype: str, steps: int, broken: dict[int, float] = {}, raises="", **others
+) -> Case:
     """Drawn until bfloat16 moves no gradient by half of what the judge allows: where the rows' cancel, what is left is rounding."""
     while True:
         case = _drawn(about, draw, dtype, steps, broken, raises, **others)
@@ -50,15 +62,29 @@ def _case(about: tuple[str, ...], draw: Draw, dtype: str, steps: int, broken: di
             return case
 
 
-def _drawn(about: tuple[str, ...], draw: Draw, dtype: str, steps: int, broken: dict[int, float], raises: str, **others) -> Case:
+def _drawn(
+    about: tuple[str, ...], draw: Draw, dtype: str, steps: int, broken: dict[int, float], raises: str, **others
+) -> Case:
     """``broken``: the steps in which a gradient is not finite, and what it is. Of the others each has a factor of its own."""
     width, classes = draw.integer(6, 10), draw.integer(3, 5)
     factors = [broken.get(step, draw.choice((0.25, 0.5, 2.0, 3.0))) for step in range(steps)]
     rows = [draw.integer(6, 9) for _ in range(steps)]
     xs = [1000 + 3 * draw.within_one(n, width) for n in rows]
     ys = [torch.tensor([draw.integer(0, classes - 1) for _ in range(n)]) for n in rows]
-    weights = [draw.within_one(width, width), draw.within_one(width), draw.within_one(classes, width), draw.within_one(classes)]
-    inputs = {"dtype": dtype, "weights": weights, "factors": factors, "xs": xs, "ys": ys, "lr": draw.choice((0.0625, 0.125))}
+    weights = [
+        draw.within_one(width, width),
+        draw.within_one(width),
+        draw.within_one(classes, width),
+        draw.within_one(classes),
+    ]
+    inputs = {
+        "dtype": dtype,
+        "weights": weights,
+        "factors": factors,
+        "xs": xs,
+        "ys": ys,
+        "lr": draw.choice((0.0625, 0.125)),
+    }
     usual = {"scale": None, "max_norm": None, "frozen": False, "stale": False, "groups": False, "momentum": 0.0}
     return Case(about, inputs | usual | others, raises)
 
@@ -77,7 +103,8 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     problems = {
         "dtypes": _dtypes_problem(case.inputs, evidence, seen),
         "updates": values or _stale_problem(evidence),
-        "scaler": _scaler_problem(case.inputs, due, evidence) or (values if case.inputs["dtype"] == "float16" else None),
+        "scaler": _scaler_problem(case.inputs, due, evidence)
+        or (values if case.inputs["dtype"] == "float16" else None),
         "clipping": values,
         "host": _host_problem(case.inputs, evidence, seen),
     }
@@ -181,7 +208,9 @@ def _host_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None
         return "No work of the device was seen."
     if len(seen.waits) > allowed:
         line = next((str(wait.line) for wait in seen.waits if wait.line), "")
-        return f"The host waited {len(seen.waits) - allowed} times more than a scaler has to, for example at `{line:.80}`."
+        return (
+            f"The host waited {len(seen.waits) - allowed} times more than a scaler has to, for example at `{line:.80}`."
+        )
     if evidence["deprecated"]:
         return f"A deprecated function was called: {evidence['deprecated'][0]:.80}"
     for loss in evidence["losses"]:
@@ -193,7 +222,11 @@ def _host_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None
 amp_step = Exercise(
     "precision.amp_step",
     criteria=(
-        Criterion("dtypes", 2, "products run in 16 bits, softmax, normalisation and loss in float32, and backward outside of autocast"),
+        Criterion(
+            "dtypes",
+            2,
+            "products run in 16 bits, softmax, normalisation and loss in float32, and backward outside of autocast",
+        ),
         Criterion("updates", 1, "parameters and gradients are those of the steps, in float32"),
         Criterion("scaler", 2, "float16 steps go through the scaler, once, and bfloat16 steps do not"),
         Criterion("clipping", 1, "gradients are clipped unscaled and all together"),

@@ -55,7 +55,8 @@ class Truth:
             "gradients": [p.grad if p.grad is None else p.grad.clone() for p in sum(self._groups, [])],
             "states": [
                 {key: value.clone() for key, value in optimizer.state.get(p, {}).items() if isinstance(value, Tensor)}
-                for optimizer, group in zip(self._optimizers, self._groups) for p in group
+                for optimizer, group in zip(self._optimizers, self._groups)
+                for p in group
             ],
             "scale": self._scale,
             "before": scale,
@@ -118,7 +119,9 @@ def _do(what: str, **by: Any) -> dict:
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    for job in draw.shuffled([_gradients, _loss_dtypes, _skips, _several, _growth, _large_and_small, _limits, _halving, _clipping, _order]):
+    for job in draw.shuffled(
+        [_gradients, _loss_dtypes, _skips, _several, _growth, _large_and_small, _limits, _halving, _clipping, _order]
+    ):
         yield from job(draw)
     yield Case(("growth",), {"many": _DEFAULT_INTERVAL})
     for ends in draw.each(_LEAST, _MOST):
@@ -126,10 +129,20 @@ def _cases(draw: Draw) -> Iterator[Case]:
         yield from _played(job, [(("errors",), _one_step(draw, job, size=1e-4))])
     job = _job(draw, [_PLAIN], 8.0, 2)
     for wrong in draw.each(
-        {"init_scale": 0.5}, {"init_scale": 0.0}, {"init_scale": -2.0}, {"init_scale": math.inf}, {"init_scale": math.nan},
-        {"init_scale": 2.0**24 + 2}, {"growth_interval": 0}, {"growth_interval": -draw.integer(1, 9)},
+        {"init_scale": 0.5},
+        {"init_scale": 0.0},
+        {"init_scale": -2.0},
+        {"init_scale": math.inf},
+        {"init_scale": math.nan},
+        {"init_scale": 2.0**24 + 2},
+        {"growth_interval": 0},
+        {"growth_interval": -draw.integer(1, 9)},
     ):
-        yield Case(("errors",), {"job": job | {"scaler": job["scaler"] | wrong}, "actions": [], "last": True}, raises="ValueError")
+        yield Case(
+            ("errors",),
+            {"job": job | {"scaler": job["scaler"] | wrong}, "actions": [], "last": True},
+            raises="ValueError",
+        )
 
 
 def _job(draw: Draw, optimizers: list, init_scale: float, growth_interval: int, each: int = 2, on: str = "cpu") -> dict:
@@ -144,10 +157,22 @@ def _played(job: dict, steps: list[tuple[tuple[str, ...], list[dict]]]) -> Itera
     """Cases of a job: what each step is about, and its actions."""
     truth, on_the_card = Truth(job), ("waits",) if job["on"] == "cuda" else ()
     for number, (about, actions) in enumerate(steps):
-        yield Step(about + on_the_card, ({} if number else {"job": job}) | {"actions": actions, "last": number == len(steps) - 1}, due=truth.play(actions))
+        yield Step(
+            about + on_the_card,
+            ({} if number else {"job": job}) | {"actions": actions, "last": number == len(steps) - 1},
+            due=truth.play(actions),
+        )
 
 
-def _backward(draw: Draw, job: dict, size: float = 1.0, spoilt: tuple[int, ...] = (), by: float = math.inf, none: int = -1, loss="float32") -> dict:
+def _backward(
+    draw: Draw,
+    job: dict,
+    size: float = 1.0,
+    spoilt: tuple[int, ...] = (),
+    by: float = math.inf,
+    none: int = -1,
+    loss="float32",
+) -> dict:
     """Gradients of about ``size``; ``spoilt``: the parameters that get ``by`` in one place; ``none``: one without a gradient."""
     gradients: list = [draw.within_one(len(p)) * size for group in job["parameters"] for p in group]
     for place in spoilt:
@@ -162,13 +187,16 @@ def _gradients(draw: Draw) -> Iterator[Step]:
     about = ("gradients",)
     new = lambda **how: _backward(draw, job, **how)
     step, unscale, update = _do("step", of=0), _do("unscale", of=0), _do("update")
-    yield from _played(job, [
-        (about, [new(), unscale, step, update]),
-        (about, [new(), step, update]),
-        (about, [new(none=draw.integer(0, 2)), step, update]),
-        (about, [new(), new(size=0.5), unscale, step, update]),
-        (about, [new(none=draw.integer(0, 2), size=1e-5), unscale, step, update]),
-    ])
+    yield from _played(
+        job,
+        [
+            (about, [new(), unscale, step, update]),
+            (about, [new(), step, update]),
+            (about, [new(none=draw.integer(0, 2)), step, update]),
+            (about, [new(), new(size=0.5), unscale, step, update]),
+            (about, [new(none=draw.integer(0, 2), size=1e-5), unscale, step, update]),
+        ],
+    )
 
 
 def _loss_dtypes(draw: Draw) -> Iterator[Step]:
@@ -195,7 +223,13 @@ def _skips(draw: Draw) -> Iterator[Step]:
                 actions.insert(1, _do("unscale", of=0))
             steps.append((("skip",), actions))
         spoilt = (draw.integer(0, 2),)
-        mended = [_backward(draw, job, spoilt=spoilt), _do("unscale", of=0), _do("mend", of=0), _do("step", of=0), _do("update")]
+        mended = [
+            _backward(draw, job, spoilt=spoilt),
+            _do("unscale", of=0),
+            _do("mend", of=0),
+            _do("step", of=0),
+            _do("update"),
+        ]
         clipped = [_backward(draw, job, spoilt=spoilt), _do("step", of=0, max_norm=0.5), _do("update")]
         yield from _played(job, [*steps, (("skip",), mended), (("skip",), clipped)] if on == "cpu" else steps[:3])
 
@@ -208,7 +242,9 @@ def _several(draw: Draw) -> Iterator[Step]:
         of_first, of_second = draw.each(0, 1), draw.each(2, 3)
         for spoilt in ((), of_first[:1], of_second[:1], (of_first[1], of_second[1]), ()):
             first, second = draw.shuffled([0, 1])
-            unscaled = [_do("unscale", of=first), _do("unscale", of=second)] if len(spoilt) != 1 or draw.chance(0.5) else []
+            unscaled = (
+                [_do("unscale", of=first), _do("unscale", of=second)] if len(spoilt) != 1 or draw.chance(0.5) else []
+            )
             backward = _backward(draw, job, spoilt=tuple(spoilt), by=next(bad))
             steps.append([backward, *unscaled, _do("step", of=first), _do("step", of=second), _do("update")])
         one_is_not_stepped = [_backward(draw, job, spoilt=(0,)), _do("unscale", of=0), _do("step", of=1), _do("update")]
@@ -221,9 +257,18 @@ def _growth(draw: Draw) -> Iterator[Step]:
     """Clean steps with an inf among them, one before the scale would have grown."""
     for interval in draw.each(1, draw.integer(2, 4)):
         job = _job(draw, [_PLAIN], 2.0 ** draw.integer(4, 8), interval, each=1)
-        script = [False] * (2 * interval) + [False] * (interval - 1) + [True] + [False] * (interval + 1) + [True, True] + [False] * interval
+        script = (
+            [False] * (2 * interval)
+            + [False] * (interval - 1)
+            + [True]
+            + [False] * (interval + 1)
+            + [True, True]
+            + [False] * interval
+        )
         bad = itertools.cycle(draw.each(math.inf, math.nan))
-        steps = [_one_step(draw, job, spoilt=(0,), by=next(bad)) if broken else _one_step(draw, job) for broken in script]
+        steps = [
+            _one_step(draw, job, spoilt=(0,), by=next(bad)) if broken else _one_step(draw, job) for broken in script
+        ]
         yield from _played(job, [(("growth",), actions) for actions in steps])
 
 
@@ -239,7 +284,9 @@ def _large_and_small(draw: Draw) -> Iterator[Step]:
         steps = [_one_step(draw, job, size=size) for _ in range(2 * interval)]
         yield from _played(job, [(("growth",), actions) for actions in steps])
     job = _job(draw, [_PLAIN], 2.0, 2) | {"half": False}
-    largest = lambda sign: _do("backward", gradients=[torch.full_like(p, sign * 1.5e38) for p in job["parameters"][0]], loss="float32")
+    largest = lambda sign: _do(
+        "backward", gradients=[torch.full_like(p, sign * 1.5e38) for p in job["parameters"][0]], loss="float32"
+    )
     yield from _played(job, [(("growth", "skip"), [largest(draw.choice((1, -1))), _do("step", of=0), _do("update")])])
     job = _job(draw, [_ADAM, _PLAIN], 8.0, 2)
     actions = lambda: [_backward(draw, job), _do("step", of=0), _do("unscale", of=1), _do("update")]
@@ -266,12 +313,19 @@ def _clipping(draw: Draw) -> Iterator[Step]:
         job = _job(draw, [_PLAIN, _SGD], 2.0 ** draw.integer(6, 10), 50, on=on)
         steps = []
         for size, max_norm in draw.each((1.0, 0.1), (0.01, 0.5), (50.0, 1.0), (0.5, 0.0)):
-            actions = [_backward(draw, job, size=size), _do("step", of=0, max_norm=max_norm), _do("step", of=1), _do("update")]
+            actions = [
+                _backward(draw, job, size=size),
+                _do("step", of=0, max_norm=max_norm),
+                _do("step", of=1),
+                _do("update"),
+            ]
             if draw.chance(0.5):
                 actions.insert(1, _do("unscale", of=0))
             steps.append(actions)
         unscaled, update = _do("unscale", of=0), _do("update")
-        steps.append([_backward(draw, job, size=5.0), unscaled, _do("clip", of=0, max_norm=0.25), _do("step", of=0), update])
+        steps.append(
+            [_backward(draw, job, size=5.0), unscaled, _do("clip", of=0, max_norm=0.25), _do("step", of=0), update]
+        )
         both = [_do("unscale", of=1), _do("step", of=1, max_norm=0.5), _do("step", of=0, max_norm=0.25), update]
         steps.append([_backward(draw, job, size=5.0), *both])
         yield from _played(job, [(("clip",), actions) for actions in (steps if on == "cpu" else steps[-2:])])
@@ -279,14 +333,22 @@ def _clipping(draw: Draw) -> Iterator[Step]:
 
 def _order(draw: Draw) -> Iterator[Step]:
     """Calls out of order, and after each of them a step that goes as it should."""
-    for wrong in draw.each(("unscale", "unscale", "step"), ("step", "unscale"), ("step", "step"), ("unscale", "step", "step")):
+    for wrong in draw.each(
+        ("unscale", "unscale", "step"), ("step", "unscale"), ("step", "step"), ("unscale", "step", "step")
+    ):
         job = _job(draw, [draw.choice([_PLAIN, _ADAM]), _PLAIN], 2.0 ** draw.integer(5, 9), 2)
         actions = [_backward(draw, job), *(_do(what, of=0) for what in wrong), _do("step", of=1), _do("update")]
         right = [_backward(draw, job), _do("unscale", of=0), _do("step", of=0), _do("step", of=1), _do("update")]
         yield from _played(job, [(("errors",), actions), (("errors",), right)])
     job = _job(draw, [_PLAIN], 16.0, 2)
     early, twice = [_do("update"), *_one_step(draw, job)], [*_one_step(draw, job), _do("update")]
-    yield from _played(job, [(("errors",), actions) for actions in (early, twice, [_backward(draw, job), _do("update")], _one_step(draw, job))])
+    yield from _played(
+        job,
+        [
+            (("errors",), actions)
+            for actions in (early, twice, [_backward(draw, job), _do("update")], _one_step(draw, job))
+        ],
+    )
     yield from _beside_another(draw)
 
 
@@ -296,7 +358,9 @@ def _beside_another(draw: Draw) -> Iterator[Step]:
     unscale, step, update = _do("unscale", of=0), _do("step", of=0), _do("update")
     steps = []
     for first, second in draw.each((True, False), (False, True)):
-        steps.append([_backward(draw, job), unscale, _do("other", finite=first), step, _do("other", finite=second), step, update])
+        steps.append(
+            [_backward(draw, job), unscale, _do("other", finite=first), step, _do("other", finite=second), step, update]
+        )
     yield from _played(job, [(("errors",), actions) for actions in steps])
 
 
@@ -498,7 +562,12 @@ dynamic_scaler = Exercise(
     "precision.dynamic_scaler",
     criteria=(
         Criterion("gradients", 2, "the loss is scaled in float32 and the gradients are divided by the scale once"),
-        Criterion("skip", 2, "a step with inf or NaN is skipped, the optimizer's state with it, and every other is taken", ("gradients",)),
+        Criterion(
+            "skip",
+            2,
+            "a step with inf or NaN is skipped, the optimizer's state with it, and every other is taken",
+            ("gradients",),
+        ),
         Criterion("growth", 2, "the scale doubles after growth_interval clean updates in a row, up to 2**24"),
         Criterion("backoff", 1, "the scale halves, once, after inf or NaN, down to 1"),
         Criterion("clip", 1, "gradients are clipped after they are unscaled", ("gradients",)),

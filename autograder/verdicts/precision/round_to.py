@@ -13,8 +13,18 @@ from gpulab.formats import Format
 
 _ALL = ("nearest", "small", "large", "fields")
 """The first of what a case is about is lost by numbers of the format's normal range, and by results of another kind."""
-_NAMED = ((5, 10, "ieee"), (8, 7, "ieee"), (5, 2, "ieee"), (4, 3, "nan"), (3, 2, "none"), (2, 3, "none"), (2, 1, "none"))
-_OF_TORCH = dict(zip(_NAMED, ((torch.float16, 16), (torch.bfloat16, 16), (torch.float8_e5m2, 8), (torch.float8_e4m3fn, 8))))
+_NAMED = (
+    (5, 10, "ieee"),
+    (8, 7, "ieee"),
+    (5, 2, "ieee"),
+    (4, 3, "nan"),
+    (3, 2, "none"),
+    (2, 3, "none"),
+    (2, 1, "none"),
+)
+_OF_TORCH = dict(
+    zip(_NAMED, ((torch.float16, 16), (torch.bfloat16, 16), (torch.float8_e5m2, 8), (torch.float8_e4m3fn, 8)))
+)
 """PyTorch's dtypes and their bits: every pattern of these is tried."""
 _TF32 = (8, 10, "ieee")
 _FP32 = (8, 23, "ieee")
@@ -52,7 +62,9 @@ def _unnamed(draw: Draw) -> Iterator[tuple[int, int, str]]:
 
 
 def _refused(draw: Draw) -> Iterator[Case]:
-    for fmt in draw.each(*(fmt for fmt in _NAMED if fmt[2] == "none"), (draw.integer(4, 7), draw.integer(1, 9), "none")):
+    for fmt in draw.each(
+        *(fmt for fmt in _NAMED if fmt[2] == "none"), (draw.integer(4, 7), draw.integer(1, 9), "none")
+    ):
         x = draw.tensor(3, draw.integer(2, 5))
         x[draw.integer(0, 2), draw.integer(0, 1)] = torch.nan
         yield _case(("errors",), x, fmt, raises="ValueError")
@@ -90,7 +102,13 @@ def _strata(draw: Draw, fmt: tuple[int, int, str], dtype: torch.dtype) -> Tensor
     x = torch.cat([x, torch.tensor([0.0, *special], dtype=dtype)])
     if dtype == torch.float64:
         # Just off a tie by less than float32 can say, and outside of float32's range.
-        x = torch.cat([x, *((here + above) / 2 * factor for factor in (1 + 2**-40, 1 - 2**-40)), torch.tensor([1e300, 1e-300], dtype=torch.float64)])
+        x = torch.cat(
+            [
+                x,
+                *((here + above) / 2 * factor for factor in (1 + 2**-40, 1 - 2**-40)),
+                torch.tensor([1e300, 1e-300], dtype=torch.float64),
+            ]
+        )
     x = torch.cat([x, -x])
     return x[_order(draw, len(x))]
 
@@ -234,7 +252,9 @@ def _large_problem(x: Tensor, found: Tensor, fmt: tuple[int, int, str]) -> str:
     return "An infinity did not become what `reserved` says: infinity or the largest number."
 
 
-def _fields_problem(outcome: dict, due: Tensor, pattern: Tensor, wrong: Tensor, fmt: tuple[int, int, str]) -> str | None:
+def _fields_problem(
+    outcome: dict, due: Tensor, pattern: Tensor, wrong: Tensor, fmt: tuple[int, int, str]
+) -> str | None:
     """Only where the number itself is right: another criterion speaks of the rest."""
     if "error" in outcome:
         return raised_problem(outcome["error"])
@@ -272,7 +292,9 @@ round_to = Exercise(
         Criterion("large", 2, "what is beyond the largest number, and NaN, become what `reserved` says", ("nearest",)),
         Criterion("once", 1, "a float64 number is rounded once", ("nearest",)),
         Criterion("tf32", 1, "a TF32 number is rounded to 10 mantissa bits and lies in 32", ("nearest",)),
-        Criterion("fields", 2, "sign, exponent and mantissa fields are those of the rounded number's pattern", ("nearest",)),
+        Criterion(
+            "fields", 2, "sign, exponent and mantissa fields are those of the rounded number's pattern", ("nearest",)
+        ),
         Criterion("errors", 1, "what cannot be rounded is refused", ("nearest",)),
     ),
     cases=_cases,

@@ -20,7 +20,10 @@ _VALUES = ("drift", "swallowed", "caller", "host")
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    for layout, dtype in zip(draw.each("whole", "transposed", "columns", "whole"), draw.each(torch.float32, torch.bfloat16, torch.float32, torch.bfloat16)):
+    for layout, dtype in zip(
+        draw.each("whole", "transposed", "columns", "whole"),
+        draw.each(torch.float32, torch.bfloat16, torch.float32, torch.bfloat16),
+    ):
         yield _case(_VALUES, draw, layout, dtype, draw.integer(6, 9), draw.integer(7, 11), gradient=draw.chance(0.5))
     yield _case(_VALUES, draw, "columns", torch.float32, 7, 6, gradient=True, again=True)
     yield _case(_VALUES, draw, "whole", torch.float32, draw.integer(5, 8), draw.integer(48, 56), again=True)
@@ -45,8 +48,17 @@ _LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def _case(
-    about: tuple[str, ...], draw: Draw, layout: str, dtype: torch.dtype, side: int, steps: int,
-    gradient=False, again=False, of=torch.bfloat16, misfit: tuple[int, ...] | None = None, raises="",
+    about: tuple[str, ...],
+    draw: Draw,
+    layout: str,
+    dtype: torch.dtype,
+    side: int,
+    steps: int,
+    gradient=False,
+    again=False,
+    of=torch.bfloat16,
+    misfit: tuple[int, ...] | None = None,
+    raises="",
 ) -> Case:
     """``misfit``: the shape of the last update but one."""
     base = _weights(draw, side, side + (side > 4))
@@ -57,7 +69,9 @@ def _case(
     if misfit is not None:
         updates[-2] = torch.ones(misfit, dtype=dtype)
     places = {"shape": list(view.shape), "strides": list(view.stride()), "offset": view.storage_offset()}
-    return Case(about, {"base": base.to(of), "updates": updates, "gradient": gradient, "again": again, **places}, raises)
+    return Case(
+        about, {"base": base.to(of), "updates": updates, "gradient": gradient, "again": again, **places}, raises
+    )
 
 
 def _weights(draw: Draw, rows: int, columns: int) -> torch.Tensor:
@@ -120,11 +134,17 @@ def _used_problem(inputs: dict, evidence: dict) -> str | None:
     due = _exact(inputs, steps=len(inputs["updates"]) - 2)[-1]
     found = _view(inputs, evidence["looks"][-1]).double()
     near = ((found - due).abs() < _spacing(torch.maximum(found.abs(), due.abs()))).all()
-    return None if bool(near) and _rest_is_kept(inputs, evidence) else "An update of another shape was used before the error."
+    return (
+        None
+        if bool(near) and _rest_is_kept(inputs, evidence)
+        else "An update of another shape was used before the error."
+    )
 
 
 def _view(inputs: dict, look: torch.Tensor) -> torch.Tensor:
-    return look.clone(memory_format=torch.contiguous_format).as_strided(inputs["shape"], inputs["strides"], inputs["offset"])
+    return look.clone(memory_format=torch.contiguous_format).as_strided(
+        inputs["shape"], inputs["strides"], inputs["offset"]
+    )
 
 
 def _exact(inputs: dict, steps: int) -> list[torch.Tensor]:

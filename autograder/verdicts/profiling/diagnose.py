@@ -67,7 +67,9 @@ def _cases(draw: Draw) -> Iterator[Case]:
     yield _ask("errors", [first, *draw.shuffled([*_without_window(draw), *others])], ())
 
 
-def _asked(spans: list[Span], table: Work, style: str = "today", origin: int = _ORIGIN, change: Callable = lambda trace: trace) -> Asked:
+def _asked(
+    spans: list[Span], table: Work, style: str = "today", origin: int = _ORIGIN, change: Callable = lambda trace: trace
+) -> Asked:
     trace = change(written(spans, style, origin if style == "today" else origin // _US * _US))
     return Asked([trace, table.counts, table.ridge], found(spans, table))
 
@@ -90,8 +92,11 @@ def _working(draw: Draw) -> Iterator[Asked]:
     nbytes = draw.integer(10**6, 10**8)
     ridge = table.ridge
     counts = {
-        "on the ridge": [ridge * nbytes, nbytes], "below it": [ridge * nbytes - 1, nbytes], "in registers": [nbytes, 0],
-        "NCCL_like_gemm": [ridge * nbytes * 2, nbytes], "nothing": [0, 0],
+        "on the ridge": [ridge * nbytes, nbytes],
+        "below it": [ridge * nbytes - 1, nbytes],
+        "in registers": [nbytes, 0],
+        "NCCL_like_gemm": [ridge * nbytes * 2, nbytes],
+        "nothing": [0, 0],
     }
     names = draw.shuffled([*counts, "triton_poi_fused_0", "at::native::barrier_before_nccl_bucket"])
     spans, at = [], 0
@@ -102,7 +107,11 @@ def _working(draw: Draw) -> Iterator[Asked]:
         at += draw.integer(1, 3) * _US
         spans.append(Span("kernel", MEMORY[0], at, at := at + draw.integer(600, 950), "main"))
     long = Span("kernel", MEMORY[1], at + 20 * _US, at + 99 * _US, "main")
-    spans += [long, Span("kernel", MEMORY[0], at + 30 * _US, at + 40 * _US, "beside"), Span("range", "ProfilerStep#1", 0, long.end)]
+    spans += [
+        long,
+        Span("kernel", MEMORY[0], at + 30 * _US, at + 40 * _US, "beside"),
+        Span("range", "ProfilerStep#1", 0, long.end),
+    ]
     yield _asked(spans, Work(table.counts | counts, ridge))
 
 
@@ -115,7 +124,8 @@ def _touching(draw: Draw) -> Iterator[Asked]:
         first, gap = draw.integer(20, 40), 40
         last = draw.integer(20, 40)
         spans = [
-            Span("kernel", COMPUTE[0], 0, first, "main"), Span("kernel", MEMORY[1], 5, first - 5, "copies"),
+            Span("kernel", COMPUTE[0], 0, first, "main"),
+            Span("kernel", MEMORY[1], 5, first - 5, "copies"),
             Span("kernel", MEMORY[0], first + gap, first + gap + last, "beside"),
             Span("call", draw.choice(("cuStreamSynchronize", "cudaDeviceSynchronize")), first + starts, first + ends),
             Span("range", LOADERS[0], first + 10, first + 20),
@@ -125,7 +135,10 @@ def _touching(draw: Draw) -> Iterator[Asked]:
     # Two idle times, of which the wait that ends in the first one is nothing to the second; a kernel of another stream between.
     edges = [0, 30, 60, 65, draw.integer(100, 120)]
     spans = [Span("kernel", COMPUTE[0], 0, 30, "main"), Span("kernel", COMPUTE[0], 60, 65, "beside")]
-    spans += [Span("kernel", COMPUTE[0], edges[-1], edges[-1] + 9, "main"), Span("call", "cudaStreamSynchronize", 20, 58)]
+    spans += [
+        Span("kernel", COMPUTE[0], edges[-1], edges[-1] + 9, "main"),
+        Span("call", "cudaStreamSynchronize", 20, 58),
+    ]
     spans += [Span("range", "ProfilerStep#1", 0, edges[-1] + 9)]
     yield _asked([span._replace(start=span.start * _US, end=span.end * _US) for span in spans], work(draw))
 
@@ -138,8 +151,10 @@ def _cut_off(draw: Draw) -> Iterator[Asked]:
     for wait in draw.each((-60, -20), (-60, 0), (-30, -1), (-30, 9), (0, 9), (1, 9)):
         start = draw.integer(30, 60)
         spans = [
-            Span("kernel", COMPUTE[0], -200, -40, "main"), Span("kernel", COMPUTE[0], start, 200, "main"),
-            Span("call", "cudaStreamSynchronize", *wait), Span("range", "ProfilerStep#1", 0, 200),
+            Span("kernel", COMPUTE[0], -200, -40, "main"),
+            Span("kernel", COMPUTE[0], start, 200, "main"),
+            Span("call", "cudaStreamSynchronize", *wait),
+            Span("range", "ProfilerStep#1", 0, 200),
         ]
         yield _asked([span._replace(start=span.start * _US, end=span.end * _US) for span in spans], work(draw))
 
@@ -162,12 +177,21 @@ def _formats(draw: Draw) -> Iterator[Asked]:
         table, spans = work(draw), _as_operations(_with_drivers(_steps(draw, 2, 0, _US)))
         end = max(span.end for span in spans)
         nothing = [
-            Span("kernel", COMPUTE[0], 0, 0, "main"), Span("call", "cudaStreamSynchronize", end // 2, end // 2),
-            Span("range", LOADERS[0], end // 3, end // 3), Span("range", "ProfilerStep#0", -50 * _US, -50 * _US),
+            Span("kernel", COMPUTE[0], 0, 0, "main"),
+            Span("call", "cudaStreamSynchronize", end // 2, end // 2),
+            Span("range", LOADERS[0], end // 3, end // 3),
+            Span("range", "ProfilerStep#0", -50 * _US, -50 * _US),
         ]
-        yield _asked(spans + nothing, table, style, change=lambda trace, style=style, end=end: _mixed(draw, trace, style, end))
+        yield _asked(
+            spans + nothing, table, style, change=lambda trace, style=style, end=end: _mixed(draw, trace, style, end)
+        )
     table, spans = work(draw), _steps(draw, 2, 0)
-    yield _asked(spans, table, "today", change=lambda trace: _mixed(draw, _without_arguments(trace), "today", max(s.end for s in spans)))
+    yield _asked(
+        spans,
+        table,
+        "today",
+        change=lambda trace: _mixed(draw, _without_arguments(trace), "today", max(s.end for s in spans)),
+    )
 
 
 def _steps(draw: Draw, count: int, hole_us: int, unit: int = 1) -> list[Span]:
@@ -225,9 +249,18 @@ def _mixed(draw: Draw, trace: dict, style: str, end: int) -> dict:
         {"ph": "i", "s": "t", "name": "[memory]", **host, "ts": at(end // 2), "args": {"Bytes": 4}},
         {"ph": "s", "id": 7, "cat": "ac2g", "name": "ac2g", **host, "ts": at(9)},
         {"ph": "b", "id": 8, "cat": "kernel", "name": COMPUTE[0], **card, **whole},
-        {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", "pid": "Traces", "tid": "Trace", "ts": at(-99 * _US)},
+        {
+            "ph": "i",
+            "s": "g",
+            "name": "Iteration Start: PyTorch Profiler",
+            "pid": "Traces",
+            "tid": "Trace",
+            "ts": at(-99 * _US),
+        },
     ]
-    first, *rest = sorted(trace["traceEvents"], key=lambda event: not (event["name"].startswith("ProfilerStep#") and event["dur"]))
+    first, *rest = sorted(
+        trace["traceEvents"], key=lambda event: not (event["name"].startswith("ProfilerStep#") and event["dur"])
+    )
     return trace | {"traceEvents": [*draw.shuffled(rest + others), first]}
 
 
@@ -235,8 +268,14 @@ _NEARLY_ON_CARD = ("KERNEL", "kernels", "Gpu_memcpy", "gpu_memory", "memcpy", "M
 _NEARLY_CALLS = ("runtime", "cuda_runtime_sync", "Cuda_Driver", "cuda")
 _NEARLY_RANGES = ("operator", "cpu_operator", "User_Annotation", "annotation")
 _NEARLY_NAMED = (
-    "ProfilerStep", "ProfilerStep_warmup", "profilerstep#3", "a ProfilerStep#3",
-    "DataLoader.reset", "enumerate(DataLoader)", "enumerate(dataloader)#next", "an enumerate(DataLoader)#next",
+    "ProfilerStep",
+    "ProfilerStep_warmup",
+    "profilerstep#3",
+    "a ProfilerStep#3",
+    "DataLoader.reset",
+    "enumerate(DataLoader)",
+    "enumerate(dataloader)#next",
+    "an enumerate(DataLoader)#next",
 )
 """Categories and names that are none of those that count, and like them."""
 
@@ -247,10 +286,13 @@ def _windows(draw: Draw) -> Iterator[Asked]:
     end = max(span.end for span in spans)
     beyond = draw.integer(30, 60) * _US
     outside = [
-        Span("kernel", MEMORY[0], -beyond, beyond // 3, "beside"), Span("kernel", COMPUTE[1], end - beyond // 4, end + beyond, "beside"),
-        Span("range", LOADERS[1], -3 * beyond, -beyond), Span("call", "cudaDeviceSynchronize", end - beyond, end + beyond),
+        Span("kernel", MEMORY[0], -beyond, beyond // 3, "beside"),
+        Span("kernel", COMPUTE[1], end - beyond // 4, end + beyond, "beside"),
+        Span("range", LOADERS[1], -3 * beyond, -beyond),
+        Span("call", "cudaDeviceSynchronize", end - beyond, end + beyond),
         Span("kernel", NCCL[0], end + 2 * beyond, end + 3 * beyond, "nccl"),
-        Span("range", "validation", -3 * beyond, end + 4 * beyond), Span("range", "my ProfilerStep#", -3 * beyond, end + 4 * beyond),
+        Span("range", "validation", -3 * beyond, end + 4 * beyond),
+        Span("range", "my ProfilerStep#", -3 * beyond, end + 4 * beyond),
     ]
     yield _asked(spans + outside, table)
     # The card is idle at both ends of the window, of which the first begins in a wait.
@@ -292,7 +334,11 @@ def _at_a_tenth(draw: Draw) -> Iterator[Asked]:
 def _equal(draw: Draw) -> Iterator[Asked]:
     """Each cause is as long as the next one, in whole microseconds."""
     for first, second in draw.each(*zip(LOSSES, LOSSES[1:]), ("input", "communication"), ("sync", "communication")):
-        amounts = {"compute": 90, "memory": 80} | dict.fromkeys(LOSSES, 16) | dict.fromkeys((first, second), draw.integer(40, 60))
+        amounts = (
+            {"compute": 90, "memory": 80}
+            | dict.fromkeys(LOSSES, 16)
+            | dict.fromkeys((first, second), draw.integer(40, 60))
+        )
         yield _asked(step(draw, {key: amount * _US for key, amount in amounts.items()}, _US), work(draw), "2021")
     both = draw.integer(200, 400) * _US
     yield _asked(step(draw, {"compute": both, "memory": both}, _US), work(draw), "2021")
@@ -302,7 +348,11 @@ def _without_window(draw: Draw) -> Iterator[Asked]:
     """Nothing; the host alone; work without duration; a step without one; what counts for nothing."""
     table = work(draw)
     end = draw.integer(50, 90) * _US
-    host = [Span("op", "aten::mm", 0, end), Span("call", "cudaDeviceSynchronize", 0, end), Span("range", LOADERS[0], 0, end)]
+    host = [
+        Span("op", "aten::mm", 0, end),
+        Span("call", "cudaDeviceSynchronize", 0, end),
+        Span("range", LOADERS[0], 0, end),
+    ]
     nothing = [Span("range", "ProfilerStep#1", 0, 0), Span("kernel", COMPUTE[0], 9, 9, "main")]
     for spans in draw.each([], host, nothing, host + nothing):
         yield _asked(spans, table)
@@ -313,7 +363,9 @@ def _without_window(draw: Draw) -> Iterator[Asked]:
 def _just_enough(draw: Draw) -> Iterator[Asked]:
     """A step and nothing on the card; something on the card and no step."""
     end = draw.integer(50, 90) * _US
-    for span in draw.each(Span("range", "ProfilerStep#1", 0, end), Span("kernel", NCCL[0], 0, end, "nccl"), Span("fill", "Memset", 0, end)):
+    for span in draw.each(
+        Span("range", "ProfilerStep#1", 0, end), Span("kernel", NCCL[0], 0, end, "nccl"), Span("fill", "Memset", 0, end)
+    ):
         yield _asked([span, Span("op", "aten::mm", 0, end)], work(draw))
 
 
@@ -395,7 +447,9 @@ diagnose = Exercise(
         Criterion("communication", 2, "communication counts where nothing hides it"),
         Criterion("input", 1, "a loader counts where the card is idle"),
         Criterion("idle", 3, "an idle time is told by how it began: the host waited, or was late by itself"),
-        Criterion("formats", 2, "events are known by their category, of today and of 2021, in any order and among others"),
+        Criterion(
+            "formats", 2, "events are known by their category, of today and of 2021, in any order and among others"
+        ),
         Criterion("window", 1, "the window is that of the steps, or of the card's work where there are none"),
         Criterion("verdict", 2, "the verdict is the longest loss from a tenth on, else what limits the card"),
         Criterion("errors", 1, "a trace without a window is refused with ValueError, and no other is"),

@@ -15,7 +15,10 @@ MEMORY = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>",
     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>",
 )
-NCCL = ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclKernel_ReduceScatter_RING_LL_Sum_float")
+NCCL = (
+    "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "ncclKernel_ReduceScatter_RING_LL_Sum_float",
+)
 COPIES = ("Memcpy HtoD (Pinned -> Device)", "Memcpy DtoD (Device -> Device)")
 WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize")
 CAUSES = ("input", "sync", "launch", "communication", "compute", "memory")
@@ -132,7 +135,9 @@ def _idle(draw: Draw, gap: Gap, at: int, before: int, after: int, unit: int) -> 
         if gap.rest:  # and again while the card works
             yield Span("range", name, end, end + late)
     if gap.how == "sync" and gap.rest:
-        yield Span("call", gap.wait, at - early, at + _cut(gap.rest // 4, unit), ELSEWHERE if gap.wait == WAITS[1] else "")
+        yield Span(
+            "call", gap.wait, at - early, at + _cut(gap.rest // 4, unit), ELSEWHERE if gap.wait == WAITS[1] else ""
+        )
     elif gap.rest:
         yield Span("call", "cudaStreamWaitEvent", at - early, at + _cut(gap.rest // 2, unit))
         yield Span("op", "aten::item", at - early, end)
@@ -151,7 +156,9 @@ def _computing(draw: Draw, at: int, length: int, before: int, unit: int) -> Iter
     half, end = at + _cut(length // 2, unit), at + length
     yield from _row(COMPUTE, at, half, end)
     if length >= 8 * unit:
-        yield Span("kernel", draw.choice(COMPUTE), at + _cut(length // 4, unit), end - _cut(length // 8, unit), "beside")
+        yield Span(
+            "kernel", draw.choice(COMPUTE), at + _cut(length // 4, unit), end - _cut(length // 8, unit), "beside"
+        )
         yield Span("kernel", draw.choice(MEMORY), at + _cut(length // 8, unit), half, "copies")
         yield Span("copy", draw.choice(COPIES), half, end, "copies")
         yield Span("kernel", draw.choice(NCCL), at, end - _cut(length // 8, unit), "nccl")
@@ -181,7 +188,11 @@ def _sending(draw: Draw, at: int, length: int, before: int, unit: int) -> Iterat
 
 
 def _row(names: tuple[str, ...], at: int, half: int, end: int) -> Iterator[Span]:
-    yield from (Span("kernel", name, *times, "main") for name, times in zip(names, ((at, half), (half, end))) if times[0] < times[1])
+    yield from (
+        Span("kernel", name, *times, "main")
+        for name, times in zip(names, ((at, half), (half, end)))
+        if times[0] < times[1]
+    )
 
 
 _BUSY = {"compute": _computing, "memory": _moving, "communication": _sending}
@@ -222,7 +233,11 @@ def found(spans: list[Span], table: Work) -> Found:
             cause, began = working[0], None
         else:
             if began is None:
-                began = "sync" if any(kind == "wait" and span.start <= low <= span.end for span, kind in kinds) else "launch"
+                began = (
+                    "sync"
+                    if any(kind == "wait" and span.start <= low <= span.end for span, kind in kinds)
+                    else "launch"
+                )
             cause = "input" if "loader" in running else began
         times[cause] += high - low
     return Found(window, times)
@@ -249,11 +264,21 @@ _HEADS = {"ProfilerStep#": "step", "enumerate(DataLoader)#": "loader"}
 # ---- as Kineto writes it
 
 _TODAY = {
-    "kernel": "kernel", "copy": "gpu_memcpy", "fill": "gpu_memset", "call": "cuda_runtime", "driver": "cuda_driver",
-    "range": "user_annotation", "op": "cpu_op",
+    "kernel": "kernel",
+    "copy": "gpu_memcpy",
+    "fill": "gpu_memset",
+    "call": "cuda_runtime",
+    "driver": "cuda_driver",
+    "range": "user_annotation",
+    "op": "cpu_op",
 }
 _IN_2021 = {
-    "kernel": "Kernel", "copy": "Memcpy", "fill": "Memset", "call": "Runtime", "driver": "Runtime", "range": "Operator",
+    "kernel": "Kernel",
+    "copy": "Memcpy",
+    "fill": "Memset",
+    "call": "Runtime",
+    "driver": "Runtime",
+    "range": "Operator",
     "op": "Operator",
 }
 _ON_CARD = ("kernel", "copy", "fill")

@@ -80,9 +80,16 @@ def _call(draw: Draw, share: float = 0.0, **given: Any) -> dict:
     """A job of which MFU is about ``share``, or drawn between a twentieth and nearly a half. Attention takes a part that is seen."""
     layers, width = draw.integer(20, 90), 128 * draw.integer(20, 90)
     call = {
-        "n_params": 12 * layers * width**2 + draw.integer(10**6, 10**9), "gpu": draw.choice(_WITH_TF32),
-        "n_gpus": draw.integer(2, 4000), "dtype": "tf32", "layers": layers, "width": width,
-        "seq": draw.integer(9, 64) * 1000 + 24, "n_lookup": draw.integer(10**5, 10**6), "again": 0.0, "tokens_per_s": 1,
+        "n_params": 12 * layers * width**2 + draw.integer(10**6, 10**9),
+        "gpu": draw.choice(_WITH_TF32),
+        "n_gpus": draw.integer(2, 4000),
+        "dtype": "tf32",
+        "layers": layers,
+        "width": width,
+        "seq": draw.integer(9, 64) * 1000 + 24,
+        "n_lookup": draw.integer(10**5, 10**6),
+        "again": 0.0,
+        "tokens_per_s": 1,
     } | given
     if "tokens_per_s" not in given:
         share = share or draw.integer(50, 450) / 1000
@@ -199,12 +206,16 @@ def _problems(about: str, calls: list[dict], answers: list[dict]) -> Iterator[st
     if _is_rounded(_flat(told), _flat(right)):
         yield _ROUNDED
     if about == "value":
-        yield from (None if _near(*pair, _NEAR) else _SENTENCES[about] for pair in zip(_flat(told), _flat(right), strict=True))
+        yield from (
+            None if _near(*pair, _NEAR) else _SENTENCES[about] for pair in zip(_flat(told), _flat(right), strict=True)
+        )
     elif about == "again":
         yield from map(_again_problem, told, right)
     else:
         pairs = zip(told[::2], told[1::2], right[::2], right[1::2], strict=True)
-        yield from (None if _change_is_right(about, *(each[0] for each in four)) else _SENTENCES[about] for four in pairs)
+        yield from (
+            None if _change_is_right(about, *(each[0] for each in four)) else _SENTENCES[about] for four in pairs
+        )
 
 
 def _answer_problem(call: dict, answer: dict) -> str | None:

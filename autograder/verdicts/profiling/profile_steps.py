@@ -34,8 +34,15 @@ def _plan(draw: Draw, wait: int, warmup: int, active: int, rest: int, device: st
     operations = [[least + number, draw.integer(1, 3)] for number in range(max(n, 0))]
     mark, pointwise = f"part {draw.integer(10**5, 10**6)}", draw.choice(_POINTWISE)
     return {
-        "n": n, "wait": wait, "warmup": warmup, "active": active, "device": device, "operations": operations, "mark": mark,
-        "pointwise": pointwise, "stops": stops,
+        "n": n,
+        "wait": wait,
+        "warmup": warmup,
+        "active": active,
+        "device": device,
+        "operations": operations,
+        "mark": mark,
+        "pointwise": pointwise,
+        "stops": stops,
     }
 
 
@@ -53,8 +60,17 @@ def _stopped(draw: Draw) -> Iterator[dict]:
 
 def _refused(draw: Draw) -> Iterator[dict]:
     for wait, warmup, active, rest in draw.each(
-        (1, 1, 2, -1), (0, 0, 1, -1), (2, 2, 3, -draw.integer(2, 6)), (-1, 1, 2, 3), (-1, 0, 2, 3), (1, -1, 2, 3), (3, -2, 2, 0),
-        (1, 1, 0, 3), (0, 0, 0, 0), (0, 0, 0, 1), (2, 2, -1, 5),
+        (1, 1, 2, -1),
+        (0, 0, 1, -1),
+        (2, 2, 3, -draw.integer(2, 6)),
+        (-1, 1, 2, 3),
+        (-1, 0, 2, 3),
+        (1, -1, 2, 3),
+        (3, -2, 2, 0),
+        (1, 1, 0, 3),
+        (0, 0, 0, 0),
+        (0, 0, 0, 1),
+        (2, 2, -1, 5),
     ):
         yield _plan(draw, wait, warmup, active, rest)
 
@@ -147,7 +163,9 @@ def _file_problem(plan: dict, answer: dict) -> str | None:
             return "What a step did is not inside of its own `ProfilerStep#`: the range begins before the call and ends after it."
     if any(answer["file"]["operations"].get(name, 0) != count for name, count in _counts(plan).items()):
         return "The trace does not hold the operations of the recorded steps: once each."
-    if plan["device"] == "cuda" and answer["file"]["kernels"] != sum(_counts(plan)[name] for name in _with_kernels(plan)):
+    if plan["device"] == "cuda" and answer["file"]["kernels"] != sum(
+        _counts(plan)[name] for name in _with_kernels(plan)
+    ):
         return "The trace does not hold what the card did in the recorded steps."
     return None
 
@@ -162,7 +180,10 @@ def _with_kernels(plan: dict) -> list[str]:
 
 
 def _counts(plan: dict) -> dict[str, int]:
-    return {name: sum(plan["operations"][number][place] for number in _recorded(plan)) for name, place in _operations(plan).items()}
+    return {
+        name: sum(plan["operations"][number][place] for number in _recorded(plan))
+        for name, place in _operations(plan).items()
+    }
 
 
 def _table_problem(plan: dict, table: Any) -> str | None:
@@ -217,7 +238,12 @@ profile_steps = Exercise(
         Criterion("table", 1, "the calls of each operation in the recorded steps are counted"),
         Criterion("device", 1, "the self times on the device are those of the recorded steps"),
         Criterion("exceptions", 1, "what a step raises comes out, and no profiler is left on", ("recorded",)),
-        Criterion("errors", 1, "steps that cannot be profiled so are refused with ValueError, before any is called", ("recorded",)),
+        Criterion(
+            "errors",
+            1,
+            "steps that cannot be profiled so are refused with ValueError, before any is called",
+            ("recorded",),
+        ),
     ),
     cases=_cases,
     judge=_judge,

@@ -37,7 +37,12 @@ class Forests(Case):
 
 
 def _ask(about: str, questions: list[Asked], raises: str = "") -> Forests:
-    return Forests((about,), {"questions": [asked.events for asked in questions]}, raises, due=tuple(asked.due for asked in questions))
+    return Forests(
+        (about,),
+        {"questions": [asked.events for asked in questions]},
+        raises,
+        due=tuple(asked.due for asked in questions),
+    )
 
 
 # ---- what is drawn
@@ -68,7 +73,14 @@ def _places(draw: Draw, count: int) -> list[tuple[int, int]]:
 
 def _event(draw: Draw, place: tuple[int, int], node: Node, device: str = "cpu") -> dict:
     name, (pid, tid) = draw.choice(("aten::mm", "aten::add", "step")), place
-    return {"name": name, "device": device, "pid": pid, "tid": tid, "start_ns": node.start, "duration_ns": node.duration}
+    return {
+        "name": name,
+        "device": device,
+        "pid": pid,
+        "tid": tid,
+        "start_ns": node.start,
+        "duration_ns": node.duration,
+    }
 
 
 def _in_any_order(draw: Draw, rows: list[tuple[dict, int | None]]) -> Asked:
@@ -148,7 +160,9 @@ def _beside_a_device(draw: Draw) -> Iterator[Asked]:
 def _tied(draw: Draw) -> Iterator[Asked]:
     start, a, b = draw.integer(10, 999), draw.integer(20, 50), draw.integer(60, 90)
     # Children from the parent's start to its end, without a gap; then a second root that starts where the first one ends.
-    yield _question(draw, [[Node(start, a + b, 0), Node(start, a, a), Node(start + a, b, b), Node(start + a + b, a, a)]])
+    yield _question(
+        draw, [[Node(start, a + b, 0), Node(start, a, a), Node(start + a, b, b), Node(start + a + b, a, a)]]
+    )
     # Three that start together, and three that end together.
     yield _question(draw, [[Node(start, a + b, b), Node(start, a, a - 9), Node(start, 9, 9)]])
     yield _question(draw, [[Node(start, a + b, b), Node(start + b, a, a - 9), Node(start + b + a - 9, 9, 9)]])
@@ -183,11 +197,25 @@ def _refused(draw: Draw) -> Iterator[Asked]:
     across = [Node(start, a, 0), Node(start + a - 1, b, 0)]  # by a nanosecond
     for nodes in (
         across,
-        [Node(start, a + b, 0), *across[:1], Node(start + a - 5, b, 0)],  # two children; their sum does not exceed the parent
+        [
+            Node(start, a + b, 0),
+            *across[:1],
+            Node(start + a - 5, b, 0),
+        ],  # two children; their sum does not exceed the parent
         [Node(start, 10 * b, 0), *across],  # nor does it here, by far
         [Node(start, a, 0), Node(start + 5, a, 0)],
-        [Node(start, 10, 0), Node(start, 5, 0), Node(start + 5, 4, 0), Node(start + 9, 2, 0)],  # the last of three sticks out
-        [Node(start, 100, 0), Node(start, 50, 0), Node(start + 2, 30, 0), Node(start + 20, 40, 0)],  # a grandchild out of a child
+        [
+            Node(start, 10, 0),
+            Node(start, 5, 0),
+            Node(start + 5, 4, 0),
+            Node(start + 9, 2, 0),
+        ],  # the last of three sticks out
+        [
+            Node(start, 100, 0),
+            Node(start, 50, 0),
+            Node(start + 2, 30, 0),
+            Node(start + 20, 40, 0),
+        ],  # a grandchild out of a child
     ):
         yield _question(draw, [nodes])
         yield _question(draw, [_forest(draw, 2), [Node(node.start + 5, *node[1:]) for node in nodes]])

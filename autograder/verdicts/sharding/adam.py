@@ -44,7 +44,8 @@ class Adam:
         gradient = self.combined(grads)
         first, second = self.moments or [torch.zeros_like(gradient)] * 2
         self.moments = [
-            self.betas[0] * first + (1 - self.betas[0]) * gradient, self.betas[1] * second + (1 - self.betas[1]) * gradient**2,
+            self.betas[0] * first + (1 - self.betas[0]) * gradient,
+            self.betas[1] * second + (1 - self.betas[1]) * gradient**2,
         ]
         self.steps += 1
         corrections = [1 - beta**self.steps if self.corrected else 1.0 for beta in self.betas]
@@ -53,11 +54,23 @@ class Adam:
 
 
 RIVALS = (
-    ({"combined": sum}, "The parameters are stepped with the sum of the ranks' gradients: their mean is due, as eps shows."),
+    (
+        {"combined": sum},
+        "The parameters are stepped with the sum of the ranks' gradients: their mean is due, as eps shows.",
+    ),
     ({"combined": lambda grads: mean(grads) / len(grads)}, "The gradients are divided by the number of ranks twice."),
-    ({"combined": lambda grads: grads[0]}, "The parameters are stepped with one rank's gradients: the mean of all is due."),
-    ({"corrected": False}, "The moments are used as they are: both begin at 0, and are divided by 1 - beta^t for that."),
+    (
+        {"combined": lambda grads: grads[0]},
+        "The parameters are stepped with one rank's gradients: the mean of all is due.",
+    ),
+    (
+        {"corrected": False},
+        "The moments are used as they are: both begin at 0, and are divided by 1 - beta^t for that.",
+    ),
     ({"root": _eps_inside}, "eps is inside the root: it is added to the root of the second moment."),
-    ({"root": _eps_corrected}, "eps is divided by the correction of the second moment too: it is added to the corrected root."),
+    (
+        {"root": _eps_corrected},
+        "eps is divided by the correction of the second moment too: it is added to the corrected root.",
+    ),
 )
 """What is otherwise than in :class:`Adam`, and the sentence about it."""

@@ -14,7 +14,12 @@ _FLAT = ("ddp", "zero1", "zero2", "fsdp", "fsdp_keep")
 _KINDS = ("all_gather", "reduce_scatter", "all_reduce")
 _NEAR = 1e-9
 _DEFAULTS = {
-    "parameter_bytes": 4, "gradient_bytes": 4, "micro_batches": 1, "no_sync": False, "root": 0, "node_ranks": None,
+    "parameter_bytes": 4,
+    "gradient_bytes": 4,
+    "micro_batches": 1,
+    "no_sync": False,
+    "root": 0,
+    "node_ranks": None,
 }
 Collective = tuple[str, int, Fraction]
 """Kind, ranks of the ring, bytes of the whole tensor."""
@@ -41,7 +46,9 @@ def _plain(draw: Draw) -> list[dict]:
     found = []
     for strategy in draw.each(*_FLAT):
         ranks = draw.each(1, 2, 2 * draw.integer(1, 5) + 1, draw.choice([64, 256, 1024]))
-        parameters = draw.each(1, 2 * draw.integer(500, 5000) + 1, draw.integer(10**9, 10**11), draw.integer(100, 999) * 1024)
+        parameters = draw.each(
+            1, 2 * draw.integer(500, 5000) + 1, draw.integer(10**9, 10**11), draw.integer(100, 999) * 1024
+        )
         found += [_question(strategy, *pair) for pair in zip(parameters, ranks, strict=True)]
         found.append(_question(strategy, 0, draw.integer(2, 9)))
     return draw.shuffled(found)
@@ -113,7 +120,9 @@ def _refused(draw: Draw) -> list[dict]:
         found += [_question(strategy, 1000, 4, **{name: few}) for few in (0, low)]
     found += [_question(name, 1000, 4, root=root) for name in ("fsdp", draw.choice(_FLAT)) for root in (-1, 1001)]
     found += [_question("zero2", 1000, 4, no_sync=True, micro_batches=micro) for micro in (1, 3)]
-    found += [_question("hsdp", 1000, 12, **named) for named in ({}, *({"node_ranks": k} for k in (None, 0, -3, 5, 8, 24)))]
+    found += [
+        _question("hsdp", 1000, 12, **named) for named in ({}, *({"node_ranks": k} for k in (None, 0, -3, 5, 8, 24)))
+    ]
     found += [_question(name, 1000, 4, root=draw.integer(1, 999), micro_batches=draw.integer(1, 3)) for name in _FLAT]
     found += [_question("hsdp", 1000, 12, node_ranks=k, no_sync=draw.chance(0.5)) for k in (2, 4)]
     return draw.shuffled(found)
@@ -124,7 +133,10 @@ def _refused(draw: Draw) -> list[dict]:
 
 def _collectives(strategy: str, parameters: int, ranks: int, options: dict) -> Iterator[Collective]:
     """A step's, in order."""
-    weights, gradients = parameters * Fraction(options["parameter_bytes"]), parameters * Fraction(options["gradient_bytes"])
+    weights, gradients = (
+        parameters * Fraction(options["parameter_bytes"]),
+        parameters * Fraction(options["gradient_bytes"]),
+    )
     given_up = (parameters - options["root"]) * options["parameter_bytes"]
     node = options["node_ranks"] if strategy == "hsdp" else ranks
     for number in range(options["micro_batches"]):
@@ -231,7 +243,9 @@ comm_volume = Exercise(
         Criterion("volume", 2, "for one micro-batch every strategy's collectives and their bytes are right"),
         Criterion("accumulation", 2, "they are right for several micro-batches, with no_sync and without", ("volume",)),
         Criterion("bytes", 1, "weights and gradients have bytes of their own", ("volume",)),
-        Criterion("root", 1, "the root's weights are not gathered a second time, where that makes a difference", ("volume",)),
+        Criterion(
+            "root", 1, "the root's weights are not gathered a second time, where that makes a difference", ("volume",)
+        ),
         Criterion("hybrid", 2, "what HSDP sends within a node and between nodes is right", ("volume",)),
         Criterion("errors", 1, "what makes no sense is refused with ValueError", ("volume",)),
     ),

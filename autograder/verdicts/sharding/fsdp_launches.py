@@ -97,7 +97,9 @@ def _backward_problem(played: Played, i: int, one: Pass, at: int) -> str | None:
     return None
 
 
-_ELSEWHERE = "Something crosses in another group than the default process group: all ranks have a part in all that crosses."
+_ELSEWHERE = (
+    "Something crosses in another group than the default process group: all ranks have a part in all that crosses."
+)
 _ONCE = "A unit is not gathered again for its backward pass: it was freed after its forward pass, or should have been."
 
 

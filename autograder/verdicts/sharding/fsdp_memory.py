@@ -25,7 +25,11 @@ def _less_problem(played: Played) -> str | None:
     """Why the figures cannot be the card's, which holds the parts all the time, or None."""
     parts = sum(unit.part_bytes for unit in played.units)
     for said in played.told:
-        figures = [said.held, *(one.left for one in said.passes), *(held for one in said.passes for _, held, _ in one.held)]
+        figures = [
+            said.held,
+            *(one.left for one in said.passes),
+            *(held for one in said.passes for _, held, _ in one.held),
+        ]
         if min(figures) < parts:
             return "The card holds less than the rank's parts, which lie there all the time."
     return None
@@ -40,10 +44,10 @@ def _held_problem(played: Played, number: int, one: Pass) -> str | None:
     return None
 
 
-_TOO_MUCH = "When a unit's forward begins, the card holds more than two units' parameters: those before it are not freed."
-_TOO_MUCH_BACK = (
-    "When a unit's backward begins, the card holds more than two units' parameters and gradients: those behind it are not freed."
+_TOO_MUCH = (
+    "When a unit's forward begins, the card holds more than two units' parameters: those before it are not freed."
 )
+_TOO_MUCH_BACK = "When a unit's backward begins, the card holds more than two units' parameters and gradients: those behind it are not freed."
 
 
 def between_problem(played: Played) -> str | None:

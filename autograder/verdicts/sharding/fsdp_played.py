@@ -73,7 +73,9 @@ class Played:
         before = self._left(number)
         if self.passes[number]["do"] != "train":
             return before
-        means = [sum(of) / self.world for of in zip(*(self.own(rank, number) for rank in range(self.world)), strict=True)]
+        means = [
+            sum(of) / self.world for of in zip(*(self.own(rank, number) for rank in range(self.world)), strict=True)
+        ]
         return [mean if old is None else old + mean for old, mean in zip(before, means, strict=True)]
 
     def _left(self, number: int) -> list[Tensor | None]:

@@ -11,7 +11,11 @@ import torch
 
 Tensor = torch.Tensor
 _ORDER = {
-    "embed": ("table",), "block": ("g", "down", "weight", "bias"), "linear": ("weight", "bias"), "scale": ("by",), "bend": (),
+    "embed": ("table",),
+    "block": ("g", "down", "weight", "bias"),
+    "linear": ("weight", "bias"),
+    "scale": ("by",),
+    "bend": (),
 }
 
 
@@ -60,7 +64,9 @@ def output(models: Sequence[Sequence[dict]], values: Sequence[Tensor], x: Tensor
     return h
 
 
-def gradients(models: Sequence[Sequence[dict]], values: Sequence[Tensor], x: Tensor) -> tuple[list[Tensor], Tensor | None]:
+def gradients(
+    models: Sequence[Sequence[dict]], values: Sequence[Tensor], x: Tensor
+) -> tuple[list[Tensor], Tensor | None]:
     """Of a rank with the batch ``x``: of each unit with parameters, flat, as float64, 0 where it is padded; and of ``x``."""
     leaves = [value.double().requires_grad_() for value in values]
     inputs = [x.double().requires_grad_()] if x.is_floating_point() else []

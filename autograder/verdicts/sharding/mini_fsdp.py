@@ -144,7 +144,11 @@ def _grad_problem(played: Played, number: int, rank: int, i: int, whole: Tensor 
     before, after = (played.parts[rank][at][i] for at in (number, number + 1))
     steps = played.passes[number]["then"] != "keep"
     due = (before.double() - steps * played.case.inputs["lr"] * played.of_rank(whole, rank))[:real]
-    return None if _is_near(after[:real], due, _size(due)) else "A part changes in another way than by the optimizer's steps."
+    return (
+        None
+        if _is_near(after[:real], due, _size(due))
+        else "A part changes in another way than by the optimizer's steps."
+    )
 
 
 def _why_no_mean(played: Played, number: int, rank: int, i: int, grad: Tensor) -> str:
@@ -258,7 +262,9 @@ def _computes_as_before(after: dict, given: dict) -> bool:
         spoilt["tensors"]["g"] = units[fault["unit"] - 1]["tensors"]["g"]
     elif fault["kind"] != "frozen":
         spoilt["tensors"]["g"] = spoilt["tensors"]["g"].to(getattr(torch, fault["kind"])).float()
-    values = [torch.cat([p.reshape(-1) for p in fsdp_units.parameters(unit)]) for unit in units if fsdp_units.parameters(unit)]
+    values = [
+        torch.cat([p.reshape(-1) for p in fsdp_units.parameters(unit)]) for unit in units if fsdp_units.parameters(unit)
+    ]
     due, out = fsdp_units.output([units], values, given["x"]), after.get("returned")
     return not tensor_problem(out, due.float()) and _is_near(out, due, _size(due))
 
@@ -279,12 +285,18 @@ mini_fsdp = Exercise(
     criteria=(
         Criterion("shards", 1, "every rank has its part of each unit, and zeros behind the last parameter"),
         Criterion("gradients", 2, "the parts' gradients are those of the mean over all ranks, and are added up"),
-        Criterion("gathers", 1, "a unit is gathered in its turn, once forward and once backward, and nothing else crosses"),
+        Criterion(
+            "gathers", 1, "a unit is gathered in its turn, once forward and once backward, and nothing else crosses"
+        ),
         Criterion("scattered", 1, "a unit's gradients cross in one reduce-scatter, as soon as its backward is through"),
         Criterion("memory", 1, "at most two units are whole at once"),
         Criterion("between", 1, "nothing of full size is left between two passes"),
-        Criterion("evaluation", 1, "passes that go forward alone gather once, leave nothing behind and disturb nothing"),
-        Criterion("errors", 1, "models that it cannot shard are refused with ValueError, and stay as they are", ("shards",)),
+        Criterion(
+            "evaluation", 1, "passes that go forward alone gather once, leave nothing behind and disturb nothing"
+        ),
+        Criterion(
+            "errors", 1, "models that it cannot shard are refused with ValueError, and stay as they are", ("shards",)
+        ),
     ),
     cases=cases,
     judge=_judge,

@@ -41,7 +41,9 @@ def _two_models(draw: Draw) -> Case:
     """One behind the other; after the first pass the parts' data lie elsewhere."""
     inner = draw.shuffled(_INNER)
     models = [[_block(draw, inner[0]), _block(draw, inner[1])], [_scale(draw), _block(draw, inner[2]), _linear(draw)]]
-    case = _case(draw, _VALUES, models, 2, [("train", then) for then in draw.each("to none", "to zero", "to none")], "plain")
+    case = _case(
+        draw, _VALUES, models, 2, [("train", then) for then in draw.each("to none", "to zero", "to none")], "plain"
+    )
     for own in case.each:
         own["passes"][0]["moved"] = True
     return case
@@ -57,13 +59,19 @@ def _large(draw: Draw) -> Case:
 def _forward_alone(draw: Draw) -> Case:
     """Passes forward with and without a graph that no backward pass follows, before and between steps."""
     inner = draw.shuffled(_LARGE_INNER)
-    units = [*(_block(draw, size, _LARGE_WIDTH) for size in inner[:2]), _scale(draw), *(_block(draw, size, _LARGE_WIDTH) for size in inner[2:4])]
+    units = [
+        *(_block(draw, size, _LARGE_WIDTH) for size in inner[:2]),
+        _scale(draw),
+        *(_block(draw, size, _LARGE_WIDTH) for size in inner[2:4]),
+    ]
     first, second = draw.each("no_grad", "forward")
     passes = [(first, "keep"), ("train", "to none"), (second, "keep"), ("train", "to none")]
     case = _case(draw, ("evaluation",), [units], 2, passes, "plain", _LARGE_WIDTH, 1)
     modes = draw.each(True, False)
     for own in case.each:
-        for one, training in zip(own["passes"], [first == "forward", modes[0], second == "forward", modes[1]], strict=True):
+        for one, training in zip(
+            own["passes"], [first == "forward", modes[0], second == "forward", modes[1]], strict=True
+        ):
             one["training"] = training
     return case
 
@@ -81,8 +89,14 @@ def _refused(draw: Draw) -> Case:
 
 
 def _case(
-    draw: Draw, about: tuple[str, ...], models: list, world: int, passes: Sequence[tuple[str, str]], batch: str,
-    width: int = _WIDTH, rows: int = _ROWS,
+    draw: Draw,
+    about: tuple[str, ...],
+    models: list,
+    world: int,
+    passes: Sequence[tuple[str, str]],
+    batch: str,
+    width: int = _WIDTH,
+    rows: int = _ROWS,
 ) -> Case:
     """``passes``: of each whether it goes back, and what follows it; ``batch``: what the ranks' own inputs are like."""
     parts = [unit.part for unit in sharded(models, world)]
@@ -92,7 +106,10 @@ def _case(
     for _ in range(world):
         own = [
             {
-                "x": _batch(draw, batch, rows, width), "do": do, "then": then, "training": True,
+                "x": _batch(draw, batch, rows, width),
+                "do": do,
+                "then": then,
+                "training": True,
                 "input_requires_grad": batch == "wants gradient",
             }
             for do, then in passes
@@ -113,15 +130,20 @@ def _embed(draw: Draw) -> dict:
 
 def _block(draw: Draw, inner: int, width: int = _WIDTH) -> dict:
     tensors = {
-        "g": 0.5 * _numbers(draw), "down": 0.5 / inner * _WIDTH * _numbers(draw, width, inner).t(),
-        "weight": _WIDTH / width * 0.3 * _numbers(draw, inner, width), "bias": 0.3 * _numbers(draw, inner),
+        "g": 0.5 * _numbers(draw),
+        "down": 0.5 / inner * _WIDTH * _numbers(draw, width, inner).t(),
+        "weight": _WIDTH / width * 0.3 * _numbers(draw, inner, width),
+        "bias": 0.3 * _numbers(draw, inner),
         "scale": 1 + 0.1 * _numbers(draw, width),
     }
     return {"kind": "block", "tensors": tensors}
 
 
 def _linear(draw: Draw, out: int = 2) -> dict:
-    return {"kind": "linear", "tensors": {"weight": 0.5 * _numbers(draw, out, _WIDTH), "bias": 0.5 * _numbers(draw, out)}}
+    return {
+        "kind": "linear",
+        "tensors": {"weight": 0.5 * _numbers(draw, out, _WIDTH), "bias": 0.5 * _numbers(draw, out)},
+    }
 
 
 def _scale(draw: Draw) -> dict:

@@ -151,7 +151,9 @@ def _why_not(case: Case, number: int, which: int, values: list) -> str:
     due = _dues(case)[which]
     if case.each[0]["steps"][number]["of"] != which:
         return "A step has changed parameters of another optimizer."
-    if not due.places or any(tensor_problem(values[place], like) for place, like in zip(due.places, due.likes, strict=True)):
+    if not due.places or any(
+        tensor_problem(values[place], like) for place, like in zip(due.places, due.likes, strict=True)
+    ):
         return _NOT_ADAM
     flat = due.flat(values)
     before = next((step.values for step in _played(case)[:number][::-1] if step.of.places is due.places), None)
@@ -230,7 +232,9 @@ def _scatter_problem(step: Step, crossing: Crossing) -> str | None:
         return "The reduce-scatter neither sums nor averages."
     factors = (1,) if crossing.entry.reduces == "AVG" else (1, 1 / step.of.ranks)
     given = [_decoded(crossing, rank)[: step.of.elements] for rank in range(step.of.ranks)]
-    if any(all(_is_handed(one, factor * own) for one, own in zip(given, step.grads, strict=True)) for factor in factors):
+    if any(
+        all(_is_handed(one, factor * own) for one, own in zip(given, step.grads, strict=True)) for factor in factors
+    ):
         return None
     return (
         "What a rank hands in to the reduce-scatter are not its own gradients of this step: all elements in the order of the "
@@ -334,12 +338,25 @@ _PROBLEMS = {
 zero_adam = Exercise(
     "sharding.zero_adam",
     criteria=(
-        Criterion("values", 2, "after every step all ranks have the values that Adam makes of the mean gradients, in place"),
-        Criterion("crossing", 2, "a step is one reduce-scatter of gradients and one all-gather of new values, and no more"),
-        Criterion("uneven", 1, "shares are equal parts of the elements, whatever tensors and ranks there are", ("values",)),
+        Criterion(
+            "values", 2, "after every step all ranks have the values that Adam makes of the mean gradients, in place"
+        ),
+        Criterion(
+            "crossing", 2, "a step is one reduce-scatter of gradients and one all-gather of new values, and no more"
+        ),
+        Criterion(
+            "uneven", 1, "shares are equal parts of the elements, whatever tensors and ranks there are", ("values",)
+        ),
         Criterion("state", 2, "a rank holds two moments of its own share between steps, and no more", ("values",)),
-        Criterion("unused", 1, "missing gradients count as zeros, .grad stays, and frozen parameters take no part", ("values",)),
-        Criterion("errors", 1, "numbers and dtypes that Adam cannot work with are refused with ValueError", ("values",)),
+        Criterion(
+            "unused",
+            1,
+            "missing gradients count as zeros, .grad stays, and frozen parameters take no part",
+            ("values",),
+        ),
+        Criterion(
+            "errors", 1, "numbers and dtypes that Adam cannot work with are refused with ValueError", ("values",)
+        ),
     ),
     cases=cases,
     judge=_judge,

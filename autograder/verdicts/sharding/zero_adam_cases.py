@@ -68,7 +68,9 @@ def _missing(draw: Draw) -> Case:
     shapes = [(2, 3), (draw.integer(2, 5),), (3, 1), (4,)]
     one = _optimizer(draw, shapes, _DOUBLE)
     for place, value in zip(
-        draw.shuffled(range(4)), (draw.values(3, 2, kind="mixed", dtype=_DOUBLE), draw.tensor(3, dtype=torch.int64) + 2**60), strict=False
+        draw.shuffled(range(4)),
+        (draw.values(3, 2, kind="mixed", dtype=_DOUBLE), draw.tensor(3, dtype=torch.int64) + 2**60),
+        strict=False,
     ):
         one["values"].insert(place, value)
         one["frozen"].insert(place, True)
@@ -116,13 +118,21 @@ def _refused(draw: Draw) -> list[dict]:
 
 
 def _case(
-    draw: Draw, about: tuple[str, ...], world: int, optimizers: list[dict], of: Sequence[int], written_before: int | None = None,
-    scale: float = 1.0, refused: Sequence[dict] = (),
+    draw: Draw,
+    about: tuple[str, ...],
+    world: int,
+    optimizers: list[dict],
+    of: Sequence[int],
+    written_before: int | None = None,
+    scale: float = 1.0,
+    refused: Sequence[dict] = (),
 ) -> Case:
     """``of``: which optimizer makes each step; ``scale``: how large gradients are; ``refused``: of calls beside."""
     steps: list[list[dict]] = [[] for _ in range(world)]
     for number, which in enumerate(of):
-        likes = [None if f else v for v, f in zip(optimizers[which]["values"], optimizers[which]["frozen"], strict=True)]
+        likes = [
+            None if f else v for v, f in zip(optimizers[which]["values"], optimizers[which]["frozen"], strict=True)
+        ]
         written = [_weights(draw, like) if number == written_before and like is not None else None for like in likes]
         lone = len(likes) == 1  # of one parameter: its gradient in one piece is the flat tensor itself
         grads = [[None] * world if like is None else _gradients(draw, like, world, scale, lone) for like in likes]
@@ -136,7 +146,9 @@ def _case(
 def _optimizer(draw: Draw, shapes: list[Shape], dtype: torch.dtype, options: dict | None = None) -> dict:
     values = [_laid_out(draw, _weights(draw, torch.empty(shape, dtype=dtype))) for shape in shapes]
     return {
-        "values": values, "frozen": [False] * len(values), "once": draw.chance(0.5),
+        "values": values,
+        "frozen": [False] * len(values),
+        "once": draw.chance(0.5),
         "options": _numbers(draw) if options is None else options,
     }
 

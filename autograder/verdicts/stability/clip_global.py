@@ -53,7 +53,11 @@ def _norm_problem(evidence: dict, due: float) -> str | None:
     value = float(norm)
     if not math.isfinite(due):
         same = math.isnan(value) if math.isnan(due) else value == due
-        return None if same else "The norm of gradients that are not finite is not what their squares add up to: NaN, or infinity."
+        return (
+            None
+            if same
+            else "The norm of gradients that are not finite is not what their squares add up to: NaN, or infinity."
+        )
     if math.isfinite(value) and abs(value - due) <= 1e-4 * due:
         return None
     if abs(value - due) <= 0.02 * due:
@@ -102,7 +106,11 @@ def _is_near(now: Tensor, due: Tensor) -> bool:
 
 
 def _place_problem(evidence: dict) -> str | None:
-    return None if evidence["lie_at"] == evidence["handed"] else "The gradients lie in other memory than before: they are written in place."
+    return (
+        None
+        if evidence["lie_at"] == evidence["handed"]
+        else "The gradients lie in other memory than before: they are written in place."
+    )
 
 
 def _device_problem(grads: list, seen: Observation) -> str | None:
@@ -115,7 +123,9 @@ def _device_problem(grads: list, seen: Observation) -> str | None:
         return "No kernel ran on the card."
     least = min(grad.numel() for grad in grads)
     if least >= ELEMENTS and seen.peak_bytes >= sum(grad.nbytes for grad in grads) / 4:
-        return "The gradients were copied, into one flat tensor or into another dtype: that takes their memory once more."
+        return (
+            "The gradients were copied, into one flat tensor or into another dtype: that takes their memory once more."
+        )
     return None
 
 
@@ -185,8 +195,18 @@ clip_global = Exercise(
     "stability.clip_global",
     criteria=(
         Criterion("norm", 2, "the global norm comes back, as a tensor on the card"),
-        Criterion("clipped", 2, "gradients that are too long keep their direction and get the norm that is allowed; others stay", ("norm",)),
-        Criterion("device", 2, "the host never waits, launches do not grow with the parameters, and nothing is copied", ("clipped",)),
+        Criterion(
+            "clipped",
+            2,
+            "gradients that are too long keep their direction and get the norm that is allowed; others stay",
+            ("norm",),
+        ),
+        Criterion(
+            "device",
+            2,
+            "the host never waits, launches do not grow with the parameters, and nothing is copied",
+            ("clipped",),
+        ),
         Criterion("shards", 1, "ranks with shards find one norm, by one all-reduce of one element", ("clipped",)),
         Criterion("finite", 1, "a norm that is not finite is returned, and no gradient changes", ("clipped",)),
         Criterion("errors", 1, "a limit that makes no sense is refused with ValueError", ("norm",)),

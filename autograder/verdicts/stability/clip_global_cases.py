@@ -40,8 +40,12 @@ def _grads(draw: Draw, sizes: list[int], dtype: torch.dtype = torch.float32, buf
 
 def _alone(draw: Draw) -> Iterator[Case]:
     """Norms above the limit and below it, by much and by little; in both dtypes; in memory of their own, and in slices."""
-    for chosen in draw.cover(share=(0.02, 0.97, 1.03, 50.0), dtype=(torch.float32, torch.bfloat16), buffer=(False, True), once=(False, True)):
-        grads = _grads(draw, [draw.integer(5, 40) for _ in range(draw.integer(2, 6))], chosen["dtype"], chosen["buffer"])
+    for chosen in draw.cover(
+        share=(0.02, 0.97, 1.03, 50.0), dtype=(torch.float32, torch.bfloat16), buffer=(False, True), once=(False, True)
+    ):
+        grads = _grads(
+            draw, [draw.integer(5, 40) for _ in range(draw.integer(2, 6))], chosen["dtype"], chosen["buffer"]
+        )
         yield _case(("norm", "clipped"), grads, norm_of(grads) * chosen["share"], chosen["once"])
     large = [torch.full((4096,), 1.0, dtype=torch.bfloat16), *_grads(draw, [7], torch.bfloat16)]
     yield _case(("norm", "clipped"), large, draw.integer(1, 9))
@@ -49,7 +53,12 @@ def _alone(draw: Draw) -> Iterator[Case]:
 
 def _many(draw: Draw) -> Iterator[Case]:
     """Two and up to a hundred, of 64 elements and more, clipped or not; generators, too."""
-    for count, share, dtype in draw.each((2, 0.3, torch.float32), (100, 0.2, torch.float32), (draw.integer(40, 90), 0.1, torch.bfloat16), (60, 3.0, torch.float32)):
+    for count, share, dtype in draw.each(
+        (2, 0.3, torch.float32),
+        (100, 0.2, torch.float32),
+        (draw.integer(40, 90), 0.1, torch.bfloat16),
+        (60, 3.0, torch.float32),
+    ):
         grads = _grads(draw, [draw.integer(ELEMENTS, ELEMENTS + 60) for _ in range(count)], dtype)
         yield _case(("device", "norm", "clipped"), grads, norm_of(grads) * share, draw.chance(0.5))
 
@@ -57,7 +66,9 @@ def _many(draw: Draw) -> Iterator[Case]:
 def _odd(draw: Draw) -> Iterator[Case]:
     """Parameters without gradients, none with one, none at all; gradients of one element, of no dimension, of none; zeros; limits at the ends."""
     some = _grads(draw, [1, 0, draw.integer(3, 9)])
-    yield _case(("norm", "clipped"), draw.shuffled([*some, None, torch.tensor(draw.integer(3, 9) / 2), None]), 0.25, True)
+    yield _case(
+        ("norm", "clipped"), draw.shuffled([*some, None, torch.tensor(draw.integer(3, 9) / 2), None]), 0.25, True
+    )
     for grads in draw.each([None, None], [], [torch.zeros(0)]):
         yield _case(("norm", "clipped"), grads, draw.choice([0.0, 1.0]))
     yield _case(("norm", "clipped"), [torch.zeros(3), torch.zeros(2, 2)], 0.0)
@@ -68,7 +79,15 @@ def _odd(draw: Draw) -> Iterator[Case]:
 
 def _not_finite(draw: Draw) -> Iterator[Case]:
     """NaN, both infinities, both at once; in one element, in the only gradient, under limits of all kinds."""
-    for bad, max_norm in draw.each((math.nan, 1.0), (math.inf, 1.0), (-math.inf, 0.5), (math.nan, 0.0), (math.inf, math.inf), (math.nan, math.inf), (math.inf, 0.0)):
+    for bad, max_norm in draw.each(
+        (math.nan, 1.0),
+        (math.inf, 1.0),
+        (-math.inf, 0.5),
+        (math.nan, 0.0),
+        (math.inf, math.inf),
+        (math.nan, math.inf),
+        (math.inf, 0.0),
+    ):
         grads = _grads(draw, [6, draw.integer(5, 20), 4], draw.choice([torch.float32, torch.bfloat16]))
         grads[draw.integer(0, 2)].view(-1)[draw.integer(0, 3)] = bad
         yield _case(("finite",), grads, max_norm)
@@ -81,8 +100,13 @@ def _not_finite(draw: Draw) -> Iterator[Case]:
 def _sharded(draw: Draw) -> Iterator[Case]:
     """All ranks in one group, in two, some in none; a rank without gradients; limits between a rank's norm and everyone's; a NaN."""
     everyone, halves, pair = [[0, 1, 2]], [[0, 2], [1, 3]], [[1, 2]]
-    for groups, world, what in draw.each((halves, 4, "plain"), (pair, 3, "empty"), (everyone, 3, "nan"), ([], 2, "plain")):
-        each = [{"grads": _grads(draw, [draw.integer(4, 12) for _ in range(draw.integer(1, 3))], torch.float32)} for _ in range(world)]
+    for groups, world, what in draw.each(
+        (halves, 4, "plain"), (pair, 3, "empty"), (everyone, 3, "nan"), ([], 2, "plain")
+    ):
+        each = [
+            {"grads": _grads(draw, [draw.integer(4, 12) for _ in range(draw.integer(1, 3))], torch.float32)}
+            for _ in range(world)
+        ]
         if what == "empty":
             each[draw.choice([1, 2])]["grads"] = draw.choice([[], [None]])
         if what == "nan":
@@ -93,7 +117,12 @@ def _sharded(draw: Draw) -> Iterator[Case]:
         for ranks in groups:  # all ranks of a group have one limit
             for rank in ranks:
                 each[rank]["max_norm"] = each[ranks[0]]["max_norm"]
-        yield Case(("finite" if what == "nan" else "shards",), {"groups": groups, "world": world}, ranks=world, each=tuple(each))
+        yield Case(
+            ("finite" if what == "nan" else "shards",),
+            {"groups": groups, "world": world},
+            ranks=world,
+            each=tuple(each),
+        )
 
 
 def members(groups: list[list[int]], rank: int) -> list[int]:

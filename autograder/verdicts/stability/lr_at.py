@@ -17,7 +17,9 @@ _NEAR = 1e-9
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    for about, make in draw.each(("warmup", _rising), ("decay", _falling), ("steps", _counted), ("after", _ended), ("errors", _refused)):
+    for about, make in draw.each(
+        ("warmup", _rising), ("decay", _falling), ("steps", _counted), ("after", _ended), ("errors", _refused)
+    ):
         yield ask(about, make(draw))
     yield ask("restart", _out_of_turn(draw))
 
@@ -32,7 +34,11 @@ def _config(draw: Draw, warmup: int | None = None, **given: Any) -> dict:
     config = {"peak": peak, "floor": peak * draw.integer(3, 20) / 100, "epochs": 1, "accumulate": 1} | given
     config.setdefault("micro_batches", draw.integer(80, 400))
     config["warmup_steps"] = draw.integer(5, 30) if warmup is None else warmup
-    return dict(draw.shuffled([*config.items(), ("seed", draw.integer(0, 99)), ("steps", draw.integer(1, 9)), ("total_steps", 7)]))
+    return dict(
+        draw.shuffled(
+            [*config.items(), ("seed", draw.integer(0, 99)), ("steps", draw.integer(1, 9)), ("total_steps", 7)]
+        )
+    )
 
 
 def total_steps(config: dict) -> int:
@@ -47,7 +53,10 @@ def _rising(draw: Draw) -> list[dict]:
         for share in draw.each(0.0, draw.integer(50, 90) / 100, 1.0):
             config = _config(draw, warmup)
             config["floor"] = config["peak"] * share
-            found += [_question(step, config) for step in sorted({0, 1, warmup // 2, max(warmup - 1, 0), warmup} & set(range(warmup + 1)))]
+            found += [
+                _question(step, config)
+                for step in sorted({0, 1, warmup // 2, max(warmup - 1, 0), warmup} & set(range(warmup + 1)))
+            ]
     for total in draw.each(1, 2, draw.integer(10, 30)):
         config = _config(draw, total - 1, micro_batches=total)
         found += [_question(step, config) for step in (0, total - 1)]
@@ -62,7 +71,16 @@ def _falling(draw: Draw) -> list[dict]:
             length = 8 * draw.integer(10, 40)
             config = _config(draw, warmup, micro_batches=warmup + length)
             config["floor"] = config["peak"] * share
-            places = (1, 2, length // 4, length // 2, length // 2 + 1, 3 * length // 4, length - 1, draw.integer(3, length - 3))
+            places = (
+                1,
+                2,
+                length // 4,
+                length // 2,
+                length // 2 + 1,
+                3 * length // 4,
+                length - 1,
+                draw.integer(3, length - 3),
+            )
             found += [_question(warmup + place, config) for place in places]
     short = _config(draw, 3, micro_batches=5)
     return draw.shuffled([*found, _question(4, short)])
@@ -74,7 +92,9 @@ def _counted(draw: Draw) -> list[dict]:
     for factors in draw.cover(accumulate=(1, 2, draw.integer(3, 7)), left=(0, 1, 2), epochs=(1, 2, draw.integer(3, 9))):
         accumulate = factors["accumulate"]
         micro_batches = accumulate * draw.integer(20, 50) + factors["left"] % accumulate
-        config = _config(draw, draw.integer(2, 15), accumulate=accumulate, micro_batches=micro_batches, epochs=factors["epochs"])
+        config = _config(
+            draw, draw.integer(2, 15), accumulate=accumulate, micro_batches=micro_batches, epochs=factors["epochs"]
+        )
         total = total_steps(config)
         found += [_question(step, config) for step in (total // 2, 3 * total // 4, total - 1, total, total + 1)]
     one_each = _config(draw, 2, accumulate=64, micro_batches=draw.integer(5, 63), epochs=draw.integer(5, 9))
@@ -89,7 +109,9 @@ def _ended(draw: Draw) -> list[dict]:
             config = _config(draw, warmup)
             config["floor"], total = config["peak"] * share, total_steps(config)
             length = total - warmup
-            found += [_question(total + more, config) for more in (0, 1, length // 2, length, 2 * length + 1, 10**6, 10**12)]
+            found += [
+                _question(total + more, config) for more in (0, 1, length // 2, length, 2 * length + 1, 10**6, 10**12)
+            ]
     return draw.shuffled(found)
 
 
@@ -115,10 +137,20 @@ def _refused(draw: Draw) -> list[dict]:
     found += [_question(some(), _config(draw, accumulate=3) | wrong) for wrong in _OUT_OF_RANGE]
     for config in (_config(draw), _config(draw, epochs=3, accumulate=4, micro_batches=39)):
         total = total_steps(config)
-        found += [_question(some(), config | {"warmup_steps": w}) for w in (total, total + 1, config["micro_batches"] * config["epochs"] + 9)]
+        found += [
+            _question(some(), config | {"warmup_steps": w})
+            for w in (total, total + 1, config["micro_batches"] * config["epochs"] + 9)
+        ]
         found += [_question(some(), config | {"floor": config["peak"] * more}) for more in (1.001, 2)]
-        found += [_question(0, config | {"warmup_steps": total - 1}), _question(some(), config | {"floor": config["peak"]})]
-        found += [_question(0, config | {"warmup_steps": 0}), _question(total, config | {"floor": 0}), _question(some(), config | {"floor": 0.0})]
+        found += [
+            _question(0, config | {"warmup_steps": total - 1}),
+            _question(some(), config | {"floor": config["peak"]}),
+        ]
+        found += [
+            _question(0, config | {"warmup_steps": 0}),
+            _question(total, config | {"floor": 0}),
+            _question(some(), config | {"floor": 0.0}),
+        ]
     return draw.shuffled(found)
 
 
@@ -139,7 +171,9 @@ def due(step: int, config: dict) -> float:
 def _makes_sense(step: int, config: dict) -> bool:
     if min(config["epochs"], config["micro_batches"], config["accumulate"]) < 1:
         return False
-    return step >= 0 and 0 <= config["floor"] <= config["peak"] > 0 and 0 <= config["warmup_steps"] < total_steps(config)
+    return (
+        step >= 0 and 0 <= config["floor"] <= config["peak"] > 0 and 0 <= config["warmup_steps"] < total_steps(config)
+    )
 
 
 # ---- what is wrong
@@ -164,7 +198,9 @@ def _why(about: str, step: int, config: dict, value: float) -> str:
     if step < warmup:
         if near(config["peak"] * step / warmup):
             return "The warm-up begins at 0: the first step changes nothing, and step s of W + 1 is due (s + 1) / (W + 1) of the peak."
-        return "In the warm-up the rate is not peak (s + 1) / (W + 1): a straight line, which the floor does not hold up."
+        return (
+            "In the warm-up the rate is not peak (s + 1) / (W + 1): a straight line, which the floor does not hold up."
+        )
     if step == warmup:
         return "The step behind the warm-up does not have the peak."
     if about == "steps" and near(due(step, config | {"accumulate": 1})):

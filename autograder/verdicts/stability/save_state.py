@@ -33,10 +33,14 @@ def _cases(draw: Draw) -> Iterator[Case]:
     yield Case(("plain",), {"world": 0, "play": "plain", "seed": seed()})
     each = tuple({"own": seed()} for _ in range(2))
     shares = [0.0, draw.integer(100, 900) / 1000, 0.99]
-    yield Case(("full",), {"world": 2, "play": "full", "seed": seed(), "shares": draw.shuffled(shares)}, ranks=2, each=each)
+    yield Case(
+        ("full",), {"world": 2, "play": "full", "seed": seed(), "shares": draw.shuffled(shares)}, ranks=2, each=each
+    )
     shares = [0.0, 0.001, draw.integer(100, 900) / 1000, 0.999]
     name = draw.choice(["model", "scaler", "order"])
-    yield Case(("refused",), {"world": 0, "play": "refused", "seed": seed(), "shares": draw.shuffled(shares), "name": name})
+    yield Case(
+        ("refused",), {"world": 0, "play": "refused", "seed": seed(), "shares": draw.shuffled(shares), "name": name}
+    )
     each = tuple({"own": seed()} for _ in range(2))
     yield Case(("refused",), {"world": 2, "play": "other_world", "seed": seed()}, ranks=2, each=each)
 
@@ -49,7 +53,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         if not problem and play == "one_rank":
             problem = _one_rank(evidence["crossed"])
         if not problem and play == "other_world":
-            problem = _apart_problem(evidence["alone"]) or _refusal_problem(evidence["alone"]["value"], "It is of another number of ranks.")
+            problem = _apart_problem(evidence["alone"]) or _refusal_problem(
+                evidence["alone"]["value"], "It is of another number of ranks."
+            )
     else:
         played = evidence["played"]
         problem = _apart_problem(played) or _PROBLEMS[play](played["value"])
@@ -77,11 +83,20 @@ def _continues(result: dict) -> str | None:
             "After a load a rank does not have what it had when it was saved: its own objects' states, all of them, and the states of "
             "Python's, NumPy's and torch's generators."
         )
-    return None if _same(result["found"], result["due"]) else "After a load the run does not go on as it did behind the save, to the last bit."
+    return (
+        None
+        if _same(result["found"], result["due"])
+        else "After a load the run does not go on as it did behind the save, to the last bit."
+    )
 
 
 def _same(one: Any, other: Any) -> bool:
-    return isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and one.shape == other.shape and torch.equal(one, other)
+    return (
+        isinstance(one, torch.Tensor)
+        and isinstance(other, torch.Tensor)
+        and one.shape == other.shape
+        and torch.equal(one, other)
+    )
 
 
 def _survives(value: dict) -> str | None:
@@ -95,7 +110,11 @@ def _survives(value: dict) -> str | None:
             )
         if not (_same(kill["loaded"], value["old"]) or _same(kill["loaded"], value["new"])):
             return "After a save that was killed neither the old state nor the new one is loaded."
-    return None if _same(value["at last"], value["new"]) else "After saves that were killed the next save does not give the new state."
+    return (
+        None
+        if _same(value["at last"], value["new"])
+        else "After saves that were killed the next save does not give the new state."
+    )
 
 
 def _on_the_disk(value: dict) -> str | None:
@@ -107,7 +126,9 @@ def _on_the_disk(value: dict) -> str | None:
     if not synced:
         return "The file was renamed before all its bytes were on the disk: what Python still holds is written first, and then os.fsync."
     if not value["folder"]:
-        return "Behind the renaming the folder was not synced: after a power cut the path may mean the old file, or none."
+        return (
+            "Behind the renaming the folder was not synced: after a power cut the path may mean the old file, or none."
+        )
     return None
 
 
@@ -135,7 +156,9 @@ def _plain(value: dict) -> str | None:
         return "torch.load with weights_only=True does not read the file: NumPy's arrays, for example, are no weights."
     if value["ran"]:
         return "Code of a file ran when it was loaded: a pickle can call anything."
-    return next(filter(None, (_refusal_problem(answer, "A pickle in it would run code.") for answer in value["answers"])), None)
+    return next(
+        filter(None, (_refusal_problem(answer, "A pickle in it would run code.") for answer in value["answers"])), None
+    )
 
 
 def _full(result: dict) -> str | None:
@@ -144,15 +167,25 @@ def _full(result: dict) -> str | None:
             return f"{problem} The save failed, and every rank has to know."
         if answer["listed"] != [_NAME]:
             return "A save that failed has left a file behind, or taken the old one away."
-    return None if _same(result["loaded"], result["at"]) else "After a save that failed the old checkpoint is not loaded."
+    return (
+        None if _same(result["loaded"], result["at"]) else "After a save that failed the old checkpoint is not loaded."
+    )
 
 
 def _refused(value: dict) -> str | None:
     if problem := error_problem(value["missing"], "FileNotFoundError"):
         return f"{problem} There is no file."
-    if problem := next(filter(None, (_refusal_problem(answer, "It is no checkpoint of these names.") for answer in value["answers"])), None):
+    if problem := next(
+        filter(None, (_refusal_problem(answer, "It is no checkpoint of these names.") for answer in value["answers"])),
+        None,
+    ):
         return problem
-    if problem := next(filter(None, (_refusal_problem(answer, "An entry of the file was malformed.") for answer in value["malformed"])), None):
+    if problem := next(
+        filter(
+            None, (_refusal_problem(answer, "An entry of the file was malformed.") for answer in value["malformed"])
+        ),
+        None,
+    ):
         return problem
     if problem := error_problem(value["passed on"], "KeyError"):
         return f"{problem} An object's load_state_dict raised it."
@@ -162,25 +195,44 @@ def _refused(value: dict) -> str | None:
 def _refusal_problem(answer: dict, why: str) -> str | None:
     if problem := error_problem(answer, "ValueError"):
         return f"{problem} {why}"
-    return None if answer["kept"] is True else "A load that was refused has changed an object or a generator: look at all before the first changes."
+    return (
+        None
+        if answer["kept"] is True
+        else "A load that was refused has changed an object or a generator: look at all before the first changes."
+    )
 
 
 _PROBLEMS = {
-    "continues": _continues, "survives": _survives, "disk": _on_the_disk, "plain": _plain, "full": _full, "refused": _refused,
-    "other_world": lambda result: None, "one_rank": lambda result: None, "told": _told,
+    "continues": _continues,
+    "survives": _survives,
+    "disk": _on_the_disk,
+    "plain": _plain,
+    "full": _full,
+    "refused": _refused,
+    "other_world": lambda result: None,
+    "one_rank": lambda result: None,
+    "told": _told,
 }
 
 save_state = Exercise(
     "stability.save_state",
     criteria=(
-        Criterion("continues", 3, "one, two and four ranks go on from a load to the last bit, and a save disturbs nothing"),
+        Criterion(
+            "continues", 3, "one, two and four ranks go on from a load to the last bit, and a save disturbs nothing"
+        ),
         Criterion("one rank", 1, "what the ranks save comes to one of them alone", ("continues",)),
         Criterion("survives", 2, "a save that is killed at any moment leaves a whole checkpoint", ("continues",)),
         Criterion("on the disk", 1, "all bytes are on the disk before one renaming puts them in place", ("continues",)),
         Criterion("plain", 1, "the file holds plain data, and a file that would run code is refused", ("continues",)),
-        Criterion("full", 1, "a save that fails says so in every rank and leaves the old checkpoint alone", ("continues",)),
-        Criterion("told", 1, "what goes wrong in one rank is raised in every rank, and nobody waits for ever", ("continues",)),
-        Criterion("refused", 1, "what is no checkpoint of this run is refused, and nothing has changed then", ("continues",)),
+        Criterion(
+            "full", 1, "a save that fails says so in every rank and leaves the old checkpoint alone", ("continues",)
+        ),
+        Criterion(
+            "told", 1, "what goes wrong in one rank is raised in every rank, and nobody waits for ever", ("continues",)
+        ),
+        Criterion(
+            "refused", 1, "what is no checkpoint of this run is refused, and nothing has changed then", ("continues",)
+        ),
     ),
     cases=_cases,
     judge=_judge,

@@ -28,22 +28,46 @@ def _cases(draw: Draw) -> Iterator[Case]:
             alike.setdefault((*case.about, case.ranks, str(case.inputs)), []).append(case)
     for cases in draw.shuffled([*alike.values()]):
         runs = [sum((case.each[rank]["runs"] for case in cases), []) for rank in range(cases[0].ranks)]
-        yield Case(cases[0].about, cases[0].inputs, ranks=cases[0].ranks, each=tuple({"refused": [], "runs": own} for own in runs))
+        yield Case(
+            cases[0].about,
+            cases[0].inputs,
+            ranks=cases[0].ranks,
+            each=tuple({"refused": [], "runs": own} for own in runs),
+        )
     yield from _refused(draw)
 
 
 def _calm(draw: Draw, count: int, level: float = 2.0) -> list[float]:
     """So many losses within a twentieth of a level, no two alike."""
-    return [level * (1 + (place + draw.integer(1, 9) / 10) / (20 * count)) for place in draw.shuffled(range(-count // 2, count - count // 2))]
+    return [
+        level * (1 + (place + draw.integer(1, 9) / 10) / (20 * count))
+        for place in draw.shuffled(range(-count // 2, count - count // 2))
+    ]
 
 
-def _case(draw: Draw, about: tuple[str, ...], losses: list[list[float]], groups: tuple = (), kind: tuple = _KINDS[1], **named: Any) -> Case:
+def _case(
+    draw: Draw,
+    about: tuple[str, ...],
+    losses: list[list[float]],
+    groups: tuple = (),
+    kind: tuple = _KINDS[1],
+    **named: Any,
+) -> Case:
     """``losses``: a list for each call, with one for each rank."""
     ranks, values = len(losses[0]), [draw.within_one(3), draw.within_one(2, 2)]
     grads = [[draw.within_one(3) + 0.1, draw.within_one(2, 2) - 0.1] for _ in losses]
     guard = {"kind": kind[0], "values": values, "options": kind[1], "named": named}
     each = tuple(
-        {"runs": [{"guards": [guard], "calls": [{"of": 0, "loss": float(of[rank]), "grads": own} for of, own in zip(losses, grads, strict=True)]}]}
+        {
+            "runs": [
+                {
+                    "guards": [guard],
+                    "calls": [
+                        {"of": 0, "loss": float(of[rank]), "grads": own} for of, own in zip(losses, grads, strict=True)
+                    ],
+                }
+            ]
+        }
         for rank in range(ranks)
     )
     return Case(about, {"world": ranks, "groups": [list(group) for group in groups]}, ranks=ranks, each=each)
@@ -66,7 +90,9 @@ def _usual(draw: Draw) -> Iterator[Case]:
     for share, window in draw.each((0.9, 7), (1.1, 7), (0.9, 8), (1.1, 8)):
         calm = _calm(draw, window)
         middle, spread = _spread(calm)
-        yield _case(draw, ("decision",), _alike([*calm, middle + 5 * spread * share, middle], 1), window=window, threshold=5)
+        yield _case(
+            draw, ("decision",), _alike([*calm, middle + 5 * spread * share, middle], 1), window=window, threshold=5
+        )
 
 
 def _local(draw: Draw) -> Iterator[Case]:
@@ -78,7 +104,9 @@ def _local(draw: Draw) -> Iterator[Case]:
     good = [[2.0, 2.5, 1.6]]
     losses = [*calm, *alone, spike, *good, bad[0], *good, bad[1], *good, bad[2], *good]
     yield _case(draw, ("together",), losses, kind=draw.choice(_KINDS), window=6)
-    yield _case(draw, ("together",), [draw.shuffled([math.nan, 1.0]), [1.0, 2.0], [math.inf, -math.inf], [2.0, 1.0]], window=3)
+    yield _case(
+        draw, ("together",), [draw.shuffled([math.nan, 1.0]), [1.0, 2.0], [math.inf, -math.inf], [2.0, 1.0]], window=3
+    )
     undone = [[1.0 + 10 * k, 3.0 - 10 * k] for k in range(6)]  # means of 2, far from what a rank sees
     yield _case(draw, ("together",), [*undone, [1.0, 3.3], [40.0, 1.0], [3.0, 1.0]], window=6)
 
@@ -144,7 +172,15 @@ def _groups(draw: Draw) -> Iterator[Case]:
 
 
 def _refused(draw: Draw) -> Iterator[Case]:
-    wrong = [{"window": 0}, {"window": -3}, {"patience": 0}, {"patience": -1}, {"threshold": 0}, {"threshold": -2.0}, {"threshold": math.nan}]
+    wrong = [
+        {"window": 0},
+        {"window": -3},
+        {"patience": 0},
+        {"patience": -1},
+        {"threshold": 0},
+        {"threshold": -2.0},
+        {"threshold": math.nan},
+    ]
     each = ({"refused": draw.shuffled(wrong), "runs": []},)
     yield Case(("errors",), {"world": 1, "groups": []}, "ValueError", ranks=1, each=each)
 
@@ -194,7 +230,9 @@ class Played:
     def state(self) -> list:
         by_parameter = self.optimizer.state_dict()["state"]
         states = [by_parameter[number] for number in sorted(by_parameter)]
-        return [state[name].clone() for state in states for name in sorted(state) if isinstance(state[name], torch.Tensor)]
+        return [
+            state[name].clone() for state in states for name in sorted(state) if isinstance(state[name], torch.Tensor)
+        ]
 
 
 # ---- what is wrong
@@ -262,9 +300,15 @@ def _call_problem(due: str, guard: Played, found: dict) -> tuple[str, str] | Non
             return "", f"A call returned {type_name(found['returned'])}; True or False is due."
         return "", _WRONG[due]
     if not _is_alike(found["values"], [parameter.detach() for parameter in guard.parameters]):
-        return "untouched", "The weights are not those of the steps that are due: a step is the optimizer's, once, and a skip leaves all as it was."
+        return (
+            "untouched",
+            "The weights are not those of the steps that are due: a step is the optimizer's, once, and a skip leaves all as it was.",
+        )
     if not _is_alike(found["state"], guard.state()):
-        return "untouched", "The optimizer's state is not that of the steps that are due: a step with gradients of 0 moves Adam's moments and its count."
+        return (
+            "untouched",
+            "The optimizer's state is not that of the steps that are due: a step with gradients of 0 moves Adam's moments and its count.",
+        )
     if found["dropped"] is not True:
         return "untouched", "A gradient is left after a call: the next batch's would be added to it."
     return None
@@ -285,7 +329,10 @@ _WRONG = {
 def _is_alike(found: Any, due: list) -> bool:
     if count_problem(found, len(due)):
         return False
-    return all(not tensor_problem(one, other) and torch.allclose(one, other, rtol=1e-5, atol=1e-6) for one, other in zip(found, due, strict=True))
+    return all(
+        not tensor_problem(one, other) and torch.allclose(one, other, rtol=1e-5, atol=1e-6)
+        for one, other in zip(found, due, strict=True)
+    )
 
 
 def _crossed_problem(rank: int, members: list[int], losses: list[float], crossed: Crossed) -> str | None:
@@ -294,7 +341,10 @@ def _crossed_problem(rank: int, members: list[int], losses: list[float], crossed
         return "In each call one collective is due, and nothing else."
     for launch, loss in zip(launches, losses, strict=True):
         entry = launch.crossing.entry
-        if (entry.operation, entry.dtype, entry.bytes) != ("all_reduce", "float64", 8) or entry.reduces not in ("SUM", "AVG"):
+        if (entry.operation, entry.dtype, entry.bytes) != ("all_reduce", "float64", 8) or entry.reduces not in (
+            "SUM",
+            "AVG",
+        ):
             return "What crosses is not an all-reduce of one element, float64, that sums or averages."
         if entry.ranks != tuple(members):
             return "What crosses does not cross between the ranks of the group."
@@ -312,10 +362,19 @@ spike_guard = Exercise(
     "stability.spike_guard",
     criteria=(
         Criterion("decision", 2, "a spike is told from what is none by the last means whose steps were made"),
-        Criterion("together", 2, "all ranks decide alike, on their mean, by one all-reduce of one number", ("decision",)),
-        Criterion("untouched", 2, "a step is the optimizer's own, and a skip leaves weights and state as they were", ("decision",)),
+        Criterion(
+            "together", 2, "all ranks decide alike, on their mean, by one all-reduce of one number", ("decision",)
+        ),
+        Criterion(
+            "untouched",
+            2,
+            "a step is the optimizer's own, and a skip leaves weights and state as they were",
+            ("decision",),
+        ),
         Criterion("robust", 1, "neither a giant among the means nor a skipped spike hides the next one", ("decision",)),
-        Criterion("gives up", 1, "so many spikes in a row as are one too many end the run, in every rank", ("decision",)),
+        Criterion(
+            "gives up", 1, "so many spikes in a row as are one too many end the run, in every rank", ("decision",)
+        ),
         Criterion("errors", 1, "numbers that make no sense are refused with ValueError", ("decision",)),
     ),
     cases=_cases,

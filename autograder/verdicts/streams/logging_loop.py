@@ -35,7 +35,17 @@ def _train_cases(draw: Draw) -> Iterator[Case]:
     yield _case(("edges", "waits"), draw, every=few, steps=0, broken=[])
 
 
-def _case(about: tuple[str, ...], draw: Draw, every: int, steps: int, broken: list[int], depth=1, at_limit=None, huge=False, **others) -> Case:
+def _case(
+    about: tuple[str, ...],
+    draw: Draw,
+    every: int,
+    steps: int,
+    broken: list[int],
+    depth=1,
+    at_limit=None,
+    huge=False,
+    **others,
+) -> Case:
     """``at_limit``: a step whose loss is the limit exactly, at parameters that are zeros until then.
 
     ``huge``: a broken step's loss is finite in float32, and the sum of two is not.
@@ -90,7 +100,9 @@ def _judge_train(case: Case, evidence: dict) -> Iterator[Lost]:
     log, parameters = _reference(case.inputs)
     seen = Observation.from_dict(evidence["seen"])
     problems = {
-        "metrics": _race_problem(seen) or _log_problem(log, evidence["log"]) or _unfetched_problem(seen, evidence["returned_us"], len(log)),
+        "metrics": _race_problem(seen)
+        or _log_problem(log, evidence["log"])
+        or _unfetched_problem(seen, evidence["returned_us"], len(log)),
         "updates": _parameter_problem(parameters, evidence["layers"])
         or _rounding_problem(case.inputs, log, evidence["layers"])
         or _stream_problem(evidence["stream"], seen),

@@ -36,7 +36,9 @@ def _honest_time_cases(draw: Draw) -> Iterator[Case]:
         yield _steady("errors", draw, warmup, iters, raises="ValueError")
 
 
-def _case(about: str, us: list[int], warmup: int, iters: int, parts=1, before_us=0, side_stream=False, again=False, raises="") -> Case:
+def _case(
+    about: str, us: list[int], warmup: int, iters: int, parts=1, before_us=0, side_stream=False, again=False, raises=""
+) -> Case:
     inputs = {"us": us, "warmup": warmup, "iters": iters, "parts": parts, "before_us": before_us}
     settles = (about,) if raises else tuple(dict.fromkeys((about, "waits", "stream")))
     return Case(settles, inputs | {"side_stream": side_stream, "again": again}, raises)
@@ -164,10 +166,16 @@ def _asked(seen: Observation, found: list[Kernel], knows: bool) -> int:
     """How often the stream of the calls ran empty while the host asked: between two, and at the end if it ``knows`` the time."""
     first = found[0]
     row = [kernel for kernel in seen.kernels if kernel.stream == first.stream and kernel.start_us >= first.start_us]
-    idle = [(before.end_us, after.start_us) for before, after in zip(row, row[1:]) if after.start_us - before.end_us > _IDLE_US]
+    idle = [
+        (before.end_us, after.start_us)
+        for before, after in zip(row, row[1:])
+        if after.start_us - before.end_us > _IDLE_US
+    ]
     if knows:
         idle.append((max(kernel.end_us for kernel in found), float("inf")))
-    return sum(not any(begin <= wait.end_us + _IDLE_US and wait.start_us <= end for wait in seen.waits) for begin, end in idle)
+    return sum(
+        not any(begin <= wait.end_us + _IDLE_US and wait.start_us <= end for wait in seen.waits) for begin, end in idle
+    )
 
 
 def _stream_problem(evidence: dict, found: list[Kernel]) -> str | None:
@@ -184,7 +192,9 @@ honest_time = Exercise(
         Criterion("cold", 1, "the warm-up calls are not measured", ("device_time",)),
         Criterion("median", 1, "the result is the median of calls that differ", ("device_time",)),
         Criterion("waits", 1, "the host waits at most twice", ("device_time",)),
-        Criterion("stream", 1, "work in a stream other than the default one is timed too, and stays there", ("device_time",)),
+        Criterion(
+            "stream", 1, "work in a stream other than the default one is timed too, and stays there", ("device_time",)
+        ),
         Criterion("errors", 1, "counts that make no sense are refused", ("device_time",)),
     ),
     cases=_honest_time_cases,

@@ -39,7 +39,9 @@ def _case(about: tuple[str, ...], draw: Draw, tick: str, grad: bool = False) -> 
     inputs = [draw.within_one(draw.integer(2, 4), width) for width in widths]
     weights = [draw.within_one(width, draw.integer(3, 8)) for width in widths]
     us = draw.shuffled([draw.integer(900, 1200), draw.integer(1300, 1800)])
-    return Case(about, {"image": inputs[0], "state": inputs[1], "weights": weights, "us": us, "tick": tick, "grad": grad})
+    return Case(
+        about, {"image": inputs[0], "state": inputs[1], "weights": weights, "us": us, "tick": tick, "grad": grad}
+    )
 
 
 def _reference(inputs: dict, call: int) -> list[torch.Tensor]:
@@ -55,7 +57,9 @@ def _judge_run_two_models(case: Case, evidence: dict) -> Iterator[Lost]:
     problems = {criterion: _PROBLEM[criterion](seen, case) for criterion in case.about[1:]}
     problems["host"] = problems["host"] or _held_problem(case, evidence["host_us"])
     if "caller" in problems and evidence["stays"] != [True] * _calls(case):
-        problems["caller"] = "The caller's stream is not the current one afterwards: set_stream is not undone by itself."
+        problems["caller"] = (
+            "The caller's stream is not the current one afterwards: set_stream is not undone by itself."
+        )
     for criterion, problem in problems.items():
         if problem := problem or _one_stream_problem(seen, case):
             yield Lost(criterion, problem)
@@ -67,7 +71,11 @@ def _calls(case: Case) -> int:
 
 
 def _calls_problem(seen: Observation, case: Case) -> str | None:
-    return None if len(_spins(seen, case)) == 2 * _calls(case) else "Each model is to be called once, for each call of the function."
+    return (
+        None
+        if len(_spins(seen, case)) == 2 * _calls(case)
+        else "Each model is to be called once, for each call of the function."
+    )
 
 
 def _outputs_of_calls_problem(case: Case, outputs: object) -> str | None:
@@ -205,7 +213,12 @@ run_two_models = Exercise(
         Criterion("outputs", 2, "the caller may use the outputs at once", ("values",)),
         Criterion("overlap", 1, "the two models run at the same time", ("values",)),
         Criterion("host", 1, "the host waits for nothing", ("values",)),
-        Criterion("caller", 1, "called from one stream after another, nothing races, memory given out again included", ("values",)),
+        Criterion(
+            "caller",
+            1,
+            "called from one stream after another, nothing races, memory given out again included",
+            ("values",),
+        ),
     ),
     cases=_run_two_models_cases,
     judge=_judge_run_two_models,

@@ -25,7 +25,9 @@ _EVEN = 12
 def _cases(draw: Draw) -> Iterator[Case]:
     no_decay = {"weight_decay": 0.0}
     yield _case(("steps", "syncs", "losses", "host"), draw, [_EVEN] * 4, 2, padded=False)
-    yield _case(("steps", "syncs", "host"), draw, [_EVEN] * 2, 1, padded=False, feed="list", optimizer="AdamW", options=no_decay)
+    yield _case(
+        ("steps", "syncs", "host"), draw, [_EVEN] * 2, 1, padded=False, feed="list", optimizer="AdamW", options=no_decay
+    )
     yield from _ragged_cases(draw)
     yield from _group_cases(draw)
     yield from _gradient_cases(draw)
@@ -33,7 +35,9 @@ def _cases(draw: Draw) -> Iterator[Case]:
         feed = draw.choice(("iterator", "generator"))
         yield _case(("syncs",), draw, [_EVEN] * 4, 2, feed=feed, stops={what: number}, raises="ArithmeticError")
     for group, (feed, rows) in enumerate(draw.each(("iterator", 8), ("generator", 9)), start=2):
-        yield _case(("memory",), draw, [150, 70, 149, 8], group, feed=feed, rows=rows, optimizer=draw.choice(("SGD", "AdamW")))
+        yield _case(
+            ("memory",), draw, [150, 70, 149, 8], group, feed=feed, rows=rows, optimizer=draw.choice(("SGD", "AdamW"))
+        )
 
 
 def _ragged_cases(draw: Draw) -> Iterator[Case]:
@@ -51,7 +55,9 @@ def _group_cases(draw: Draw) -> Iterator[Case]:
     momentum, no_decay = {"momentum": 0.9}, {"weight_decay": 0.0}
     yield _case(("groups", "syncs", "host"), draw, [_EVEN] * 4, 3, padded=False, options=momentum)
     yield _case(("groups", "syncs"), draw, [_EVEN] * 2, draw.integer(3, 9), padded=False, feed="generator")
-    yield _case(("groups", "host"), draw, [_EVEN, _EVEN, 0, 0, _EVEN], 2, padded=False, options=momentum, feed="generator")
+    yield _case(
+        ("groups", "host"), draw, [_EVEN, _EVEN, 0, 0, _EVEN], 2, padded=False, options=momentum, feed="generator"
+    )
     yield _case(("groups", "host"), draw, [0, 0, _EVEN, _EVEN, 0], 2, padded=False, optimizer="AdamW", options=no_decay)
     for wrong in draw.each(0, -1, -3):
         yield _case(("groups",), draw, [_EVEN] * 2, wrong, padded=False, old=2.0, raises="ValueError")
@@ -60,7 +66,9 @@ def _group_cases(draw: Draw) -> Iterator[Case]:
 def _gradient_cases(draw: Draw) -> Iterator[Case]:
     decay = {"weight_decay": 0.5}
     yield _case(("gradients",), draw, [_EVEN] * 2, 2, padded=False, old=7.0, caller_keeps=True, options=decay)
-    yield _case(("gradients",), draw, [_EVEN] * 2, 1, padded=False, old=math.nan, groups=True, optimizer="AdamW", options=decay)
+    yield _case(
+        ("gradients",), draw, [_EVEN] * 2, 1, padded=False, old=math.nan, groups=True, optimizer="AdamW", options=decay
+    )
     yield _case(("gradients",), draw, [_EVEN], 2, padded=False, epochs=2, options=decay)
     yield _case(("gradients",), draw, [], 2, old=-3.0, caller_keeps=True)
     yield _case(("gradients",), draw, [0, 0], 2, padded=False, old=5.0, options=decay)
@@ -97,7 +105,9 @@ def _case(
     return Case(about, inputs | usual | others, raises)
 
 
-def _micro_batches(draw: Draw, tokens: list[int], width: int, classes: int, dtype, padded: bool, rows: int, flat: bool) -> list:
+def _micro_batches(
+    draw: Draw, tokens: list[int], width: int, classes: int, dtype, padded: bool, rows: int, flat: bool
+) -> list:
     made = []
     for number, count in enumerate(tokens):
         if flat and number >= len(tokens) - 2:
@@ -168,14 +178,18 @@ def _reference(inputs: dict) -> tuple[list[list[dict]], list[torch.Tensor], list
                 continue
             for _, loss in losses[-len(group) :]:
                 (loss / tokens).backward()
-            steps.append({"after": after, "gradients": [None if p.grad is None else p.grad.clone() for p in parameters]})
+            steps.append(
+                {"after": after, "gradients": [None if p.grad is None else p.grad.clone() for p in parameters]}
+            )
             optimizer.step()
         due.append(steps)
         sums.append([(before, loss.detach()) for before, loss in losses])
     return due, [parameter.detach() for parameter in parameters], sums
 
 
-def _sum_of_losses(x: torch.Tensor, targets: torch.Tensor, layers: list, gain: torch.Tensor, mix: torch.Tensor) -> torch.Tensor:
+def _sum_of_losses(
+    x: torch.Tensor, targets: torch.Tensor, layers: list, gain: torch.Tensor, mix: torch.Tensor
+) -> torch.Tensor:
     if x.shape[1] > 1:
         x = x + x.roll(1, 1) * mix
     weight, bias, head, shift = layers
@@ -224,7 +238,9 @@ def _steps_problem(due: list[list[dict]], parameters: list[torch.Tensor], eviden
                 "With as many tokens in each micro-batch, `.grad` is not the gradient of the mean loss over the tokens of the "
                 "group when the optimizer steps: each backward pass adds to it the gradient of a sum."
             )
-    if count_problem(evidence["parameters"], len(parameters)) or not all(map(_near, evidence["parameters"], parameters)):
+    if count_problem(evidence["parameters"], len(parameters)) or not all(
+        map(_near, evidence["parameters"], parameters)
+    ):
         return "The parameters are not those of the steps: something else than `optimizer.step()` changed one, or a gradient did."
     return None
 
@@ -238,7 +254,9 @@ def _same_in_all(found: list[dict], due: list[dict]) -> bool:
 
 def _same_gradients(found: list, due: list) -> bool:
     """Where a gradient is due; whether one is there that is not due is another question."""
-    return len(found) == len(due) and all(_near(one, right) for one, right in zip(found, due, strict=True) if right is not None)
+    return len(found) == len(due) and all(
+        _near(one, right) for one, right in zip(found, due, strict=True) if right is not None
+    )
 
 
 def _near(found: object, due: torch.Tensor) -> bool:
@@ -268,7 +286,9 @@ def _groups_problem(due: list[list[dict]], parameters: list[torch.Tensor], evide
                 return "A group made no step, or made it before its last micro-batch."
             return "The micro-batches that were left at the end made no step: their gradients are lost, or leak into the next."
         if found != right:
-            return "There was a step that no group is due: a group without a token makes none, nor does a part of a group."
+            return (
+                "There was a step that no group is due: a group without a token makes none, nor does a part of a group."
+            )
         if len(each["entries"]) != len(right):
             return "The list does not have one entry for each step: a group that made none has no mean."
         if not _same_in_all(each["steps"], steps):
@@ -276,7 +296,9 @@ def _groups_problem(due: list[list[dict]], parameters: list[torch.Tensor], evide
                 "The gradient of a step is wrong where a group is left at the end or has no token: a shorter group is divided "
                 "by its own tokens, and of no tokens there is no mean."
             )
-    if count_problem(evidence["parameters"], len(parameters)) or not all(map(_near, evidence["parameters"], parameters)):
+    if count_problem(evidence["parameters"], len(parameters)) or not all(
+        map(_near, evidence["parameters"], parameters)
+    ):
         return "The parameters are not those of the groups' steps."
     return None
 
@@ -287,7 +309,9 @@ def _gradients_problem(case: Case, due: list[list[dict]], parameters: list[torch
         if any(call["old"] for call in firsts):
             return "A group began while a parameter still held a gradient: backward adds to it, and NaN stays NaN."
         if each["old"]:
-            return "After the return a parameter holds a gradient: of a step that is over, of another call, or of zeros."
+            return (
+                "After the return a parameter holds a gradient: of a step that is over, of another call, or of zeros."
+            )
         for step, right in zip(each["steps"], steps):
             if step["graphs"]:
                 return "A gradient requires a gradient itself: a graph was made of the backward pass."
@@ -298,7 +322,9 @@ def _gradients_problem(case: Case, due: list[list[dict]], parameters: list[torch
                 return "Gradients from before, of another group or of another call, count in a step."
         if len(each["steps"]) != len(steps):
             return "There are more or fewer steps than groups with a token."
-    if count_problem(evidence["parameters"], len(parameters)) or not all(map(_near, evidence["parameters"], parameters)):
+    if count_problem(evidence["parameters"], len(parameters)) or not all(
+        map(_near, evidence["parameters"], parameters)
+    ):
         return "The parameters are not those of the steps without the gradients from before."
     trained = len(parameters) - 1
     if problem := count_problem(evidence["kept"], trained if case.inputs["caller_keeps"] else 0):
@@ -316,7 +342,9 @@ def _syncs_problem(inputs: dict, taken: list[dict]) -> str | None:
     for each in taken:
         for number, call in enumerate(each["calls"]):
             if not call["depths"]:
-                return "A micro-batch had no backward pass of its own, on which the exchange with the other ranks hangs."
+                return (
+                    "A micro-batch had no backward pass of its own, on which the exchange with the other ranks hangs."
+                )
             inside = [depth > 0 for depth in (call["depth"], *call["depths"])]
             if _is_last(inputs, number, each["calls"]) and any(inside):
                 return (
@@ -373,7 +401,9 @@ def _losses_problem(inputs: dict, taken: list[dict]) -> str | None:
         if each["type"] != "list":
             return f"The function returned something of type {each['type']}; a list is due."
         if strangers := [entry for entry in each["entries"] if entry != "float"]:
-            return f"The list holds a {strangers[0]}; Python floats are due: a tensor keeps memory, and perhaps a graph."
+            return (
+                f"The list holds a {strangers[0]}; Python floats are due: a tensor keeps memory, and perhaps a graph."
+            )
         right, first = [], 0
         for group in _groups_of(inputs, pairs):
             if tokens := _tokens(group):
@@ -428,7 +458,9 @@ accumulate = Exercise(
         Criterion("steps", 1, "the steps are right where each micro-batch has as many tokens and groups are whole"),
         Criterion("weights", 2, "each token of a group counts the same, however they are spread", ("steps",)),
         Criterion("groups", 1, "what is left at the end makes a step, a group without a token none", ("steps",)),
-        Criterion("gradients", 1, "gradients from before and of other groups do not count, and none is left", ("steps",)),
+        Criterion(
+            "gradients", 1, "gradients from before and of other groups do not count, and none is left", ("steps",)
+        ),
         Criterion("syncs", 1, "gradients are exchanged in the last backward pass of each group alone", ("steps",)),
         Criterion("memory", 1, "one micro-batch's activations are held, and two micro-batches at most", ("steps",)),
         Criterion("losses", 1, "the mean losses come back as Python floats", ("steps",)),

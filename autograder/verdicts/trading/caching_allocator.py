@@ -47,7 +47,11 @@ class Memory:
     def standing(self) -> dict:
         """As the learner's says it of itself."""
         segments = [
-            [segment.address, segment.size, [[block.address, block.size, not block.is_free] for block in segment.blocks()]]
+            [
+                segment.address,
+                segment.size,
+                [[block.address, block.size, not block.is_free] for block in segment.blocks()],
+            ]
             for segment in self._card.segments.values()
         ]
         return {"allocated": self._card.allocated, "reserved": self._card.reserved, "segments": segments}
@@ -97,7 +101,9 @@ class Script:
         return [number for number, (by, _) in enumerate(self._given) if by == of and number not in self._freed]
 
     def free_sizes(self, of: int) -> list[int]:
-        return [size for _, _, blocks in self._memories[of].standing()["segments"] for _, size, used in blocks if not used]
+        return [
+            size for _, _, blocks in self._memories[of].standing()["segments"] for _, size, used in blocks if not used
+        ]
 
     def _note(self, of: int, came_to: dict, what: str, *by: int) -> None:
         self._actions.append([of, what, *by])
@@ -146,8 +152,22 @@ def _frees(script: Script, *numbers: int) -> Script:
 def _segments(draw: Draw) -> Iterator[Case]:
     """One request each, on both sides of every boundary; then several, and one that was freed."""
     compared = ("returned", "reserved", "segments")
-    small = [1, draw.integer(2, 510), *draw.around(512), draw.integer(600, 900_000), _MIB - 512, _MIB - 511, *draw.around(_MIB)]
-    large = [*draw.around(_MIB + 512), draw.integer(2 * _MIB, 9 * _MIB), *draw.around(10 * _MIB - 512), 10 * _MIB, 10 * _MIB + 1]
+    small = [
+        1,
+        draw.integer(2, 510),
+        *draw.around(512),
+        draw.integer(600, 900_000),
+        _MIB - 512,
+        _MIB - 511,
+        *draw.around(_MIB),
+    ]
+    large = [
+        *draw.around(_MIB + 512),
+        draw.integer(2 * _MIB, 9 * _MIB),
+        *draw.around(10 * _MIB - 512),
+        10 * _MIB,
+        10 * _MIB + 1,
+    ]
     huge = [*draw.around(12 * _MIB), draw.integer(7, 40) * 2 * _MIB, draw.integer(13 * _MIB, 99 * _MIB) | 1]
     beyond = [(1 << 31) + draw.integer(1, 999), (1 << 53) + 1, (1 << 55) + draw.integer(1, 511)]
     for sizes in (small, large, huge, beyond):
@@ -161,7 +181,11 @@ def _splitting(draw: Draw) -> Iterator[Case]:
     """Rests of segments and of free blocks, on both sides of what is split off, in either pool."""
     rests = (0, 512, _MIB - 512, *draw.around(_MIB), _MIB + 511, _MIB + 512, _MIB + 513)
     small = [_mallocs(_MIB, _MIB - rest) for rest in draw.each(0, 1, 511, 512, 513, 1024, 700_000)]
-    small += [_mallocs(512), _mallocs(_MIB - 512, _MIB - 512, 1024 - draw.integer(0, 511)), _mallocs(*[_MIB - 512] * 2, 512)]
+    small += [
+        _mallocs(512),
+        _mallocs(_MIB - 512, _MIB - 512, 1024 - draw.integer(0, 511)),
+        _mallocs(*[_MIB - 512] * 2, 512),
+    ]
     whole = [_mallocs(12 * _MIB - rest) for rest in draw.shuffled(rests)]
     third = [_mallocs(8 * _MIB, 3 * _MIB, 9 * _MIB - rest) for rest in draw.shuffled(rests)]
     again = [_frees(_mallocs(5 * _MIB, 4 * _MIB), 0) for _ in range(3)]
@@ -274,9 +298,7 @@ def _memory_error(draw: Draw) -> Iterator[Case]:
     compared = ("returned", "reserved", "segments")
     sizes = draw.each((700, 2 * _MIB), (3 * _MIB, 20 * _MIB), (10 * _MIB, 10 * _MIB), (30 * _MIB + 1, 32 * _MIB))
     exact = [
-        _mallocs(size, size, capacity=capacity + beyond)
-        for size, capacity in sizes
-        for beyond in draw.each(-1, 0, 1)
+        _mallocs(size, size, capacity=capacity + beyond) for size, capacity in sizes for beyond in draw.each(-1, 0, 1)
     ]
     yield _case("memory_error", [*exact, _mallocs(1, capacity=0), _mallocs((1 << 53) + 1, capacity=8 * _MIB)], compared)
     yield _case("memory_error", [*_helped(draw), *_not_helped(draw)], compared)
@@ -401,8 +423,12 @@ def _size(draw: Draw, free: list[int]) -> int:
         return max(1, draw.choice(free) - draw.choice((0, 0, 511, 512, 1024, _MIB, _MIB + 512)))
     kind = draw.choice(("bytes", "small", "small", "edge", "large", "large", "whole"))
     if kind == "edge":
-        return draw.choice((512, 1024, _MIB - 512, _MIB, 9 * _MIB, 10 * _MIB - 512, 10 * _MIB, 12 * _MIB)) + draw.integer(-1, 1)
-    low, high = {"bytes": (1, 4096), "small": (1, _MIB), "large": (_MIB + 1, 9 * _MIB), "whole": (9 * _MIB, 30 * _MIB)}[kind]
+        return draw.choice(
+            (512, 1024, _MIB - 512, _MIB, 9 * _MIB, 10 * _MIB - 512, 10 * _MIB, 12 * _MIB)
+        ) + draw.integer(-1, 1)
+    low, high = {"bytes": (1, 4096), "small": (1, _MIB), "large": (_MIB + 1, 9 * _MIB), "whole": (9 * _MIB, 30 * _MIB)}[
+        kind
+    ]
     return draw.integer(low, high)
 
 
@@ -453,7 +479,11 @@ def _call_problem(about: str, step: dict, due: dict, compares: bool) -> str | No
     if "raises" in due:
         if problem := error_problem(step, due["raises"]):
             return f"{problem} {_DUE_ERROR[due['raises']]}"
-        return _text_problem(step["error"]["message"], due["named"]) if about == "memory_error" and "named" in due else None
+        return (
+            _text_problem(step["error"]["message"], due["named"])
+            if about == "memory_error" and "named" in due
+            else None
+        )
     if "error" in step:
         told = raised_problem(step["error"])
         return f"{told} {_DUE_ERROR['none']}" if "MemoryError" in step["error"]["kinds"] else told
@@ -561,12 +591,18 @@ caching_allocator = Exercise(
     "trading.caching_allocator",
     criteria=(
         Criterion("segments", 1, "the driver is asked for segments of the sizes of each pool"),
-        Criterion("splitting", 1, "requests are rounded, and what is left of a block is split off where the rules say so"),
+        Criterion(
+            "splitting", 1, "requests are rounded, and what is left of a block is split off where the rules say so"
+        ),
         Criterion("best_fit", 1, "the smallest free block of the pool that is large enough is taken"),
         Criterion("merging", 1, "free neighbours become one block, inside a segment"),
         Criterion("counts", 1, "allocated and reserved count blocks and segments"),
         Criterion("cache", 1, "empty_cache gives back the segments that have no block in use, and no others"),
-        Criterion("memory_error", 1, "memory runs out when PyTorch's would, after the cache was emptied, and the error says so"),
+        Criterion(
+            "memory_error",
+            1,
+            "memory runs out when PyTorch's would, after the cache was emptied, and the error says so",
+        ),
         Criterion("errors", 1, "sizes and addresses of no use are refused with ValueError"),
         Criterion("long_traces", 1, "long random traces go as on the virtual card"),
     ),

@@ -110,7 +110,9 @@ def _left_over(draw: Draw) -> Iterator[Chain]:
     """Least is held with a number of segments that does not divide the layers."""
     for n in draw.each(5, 7, 11, 13, 17, 19, 23, draw.choice((29, 31, 37))):
         ckpt = draw.integer(40, 4000)
-        chains = [Chain(n, ckpt * quarters // 4 + draw.integer(0, 2), ckpt) for quarters in draw.shuffled(range(3, 4 * n))]
+        chains = [
+            Chain(n, ckpt * quarters // 4 + draw.integer(0, 2), ckpt) for quarters in draw.shuffled(range(3, 4 * n))
+        ]
         yield from [chain for chain in chains if n % min(_plans(chain), key=lambda plan: plan.held).k][:3]
 
 
@@ -129,7 +131,9 @@ def _budgets(draw: Draw, chain: Chain) -> list[int]:
     ends = [held[0] - 1, held[0], held[-1], held[-1] + draw.integer(1, 10**6), draw.choice((0, 1)), chain.act]
     if len(held) > 1:
         ends += [held[1] - 1, held[1]]
-    return sorted({budget for budget in (*ends, *_at_boundaries(draw, chain, 3), *_at_ties(draw, chain, 2)) if budget >= 0})
+    return sorted(
+        {budget for budget in (*ends, *_at_boundaries(draw, chain, 3), *_at_ties(draw, chain, 2)) if budget >= 0}
+    )
 
 
 def _at_boundaries(draw: Draw, chain: Chain, count: int) -> list[int]:
@@ -199,7 +203,9 @@ _NOT_FEWEST = (
     "Fewer layers run again with another number of segments that stays within the budget. From each k to the next they "
     "may become fewer, and what is held may grow: the rest decides."
 )
-_NOT_LEAST = "As few layers run again with another number of segments, which holds fewer bytes, or as many and is smaller."
+_NOT_LEAST = (
+    "As few layers run again with another number of segments, which holds fewer bytes, or as many and is smaller."
+)
 _UNLIKE = (
     "A real chain did not run again, or hold, what the right number of segments does: were torch or the course's files "
     "changed in the notebook?"
@@ -221,7 +227,11 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
     chain = Chain(*of_chain)
     fits = _fitting(chain, budget)
     if value is None:
-        return _REFUSED.get(about, "Several numbers of segments stay within the budget, of all from 1 to n.") if fits else None
+        return (
+            _REFUSED.get(about, "Several numbers of segments stay within the budget, of all from 1 to n.")
+            if fits
+            else None
+        )
     if type(value) is not int:
         return f"The function returned {type_name(value)}; an int is due, or None."
     if not 1 <= value <= chain.n:
@@ -248,7 +258,11 @@ choose_segments = Exercise(
     criteria=(
         Criterion("peak", 1, "the bytes that are held where they are most decide what stays within the budget"),
         Criterion("last", 2, "what does not come out even is in the last segment, which is not checkpointed"),
-        Criterion("fewest", 2, "of all numbers that stay within the budget it is the one with which the fewest layers run again"),
+        Criterion(
+            "fewest",
+            2,
+            "of all numbers that stay within the budget it is the one with which the fewest layers run again",
+        ),
         Criterion("ties", 1, "of several with equally few it is the one that holds fewest bytes, and the smallest"),
         Criterion("none", 1, "None comes back where nothing stays within the budget", ("peak",)),
         Criterion("exact", 1, "sums are exact beyond what a float or 64 bits hold"),

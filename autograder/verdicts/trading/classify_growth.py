@@ -264,8 +264,12 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
             yield Lost("untouched", problem)
         if about != "untouched":
             yield from _wrong(about, _due(plan), answer)
-    if case.inputs["observed"] and len(Observation.from_dict(evidence["seen"]).waits) != len(loops) + sum(map(_waits, loops)):
-        yield Lost("untouched", "The host waited for the card where no step did: the allocator's numbers are the host's.")
+    if case.inputs["observed"] and len(Observation.from_dict(evidence["seen"]).waits) != len(loops) + sum(
+        map(_waits, loops)
+    ):
+        yield Lost(
+            "untouched", "The host waited for the card where no step did: the allocator's numbers are the host's."
+        )
 
 
 def _wrong(about: str, due: tuple[str, float], answer: dict) -> Iterator[Lost]:
@@ -274,7 +278,9 @@ def _wrong(about: str, due: tuple[str, float], answer: dict) -> Iterator[Lost]:
         return
     found = answer.get("returned")
     if not isinstance(found, list) or len(found) != 2:
-        yield Lost(about, f"The function returned {type_name(found)}; a tuple of the kind and the bytes per step is due.")
+        yield Lost(
+            about, f"The function returned {type_name(found)}; a tuple of the kind and the bytes per step is due."
+        )
     elif type(found[0]) is not str or found[0] not in _KINDS:
         yield Lost(about, "The first of the two is none of the four kinds.")
     elif found[0] != due[0]:
@@ -295,20 +301,35 @@ _CONFUSED: dict[str, dict[tuple[str, str], str]] = {
     "startup": {
         ("plateau", "leak"): "What is made once, in the first two epochs, is called a leak: no more of it comes.",
         ("flat", "leak"): "A loop that holds nothing more is called a leak. Does what a step returned outlive it here?",
-        ("flat", "plateau"): "A flat loop is called a plateau: compare with what was held before, and keep nothing of a step.",
+        (
+            "flat",
+            "plateau",
+        ): "A flat loop is called a plateau: compare with what was held before, and keep nothing of a step.",
         ("plateau", "flat"): "A plateau is called flat: what the first steps make was not there before them.",
     },
     "leak": {
-        ("leak", "fragmentation"): "A leak is called fragmentation: reserved memory grows with it, but allocated memory decides.",
+        (
+            "leak",
+            "fragmentation",
+        ): "A leak is called fragmentation: reserved memory grows with it, but allocated memory decides.",
     },
     "sawtooth": {
-        ("plateau", "leak"): "What rises and falls in each epoch is called a leak: compare with the same step of another epoch.",
+        (
+            "plateau",
+            "leak",
+        ): "What rises and falls in each epoch is called a leak: compare with the same step of another epoch.",
         ("plateau", "flat"): "A loop that holds more after some steps of an epoch is called flat.",
         ("leak", "plateau"): "A small leak below a wave is not seen: compare with the same step of another epoch.",
     },
     "reserved": {
-        ("flat", "fragmentation"): "What was reserved in the first three epochs and is reused since is called fragmentation.",
-        ("plateau", "fragmentation"): "What was reserved in the first three epochs and is reused since is called fragmentation.",
+        (
+            "flat",
+            "fragmentation",
+        ): "What was reserved in the first three epochs and is reused since is called fragmentation.",
+        (
+            "plateau",
+            "fragmentation",
+        ): "What was reserved in the first three epochs and is reused since is called fragmentation.",
         ("fragmentation", "leak"): "Reserved memory that grows is called a leak: nothing more is allocated.",
     },
 }
@@ -330,7 +351,9 @@ def _untouched_problem(plan: dict, answer: dict) -> str | None:
     if answer["peak"] < _MIB or min(taken, returned) < 0:
         return "The card's statistics were reset: whoever called may still want them."
     if returned:
-        return "Cached memory was given back to the driver between the steps: the loop's next ones run on another cache."
+        return (
+            "Cached memory was given back to the driver between the steps: the loop's next ones run on another cache."
+        )
     if taken:
         return "Memory of the card was taken between the steps."
     before = answer["held"][0]
@@ -346,7 +369,10 @@ def _waits(plan: dict) -> int:
 
 def _errors_problem(case: Case, plan: dict, answer: dict) -> str | None:
     if case.raises == _STOPPED:
-        if case.raises not in answer.get("error", {}).get("kinds", ()) or answer["error"]["message"] != f"step {plan['stops']}":
+        if (
+            case.raises not in answer.get("error", {}).get("kinds", ())
+            or answer["error"]["message"] != f"step {plan['stops']}"
+        ):
             return "An exception that `step` raises is to come out as it is."
         return None if answer["calls"] == plan["stops"] else "`step` was called again after it had raised."
     if problem := error_problem(answer, case.raises):
@@ -357,12 +383,18 @@ def _errors_problem(case: Case, plan: dict, answer: dict) -> str | None:
 classify_growth = Exercise(
     "trading.classify_growth",
     criteria=(
-        Criterion("startup", 2, "what is made in the first two epochs is a plateau, and what leaves nothing behind is flat"),
+        Criterion(
+            "startup", 2, "what is made in the first two epochs is a plateau, and what leaves nothing behind is flat"
+        ),
         Criterion("leak", 2, "a leak is found, however small, rare or late it is", ("startup",)),
-        Criterion("sawtooth", 1, "what rises and falls within an epoch is no leak, and hides none", ("startup", "leak")),
+        Criterion(
+            "sawtooth", 1, "what rises and falls within an epoch is no leak, and hides none", ("startup", "leak")
+        ),
         Criterion("reserved", 1, "fragmentation is what reserved memory alone does, in the last epoch", ("startup",)),
         Criterion("rate", 1, "the bytes per step are right to the byte", ("startup", "leak")),
-        Criterion("untouched", 1, "steps are called as often as asked, and nothing is done to their memory", ("startup",)),
+        Criterion(
+            "untouched", 1, "steps are called as often as asked, and nothing is done to their memory", ("startup",)
+        ),
         Criterion("errors", 1, "what is not four epochs is refused, and what a step raises comes out", ("startup",)),
     ),
     cases=_cases,

@@ -60,7 +60,14 @@ def _late(draw: Draw) -> Iterator[dict]:
     small, large, many = draw.integer(1, 4096), draw.integer(10**6, 10**8), draw.integer(20, 900)
     yield {"nbytes": 0, "link": _link(draw, "GB/s")}
     for unit in _UNITS:
-        for nbytes, messages in ((small, 1), (large, many), (draw.integer(1, 9), many), (0, 1), (0, many), (large, None)):
+        for nbytes, messages in (
+            (small, 1),
+            (large, many),
+            (draw.integer(1, 9), many),
+            (0, 1),
+            (0, many),
+            (large, None),
+        ):
             given = {} if messages is None else {"messages": messages}
             yield {"nbytes": nbytes, "link": {**_any(draw, unit), "latency_us": draw.integer(4, 60) / 4}, **given}
         both = {**_any(draw, unit), "counts": "both ways", "latency_us": draw.integer(4, 60) / 4}
@@ -76,7 +83,12 @@ def _refused(draw: Draw) -> Iterator[dict]:
     for unit in _UNITS:
         for change in (*wrong, *({"unit": other} for other in _misspelt(unit))):
             yield {"nbytes": draw.choice((0, draw.integer(1, 999))), "link": {**_any(draw, unit), **change}}
-        for question in ({"nbytes": -1}, {"nbytes": -draw.integer(2, 999)}, {"messages": 0}, {"messages": -draw.integer(1, 9)}):
+        for question in (
+            {"nbytes": -1},
+            {"nbytes": -draw.integer(2, 999)},
+            {"messages": 0},
+            {"messages": -draw.integer(1, 9)},
+        ):
             yield {"nbytes": draw.integer(1, 999), "link": _any(draw, unit), **question}
     yield {"nbytes": 0, "link": {**_link(draw, "GB/s"), "rate": 0}}
     yield {"nbytes": 0, "link": _link(draw, "Gb/s"), "messages": 0}

@@ -22,13 +22,17 @@ def _move_to_cases(draw: Draw) -> Iterator[Case]:
     devices = draw.each("cuda", "cuda:0", "object", "number", "cuda", "number", "object")
     forms = [_part(draw, "pageable", form=form, device=device) for form, device in zip(_FORMS, devices)]
     yield _nestings("nested", *whole, *forms)
-    yield _nestings("as_is", *(_part(draw, *places) for places in (["pageable"], ["cuda", "pageable"], ["pageable", "cuda"])))
+    yield _nestings(
+        "as_is", *(_part(draw, *places) for places in (["pageable"], ["cuda", "pageable"], ["pageable", "cuda"]))
+    )
     there = [_part(draw, place, device=device) for place, device in _THERE]
     yield _nestings("as_is", *there)
     for non_blocking in (True, False):
         yield _nestings("waits", _part(draw, "pinned"), non_blocking=non_blocking)
     for held in (False, True):
-        yield Case(("modules", "waits"), {"module": True, "held": held, "pinned": True, "gradient": False, **_policy(draw)})
+        yield Case(
+            ("modules", "waits"), {"module": True, "held": held, "pinned": True, "gradient": False, **_policy(draw)}
+        )
     yield Case(("modules",), {"module": True, "held": True, "pinned": False, "gradient": True, **_policy(draw)})
 
 
@@ -47,7 +51,14 @@ def _part(
 ) -> dict:
     """A nesting. ``places``: where its tensors are at first, in turn."""
     tensors = _tensors(draw) if form == "all" else [draw.tensor(draw.integer(2, 5), draw.integer(2, 9))]
-    return {"tensors": tensors, "form": form, "places": list(places), "device": device, "again": again, "gradient": gradient}
+    return {
+        "tensors": tensors,
+        "form": form,
+        "places": list(places),
+        "device": device,
+        "again": again,
+        "gradient": gradient,
+    }
 
 
 def _tensors(draw: Draw) -> list[torch.Tensor]:
@@ -60,7 +71,12 @@ def _tensors(draw: Draw) -> list[torch.Tensor]:
     side = draw.integer(2, 5)
     tensors[0], tensors[3] = draw.tensor(side, side), tensors[3].t()
     tensors[5] = tensors[0].t().clone()
-    return [*tensors, torch.empty(0, draw.integer(1, 9)), draw.tensor(dtype=torch.int64), tensors[0].view(torch.int32).clone()]
+    return [
+        *tensors,
+        torch.empty(0, draw.integer(1, 9)),
+        draw.tensor(dtype=torch.int64),
+        tensors[0].view(torch.int32).clone(),
+    ]
 
 
 def _policy(draw: Draw) -> dict:
@@ -96,7 +112,10 @@ def _due(form: str) -> list:
     if form in alone:
         return alone[form]
     if form == "pairs":
-        return ["list", [_holding([_holding([_tensor(0), _other(inner)], inner) for inner in _KINDS], outer) for outer in _KINDS]]
+        return [
+            "list",
+            [_holding([_holding([_tensor(0), _other(inner)], inner) for inner in _KINDS], outer) for outer in _KINDS],
+        ]
     state = ["dict", [["joints", _tensor(1)], ["ids", ["list", [_tensor(2), _other(7)]]]]]
     sample = ["Observed", [_tensor(0), state, _other("reach the red cube")]]
     several = ["list", [_other(None), ["tuple", [_tensor(6), _other(2.5)]], _tensor(6), _other(True)]]
@@ -125,7 +144,11 @@ def _judge_move_to(case: Case, evidence: dict) -> Iterator[Lost]:
         filter(None, map(_wrong_nesting, case.inputs["parts"], evidence["parts"])), None
     )
     if problem is None:
-        problem = _wrong_bytes(case.inputs["parts"], seen) if about != "as_is" else _moved_without_need(case.inputs, evidence, seen)
+        problem = (
+            _wrong_bytes(case.inputs["parts"], seen)
+            if about != "as_is"
+            else _moved_without_need(case.inputs, evidence, seen)
+        )
     if problem is None and about == "waits":
         problem = _wrong_waits(case.inputs["non_blocking"], seen)
     if problem:
@@ -200,7 +223,11 @@ def _difference(found: Any, due: list, pairs: list[tuple[int, int]]) -> str | No
         pairs.append((due[1], found[1]))
         return None
     if due[0] == "set":
-        return None if found[1:] == [True, 3] else "A set is to come back as it is: the same set, with the same things in it."
+        return (
+            None
+            if found[1:] == [True, 3]
+            else "A set is to come back as it is: the same set, with the same things in it."
+        )
     if due[0] == "other":
         same = type(found[1]) is type(due[1]) and found[1] == due[1]
         return None if same else "What is no tensor is to come back as it is."
@@ -283,10 +310,14 @@ def _wrong_module(inputs: dict, evidence: dict) -> str | None:
         return "Another module came back: a module is moved in place, or its optimizer trains the old one."
     left = [name for name, on_device in evidence["where"].items() if not on_device]
     if left:
-        return "A buffer stayed on the host: parameters are not all that a module holds." if set(left) <= {
-            "scale", "offset", "head.count"
-        } else "A parameter stayed on the host."
-    if _sent_bytes(Observation.from_dict(evidence["seen"])) < sum(inputs[name].nbytes for name in ("weight", "scale", "offset")):
+        return (
+            "A buffer stayed on the host: parameters are not all that a module holds."
+            if set(left) <= {"scale", "offset", "head.count"}
+            else "A parameter stayed on the host."
+        )
+    if _sent_bytes(Observation.from_dict(evidence["seen"])) < sum(
+        inputs[name].nbytes for name in ("weight", "scale", "offset")
+    ):
         return "Not all parameters and buffers were seen to travel to the device."
     return _wrong_after_a_step(inputs, evidence)
 

@@ -77,7 +77,9 @@ def _sizes(inputs: dict) -> list[int]:
 def _judge_overlapped(case: Case, evidence: dict) -> Iterator[Lost]:
     problem = _wrong_values(case.inputs, evidence)
     if case.about == ("edges",):
-        problem = problem or _badly_page_locked(case.inputs, evidence) or _raced(Observation.from_dict(evidence["seen"]))
+        problem = (
+            problem or _badly_page_locked(case.inputs, evidence) or _raced(Observation.from_dict(evidence["seen"]))
+        )
     if problem:
         yield Lost(case.about[0], problem)
     if problem or case.about == ("edges",):
@@ -87,7 +89,10 @@ def _judge_overlapped(case: Case, evidence: dict) -> Iterator[Lost]:
     for criterion, problem in (
         ("hidden", _not_hidden(seen, nbytes, len(case.inputs["rows"]), case.inputs["depth"])),
         ("races", _raced(seen) or idle),
-        ("host_memory", _too_much_pinned(evidence["pinned_bytes"][0], nbytes) or _read_ahead(evidence["ahead"]) or idle),
+        (
+            "host_memory",
+            _too_much_pinned(evidence["pinned_bytes"][0], nbytes) or _read_ahead(evidence["ahead"]) or idle,
+        ),
         ("device_memory", _too_much_on_device(evidence["peak_bytes"], nbytes) or idle),
     ):
         if problem:
@@ -116,7 +121,9 @@ def _wrong_values(inputs: dict, evidence: dict) -> str | None:
     problem = next(filter(None, map(_wrong_value, values, due)), None)
     if problem or _travelled(inputs, Observation.from_dict(evidence["seen"])):
         return problem
-    return "Every batch travels to the device, is worked on there, and its result travels back: not all of that was seen."
+    return (
+        "Every batch travels to the device, is worked on there, and its result travels back: not all of that was seen."
+    )
 
 
 def _badly_page_locked(inputs: dict, evidence: dict) -> str | None:
@@ -137,7 +144,9 @@ def _a_third_buffer(inputs: dict, pinned_bytes: list) -> str | None:
     most = _HOST_BUFFERS * max(_sizes(inputs), default=0) + 2 * results
     if all(type(of_one) is int and of_one <= most for of_one in pinned_bytes):
         return None
-    return "More page-locked memory was taken than two buffers of one batch: a shorter batch fits into one that is there."
+    return (
+        "More page-locked memory was taken than two buffers of one batch: a shorter batch fits into one that is there."
+    )
 
 
 def _travelled(inputs: dict, seen: Observation) -> bool:
@@ -196,7 +205,9 @@ def _nothing_asynchronous(seen: Observation) -> str | None:
     """Such a loop races with nothing and needs no buffers: that is nobody's merit."""
     if not _one_stream(seen) or any(copy.pinned for copy in seen.copies if copy.kind == "HtoD"):
         return None
-    return "All copies are from pageable memory and in the stream of the steps: each is over before the next thing begins."
+    return (
+        "All copies are from pageable memory and in the stream of the steps: each is over before the next thing begins."
+    )
 
 
 def _from_third_copy(copies: list, seen: Observation, skip: int) -> float:

@@ -33,17 +33,23 @@ def _patchify_cases(draw: Draw) -> Iterator[Case]:
 
 def _alike_but_for_one(draw: Draw) -> Iterator[Case]:
     """One shape: what was kept of one call is wrong for other images, other strides, and another patch; one address too."""
-    for layout, patch in draw.each(("contiguous", 2), ("contiguous", 2), ("contiguous", 1), ("channels_last", 2), ("transposed", 2)):
+    for layout, patch in draw.each(
+        ("contiguous", 2), ("contiguous", 2), ("contiguous", 1), ("channels_last", 2), ("transposed", 2)
+    ):
         yield _case(("layouts",), _images(draw, layout, (2, 3), (2, 2, 3), torch.float32), patch)
     square = _images(draw, draw.choice(LAYOUTS), (2, 3), (2, 3, 3), torch.float32)
     yield _case(("layouts",), square, 2, turned_first=True)
 
 
-def _case(about: tuple[str, ...], images: torch.Tensor, patch: int, raises: str = "", turned_first: bool = False) -> Case:
+def _case(
+    about: tuple[str, ...], images: torch.Tensor, patch: int, raises: str = "", turned_first: bool = False
+) -> Case:
     return Case(about, {"images": images, "patch": patch, "turned_first": turned_first}, raises)
 
 
-def _images(draw: Draw, layout: str, counts: tuple[int, int], grid: tuple[int, int, int], dtype: torch.dtype) -> torch.Tensor:
+def _images(
+    draw: Draw, layout: str, counts: tuple[int, int], grid: tuple[int, int, int], dtype: torch.dtype
+) -> torch.Tensor:
     """counts: images, channels. grid: patch, rows, columns."""
     patch, rows, columns = grid
     return pictures(draw, layout, *counts, rows * patch, columns * patch, dtype)

@@ -14,7 +14,16 @@ _WITHIN_FLOAT32 = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.float
 _BEYOND_FLOAT32 = (torch.int32, torch.int64, torch.float64, torch.complex64, torch.complex128)
 DTYPES = _WITHIN_FLOAT32 + _BEYOND_FLOAT32
 LAYOUTS = (
-    "contiguous", "offset", "stepped", "padded", "transposed", "channels_last", "expanded", "repeated", "flat", "windows",
+    "contiguous",
+    "offset",
+    "stepped",
+    "padded",
+    "transposed",
+    "channels_last",
+    "expanded",
+    "repeated",
+    "flat",
+    "windows",
 )
 
 _ONE_OF_ALL = {"repeated": 0, "expanded": 1, "flat": 3}

@@ -45,7 +45,15 @@ def _cuts(draw: Draw) -> list[torch.Tensor]:
     """Views that show a part of their storage; the first two share one."""
     rows, columns = draw.integer(9, 20), draw.integer(5, 8)
     base, other = (draw.tensor(rows, columns) for _ in range(2))
-    cuts = [other[:, draw.integer(1, 3)], other.t()[1:4, 2:5], other[-1:], other[::2], other[:, :-1], draw.tensor(6)[:5], draw.tensor(6)[1:]]
+    cuts = [
+        other[:, draw.integer(1, 3)],
+        other.t()[1:4, 2:5],
+        other[-1:],
+        other[::2],
+        other[:, :-1],
+        draw.tensor(6)[:5],
+        draw.tensor(6)[1:],
+    ]
     return [base[draw.integer(1, 3)], base[: draw.integer(2, 4)], *draw.shuffled(cuts)]
 
 
@@ -99,11 +107,28 @@ def _odd_ones(draw: Draw) -> list[torch.Tensor]:
     base, row = draw.tensor(11, 5), draw.tensor(12)
     part = draw.tensor(22, dtype=torch.uint8)[:20].view(torch.float32)
     nothing = [base[4:4], base[:, 2:2], base[3:3, 0], base[:0]]
-    return [base[3, 2], row[0], *nothing, base[:1].expand(3, 5), row[:4].expand(2, 4), part, row[2:4], row[2:4].view(torch.int32)]
+    return [
+        base[3, 2],
+        row[0],
+        *nothing,
+        base[:1].expand(3, 5),
+        row[:4].expand(2, 4),
+        part,
+        row[2:4],
+        row[2:4].view(torch.int32),
+    ]
 
 
 def _asking_for_grad(draw: Draw) -> list[torch.Tensor]:
-    dtypes = (torch.float32, torch.float32, torch.float64, torch.float64, torch.bfloat16, torch.bfloat16, torch.complex64)
+    dtypes = (
+        torch.float32,
+        torch.float32,
+        torch.float64,
+        torch.float64,
+        torch.bfloat16,
+        torch.bfloat16,
+        torch.complex64,
+    )
     wholes = [telling(draw, draw.integer(6, 9), 5, dtype=dtype) for dtype in dtypes]
     return [(whole[1] if i % 3 else whole[:, 2:4]).detach().requires_grad_() for i, whole in enumerate(wholes)]
 
@@ -221,7 +246,9 @@ compact = Exercise(
     criteria=(
         Criterion("compact", 3, "each result has the right values in a storage of no more bytes than its elements"),
         Criterion("untouched", 2, "a tensor that is compact already comes back as it is, uncopied", ("compact",)),
-        Criterion("kinds", 1, "every dtype, scalars, tensors of no elements and an empty batch are served", ("compact",)),
+        Criterion(
+            "kinds", 1, "every dtype, scalars, tensors of no elements and an empty batch are served", ("compact",)
+        ),
         Criterion("grad", 1, "requires_grad is as it was", ("compact",)),
         Criterion("released", 1, "once the batch is gone, the large storages are freed", ("compact",)),
     ),

@@ -14,8 +14,13 @@ from gpulab.units import format_bytes
 
 _SAME = (torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float32, torch.float64)
 _CASTS = (
-    (torch.uint8, torch.float32), (torch.uint8, torch.bfloat16), (torch.int16, torch.int64), (torch.int64, torch.float64),
-    (torch.float64, torch.float32), (torch.float32, torch.float64), (torch.int64, torch.int32),
+    (torch.uint8, torch.float32),
+    (torch.uint8, torch.bfloat16),
+    (torch.int16, torch.int64),
+    (torch.int64, torch.float64),
+    (torch.float64, torch.float32),
+    (torch.float32, torch.float64),
+    (torch.int64, torch.int32),
 )
 """Pixels that differ become numbers that differ: a wrong order shows in each of the grids, of which there are fewer."""
 _LOSING_CASTS = ((torch.float32, torch.uint8), (torch.uint8, torch.bool), (torch.bool, torch.float16))
@@ -33,7 +38,11 @@ def _to_tokens_cases(draw: Draw) -> Iterator[Case]:
     for rows, columns in draw.each((1, 1), (draw.integer(2, 3), 1), (1, 2)):
         dtype = next(same)
         yield _case("reorder", _frames(draw, "contiguous", (2, 3), (3, rows, columns), dtype), dtype)
-    for about, dtype, other in (("reorder", torch.float32, torch.float32), ("cast", torch.float64, torch.float32), ("cast", torch.float32, torch.int32)):
+    for about, dtype, other in (
+        ("reorder", torch.float32, torch.float32),
+        ("cast", torch.float64, torch.float32),
+        ("cast", torch.float32, torch.int32),
+    ):
         frames, patch = _frames(draw, "contiguous", (2, 3), (2, 3, 2), dtype)
         yield _case(about, (with_special_values(frames), patch), other, refilled=True)
     for i, (dtype, other) in enumerate(casts):
@@ -42,7 +51,9 @@ def _to_tokens_cases(draw: Draw) -> Iterator[Case]:
     for frames, patch in _in_token_order(draw, same):
         yield _case("as_is", (frames, patch), frames.dtype)
     pairs = [*_CASTS[:4], *((dtype, dtype) for dtype in _SAME[1:4])]
-    for layout, (dtype, other) in zip(draw.each("stepped", "padded", "transposed", "expanded", "windows", "padded"), draw.shuffled(pairs)):
+    for layout, (dtype, other) in zip(
+        draw.each("stepped", "padded", "transposed", "expanded", "windows", "padded"), draw.shuffled(pairs)
+    ):
         yield _case("edges", _frames(draw, layout, next(counts), next(tiled), dtype), other)
     camera, patch = _frames(draw, "channels_last", (2, 3), (3, 2, 3), torch.uint8)
     yield _case("edges", (_crop(camera), patch), torch.float32, refilled=True)
@@ -67,7 +78,9 @@ def _frames(
     return pictures(draw, layout, *counts, rows * patch, columns * patch, dtype), patch
 
 
-def _camera_like(draw: Draw, height: int, width: int, n: int = 2, c: int = 3, dtype: torch.dtype = torch.int32) -> torch.Tensor:
+def _camera_like(
+    draw: Draw, height: int, width: int, n: int = 2, c: int = 3, dtype: torch.dtype = torch.int32
+) -> torch.Tensor:
     return pictures(draw, "channels_last", n, c, height, width, dtype)
 
 
@@ -108,7 +121,9 @@ def _judge_to_tokens(case: Case, evidence: dict) -> Iterator[Lost]:
     grid = _grid(frames, case.inputs["patch"])
     due = _flat(grid).to(dtype)
     tokens = evidence["tokens"]
-    problem = tensor_problem(tokens, due) or _wrong_tokens(tokens, due, _flat(_has_a_value(grid, dtype)), frames.shape[1])
+    problem = tensor_problem(tokens, due) or _wrong_tokens(
+        tokens, due, _flat(_has_a_value(grid, dtype)), frames.shape[1]
+    )
     problem = problem or change_problem(frames, evidence["frames"], evidence["given"])
     if not problem and due.numel():
         seen = Observation.from_dict(evidence["seen"])
@@ -142,7 +157,9 @@ def _over_budget(seen: Observation, evidence: dict) -> str | None:
         took = f"{format_bytes(seen.copied_bytes)} were copied for {format_bytes(evidence['tokens'].nbytes)} of tokens"
         return f"The tokens are right, but {took} ({made}): {_why(seen)}"
     if seen.new_bytes > evidence["tokens"].nbytes:
-        return f"The tokens are right, but {format_bytes(seen.new_bytes)} of storage were allocated, more than they take."
+        return (
+            f"The tokens are right, but {format_bytes(seen.new_bytes)} of storage were allocated, more than they take."
+        )
     return _UNSEEN if _came_from_outside(seen, evidence) else None
 
 
@@ -173,7 +190,9 @@ def _why(seen: Observation) -> str:
 
 def _needless_copy(seen: Observation, evidence: dict) -> str | None:
     if seen.copies:
-        return f"The frames' elements already lie in this order, and {seen.copies[0].op} copied them: reshape asks first."
+        return (
+            f"The frames' elements already lie in this order, and {seen.copies[0].op} copied them: reshape asks first."
+        )
     if seen.new_bytes or not _lie_in_the_frames(evidence):
         return "The frames' elements already lie in this order, and yet the tokens have a storage of their own."
     return None

@@ -18,7 +18,9 @@ from gpulab.collectives.wire import BadMessage
 class Mirror(Switchboard):
     """Serves ``ranks``, by their numbers in a job of ``world_size``. Its journal has an entry for each rank's part."""
 
-    def __init__(self, ranks: dict[int, socket.socket], world_size: int, supervisor: socket.socket, network: Carrier) -> None:
+    def __init__(
+        self, ranks: dict[int, socket.socket], world_size: int, supervisor: socket.socket, network: Carrier
+    ) -> None:
         super().__init__([], supervisor, network)
         self._ranks = {number: Rank(number, sock) for number, sock in ranks.items()}
         self._world_size = world_size
@@ -50,7 +52,10 @@ class Mirror(Switchboard):
 
     def _store(self, rank: Rank, meta: dict, payload: bytearray) -> None:
         self._stores[rank.number].ask(
-            rank.number, str(meta["what"]), str(meta["key"]), bytes(payload),
+            rank.number,
+            str(meta["what"]),
+            str(meta["key"]),
+            bytes(payload),
             lambda value: rank.cord.put({"number": int(meta["number"])}, [value]),
         )
 

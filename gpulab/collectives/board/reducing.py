@@ -42,7 +42,15 @@ def combined(calls: list[Call]) -> list[Bytes]:
 
 
 OPERATIONS = (
-    "barrier", "all_gather", "broadcast", "gather", "scatter", "all_to_all", "all_reduce", "reduce", "reduce_scatter",
+    "barrier",
+    "all_gather",
+    "broadcast",
+    "gather",
+    "scatter",
+    "all_to_all",
+    "all_reduce",
+    "reduce",
+    "reduce_scatter",
 )
 
 

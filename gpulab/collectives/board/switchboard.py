@@ -110,7 +110,9 @@ class Switchboard:
                 self._handle(rank, meta, payload)
         except (BadMessage, KeyError, TypeError, ValueError) as error:
             rank.cord.over = True
-            self._fail(Problem("protocol", f"rank {rank.number} sent what is no message: {error}", (rank.number,), (None,)))
+            self._fail(
+                Problem("protocol", f"rank {rank.number} sent what is no message: {error}", (rank.number,), (None,))
+            )
 
     def _handle(self, rank: Rank, meta: dict, payload: bytearray) -> None:
         do = meta["do"]
@@ -172,9 +174,19 @@ class Switchboard:
         self._order += 1
         first = calls[0]
         entry = Entry(
-            order=self._order, operation=first.operation, bytes=nbytes, dtype=first.dtype, reduces=first.reduces,
-            group=first.group, ranks=ranks, sent=tuple(call.size for call in calls), ready_us=ready, start_us=start,
-            end_us=end, lines=tuple(call.line for call in calls), stamps=tuple(call.stamp for call in calls),
+            order=self._order,
+            operation=first.operation,
+            bytes=nbytes,
+            dtype=first.dtype,
+            reduces=first.reduces,
+            group=first.group,
+            ranks=ranks,
+            sent=tuple(call.size for call in calls),
+            ready_us=ready,
+            start_us=start,
+            end_us=end,
+            lines=tuple(call.line for call in calls),
+            stamps=tuple(call.stamp for call in calls),
             came=tuple(call.came for call in calls),
         )
         self._on_entry(entry, [call.payload for call in calls])
@@ -184,7 +196,10 @@ class Switchboard:
         number, what, key = int(meta["number"]), str(meta["what"]), str(meta["key"])
         self._on_store(rank.number, what, key)
         self._values.ask(
-            rank.number, what, key, bytes(payload),
+            rank.number,
+            what,
+            key,
+            bytes(payload),
             lambda value: rank.cord.put({"number": number}, [value]),
         )
 
@@ -203,7 +218,11 @@ class Switchboard:
         rank.cord.over = True
         if not rank.ended:
             rank.ended = True
-            last = "it had asked for no collective" if rank.last is None else f"the last that it asked for was {asked(rank.last)}"
+            last = (
+                "it had asked for no collective"
+                if rank.last is None
+                else f"the last that it asked for was {asked(rank.last)}"
+            )
             line = None if rank.last is None else rank.last.line
             self._fail(Problem("died", f"rank {rank.number} {how}: {last}.", (rank.number,), (line,)))
 
@@ -222,7 +241,9 @@ class Switchboard:
         """What cannot be mended by waiting is told once no other rank may add to it, or soon."""
         if self._problem is not None:
             return
-        waiting = {rank.number: self._awaited_by(rank) for rank in self._ranks.values() if not rank.ended and self._waits(rank)}
+        waiting = {
+            rank.number: self._awaited_by(rank) for rank in self._ranks.values() if not rank.ended and self._waits(rank)
+        }
         working = {rank.number for rank in self._ranks.values() if not rank.ended} - waiting.keys()
         lost, dispute = stuck(waiting, working), self._meetings.dispute()
         if not lost and dispute is None:

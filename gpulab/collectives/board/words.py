@@ -45,7 +45,8 @@ def by_rank(verb: str, said: Iterable[tuple[int, str]]) -> str:
     for rank, text in said:
         together.setdefault(text, []).append(rank)
     return "; ".join(
-        f"{ranks_in_words(ranks)} {verb if len(ranks) == 1 else _PLURAL[verb]} {text}" for text, ranks in together.items()
+        f"{ranks_in_words(ranks)} {verb if len(ranks) == 1 else _PLURAL[verb]} {text}"
+        for text, ranks in together.items()
     )
 
 

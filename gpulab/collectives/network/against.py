@@ -28,8 +28,13 @@ _ALSO = {"NVLS": (IN_SWITCH,), "deepep": (HIERARCHICAL,)}
 _MEDIUM = "from 64 KiB to 256 MiB: NCCL's own model slows its trees at medium sizes by 1.1 to 2 times, this one does not; what is more than that has no reason here"
 _FABRIC = "the source says that its fabric was not fully used; the model takes all four ports for used"
 WHY = {
-    "ar-a3-16-65536": _MEDIUM, "ar-a3-16-1048576": _MEDIUM, "ar-a3-16-16777216": _MEDIUM, "ar-a3-16-33554432": _MEDIUM,
-    "ar-a3-16-268435456": _MEDIUM, "ar-jz-v100-16": _FABRIC, "ar-jz-v100-64": _FABRIC,
+    "ar-a3-16-65536": _MEDIUM,
+    "ar-a3-16-1048576": _MEDIUM,
+    "ar-a3-16-16777216": _MEDIUM,
+    "ar-a3-16-33554432": _MEDIUM,
+    "ar-a3-16-268435456": _MEDIUM,
+    "ar-jz-v100-16": _FABRIC,
+    "ar-jz-v100-64": _FABRIC,
     "sendrecv-a100-134217728": "the time is 0.65 ms longer than the bytes need; the source does not say why",
     "sendrecv-a100-1073741824": "as with 128 MiB: a millisecond more than the bytes need",
 }
@@ -109,7 +114,11 @@ def _network(m: Measurement) -> Network:
     for start, machine in _MACHINES.items():
         if m.id.startswith(start):
             node = machine if not isinstance(machine, str) else system_named(machine)
-            return Network(node, -(-m.workload["ranks"] // node.gpus), _ALSO.get(m.workload.get("algorithm", m.id.partition("-")[0]), ()))
+            return Network(
+                node,
+                -(-m.workload["ranks"] // node.gpus),
+                _ALSO.get(m.workload.get("algorithm", m.id.partition("-")[0]), ()),
+            )
     raise LookupError(f"no machines for {m.id}")
 
 

@@ -48,7 +48,10 @@ def rounds(ranks: int) -> int:
 
 def ring(kind: str, nbytes: float, shape: Shape) -> Cost:
     """Every rank sends to the next one only; a node is entered once and left once in a lap."""
-    n, laps = shape.ranks, {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "broadcast": 1, "reduce": 1}.get(kind)
+    n, laps = (
+        shape.ranks,
+        {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "broadcast": 1, "reduce": 1}.get(kind),
+    )
     if laps is None:
         raise LookupError(kind)
     moved = nbytes if kind in ("broadcast", "reduce") else laps * (n - 1) / n * nbytes
@@ -129,5 +132,9 @@ def _cost(shape: Shape, hops_inside: int, hops_between: int, inside: float, betw
 
 
 ALGORITHMS: dict[str, Callable[[str, float, Shape], Cost]] = {
-    RING: ring, TREE: tree, HIERARCHICAL: hierarchical, IN_SWITCH: in_switch, "direct": direct,
+    RING: ring,
+    TREE: tree,
+    HIERARCHICAL: hierarchical,
+    IN_SWITCH: in_switch,
+    "direct": direct,
 }

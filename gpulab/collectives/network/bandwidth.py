@@ -13,8 +13,13 @@ def bus_factor(kind: str, ranks: int) -> float:
     """
     share = (ranks - 1) / ranks
     factors = {
-        "all_reduce": 2 * share, "all_gather": share, "reduce_scatter": share, "all_to_all": share,
-        "broadcast": 1.0, "reduce": 1.0, "send": 1.0,
+        "all_reduce": 2 * share,
+        "all_gather": share,
+        "reduce_scatter": share,
+        "all_to_all": share,
+        "broadcast": 1.0,
+        "reduce": 1.0,
+        "send": 1.0,
     }
     if kind not in factors:
         raise ValueError(f"nccl-tests defines no bus bandwidth of {kind!r}")

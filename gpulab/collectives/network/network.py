@@ -10,7 +10,18 @@ from gpulab.collectives.network.bandwidth import bus_bandwidth
 from gpulab.collectives.network.protocols import HIERARCHICAL, IN_SWITCH, IN_SWITCH_SHARE, PROTOCOLS, SIMPLE, Protocol
 from gpulab.collectives.network.systems import Node, system_named
 
-KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "send", "barrier")
+KINDS = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "reduce",
+    "all_to_all",
+    "gather",
+    "scatter",
+    "send",
+    "barrier",
+)
 Ranks = int | Sequence[int]
 
 
@@ -87,7 +98,9 @@ class Network:
             kind, nbytes = "all_reduce", 0
         if len(group.ranks) == 1:
             return [Choice(0.0, "none", "none", Cost())]
-        found = [self._choice(group, kind, nbytes, name, protocol) for name in ALGORITHMS for protocol in PROTOCOLS.values()]
+        found = [
+            self._choice(group, kind, nbytes, name, protocol) for name in ALGORITHMS for protocol in PROTOCOLS.values()
+        ]
         return [choice for choice in found if choice]
 
     def _ranks(self, kind: str, nbytes: int, ranks: Ranks) -> tuple[int, ...]:
@@ -148,7 +161,10 @@ class _Group:
     @property
     def between_bytes_per_s(self) -> float:
         """What the group's ports of one node reach together, at the node that has least."""
-        network, crossing = self.network, [other for other in self.beside if len({self.network.node_of(r) for r in other}) > 1]
+        network, crossing = (
+            self.network,
+            [other for other in self.beside if len({self.network.node_of(r) for r in other}) > 1],
+        )
         users = Counter(port for other in crossing for port in {network.port_of(rank) for rank in other})
         ports = {network.port_of(rank) for rank in self.ranks}
         reached = Counter()

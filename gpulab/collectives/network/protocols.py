@@ -38,9 +38,15 @@ class Protocol:
 
 LL = Protocol("LL", (6.8, 6.6), {"NVLink": (0.6, 0.6), "PCIe": (1.0, 1.0), "network": (5.0, 2.7)}, (0.92 / 3.8, 0.5))
 LL128 = Protocol(
-    "LL128", (14.0, 14.0), {"NVLink": (1.25, 1.9), "PCIe": (1.9, 2.5), "network": (8.5, 4.0)}, (0.92 * 7 / 9, 0.92), over_pcie=False
+    "LL128",
+    (14.0, 14.0),
+    {"NVLink": (1.25, 1.9), "PCIe": (1.9, 2.5), "network": (8.5, 4.0)},
+    (0.92 * 7 / 9, 0.92),
+    over_pcie=False,
 )
-SIMPLE = Protocol("Simple", (8.4, 8.4), {"NVLink": (4.0, 3.4), "PCIe": (4.0, 5.7), "network": (14.0, 14.0)}, (0.92, 1.0))
+SIMPLE = Protocol(
+    "Simple", (8.4, 8.4), {"NVLink": (4.0, 3.4), "PCIe": (4.0, 5.7), "network": (14.0, 14.0)}, (0.92, 1.0)
+)
 PROTOCOLS = {protocol.name: protocol for protocol in (LL, LL128, SIMPLE)}
 
 IN_SWITCH_US = 25.0

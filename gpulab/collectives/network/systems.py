@@ -39,14 +39,30 @@ def _node(name: str, gpus: int, inside: str, ports: int, between: str, source: s
 
 _ALL = (
     _node("4 x PCIe 4", 4, "PCIe 4", 1, "Ethernet 100", "no product: a workstation with four cards and one port"),
-    _node("Jean Zay V100", 4, "NVLink 2", 4, "Omni-Path 100", "BigScience, training chronicles, machine of the measurements"),
+    _node(
+        "Jean Zay V100",
+        4,
+        "NVLink 2",
+        4,
+        "Omni-Path 100",
+        "BigScience, training chronicles, machine of the measurements",
+    ),
     _node("DGX A100", 8, "NVLink 3", 8, "InfiniBand HDR", "NVIDIA DGX A100 user guide, hardware overview"),
     _node("DGX H100", 8, "NVLink 4", 8, "InfiniBand NDR", "NVIDIA DGX H100/H200 user guide, hardware overview"),
-    _node("A3 Mega", 8, "NVLink 4", 8, "Ethernet 200", "Google Cloud, GPU machine types: a3-megagpu-8g, 1,600 Gb/s for GPUs"),
+    _node(
+        "A3 Mega",
+        8,
+        "NVLink 4",
+        8,
+        "Ethernet 200",
+        "Google Cloud, GPU machine types: a3-megagpu-8g, 1,600 Gb/s for GPUs",
+    ),
     _node("H800", 8, "NVLink 4, H800", 8, "InfiniBand NDR", "DeepSeek-AI, DeepSeek-V3 technical report, section 3.1"),
     _node("DGX B200", 8, "NVLink 5", 8, "InfiniBand NDR", "NVIDIA DGX B200 user guide, hardware overview"),
     _node("GB200 NVL72", 72, "NVLink 5", 72, "InfiniBand NDR", "NVIDIA DGX GB200 user guide, hardware overview"),
-    _node("VR NVL72", 72, "NVLink 6", 144, "InfiniBand XDR", "developer.nvidia.com/blog/inside-the-nvidia-rubin-platform"),
+    _node(
+        "VR NVL72", 72, "NVLink 6", 144, "InfiniBand XDR", "developer.nvidia.com/blog/inside-the-nvidia-rubin-platform"
+    ),
     _node("two nodes, one cable", 8, "NVLink 4", 1, "InfiniBand NDR", "no product: the figure of the interview notes"),
 )
 SYSTEMS = {node.name: node for node in _ALL}

@@ -92,8 +92,13 @@ def _let_go_of_others_channels(own: set[int]) -> None:
 
 def _run(task: Task, rank: int, wire: Session) -> None:
     os.environ.update(
-        RANK=str(rank), WORLD_SIZE=str(task.world_size), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(task.world_size),
-        GROUP_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT="29500",
+        RANK=str(rank),
+        WORLD_SIZE=str(task.world_size),
+        LOCAL_RANK=str(rank),
+        LOCAL_WORLD_SIZE=str(task.world_size),
+        GROUP_RANK="0",
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT="29500",
     )
     try:
         with ExitStack() as stack:
@@ -143,5 +148,3 @@ def _line_of(trace: TracebackType | None):
             found = trace
         trace = trace.tb_next
     return None if found is None else source_line(found.tb_frame, found.tb_lineno)
-
-

@@ -46,8 +46,18 @@ class Posting:
         self._together: list[Work] | None = None
 
     def post(
-        self, operation: str, inputs: list[Tensor], outputs: list[Tensor], *, whole: int | None = None, reduces: str = "",
-        root: int = -1, peer: int = -1, tag: int = 0, gives=(), takes=(),
+        self,
+        operation: str,
+        inputs: list[Tensor],
+        outputs: list[Tensor],
+        *,
+        whole: int | None = None,
+        reduces: str = "",
+        root: int = -1,
+        peer: int = -1,
+        tag: int = 0,
+        gives=(),
+        takes=(),
     ) -> Work:
         """Hand in ``inputs``; ``outputs`` are written when somebody waits.
 
@@ -65,9 +75,18 @@ class Posting:
         ready = self._enter(queue, operation, inputs, outputs)
         line = learners_line()
         record = Collective(
-            number=next(_numbers), operation=operation, bytes=whole if whole >= 0 else size, dtype=_dtype(tensors),
-            reduces=reduces, group=self._name, ranks=self._ranks(operation, peer), stream=queue and queue.number,
-            ready_us=ready.time_us, start_us=None, end_us=None, line=line,
+            number=next(_numbers),
+            operation=operation,
+            bytes=whole if whole >= 0 else size,
+            dtype=_dtype(tensors),
+            reduces=reduces,
+            group=self._name,
+            ranks=self._ranks(operation, peer),
+            stream=queue and queue.number,
+            ready_us=ready.time_us,
+            start_us=None,
+            end_us=None,
+            line=line,
         )
         number = session.current().ask(
             {
@@ -118,7 +137,9 @@ class Posting:
         nccl = self._group.backend == "nccl"
         if not (on_card(tensors) or not tensors and nccl and state.is_on()):
             if nccl and tensors and state.is_on() and not _host_tensors:
-                raise RuntimeError(f"No backend type associated with device type cpu ({operation} of a host tensor over nccl)")
+                raise RuntimeError(
+                    f"No backend type associated with device type cpu ({operation} of a host tensor over nccl)"
+                )
             return None
         device = state.device_on()
         if device.capture is not None:
@@ -152,5 +173,3 @@ def _shape(tensors: list[Tensor]) -> str:
     if len(tensors) == 1:
         return " x ".join(map(str, tensors[0].shape)) or "1"
     return str(sum(tensor.numel() for tensor in tensors))
-
-

@@ -97,6 +97,7 @@ def _where_distributed_tensors_are() -> None:
 
 def _fakes_on_the_host() -> None:
     """DTensor works out shapes with fake tensors of the mesh's device; the card has none, and shapes are the same."""
+
     def rebuild(spec):
         meta = spec.tensor_meta
         if meta is None:
@@ -115,5 +116,3 @@ def _one_thread() -> None:
             warnings.warn(f"a rank computes with one thread: set_num_threads({count}) is left out", stacklevel=2)
 
     torch.set_num_threads = set_num_threads
-
-

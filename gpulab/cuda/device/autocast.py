@@ -159,7 +159,7 @@ def _operator(name: str):
 def _all_positional(op, args) -> tuple:
     """``args``, and the defaults of those that were not given."""
     declared = [a for a in op._schema.arguments if not a.kwarg_only]
-    return tuple(args) + tuple(a.default_value for a in declared[len(args):])
+    return tuple(args) + tuple(a.default_value for a in declared[len(args) :])
 
 
 def _names_a_dtype(op, args, kwargs) -> bool:

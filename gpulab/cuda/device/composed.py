@@ -49,8 +49,7 @@ def _on_card(original, factories: tuple):
 
 def _has_card(values) -> bool:
     return any(
-        isinstance(value, CudaTensor) or isinstance(value, (list, tuple)) and _has_card(value)
-        for value in values
+        isinstance(value, CudaTensor) or isinstance(value, (list, tuple)) and _has_card(value) for value in values
     )
 
 

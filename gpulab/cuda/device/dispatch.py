@@ -38,7 +38,14 @@ _HOST_ARGUMENTS = {
 _HOST_RESULTS = {"aten._pack_padded_sequence": 1}
 # The element, count or flag that the host reads back; no more than eight bytes.
 _COUNT_BYTES = 8
-_RESULT_BYTES = {"aten.equal": 1, "aten.allclose": 1, "aten.nonzero": 4, "aten.masked_select": 4, "aten.index": 4, "aten.index_put_": 4}
+_RESULT_BYTES = {
+    "aten.equal": 1,
+    "aten.allclose": 1,
+    "aten.nonzero": 4,
+    "aten.masked_select": 4,
+    "aten.index": 4,
+    "aten.index_put_": 4,
+}
 
 
 def answers(namespace: str, run) -> None:

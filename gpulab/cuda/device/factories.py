@@ -18,7 +18,13 @@ _NO_KERNEL = {"empty", "empty_strided", "empty_like", "empty_permuted"}
 _FROM_HOST_DATA = {"tensor", "as_tensor", "asarray", "scalar_tensor"}
 _RANDOM = {"rand", "randn", "randint", "randperm", "normal"}
 _LIKE = (
-    "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
+    "empty_like",
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "rand_like",
+    "randn_like",
+    "randint_like",
 )
 # Above this many bytes the card is asked for room before this machine's memory is touched.
 _CHECK_ROOM_FROM_BYTES = 1 << 24
@@ -99,8 +105,7 @@ def _read(data):
 
 def _has_card_data(data) -> bool:
     return any(
-        isinstance(item, CudaTensor) or isinstance(item, (list, tuple)) and _has_card_data(item)
-        for item in data
+        isinstance(item, CudaTensor) or isinstance(item, (list, tuple)) and _has_card_data(item) for item in data
     )
 
 
@@ -224,7 +229,9 @@ def _around(like, source, *args, **kwargs):
     """A DTensor, or another wrapper, around what ``like`` makes of the tensors in it: how FSDP gives memory to a model on ``meta``."""
     names, context = source.__tensor_flatten__()
     parts = {name: getattr(source, name) for name in names}
-    within = {name: like(part, *args, **kwargs) if isinstance(part, torch.Tensor) else part for name, part in parts.items()}
+    within = {
+        name: like(part, *args, **kwargs) if isinstance(part, torch.Tensor) else part for name, part in parts.items()
+    }
     return type(source).__tensor_unflatten__(within, context, source.size(), source.stride())
 
 

@@ -61,7 +61,9 @@ class Stream(metaclass=_StandsFor):
 
     def __new__(cls, device=None, *, priority=0, **kwargs):
         on_card = device is None or state.is_cuda(device)
-        return torch.cuda.Stream(priority=priority, **kwargs) if on_card else _STREAM(device, priority=priority, **kwargs)
+        return (
+            torch.cuda.Stream(priority=priority, **kwargs) if on_card else _STREAM(device, priority=priority, **kwargs)
+        )
 
 
 class Event(metaclass=_StandsFor):

@@ -17,8 +17,14 @@ Tensor = torch.Tensor
 _INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool})
 _HALVES = frozenset({torch.float16, torch.bfloat16})
 _NAMES = {
-    torch.int64: "Long", torch.int32: "Int", torch.int16: "Short", torch.int8: "Char", torch.uint8: "Byte",
-    torch.bool: "Bool", torch.float16: "Half", torch.bfloat16: "BFloat16",
+    torch.int64: "Long",
+    torch.int32: "Int",
+    torch.int16: "Short",
+    torch.int8: "Char",
+    torch.uint8: "Byte",
+    torch.bool: "Bool",
+    torch.float16: "Half",
+    torch.bfloat16: "BFloat16",
 }
 # Operators with kernels in C++: those of the host stand for the card's.
 _PYTORCHS = ("aten::", "prim", "torchvision::", "torchaudio::", "quantized", "profiler::", "mkldnn", "inductor::")

@@ -31,8 +31,16 @@ _WAITS = {
 _MASKED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
 # They write all of their first tensor and read nothing of it.
 _OVERWRITES = {
-    "aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_",
-    "aten::bernoulli_", "aten::exponential_", "aten::_foreach_copy_", "aten::_foreach_zero_",
+    "aten::copy_",
+    "aten::fill_",
+    "aten::zero_",
+    "aten::normal_",
+    "aten::uniform_",
+    "aten::random_",
+    "aten::bernoulli_",
+    "aten::exponential_",
+    "aten::_foreach_copy_",
+    "aten::_foreach_zero_",
 }
 
 # They touch only some elements of their first tensor.
@@ -122,4 +130,3 @@ def _random(op: OpOverload) -> str:
     if torch.Tag.nondeterministic_seeded not in op.tags:
         return ""
     return "argument" if any(a.name == "generator" for a in op._schema.arguments) else "default"
-

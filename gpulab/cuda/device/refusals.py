@@ -30,17 +30,22 @@ def different_device(plan, args, kwargs) -> RuntimeError:
 
 # Their device check is TensorIterator's, as that of pointwise operations is.
 _CHECKED_BY_ITERATOR = {
-    "aten.index_put", "aten.index_put_", "aten._index_put_impl_", "aten.mse_loss", "aten.smooth_l1_loss",
-    "aten.huber_loss", "aten.allclose", "aten.masked_fill", "aten.masked_fill_",
+    "aten.index_put",
+    "aten.index_put_",
+    "aten._index_put_impl_",
+    "aten.mse_loss",
+    "aten.smooth_l1_loss",
+    "aten.huber_loss",
+    "aten.allclose",
+    "aten.masked_fill",
+    "aten.masked_fill_",
 }
 
 
 def _of_convolution(source, weight, bias) -> RuntimeError:
     other, what = (weight, "weight") if weight.is_cuda != source.is_cuda else (bias, "bias")
     or_mkldnn = "" if source.is_cuda else f" or input should be a MKLDNN tensor and {what} is a dense tensor"
-    return RuntimeError(
-        f"Input type ({source.type()}) and {what} type ({other.type()}) should be the same{or_mkldnn}"
-    )
+    return RuntimeError(f"Input type ({source.type()}) and {what} type ({other.type()}) should be the same{or_mkldnn}")
 
 
 def _first_difference(plan, args, kwargs) -> tuple[str, str, str]:

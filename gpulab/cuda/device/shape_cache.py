@@ -35,7 +35,10 @@ def answered(cls, func, args, kwargs, ask: Callable):
     try:
         # What changed the shape or the memory of an argument is not the same question any more.
         if _question(cls, func, args, kwargs, []) == question:
-            _remember(question, _answer(out, tensors, {tensor.untyped_storage()._cdata: place for place, tensor in enumerate(tensors)}))
+            _remember(
+                question,
+                _answer(out, tensors, {tensor.untyped_storage()._cdata: place for place, tensor in enumerate(tensors)}),
+            )
     except _NotCached:
         pass
     return out

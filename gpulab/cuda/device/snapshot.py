@@ -30,8 +30,13 @@ class History:
         if action == "alloc":
             self.frames[address] = frames
         entry = {
-            "action": action, "addr": address, "size": size, "stream": stream,
-            "time_us": int(self._machine.host_us), "frames": frames, "pool_id": (0, 0),
+            "action": action,
+            "addr": address,
+            "size": size,
+            "stream": stream,
+            "time_us": int(self._machine.host_us),
+            "frames": frames,
+            "pool_id": (0, 0),
         }
         if action == "oom":
             del entry["addr"]

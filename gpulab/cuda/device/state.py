@@ -84,7 +84,6 @@ def tag(tensor: torch.Tensor) -> torch.Tensor:
     return _tag(tensor)
 
 
-
 def switch(device: VirtualDevice | None) -> None:
     global _on
     _on = device

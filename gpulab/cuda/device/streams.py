@@ -160,8 +160,7 @@ def _moved(value, cell: types.CellType):
     if not isinstance(value, types.FunctionType) or "__class__" not in value.__code__.co_freevars:
         return value
     closure = tuple(
-        cell if name == "__class__" else kept
-        for name, kept in zip(value.__code__.co_freevars, value.__closure__)
+        cell if name == "__class__" else kept for name, kept in zip(value.__code__.co_freevars, value.__closure__)
     )
     twin = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, closure)
     twin.__kwdefaults__ = value.__kwdefaults__

@@ -40,7 +40,9 @@ def on_card(kind: type) -> type:
 def _joined(kind: type) -> type:
     moves = {name: _keeping_class(getattr(CudaTensor, name)) for name in _MOVES if not _defines(kind, name)}
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    return type(kind)(kind.__name__, (kind, CudaTensor), moves | names | {"__torch_dispatch__": classmethod(dispatched)})
+    return type(kind)(
+        kind.__name__, (kind, CudaTensor), moves | names | {"__torch_dispatch__": classmethod(dispatched)}
+    )
 
 
 def _defines(kind: type, name: str) -> bool:

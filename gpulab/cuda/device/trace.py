@@ -149,8 +149,12 @@ class Trace:
             launched_by = "cudaGraphLaunch" if self._machine.replaying else launched_by
             self._last_launch = (host_us, self._next())
             self._on_host(
-                launched_by, host_us - LAUNCH_US, host_us, "cuda_runtime",
-                correlation_id=self._last_launch[1], linked_correlation_id=self._operation,
+                launched_by,
+                host_us - LAUNCH_US,
+                host_us,
+                "cuda_runtime",
+                correlation_id=self._last_launch[1],
+                linked_correlation_id=self._operation,
             )
         link = {"correlation_id": self._last_launch[1], "linked_correlation_id": self._operation}
         self._add_on_device(name, start_us, end_us, kind, stream, extra_meta=facts, **link)
@@ -183,8 +187,11 @@ class Result:
         """Write the Chrome trace, in the form that Kineto gives it."""
         metadata = {key: json.loads(value) for key, value in self._trace.metadata.items()}
         properties = {
-            "id": 0, "name": f"{self._card.name} (virtual)", "totalGlobalMem": self._card.memory_bytes,
-            "computeMajor": self._card.capability[0], "computeMinor": self._card.capability[1],
+            "id": 0,
+            "name": f"{self._card.name} (virtual)",
+            "totalGlobalMem": self._card.memory_bytes,
+            "computeMajor": self._card.capability[0],
+            "computeMinor": self._card.capability[1],
             "numSms": self._card.multiprocessors,
         }
         document = {
@@ -226,7 +233,14 @@ def _as_chrome(event: Event) -> list[dict]:
         args["correlation"] = facts["correlation_id"]
     shared = {"name": facts["name"], "pid": process, "tid": thread, "ts": start_us}
     shown = [{**shared, "ph": "X", "cat": kind, "dur": facts["duration_ns"] / 1e3, "args": args}]
-    arrow = {"cat": "ac2g", "id": facts["correlation_id"], "pid": process, "tid": thread, "ts": start_us, "name": "ac2g"}
+    arrow = {
+        "cat": "ac2g",
+        "id": facts["correlation_id"],
+        "pid": process,
+        "tid": thread,
+        "ts": start_us,
+        "name": "ac2g",
+    }
     if kind in ("kernel", "gpu_memcpy"):
         shown.append({**arrow, "ph": "f", "bp": "e"})
     elif kind == "cuda_runtime" and facts["correlation_id"]:

@@ -112,9 +112,7 @@ class Trail:
 
 
 def _within(accesses: list[Access], low: int, high: int) -> list[Access]:
-    return [
-        a._replace(low=max(a.low, low), high=min(a.high, high)) for a in accesses if a.low < high and low < a.high
-    ]
+    return [a._replace(low=max(a.low, low), high=min(a.high, high)) for a in accesses if a.low < high and low < a.high]
 
 
 def _short(accesses: list[Access]) -> list[Access]:

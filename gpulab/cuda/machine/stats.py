@@ -2,13 +2,22 @@
 
 POOLS = ("all", "large_pool", "small_pool")
 BY_POOL = (
-    "allocation", "segment", "active", "inactive_split",
-    "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
+    "allocation",
+    "segment",
+    "active",
+    "inactive_split",
+    "allocated_bytes",
+    "reserved_bytes",
+    "active_bytes",
+    "inactive_split_bytes",
     "requested_bytes",
 )
 ONCE = ("oversize_allocations", "oversize_segments")
 COUNTS = (
-    "num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc",
+    "num_alloc_retries",
+    "num_ooms",
+    "num_sync_all_streams",
+    "num_device_alloc",
     "num_device_free",
 )
 
@@ -119,8 +128,6 @@ class Stats:
     def as_nested_dict(self) -> dict:
         """What ``torch._C._cuda_memoryStats`` returns."""
         pools = dict(zip(POOLS, (self.all, self.large, self.small)))
-        nested = {
-            name: {key: getattr(pool, name).as_dict() for key, pool in pools.items()} for name in BY_POOL
-        }
+        nested = {name: {key: getattr(pool, name).as_dict() for key, pool in pools.items()} for name in BY_POOL}
         nested.update({name: Counter().as_dict() for name in ONCE})
         return {**nested, **self.counts, "max_split_size": -1}

@@ -11,4 +11,6 @@ def shares(of: str) -> dict[str, dict[str, float]]:
     """By cluster and end, the share of GPU jobs (``of="jobs"``) or of GPU time (``"time"``), where it was published."""
     column = {"jobs": "{}_rate_gpu", "time": "{}_rate_gpu_time"}[of]
     rows = list(csv.DictReader(SUMMARY.read_text("utf-8").splitlines()))
-    return {row["id"]: {end: float(row[column.format(end)]) for end in ENDS} for row in rows if row[column.format("fail")]}
+    return {
+        row["id"]: {end: float(row[column.format(end)]) for end in ENDS} for row in rows if row[column.format("fail")]
+    }

@@ -227,4 +227,5 @@ def __getattr__(name: str):
     why = _OUTSIDE.get(name, "this interpreter has no such name of numba.cuda")
     raise AttributeError(f"cuda.{name}: {why}", name=name)
 
+
 OURS.update({"": sys.modules[__name__], ".random": random, ".libdevice": libdevice})

@@ -11,8 +11,13 @@ from gpulab.kernels.simt.host import DeviceArray, to_device
 from gpulab.kernels.simt.intrinsics import Operation
 
 __all__ = [
-    "create_xoroshiro128p_states", "init_xoroshiro128p_states", "xoroshiro128p_next", "xoroshiro128p_normal_float32",
-    "xoroshiro128p_normal_float64", "xoroshiro128p_uniform_float32", "xoroshiro128p_uniform_float64",
+    "create_xoroshiro128p_states",
+    "init_xoroshiro128p_states",
+    "xoroshiro128p_next",
+    "xoroshiro128p_normal_float32",
+    "xoroshiro128p_normal_float64",
+    "xoroshiro128p_uniform_float32",
+    "xoroshiro128p_uniform_float64",
 ]
 
 

@@ -100,7 +100,9 @@ def _as_device(value):
 
 def _with_host_parameters(fn: Callable) -> Callable:
     """A module on the virtual card as its twin on the host; anything else as it is."""
-    if not isinstance(fn, torch.nn.Module) or not any(isinstance(t, CudaTensor) for t in fn.state_dict(keep_vars=True).values()):
+    if not isinstance(fn, torch.nn.Module) or not any(
+        isinstance(t, CudaTensor) for t in fn.state_dict(keep_vars=True).values()
+    ):
         return fn
     twin = copy.deepcopy(fn)
     for module in twin.modules():

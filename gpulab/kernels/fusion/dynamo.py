@@ -41,8 +41,12 @@ def watched(broke: Callable[[GraphBreak], None], recompiled: Callable[[Recompila
     with ExitStack() as stack:
         stack.enter_context(dynamo_config.patch(automatic_dynamic_local_pgo=False, automatic_dynamic_remote_pgo=False))
         stack.enter_context(_quiet())
-        stack.enter_context(patch.object(symbolic_convert.InstructionTranslatorBase, "log_graph_break", log_graph_break))
-        stack.enter_context(patch.object(convert_frame, "get_and_maybe_log_recompilation_reasons", recompilation_reasons))
+        stack.enter_context(
+            patch.object(symbolic_convert.InstructionTranslatorBase, "log_graph_break", log_graph_break)
+        )
+        stack.enter_context(
+            patch.object(convert_frame, "get_and_maybe_log_recompilation_reasons", recompilation_reasons)
+        )
         yield
     counted = sum(counters["graph_break"].values()) - before
     if counted > seen:

@@ -160,8 +160,14 @@ class Array:
         shape = group.batch.shape
         second = int(group.who[mask.positions()[clash.lane]])
         group.launch.findings.race(
-            self.space, clash.kind, self.name, self.element(at[clash.lane]),
-            shape.thread(clash.first_thread), clash.first_place, shape.thread(second), place,
+            self.space,
+            clash.kind,
+            self.name,
+            self.element(at[clash.lane]),
+            shape.thread(clash.first_thread),
+            clash.first_place,
+            shape.thread(second),
+            place,
         )
 
     # ---- what is counted

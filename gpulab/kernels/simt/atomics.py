@@ -90,4 +90,3 @@ dec = _atomic("dec", _one_by_one(_wrap_down))
 cas = _atomic("cas", _one_by_one(lambda old, expected, new: new if old == expected else old), values=2)
 compare_and_swap_at = cas.implement
 compare_and_swap = Atomic("atomic.compare_and_swap", _cas, (3,), touches=("atomic",))
-

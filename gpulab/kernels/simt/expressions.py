@@ -368,7 +368,9 @@ class Expressions:
         missing = [name for name in body.names if name not in given and name not in body.defaults]
         if len(given) != len(node.args) + len(node.keywords) or missing or given.keys() - set(body.names):
             count = len(node.args) + len(node.keywords)
-            self.fail(node, f"{function.name} takes {len(body.names)} arguments ({', '.join(body.names)}) and gets {count}")
+            self.fail(
+                node, f"{function.name} takes {len(body.names)} arguments ({', '.join(body.names)}) and gets {count}"
+            )
         constants = {name: ast.copy_location(ast.Constant(value), node) for name, value in body.defaults.items()}
         return [given.get(name, constants.get(name)) for name in body.names]
 

@@ -248,8 +248,13 @@ MATH_FUNCTIONS = {
     "gamma": gamma,
 }  # fmt: skip
 _PAIR_FUNCTIONS = {
-    "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "copysign": np.copysign, "pow": np.power,
-    "remainder": remainder, "nextafter": np.nextafter,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "fmod": np.fmod,
+    "copysign": np.copysign,
+    "pow": np.power,
+    "remainder": remainder,
+    "nextafter": np.nextafter,
 }
 _NUMPY_FUNCTIONS = {
     "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
@@ -391,5 +396,3 @@ def meaning_of(thing):
 def full(value, group) -> np.ndarray:
     """``value`` as a vector over all lanes."""
     return np.broadcast_to(value, (group.size,)) if np.ndim(value) == 0 else value
-
-

@@ -157,8 +157,13 @@ class Configured:
         check_shared(self.shared_bytes, capability)
         tracing = observing() or options.steps is not None or virtual.needs_counts()
         run = Run(
-            self.kernel, Shape(self.grid, self.block), self.shared_bytes, capability,
-            tracing, options.order, options.steps,
+            self.kernel,
+            Shape(self.grid, self.block),
+            self.shared_bytes,
+            capability,
+            tracing,
+            options.order,
+            options.steps,
         )
         run.raises = not observing()
         run.go(values)
@@ -175,9 +180,17 @@ class Configured:
         threads = run.shape.threads
         found = run.findings
         return Launch(
-            self.kernel.__name__, "numba", self.grid, self.block, shared, learners_line(), run.trace.lines(),
-            tuple(found.races.values()), tuple(found.faults.values()),
-            occupancy(threads, self.kernel.registers, shared, sm), tuple(found.warnings),
+            self.kernel.__name__,
+            "numba",
+            self.grid,
+            self.block,
+            shared,
+            learners_line(),
+            run.trace.lines(),
+            tuple(found.races.values()),
+            tuple(found.faults.values()),
+            occupancy(threads, self.kernel.registers, shared, sm),
+            tuple(found.warnings),
             tuple(array.use() for array in run.arrays),
         )
 
@@ -191,5 +204,3 @@ def _warn(run: Run) -> None:
             RaceWarning,
             stacklevel=4,
         )
-
-

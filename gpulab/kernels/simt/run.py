@@ -74,9 +74,7 @@ class Run:
             key, shape = ("dynamic", dtype), (self.dynamic_bytes // dtype.itemsize,)
         if key not in arrays:
             base = self._shared_base(key, shape, dtype)
-            arrays[key] = SharedArray(
-                name, dtype, shape, len(group.batch.blocks), self.shape.lanes, self.releases
-            )
+            arrays[key] = SharedArray(name, dtype, shape, len(group.batch.blocks), self.shape.lanes, self.releases)
             arrays[key].base_bytes = base
         return arrays[key]
 

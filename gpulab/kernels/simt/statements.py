@@ -156,7 +156,9 @@ class Statements:
             array = owner(frame, mask)
             found = self.expressions.checked_index(node, array, index(frame, mask))
             if len(found) < array.ndim or any(isinstance(i, Slice) for i in found):
-                reason = f"{ast.unparse(node)} is a part of an array: the interpreter assigns single elements, in a loop"
+                reason = (
+                    f"{ast.unparse(node)} is a part of an array: the interpreter assigns single elements, in a loop"
+                )
                 raise CompileError(reason, self.source.line(node))
             if isinstance(value, (tuple, Array)):
                 raise CompileError(f"an element of {array.name} holds one number", self.source.line(node))

@@ -82,8 +82,13 @@ class Steps:
         item = array.dtype.itemsize
         self.accesses.append(
             Access(
-                group.launch.places.lines[place], array.name, array.space, store, item,
-                group.threads[positions[here]], offset * item + array.base_bytes,
+                group.launch.places.lines[place],
+                array.name,
+                array.space,
+                store,
+                item,
+                group.threads[positions[here]],
+                offset * item + array.base_bytes,
             )
         )
 

@@ -18,7 +18,11 @@ class RangeWalk:
     def __init__(self, *found) -> None:
         found = [widen(part) for part in found]
         self._at, self._stop, self._step = (
-            (literal(0), found[0], literal(1)) if len(found) == 1 else (*found, literal(1)) if len(found) == 2 else found
+            (literal(0), found[0], literal(1))
+            if len(found) == 1
+            else (*found, literal(1))
+            if len(found) == 2
+            else found
         )
 
     def condition(self):

@@ -130,7 +130,9 @@ class CountingBuilder(interpreter.InterpreterBuilder):
         if lanes.all():
             return None
         if other is None:
-            return np.where(lanes, 0, self.run.faults.switched_off(self.line(), *self.run.space.place(ptrs.data[~lanes][0])))
+            return np.where(
+                lanes, 0, self.run.faults.switched_off(self.line(), *self.run.space.place(ptrs.data[~lanes][0]))
+            )
         marks = undefined(other)
         return None if marks is None else np.where(lanes, 0, marks)
 
@@ -296,7 +298,9 @@ class CountingBuilder(interpreter.InterpreterBuilder):
         """argmax and argmin of NaN: what a GPU returns depends on the order of its comparisons."""
         data, marks = handle.data, undefined(handle)
         if data.dtype.kind == "f" and (np.isnan(data) & (True if marks is None else marks == 0)).any():
-            self.refuse("argmax or argmin of a block with NaN: what it gives on a GPU depends on the order of its comparisons")
+            self.refuse(
+                "argmax or argmin of a block with NaN: what it gives on a GPU depends on the order of its comparisons"
+            )
 
     def turn(self, goes_on):
         """A while loop asks whether to go on. Raises EndlessLoop."""

@@ -132,7 +132,11 @@ class Counts:
         if differ.any():
             element = int(where[order][1:][differ][0]) // access.itemsize
             number = self._places.number(line)
-            self._race(access.region, Clash("write after write", element, self.order.program, number, self.order.program, number), 0)
+            self._race(
+                access.region,
+                Clash("write after write", element, self.order.program, number, self.order.program, number),
+                0,
+            )
 
     def lines(self) -> tuple[LineCounts, ...]:
         by_place = sorted(self._lines.items(), key=lambda item: (item[0].file, item[0].number))
@@ -155,7 +159,9 @@ class Counts:
 
     def written(self) -> dict[str, np.ndarray]:
         """For each array that was written: bool, which of its bytes."""
-        return {region.array: use.bytes_written() for region, use in self._uses.items() if use.written.marks is not None}
+        return {
+            region.array: use.bytes_written() for region, use in self._uses.items() if use.written.marks is not None
+        }
 
     def use_of(self, region: Region) -> ArrayUse:
         return self._uses[region].record()

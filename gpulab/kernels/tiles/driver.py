@@ -77,7 +77,16 @@ class _Virtual:
     def clear_cache(self, cache) -> None:
         """A kernel as long as writing 256 MiB, as Triton's: meanwhile the host runs ahead."""
         machine = state.device_on().machine
-        machine.kernel("clear_cache", cost.duration_us(machine.card, 0, _CLEARED_BYTES, machine.card.flops_per_s["fp32"]), 0, 0, [], [], 0, 0)
+        machine.kernel(
+            "clear_cache",
+            cost.duration_us(machine.card, 0, _CLEARED_BYTES, machine.card.flops_per_s["fp32"]),
+            0,
+            0,
+            [],
+            [],
+            0,
+            0,
+        )
 
     def __getattr__(self, name: str):
         raise NotModelled(f"triton.runtime.driver.active.{name}")

@@ -64,7 +64,14 @@ class Run:
         self.counts = Counts(self.space, grid) if counted else None
 
 
-def interpret(fn: FunctionType, arguments: dict, constants: set[str], grid: tuple[int, int, int], counted: bool, backwards: bool = False) -> Run:
+def interpret(
+    fn: FunctionType,
+    arguments: dict,
+    constants: set[str],
+    grid: tuple[int, int, int],
+    counted: bool,
+    backwards: bool = False,
+) -> Run:
     """Run kernel ``fn`` on CPU memory; returns what happened.
 
     arguments: each parameter's value; tensors are read and written in place. constants: names of
@@ -76,7 +83,9 @@ def interpret(fn: FunctionType, arguments: dict, constants: set[str], grid: tupl
     return run
 
 
-def interpret_both_ways(fn: FunctionType, arguments: dict, constants: set[str], grid: tuple[int, int, int], counted: bool) -> Run:
+def interpret_both_ways(
+    fn: FunctionType, arguments: dict, constants: set[str], grid: tuple[int, int, int], counted: bool
+) -> Run:
     """As :func:`interpret`, and when atomics put programs in order, the races of the other order too.
 
     Values and counts are those of the first program first. A second run that fails adds nothing: a
@@ -103,7 +112,11 @@ def _races_backwards(fn, arguments, constants, grid) -> tuple[ThreadRace, ...]:
 
 def _sources(fn: FunctionType) -> str:
     """Source of a kernel and of the device functions that it names."""
-    named = [value for name, value in language.names_in_scope(fn).items() if name in fn.__code__.co_names + fn.__code__.co_freevars]
+    named = [
+        value
+        for name, value in language.names_in_scope(fn).items()
+        if name in fn.__code__.co_names + fn.__code__.co_freevars
+    ]
     return inspect.getsource(fn) + "".join(value.src for value in named if isinstance(value, JITFunction))
 
 
@@ -133,7 +146,11 @@ class _Sample:
         ends = dict.fromkeys(((0, 0, 0), tuple(n - 1 for n in grid)))
         runs = [Run(arguments, grid, counted) for _ in ends]
         self.ended.append(all([self._ends(run, fn, arguments, constants, grid, end) for run, end in zip(runs, ends)]))
-        return max(runs, key=lambda run: sum(use.read_bytes + use.written_bytes for use in run.counts.arrays())) if counted else runs[0]
+        return (
+            max(runs, key=lambda run: sum(use.read_bytes + use.written_bytes for use in run.counts.arrays()))
+            if counted
+            else runs[0]
+        )
 
     def _ends(self, run: Run, fn, arguments, constants, grid, program) -> bool:
         run.most_accesses = self.accesses
@@ -147,15 +164,21 @@ class _Sample:
 _samples: list[_Sample] = []
 
 
-def _go_through(run: Run, fn, arguments: dict, constants: set[str], grid: tuple[int, int, int], programs: Iterable[tuple[int, int, int]]) -> None:
+def _go_through(
+    run: Run,
+    fn,
+    arguments: dict,
+    constants: set[str],
+    grid: tuple[int, int, int],
+    programs: Iterable[tuple[int, int, int]],
+) -> None:
     body = interpretable(fn, _language, True)
     with _one_at_a_time, _patched(run), np.errstate(all="ignore"):
         _builder.set_grid_dim(*grid)
         _builder.grid_idx = (0, 0, 0)
         regions = iter(run.space.regions.values())
         values = {
-            name: value if name in constants else _converted(name, value, regions)
-            for name, value in arguments.items()
+            name: value if name in constants else _converted(name, value, regions) for name, value in arguments.items()
         }
         for program in programs:
             _builder.set_grid_idx(*program)
@@ -219,7 +242,9 @@ def _reinterpreted(name: str, wrapped: TensorWrapper, region):
     """``triton.reinterpret``: the tensor's bytes read as another type of the same width."""
     kind = _DTYPES.get(wrapped.dtype, wrapped.dtype)
     if kind not in _DTYPES.values() or _bytes_of(kind) != wrapped.base.element_size():
-        raise TypeError(f"{name}: {wrapped.base.dtype} as {wrapped.dtype} is not modelled by Triton's interpreter; run it on a GPU")
+        raise TypeError(
+            f"{name}: {wrapped.base.dtype} as {wrapped.dtype} is not modelled by Triton's interpreter; run it on a GPU"
+        )
     return _pointer_to(kind, region)
 
 

@@ -120,7 +120,9 @@ class _NotCompiled:
     """What ``kernel.warmup(...)`` gives where no GPU is."""
 
     def __getattr__(self, name: str):
-        raise NotModelled(f"a compiled kernel's {name}: registers and shared memory are what Triton's compiler makes of it for a GPU, which")
+        raise NotModelled(
+            f"a compiled kernel's {name}: registers and shared memory are what Triton's compiler makes of it for a GPU, which"
+        )
 
 
 def _done(fault: Fault) -> str:

@@ -19,7 +19,9 @@ _STUBS_AND_CUDA = (stubs, cuda)
 
 
 def _torch(name: str) -> Callable:
-    return lambda *args: getattr(torch.special, name)(*(torch.from_numpy(np.array(x, np.float64)) for x in args)).numpy()
+    return lambda *args: getattr(torch.special, name)(
+        *(torch.from_numpy(np.array(x, np.float64)) for x in args)
+    ).numpy()
 
 
 def _gamma(x: float) -> float:
@@ -74,9 +76,20 @@ _FLOATS: dict[str, Callable] = {
     "fdividef": np.divide, "fast_fdividef": np.divide,
 }  # fmt: skip
 _TESTS: dict[str, Callable] = {
-    "isnan": np.isnan, "isinf": np.isinf, "finite": np.isfinite, "isfinite": np.isfinite, "signbit": np.signbit,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "finite": np.isfinite,
+    "isfinite": np.isfinite,
+    "signbit": np.signbit,
 }
-_ROUNDED = {"llrint": np.rint, "llround": _half_away, "float2int_rn": np.rint, "float2int_rz": np.trunc, "float2ll_rn": np.rint, "float2ll_rz": np.trunc}
+_ROUNDED = {
+    "llrint": np.rint,
+    "llround": _half_away,
+    "float2int_rn": np.rint,
+    "float2int_rz": np.trunc,
+    "float2ll_rn": np.rint,
+    "float2ll_rz": np.trunc,
+}
 _BITS = {"int_as_float", "float_as_int", "uint_as_float", "float_as_uint", "longlong_as_double", "double_as_longlong"}
 
 
@@ -94,8 +107,14 @@ def _first_set(x: np.ndarray) -> np.ndarray:
 
 
 _INTEGERS: dict[str, Callable] = {
-    "abs": np.abs, "llabs": np.abs, "clz": _leading_zeros, "clzll": _leading_zeros, "ffs": _first_set, "ffsll": _first_set,
-    "popc": lambda x: np.bitwise_count(_unsigned(x)), "popcll": lambda x: np.bitwise_count(_unsigned(x)),
+    "abs": np.abs,
+    "llabs": np.abs,
+    "clz": _leading_zeros,
+    "clzll": _leading_zeros,
+    "ffs": _first_set,
+    "ffsll": _first_set,
+    "popc": lambda x: np.bitwise_count(_unsigned(x)),
+    "popcll": lambda x: np.bitwise_count(_unsigned(x)),
 }
 
 
@@ -150,4 +169,8 @@ def modules() -> tuple[ModuleType, ...]:
 def names_of(scope: dict) -> dict[str, str]:
     """Names in a kernel's scope that are functions of the library, and the library's names for them."""
     homes = {module.__name__ for module in _STUBS_AND_CUDA}
-    return {name: value.__name__ for name, value in scope.items() if getattr(value, "__module__", "") in homes and callable(value)}
+    return {
+        name: value.__name__
+        for name, value in scope.items()
+        if getattr(value, "__module__", "") in homes and callable(value)
+    }

@@ -36,7 +36,11 @@ class Region:
     @property
     def bytes(self) -> np.ndarray:
         """The array's memory itself, uint8."""
-        return np.ctypeslib.as_array((ctypes.c_uint8 * self.nbytes).from_address(self.real)) if self.nbytes else np.empty(0, np.uint8)
+        return (
+            np.ctypeslib.as_array((ctypes.c_uint8 * self.nbytes).from_address(self.real))
+            if self.nbytes
+            else np.empty(0, np.uint8)
+        )
 
 
 @dataclass(frozen=True)

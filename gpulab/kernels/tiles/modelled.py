@@ -22,7 +22,10 @@ def check_devices(arguments: dict) -> None:
 def account(name: str, run: Run, threads: int) -> None:
     """Put what ``run`` did into the machine's current stream."""
     device, counts = state.device_on(), run.counts
-    uses = [(device.memory.of(region.tensor).trail, region.tensor, counts.use_of(region)) for region in run.space.regions.values()]
+    uses = [
+        (device.memory.of(region.tensor).trail, region.tensor, counts.use_of(region))
+        for region in run.space.regions.values()
+    ]
     read, written = sum(use.read_bytes for *_, use in uses), sum(use.written_bytes for *_, use in uses)
     flops = sum(line.flops for line in counts.lines())
     peak = _peak(device.machine.card, counts, flops)

@@ -96,7 +96,11 @@ class ElementRaces:
         return found
 
     def write(self, where: np.ndarray, line: int) -> Clash | None:
-        trails = ("write after write", self._written), ("write after write", self._atomic), ("write after read", self._read)
+        trails = (
+            ("write after write", self._written),
+            ("write after write", self._atomic),
+            ("write after read", self._read),
+        )
         found = self._against(where, line, *trails)
         # Whoever comes after this write comes after all that it came after.
         for _, trail in trails:

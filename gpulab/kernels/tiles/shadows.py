@@ -16,9 +16,22 @@ from gpulab.kernels.tiles.order import both
 
 UNDEFINED, SEEN = "gpulab.undefined", "gpulab.seen"
 # These meet memory, a program's arguments or its descriptors, and look at the marks themselves.
-_NOT_CARRIED = ("load", "store", "atomic", "assert", "print", "assume", "barrier", "make", "advance", "descriptor", "get")
+_NOT_CARRIED = (
+    "load",
+    "store",
+    "atomic",
+    "assert",
+    "print",
+    "assume",
+    "barrier",
+    "make",
+    "advance",
+    "descriptor",
+    "get",
+)
 _MOVES = {
-    f"create_{name}" for name in ("reshape", "trans", "expand_dims", "broadcast", "splat", "unsplat", "cat", "join", "split")
+    f"create_{name}"
+    for name in ("reshape", "trans", "expand_dims", "broadcast", "splat", "unsplat", "cat", "join", "split")
 }
 
 

@@ -11,7 +11,16 @@ from gpulab.serving.costs import linear_flops, pairs
 
 BYTES = {"fp16": 2, "bf16": 2}
 LAYER_KERNELS = (
-    "norm", "q, k and v", "rotary", "write cache", "attention", "output", "norm", "gate and up", "gate x up", "down",
+    "norm",
+    "q, k and v",
+    "rotary",
+    "write cache",
+    "attention",
+    "output",
+    "norm",
+    "gate and up",
+    "gate x up",
+    "down",
 )
 """Of one layer; assumed, as an engine with fused kernels runs them, replayed from a CUDA graph."""
 SYSTEMS = {"A100": "DGX A100", "H100": "DGX H100", "H200": "DGX H100"}
@@ -53,7 +62,9 @@ class Roofline:
         self._network = Network.of(SYSTEMS[self.card.key]) if cards > 1 else None
         self._all_reduce_us = lru_cache(maxsize=None)(self._all_reduce_us)
         if self.slots < 1:
-            raise ValueError(f"{s.parameters * self._each / 1e9:.0f} GB of weights leave no room on {cards} {self.card.key}")
+            raise ValueError(
+                f"{s.parameters * self._each / 1e9:.0f} GB of weights leave no room on {cards} {self.card.key}"
+            )
 
     @property
     def kv_bytes(self) -> int:

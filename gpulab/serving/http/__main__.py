@@ -18,13 +18,23 @@ def config(setup: Setup, patience: Patience, host: str, port: int, **others) -> 
     app = app_of(setup)
     app.add_middleware(patience)
     return uvicorn.Config(
-        app, host, port, http=patience.protocol(), lifespan="on", access_log=False,
-        limit_concurrency=CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=5, **others,
+        app,
+        host,
+        port,
+        http=patience.protocol(),
+        lifespan="on",
+        access_log=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=5,
+        **others,
     )
 
 
 def _asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser("python -m gpulab.serving.http", description="TinyVLA behind an endpoint of OpenAI's shape.")
+    parser = argparse.ArgumentParser(
+        "python -m gpulab.serving.http", description="TinyVLA behind an endpoint of OpenAI's shape."
+    )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8001)
     told = "chunked, continuous, static, or FILE.py:CALL, FILE.ipynb:CALL as continuous_batcher(patience=4)"
@@ -43,7 +53,11 @@ def main() -> None:
     torch.set_num_threads(1)
     try:
         setup = Setup(
-            asked.scheduler, asked.device, asked.blocks, context=asked.context, budget=Budget(asked.tokens, asked.requests),
+            asked.scheduler,
+            asked.device,
+            asked.blocks,
+            context=asked.context,
+            budget=Budget(asked.tokens, asked.requests),
             queue=asked.queue,
         )
         server = uvicorn.Server(config(setup, Patience(), asked.host, asked.port, log_level="warning"))

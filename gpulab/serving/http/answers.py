@@ -62,7 +62,11 @@ class Answer:
 
     def _usage(self) -> dict:
         told = len(self.ids)
-        return {"prompt_tokens": self.prompt_tokens, "completion_tokens": told, "total_tokens": self.prompt_tokens + told}
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": told,
+            "total_tokens": self.prompt_tokens + told,
+        }
 
 
 def _event(value: dict) -> str:

@@ -71,7 +71,9 @@ class _Streamed(StreamingResponse):
     """Leaves when it is over, also where nobody ever read its first piece."""
 
     def __init__(self, answer: Answer, ticket: Ticket) -> None:
-        super().__init__(answer.pieces(ticket.tokens()), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+        super().__init__(
+            answer.pieces(ticket.tokens()), media_type="text/event-stream", headers={"Cache-Control": "no-cache"}
+        )
         self._ticket = ticket
 
     async def __call__(self, scope, receive, send) -> None:
@@ -92,7 +94,9 @@ def app_of(setup: Setup) -> FastAPI:
         body.check()
         prompt, most = ids_of(body.text), body.max_tokens or 16
         request = Request(f"cmpl-{next(names)}", 0.0, prompt, most)
-        return await _answered(app, setup, asked, request, _answer(request, body, chat=False, finish="length"), body.stream)
+        return await _answered(
+            app, setup, asked, request, _answer(request, body, chat=False, finish="length"), body.stream
+        )
 
     @app.post("/v1/chat/completions")
     async def chats(body: Chat, asked: Asked):
@@ -105,7 +109,9 @@ def app_of(setup: Setup) -> FastAPI:
             request, finish = ask(name, 0.0, image, instruction_of(body.text)), "stop"
             if most < CONFIG.action_length:
                 raise errors.Refused(f"an action has {CONFIG.action_length} tokens, max_tokens is {most}", "max_tokens")
-        return await _answered(app, setup, asked, request, _answer(request, body, chat=True, finish=finish), body.stream)
+        return await _answered(
+            app, setup, asked, request, _answer(request, body, chat=True, finish=finish), body.stream
+        )
 
     @app.get("/v1/models")
     async def models():
@@ -126,7 +132,10 @@ def app_of(setup: Setup) -> FastAPI:
 @asynccontextmanager
 async def _running(app: FastAPI, setup: Setup, worker: Worker):
     loop = asyncio.get_running_loop()
-    app.state.worker, app.state.desk = worker, Desk(worker, Metrics(lambda: worker.standing), setup.budget.requests + setup.queue)
+    app.state.worker, app.state.desk = (
+        worker,
+        Desk(worker, Metrics(lambda: worker.standing), setup.budget.requests + setup.queue),
+    )
     worker.told = lambda news: loop.call_soon_threadsafe(app.state.desk.told, news)
     worker.start()
     yield
@@ -135,7 +144,9 @@ async def _running(app: FastAPI, setup: Setup, worker: Worker):
 
 def _answer(request: Request, body: Completion | Chat, chat: bool, finish: str) -> Answer:
     if body.model != NAME:
-        raise errors.Refused(f"the model {errors.shown(body.model)} is not here: ask for {NAME}", "model", "model_not_found", 404)
+        raise errors.Refused(
+            f"the model {errors.shown(body.model)} is not here: ask for {NAME}", "model", "model_not_found", 404
+        )
     return Answer(request.name, NAME, chat, request.prompt_tokens, finish, counts=body.counts)
 
 
@@ -185,8 +196,14 @@ def _tell_errors(app: FastAPI) -> None:
         if "json" not in sent:
             return errors.answer(f"the header Content-Type says {sent}: application/json is due", 400)
         where = ".".join(str(part) for part in first["loc"] if part not in ("body",))
-        said = first["msg"].removeprefix("Value error, ") if first["type"] != "json_invalid" else f"the body is no JSON: {first['ctx']['error']}"
-        return errors.answer(f"{where}: {said}" if where and first["type"] != "json_invalid" else said, 400, where or None)
+        said = (
+            first["msg"].removeprefix("Value error, ")
+            if first["type"] != "json_invalid"
+            else f"the body is no JSON: {first['ctx']['error']}"
+        )
+        return errors.answer(
+            f"{where}: {said}" if where and first["type"] != "json_invalid" else said, 400, where or None
+        )
 
     @app.exception_handler(HTTPException)
     async def elsewhere(asked: Asked, error: HTTPException):

@@ -5,7 +5,12 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-TYPES = {400: "invalid_request_error", 404: "invalid_request_error", 405: "invalid_request_error", 429: "overloaded_error"}
+TYPES = {
+    400: "invalid_request_error",
+    404: "invalid_request_error",
+    405: "invalid_request_error",
+    429: "overloaded_error",
+}
 """Others are ``server_error`` from 500 on and ``invalid_request_error`` below."""
 
 
@@ -39,7 +44,9 @@ def body(message: str, status: int, param: str | None = None, code: str | None =
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def answer(message: str, status: int, param: str | None = None, code: str | None = None, **headers: str) -> JSONResponse:
+def answer(
+    message: str, status: int, param: str | None = None, code: str | None = None, **headers: str
+) -> JSONResponse:
     return JSONResponse(body(message, status, param, code), status, headers or None)
 
 

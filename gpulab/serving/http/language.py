@@ -29,7 +29,9 @@ def ids_of(prompt: str | list[int]) -> tuple[int, ...]:
     for token in ids:
         if not isinstance(token, int) or not 0 <= token < len(VOCABULARY):
             known = " ".join(VOCABULARY)
-            raise Refused(f"{shown(token)} is no token of this model, whose {len(VOCABULARY)} words are: {known}", "prompt")
+            raise Refused(
+                f"{shown(token)} is no token of this model, whose {len(VOCABULARY)} words are: {known}", "prompt"
+            )
     if not ids:
         raise Refused("the prompt has no token", "prompt")
     return tuple(ids)
@@ -44,7 +46,9 @@ def instruction_of(text: str) -> Tensor:
     ids = ids_of(text)
     ids = ids if ids[0] == _ID["<bos>"] else (_ID["<bos>"], *ids)
     if len(ids) != CONFIG.text_length:
-        raise Refused(f"beside a picture the policy reads {CONFIG.text_length - 1} words, as 'move to the red block'", "messages")
+        raise Refused(
+            f"beside a picture the policy reads {CONFIG.text_length - 1} words, as 'move to the red block'", "messages"
+        )
     return torch.tensor(ids)
 
 
@@ -59,7 +63,9 @@ def image_of(url: str) -> Tensor:
             raise Refused(f"the picture has more than {MOST_SCANS} scans", "messages")
         picture = Image.open(io.BytesIO(file), formats=("PNG", "JPEG"))
         if max(picture.size) > LARGEST_SIDE:
-            raise Refused(f"the picture is {picture.size[0]} x {picture.size[1]}: {LARGEST_SIDE} a side at most", "messages")
+            raise Refused(
+                f"the picture is {picture.size[0]} x {picture.size[1]}: {LARGEST_SIDE} a side at most", "messages"
+            )
         side = (CONFIG.image, CONFIG.image)
         picture = picture.convert("RGB")
         return torch.from_numpy(np.array(picture if picture.size == side else picture.resize(side)))

@@ -22,7 +22,9 @@ def scheduler(told: str) -> Scheduler:
         raise ValueError(f"a scheduler is {', '.join(SCHEDULERS)}, or FILE.py:CALL of a file that is there; not {told}")
     found = _made(Path(file), call)
     if not callable(getattr(found, "plan", None)):
-        raise ValueError(f"{call} of {file} gives {type(found).__name__}: an object with plan(waiting, running, blocks, budget) is due")
+        raise ValueError(
+            f"{call} of {file} gives {type(found).__name__}: an object with plan(waiting, running, blocks, budget) is due"
+        )
     return found
 
 
@@ -46,5 +48,7 @@ def _source(file: Path) -> ast.Module:
 
 def _defines(line: ast.stmt) -> bool:
     """A definition, an import, or a constant: nothing that runs."""
-    is_constant = isinstance(line, ast.Assign | ast.AnnAssign) and not any(isinstance(part, ast.Call) for part in ast.walk(line))
+    is_constant = isinstance(line, ast.Assign | ast.AnnAssign) and not any(
+        isinstance(part, ast.Call) for part in ast.walk(line)
+    )
     return isinstance(line, _DEFINES) or is_constant

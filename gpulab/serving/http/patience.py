@@ -135,6 +135,10 @@ class _Patient(H11Protocol):
         if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
             answer = errors.answer(f"the head of the request did not come within {self.head_s:g} s", 408)
             headers = [*answer.raw_headers, (b"connection", b"close")]
-            for event in (h11.Response(status_code=408, headers=headers), h11.Data(data=answer.body), h11.EndOfMessage()):
+            for event in (
+                h11.Response(status_code=408, headers=headers),
+                h11.Data(data=answer.body),
+                h11.EndOfMessage(),
+            ):
                 self.transport.write(self.conn.send(event))
         self.transport.close()

@@ -41,7 +41,10 @@ def _of_one(queries: Tensor, keys: Tensor, values: Tensor, span: Span) -> Tensor
     place = torch.arange(end, device=queries.device)
     sees = (place[None, :] <= place[span.context :, None]) | (place < span.prefix)
     y = F.scaled_dot_product_attention(
-        mine.transpose(0, 1)[None], theirs.transpose(0, 1)[None], values[span.table].flatten(0, 1)[:end].transpose(0, 1)[None],
-        attn_mask=sees, enable_gqa=True,
+        mine.transpose(0, 1)[None],
+        theirs.transpose(0, 1)[None],
+        values[span.table].flatten(0, 1)[:end].transpose(0, 1)[None],
+        attn_mask=sees,
+        enable_gqa=True,
     )
     return y[0].transpose(0, 1)

@@ -26,7 +26,9 @@ class Decoder:
     ``elapsed_us`` is the last step's time: between two events on a GPU or the virtual card, else by the host's clock.
     """
 
-    def __init__(self, policy: TinyVLA, blocks: Blocks, attention: Attention = one_by_one, sampler: Sampler = greedy) -> None:
+    def __init__(
+        self, policy: TinyVLA, blocks: Blocks, attention: Attention = one_by_one, sampler: Sampler = greedy
+    ) -> None:
         self.policy, self.blocks, self.attention, self.sampler = policy, blocks, attention, sampler
         like, config = policy.lm_head.weight, policy.config
         shape = (config.layers, blocks.total, blocks.size, config.kv_heads, config.head_dim)
@@ -83,14 +85,17 @@ class Decoder:
         if live.image is None or context:
             return self.policy.embed_tokens(ids)
         image, words = live.image.to(ids.device), ids[self.policy.config.patches : live.prompt_tokens]
-        return torch.cat((self.policy.embed(image[None], words[None])[0], self.policy.embed_tokens(ids[live.prompt_tokens :])))
+        return torch.cat(
+            (self.policy.embed(image[None], words[None])[0], self.policy.embed_tokens(ids[live.prompt_tokens :]))
+        )
 
     def _layer(
         self, number: int, layer: Block, x: Tensor, spans: list[Span], turn: tuple[Tensor, Tensor], places: Tensor
     ) -> Tensor:
         own, y = layer.self_attn, layer.input_layernorm(x)
         queries, keys, values = (
-            product(y).unflatten(-1, (-1, self.policy.config.head_dim)) for product in (own.q_proj, own.k_proj, own.v_proj)
+            product(y).unflatten(-1, (-1, self.policy.config.head_dim))
+            for product in (own.q_proj, own.k_proj, own.v_proj)
         )
         self.keys[number].flatten(0, 1)[places] = rotate(keys, *turn)
         self.values[number].flatten(0, 1)[places] = values

@@ -30,14 +30,18 @@ def bursty(n: int, per_s: float, spread: float, *, seed: int, **drawn) -> list[R
     return _requests(rng, _arrivals_us(rng, n, per_s, spread), **drawn)
 
 
-def long_among_short(n: int, per_s: float, *, long: Length, every: int, prompt: Length, seed: int, **drawn) -> list[Request]:
+def long_among_short(
+    n: int, per_s: float, *, long: Length, every: int, prompt: Length, seed: int, **drawn
+) -> list[Request]:
     """As ``poisson``, but every ``every``-th prompt is as long as ``long`` says."""
     rng = np.random.default_rng(seed)
     lengths = [long if number % every == every - 1 else prompt for number in range(n)]
     return _requests(rng, _arrivals_us(rng, n, per_s), prompt=lengths, **drawn)
 
 
-def shared_prefixes(n: int, per_s: float, *, groups: int, blocks: int, seed: int, vocabulary: int = 0, **drawn) -> list[Request]:
+def shared_prefixes(
+    n: int, per_s: float, *, groups: int, blocks: int, seed: int, vocabulary: int = 0, **drawn
+) -> list[Request]:
     """As ``poisson``, but each request belongs to one of ``groups`` that begin with the same ``blocks`` x ``PREFIX_BLOCK``
     tokens, such as a system prompt; ``prompt`` is what follows. With ``vocabulary`` the token ids are the same too."""
     rng = np.random.default_rng(seed)
@@ -66,8 +70,14 @@ def _arrivals_us(rng: np.random.Generator, n: int, per_s: float, spread: float =
 
 
 def _requests(
-    rng: np.random.Generator, arrivals: Sequence[float], *, prompt: Length | list[Length], writes: Length, most: int,
-    vocabulary: int = 0, **fields,
+    rng: np.random.Generator,
+    arrivals: Sequence[float],
+    *,
+    prompt: Length | list[Length],
+    writes: Length,
+    most: int,
+    vocabulary: int = 0,
+    **fields,
 ) -> list[Request]:
     found = []
     for number, us in enumerate(arrivals):

@@ -28,7 +28,14 @@ def mooncake(most: int = 2048) -> list[Request]:
     """The first 900 requests of Mooncake's conversation trace, with the ids of shared prompt blocks. Arrivals are in steps
     of seconds. Apache 2.0; cite Qin et al., "Mooncake", FAST 2025."""
     return [
-        Request(f"conversation {number}", 1e3 * float(ms), int(prompt), max(most, int(writes)), int(writes), prefix=_ids(ranges))
+        Request(
+            f"conversation {number}",
+            1e3 * float(ms),
+            int(prompt),
+            max(most, int(writes)),
+            int(writes),
+            prefix=_ids(ranges),
+        )
         for number, (ms, prompt, writes, ranges) in enumerate(_rows("mooncake-conversation.csv"))
     ]
 

@@ -92,7 +92,9 @@ class _Recorder(TorchDispatchMode):
         if action == "alloc":
             self._held[address] = len(self.actions)
             name = f"a result of {self._operation}"
-            self.actions.append({"kind": "malloc", "bytes": self._requested(address), "name": name, "phase": self.phase})
+            self.actions.append(
+                {"kind": "malloc", "bytes": self._requested(address), "name": name, "phase": self.phase}
+            )
         elif action == "free_completed":
             self.actions.append({"kind": "free", "of": self._held.pop(address), "phase": self.phase})
 

@@ -63,7 +63,11 @@ class BatchSlots(anywidget.AnyWidget):
 
 def _known() -> dict:
     return {
-        "policies": list(SCHEDULERS), "slots": SLOTS, "clock": {"step": CLOCK.step, "token": CLOCK.token},
-        "prompts": list(PROMPTS), "mean": MEAN, "pattern": list(PATTERN),
+        "policies": list(SCHEDULERS),
+        "slots": SLOTS,
+        "clock": {"step": CLOCK.step, "token": CLOCK.token},
+        "prompts": list(PROMPTS),
+        "mean": MEAN,
+        "pattern": list(PATTERN),
         "values": {name: list(stops) for name, stops in VALUES.items()},
     }

@@ -40,7 +40,9 @@ class _Noted:
     def plan(self, waiting: Sequence[Live], running: Sequence[Live], blocks: Blocks, budget: Budget) -> Plan:
         plan = self.scheduler.plan(waiting, running, blocks, budget)
         there = dict.fromkeys([*running, *plan.tokens])
-        self.steps.append({int(live.name): (plan.tokens.get(live, 0), live.computed < live.prompt_tokens) for live in there})
+        self.steps.append(
+            {int(live.name): (plan.tokens.get(live, 0), live.computed < live.prompt_tokens) for live in there}
+        )
         return plan
 
 
@@ -55,7 +57,10 @@ def play(policy: str, requests: Sequence[Request], tokens: int, slots: int, cloc
 
     tokens: a step's budget, as :func:`allowed` has it. Raises KeyError for a policy that is not there.
     """
-    noted, room = _Noted(SCHEDULERS[policy]()), sum(blocks_for(request.prompt_tokens + request.most, 16) for request in requests)
+    noted, room = (
+        _Noted(SCHEDULERS[policy]()),
+        sum(blocks_for(request.prompt_tokens + request.most, 16) for request in requests),
+    )
     budget = Budget(allowed(policy, requests, tokens, slots), slots)
     report = serve(requests, noted, Paged(room), clock, budget=budget)
     return Played(_spans(noted.steps, report), *_numbers(report))

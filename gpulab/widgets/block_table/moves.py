@@ -101,7 +101,10 @@ class _Books:
         _need(sequence not in frame.tables, f"{sequence} is there")
         _need(all(frame.counts[block] or frame.kept[block] for block in blocks), "a free block holds nothing")
         held = [min(size, tokens - size * place) for place in range(len(blocks))]
-        _need(all(0 < due <= frame.filled[block] for due, block in zip(held, blocks, strict=True)), "not all of it lies there")
+        _need(
+            all(0 < due <= frame.filled[block] for due, block in zip(held, blocks, strict=True)),
+            "not all of it lies there",
+        )
         _need(tokens <= size * len(blocks), "not all of it lies there")
         frame.tables[sequence], frame.lengths[sequence] = list(blocks), tokens
         for block in blocks:
@@ -112,7 +115,10 @@ class _Books:
     def copy(self, sequence: str, old: int, new: int) -> None:
         frame, size = self.frame, self.story.size
         tokens = (frame.lengths[sequence] - 1) % size + 1
-        _need(frame.tables[sequence][-1] == old and frame.counts[old] > 1 and tokens < size, f"no need to copy block {old}")
+        _need(
+            frame.tables[sequence][-1] == old and frame.counts[old] > 1 and tokens < size,
+            f"no need to copy block {old}",
+        )
         _need(not frame.counts[new], f"block {new} is held")
         frame.tables[sequence][-1] = new
         frame.counts[old] -= 1

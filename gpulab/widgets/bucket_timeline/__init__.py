@@ -33,8 +33,14 @@ class BucketTimeline(anywidget.AnyWidget):
     ranks = traitlets.Int().tag(sync=True)
 
     def __init__(
-        self, bucket_mib: int = 2, layers: int = 24, layer_mib: int = 1, layer_us: int = 32,
-        alpha_us: int = 32, gb_per_s: int = 64, ranks: int = 8,
+        self,
+        bucket_mib: int = 2,
+        layers: int = 24,
+        layer_mib: int = 1,
+        layer_us: int = 32,
+        alpha_us: int = 32,
+        gb_per_s: int = 64,
+        ranks: int = 8,
     ):
         moved = {"layer_us": layer_us, "alpha_us": alpha_us, "gb_per_s": gb_per_s, "ranks": ranks}
         for name, value in moved.items():

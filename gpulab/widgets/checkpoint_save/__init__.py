@@ -38,8 +38,14 @@ class CheckpointSave(anywidget.AnyWidget):
         if protocol not in PROTOCOLS or accident not in ACCIDENTS:
             raise ValueError(f"a protocol is one of {', '.join(PROTOCOLS)}, an accident one of {', '.join(ACCIDENTS)}")
         if not 1 <= chunks <= 6 or not 0 <= moment <= chunks + 1:
-            raise ValueError(f"{chunks} chunks and moment {moment}: there are 1 to 6 chunks, and 0 to {chunks + 1} calls")
+            raise ValueError(
+                f"{chunks} chunks and moment {moment}: there are 1 to 6 chunks, and 0 to {chunks + 1} calls"
+            )
         super().__init__(
-            protocol=protocol, accident=accident, chunks=chunks, moment=moment,
-            protocols=pairs(PROTOCOLS), accidents=pairs(ACCIDENTS),
+            protocol=protocol,
+            accident=accident,
+            chunks=chunks,
+            moment=moment,
+            protocols=pairs(PROTOCOLS),
+            accidents=pairs(ACCIDENTS),
         )

@@ -33,7 +33,12 @@ class CheckpointSegments(anywidget.AnyWidget):
     known = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, layers: int = 24, segments: int = 4, layer_mib: int = 64, checkpoint_mib: int = 16, last: bool = False,
+        self,
+        layers: int = 24,
+        segments: int = 4,
+        layer_mib: int = 64,
+        checkpoint_mib: int = 16,
+        last: bool = False,
     ):
         if not 2 <= layers <= MOST_LAYERS:
             raise ValueError(f"there are 2 to {MOST_LAYERS} layers, not {layers}")
@@ -43,8 +48,16 @@ class CheckpointSegments(anywidget.AnyWidget):
             if value not in MIB:
                 raise ValueError(f"{name} is one of {', '.join(map(str, MIB))}, not {value}")
         if checkpoint_mib > layer_mib:
-            raise ValueError(f"a layer saves its input among others: {layer_mib} MiB hold no checkpoint of {checkpoint_mib}")
-        moved = {"layers": layers, "segments": segments, "layer_mib": layer_mib, "checkpoint_mib": checkpoint_mib, "last": last}
+            raise ValueError(
+                f"a layer saves its input among others: {layer_mib} MiB hold no checkpoint of {checkpoint_mib}"
+            )
+        moved = {
+            "layers": layers,
+            "segments": segments,
+            "layer_mib": layer_mib,
+            "checkpoint_mib": checkpoint_mib,
+            "last": last,
+        }
         super().__init__(**moved, known={"most_layers": MOST_LAYERS, "mib": list(MIB)})
 
     def passes(self) -> list[Pass]:

@@ -49,12 +49,29 @@ class ColdStart(anywidget.AnyWidget):
     known = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, network: str = "network, 25 Gb/s", drive: str = "NVMe, PCIe 4", bus: str = "PCIe 4 x16", origin: str = "object store",
-        weights: float = 26, image: float = 10, needed: int = 100, chunk: float = 1, runtime: int = 5, graphs: int = 10,
+        self,
+        network: str = "network, 25 Gb/s",
+        drive: str = "NVMe, PCIe 4",
+        bus: str = "PCIe 4 x16",
+        origin: str = "object store",
+        weights: float = 26,
+        image: float = 10,
+        needed: int = 100,
+        chunk: float = 1,
+        runtime: int = 5,
+        graphs: int = 10,
     ):
         given = {
-            "network": network, "drive": drive, "bus": bus, "origin": origin, "weights": weights, "image": image, "needed": needed,
-            "chunk": chunk, "runtime": runtime, "graphs": graphs,
+            "network": network,
+            "drive": drive,
+            "bus": bus,
+            "origin": origin,
+            "weights": weights,
+            "image": image,
+            "needed": needed,
+            "chunk": chunk,
+            "runtime": runtime,
+            "graphs": graphs,
         }
         for name, choices in (CHOICES | VALUES).items():
             if given[name] not in choices:

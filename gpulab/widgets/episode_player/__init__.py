@@ -66,9 +66,13 @@ def _objects(worlds: Worlds, i: int) -> list[dict]:
     names, paints = list(COLOURS), list(COLOURS.values())
     return [
         {
-            "name": f"{names[colour]} {SHAPES[shape]}", "shape": SHAPES[shape], "place": place.round(1).tolist(),
+            "name": f"{names[colour]} {SHAPES[shape]}",
+            "shape": SHAPES[shape],
+            "place": place.round(1).tolist(),
             "colour": "#{:02x}{:02x}{:02x}".format(*paints[colour]),
         }
-        for colour, shape, place, seen in zip(worlds.colour[i], worlds.shape[i], worlds.place[i], worlds.seen[i], strict=True)
+        for colour, shape, place, seen in zip(
+            worlds.colour[i], worlds.shape[i], worlds.place[i], worlds.seen[i], strict=True
+        )
         if seen
     ]

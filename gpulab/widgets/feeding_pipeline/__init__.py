@@ -43,9 +43,22 @@ class FeedingPipeline(anywidget.AnyWidget):
     known = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, workers: int = 2, prefetch: int = 2, cores: int = 8, fetch: int = 20, decode: int = 60, augment: int = 20,
-        collate: int = 2, pin: int = 2, transfer: int = 4, step: int = 25, uneven: int = 1, parse: int = 50, faster: int = 20,
-        place: str = PLACES[0], overlap: bool = True,
+        self,
+        workers: int = 2,
+        prefetch: int = 2,
+        cores: int = 8,
+        fetch: int = 20,
+        decode: int = 60,
+        augment: int = 20,
+        collate: int = 2,
+        pin: int = 2,
+        transfer: int = 4,
+        step: int = 25,
+        uneven: int = 1,
+        parse: int = 50,
+        faster: int = 20,
+        place: str = PLACES[0],
+        overlap: bool = True,
     ):
         given = locals()
         moved = {name: given[name] for name in VALUES}
@@ -64,7 +77,10 @@ class FeedingPipeline(anywidget.AnyWidget):
     @property
     def stages(self) -> Stages:
         """What an ordinary batch takes, with decoding where it is placed."""
-        whole = {name: float(getattr(self, name)) for name in ("fetch", "decode", "augment", "collate", "pin", "transfer", "step")}
+        whole = {
+            name: float(getattr(self, name))
+            for name in ("fetch", "decode", "augment", "collate", "pin", "transfer", "step")
+        }
         return placed(Work(**whole, parse=self.parse / 100, packed=PACKED, faster=float(self.faster)), self.place)
 
     def batches(self) -> list[Stages]:

@@ -46,17 +46,29 @@ class FloatFormats(anywidget.AnyWidget):
     counts = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, gradients: Mapping[str, Iterable[Tensor]], fmt: str = "fp16", number: str = "0.1",
-        scaling: str = "none", loss_scale: int = 0,
+        self,
+        gradients: Mapping[str, Iterable[Tensor]],
+        fmt: str = "fp16",
+        number: str = "0.1",
+        scaling: str = "none",
+        loss_scale: int = 0,
     ):
         if fmt not in SHOWN or scaling not in scalings(fmt):
-            raise ValueError(f"choose one of {', '.join(SHOWN)} and a scaling that it has, not {fmt!r} with {scaling!r}")
+            raise ValueError(
+                f"choose one of {', '.join(SHOWN)} and a scaling that it has, not {fmt!r} with {scaling!r}"
+            )
         if not 0 <= loss_scale <= 32:
             raise ValueError(f"the loss is scaled by a power of two from 0 to 32, not {loss_scale}")
         counts = {name: _counts(list(tensors)) for name, tensors in gradients.items()}
         super().__init__(
-            fmt=fmt, number=number, scaling=scaling, loss_scale=loss_scale, data=next(iter(counts)),
-            formats={name: _told(FORMATS[name]) for name in SHOWN}, edges=EDGES.tolist(), counts=counts,
+            fmt=fmt,
+            number=number,
+            scaling=scaling,
+            loss_scale=loss_scale,
+            data=next(iter(counts)),
+            formats={name: _told(FORMATS[name]) for name in SHOWN},
+            edges=EDGES.tolist(),
+            counts=counts,
         )
 
 
@@ -67,8 +79,11 @@ def scalings(fmt: str) -> list[str]:
 
 def _told(fmt: Format) -> dict:
     return {
-        "exponent": fmt.exponent_bits, "mantissa": fmt.mantissa_bits, "reserved": fmt.reserved,
-        "stored": fmt.stored_bits, "scalings": scalings(fmt.name),
+        "exponent": fmt.exponent_bits,
+        "mantissa": fmt.mantissa_bits,
+        "reserved": fmt.reserved,
+        "stored": fmt.stored_bits,
+        "scalings": scalings(fmt.name),
     }
 
 

@@ -37,7 +37,9 @@ class FsdpTimeline(anywidget.AnyWidget):
         last = len(moments(UNITS, reshard, prefetch))
         if not 1 <= step <= last:
             raise ValueError(f"step {step} of {last}: the first is 1")
-        super().__init__(ranks=ranks, reshard=reshard, prefetch=prefetch, step=step, units=UNITS, schedules=_schedules())
+        super().__init__(
+            ranks=ranks, reshard=reshard, prefetch=prefetch, step=step, units=UNITS, schedules=_schedules()
+        )
 
 
 def _schedules() -> dict[str, list[dict]]:

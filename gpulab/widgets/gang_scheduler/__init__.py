@@ -11,7 +11,10 @@ QUEUES: dict[str, list[Job]] = {
     "two large jobs": [Job("a", 24, 4), Job("b", 24, 4), Job("c", 2, 3, 1.0)],
     "a large job among small ones": [Job("a", 8, 3), Job("b", 8, 5), Job("c", 8, 4), Job("L", 32, 3, 1.0)]
     + [Job(name, 8, 4, at) for name, at in zip("defghijk", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 9.0), strict=True)],
-    "a mixed day": [job._replace(name=name) for job, name in zip(draw_jobs(18, NODES, seed=5, load=1.2), "abcdefghijklmnopqr", strict=True)],
+    "a mixed day": [
+        job._replace(name=name)
+        for job, name in zip(draw_jobs(18, NODES, seed=5, load=1.2), "abcdefghijklmnopqr", strict=True)
+    ],
 }
 
 

@@ -46,7 +46,13 @@ def _perceptron(activation: str, *writes: tuple[int, str]) -> Network:
 
 NETWORKS = {
     "relu between two products": _perceptron(
-        "torch.relu", (1, "h.add_(1)"), (2, "h.add_(1)"), (2, "a.mul_(2)"), (3, "a.mul_(2)"), (3, "y.add_(1)"), (3, "V.add_(1)")
+        "torch.relu",
+        (1, "h.add_(1)"),
+        (2, "h.add_(1)"),
+        (2, "a.mul_(2)"),
+        (3, "a.mul_(2)"),
+        (3, "y.add_(1)"),
+        (3, "V.add_(1)"),
     ),
     "gelu between two products": _perceptron(
         "F.gelu", (1, "h.add_(1)"), (2, "h.add_(1)"), (2, "a.mul_(2)"), (3, "a.mul_(2)")

@@ -31,8 +31,11 @@ class Recording:
 
     def plain(self) -> dict:
         return {
-            "storages": self.storages, "statements": self.statements, "nodes": self.nodes,
-            "raised": self.raised, "refused": self.refused,
+            "storages": self.storages,
+            "statements": self.statements,
+            "nodes": self.nodes,
+            "raised": self.raised,
+            "refused": self.refused,
         }
 
 
@@ -81,10 +84,16 @@ class _Recorder:
         tensor = self._names[name]
         number, position = self._storage(tensor, name), len(self.recording.statements)
         self._walk(tensor.grad_fn, position)
-        self.recording.statements.append({
-            "text": text, "name": name, "storage": number, "version": tensor._version,
-            "node": None if tensor.grad_fn is None else self._nodes[_key(tensor.grad_fn)], "drops": drops,
-        })
+        self.recording.statements.append(
+            {
+                "text": text,
+                "name": name,
+                "storage": number,
+                "version": tensor._version,
+                "node": None if tensor.grad_fn is None else self._nodes[_key(tensor.grad_fn)],
+                "drops": drops,
+            }
+        )
         del tensor
         for dropped in drops:
             del self._names[dropped]
@@ -113,12 +122,16 @@ class _Recorder:
         ends = hasattr(root, "variable")
         leaf = self._numbers[root.variable.untyped_storage()._cdata] if ends else None
         name = _short(root.name())
-        self.recording.nodes.append({
-            "name": f"{self.recording.storages[leaf]['name']}.grad" if ends else name,
-            "number": None if ends else root._sequence_nr() - self._first, "statement": statement,
-            "next": [self._nodes[_key(before)] for before, _ in root.next_functions if before is not None],
-            "saved": list(self._saved(root, name)), "gradient_of": leaf,
-        })
+        self.recording.nodes.append(
+            {
+                "name": f"{self.recording.storages[leaf]['name']}.grad" if ends else name,
+                "number": None if ends else root._sequence_nr() - self._first,
+                "statement": statement,
+                "next": [self._nodes[_key(before)] for before, _ in root.next_functions if before is not None],
+                "saved": list(self._saved(root, name)),
+                "gradient_of": leaf,
+            }
+        )
 
     def _saved(self, node: object, name: str):
         for attribute in dir(node):
@@ -158,7 +171,9 @@ class _Recorder:
 
 def _key(node: object) -> tuple:
     """Names a node: by its leaf, or by its number, which no other node has."""
-    return ("end", node.variable.untyped_storage()._cdata) if hasattr(node, "variable") else ("node", node._sequence_nr())
+    return (
+        ("end", node.variable.untyped_storage()._cdata) if hasattr(node, "variable") else ("node", node._sequence_nr())
+    )
 
 
 def _is_number(tensor: torch.Tensor) -> bool:

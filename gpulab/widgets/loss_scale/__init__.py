@@ -43,17 +43,31 @@ class LossScale(anywidget.AnyWidget):
     half = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, init: int = 16, interval: int = 20, peak: int = -4, spikes: Iterable[int] = (70,),
-        loop: str = "right", steps: int = 160,
+        self,
+        init: int = 16,
+        interval: int = 20,
+        peak: int = -4,
+        spikes: Iterable[int] = (70,),
+        loop: str = "right",
+        steps: int = 160,
     ):
         for name, value, low, high in (
-            ("init", init, 0, 24), ("interval", interval, 1, 100), ("peak", peak, -30, 10), ("steps", steps, 10, 400),
+            ("init", init, 0, 24),
+            ("interval", interval, 1, 100),
+            ("peak", peak, -30, 10),
+            ("steps", steps, 10, 400),
         ):
             if not low <= value <= high:
                 raise ValueError(f"{name} is from {low} to {high}, not {value}")
         if loop not in LOOPS:
             raise ValueError(f"a loop is one of {', '.join(LOOPS)}, not {loop!r}")
         super().__init__(
-            init=init, interval=interval, peak=peak, spikes=sorted(set(spikes)), loop=loop, steps=steps, loops=LOOPS,
+            init=init,
+            interval=interval,
+            peak=peak,
+            spikes=sorted(set(spikes)),
+            loop=loop,
+            steps=steps,
+            loops=LOOPS,
             half={"exponent": FP16.exponent_bits, "mantissa": FP16.mantissa_bits, "reserved": FP16.reserved},
         )

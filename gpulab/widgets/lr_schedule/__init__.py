@@ -37,10 +37,15 @@ class LrSchedule(anywidget.AnyWidget):
     loop = traitlets.Unicode().tag(sync=True)
     known = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, peak: float = 3e-4, warm_up: int = 5, floor: int = 10, shape: str = "cosine", loop: str = "right"):
+    def __init__(
+        self, peak: float = 3e-4, warm_up: int = 5, floor: int = 10, shape: str = "cosine", loop: str = "right"
+    ):
         for name, value, choices in (
-            ("peak", peak, PEAKS), ("warm_up", warm_up, PERCENTS["warm_up"]), ("floor", floor, PERCENTS["floor"]),
-            ("shape", shape, SHAPES), ("loop", loop, LOOPS),
+            ("peak", peak, PEAKS),
+            ("warm_up", warm_up, PERCENTS["warm_up"]),
+            ("floor", floor, PERCENTS["floor"]),
+            ("shape", shape, SHAPES),
+            ("loop", loop, LOOPS),
         ):
             if value not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(str, choices))}, not {value!r}")

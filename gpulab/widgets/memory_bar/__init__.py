@@ -49,16 +49,42 @@ class MemoryBar(anywidget.AnyWidget):
     known = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, model: str = "TinyVLA 7B", card: str = "RTX4090", mode: str = "train", batch: int = 1, sequence: int = 0,
-        precision: str = "mixed bf16", optimizer: str = "adamw", lora: int = 0, adapted: str = "all linear layers",
-        weight_bits: int = 16, checkpointing: str = "none", attention: str = "fused", stage: int = 0, world: int = 1,
+        self,
+        model: str = "TinyVLA 7B",
+        card: str = "RTX4090",
+        mode: str = "train",
+        batch: int = 1,
+        sequence: int = 0,
+        precision: str = "mixed bf16",
+        optimizer: str = "adamw",
+        lora: int = 0,
+        adapted: str = "all linear layers",
+        weight_bits: int = 16,
+        checkpointing: str = "none",
+        attention: str = "fused",
+        stage: int = 0,
+        world: int = 1,
     ):
         if model not in MODELS or adapted not in ADAPTED or checkpointing not in _CHECKPOINTING:
-            raise ValueError(f"{model}, {adapted}, {checkpointing}: one of {', '.join(MODELS)}; of {', '.join(ADAPTED)}; of {', '.join(_CHECKPOINTING)}")
+            raise ValueError(
+                f"{model}, {adapted}, {checkpointing}: one of {', '.join(MODELS)}; of {', '.join(ADAPTED)}; of {', '.join(_CHECKPOINTING)}"
+            )
         super().__init__(
-            model=model, card=card_named(card).key, mode=mode, batch=batch, sequence=sequence, precision=precision,
-            optimizer=optimizer, lora=lora, adapted=adapted, weight_bits=weight_bits, checkpointing=checkpointing,
-            attention=attention, stage=stage, world=world, known=_known(),
+            model=model,
+            card=card_named(card).key,
+            mode=mode,
+            batch=batch,
+            sequence=sequence,
+            precision=precision,
+            optimizer=optimizer,
+            lora=lora,
+            adapted=adapted,
+            weight_bits=weight_bits,
+            checkpointing=checkpointing,
+            attention=attention,
+            stage=stage,
+            world=world,
+            known=_known(),
         )
         self.planned()
 
@@ -67,8 +93,19 @@ class MemoryBar(anywidget.AnyWidget):
         shape = MODELS[self.model]
         on = ADAPTED[self.adapted] or tuple(shape.products)
         job = Job(
-            shape, self.mode, self.batch, self.sequence or None, self.precision, self.optimizer, self.lora or None,
-            self.weight_bits, _CHECKPOINTING[self.checkpointing], self.stage, self.world, self.attention, on,
+            shape,
+            self.mode,
+            self.batch,
+            self.sequence or None,
+            self.precision,
+            self.optimizer,
+            self.lora or None,
+            self.weight_bits,
+            _CHECKPOINTING[self.checkpointing],
+            self.stage,
+            self.world,
+            self.attention,
+            on,
         )
         return plan(job, self.card)
 
@@ -91,5 +128,15 @@ def _known() -> dict:
 
 
 def _shape(shape: Shape) -> dict:
-    derived = ("queries", "keys", "products", "layer_matrices", "norm", "layer_parameters", "embedding", "outside", "parameters")
+    derived = (
+        "queries",
+        "keys",
+        "products",
+        "layer_matrices",
+        "norm",
+        "layer_parameters",
+        "embedding",
+        "outside",
+        "parameters",
+    )
     return {**asdict(shape), **{name: getattr(shape, name) for name in derived}}

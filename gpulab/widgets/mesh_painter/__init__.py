@@ -36,7 +36,11 @@ class MeshPainter(anywidget.AnyWidget):
     def __init__(self, pp: int = 4, tp: int = 2, order: str = "dp pp tp", rank: int = 13, paint: str = "groups"):
         if not (pp > 0 < tp and WORLD % (pp * tp) == 0 and max(pp, tp) <= 16):
             raise ValueError(f"pp and tp are powers of two up to 16, and pp x tp divides {WORLD}: not {pp} and {tp}")
-        for name, value, choices in (("order", order, ORDERS), ("paint", paint, ("groups", *DIMENSIONS)), ("rank", rank, range(WORLD))):
+        for name, value, choices in (
+            ("order", order, ORDERS),
+            ("paint", paint, ("groups", *DIMENSIONS)),
+            ("rank", rank, range(WORLD)),
+        ):
             if value not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(str, choices))}, not {value!r}")
         known = {"world": WORLD, "node": NODE, "orders": list(ORDERS)}

@@ -33,11 +33,24 @@ class OccupancyExplorer(anywidget.AnyWidget):
     cards = traitlets.Dict().tag(sync=True)
     label = traitlets.Unicode("Occupancy and waves").tag(sync=True)
 
-    def __init__(self, card: str = "A10", threads: int = 256, registers: int = 32, shared: int = 0, blocks: int = 440, seed: int = 1):
+    def __init__(
+        self,
+        card: str = "A10",
+        threads: int = 256,
+        registers: int = 32,
+        shared: int = 0,
+        blocks: int = 440,
+        seed: int = 1,
+    ):
         if not (1 <= threads <= 1024 and 8 <= registers <= 255 and 0 <= shared <= 98304 and 1 <= blocks <= 4096):
             raise ValueError("threads 1 to 1024, registers 8 to 255, shared 0 to 98304 bytes, blocks 1 to 4096")
         super().__init__(
-            card=card_named(card).key, threads=threads, registers=registers, shared=shared, blocks=blocks, seed=seed,
+            card=card_named(card).key,
+            threads=threads,
+            registers=registers,
+            shared=shared,
+            blocks=blocks,
+            seed=seed,
             cards={key: _multiprocessor(known) for key, known in CARDS.items()},
         )
 

@@ -52,11 +52,22 @@ class PlacePhases(anywidget.AnyWidget):
     known = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, model: str = "Llama 2 7B", card: str = "A100", prompt: int = 2048, writes: int = 64, rate: float = 8,
-        found: int = 0, gbit: int = 100, budget: int = 512,
+        self,
+        model: str = "Llama 2 7B",
+        card: str = "A100",
+        prompt: int = 2048,
+        writes: int = 64,
+        rate: float = 8,
+        found: int = 0,
+        gbit: int = 100,
+        budget: int = 512,
     ):
         moved = {"prompt": prompt, "writes": writes, "rate": rate, "found": found, "gbit": gbit, "budget": budget}
-        given = (("model", model, MODELS), ("card", card, CARD_KEYS), *((name, moved[name], VALUES[name]) for name in VALUES))
+        given = (
+            ("model", model, MODELS),
+            ("card", card, CARD_KEYS),
+            *((name, moved[name], VALUES[name]) for name in VALUES),
+        )
         for name, value, choices in given:
             if value not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(str, choices))}, not {value!r}")
@@ -80,7 +91,9 @@ class PlacePhases(anywidget.AnyWidget):
         times = placed.split(self.clock, self.load)
         if times is None:
             return None
-        sent = placed.transfer(self.clock, self.load, times, LINKS[PORTS[VALUES["gbit"].index(self.gbit)]].reached_bytes_per_s)
+        sent = placed.transfer(
+            self.clock, self.load, times, LINKS[PORTS[VALUES["gbit"].index(self.gbit)]].reached_bytes_per_s
+        )
         return times._replace(exposed=sent.exposed), sent
 
     def break_even(self) -> float | None:
@@ -97,7 +110,9 @@ def _known() -> dict:
         "clocks": {f"{card} {model}": _terms(Roofline(card, model)) for card in CARD_KEYS for model in MODELS},
         "links": {str(gbit): LINKS[port].reached_bytes_per_s for gbit, port in zip(VALUES["gbit"], PORTS, strict=True)},
         "share": LINKS[PORTS[0]].share,
-        "count": CARDS, "most": placed.MOST, "values": {name: list(stops) for name, stops in VALUES.items()},
+        "count": CARDS,
+        "most": placed.MOST,
+        "values": {name: list(stops) for name, stops in VALUES.items()},
     }
 
 
@@ -107,8 +122,14 @@ def _terms(clock: Roofline) -> dict:
     shape, flops = clock.shape, clock.card.matrix_flops_per_s(clock.fmt)
     each = clock.parts_us([(1, 0)])
     return {
-        "token": 1e6 * linear_flops(shape, 1, 0) / flops, "head": 1e6 * linear_flops(shape, 0, 1) / flops,
-        "weights": each["linear"], "pair": 4e6 * shape.layers * shape.queries / flops,
-        "kept": 1e6 * clock.kv_bytes / clock.card.sustained_bytes_per_s, "elementwise": each["elementwise"],
-        "kernels": each["kernels"], "kv_bytes": clock.kv_bytes, "slots": clock.slots, "layers": shape.layers,
+        "token": 1e6 * linear_flops(shape, 1, 0) / flops,
+        "head": 1e6 * linear_flops(shape, 0, 1) / flops,
+        "weights": each["linear"],
+        "pair": 4e6 * shape.layers * shape.queries / flops,
+        "kept": 1e6 * clock.kv_bytes / clock.card.sustained_bytes_per_s,
+        "elementwise": each["elementwise"],
+        "kernels": each["kernels"],
+        "kv_bytes": clock.kv_bytes,
+        "slots": clock.slots,
+        "layers": shape.layers,
     }

@@ -38,13 +38,25 @@ class PrefillDecode(anywidget.AnyWidget):
     known = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, model: str = "Llama 2 7B", card: str = "A100", phase: str = "decode", batch: int = 16, tokens: int = 1024,
+        self,
+        model: str = "Llama 2 7B",
+        card: str = "A100",
+        phase: str = "decode",
+        batch: int = 16,
+        tokens: int = 1024,
     ):
-        given = (("model", model, LLAMAS), ("phase", phase, PHASES), ("batch", batch, BATCHES), ("tokens", tokens, TOKENS))
+        given = (
+            ("model", model, LLAMAS),
+            ("phase", phase, PHASES),
+            ("batch", batch, BATCHES),
+            ("tokens", tokens, TOKENS),
+        )
         for name, value, choices in given:
             if value not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(str, choices))}, not {value!r}")
-        super().__init__(model=model, card=card_named(card).key, phase=phase, batch=batch, tokens=tokens, known=_known())
+        super().__init__(
+            model=model, card=card_named(card).key, phase=phase, batch=batch, tokens=tokens, known=_known()
+        )
 
     def parts(self) -> dict[str, costs.Cost]:
         """The same pass by ``gpulab.serving.costs``: FLOP and bytes of the linear layers and of attention."""
@@ -66,8 +78,10 @@ def _known() -> dict:
         "models": {name: _widths(SHAPES[name]) for name in LLAMAS},
         "cards": {
             key: {
-                "name": card.name, "bytes": card.memory_bytes,
-                "bytes_per_s": card.bytes_per_s, "flops_per_s": card.flops_per_s[FMT],
+                "name": card.name,
+                "bytes": card.memory_bytes,
+                "bytes_per_s": card.bytes_per_s,
+                "flops_per_s": card.flops_per_s[FMT],
             }
             for key, card in CARDS.items()
         },

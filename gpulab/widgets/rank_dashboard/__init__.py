@@ -31,9 +31,17 @@ class RankDashboard(anywidget.AnyWidget):
 
     def __init__(self, job: int = 0, metric: str = "dp_ms", rank: int = 0, step: int = 0):
         if not (0 <= job < len(JOBS) and 0 <= rank < RANKS and 0 <= step < STEPS and metric in METRICS):
-            raise ValueError(f"there are {len(JOBS)} jobs of {RANKS} ranks and {STEPS} steps, and the metrics {', '.join(METRICS)}")
+            raise ValueError(
+                f"there are {len(JOBS)} jobs of {RANKS} ranks and {STEPS} steps, and the metrics {', '.join(METRICS)}"
+            )
         # Jobs differ, so that two questions of the same words are remembered apart.
         asked = [plain(question) | {"job": number} for number, question in enumerate(QUESTIONS.values())]
         super().__init__(
-            job=job, metric=metric, rank=rank, step=step, metrics=[list(pair) for pair in METRICS.items()], jobs=[JOBS[name] for name in QUESTIONS], questions=asked
+            job=job,
+            metric=metric,
+            rank=rank,
+            step=step,
+            metrics=[list(pair) for pair in METRICS.items()],
+            jobs=[JOBS[name] for name in QUESTIONS],
+            questions=asked,
         )

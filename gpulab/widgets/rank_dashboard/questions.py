@@ -17,14 +17,24 @@ METRICS = {
 }
 
 
-def job(seed: int, late: dict[int, float] | None = None, since: int = 0, spike: tuple[int, int] | None = None, group: int | None = None, hot: int = 3, slow_hot: bool = False) -> dict:
+def job(
+    seed: int,
+    late: dict[int, float] | None = None,
+    since: int = 0,
+    spike: tuple[int, int] | None = None,
+    group: int | None = None,
+    hot: int = 3,
+    slow_hot: bool = False,
+) -> dict:
     """Numbers by metric, step and rank. ``late``: ms by rank, from a step on; ``spike``: a rank and the one step in which it took 400 ms more.
 
     ``group``: tensor-parallel ranks whose node is slow as a whole; ``hot``: the hottest card, which runs at a lower clock if ``slow_hot``.
     """
     rng, rows = random.Random(seed), {name: [] for name in METRICS}
     for s in range(STEPS):
-        work = [200 + rng.uniform(-0.9, 0.9) + ((late or {}).get(rank, 0.0) if s >= since else 0.0) for rank in range(RANKS)]
+        work = [
+            200 + rng.uniform(-0.9, 0.9) + ((late or {}).get(rank, 0.0) if s >= since else 0.0) for rank in range(RANKS)
+        ]
         if spike and s == spike[1]:
             work[spike[0]] += 400
         behind = [30.0 if number == group else rng.uniform(0, 0.4) for number in range(RANKS // TP)]
@@ -51,21 +61,39 @@ ASKED = "Every rank takes the same time for a step. Which one would you take out
 QUESTIONS: dict[str, Question] = {
     "late rank": Question.ask(
         ASKED,
-        wrong("Rank 3, the hottest", "It is 24 degrees hotter, at nearly the same clock, and comes as early as the others. Heat is a suspect, and no verdict."),
-        wrong("Rank 8, with the longest time in tensor-parallel collectives", "It waits there for a member of its group. With the other two it is the nearest victim."),
+        wrong(
+            "Rank 3, the hottest",
+            "It is 24 degrees hotter, at nearly the same clock, and comes as early as the others. Heat is a suspect, and no verdict.",
+        ),
+        wrong(
+            "Rank 8, with the longest time in tensor-parallel collectives",
+            "It waits there for a member of its group. With the other two it is the nearest victim.",
+        ),
         right(
             "Rank 9",
             "In its group the other three wait 38 ms, and it does not. All other groups wait in the data-parallel collectives for that group. The shortest "
             "time in both kinds of collective is that of whoever comes last.",
         ),
-        wrong("Rank 0 to 7 and 12 to 15: their data-parallel time is longest", "Twelve ranks that wait for four. Their link is not slow: it is idle."),
+        wrong(
+            "Rank 0 to 7 and 12 to 15: their data-parallel time is longest",
+            "Twelve ranks that wait for four. Their link is not slow: it is idle.",
+        ),
     ),
     "one step": Question.ask(
         ASKED,
-        wrong("Rank 2: all waited 400 ms for it", "In one step of 24. A garbage collection, a page fault, a checkpoint: the median step knows nothing of it."),
+        wrong(
+            "Rank 2: all waited 400 ms for it",
+            "In one step of 24. A garbage collection, a page fault, a checkpoint: the median step knows nothing of it.",
+        ),
         wrong("Rank 11, the hottest", "It comes as early as the others in every step."),
-        right("None", "In the median step nobody is waited for by more than a millisecond. A mean over the steps would name rank 2."),
-        wrong("Whoever comes last in most steps", "Somebody always comes last. By how much is the question, and it is less than a millisecond."),
+        right(
+            "None",
+            "In the median step nobody is waited for by more than a millisecond. A mean over the steps would name rank 2.",
+        ),
+        wrong(
+            "Whoever comes last in most steps",
+            "Somebody always comes last. By how much is the question, and it is less than a millisecond.",
+        ),
     ),
     "late group": Question.ask(
         ASKED,
@@ -81,23 +109,33 @@ QUESTIONS: dict[str, Question] = {
     "throttled": Question.ask(
         ASKED,
         wrong("None: the first nine steps are well", "And fifteen are not. The median is one of those."),
-        wrong("Rank 12, with the longest time in tensor-parallel collectives", "A victim: it waits for a member of its group from step 9 on."),
+        wrong(
+            "Rank 12, with the longest time in tensor-parallel collectives",
+            "A victim: it waits for a member of its group from step 9 on.",
+        ),
         right(
             "Rank 14",
             "Shortest in both kinds of collective from step 9 on; and here the sensors say why: its temperature leaps and its clock falls by a quarter. "
             "Sensors explain a culprit. They do not find one: in job A another card is as hot, and is well.",
         ),
-        wrong("Ranks 0 to 11: they spend 80 ms in data-parallel collectives", "They are twelve, and they wait for one."),
+        wrong(
+            "Ranks 0 to 11: they spend 80 ms in data-parallel collectives", "They are twelve, and they wait for one."
+        ),
     ),
     "two late": Question.ask(
         ASKED,
-        wrong("Rank 12 first", "It is 30 ms late in its own group. But its group is not the last one: all wait another 30 ms for somebody else, and so does rank 12."),
+        wrong(
+            "Rank 12 first",
+            "It is 30 ms late in its own group. But its group is not the last one: all wait another 30 ms for somebody else, and so does rank 12.",
+        ),
         right(
             "Rank 5 first, then rank 12",
             "The step ends 60 ms late because of rank 5. Without it, it would end 30 ms late because of rank 12. What one gains by a repair is the "
             "distance to the second-last.",
         ),
-        wrong("Both at once: they are equally guilty", "Taking out 12 alone gains nothing. Taking out 5 alone gains half."),
+        wrong(
+            "Both at once: they are equally guilty", "Taking out 12 alone gains nothing. Taking out 5 alone gains half."
+        ),
         wrong("Rank 0, the hottest", "Nobody waits for it."),
     ),
 }

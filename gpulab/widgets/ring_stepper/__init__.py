@@ -38,16 +38,26 @@ class RingStepper(anywidget.AnyWidget):
     ways = traitlets.Dict().tag(sync=True)
     links = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, way: str = "all_reduce ring", ranks: int = 4, size: int = 28, link: str = "NVLink 4", step: int = 0):
+    def __init__(
+        self, way: str = "all_reduce ring", ranks: int = 4, size: int = 28, link: str = "NVLink 4", step: int = 0
+    ):
         for name, value, low, high in (("ranks", ranks, 2, 8), ("size", size, 10, 33), ("step", step, 0, 14)):
             if not low <= value <= high:
                 raise ValueError(f"{name} is from {low} to {high}, not {value}")
         if way not in WAYS or link not in CHOICES:
             raise ValueError(f"choose one of {', '.join(WAYS)} and one of {', '.join(CHOICES)}, not {way!r}, {link!r}")
         super().__init__(
-            way=way, ranks=ranks, size=size, link=link, step=step, ways=WAYS,
+            way=way,
+            ranks=ranks,
+            size=size,
+            link=link,
+            step=step,
+            ways=WAYS,
             links={
-                key: {"bytes_per_s": LINKS[key].reached_bytes_per_s, "hop_us": SIMPLE.hop("ring", LINKS[key], exposed=True)}
+                key: {
+                    "bytes_per_s": LINKS[key].reached_bytes_per_s,
+                    "hop_us": SIMPLE.hop("ring", LINKS[key], exposed=True),
+                }
                 for key in CHOICES
             },
         )

@@ -41,16 +41,30 @@ class RooflineExplorer(anywidget.AnyWidget):
     cards = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, card: str = "H100", fmt: str = "bf16", operation: str = "linear",
-        rows: int = 64, width: int = 4096, steps: int = 8, seed: int = 0,
+        self,
+        card: str = "H100",
+        fmt: str = "bf16",
+        operation: str = "linear",
+        rows: int = 64,
+        width: int = 4096,
+        steps: int = 8,
+        seed: int = 0,
     ):
         if fmt not in _DTYPES or operation not in _OPERATIONS:
-            raise ValueError(f"choose one of {', '.join(_DTYPES)} and one of {', '.join(_OPERATIONS)}, not {fmt}, {operation}")
+            raise ValueError(
+                f"choose one of {', '.join(_DTYPES)} and one of {', '.join(_OPERATIONS)}, not {fmt}, {operation}"
+            )
         for name, size in (("rows", rows), ("width", width), ("steps", steps)):
             if not 1 <= size <= _LARGEST[name] or size & (size - 1):
                 raise ValueError(f"{name} is a power of two from 1 to {_LARGEST[name]}, not {size}")
         super().__init__(
-            card=card_named(card).key, fmt=fmt, operation=operation, rows=rows, width=width, steps=steps, seed=seed,
+            card=card_named(card).key,
+            fmt=fmt,
+            operation=operation,
+            rows=rows,
+            width=width,
+            steps=steps,
+            seed=seed,
             cards={
                 key: {"bytes_per_s": known.bytes_per_s, "flops_per_s": {f: known.flops_per_s[f] for f in _DTYPES}}
                 for key, known in CARDS.items()
@@ -66,7 +80,11 @@ class RooflineExplorer(anywidget.AnyWidget):
             raise ValueError("eager PyTorch has no fused chain: see gpulab.kernels.fusion")
         with gpulab.cuda.use(f"ghost:{self.card}", quiet=True):
             x = torch.empty(self.rows, self.width, dtype=_DTYPES[self.fmt], device="cuda")
-            weight = torch.empty(self.width, self.width, dtype=x.dtype, device="cuda") if self.operation == "linear" else None
+            weight = (
+                torch.empty(self.width, self.width, dtype=x.dtype, device="cuda")
+                if self.operation == "linear"
+                else None
+            )
             with observe() as seen:
                 for _ in range(1 if weight is not None else self.steps):
                     x = x * 2 if weight is None else torch.nn.functional.linear(x, weight)

@@ -28,9 +28,14 @@ class RunDiagnosis(anywidget.AnyWidget):
     questions = traitlets.List().tag(sync=True)
 
     def __init__(self, run: int = 0, step: int = 0):
-        runs = [{key: told[key] for key in ("loss", "norm", "lr", "scale", "held_out")} for told in map(recording, QUESTIONS)]
+        runs = [
+            {key: told[key] for key in ("loss", "norm", "lr", "scale", "held_out")}
+            for told in map(recording, QUESTIONS)
+        ]
         if not 0 <= run < len(runs) or not 0 <= step < len(runs[0]["loss"]):
-            raise ValueError(f"run {run}, step {step}: there are {len(runs)} runs of {len(runs[0]['loss'])} steps, from 0 on")
+            raise ValueError(
+                f"run {run}, step {step}: there are {len(runs)} runs of {len(runs[0]['loss'])} steps, from 0 on"
+            )
         # Runs differ, so that two questions of the same words are remembered apart.
         asked = [plain(question) | {"run": number} for number, question in enumerate(QUESTIONS.values())]
         super().__init__(run=run, step=step, runs=runs, questions=asked)

@@ -19,7 +19,10 @@ QUESTIONS: dict[str, Question] = {
             "A bit flipped in a weight",
             "A weight stays wrong. Loss and held-out loss would not be back in the next step.",
         ),
-        wrong("Nothing: noise", "The loss is six times its neighbours, where the noise is a fraction of them. And noise has no date."),
+        wrong(
+            "Nothing: noise",
+            "The loss is six times its neighbours, where the noise is a fraction of them. And noise has no date.",
+        ),
     ),
     "stale sampler": Question.ask(
         ASKED,
@@ -36,7 +39,10 @@ QUESTIONS: dict[str, Question] = {
             "Batches that were seen before have a low loss, and what was never seen does not profit. The job is restarted every 40 steps and "
             "its sampler begins at the start each time: 40 batches of 150 are all that it ever reads.",
         ),
-        wrong("The learning rate is too low", "Then both losses would be flat. One of them falls below that of every other run."),
+        wrong(
+            "The learning rate is too low",
+            "Then both losses would be flat. One of them falls below that of every other run.",
+        ),
     ),
     "flipped bit": Question.ask(
         ASKED,
@@ -61,13 +67,21 @@ QUESTIONS: dict[str, Question] = {
     ),
     "healthy": Question.ask(
         ASKED,
-        wrong("One batch was broken", "Its norm leaps early, in the warm-up, and its loss does not. A leap of the norm alone, among other leaps, is a batch that teaches much."),
-        wrong("Training stands still", "Loss and held-out loss still fall at the end, more slowly because the rate does."),
+        wrong(
+            "One batch was broken",
+            "Its norm leaps early, in the warm-up, and its loss does not. A leap of the norm alone, among other leaps, is a batch that teaches much.",
+        ),
+        wrong(
+            "Training stands still", "Loss and held-out loss still fall at the end, more slowly because the rate does."
+        ),
         right(
             "Nothing: it is healthy",
             "Loss and held-out loss fall together, the norm wanders by a factor of a few, the scale doubles after each 100 clean steps. A healthy run has spikes of the norm; what it has not is a loss that stays.",
         ),
-        wrong("The loss scale grows without end", "It doubles after 100 clean steps, as it should, until a step overflows; then it would halve."),
+        wrong(
+            "The loss scale grows without end",
+            "It doubles after 100 clean steps, as it should, until a step overflows; then it would halve.",
+        ),
     ),
     "overflow": Question.ask(
         ASKED,
@@ -114,7 +128,10 @@ QUESTIONS: dict[str, Question] = {
             "All of the data is wrong",
             "The same batches teach the other runs. And the held-out loss, of frames that are right, is no better at step 0 than theirs.",
         ),
-        wrong("The gradients vanished", "Their norm is small because nothing is to be learned at this rate. At the start it was as in the other runs."),
+        wrong(
+            "The gradients vanished",
+            "Their norm is small because nothing is to be learned at this rate. At the start it was as in the other runs.",
+        ),
         wrong("A bit flipped in a weight", "That has a moment. This has a slope: it follows the rate up."),
     ),
 }

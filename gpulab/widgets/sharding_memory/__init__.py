@@ -49,17 +49,30 @@ class ShardingMemory(anywidget.AnyWidget):
     known = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, billions: float = 7.5, ranks: int = 64, precision: str = "bf16 with master weights",
-        optimizer: str = "adamw", card: str = "H100",
+        self,
+        billions: float = 7.5,
+        ranks: int = 64,
+        precision: str = "bf16 with master weights",
+        optimizer: str = "adamw",
+        card: str = "H100",
     ):
         if ranks not in (2**power for power in range(MOST_RANKS.bit_length())):
             raise ValueError(f"ranks is a power of two from 1 to {MOST_RANKS}, not {ranks}")
-        given = (("billions", billions, BILLIONS), ("precision", precision, RECIPES), ("optimizer", optimizer, OPTIMIZERS))
+        given = (
+            ("billions", billions, BILLIONS),
+            ("precision", precision, RECIPES),
+            ("optimizer", optimizer, OPTIMIZERS),
+        )
         for name, value, choices in given:
             if value not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(str, choices))}, not {value!r}")
         super().__init__(
-            billions=billions, ranks=ranks, precision=precision, optimizer=optimizer, card=card_named(card).key, known=_known()
+            billions=billions,
+            ranks=ranks,
+            precision=precision,
+            optimizer=optimizer,
+            card=card_named(card).key,
+            known=_known(),
         )
 
     def held(self, stage: int) -> dict[str, int]:

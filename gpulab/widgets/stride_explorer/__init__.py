@@ -53,8 +53,12 @@ class StrideExplorer(anywidget.AnyWidget):
         if not 1 <= storage <= MAX_STORAGE:
             raise ValueError(f"a storage of {storage} elements: the picture holds 1 to {MAX_STORAGE}")
         super().__init__(
-            shape=list(shape), stride=list(stride), offset=offset, storage=storage,
-            mode="quiz" if quiz else "explore", seed=seed,
+            shape=list(shape),
+            stride=list(stride),
+            offset=offset,
+            storage=storage,
+            mode="quiz" if quiz else "explore",
+            seed=seed,
         )
 
     def tensor(self) -> torch.Tensor:
@@ -76,8 +80,6 @@ def _check(shape: Sequence[int], stride: Sequence[int], offset: int) -> None:
     if len(shape) != len(stride):
         raise ValueError(f"shape {tuple(shape)} and stride {tuple(stride)} differ in length")
     if len(shape) > MAX_DIMS or prod(shape) > MAX_ELEMENTS:
-        raise ValueError(
-            f"shape {tuple(shape)} is too large: at most {MAX_DIMS} dimensions, {MAX_ELEMENTS} elements"
-        )
+        raise ValueError(f"shape {tuple(shape)} is too large: at most {MAX_DIMS} dimensions, {MAX_ELEMENTS} elements")
     if min([*shape, *stride, offset]) < 0:
         raise ValueError("sizes, strides and offset are 0 or more: torch has no negative strides")

@@ -36,8 +36,14 @@ class TensorSplit(anywidget.AnyWidget):
     known = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, first: str = "columns", second: str = "columns", gather: bool = False, sequence: bool = False,
-        ranks: int = 4, tokens: int = 8192, width: int = 4096,
+        self,
+        first: str = "columns",
+        second: str = "columns",
+        gather: bool = False,
+        sequence: bool = False,
+        ranks: int = 4,
+        tokens: int = 8192,
+        width: int = 4096,
     ):
         given = (("first", first, CUTS), ("second", second, CUTS), ("ranks", ranks, RANKS))
         for name, value, choices in (*given, ("tokens", tokens, TOKENS), ("width", width, WIDTHS)):

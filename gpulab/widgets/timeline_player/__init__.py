@@ -40,7 +40,9 @@ class TimelinePlayer(anywidget.AnyWidget):
         if not count:
             raise ValueError("the device did nothing inside the block: there is nothing to replay")
         if count > MAX_STEPS:
-            raise ValueError(f"{count} steps are too many to step through: observe a shorter block, {MAX_STEPS} at most")
+            raise ValueError(
+                f"{count} steps are too many to step through: observe a shorter block, {MAX_STEPS} at most"
+            )
         if not 1 <= step <= count:
             raise ValueError(f"step {step} of {count}: the first is 1")
         super().__init__(timeline=timeline, label=label, step=step)

@@ -52,14 +52,34 @@ class TokenBudget(anywidget.AnyWidget):
     known = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, model: str = "Llama 2 7B", card: str = "RTX4090", cache: str = "16 bits", text: int = 64, images: int = 2,
-        height: int = 224, width: int = 224, patch: int = 14, merge: int = 1, frames_per_s: float = 1, seconds: int = 10,
+        self,
+        model: str = "Llama 2 7B",
+        card: str = "RTX4090",
+        cache: str = "16 bits",
+        text: int = 64,
+        images: int = 2,
+        height: int = 224,
+        width: int = 224,
+        patch: int = 14,
+        merge: int = 1,
+        frames_per_s: float = 1,
+        seconds: int = 10,
     ):
         moved = {
-            "text": text, "images": images, "height": height, "width": width, "patch": patch, "merge": merge,
-            "frames_per_s": frames_per_s, "seconds": seconds,
+            "text": text,
+            "images": images,
+            "height": height,
+            "width": width,
+            "patch": patch,
+            "merge": merge,
+            "frames_per_s": frames_per_s,
+            "seconds": seconds,
         }
-        given = (("model", model, LLAMAS), ("cache", cache, CACHES), *((name, moved[name], VALUES[name]) for name in VALUES))
+        given = (
+            ("model", model, LLAMAS),
+            ("cache", cache, CACHES),
+            *((name, moved[name], VALUES[name]) for name in VALUES),
+        )
         for name, value, choices in given:
             if value not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(str, choices))}, not {value!r}")

@@ -10,7 +10,13 @@ from gpulab.observe.device import DeviceLog
 from gpulab.widgets._source import module, style
 
 _ASSUMED = (
-    "LAUNCH_US", "CALL_US", "SYNC_US", "COPY_LATENCY_US", "PAGEABLE_BYTES_PER_S", "ASYNC_PAGEABLE_BYTES", "LINK_EFFICIENCY",
+    "LAUNCH_US",
+    "CALL_US",
+    "SYNC_US",
+    "COPY_LATENCY_US",
+    "PAGEABLE_BYTES_PER_S",
+    "ASYNC_PAGEABLE_BYTES",
+    "LINK_EFFICIENCY",
 )
 _EVERY_THREAD = 1 << 20
 
@@ -57,8 +63,14 @@ class TransferExplorer(anywidget.AnyWidget):
         if not (1 <= megabytes <= 64 and 20 <= step_us <= 3000 and 1 <= batches <= 12):
             raise ValueError("a batch has 1 to 64 MB, a step 20 to 3000 microseconds, and there are 1 to 12 batches")
         super().__init__(
-            card=card_named(card).key, megabytes=megabytes, step_us=step_us, pinned=pinned, batches=batches,
-            non_blocking=non_blocking, side_stream=side_stream, two_buffers=two_buffers,
+            card=card_named(card).key,
+            megabytes=megabytes,
+            step_us=step_us,
+            pinned=pinned,
+            batches=batches,
+            non_blocking=non_blocking,
+            side_stream=side_stream,
+            two_buffers=two_buffers,
             cards={key: known.link_bytes_per_s for key, known in CARDS.items()},
             assumed={name.lower(): getattr(constants, name) for name in _ASSUMED},
         )

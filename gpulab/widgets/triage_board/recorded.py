@@ -13,8 +13,14 @@ FILE = Path(__file__).with_name("states.json")
 PLANTED = ("no workers", "every gradient on its own", "outputs kept for a histogram")
 BUDGET = 3
 OFFERED = (
-    "accumulate over two batches", "checkpoint every block", "losses stay on the card", "no clipping", "one all-reduce",
-    "pinned buffers", "shard the model", "workers read ahead",
+    "accumulate over two batches",
+    "checkpoint every block",
+    "losses stay on the card",
+    "no clipping",
+    "one all-reduce",
+    "pinned buffers",
+    "shard the model",
+    "workers read ahead",
 )
 SHOWN = ("step_us", "input_us", "launches", "collectives", "flops", "peak_bytes", "growth_bytes")
 
@@ -31,7 +37,11 @@ def states() -> Iterator[tuple[int, ...]]:
 def told(report: Report) -> dict:
     """What the board shows of a run."""
     figures = [report[name] if isinstance(report[name], int) else round(report[name], 3) for name in SHOWN]
-    return {"figures": figures, "loss": round(report.losses[-1], 4), "same": same_losses(report.losses, healthy().losses)}
+    return {
+        "figures": figures,
+        "loss": round(report.losses[-1], 4),
+        "same": same_losses(report.losses, healthy().losses),
+    }
 
 
 def ran(made: tuple[int, ...]) -> dict:

@@ -43,7 +43,9 @@ class WarpStepper(anywidget.AnyWidget):
     run = traitlets.Int(0).tag(sync=True)
     step = traitlets.Int(1).tag(sync=True)
 
-    def __init__(self, kernel, grid, block, traces: "Sequence[Steps]", label: str = "A kernel, step by step", step: int = 1):
+    def __init__(
+        self, kernel, grid, block, traces: "Sequence[Steps]", label: str = "A kernel, step by step", step: int = 1
+    ):
         from gpulab.kernels.simt.limits import three
 
         source, first = _source(kernel.py_func)

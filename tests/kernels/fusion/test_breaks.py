@@ -75,7 +75,10 @@ def test_a_break_after_a_break_keeps_the_name_of_the_function():
         return y
 
     found = report_of(two, (torch.ones(8),)).graph_breaks
-    assert [(item.line.text, item.line.function) for item in found] == [('print("first")', "two"), ('print("second")', "two")]
+    assert [(item.line.text, item.line.function) for item in found] == [
+        ('print("first")', "two"),
+        ('print("second")', "two"),
+    ]
 
 
 def test_to_switch_compilation_off_is_a_break():

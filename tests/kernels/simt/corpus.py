@@ -409,7 +409,11 @@ def cases():
         "device_functions": (device_functions, 2, 32, 0, (f8(64), x)),
         "three_dimensions": (three_dimensions, (2, 2, 1), (2, 3, 4), 0, (f8((3, 5, 4)),)),
         "tiled_product": (
-            tiled_product, (2, 2), (TILE, TILE), 0, (random.random((7, 9)), random.random((9, 6)), f8((7, 6))),
+            tiled_product,
+            (2, 2),
+            (TILE, TILE),
+            0,
+            (random.random((7, 9)), random.random((9, 6)), f8((7, 6))),
         ),
         "reduction": (reduction, 2, 32, 0, (f8(1), x)),
         "histogram": (histogram, 2, 32, 0, (np.zeros(8, np.int32), x)),

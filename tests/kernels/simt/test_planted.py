@@ -157,7 +157,8 @@ def swapped(out, image):
 def test_swapped_indices_are_found_out_of_bounds_on_an_image_that_is_not_square(order):
     launch = launched(swapped, (2, 1), (32, 20), zeros(20, 60), zeros(20, 60), order=order)
     assert {(fault.kind, fault.array) for fault in launch.faults} == {
-        ("out of bounds", "out"), ("out of bounds", "image"),
+        ("out of bounds", "out"),
+        ("out of bounds", "image"),
     }
 
 

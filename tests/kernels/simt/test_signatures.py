@@ -67,7 +67,10 @@ def test_the_signature_that_fits_best_is_taken():
 @pytest.mark.parametrize(
     "arguments, reason",
     [
-        ((torch.zeros(4, dtype=torch.float64), floats(4), 1.0), r"out is float64\[:\] where the signature says float32"),
+        (
+            (torch.zeros(4, dtype=torch.float64), floats(4), 1.0),
+            r"out is float64\[:\] where the signature says float32",
+        ),
         ((zeros(2, 2), floats(4), 1.0), r"out is float32\[:,:\] where the signature says float32\[:\]"),
         ((zeros(4), floats(8)[::2], 1.0), "x is not contiguous as the signature says"),
         ((zeros(4), 3, 1.0), r"a int64 where the signature says float32\[::1\]"),

@@ -52,7 +52,10 @@ def test_the_table_fits_80_columns_and_loses_no_number():
     assert max(map(len, lines)) <= 80
     (launch, _) = seen.launches
     conflicts = [line for line in launch.lines if line.flops]
-    assert conflicts and all(any(row.split()[:1] == [str(c.line.number)] and row.split()[-1] == str(c.flops) for row in lines) for c in conflicts)
+    assert conflicts and all(
+        any(row.split()[:1] == [str(c.line.number)] and row.split()[-1] == str(c.flops) for row in lines)
+        for c in conflicts
+    )
 
 
 def test_the_table_says_what_is_wrong():

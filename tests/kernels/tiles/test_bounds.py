@@ -21,7 +21,9 @@ def test_an_unmasked_tail_is_a_fault_with_program_and_index():
 
 
 def test_outside_observe_it_is_an_error_that_names_them():
-    with pytest.raises(MemoryFault, match=r"program \(2, 0, 0\) uses element 20 of x_ptr.*4 lanes.*(?s:.)*tl.load") as caught:
+    with pytest.raises(
+        MemoryFault, match=r"program \(2, 0, 0\) uses element 20 of x_ptr.*4 lanes.*(?s:.)*tl.load"
+    ) as caught:
         kernels.copy_unmasked[(3,)](torch.randn(20), torch.empty(20), BLOCK=8)
     assert caught.value.fault.index == (20,)
 

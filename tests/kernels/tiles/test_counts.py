@@ -147,7 +147,9 @@ def test_a_program_knows_its_place_in_three_dimensions():
 
 def test_a_grid_may_be_a_function_of_the_arguments():
     out = torch.empty(100)
-    found = launch(kernels.copy, lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),), torch.ones(100), out, 100, BLOCK=32)
+    found = launch(
+        kernels.copy, lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),), torch.ones(100), out, 100, BLOCK=32
+    )
     assert found.grid == (4, 1, 1) and out.eq(1).all()
 
 

@@ -12,8 +12,12 @@ from gpulab.cuda import CARDS, NotModelled
 from gpulab.kernels import triton
 from tests.kernels.tiles import kernels
 
-BY_BOTH_WAYS = pytest.mark.parametrize("driver", [triton.runtime.driver, imported], ids=["gpulab's triton", "triton itself"])
-TIMERS = pytest.mark.parametrize("do_bench", [triton.testing.do_bench, tritons_own.testing.do_bench], ids=["gpulab's", "triton's"])
+BY_BOTH_WAYS = pytest.mark.parametrize(
+    "driver", [triton.runtime.driver, imported], ids=["gpulab's triton", "triton itself"]
+)
+TIMERS = pytest.mark.parametrize(
+    "do_bench", [triton.testing.do_bench, tritons_own.testing.do_bench], ids=["gpulab's", "triton's"]
+)
 
 
 @pytest.fixture
@@ -65,7 +69,10 @@ def test_quantiles_and_modes_come_as_triton_gives_them(card):
 
     low, middle, high = triton.testing.do_bench(work, quantiles=[0.2, 0.5, 0.8], grad_to_none=[x])
     assert 0 < low <= middle <= high
-    assert triton.testing.do_bench(work, return_mode="median") > 0 and len(triton.testing.do_bench(work, return_mode="all")) > 1
+    assert (
+        triton.testing.do_bench(work, return_mode="median") > 0
+        and len(triton.testing.do_bench(work, return_mode="all")) > 1
+    )
 
 
 @TIMERS

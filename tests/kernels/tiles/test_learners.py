@@ -55,7 +55,10 @@ def philox(seed: int, counter: int) -> int:
     for _ in range(10):
         first, second = words[0] * 0xD2511F53, words[2] * 0xCD9E8D57
         words = [
-            (second >> 32) ^ words[1] ^ keys[0], second & 0xFFFFFFFF, (first >> 32) ^ words[3] ^ keys[1], first & 0xFFFFFFFF,
+            (second >> 32) ^ words[1] ^ keys[0],
+            second & 0xFFFFFFFF,
+            (first >> 32) ^ words[3] ^ keys[1],
+            first & 0xFFFFFFFF,
         ]
         keys = [(keys[0] + 0x9E3779B9) & 0xFFFFFFFF, (keys[1] + 0xBB67AE85) & 0xFFFFFFFF]
     return words[0]

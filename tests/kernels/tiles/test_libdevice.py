@@ -39,7 +39,9 @@ def test_values_are_those_of_the_function_rounded_to_float32():
         torch.atan2(d, torch.tensor(2.0).double()), d.exp(), d / 3,
     ]  # fmt: skip
     for row, (found, expected) in enumerate(zip(out, due)):
-        torch.testing.assert_close(found, expected.float(), rtol=1e-7, atol=0, msg=lambda text, row=row: f"row {row}: {text}")
+        torch.testing.assert_close(
+            found, expected.float(), rtol=1e-7, atol=0, msg=lambda text, row=row: f"row {row}: {text}"
+        )
 
 
 def test_a_masked_lane_stays_one_and_flops_are_counted():
@@ -66,7 +68,9 @@ def takes_half(x_ptr):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "reason"), [(rounds_down, "libdevice.*runs on a GPU only"), (takes_half, "convert with .to")], ids=lambda v: getattr(v, "__name__", "")
+    ("kernel", "reason"),
+    [(rounds_down, "libdevice.*runs on a GPU only"), (takes_half, "convert with .to")],
+    ids=lambda v: getattr(v, "__name__", ""),
 )
 def test_what_is_not_known_is_refused_with_its_line(kernel, reason):
     with pytest.raises(CompileError, match=reason) as caught:

@@ -78,7 +78,15 @@ def through_a_block_pointer(x_ptr, out_ptr, n):
 
 
 USERS = (
-    added_up, largest, stored_beyond, zero_times_it, multiplied, decides, addresses, carried_along, counted,
+    added_up,
+    largest,
+    stored_beyond,
+    zero_times_it,
+    multiplied,
+    decides,
+    addresses,
+    carried_along,
+    counted,
     through_a_block_pointer,
 )
 
@@ -164,7 +172,13 @@ def rows_below_the_last(x_ptr, out_ptr, n):
 
 
 OTHERS = (
-    stored_under_the_mask, replaced, settled_by_the_mask, scanned_before_it, moved_about, never_used, rows_below_the_last,
+    stored_under_the_mask,
+    replaced,
+    settled_by_the_mask,
+    scanned_before_it,
+    moved_about,
+    never_used,
+    rows_below_the_last,
 )
 
 

@@ -52,10 +52,16 @@ def shifts(x_ptr, by_ptr, out_ptr):
     tl.store(out_ptr + 12 + i, x >> 1)
 
 
-@pytest.mark.parametrize("kind", [torch.int32, torch.int64, torch.uint32, torch.uint64, torch.int8, torch.uint8], ids=str)
+@pytest.mark.parametrize(
+    "kind", [torch.int32, torch.int64, torch.uint32, torch.uint64, torch.int8, torch.uint8], ids=str
+)
 def test_shifts_keep_the_left_sides_type_and_value(kind):
     numbers = [5, 100, 7, 2] if not kind.is_signed else [-5, 100, -7, 2]
-    x, by, out = torch.tensor(numbers, dtype=kind), torch.tensor([1, 2, 0, 1], dtype=torch.int32), torch.zeros(16, dtype=kind)
+    x, by, out = (
+        torch.tensor(numbers, dtype=kind),
+        torch.tensor([1, 2, 0, 1], dtype=torch.int32),
+        torch.zeros(16, dtype=kind),
+    )
     shifts[(1,)](x, by.to(kind), out)
     wrapped = [((v << b) & 0xFF) for v, b in zip(numbers, [1, 2, 0, 1])] if kind == torch.uint8 else None
     lefts = wrapped or torch.tensor([v << b for v, b in zip(numbers, [1, 2, 0, 1])]).to(torch.int64).to(kind).tolist()
@@ -126,7 +132,7 @@ def test_print_takes_a_text_first(capsys):
     with pytest.raises(CompileError, match="take a text first"):
         prints_a_value[(1,)](torch.ones(1))
     prints_a_text[(1,)](torch.ones(1))
-    assert capsys.readouterr().out .split() == ["(0,", "0,", "0)", "x:", "[1.]"]
+    assert capsys.readouterr().out.split() == ["(0,", "0,", "0)", "x:", "[1.]"]
 
 
 Ends = collections.namedtuple("Ends", ["x", "out", "n"])
@@ -199,7 +205,9 @@ def test_an_address_loaded_from_memory_is_refused_however_many_arrays_there_are(
     def with_others(table_ptr, out_ptr, rest):
         follows_addresses(table_ptr, out_ptr)
 
-    with pytest.raises(ValueError, match="not made from an argument of the kernel: an address that was loaded from memory"):
+    with pytest.raises(
+        ValueError, match="not made from an argument of the kernel: an address that was loaded from memory"
+    ):
         with_others[(1,)](torch.tensor([x.data_ptr()]), out, tuple(torch.ones(1) for _ in range(others)))
 
 

@@ -120,7 +120,10 @@ def arrays(found) -> set[str]:
 
 
 def zeros(*names: str, n: int = 8) -> dict:
-    return {name: torch.zeros(n, dtype=torch.int32 if name in ("count_ptr", "lock_ptr") else torch.float32) for name in names}
+    return {
+        name: torch.zeros(n, dtype=torch.int32 if name in ("count_ptr", "lock_ptr") else torch.float32)
+        for name in names
+    }
 
 
 def test_a_reset_beside_atomics_races(races):  # noqa: F811

@@ -28,7 +28,11 @@ class Served:
 
     def metrics(self) -> dict[str, float]:
         """Of those without a label."""
-        lines = [line.split() for line in httpx.get(f"{self.url}/metrics").text.splitlines() if line[0] != "#" and "{" not in line]
+        lines = [
+            line.split()
+            for line in httpx.get(f"{self.url}/metrics").text.splitlines()
+            if line[0] != "#" and "{" not in line
+        ]
         return {name.removeprefix("gpulab_"): float(value) for name, value in lines}
 
     def wait_until_nobody_is_there(self, seconds: float = 60.0) -> None:

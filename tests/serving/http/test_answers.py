@@ -35,7 +35,10 @@ def test_a_completion_is_what_the_model_says_alone(served):
 
 def test_ids_and_words_are_the_same_prompt(served):
     ids = [VOCABULARY.index(word) for word in PROMPT.split()]
-    texts = {served.client.completions.create(model="tinyvla", prompt=prompt).choices[0].text for prompt in (PROMPT, ids, [PROMPT])}
+    texts = {
+        served.client.completions.create(model="tinyvla", prompt=prompt).choices[0].text
+        for prompt in (PROMPT, ids, [PROMPT])
+    }
     assert len(texts) == 1 and len(texts.pop().split()) == 16
 
 
@@ -49,7 +52,10 @@ def test_a_stream_comes_in_as_many_pieces_as_tokens(served):
 
 
 def test_a_chat_is_a_completion_of_all_it_says(served):
-    said = [{"role": "system", "content": "move to"}, {"role": "user", "content": [{"type": "text", "text": "the red block"}]}]
+    said = [
+        {"role": "system", "content": "move to"},
+        {"role": "user", "content": [{"type": "text", "text": "the red block"}]},
+    ]
     answer = served.client.chat.completions.create(model="tinyvla", messages=said, max_completion_tokens=5)
     assert answer.choices[0].message.content == alone(PROMPT, 5)
     pieces = list(served.client.chat.completions.create(model="tinyvla", messages=said, max_tokens=5, stream=True))
@@ -67,7 +73,10 @@ def test_a_picture_and_an_instruction_give_the_actions_of_the_policy(served):
         content = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": words}]
         answer = served.client.chat.completions.create(model="tinyvla", messages=[{"role": "user", "content": content}])
         said = answer.choices[0]
-        assert said.message.content == " ".join(VOCABULARY[token] for token in actions.tolist()) and said.finish_reason == "stop"
+        assert (
+            said.message.content == " ".join(VOCABULARY[token] for token in actions.tolist())
+            and said.finish_reason == "stop"
+        )
 
 
 def test_models_are_listed(served):
@@ -96,7 +105,9 @@ async def _streamed(client: openai.AsyncOpenAI, prompt: str) -> str:
     return "".join([piece.choices[0].text async for piece in stream])
 
 
-@pytest.mark.parametrize("name", ["time_to_first_token_seconds", "inter_token_latency_seconds", "e2e_request_latency_seconds"])
+@pytest.mark.parametrize(
+    "name", ["time_to_first_token_seconds", "inter_token_latency_seconds", "e2e_request_latency_seconds"]
+)
 def test_latencies_are_counted(served, name):
     before = served.metrics()[f"{name}_count"]
     served.client.completions.create(model="tinyvla", prompt=PROMPT, max_tokens=3)

@@ -10,9 +10,16 @@ def test_prometheus_can_read_it(served):
     answer = httpx.get(f"{served.url}/metrics")
     found = {family.name: family for family in families(answer.text)}
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    kinds = {name: found[f"gpulab_{name}"].type for name in ("num_requests_running", "kv_cache_usage_perc", "generation_tokens")}
+    kinds = {
+        name: found[f"gpulab_{name}"].type
+        for name in ("num_requests_running", "kv_cache_usage_perc", "generation_tokens")
+    }
     assert kinds == {"num_requests_running": "gauge", "kv_cache_usage_perc": "gauge", "generation_tokens": "counter"}
-    ended = {sample.labels["finished_reason"]: sample.value for sample in found["gpulab_request_success"].samples if "_total" in sample.name}
+    ended = {
+        sample.labels["finished_reason"]: sample.value
+        for sample in found["gpulab_request_success"].samples
+        if "_total" in sample.name
+    }
     assert ended["finished"] >= 1 and found["gpulab_time_to_first_token_seconds"].type == "histogram"
 
 

@@ -102,10 +102,16 @@ def test_what_is_not_served_is_refused_with_a_reason(served, fields, status, say
     answer = ask(served, **fields)
     error = answer.json()["error"]
     assert answer.status_code == status and says in error["message"], error
-    assert len(error["message"]) < 400 and error["type"] == "invalid_request_error" and set(error) == {"message", "type", "param", "code"}
+    assert (
+        len(error["message"]) < 400
+        and error["type"] == "invalid_request_error"
+        and set(error) == {"message", "type", "param", "code"}
+    )
 
 
-@pytest.mark.parametrize("fields", [{"temperature": 0}, {"n": 1}, {"stop": []}, {"seed": 4}, {"user": "me"}, {"top_p": 0.5}])
+@pytest.mark.parametrize(
+    "fields", [{"temperature": 0}, {"n": 1}, {"stop": []}, {"seed": 4}, {"user": "me"}, {"top_p": 0.5}]
+)
 def test_what_changes_nothing_is_no_error(served, fields):
     assert ask(served, **fields).status_code == 200
 
@@ -118,7 +124,9 @@ def test_a_body_that_is_no_request_is_refused(served, body):
 
 
 def test_a_body_of_another_kind_is_told_which_is_due(served):
-    answer = httpx.post(f"{served.url}/v1/completions", content=json.dumps(LONG), headers={"Content-Type": "text/plain"})
+    answer = httpx.post(
+        f"{served.url}/v1/completions", content=json.dumps(LONG), headers={"Content-Type": "text/plain"}
+    )
     assert answer.status_code == 400 and "application/json is due" in answer.json()["error"]["message"]
 
 
@@ -173,7 +181,10 @@ def _answer(connection: socket.socket) -> bytes:
     [
         (b"", b""),
         (b"POST /v1/completions HTTP/1.1\r\nHost: a\r\n", b"408"),
-        (b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{", b"408"),
+        (
+            b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
+            b"408",
+        ),
         (b"GET /health HTTP/1.1\r\nHost: a\r\n\r\nGET /hea", b"408"),
         (b"nonsense\r\n\r\n", b"400"),
     ],
@@ -208,7 +219,9 @@ def test_many_slow_clients_keep_nobody_waiting(served):
 def test_a_client_that_reads_nothing_holds_no_block(served):
     """Its answer is computed to the end, or not: the engine does not wait for it."""
     connection = http.client.HTTPConnection("127.0.0.1", served.port)
-    connection.request("POST", "/v1/completions", json.dumps(LONG | {"stream": True}), {"Content-Type": "application/json"})
+    connection.request(
+        "POST", "/v1/completions", json.dumps(LONG | {"stream": True}), {"Content-Type": "application/json"}
+    )
     time.sleep(0.1)
     assert works(served)
     served.wait_until_nobody_is_there()
@@ -244,7 +257,9 @@ def test_messages_that_are_many_are_not_looked_at(served):
 
 def test_the_header_alone_shows_that_a_body_is_too_large(served):
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
-        connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9999999\r\n\r\n")
+        connection.sendall(
+            b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9999999\r\n\r\n"
+        )
         assert b"413" in _answer(connection)
 
 
