@@ -40,6 +40,11 @@ class Trial(NamedTuple):
     checked: bool = True
     """Whether the visible check runs before the hidden tests, as in a notebook: it may take longer than they do."""
 
+    def go_on(self) -> None:
+        """In a process of its own, before ``lost``: run the notebook from the solution cell on."""
+        with silence():
+            self.bench.go_on(self.source, self.bench.grade_id if self.checked else self.bench.check)
+
     def lost(self, seed: int) -> list[str]:
         """The criteria lost; where a hidden test broke, the sentence that says so, which no attempt is to lose."""
         try:
@@ -134,8 +139,7 @@ def _try(its: Connection, limit: int, trial: Trial) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(NESTED_CALLS)
-    with silence():
-        trial.bench.go_on(trial.source, trial.bench.grade_id if trial.checked else trial.bench.check)
+    trial.go_on()
     if len(trial.seeds) == 1:
         its.send([trial.lost(*trial.seeds)])
     else:  # each in a process forked from here: what the source keeps of one seed's calls is not there for the next

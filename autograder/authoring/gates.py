@@ -116,7 +116,7 @@ def _differences(bench: Bench, attempts: list[Attempt]) -> Iterator[str]:
 def _trial(bench: Bench, attempt: Attempt) -> Trial:
     if bench.every or attempt in trials.not_yet_seen(bench):
         return Trial(bench, attempt.as_cell(), SEEDS)
-    return Trial(bench, attempt.as_cell(), SEEDS[:1], until=frozenset(attempt.loses), checked=False)
+    return trials.as_sampled(bench, attempt.as_cell(), attempt.loses)
 
 
 def _seeds(bench: Bench) -> tuple[int, ...]:
@@ -167,11 +167,8 @@ def idle_answers_earn_nothing(bench: Bench) -> Iterator[str]:
 
 def _lost_by_idle_answers(bench: Bench) -> Iterator[list[str]]:
     for body in IDLE.values():
-        trial = Trial(
-            bench, f"def {bench.function}(*arguments):\n    {body}", SEEDS[:1], until=frozenset(bench.criteria)
-        )
-        with silence():
-            bench.go_on(trial.source, bench.check)
+        trial = trials.as_sampled(bench, f"def {bench.function}(*arguments):\n    {body}", bench.criteria)
+        trial.go_on()
         yield trial.lost(SEEDS[0])
 
 

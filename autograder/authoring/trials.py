@@ -82,6 +82,11 @@ def sample(bench: Bench) -> list[Attempt]:
     return [attempt for attempt in bench.attempts if bench.every or attempt in (*unknown, *right, *wrong)]
 
 
+def as_sampled(bench: Bench, source: str, loses: Collection[str]) -> Trial:
+    """One seed, the cases alone by which ``loses`` is lost, and no visible check before them."""
+    return Trial(bench, source, SEEDS[:1], until=frozenset(loses), checked=False)
+
+
 def with_cheapest(bench: Bench, record: dict) -> dict:
     """The record, which says what is cheapest from now on if it did not, or if attempts were tried since it did."""
     kept = "cheapest" in record and record.get("tried") == current(bench).get("tried")
@@ -101,7 +106,7 @@ def cheapest(bench: Bench) -> list[str]:
 
 def _seconds(bench: Bench, attempt: Attempt) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    Apart().all([Trial(bench, attempt.as_cell(), SEEDS[:1], until=frozenset(attempt.loses), checked=False)])
+    Apart().all([as_sampled(bench, attempt.as_cell(), attempt.loses)])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
