@@ -1,6 +1,6 @@
 """Kernels started one by one, each importing everything anew: where forking is not to be had.
 
-python -m autograder.kernels.ordinary <request as JSON> <sandboxed: 0 or 1>
+``python -m autograder.kernels.ordinary <request as JSON> <sandboxed: 0 or 1>``
 """
 
 import json

@@ -1,6 +1,6 @@
 """The cell magic ``%%timeline``: run a cell, then show what the machine did.
 
-%load_ext gpulab.observe.magic
+``%load_ext gpulab.observe.magic`` brings it.
 """
 
 from gpulab.observe.recorder import observe

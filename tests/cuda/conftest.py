@@ -1,7 +1,6 @@
 """Every fact is asserted on each runtime at hand: the virtual card, and a GPU where there is one.
 
-python -m pytest tests/cuda                    # what this machine has
-python -m pytest tests/cuda --runtime real     # the GPU, or an error
+``python -m pytest tests/cuda`` takes what this machine has; with ``--runtime real`` it takes the GPU, or that is an error.
 """
 
 import pytest

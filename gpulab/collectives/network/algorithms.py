@@ -48,10 +48,8 @@ def rounds(ranks: int) -> int:
 
 def ring(kind: str, nbytes: float, shape: Shape) -> Cost:
     """Every rank sends to the next one only; a node is entered once and left once in a lap."""
-    n, laps = (
-        shape.ranks,
-        {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "broadcast": 1, "reduce": 1}.get(kind),
-    )
+    n = shape.ranks
+    laps = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "broadcast": 1, "reduce": 1}.get(kind)
     if laps is None:
         raise LookupError(kind)
     moved = nbytes if kind in ("broadcast", "reduce") else laps * (n - 1) / n * nbytes
