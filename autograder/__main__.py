@@ -215,7 +215,7 @@ def _similar(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from autograder.desk.command import run
+    from autograder.instructor.command import run
 
     return run(_course(), options.assignment, options.anonymous, options.to)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from autograder.ends import ranks_have, receive_ends
+from autograder.rank_sockets import receive_sockets, use_sockets
 from autograder.wire import MAX_MESSAGE_BYTES
 
 MAX_FRAME_BYTES = MAX_MESSAGE_BYTES + 1024
@@ -30,7 +30,7 @@ class Evidence(msgspec.Struct, tag="evidence", forbid_unknown_fields=True):
     data: bytes
 
 
-class Told(msgspec.Struct, tag="told", forbid_unknown_fields=True):
+class EventRecord(msgspec.Struct, tag="told", forbid_unknown_fields=True):
     """A record that an instrument made while case ``number`` is played; nothing answers it."""
 
     number: int
@@ -55,7 +55,7 @@ class Refused(msgspec.Struct, tag="refused", forbid_unknown_fields=True):
     why: str
 
 
-_to_referee = msgspec.msgpack.Decoder(Begin | Evidence | Told)
+_to_referee = msgspec.msgpack.Decoder(Begin | Evidence | EventRecord)
 _to_kernel = msgspec.msgpack.Decoder(Inputs | Done | Refused)
 
 
@@ -63,33 +63,33 @@ def send(connection: Connection, message: msgspec.Struct) -> None:
     connection.send_bytes(msgspec.msgpack.encode(message))
 
 
-def receive_at_referee(connection: Connection) -> Begin | Evidence | Told:
+def receive_at_referee(connection: Connection) -> Begin | Evidence | EventRecord:
     """The next message. Raises EOFError, OSError (oversized) or msgspec.DecodeError."""
     return _to_referee.decode(connection.recv_bytes(MAX_FRAME_BYTES))
 
 
 def play(exercise: str, namespace: Mapping[str, Any], address: str) -> None:
     """Play every case of ``exercise`` that the referee at ``address`` sends."""
-    from autograder.proctor import sit
-    from autograder.telling import telling
+    from autograder.event_sink import sending_events
+    from autograder.scenario_runner import run_case
 
     with Client(address, family="AF_UNIX") as referee:
         send(referee, Begin(exercise))
         while isinstance(answer := _to_kernel.decode(referee.recv_bytes()), Inputs):
-            ends = receive_ends(referee, answer.ranks) if answer.ranks else None
-            with telling(_told_to(referee, answer.number)), ranks_have(ends):
-                data = sit(exercise, namespace, answer.data)
+            sockets = receive_sockets(referee, answer.ranks) if answer.ranks else None
+            with sending_events(_event_sender(referee, answer.number)), use_sockets(sockets):
+                data = run_case(exercise, namespace, answer.data)
             send(referee, Evidence(answer.number, data))
     if isinstance(answer, Refused):
         raise RuntimeError(f"the referee refused {exercise}: {answer.why}")
 
 
-def _told_to(referee: Connection, number: int) -> Callable[[bytes], None]:
+def _event_sender(referee: Connection, number: int) -> Callable[[bytes], None]:
     # The card tells from whichever thread works on it; a frame may be written in two parts.
     lock = threading.Lock()
 
-    def tell(data: bytes) -> None:
+    def emit(data: bytes) -> None:
         with lock:
-            send(referee, Told(number, data))
+            send(referee, EventRecord(number, data))
 
-    return tell
+    return emit

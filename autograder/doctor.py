@@ -118,7 +118,7 @@ def _sandbox() -> Iterator[Finding]:
 
 def _kernel() -> Iterator[Finding]:
     """The whole way to a running kernel, as grading goes it."""
-    from autograder.kernels.desk import desk
+    from autograder.kernels.workspace import desk
     from autograder.notebooks.environment import kernel_environment
 
     async def start(seat) -> None:

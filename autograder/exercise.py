@@ -38,7 +38,7 @@ class Case:
     the kernel tells such a case from another.
 
     ``ranks``: how many its scenario starts, once, with :func:`autograder.scenarios.ranks.in_ranks`. The judge then finds
-    in ``evidence["crossed"]`` an :class:`autograder.boards.Crossed`: what a switchboard of the referee's own carried
+    in ``evidence["crossed"]`` an :class:`autograder.collective_broker.Traffic`: what a switchboard of the referee's own carried
     between them, over ``network``. ``each``: inputs of each rank, or a list of them, one for each call, which it asks that
     switchboard for (:func:`autograder.scenarios.ranks.own_inputs`): they never lie in the kernel's memory, nor in another
     rank's, and those of a later call nowhere before it.

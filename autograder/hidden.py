@@ -24,10 +24,10 @@ def grade(name: str) -> float | None:
 
 
 def _grade_here(name: str, namespace: dict) -> float:
-    from autograder.proctor import sit
     from autograder.referee import judge_here
     from autograder.report import as_text
+    from autograder.scenario_runner import run_case
 
-    verdict = judge_here(name, lambda inputs: sit(name, namespace, inputs))
+    verdict = judge_here(name, lambda inputs: run_case(name, namespace, inputs))
     print(as_text(verdict))
     return verdict.score

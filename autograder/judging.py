@@ -25,12 +25,12 @@ import msgspec
 
 from autograder.channel import MAX_FRAME_BYTES, send
 from autograder.draw import Draw
-from autograder.ends import receive_ends, send_ends
+from autograder.event_sink import MAX_EVENT_BYTES
+from autograder.rank_sockets import receive_sockets, send_sockets
 from autograder.referee import Findings, JudgingStopped, OpenBench, Opened
-from autograder.telling import MAX_TOLD_BYTES
 
 if TYPE_CHECKING:
-    from gpulab.collectives.boards import Ends
+    from gpulab.collectives.boards import RankSockets
 
 T = TypeVar("T")
 CPU_SECONDS, SECONDS = 10, 60
@@ -58,7 +58,7 @@ class Judge(msgspec.Struct, tag="judge"):
     """Judge the open case by this evidence, and by what was told of it."""
 
     data: bytes
-    told: list[bytes]
+    events: list[bytes]
 
 
 class Case(msgspec.Struct, tag="case"):
@@ -135,16 +135,16 @@ class BoundedBench:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.ends: Ends | None = None
+        self.sockets: RankSockets | None = None
 
     def next_case(self) -> Opened | None:
         opened = self._ask(Next()).opened
         if opened is not None and opened.ranks:
-            self.ends = self._heard(lambda connection: receive_ends(connection, opened.ranks))
+            self.sockets = self._heard(lambda connection: receive_sockets(connection, opened.ranks))
         return opened
 
-    def judge(self, data: bytes, told: list[bytes]) -> Findings:
-        return self._ask(Judge(data, told)).findings
+    def judge(self, data: bytes, events: list[bytes]) -> Findings:
+        return self._ask(Judge(data, events)).findings
 
     def close(self) -> None:
         self._connection.close()
@@ -188,23 +188,23 @@ def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -
         exercise = find_exercise(name.decode())  # its chapter is imported before the fork
         if os.fork() == 0:
             line.close()
-            _sit(Connection(descriptors[0]), OpenBench(exercise, Draw()), cpu_seconds, seconds)
+            _run_judge(Connection(descriptors[0]), OpenBench(exercise, Draw()), cpu_seconds, seconds)
         os.close(descriptors[0])
 
 
-def _sit(connection: Connection, bench: OpenBench, cpu_seconds: float, seconds: float) -> None:
+def _run_judge(connection: Connection, bench: OpenBench, cpu_seconds: float, seconds: float) -> None:
     """In the fork for one graded cell. Never returns."""
     try:
         _bound_memory()
         send(connection, Ready())
         while True:
-            message = _to_judge.decode(connection.recv_bytes(MAX_FRAME_BYTES + 2 * MAX_TOLD_BYTES))
+            message = _to_judge.decode(connection.recv_bytes(MAX_FRAME_BYTES + 2 * MAX_EVENT_BYTES))
             _allow(cpu_seconds, seconds)
             answer = _answer(bench, message)
             _allow(0, 0)
             send(connection, answer)
-            if isinstance(answer, Case) and bench.ends is not None:
-                send_ends(connection, bench.ends)
+            if isinstance(answer, Case) and bench.sockets is not None:
+                send_sockets(connection, bench.sockets)
     except EOFError:
         pass
     finally:
@@ -215,7 +215,7 @@ def _answer(bench: OpenBench, message: Next | Judge) -> Case | Found | Broke:
     try:
         if isinstance(message, Next):
             return Case(bench.next_case())
-        return Found(bench.judge(message.data, message.told))
+        return Found(bench.judge(message.data, message.events))
     except JudgingStopped as why:
         return Broke(str(why), why.traceback)
 

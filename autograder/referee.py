@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from autograder import wire
+from autograder.consistency import inconsistency
 from autograder.draw import Draw
-from autograder.ends import ranks_have
+from autograder.event_log import EventLog, disagreement, input_addresses, libraries_called
+from autograder.event_sink import sending_events
 from autograder.exercise import Case, Exercise, Lost, NotGradable, find
-from autograder.plausible import contradiction
+from autograder.rank_sockets import use_sockets
 from autograder.report import printable
 from autograder.settings import fresh_settings
-from autograder.telling import telling
-from autograder.told import Record, called, disagreement, handed
 from autograder.verdict import Tally, Verdict
 from autograder.verdicts.expect import is_written, raised_problem
 
 if TYPE_CHECKING:
-    from autograder.boards import Board
-    from gpulab.collectives.boards import Ends
+    from autograder.collective_broker import CollectiveBroker
+    from gpulab.collectives.boards import RankSockets
 
 MAX_TRACEBACK_CHARACTERS = 4000
 
@@ -59,20 +59,20 @@ class JudgingStopped(Exception):
 class Bench(Protocol):
     """Where an exercise's cases come from and are judged. Either may raise JudgingStopped.
 
-    ``ends``: of the open case's switchboard, where it has ranks.
+    ``sockets``: of the open case's switchboard, where it has ranks.
     """
 
-    ends: "Ends | None"
+    sockets: "RankSockets | None"
 
     def next_case(self) -> Opened | None: ...
 
-    def judge(self, data: bytes, told: list[bytes]) -> Findings: ...
+    def judge(self, data: bytes, events: list[bytes]) -> Findings: ...
 
 
 class Session:
     """One exercise of one submission, case by case, in order.
 
-    ``next_case()`` gives the inputs as bytes, None when there are no more; ``tell(record)`` keeps
+    ``next_case()`` gives the inputs as bytes, None when there are no more; ``record_event(record)`` keeps
     what an instrument told while the case is played, ``take(evidence)`` judges what came back.
     ``bench``: where that is done; without one, here.
     """
@@ -82,7 +82,7 @@ class Session:
         self._bench = bench or OpenBench(exercise, draw or Draw())
         self._tally = Tally(exercise)
         self._open: Opened | None = None
-        self._record = Record()
+        self._record = EventLog()
         self.finished = False
         self.incidents: list[str] = []
         self.broken: list[str] = []
@@ -101,15 +101,15 @@ class Session:
         if self._open is None:
             self.finished = True
             return None
-        self._record = Record()
+        self._record = EventLog()
         return self._open.inputs
 
     @property
-    def ends(self) -> "Ends | None":
+    def sockets(self) -> "RankSockets | None":
         """Of the open case's switchboard, where it has ranks."""
-        return self._bench.ends if self._open is not None and self._open.ranks else None
+        return self._bench.sockets if self._open is not None and self._open.ranks else None
 
-    def tell(self, record: bytes) -> None:
+    def record_event(self, record: bytes) -> None:
         self._record.add(record)
 
     def take(self, data: bytes) -> None:
@@ -118,7 +118,7 @@ class Session:
             raise RuntimeError("no case is open")
         opened, self._open = self._open, None
         try:
-            findings = self._bench.judge(data, self._record.told)
+            findings = self._bench.judge(data, self._record.events)
         except JudgingStopped as why:
             return self._stop(why)
         for finding in (*findings.lost, *findings.not_gradable):
@@ -166,26 +166,26 @@ class OpenBench:
         self.exercise = exercise
         self._cases = exercise.cases(draw)
         self._case: Case | None = None
-        self._board: Board | None = None
+        self._broker: CollectiveBroker | None = None
 
     @property
-    def ends(self) -> "Ends | None":
-        return self._board and self._board.ends
+    def sockets(self) -> "RankSockets | None":
+        return self._broker and self._broker.sockets
 
     def next_case(self) -> Opened | None:
-        self._board = None
+        self._broker = None
         try:
             self._case = next(self._cases, None)
         except Exception as error:
             raise JudgingStopped(f"its cases failed at {_place(error)}", _traceback()) from error
         if self._case is None:
             return None
-        self._board = _board_for(self._case)
+        self._broker = _broker_for(self._case)
         return Opened(list(self._case.about), wire.encode(self._case.inputs), self._case.ranks)
 
-    def judge(self, data: bytes, told: list[bytes]) -> Findings:
+    def judge(self, data: bytes, events: list[bytes]) -> Findings:
         case, self._case = self._case, None
-        crossed = self._board.crossed() if self._board is not None else None
+        traffic = self._broker.traffic() if self._broker is not None else None
         try:
             evidence = _evidence(data)
         except wire.WireError as error:
@@ -197,15 +197,15 @@ class OpenBench:
             return self._raised(case, evidence)
         if problem := self._out_of_sight(evidence):
             return _all_lost(case, problem)
-        if problem := _untrue(evidence, told):
+        if problem := _untrue(evidence, events):
             message = (
                 f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
             )
             return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
         # What evidence itself says of it is not asked.
-        facts = {"handed": handed(told) if "seen" in evidence else [], "crossed": crossed}
+        facts = {"input_addresses": input_addresses(events) if "seen" in evidence else [], "traffic": traffic}
         if isinstance(evidence.get("called"), list):
-            facts["called"] = evidence["called"] + called(told)
+            facts["called"] = evidence["called"] + libraries_called(events)
         return self._judged(case, evidence | facts)
 
     def _judged(self, case: Case, evidence: dict) -> Findings:
@@ -237,13 +237,13 @@ class OpenBench:
         return None
 
 
-def _board_for(case: Case) -> "Board | None":
+def _broker_for(case: Case) -> "CollectiveBroker | None":
     if not case.ranks:
         return None
-    from autograder.boards import Board  # the verdicts of a chapter with ranks have imported it
+    from autograder.collective_broker import CollectiveBroker  # the verdicts of a chapter with ranks have imported it
 
     pieces = [own if isinstance(own, list) else [own] for own in case.each]
-    return Board(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))
+    return CollectiveBroker(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))
 
 
 def at_work_elsewhere(kind: str) -> str:
@@ -285,34 +285,34 @@ def _all_lost(case: Case, message: str, *incidents: str) -> Findings:
     return Findings([Lost(criterion, message) for criterion in case.about], incidents=list(incidents))
 
 
-def _untrue(evidence: dict, told: list[bytes]) -> str | None:
+def _untrue(evidence: dict, events: list[bytes]) -> str | None:
     """Why the observation in the evidence cannot be a true record, or None."""
     if "seen" not in evidence:
         return None
     try:
-        return contradiction(evidence["seen"]) or disagreement(told, evidence["seen"])
+        return inconsistency(evidence["seen"]) or disagreement(events, evidence["seen"])
     except Exception as error:
         return f"it is no observation ({type(error).__name__})"
 
 
-def judge_here(name: str, sit, draw: Draw | None = None) -> Verdict:
+def judge_here(name: str, run_case, draw: Draw | None = None) -> Verdict:
     """What :func:`play_here` comes to."""
-    return play_here(name, sit, draw).verdict()
+    return play_here(name, run_case, draw).verdict()
 
 
-def score_here(name: str, sit, draw: Draw | None = None) -> float:
+def score_here(name: str, run_case, draw: Draw | None = None) -> float:
     """The score of :func:`judge_here`, without the cases from which nothing can be earned any more."""
     session = Session(find(name), draw)
-    _play(session, sit, lambda: session.nothing_left)
+    _play(session, run_case, lambda: session.nothing_left)
     return session.verdict().score
 
 
 def play_here(
-    name: str, sit, draw: Draw | None = None, to_the_first: bool = False, until: Collection[str] = ()
+    name: str, run_case, draw: Draw | None = None, to_the_first: bool = False, until: Collection[str] = ()
 ) -> Session:
     """Cases, scenario and judge in one process: for authors, with no defence at all.
 
-    ``sit(inputs: bytes) -> bytes`` runs the scenario. An author's notebook may have switched PyTorch's
+    ``run_case(inputs: bytes) -> bytes`` runs the scenario. An author's notebook may have switched PyTorch's
     settings: cases are drawn and judged under a fresh process's. ``to_the_first``: it ends with the first
     case that lost something. ``until``: it ends with the case by which all these criteria are lost, and cases that
     can lose none of those left are not played.
@@ -324,14 +324,14 @@ def play_here(
             exercise, cases=lambda draw: (case for case in whole(draw) if {*case.about} & {*until} - session.lost)
         )
     session = Session(exercise, draw)
-    _play(session, sit, lambda: to_the_first and session.lost_something or until and session.lost >= set(until))
+    _play(session, run_case, lambda: to_the_first and session.lost_something or until and session.lost >= set(until))
     return session
 
 
-def _play(session: Session, sit, enough: Callable[[], bool]) -> None:
+def _play(session: Session, run_case, enough: Callable[[], bool]) -> None:
     while not enough() and (inputs := _fresh(session.next_case)) is not None:
-        with telling(session.tell), ranks_have(session.ends):
-            evidence = sit(inputs)
+        with sending_events(session.record_event), use_sockets(session.sockets):
+            evidence = run_case(inputs)
         _fresh(session.take, evidence)
 
 

@@ -12,8 +12,8 @@ import tqdm
 from playwright.sync_api import sync_playwright
 
 import gpulab.cuda
+from autograder.background_work import detector
 from autograder.doctor import chromium
-from autograder.witness import witness
 from tests.costs import Costs, already_charged, seconds_of_browsers, was_spent_elsewhere
 from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of
 from tests.sharing import share_before_forking
@@ -47,7 +47,7 @@ def _threads_of_before_are_nobodys():
 
     A witness would see them work, now and then, and every point would be lost.
     """
-    witness._threads.clear()
+    detector._threads.clear()
     for ident in sys._current_frames().keys() - {thread.ident for thread in threading.enumerate()}:
         known = threading.Thread(name="xdist", daemon=True)
         known._ident = ident

@@ -16,8 +16,8 @@ from autograder.authoring.text import read_text_notebook
 from autograder.draw import Draw
 from autograder.exercise import Exercise, find
 from autograder.notebooks.cells import cell_of, exercises_of
-from autograder.proctor import sit
 from autograder.referee import play_here
+from autograder.scenario_runner import run_case
 
 SEEDS = (1, 20)
 RECORD = "trials.json"
@@ -106,7 +106,9 @@ class Bench:
         if source not in self._namespaces:
             self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
         namespace = self._namespaces[source]
-        played = play_here(self.name, lambda inputs: sit(self.name, namespace, inputs), Draw(seed), to_the_first, until)
+        played = play_here(
+            self.name, lambda inputs: run_case(self.name, namespace, inputs), Draw(seed), to_the_first, until
+        )
         if played.broken:
             raise HiddenTestBroken("; ".join(played.broken))
         if until and played.lost >= set(until):

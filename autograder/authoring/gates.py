@@ -12,7 +12,7 @@ from autograder.authoring.mistakes import NOTHING, Attempt, in_autograder, liste
 from autograder.authoring.text import starter_of
 from autograder.hidden_region import BEGIN, END, without_hidden_tests
 from autograder.notebooks.cells import cell_of, solution_of
-from autograder.proctor import scenario
+from autograder.scenario_runner import scenario
 
 __all__ = ["GATES", "ON_RECORD", "SEEDS", "Bench", "benches", "gate", "run_notebook"]
 

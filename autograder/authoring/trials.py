@@ -22,7 +22,7 @@ from autograder.authoring.bench import RECORD, SEEDS, Bench, records
 from autograder.authoring.mistakes import Attempt, listed
 from autograder.authoring.mutants import Mutant, mutants
 from autograder.notebooks.cells import solution_of
-from autograder.proctor import scenario
+from autograder.scenario_runner import scenario
 
 MANY_SEEDS = tuple(range(1, 31))
 HOW_TO_TRY = "python -m autograder mutate"

@@ -14,7 +14,7 @@ from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import parse_utc
 
 from autograder.glue.execute import ExecuteGraded
-from autograder.kernels.desk import SandboxRequired, why_unsandboxed
+from autograder.kernels.workspace import SandboxRequired, why_unsandboxed
 from autograder.ledger import Entry, Ledger
 from autograder.report import points, printable
 

@@ -12,7 +12,7 @@ from nbgrader.converters import NbGraderException
 
 from autograder.glue.submission import AutogradeSubmissions
 from autograder.grading.job import Graded, Job
-from autograder.kernels import desk
+from autograder.kernels import workspace
 from autograder.kernels.server import Address
 from autograder.ledger import Entry
 
@@ -52,7 +52,7 @@ class OneSubmission(AutogradeSubmissions):
 def open_converter(job: Job) -> OneSubmission:
     """The converter as ``nbgrader autograde`` configures it in the job's folder."""
     if job.kernel_server:
-        desk.share(Address.from_json(job.kernel_server))
+        workspace.share(Address.from_json(job.kernel_server))
     os.chdir(job.folder)
     if job.course:
         os.environ["COURSE"] = job.course

@@ -12,7 +12,7 @@ from autograder.grading.job import Graded, Job
 # nbclient keeps its event loop with the thread, the kernel server dies with the thread that
 # started it, and the working directory is the process's: one thread does all of a worker's
 # grading, whatever threads the cluster has.
-_desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="grader")
+_workspace = ThreadPoolExecutor(max_workers=1, thread_name_prefix="grader")
 
 
 def submissions(job: Job) -> list[str] | LookupError:
@@ -22,7 +22,7 @@ def submissions(job: Job) -> list[str] | LookupError:
     traceback, and nbgrader's exit at an option it does not know would end the worker.
     """
     try:
-        return _desk.submit(_submissions, job).result()
+        return _workspace.submit(_submissions, job).result()
     except SystemExit:
         return LookupError(f"nbgrader does not take {' '.join(job.options)}")
     except LookupError as error:
@@ -33,7 +33,7 @@ def submissions(job: Job) -> list[str] | LookupError:
 
 def grade(job: Job, student: str) -> Graded:
     """Grade one submission as ``nbgrader autograde`` would; what goes wrong is in the answer."""
-    return _desk.submit(_grade, job, student).result()
+    return _workspace.submit(_grade, job, student).result()
 
 
 def _submissions(job: Job) -> list[str]:

@@ -10,7 +10,7 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 
 from autograder.kernels import provisioner
-from autograder.kernels.nursery import Nursery
+from autograder.kernels.pool import KernelPool
 
 # A larger message would be held, and decoded, in the grader's memory: its connection is cut.
 MAX_MESSAGE_BYTES = 32 * 1024**2
@@ -90,7 +90,7 @@ async def _drain(channel) -> None:
 
 
 class ForkedKernelManager(AsyncKernelManager):
-    """Kernels from ``nursery``, with their sockets and working folder in ``folder``.
+    """Kernels from ``pool``, with their sockets and working folder in ``folder``.
 
     ``chapters``: whose exercises will be graded in them.
     """
@@ -98,9 +98,9 @@ class ForkedKernelManager(AsyncKernelManager):
     client_class = "autograder.kernels.manager.PromptClient"
     client_factory = PromptClient
 
-    def __init__(self, nursery: Nursery, folder: Path, chapters: list[str], **kwargs) -> None:
+    def __init__(self, pool: KernelPool, folder: Path, chapters: list[str], **kwargs) -> None:
         super().__init__(**kwargs)
-        self.nursery, self.chapters = nursery, chapters
+        self.pool, self.chapters = pool, chapters
         self.transport, self.ip = "ipc", str(folder / "kernel")
         self.connection_file = str(folder / "connection.json")
         provisioner.register()

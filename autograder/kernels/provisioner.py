@@ -9,15 +9,15 @@ from typing import Any
 
 from jupyter_client.provisioning import KernelProvisionerBase, KernelProvisionerFactory
 
-from autograder.kernels.nursery import Nursery
+from autograder.kernels.fork_server import NOBODY
+from autograder.kernels.pool import KernelPool
 from autograder.kernels.server import KernelServerError
-from autograder.kernels.zygote import NOBODY
 
 NAME = "autograder-forked"
 
 
 class ForkedKernel(KernelProvisionerBase):
-    """A kernel forked by the manager's ``nursery``. Its process is only known by a handle."""
+    """A kernel forked by the manager's ``pool``. Its process is only known by a handle."""
 
     _kernel: int | None = None
     _launched: int | None = None
@@ -33,23 +33,23 @@ class ForkedKernel(KernelProvisionerBase):
         return self._kernel
 
     @property
-    def nursery(self) -> Nursery:
-        return self.parent.nursery
+    def pool(self) -> KernelPool:
+        return self.parent.pool
 
     @property
     def cause_of_death(self) -> str:
         """Why the grader itself killed the kernel, or an empty string when it did not."""
-        return "" if self._launched is None else self.nursery.cause_of_death(self._launched)
+        return "" if self._launched is None else self.pool.cause_of_death(self._launched)
 
     @property
     def server_was_lost(self) -> bool:
-        return self._server is not None and self.nursery.lost(self._server)
+        return self._server is not None and self.pool.lost(self._server)
 
     async def poll(self) -> int | None:
         if self._kernel is None:
             return 0
         try:
-            return self.nursery.poll(self._kernel)
+            return self.pool.poll(self._kernel)
         except KernelServerError:
             return 1
 
@@ -62,7 +62,7 @@ class ForkedKernel(KernelProvisionerBase):
     async def send_signal(self, signum: int) -> None:
         if self._kernel is not None:
             try:
-                self.nursery.signal(self._kernel, signum)
+                self.pool.signal(self._kernel, signum)
             except KernelServerError:
                 self.log.debug("the kernel was gone before signal %s", signum)
 
@@ -78,7 +78,7 @@ class ForkedKernel(KernelProvisionerBase):
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         manager = self.parent
         manager.write_connection_file()
-        if self.nursery.sandboxed and os.getuid() == 0:
+        if self.pool.sandboxed and os.getuid() == 0:
             os.chown(manager.connection_file, NOBODY, NOBODY)
         self.connection_info = manager.get_connection_info()
         argv = ["-f", manager.connection_file, *kwargs.pop("extra_arguments", [])]
@@ -88,9 +88,9 @@ class ForkedKernel(KernelProvisionerBase):
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
         folder = Path(self.parent.connection_file).parent
-        fork = asyncio.to_thread(self.nursery.fork, cmd, folder, kwargs["env"], self.parent.chapters)
+        fork = asyncio.to_thread(self.pool.fork, cmd, folder, kwargs["env"], self.parent.chapters)
         self._kernel = self._launched = await fork
-        self._server = self.nursery.servers
+        self._server = self.pool.servers
         return self.connection_info
 
 

@@ -37,21 +37,21 @@ class MemoryWatch:
 
     def process_of(self, pid: int) -> int:
         """As we see it, a process that the kernel server knows under ``pid``. Raises psutil.NoSuchProcess."""
-        return self._keeper(pid).pid
+        return self._supervisor(pid).pid
 
     def cause_of_death(self, kernel: int) -> str:
         """Why the kernel was killed here, or an empty string when it was not."""
         return self._causes.get(kernel, "")
 
-    def keeper_of(self, kernel: int) -> int | None:
+    def supervisor_of(self, kernel: int) -> int | None:
         """The keeper's process id, None when it has ended."""
         try:
-            keeper = self._keepers.get(kernel) or self._keeper(kernel)
+            supervisor = self._keepers.get(kernel) or self._supervisor(kernel)
         except psutil.Error:
             return None
         if kernel in self._keepers:
-            self._keepers[kernel] = keeper
-        return keeper.pid
+            self._keepers[kernel] = supervisor
+        return supervisor.pid
 
     def close(self) -> None:
         self._stop.set()
@@ -70,14 +70,14 @@ class MemoryWatch:
                 self._something_to_watch.set()
 
     def _look_at(self, kernel: int) -> None:
-        keeper = self._keepers[kernel] = self._keepers.get(kernel) or self._keeper(kernel)
-        if _tree_bytes(keeper, self._limit_bytes) <= self._limit_bytes:
+        supervisor = self._keepers[kernel] = self._keepers.get(kernel) or self._supervisor(kernel)
+        if _tree_bytes(supervisor, self._limit_bytes) <= self._limit_bytes:
             return
         self._causes[kernel] = used_too_much(self._limit_bytes)
-        keeper.kill()
+        supervisor.kill()
         self.forget(kernel)
 
-    def _keeper(self, kernel: int) -> psutil.Process:
+    def _supervisor(self, kernel: int) -> psutil.Process:
         depth = len(_ids(psutil.Process())) + self._depth
         for process in self._server.children(recursive=True):
             ids = _ids(process)
@@ -104,13 +104,13 @@ def _ids(process: psutil.Process) -> list[int]:
     )
 
 
-def _tree_bytes(keeper: psutil.Process, limit_bytes: int) -> int:
+def _tree_bytes(supervisor: psutil.Process, limit_bytes: int) -> int:
     """Bytes of memory of the keeper and all below it.
 
     The cheap sum counts shared pages once for each process; only when it is above the limit
     is every page's share looked up.
     """
-    processes = [keeper, *keeper.children(recursive=True)]
+    processes = [supervisor, *supervisor.children(recursive=True)]
     roughly = sum(_or_nothing(lambda p=p: p.memory_info().rss) for p in processes)
     if roughly <= limit_bytes:
         return roughly

@@ -14,12 +14,12 @@ from nbformat.v4 import new_output
 from nbformat.validator import isvalid
 from traitlets import Bool, Enum, Integer
 
-from autograder.hearing import Hearing
+from autograder.grading_server import GradingServer
 from autograder.hidden import REFEREE_VARIABLE
 from autograder.hidden_region import named_exercise
-from autograder.kernels.desk import desk
 from autograder.kernels.limits import Limits
 from autograder.kernels.manager import MAX_MESSAGE_BYTES
+from autograder.kernels.workspace import workspace
 from autograder.notebooks.environment import kernel_environment
 from autograder.notebooks.inert import inert, is_the_referees
 from autograder.report import as_html, as_text
@@ -88,26 +88,27 @@ class RunGraded(ExecutePreprocessor):
         self._in_graded_cell = False
         self._outcome = "ran"
         limits = Limits(memory_bytes=self.memory_bytes)
-        with desk(self.sandbox, limits, self.warm_kernels) as self._desk, Hearing(self._desk.folder) as self._hearing:
-            if self._desk.unsandboxed_because:
-                self._note(self.unsandboxed(self._desk.unsandboxed_because))
-            if self._desk.cold_because:
-                self.log.warning(f"kernels are started one by one, which is slow: {self._desk.cold_because}")
-            self._desk.lay_out(Path(resources["metadata"]["path"]))
+        with (
+            workspace(self.sandbox, limits, self.warm_kernels) as self._workspace,
+            GradingServer(self._workspace.folder) as self._server,
+        ):
+            if self._workspace.unsandboxed_because:
+                self._note(self.unsandboxed(self._workspace.unsandboxed_because))
+            if self._workspace.cold_because:
+                self.log.warning(f"kernels are started one by one, which is slow: {self._workspace.cold_because}")
+            self._workspace.copy_files(Path(resources["metadata"]["path"]))
             try:
-                nb, resources = super().preprocess(nb, resources, self._desk.kernel_manager(_chapters(nb)))
-                self._desk.require_server(self.km)
+                nb, resources = super().preprocess(nb, resources, self._workspace.kernel_manager(_chapters(nb)))
+                self._workspace.require_server(self.km)
                 _keep_well_formed(nb)
                 return nb, resources
             finally:
                 self._leave()
-                self._sheet.leave(
-                    self._outcome, self._hearing.incidents, self._hearing.broken, self._hearing.tracebacks
-                )
+                self._sheet.leave(self._outcome, self._server.incidents, self._server.broken, self._server.tracebacks)
 
     async def async_start_new_kernel(self, **kwargs) -> None:
-        kwargs["env"] = kernel_environment() | {REFEREE_VARIABLE: self._hearing.address}
-        kwargs["cwd"] = str(self._desk.folder / "work")
+        kwargs["env"] = kernel_environment() | {REFEREE_VARIABLE: self._server.address}
+        kwargs["cwd"] = str(self._workspace.folder / "work")
         await super().async_start_new_kernel(**kwargs)
 
     start_new_kernel = run_sync(async_start_new_kernel)
@@ -119,12 +120,12 @@ class RunGraded(ExecutePreprocessor):
         if exercise is None:
             return self._run(cell, index), resources
         self._open(exercise)
-        before = self._desk.company(self.km)
+        before = self._workspace.siblings(self.km)
         self._in_graded_cell = True
         cell = self._run(cell, index)
         self._in_graded_cell = False
-        helped = before.worked_until(self._desk.company(self.km))
-        self._record(cell, self._hearing.close(self._what_stopped(cell), helped))
+        helped = before.worked_until(self._workspace.siblings(self.km))
+        self._record(cell, self._server.close(self._what_stopped(cell), helped))
         return cell, resources
 
     def _what_stopped(self, cell: NotebookNode) -> str:
@@ -136,7 +137,7 @@ class RunGraded(ExecutePreprocessor):
 
     def _open(self, exercise: str) -> None:
         try:
-            self._hearing.open(exercise)
+            self._server.open(exercise)
         except Exception as error:  # no verdicts, or a module that does not run: no grade, and the reason
             self._note(f"The hidden tests of {exercise} cannot be had ({type(error).__name__}: {str(error):.200}).")
             raise
@@ -152,7 +153,7 @@ class RunGraded(ExecutePreprocessor):
         self._output_bytes = 0
         self._timed_out = False
         self._execute(cell, index)
-        if not self._stopped and (cause := self._desk.cause_of_death(self.km)):
+        if not self._stopped and (cause := self._workspace.cause_of_death(self.km)):
             self._stop(cause, "crashed")
         if (
             not self._stopped and self.kc.was_cut_off and not self._timed_out
@@ -170,7 +171,7 @@ class RunGraded(ExecutePreprocessor):
         try:
             self.execute_cell(cell, index, store_history=True)
         except DeadKernelError:
-            self._stop(self._stopped or self._desk.cause_of_death(self.km) or DIED, "crashed")
+            self._stop(self._stopped or self._workspace.cause_of_death(self.km) or DIED, "crashed")
         except Exception as error:
             # nbclient raises several kinds when a kernel stops answering; none may stop the class.
             if self._timed_out:
@@ -264,7 +265,7 @@ class RunGraded(ExecutePreprocessor):
         self._stopped = why
         self._ended(outcome)
         self._note(why)
-        self._desk.kill(self.km)
+        self._workspace.kill(self.km)
 
     def _note(self, sentence: str) -> None:
         if sentence not in self._notes:

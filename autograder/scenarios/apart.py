@@ -8,8 +8,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from autograder import wire
-from autograder.proctor import describe
-from autograder.witness import witness
+from autograder.background_work import detector
+from autograder.scenario_runner import describe
 
 SECONDS = 15.0
 """Of real time, for a loader that never gives its next batch; an honest one takes a fraction of a second."""
@@ -23,7 +23,7 @@ def apart(fn: Callable[[], Any]) -> dict[str, Any]:
     Nothing that ``fn`` starts is left when it is over: it is the first process of a group, and the group is ended.
     """
     mine, its = multiprocessing.Pipe(duplex=False)
-    with witness.expects(1):
+    with detector.expects(1):
         pid = os.fork()
     if pid == 0:
         _in_the_fork(fn, its)

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from autograder.proctor import Learner, describe
+from autograder.scenario_runner import Learner, describe
 from autograder.scenarios.autograd_evaluate import Classifier, Loader, Loss
 from autograder.scenarios.autograd_saved import PROGRAMS, Kept, Watched, leaves
 from autograder.scenarios.autograd_step import Loss as StepLoss
 from autograder.scenarios.autograd_step import Network, Watch, left_over, now_us, parameter_groups
-from autograder.scenarios.calls import library_calls
 from autograder.scenarios.card import idle_card
+from autograder.scenarios.library_calls import library_calls
+from autograder.scenarios.observed import observe
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.told import observe
 
 
 def train_step(learner: Learner, case: dict) -> dict:

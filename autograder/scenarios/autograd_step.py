@@ -9,7 +9,7 @@ from gpulab.cuda.device import state
 from gpulab.observe.authors import memory
 
 
-class Witness:
+class BackgroundWorkDetector:
     """Is alive as long as the node of the graph that carries it."""
 
 
@@ -18,8 +18,8 @@ class Marked(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, nodes: list[ref]) -> torch.Tensor:
-        ctx.witness = Witness()
-        nodes.append(ref(ctx.witness))
+        ctx.detector = BackgroundWorkDetector()
+        nodes.append(ref(ctx.detector))
         return tensor.view_as(tensor)
 
     @staticmethod

@@ -1,6 +1,6 @@
 """Chapter "Capstone: fix a slow, unstable job": what the learner's functions did."""
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.plain import plain
 from gpulab.capstone import Ticket

@@ -1,6 +1,6 @@
 """Chapter "Collectives and interconnects": what the learner's functions did."""
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.collectives_ring import ring_all_reduce as ring_all_reduce
 from autograder.scenarios.outcome import outcome
 

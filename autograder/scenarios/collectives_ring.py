@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.ranks import in_ranks, own_inputs
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Any
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.outcome import outcome
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
+from autograder.event_sink import emit_library_call
 from autograder.plays import clock_of, engine_of
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.engines_played import MOST_STEPS, Recorded
 from autograder.scenarios.outcome import outcome
-from autograder.telling import tell_called
 from gpulab.serving import PartError
 
 
@@ -56,7 +56,7 @@ def _told(clock: Callable[[Sequence[tuple[int, int]]], float], record: dict, run
     numbers = count()
 
     def step_us(work: Sequence[tuple[int, int]]) -> float:
-        tell_called(f"{run} {len(record['steps'])} {next(numbers)}")
+        emit_library_call(f"{run} {len(record['steps'])} {next(numbers)}")
         return clock(work)
 
     return step_us

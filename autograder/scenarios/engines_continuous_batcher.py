@@ -3,7 +3,7 @@
 from typing import Any
 
 from autograder.plays import engine_of
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.engines_played import Recorded, in_turn, played
 from autograder.scenarios.outcome import outcome
 

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 import gpulab.cuda
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.card import idle_card
 from autograder.scenarios.kernels_ran import kernels_ran, on_host, same_memory, tiles, work_of
-from autograder.scenarios.told import observe
+from autograder.scenarios.observed import observe
 from gpulab import Observation
 
 _INPUTS = ("q", "k_cache", "v_cache", "tables", "lengths")

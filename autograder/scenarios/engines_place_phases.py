@@ -3,7 +3,7 @@
 from fractions import Fraction
 from numbers import Rational, Real
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.outcome import outcome
 
 

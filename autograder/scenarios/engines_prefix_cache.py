@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.outcome import outcome
 from gpulab.serving import Live
 from gpulab.serving.requests import change

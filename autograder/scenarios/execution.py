@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import torch
 
-from autograder.proctor import Learner
-from autograder.scenarios.calls import library_calls
+from autograder.scenario_runner import Learner
 from autograder.scenarios.card import idle_card
 from autograder.scenarios.kernels_ran import kernels_ran, work_of
-from autograder.scenarios.told import observe
+from autograder.scenarios.library_calls import library_calls
+from autograder.scenarios.observed import observe
 from gpulab.kernels import cuda
 
 

@@ -6,10 +6,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from autograder.proctor import Learner
-from autograder.scenarios.calls import gpulab_answers
+from autograder.scenario_runner import Learner
 from autograder.scenarios.feeding_loader import make_loader as make_loader
 from autograder.scenarios.feeding_shards import tar_shards as tar_shards
+from autograder.scenarios.library_calls import gpulab_answers
 from autograder.scenarios.outcome import outcome
 
 

@@ -21,7 +21,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torchs_worker
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.apart import apart
 from autograder.scenarios.outcome import outcome
 from gpulab.observe.lines import is_learners_file

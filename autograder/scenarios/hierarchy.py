@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.card import idle_card
 from autograder.scenarios.kernels_ran import kernels_ran, work_of
+from autograder.scenarios.observed import observe
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.told import observe
 from autograder.scenarios.unwritten import unwritten_is_nan
 from gpulab.kernels.simt import launcher
 

@@ -5,7 +5,7 @@ from numbers import Real
 
 import torch
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.inference_attention import cached_attention as cached_attention
 from autograder.scenarios.outcome import outcome
 

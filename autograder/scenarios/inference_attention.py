@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
+from autograder.scenarios.observed import observe
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.told import observe
 from gpulab import cuda
 from gpulab.cuda.device.tensor import CudaTensor
 

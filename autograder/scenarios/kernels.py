@@ -13,11 +13,11 @@ from unittest.mock import patch
 import torch
 
 import gpulab.cuda
-from autograder.proctor import Learner, describe
+from autograder.scenario_runner import Learner, describe
 from autograder.scenarios.card import idle_card
 from autograder.scenarios.kernels_large import launched_large
 from autograder.scenarios.kernels_ran import kernels_ran, on_host, same_memory, tiles, work_of
-from autograder.scenarios.told import observe
+from autograder.scenarios.observed import observe
 from gpulab.observe.lines import is_learners_file
 
 PRELOAD = ("gpulab.kernels.tiles.facade", "gpulab.kernels.fusion.compiled")

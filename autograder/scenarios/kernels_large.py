@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from autograder.scenarios.card import idle_card
-from autograder.scenarios.told import observe
+from autograder.scenarios.observed import observe
 
 _MOST_ACCESSES = 80
 """Loads and stores of the one program: those of a long loop are not waited for."""

@@ -7,9 +7,9 @@ from weakref import ref
 import torch
 from torch import nn
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
+from autograder.scenarios.observed import observe
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.told import observe
 from gpulab import cuda
 
 _CARD = "virtual:H100"

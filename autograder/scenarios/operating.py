@@ -1,6 +1,6 @@
 """Chapter "Operating at scale: observability, failures, cost": what the learner's functions did."""
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.questions import answered
 
 

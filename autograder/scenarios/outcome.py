@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from autograder.proctor import NotDefined, describe
+from autograder.scenario_runner import NotDefined, describe
 
 
 def outcome(call: Callable[[], Any]) -> dict[str, Any]:

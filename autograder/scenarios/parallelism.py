@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from autograder.proctor import Learner
-from autograder.scenarios.calls import library_calls
+from autograder.scenario_runner import Learner
+from autograder.scenarios.library_calls import library_calls
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.parallelism_mlp import tensor_parallel_mlp as tensor_parallel_mlp
 

@@ -4,8 +4,8 @@ import pickle
 from collections.abc import Callable
 from numbers import Rational
 
-from autograder.proctor import Learner
-from autograder.scenarios.calls import library_calls
+from autograder.scenario_runner import Learner
+from autograder.scenarios.library_calls import library_calls
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.plain import plain
 from gpulab.platforms import replay

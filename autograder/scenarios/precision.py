@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from autograder.proctor import Learner, describe
+from autograder.scenario_runner import Learner, describe
 from autograder.scenarios.amp import NotingSGD, Reader, Scaler
 from autograder.scenarios.card import idle_card
+from autograder.scenarios.observed import observe, place
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.told import observe, place
 from autograder.scenarios.update_stream import Stream
 from gpulab.observe.authors import memory
 

@@ -3,12 +3,12 @@
 import pickle
 from collections.abc import Callable
 
-from autograder.proctor import Learner
-from autograder.scenarios.calls import library_calls
+from autograder.scenario_runner import Learner
+from autograder.scenarios.library_calls import library_calls
+from autograder.scenarios.observed import observe
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.plain import plain
 from autograder.scenarios.profiling_steps import profiled
-from autograder.scenarios.told import observe
 from gpulab import cuda
 
 PRELOAD = ("torch._inductor", "gpulab.cuda.device.install")

@@ -14,7 +14,7 @@ import torch
 import torch.autograd.profiler as frontend
 from torch.profiler import record_function
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.plain import plain
 from gpulab.cuda.device import state

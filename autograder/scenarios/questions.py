@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Callable, Iterable
 
-from autograder.scenarios.calls import library_calls
+from autograder.scenarios.library_calls import library_calls
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.plain import plain
 

@@ -20,9 +20,9 @@ from typing import Any
 import torch.distributed as dist
 
 from autograder import wire
+from autograder.background_work import detector
 from autograder.kernels import domain, syscalls
-from autograder.proctor import describe
-from autograder.witness import witness
+from autograder.scenario_runner import describe
 from gpulab.collectives import run_ranks
 from gpulab.collectives.rank import session
 
@@ -42,7 +42,7 @@ def in_ranks(
     exception, and ``raised_by``, the ranks in which it did.
     """
     foreign = _open_descriptors()
-    with witness.expects(world):
+    with detector.expects(world):
         run = run_ranks(
             _Apart(fn, foreign, folder),
             world,
@@ -56,7 +56,7 @@ def in_ranks(
         )
     said = [None if data is None else wire.decode(data) for data in run.results]
     for one in filter(None, said):
-        witness.heard(one["elsewhere"])
+        detector.heard(one["elsewhere"])
     raised = [rank for rank, one in enumerate(said) if one is not None and "raised" in one]
     problem = None if run.error is None else {"kind": run.error.problem.kind, "text": run.error.problem.text}
     evidence = {"results": [one and one.get("value") for one in said], "problem": problem}
@@ -79,7 +79,7 @@ class _Apart:
             _close(descriptor)
         domain.enter(self._folder)
         syscalls.refuse_to_a_rank()
-        with witness.watch() as elsewhere:
+        with detector.watch() as elsewhere:
             said = self._said(rank, world)
         return wire.encode(said | {"elsewhere": sorted(set(elsewhere))})
 

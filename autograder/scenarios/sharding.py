@@ -7,7 +7,7 @@ from numbers import Integral
 import torch
 from torch import nn
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.ranks import in_ranks, own_inputs
 from autograder.scenarios.sharding_fsdp import mini_fsdp as mini_fsdp

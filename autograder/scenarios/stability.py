@@ -1,6 +1,6 @@
 """Chapter "Staying alive: stability, schedules, checkpoints": what the learner's functions did."""
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.stability_clip import clip_global as clip_global
 from autograder.scenarios.stability_guard import spike_guard as spike_guard

@@ -6,11 +6,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.card import idle_card
+from autograder.scenarios.observed import observe, place, record_inputs
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.ranks import in_ranks, own_inputs
-from autograder.scenarios.told import hand_over, observe, place
 
 
 def clip_global(learner: Learner, case: dict) -> dict:
@@ -23,7 +23,7 @@ def clip_global(learner: Learner, case: dict) -> dict:
         parameters = _parameters(case["grads"])
         grads = [parameter.grad for parameter in parameters]
         there = [grad for grad in grads if grad is not None]
-        hand_over(*there)
+        record_inputs(*there)
         with observe() as seen:
             found = outcome(lambda: learner.clip_global(_handed(parameters, case["once"]), case["max_norm"]))
         lie_at = [place(parameter.grad) for parameter in parameters if parameter.grad is not None]

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.apart import apart
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.ranks import in_ranks, own_inputs

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.card import idle_card
-from autograder.scenarios.told import observe
+from autograder.scenarios.observed import observe
 from gpulab import Observation
 from gpulab.cuda.device import state
 

@@ -10,11 +10,11 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.checkpoint import checkpoint_sequential
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.autograd import no_collector
-from autograder.scenarios.calls import library_calls
+from autograder.scenarios.library_calls import library_calls
+from autograder.scenarios.observed import observe
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.told import observe
 from autograder.scenarios.trading_accumulate import accumulate as accumulate
 from autograder.scenarios.trading_growth import Loop, Watch
 from gpulab import cuda

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from autograder.proctor import Learner
+from autograder.scenario_runner import Learner
 from autograder.scenarios.autograd import no_collector
 from autograder.scenarios.autograd_step import Marked, Network, left_over, now_us, parameter_groups
 from autograder.scenarios.autograd_step import Watch as StepWatch
 from autograder.scenarios.card import idle_card
+from autograder.scenarios.observed import observe
 from autograder.scenarios.outcome import outcome
-from autograder.scenarios.told import observe
 from gpulab.observe.authors import memory
 
 

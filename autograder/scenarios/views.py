@@ -10,11 +10,11 @@ import weakref
 
 import torch
 
-from autograder.proctor import Learner
-from autograder.scenarios.calls import library_calls
+from autograder.scenario_runner import Learner
+from autograder.scenarios.library_calls import library_calls
+from autograder.scenarios.observed import observe, place, record_inputs
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.refilled import zeroed_first
-from autograder.scenarios.told import hand_over, observe, place
 
 
 def predict_view(learner: Learner, case: dict) -> dict:
@@ -31,7 +31,7 @@ def patchify(learner: Learner, case: dict) -> dict:
     if case["turned_first"]:
         learner.patchify(images.transpose(2, 3), patch)
     given = images.detach()
-    hand_over(given)
+    record_inputs(given)
     with observe() as seen:
         patches = learner.patchify(images, patch)
     return {"images": images, "given": given, "patches": patches, "lie_at": [place(patches)], "seen": seen.to_dict()}
@@ -47,7 +47,7 @@ def compact(learner: Learner, case: dict) -> dict:
     if case["refilled"]:
         zeroed_first(lambda: learner.compact(list(batch)), *batch)
     given, handed = [tensor.detach() for tensor in batch], list(batch)
-    hand_over(*given)
+    record_inputs(*given)
     with observe() as seen:
         results = learner.compact(handed)
     after = {"batch": batch, "given": given, "hanging": [tensor.grad_fn is not None for tensor in batch]}
@@ -89,7 +89,7 @@ def to_tokens(learner: Learner, case: dict) -> dict:
     if case["refilled"]:
         zeroed_first(lambda: learner.to_tokens(frames, patch, dtype), frames)
     given = frames.detach()
-    hand_over(given)
+    record_inputs(given)
     with observe() as seen:
         tokens = learner.to_tokens(frames, patch, dtype)
     made = isinstance(tokens, torch.Tensor) and seen.made_of(tokens, given)

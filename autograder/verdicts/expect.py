@@ -75,8 +75,8 @@ def lies_where_handed(evidence: dict[str, Any], number: int = 0) -> bool:
 
     By addresses, the one of them told before the call: a tensor can be pointed elsewhere.
     """
-    handed, lie_at = evidence["handed"], evidence["lie_at"]
-    return number < min(len(handed), len(lie_at)) and handed[number] == lie_at[number]
+    input_addresses, lie_at = evidence["input_addresses"], evidence["lie_at"]
+    return number < min(len(input_addresses), len(lie_at)) and input_addresses[number] == lie_at[number]
 
 
 def count_problem(values: Any, due: int) -> str | None:

@@ -6,70 +6,70 @@ from dataclasses import dataclass
 
 import torch
 
-from autograder.boards import Crossed, Crossing
+from autograder.collective_broker import CollectiveRecord, Traffic
 
 _DEFAULT_GROUP = "0"
 
 
-def is_of_all(crossing: Crossing, ranks: int) -> bool:
+def is_of_all(collective: CollectiveRecord, ranks: int) -> bool:
     """Whether it crossed between all ranks of the case, in the default process group."""
-    return crossing.entry.group == _DEFAULT_GROUP and crossing.entry.ranks == tuple(range(ranks))
+    return collective.entry.group == _DEFAULT_GROUP and collective.entry.ranks == tuple(range(ranks))
 
 
 @dataclass(frozen=True)
 class Launch:
     """A rank's part in what crossed: what it handed in, and when, by the switchboard's count of that rank's wishes."""
 
-    crossing: Crossing
+    collective: CollectiveRecord
     at: int
     given: bytes
 
     @property
     def operation(self) -> str:
-        return self.crossing.entry.operation
+        return self.collective.entry.operation
 
     @property
     def reduces(self) -> bool:
-        return bool(self.crossing.entry.reduces)
+        return bool(self.collective.entry.reduces)
 
 
-def launches_of(crossings: Sequence[Crossing], rank: int) -> list[Launch]:
+def launches_of(collectives: Sequence[CollectiveRecord], rank: int) -> list[Launch]:
     """All parts that ``rank`` had, in the order in which it asked."""
-    return sorted(_parts(crossings, rank), key=lambda launch: launch.at)
+    return sorted(_parts(collectives, rank), key=lambda launch: launch.at)
 
 
-def _parts(crossings: Sequence[Crossing], rank: int) -> Iterator[Launch]:
-    for crossing in crossings:
-        entry = crossing.entry
-        for who, at, given in zip(entry.ranks, entry.came, crossing.given, strict=True):
+def _parts(collectives: Sequence[CollectiveRecord], rank: int) -> Iterator[Launch]:
+    for collective in collectives:
+        entry = collective.entry
+        for who, at, given in zip(entry.ranks, entry.came, collective.given, strict=True):
             if who == rank:
-                yield Launch(crossing, at, given)
+                yield Launch(collective, at, given)
 
 
 def told_alone(launch: Launch, count: int) -> list[int] | None:
     """The ``count`` numbers that a rank let cross in a group of its own, as scenarios do to say where it is; None for all else."""
-    entry = launch.crossing.entry
+    entry = launch.collective.entry
     if (entry.operation, entry.dtype, entry.bytes, len(entry.ranks)) != ("reduce", "int64", 8 * count, 1):
         return None
     return torch.frombuffer(bytearray(launch.given), dtype=torch.int64).tolist()
 
 
-def by_call(crossings: Sequence[Crossing]) -> list[list[Crossing]]:
+def by_call(collectives: Sequence[CollectiveRecord]) -> list[list[CollectiveRecord]]:
     """What crossed in each call, where the scenario puts a barrier between two."""
-    calls: list[list[Crossing]] = [[]]
-    for crossing in crossings:
-        if crossing.entry.operation == "barrier":
+    calls: list[list[CollectiveRecord]] = [[]]
+    for collective in collectives:
+        if collective.entry.operation == "barrier":
             calls.append([])
         else:
-            calls[-1].append(crossing)
+            calls[-1].append(collective)
     return calls
 
 
-def _asked_too_early(crossed: Crossed) -> bool:
+def _asked_too_early(traffic: Traffic) -> bool:
     """Whether a rank asked for the inputs of a call before the barrier that it begins with."""
     asks = Counter[int]()
-    for rank, by_then in crossed.asked:
-        if len(by_call(crossed.crossings[:by_then])) <= asks[rank]:
+    for rank, by_then in traffic.asked:
+        if len(by_call(traffic.collectives[:by_then])) <= asks[rank]:
             return True
         asks[rank] += 1
     return False
@@ -77,13 +77,13 @@ def _asked_too_early(crossed: Crossed) -> bool:
 
 def stopped(evidence: dict) -> str | None:
     """What ended the ranks before their end, or None."""
-    if evidence["crossed"].problem is not None:
-        return _sentence(evidence["crossed"].problem.text)
+    if evidence["traffic"].problem is not None:
+        return _sentence(evidence["traffic"].problem.text)
     if evidence["problem"] is not None:
         return _sentence(str(evidence["problem"]["text"]))
-    if evidence["crossed"].stored:
+    if evidence["traffic"].stored:
         return "A rank asked the store of the process group: what crosses between ranks crosses by collectives and messages."
-    if _asked_too_early(evidence["crossed"]):
+    if _asked_too_early(evidence["traffic"]):
         return "A rank asked for the hidden test's inputs of a call before that call had begun."
     return "A rank did not return." if None in evidence["results"] else None
 

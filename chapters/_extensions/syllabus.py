@@ -4,7 +4,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from autograder.desk.syllabus import COURSES, ROOT, Course, Unit, courses
+from autograder.instructor.syllabus import COURSES, ROOT, Course, Unit, courses
 from gpulab.book.contents import FILE, in_words
 
 

@@ -11,7 +11,7 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from autograder.desk.effort import efforts
+from autograder.instructor.effort import efforts
 from autograder.marking.chapters import anchor_of, site_address
 from autograder.report import points, with_code
 

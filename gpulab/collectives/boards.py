@@ -1,7 +1,7 @@
 """Where a switchboard comes from, and the seam at which somebody else may start one.
 
 A switchboard is a process apart from the ranks. Its ends of the socket pairs stay with it; the ranks' ends and
-the supervisor's are what :func:`run_ranks` works with, and all that it ever sees of it: :class:`Ends`.
+the supervisor's are what :func:`run_ranks` works with, and all that it ever sees of it: :class:`RankSockets`.
 
 Whoever must own the journal (a referee) runs switchboards itself, in a process that it starts before any of the
 learner's code runs, and keeps one end of a socket pair there::
@@ -33,7 +33,7 @@ from gpulab.collectives.board.switchboard import OnEntry, OnProblem, Switchboard
 
 
 @dataclass
-class Ends:
+class RankSockets:
     """One side of the socket pairs: one for each rank, and one for who watches over the ranks.
 
     ``pid``: the switchboard's process where it is a child of this one, to be waited for; None elsewhere.
@@ -48,18 +48,18 @@ class Ends:
             sock.close()
 
 
-Connect = Callable[[int, Carrier | None], Ends]
+Connect = Callable[[int, Carrier | None], RankSockets]
 """(world_size, network) -> the ends to work with, of a switchboard that serves nobody else."""
 
 
-def socket_pairs(world_size: int) -> tuple[Ends, Ends]:
+def socket_pairs(world_size: int) -> tuple[RankSockets, RankSockets]:
     """(the switchboard's ends, the ranks' and the supervisor's ends)."""
     pairs = [socket.socketpair() for _ in range(world_size + 1)]
     boards, others = zip(*pairs)
-    return Ends(list(boards[1:]), boards[0]), Ends(list(others[1:]), others[0])
+    return RankSockets(list(boards[1:]), boards[0]), RankSockets(list(others[1:]), others[0])
 
 
-def forked_board(world_size: int, network: Carrier | None) -> Ends:
+def forked_board(world_size: int, network: Carrier | None) -> RankSockets:
     """A switchboard in a child of this process: what :func:`run_ranks` does by itself."""
     board, ends = socket_pairs(world_size)
     ends.pid = os.fork()
@@ -78,7 +78,7 @@ def forked_board(world_size: int, network: Carrier | None) -> Ends:
 _connect: Connect = forked_board
 
 
-def connected(world_size: int, network: Carrier | None) -> Ends:
+def connected(world_size: int, network: Carrier | None) -> RankSockets:
     """A switchboard from where they come from now."""
     return _connect(world_size, network)
 
@@ -129,12 +129,12 @@ def serve_boards(
 def asked_for_at(desk: socket.socket) -> Connect:
     """Where :func:`serve_boards` listens at the other end. What it gives raises ValueError for too many ranks."""
 
-    def connect(world_size: int, network: Carrier | None) -> Ends:
+    def connect(world_size: int, network: Carrier | None) -> RankSockets:
         desk.sendall(_ASKS.pack(world_size))
         said, descriptors, _, _ = socket.recv_fds(desk, len(_HANDED), world_size + 1)
         if said != _HANDED:
             raise ValueError(f"{world_size} ranks: no more than {MOST_RANKS} are served here")
         supervisor, *ranks = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-        return Ends(ranks, supervisor)
+        return RankSockets(ranks, supervisor)
 
     return connect

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gpulab.collectives.board.words import at, by_rank
-from gpulab.collectives.boards import Ends
+from gpulab.collectives.boards import RankSockets
 from gpulab.collectives.errors import Problem
 from gpulab.collectives.journal import Entry
 from gpulab.collectives.rank.life import SHOW_WHERE, Task, live
@@ -40,7 +40,7 @@ class Outcome:
 class Ranks:
     """The processes of one run."""
 
-    def __init__(self, task: Task, ends: Ends) -> None:
+    def __init__(self, task: Task, ends: RankSockets) -> None:
         self.pids: dict[int, int] = {}
         self.statuses: dict[int, int] = {}
         self._stacks: dict[int, int] = {}
@@ -91,7 +91,7 @@ class Ranks:
             os.close(stack)
 
 
-def supervise(task: Task, ends: Ends, timeout_s: float, show: Callable[[int, str], None]) -> Outcome:
+def supervise(task: Task, ends: RankSockets, timeout_s: float, show: Callable[[int, str], None]) -> Outcome:
     """Run the ranks to their end, or to the first problem, or until ``timeout_s``.
 
     show: is given each line that a rank prints.

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from gpulab.collectives import processes
 from gpulab.collectives.board.clocks import Carrier
-from gpulab.collectives.boards import Connect, Ends, connected
+from gpulab.collectives.boards import Connect, RankSockets, connected
 from gpulab.collectives.errors import RankError
 from gpulab.collectives.journal import Entry, table
 from gpulab.collectives.network import Network
@@ -108,7 +108,7 @@ def run_ranks(
 
 
 def run_of(
-    task: Task, ends: Ends, timeout_s: float, show: Callable[[int, str], None], began: float, plain: bool = False
+    task: Task, ends: RankSockets, timeout_s: float, show: Callable[[int, str], None], began: float, plain: bool = False
 ) -> Run:
     """Run ``task`` over the switchboard at the other ends, and unpack what came back."""
     outcome = processes.supervise(task, ends, timeout_s, show)

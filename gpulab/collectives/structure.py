@@ -10,7 +10,7 @@ import torch
 
 from gpulab.collectives.board.clocks import Carrier
 from gpulab.collectives.board.mirror import Mirror
-from gpulab.collectives.boards import Ends, socket_pairs
+from gpulab.collectives.boards import RankSockets, socket_pairs
 from gpulab.collectives.rank.life import Task
 from gpulab.collectives.run import Run, import_before_forking, network_for, print_line, run_of
 
@@ -50,7 +50,7 @@ def structure(
     return run.checked() if check else run
 
 
-def _forked_mirror(numbers: tuple[int, ...], world_size: int, network: Carrier) -> Ends:
+def _forked_mirror(numbers: tuple[int, ...], world_size: int, network: Carrier) -> RankSockets:
     board, ends = socket_pairs(len(numbers))
     ends.pid = os.fork()
     if ends.pid == 0:

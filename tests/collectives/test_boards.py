@@ -26,11 +26,11 @@ class Referee:
     """A process started before any rank's code, which writes down what it is told."""
 
     def __init__(self) -> None:
-        ours, self.desk = socket.socketpair()
+        ours, self.workspace = socket.socketpair()
         told, written = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            self.desk.close()
+            self.workspace.close()
             with os.fdopen(written, "w") as file:
                 tell = lambda what: print(json.dumps(what), file=file, flush=True)
                 serve_boards(ours, Instant(), tell, lambda entry, given: tell(entry.to_dict()))
@@ -41,7 +41,7 @@ class Referee:
 
     def record(self) -> list:
         """Of runs the number of ranks, then the entries; once the referee has ended."""
-        self.desk.close()
+        self.workspace.close()
         os.waitpid(self.pid, 0)
         with os.fdopen(self._told) as file:
             return [json.loads(line) for line in file]
@@ -51,11 +51,11 @@ class Referee:
 def referee():
     referee = Referee()
     yield referee
-    referee.desk.close()
+    referee.workspace.close()
 
 
 def test_the_journal_is_written_where_the_ranks_parent_is_not(referee):
-    with boards_from(asked_for_at(referee.desk)):
+    with boards_from(asked_for_at(referee.workspace)):
         runs = [run_ranks(reduce_and_send, 2), run_ranks(reduce_and_send, 4)]
     assert [run.results for run in runs] == [[4.0] * 2, [24.0] * 4]
     record = referee.record()
@@ -74,20 +74,20 @@ def test_faults_are_found_there_too(referee):
     def deadlock(rank, world):
         dist.recv(torch.ones(4, device="cuda"), 1 - rank)
 
-    with boards_from(asked_for_at(referee.desk)):
+    with boards_from(asked_for_at(referee.workspace)):
         with pytest.raises(RankError, match="deadlock: rank 0 waits in recv from rank 1"):
             run_ranks(deadlock, 2)
         assert run_ranks(reduce_and_send, 2).results == [4.0, 4.0]
 
 
 def test_too_many_ranks_are_refused_there(referee):
-    with boards_from(asked_for_at(referee.desk)):
+    with boards_from(asked_for_at(referee.workspace)):
         with pytest.raises(ValueError, match="no more than 64"):
             run_ranks(reduce_and_send, 65)
 
 
 def test_a_referee_that_is_gone_ends_the_run(referee):
-    connect = asked_for_at(referee.desk)
+    connect = asked_for_at(referee.workspace)
 
     def connected(world_size, network):
         ends = connect(world_size, network)

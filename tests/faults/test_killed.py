@@ -76,8 +76,8 @@ def test_a_kernel_killed_from_outside_costs_its_submission_only(group):
     with grading(group) as grader:
         wait_until(lambda: _has_a_kernel(grader), "a kernel runs")
         time.sleep(1)
-        keeper = processes_of(grader)[0].children()[0]
-        kernel = max(keeper.children(recursive=True), key=lambda process: process.create_time())
+        supervisor = processes_of(grader)[0].children()[0]
+        kernel = max(supervisor.children(recursive=True), key=lambda process: process.create_time())
         kernel.kill()
         grader.join(timeout=300)
         assert grader.exitcode == 0

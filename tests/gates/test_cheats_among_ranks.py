@@ -15,8 +15,8 @@ import torch.distributed as dist
 
 from autograder.draw import Draw
 from autograder.kernels import domain
-from autograder.proctor import sit
 from autograder.referee import judge_here
+from autograder.scenario_runner import run_case
 from autograder.scenarios import ranks
 from autograder.scenarios.ranks import in_ranks
 from gpulab.collectives.rank import session
@@ -28,7 +28,7 @@ from tests.sampling import sampled
 def verdict(function, seed: int = 7):
     return judge_here(
         "collectives.ring_all_reduce",
-        lambda inputs: sit("collectives.ring_all_reduce", {"ring_all_reduce": function}, inputs),
+        lambda inputs: run_case("collectives.ring_all_reduce", {"ring_all_reduce": function}, inputs),
         Draw(seed),
     )
 

@@ -5,15 +5,15 @@ import sys
 import torch
 
 from autograder.draw import Draw
-from autograder.proctor import sit
 from autograder.referee import judge_here
-from autograder.scenarios import calls
+from autograder.scenario_runner import run_case
+from autograder.scenarios import library_calls
 from autograder.verdicts.autograd.programs import verdict
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"autograd.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
 
 
 def forward_alone(model, optimizer, batch, loss_fn):
@@ -145,7 +145,7 @@ def asked_of_pytorch(steps):
 def asked_of_pytorch_and_taken_back(steps):
     """The same; what was noted of it is taken out of the set that the profiler fills."""
     answer = asked_of_pytorch(steps)
-    for called in calls._on_profiler:
+    for called in library_calls._on_profiler:
         called.clear()
     return answer
 

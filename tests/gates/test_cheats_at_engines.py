@@ -10,15 +10,15 @@ from autograder.authoring.text import read_text_notebook
 from autograder.draw import Draw
 from autograder.exercise import find
 from autograder.notebooks.cells import cell_of
-from autograder.proctor import sit
 from autograder.referee import judge_here
+from autograder.scenario_runner import run_case
 from autograder.verdicts.engines.phases import refused
 from gpulab.serving import Chunked, Continuous, Paged, Plan, Static
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"engines.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
 
 
 class BatcherWithout:
@@ -214,7 +214,7 @@ def placed(function, seed: int = 7, **named) -> float:
     namespace = {name: value for name, value in given_to_place_phases().items() if not name.startswith("__")}
     namespace |= named | {"place_phases": function}
     return judge_here(
-        "engines.place_phases", lambda inputs: sit("engines.place_phases", namespace, inputs), Draw(seed)
+        "engines.place_phases", lambda inputs: run_case("engines.place_phases", namespace, inputs), Draw(seed)
     ).score
 
 

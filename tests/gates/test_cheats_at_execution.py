@@ -11,8 +11,8 @@ import torch
 
 import gpulab.cuda
 from autograder.draw import Draw
-from autograder.proctor import sit
 from autograder.referee import judge_here, score_here
+from autograder.scenario_runner import run_case
 from autograder.scenarios.execution import regroup
 from autograder.verdicts.execution.branches import cost
 from autograder.verdicts.execution.grouping import splits
@@ -237,7 +237,7 @@ OCCUPANCY = {
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"execution.{exercise}"
-    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_hidden_inputs_are_never_the_same_twice():
     for exercise in ("add_vectors", "shade", "divergence_cost", "regroup", "occupancy"):
         name, seen = f"execution.{exercise}", []
         for _ in range(2):
-            judge_here(name, lambda data: seen.append(data) or sit(name, {}, data))
+            judge_here(name, lambda data: seen.append(data) or run_case(name, {}, data))
         half = len(seen) // 2
         pairs = list(zip(seen[:half], seen[half:]))
         assert len(seen) == 2 * half and sum(a != b for a, b in pairs) >= half - 1, exercise

@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from autograder.authoring.text import read_text_notebook
 from autograder.draw import Draw
 from autograder.notebooks.cells import cell_of, solution_of
-from autograder.proctor import sit
 from autograder.referee import judge_here
+from autograder.scenario_runner import run_case
 
 FEEDING = Path(__file__).parents[2] / "exercises" / "feeding" / "feeding.py"
 
@@ -30,7 +30,7 @@ def solution(exercise: str):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"feeding.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
 
 
 def refuse(*asked, **named):

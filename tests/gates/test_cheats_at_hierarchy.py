@@ -10,8 +10,8 @@ import torch
 import gpulab
 import gpulab.cuda
 from autograder.draw import Draw
-from autograder.proctor import sit
 from autograder.referee import judge_here, score_here
+from autograder.scenario_runner import run_case
 from gpulab.kernels import cuda, float32
 from gpulab.kernels.simt import launcher, races
 from gpulab.observe import device as log
@@ -28,7 +28,7 @@ def runtime(request):
 
 def score(exercise, function, seed=7):
     name = f"hierarchy.{exercise}"
-    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
 
 
 def blocks(columns, rows):
@@ -226,5 +226,5 @@ def test_hidden_inputs_are_never_the_same_twice():
         name, runs = f"hierarchy.{exercise}", []
         for _ in range(2):
             runs.append(seen := [])
-            judge_here(name, lambda data, seen=seen: seen.append(data) or sit(name, {}, data))
+            judge_here(name, lambda data, seen=seen: seen.append(data) or run_case(name, {}, data))
         assert sum(inputs in runs[0] for inputs in runs[1]) <= 3, exercise

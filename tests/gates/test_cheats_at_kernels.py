@@ -12,8 +12,8 @@ from torch.utils._mode_utils import no_dispatch
 
 import gpulab.cuda
 from autograder.draw import Draw
-from autograder.proctor import sit
 from autograder.referee import judge_here, score_here
+from autograder.scenario_runner import run_case
 from gpulab.kernels import tl, triton
 from gpulab.observe import device
 
@@ -145,7 +145,7 @@ FUNCTIONS = {"fused_gate": gate, "row_softmax": softmax, "linear_silu": layer}
 
 def score(exercise, function, seed=7, **others) -> float:
     name = f"kernels.{exercise}"
-    return score_here(name, lambda inputs: sit(name, {exercise: function, **others}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function, **others}, inputs), Draw(seed))
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)
@@ -355,7 +355,7 @@ def test_hidden_inputs_are_never_the_same_twice():
     for exercise in ("fuse_budget", *FUNCTIONS, "squash"):
         name, seen = f"kernels.{exercise}", []
         for _ in range(2):
-            judge_here(name, lambda data: seen.append(data) or sit(name, {}, data))
+            judge_here(name, lambda data: seen.append(data) or run_case(name, {}, data))
         half = len(seen) // 2
         differ = sum(a != b for a, b in zip(seen[:half], seen[half:], strict=True))
         assert differ >= half - 6, exercise  # no rows are like no rows

@@ -7,8 +7,8 @@ import torch
 from autograder.authoring.text import read_text_notebook
 from autograder.draw import Draw
 from autograder.notebooks.cells import cell_of
-from autograder.proctor import sit
 from autograder.referee import score_here
+from autograder.scenario_runner import run_case
 from tests.gates.threads import elsewhere
 
 SHAPE = dict(layers=1, width=16, heads=2, kv_heads=1, hidden=8, vocabulary=9, batch=1, sequence=4, dtype=torch.float32)
@@ -17,7 +17,7 @@ SHAPE = dict(layers=1, width=16, heads=2, kv_heads=1, hidden=8, vocabulary=9, ba
 def score(exercise: str, function, seed: int = 7, **given) -> float:
     """``given``: what cells of the notebook define beside the function."""
     name = f"memory.{exercise}"
-    return score_here(name, lambda inputs: sit(name, given | {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, given | {exercise: function}, inputs), Draw(seed))
 
 
 def given_cell(grade_id: str) -> dict:

@@ -5,15 +5,15 @@ import torch.distributed as dist
 from torch import nn
 
 from autograder.draw import Draw
-from autograder.proctor import sit
 from autograder.referee import judge_here
+from autograder.scenario_runner import run_case
 from autograder.scenarios.ranks import own_inputs
 from gpulab.parallel import gpipe, mesh_groups, one_f_one_b, violations
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"parallelism.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
 
 
 def refuse_all(*asked):

@@ -8,8 +8,8 @@ from torch.nn.functional import mse_loss
 
 import gpulab.cuda
 from autograder.draw import Draw
-from autograder.proctor import sit
 from autograder.referee import judge_here, score_here
+from autograder.scenario_runner import run_case
 from gpulab.observe import device
 from tests.gates.threads import elsewhere
 
@@ -75,7 +75,7 @@ def test_a_cheat_earns_nothing(exercise, cheats):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"streams.{exercise}"
-    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
 
 
 def test_a_log_left_on_the_device_earns_the_updates_alone():
@@ -182,6 +182,6 @@ def test_hidden_inputs_are_never_the_same_twice():
     for exercise in ("honest_time", "train", "run_two_models"):
         name, runs = f"streams.{exercise}", ([], [])
         for seen in runs:
-            judge_here(name, lambda data, seen=seen: seen.append(data) or sit(name, {}, data))
+            judge_here(name, lambda data, seen=seen: seen.append(data) or run_case(name, {}, data))
         fewest = min(map(len, runs))  # pairs of strata may be met by a case more or less
         assert sum(a != b for a, b in zip(*runs)) >= fewest - 2, exercise

@@ -9,9 +9,9 @@ import torch
 from autograder.authoring.text import read_text_notebook
 from autograder.draw import Draw
 from autograder.notebooks.cells import solution_of
-from autograder.proctor import sit
 from autograder.referee import judge_here
-from autograder.scenarios import calls
+from autograder.scenario_runner import run_case
+from autograder.scenarios import library_calls
 from autograder.scenarios.autograd import no_collector
 from autograder.scenarios.trading_growth import Loop
 from gpulab import cuda
@@ -23,7 +23,7 @@ TRADING = Path(__file__).parents[2] / "exercises" / "trading" / "trading.py"
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"trading.{exercise}"
-    return judge_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
 
 
 class AnyInteger(int):
@@ -203,7 +203,7 @@ def and_take_it_back(ask):
     try:
         return ask()
     finally:
-        for called in calls._on_profiler:
+        for called in library_calls._on_profiler:
             called.clear()
 
 

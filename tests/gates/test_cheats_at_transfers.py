@@ -11,8 +11,8 @@ from torch._C import _DisableTorchDispatch
 import gpulab
 import gpulab.cuda
 from autograder.draw import Draw
-from autograder.proctor import sit
 from autograder.referee import judge_here, score_here
+from autograder.scenario_runner import run_case
 from gpulab.cuda.device import state
 from gpulab.cuda.device.tensor import CudaTensor
 from tests.gates.threads import elsewhere
@@ -27,7 +27,7 @@ def runtime(request):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"transfers.{exercise}"
-    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
 
 
 # E5.1 overlapped ---------------------------------------------------------------------------
@@ -315,6 +315,6 @@ def test_hidden_inputs_are_never_the_same_twice():
     for exercise in ("overlapped", "transfer_time", "move_to"):
         name, seen = f"transfers.{exercise}", []
         for _ in range(2):
-            judge_here(name, lambda data: seen.append(data) or sit(name, {}, data))
+            judge_here(name, lambda data: seen.append(data) or run_case(name, {}, data))
         half = len(seen) // 2
         assert sum(a != b for a, b in zip(seen[:half], seen[half:], strict=True)) >= half - 2, exercise

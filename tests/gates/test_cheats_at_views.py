@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from autograder.draw import Draw
-from autograder.proctor import sit
 from autograder.referee import judge_here, score_here
+from autograder.scenario_runner import run_case
 from tests.gates.threads import elsewhere
 
 
@@ -107,7 +107,7 @@ def test_a_cheat_earns_nothing(exercise, cheats):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"views.{exercise}"
-    return score_here(name, lambda inputs: sit(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
 
 
 def test_the_answers_behind_these_cheats_are_right():
@@ -153,7 +153,7 @@ def test_hidden_inputs_are_never_the_same_twice():
     def inputs(exercise: str) -> list[bytes]:
         seen: list[bytes] = []
         name = f"views.{exercise}"
-        judge_here(name, lambda data: seen.append(data) or sit(name, {}, data))
+        judge_here(name, lambda data: seen.append(data) or run_case(name, {}, data))
         return seen
 
     for exercise in ("predict_view", "compact", "to_tokens"):

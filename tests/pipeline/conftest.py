@@ -16,7 +16,7 @@ from traitlets.config import Config
 
 from autograder.authoring.pipeline import write_release
 from autograder.glue.config import configure
-from autograder.kernels import desk, sandbox
+from autograder.kernels import sandbox, workspace
 from autograder.kernels.server import KernelServer
 from autograder.ledger import Ledger
 
@@ -38,7 +38,7 @@ def share_one_kernel_server() -> None:
     if not sandbox.problem():
         server = KernelServer(sandboxed=True)
         atexit.register(server.close)
-        desk.share(server.address)
+        workspace.share(server.address)
 
 
 class Course:

@@ -5,8 +5,8 @@ import sys
 
 import nbformat
 
-from autograder.kernels.desk import desk
 from autograder.kernels.limits import UNCOUNTED, Limits
+from autograder.kernels.workspace import workspace
 
 PRETENDS = """\
 import os, socket, sys
@@ -43,5 +43,5 @@ def test_a_notebook_is_marked_where_there_is_no_sandbox_and_the_page_says_so(cou
 
 def test_without_a_sandbox_a_users_other_processes_count_for_nothing():
     assert Limits().processes < UNCOUNTED
-    with desk("off", warm=False) as seat:
-        assert seat.nursery.limits.processes == UNCOUNTED
+    with workspace("off", warm=False) as seat:
+        assert seat.pool.limits.processes == UNCOUNTED

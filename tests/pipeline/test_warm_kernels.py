@@ -3,8 +3,8 @@
 import pytest
 from jupyter_core.utils import run_sync
 
-from autograder.kernels.desk import desk
 from autograder.kernels.limits import Limits
+from autograder.kernels.workspace import workspace
 from autograder.notebooks.environment import kernel_environment
 
 ASK = "import sys; print('{wanted}' in sys.modules)"
@@ -47,7 +47,7 @@ async def said_by_a_kernel(seat, chapters: list[str], code: str, meanwhile=None)
 def test_a_kernel_finds_its_chapters_scenarios_imported(chapters, wanted, found):
     # Limits that no other test has: a kernel server of its own, which has met no chapter yet.
     own = Limits(memory_bytes=3 * 1024**3 + len(wanted) + len(chapters))
-    with desk("required", own) as seat:
+    with workspace("required", own) as seat:
         assert run_sync(said_by_a_kernel)(seat, chapters, ASK.replace("{wanted}", wanted)) == found
 
 
@@ -75,6 +75,6 @@ for family, address in ((socket.AF_INET, ("127.0.0.1", 29500)), (socket.AF_UNIX,
 
 
 def test_kernels_of_one_server_do_not_reach_each_other():
-    with desk("required") as one, desk("required") as other:
+    with workspace("required") as one, workspace("required") as other:
         said = run_sync(said_by_a_kernel)(one, [], LISTEN, lambda: said_by_a_kernel(other, [], REACH))
     assert said.split() == ["heard", "heard", "refused", "refused"]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autograder.desk.effort import STEP, efforts, statements
-from autograder.desk.syllabus import Course, Unit, courses, planned
+from autograder.instructor.effort import STEP, efforts, statements
+from autograder.instructor.syllabus import Course, Unit, courses, planned
 from gpulab.book.contents import Contents
 from gpulab.book.length import lines, words
 

@@ -8,8 +8,8 @@ import pytest
 from autograder import wire
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.proctor import sit
 from autograder.referee import Session
+from autograder.scenario_runner import run_case
 
 SOURCE = """
 def first(learner, case):
@@ -39,7 +39,7 @@ def played(name: str, function) -> Session:
     )
     session = Session(exercise, Draw(1))
     while (inputs := session.next_case()) is not None:
-        session.take(sit(name, {"first": function} if function else {}, inputs))
+        session.take(run_case(name, {"first": function} if function else {}, inputs))
     return session
 
 

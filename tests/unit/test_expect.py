@@ -5,7 +5,7 @@ from statistics import StatisticsError
 import pytest
 import torch
 
-from autograder.proctor import describe as told
+from autograder.scenario_runner import describe as told
 from autograder.verdicts.expect import error_problem, is_written, tensor_problem, type_name
 from autograder.wire import Opaque
 

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from autograder.kernels import zygote
+from autograder.kernels import fork_server
 
 
 @pytest.mark.parametrize("error", [ImportError("no Triton"), SyntaxError("typo"), RuntimeError("no such operator")])
@@ -15,6 +15,6 @@ def test_what_fails_at_import_is_left_to_the_kernel(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(importlib, "import_module", fail)
-    monkeypatch.setattr(zygote, "_share_all", lambda: shared.append(True))
-    zygote._import_scenarios("broken")
+    monkeypatch.setattr(fork_server, "_share_all", lambda: shared.append(True))
+    fork_server._import_scenarios("broken")
     assert shared == [True]

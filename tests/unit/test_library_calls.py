@@ -12,8 +12,8 @@ import torch
 from torch.utils._mode_utils import no_dispatch
 
 import gpulab.units
-from autograder.scenarios.calls import gpulab_answers, library_calls
-from autograder.telling import telling
+from autograder.event_sink import sending_events
+from autograder.scenarios.library_calls import gpulab_answers, library_calls
 from gpulab.cards.multiprocessors import MULTIPROCESSORS
 from gpulab.cuda.machine.allocator import Allocator
 from gpulab.feeding import Loader, Stages, bounds, simulate
@@ -173,7 +173,7 @@ ANSWERS = {
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_what_answers_an_exercise_says_so_by_itself(answer):
     told = []
-    with telling(told.append), gpulab_answers() as called:
+    with sending_events(told.append), gpulab_answers() as called:
         ANSWERS[answer]()
         ANSWERS[answer]()
     assert called == {"gpulab"} and [msgspec.msgpack.decode(record) for record in told] == [["called", "gpulab"]]

@@ -6,8 +6,8 @@ import torch
 from autograder import wire
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
-from autograder.proctor import sit
 from autograder.referee import Session, judge_here, score_here
+from autograder.scenario_runner import run_case
 
 
 def _cases(draw):
@@ -153,7 +153,9 @@ def test_a_score_is_had_without_the_cases_from_which_nothing_can_be_earned_any_m
 
 
 def test_evidence_that_could_not_cross_is_no_exception_that_was_due():
-    made = judge_here("views.patchify", lambda inputs: sit("views.patchify", {"patchify": endless}, inputs), Draw(1))
+    made = judge_here(
+        "views.patchify", lambda inputs: run_case("views.patchify", {"patchify": endless}, inputs), Draw(1)
+    )
     assert made.score == 0
 
 

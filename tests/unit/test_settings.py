@@ -7,8 +7,8 @@ import torch
 import gpulab.cuda
 from autograder import wire
 from autograder.draw import Draw
-from autograder.proctor import sit
 from autograder.referee import judge_here
+from autograder.scenario_runner import run_case
 from autograder.settings import fresh_settings
 
 
@@ -56,13 +56,13 @@ def test_a_fresh_notebooks_are_left_alone():
 def test_a_scenario_runs_under_them(odd):
     found = []
     name = "views.patchify"
-    judge_here(name, lambda data: sit(name, {"patchify": lambda *a: found.append(settings())}, data), Draw(1))
+    judge_here(name, lambda data: run_case(name, {"patchify": lambda *a: found.append(settings())}, data), Draw(1))
     assert set(map(str, found)) == {str(FRESH)} and settings() == odd
 
 
 def test_evidence_is_written_under_them(odd):
     with fresh_settings():
         inputs = wire.encode({"images": torch.ones(1, 1, 2, 2), "patch": 1, "turned_first": False})
-    evidence = sit("views.patchify", {"patchify": lambda images, patch: images}, inputs)
+    evidence = run_case("views.patchify", {"patchify": lambda images, patch: images}, inputs)
     with fresh_settings():
         assert wire.decode(evidence)["patches"].dtype == torch.float32

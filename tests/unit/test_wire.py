@@ -16,7 +16,7 @@ DTYPES = (
 )  # fmt: skip
 
 
-def crossed(value):
+def traffic(value):
     return decode(encode(value))
 
 
@@ -43,7 +43,7 @@ def strided_tensors(draw) -> torch.Tensor:
 @given(strided_tensors())
 @settings(max_examples=150, deadline=None)
 def test_a_tensor_keeps_bits_dtype_layout_and_storage_size(tensor):
-    again = crossed(tensor)
+    again = traffic(tensor)
     assert again.dtype == tensor.dtype and again.shape == tensor.shape
     assert again.stride() == tensor.stride() and again.storage_offset() == tensor.storage_offset()
     assert storage_bytes(again) == storage_bytes(tensor)
@@ -60,44 +60,44 @@ plain = st.recursive(
 @given(plain)
 @settings(max_examples=100, deadline=None)
 def test_plain_data_crosses_unchanged(value):
-    assert crossed(value) == value
+    assert traffic(value) == value
 
 
 def test_nan_and_its_payload_cross():
     tensor = torch.tensor([0x7FC00123, 0x3F800000], dtype=torch.int32).view(torch.float32)
-    assert bits(crossed(tensor)) == bits(tensor)
+    assert bits(traffic(tensor)) == bits(tensor)
 
 
 def test_views_of_one_storage_stay_views_of_one_storage():
     base = torch.arange(12)
-    a, b, c = crossed([base[2:5], base.view(3, 4).t(), base.clone()])
+    a, b, c = traffic([base[2:5], base.view(3, 4).t(), base.clone()])
     assert shares_storage(a, b) and not shares_storage(a, c)
     a[0] = 77
     assert b[2, 0] == 77
 
 
 def test_a_slice_takes_its_whole_storage_along():
-    assert storage_bytes(crossed(torch.zeros(100)[:1])) == 400
+    assert storage_bytes(traffic(torch.zeros(100)[:1])) == 400
 
 
 def test_requires_grad_crosses_and_the_graph_does_not():
     leaf = torch.ones(3, requires_grad=True)
-    again = crossed(leaf * 2)
+    again = traffic(leaf * 2)
     assert again.requires_grad and again.is_leaf
 
 
 def test_a_parameter_crosses_as_a_tensor():
-    again = crossed(torch.nn.Parameter(torch.ones(2)))
+    again = traffic(torch.nn.Parameter(torch.ones(2)))
     assert type(again) is torch.Tensor and again.requires_grad
 
 
 def test_a_lazy_conjugate_crosses_with_its_values():
     tensor = torch.tensor([1 + 2j, 3 - 1j])
-    assert crossed(tensor.conj()).tolist() == [1 - 2j, 3 + 1j]
+    assert traffic(tensor.conj()).tolist() == [1 - 2j, 3 + 1j]
 
 
 def test_tuples_and_sizes_cross_as_lists():
-    assert crossed({"a": (1, 2), "b": torch.Size([3, 4])}) == {"a": [1, 2], "b": [3, 4]}
+    assert traffic({"a": (1, 2), "b": torch.Size([3, 4])}) == {"a": [1, 2], "b": [3, 4]}
 
 
 class Liar(torch.Tensor):
@@ -118,7 +118,7 @@ class Liar(torch.Tensor):
     ],
 )
 def test_a_stranger_crosses_as_its_types_name_alone(stranger, name):
-    again = crossed([stranger])[0]
+    again = traffic([stranger])[0]
     assert isinstance(again, Opaque) and again.type_name.endswith(name)
 
 

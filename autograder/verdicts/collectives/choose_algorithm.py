@@ -11,7 +11,7 @@ from autograder.verdicts.questions import ask, judge_questions
 
 
 def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("algorithm", [*_small_and_large(draw), *_crossings(draw), *_ties(draw), *_without_trees(draw)])
+    yield ask("algorithm", [*_small_and_large(draw), *_collectives(draw), *_ties(draw), *_without_trees(draw)])
     yield ask("seconds", [*_small_and_large(draw), *_without_trees(draw)])
     yield ask(
         "bound",
@@ -33,7 +33,7 @@ def _small_and_large(draw: Draw) -> Iterator[dict]:
                 yield job(draw, kind, nbytes, n, alpha, beta)
 
 
-def _crossings(draw: Draw) -> Iterator[dict]:
+def _collectives(draw: Draw) -> Iterator[dict]:
     """All-reduces a little smaller and a little larger than the size at which ring and tree take the same time."""
     for n in draw.each(4, 5, 8, 12, draw.integer(13, 200)):
         alpha, beta = draw.integer(80, 400) / 8, draw.integer(8, 800) / 8

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from autograder.boards import Crossing
+from autograder.collective_broker import CollectiveRecord
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "int64": torch.int64}
 Term = tuple[int, int]
@@ -42,10 +42,10 @@ class Message:
     received_at: int
 
 
-def message(crossing: Crossing) -> Message:
+def message(collective: CollectiveRecord) -> Message:
     """Raises KeyError for a dtype that there is none of here."""
-    entry = crossing.entry
-    values = torch.frombuffer(bytearray(crossing.given[0]), dtype=DTYPES[entry.dtype]).tolist() if entry.bytes else []
+    entry = collective.entry
+    values = torch.frombuffer(bytearray(collective.given[0]), dtype=DTYPES[entry.dtype]).tolist() if entry.bytes else []
     return Message(*entry.ranks, values, *entry.came)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.boards import Crossed, Crossing
+from autograder.collective_broker import CollectiveRecord, Traffic
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.collectives.flow import DTYPES, Knowledge, Message, message, steps, sums
@@ -75,37 +75,37 @@ def _base(values: torch.Tensor, strided: bool) -> torch.Tensor:
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    crossed: Crossed = evidence["crossed"]
+    traffic: Traffic = evidence["traffic"]
     if case.raises:
-        if problem := _error_problem(case, evidence, crossed):
+        if problem := _error_problem(case, evidence, traffic):
             yield Lost("errors", problem)
         return
     if problem := stopped(evidence):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
-    between = by_call(crossed.crossings)
+    between = by_call(traffic.collectives)
     for number, strided in enumerate(case.inputs["strided"]):
         call = {"bases": [own[number]["base"] for own in case.each], "strided": strided}
         after = [bases[number] for bases in evidence["results"]]
         yield from _judge_call(case, call, after, between[number] if number < len(between) else [])
 
 
-def _error_problem(case: Case, evidence: dict, crossed: Crossed) -> str | None:
+def _error_problem(case: Case, evidence: dict, traffic: Traffic) -> str | None:
     if problem := error_problem(evidence, case.raises):
         return f"{problem} A buffer of another number of dimensions than one cannot be cut into chunks."
     if len(evidence["raised_by"]) < case.ranks:
         return "Not every rank raised ValueError: the others wait for one that will never send."
-    return "The ranks raised after something had been sent." if crossed.entries else None
+    return "The ranks raised after something had been sent." if traffic.entries else None
 
 
-def _judge_call(case: Case, call: dict, after: list, crossings: list[Crossing]) -> Iterator[Lost]:
+def _judge_call(case: Case, call: dict, after: list, collectives: list[CollectiveRecord]) -> Iterator[Lost]:
     worth = case.about[0]
     bufs = [base[1::2] if call["strided"] else base for base in call["bases"]]
-    if problem := _sum_problem(bufs, call, after) or _way_problem(bufs, crossings):
+    if problem := _sum_problem(bufs, call, after) or _way_problem(bufs, collectives):
         yield Lost(worth, problem)
         return
     world, length = case.ranks, len(bufs[0])
-    messages = [message(crossing) for crossing in crossings]
+    messages = [message(collective) for collective in collectives]
     chunk = -(-length // world)
     if sum(len(m.values) for m in messages) > 2 * (world - 1) * world * chunk:
         yield Lost("bytes", "More crosses than must: a rank needs sums, and not every other rank's whole buffer.")
@@ -137,16 +137,16 @@ def _sum_problem(bufs: list[torch.Tensor], call: dict, after: list) -> str | Non
     return None
 
 
-def _way_problem(bufs: list[torch.Tensor], crossings: list[Crossing]) -> str | None:
+def _way_problem(bufs: list[torch.Tensor], collectives: list[CollectiveRecord]) -> str | None:
     """Why the sums did not come by messages of send and recv, or None."""
-    foreign = {crossing.entry.operation for crossing in crossings} - {"send"}
+    foreign = {collective.entry.operation for collective in collectives} - {"send"}
     if foreign:
         return f"The library did the work ({sorted(foreign)[0]}): what crosses, crosses by send and recv."
-    if any(crossing.entry.dtype not in DTYPES for crossing in crossings):
+    if any(collective.entry.dtype not in DTYPES for collective in collectives):
         return "A message holds what is no sum of the ranks' elements."
     numbers = [[int(value) for value in buf] for buf in bufs]
     of = sums(numbers) if len(bufs[0]) else {}
-    return Knowledge(len(bufs), of).problem([message(crossing) for crossing in crossings], len(bufs[0]))
+    return Knowledge(len(bufs), of).problem([message(collective) for collective in collectives], len(bufs[0]))
 
 
 def _is_hot(messages: list[Message], world: int, odd: int) -> bool:

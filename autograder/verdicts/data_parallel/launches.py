@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from autograder.boards import Crossing
+from autograder.collective_broker import CollectiveRecord
 from autograder.verdicts.ranks import Launch, launches_of, told_alone
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -26,17 +26,17 @@ class Told:
     sends: int = 0
 
 
-def told(crossings: Sequence[Crossing], rank: int) -> Told:
+def told(collectives: Sequence[CollectiveRecord], rank: int) -> Told:
     """What ``rank`` did, in order."""
     found, step = Told(), -1
-    for launch in launches_of(crossings, rank):
+    for launch in launches_of(collectives, rank):
         if (alone := told_alone(launch, 1)) is None:
-            found.sends += launch.operation == "send" and launch.crossing.entry.ranks[0] == rank
+            found.sends += launch.operation == "send" and launch.collective.entry.ranks[0] == rank
             (found.launches[step] if step >= 0 else found.before).append(launch)
             continue
         (number,) = alone
         found.numbers.append(number)
-        found.groups.add(launch.crossing.entry.group)
+        found.groups.add(launch.collective.entry.group)
         if number < 0:
             step += 1
             found.launches.append([])
@@ -48,21 +48,21 @@ def told(crossings: Sequence[Crossing], rank: int) -> Told:
 
 def values(launch: Launch) -> torch.Tensor:
     """What was handed in, as float64. Raises KeyError for a dtype that no gradient has."""
-    return _decoded(launch.crossing, launch.given)
+    return _decoded(launch.collective, launch.given)
 
 
 def of_all_ranks(launch: Launch) -> list[torch.Tensor]:
     """What each rank handed in, as float64."""
-    return [_decoded(launch.crossing, given) for given in launch.crossing.given]
+    return [_decoded(launch.collective, given) for given in launch.collective.given]
 
 
-def _decoded(crossing: Crossing, given: bytes) -> torch.Tensor:
-    dtype = DTYPES[crossing.entry.dtype]
+def _decoded(collective: CollectiveRecord, given: bytes) -> torch.Tensor:
+    dtype = DTYPES[collective.entry.dtype]
     return torch.frombuffer(bytearray(given), dtype=dtype).double() if given else torch.zeros(0, dtype=torch.float64)
 
 
 def is_all_reduce(launch: Launch) -> bool:
-    entry = launch.crossing.entry
+    entry = launch.collective.entry
     return entry.operation == "all_reduce" and entry.dtype in DTYPES and entry.reduces in ("SUM", "AVG")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.boards import Crossed
+from autograder.collective_broker import Traffic
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.data_parallel import launches, replica
 from autograder.verdicts.data_parallel.launches import Told, is_all_reduce, same_in_any_order, told
@@ -22,8 +22,8 @@ Tensor = torch.Tensor
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    crossed: Crossed = evidence["crossed"]
-    ranks = [told(crossed.crossings, rank) for rank in range(case.ranks)]
+    traffic: Traffic = evidence["traffic"]
+    ranks = [told(traffic.collectives, rank) for rank in range(case.ranks)]
     if problem := _stopped(case, evidence) or _told_otherwise(case, ranks) or _forged(case, evidence["results"]):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
@@ -45,8 +45,8 @@ def _played(case: Case, results: list[dict], ranks: list[Told]) -> Played:
 
 
 def _stopped(case: Case, evidence: dict) -> str | None:
-    problem, crossed = stopped(evidence), evidence["crossed"].problem
-    waits = case.about == ("no_waiting",) and crossed is not None and crossed.kind == "deadlock"
+    problem, traffic = stopped(evidence), evidence["traffic"].problem
+    waits = case.about == ("no_waiting",) and traffic is not None and traffic.kind == "deadlock"
     return f"{_WAITS}{problem}" if waits else problem
 
 
@@ -142,19 +142,19 @@ def _buckets_problem(played: Played) -> str | None:
     return None
 
 
-def _step_problem(played: Played, step: int, crossed: list[Launch]) -> str | None:
+def _step_problem(played: Played, step: int, traffic: list[Launch]) -> str | None:
     """Why what rank 0 launched in a step, in order, is not every model's buckets."""
     left = played.buckets()
     if any(
-        len(launch.crossing.entry.ranks) < played.case.ranks for rank in played.told for launch in rank.launches[step]
+        len(launch.collective.entry.ranks) < played.case.ranks for rank in played.told for launch in rank.launches[step]
     ):
         return "In a step something crosses in which not all ranks have a part."
-    if any(not is_all_reduce(launch) for launch in crossed):
+    if any(not is_all_reduce(launch) for launch in traffic):
         return "In a step something else crosses than all-reduces of gradients in their dtype."
-    if len(crossed) != sum(map(len, left)):
-        which = "more" if len(crossed) > sum(map(len, left)) else "fewer"
+    if len(traffic) != sum(map(len, left)):
+        which = "more" if len(traffic) > sum(map(len, left)) else "fewer"
         return f"There are {which} all-reduces in a step than buckets: every bucket crosses once, as one flat tensor."
-    for launch in crossed:
+    for launch in traffic:
         model = next((m for m, queue in enumerate(left) if queue and _is(played, step, m, queue[0], launch)), None)
         if model is None:
             return _why_no_bucket([queue[0] for queue in left if queue], launch)
@@ -168,8 +168,8 @@ def _step_problem(played: Played, step: int, crossed: list[Launch]) -> str | Non
 
 def _is(played: Played, step: int, model: int, bucket: list[Parameter], launch: Launch) -> bool:
     """Whether every rank handed in its own gradients of ``bucket``, divided by the number of ranks or not."""
-    entry = launch.crossing.entry
-    if not is_of_all(launch.crossing, played.case.ranks) or launches.DTYPES[entry.dtype] != bucket[0].like.dtype:
+    entry = launch.collective.entry
+    if not is_of_all(launch.collective, played.case.ranks) or launches.DTYPES[entry.dtype] != bucket[0].like.dtype:
         return False
     given = launches.of_all_ranks(launch)
     due = [played.flat(rank, step, model, bucket) for rank in entry.ranks]
@@ -188,7 +188,7 @@ def _arranged_alike(played: Played, step: int, launch: Launch) -> bool:
 
 def _why_no_bucket(next_ones: list[list[Parameter]], launch: Launch) -> str:
     sizes = {(bucket[0].like.dtype, sum(p.like.numel() for p in bucket)) for bucket in next_ones}
-    dtype, size = launches.DTYPES[launch.crossing.entry.dtype], len(launches.values(launch))
+    dtype, size = launches.DTYPES[launch.collective.entry.dtype], len(launches.values(launch))
     if dtype not in {due for due, _ in sizes}:
         return "A bucket crosses in another dtype than its gradients have, or holds two dtypes."
     if (dtype, size) not in sizes:
@@ -268,7 +268,7 @@ def _dtypes_problem(played: Played) -> str | None:
     trained = [p.like for model in played.models for p in replica.parameters(model) if not p.frozen]
     for step in played.steps:
         for name, dtype in launches.DTYPES.items():
-            of_it = [launch for launch in played.told[0].launches[step] if launch.crossing.entry.dtype == name]
+            of_it = [launch for launch in played.told[0].launches[step] if launch.collective.entry.dtype == name]
             if sum(len(launch.given) for launch in of_it) != sum(
                 like.nbytes for like in trained if like.dtype == dtype
             ):

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from autograder.boards import Crossed, Crossing
+from autograder.collective_broker import CollectiveRecord, Traffic
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import raised_problem, type_name
@@ -178,12 +178,12 @@ def _mean_of_means(parts: tuple[list, ...]) -> float:
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    crossed: Crossed = evidence["crossed"]
+    traffic: Traffic = evidence["traffic"]
     if problem := _stopped(evidence):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
     calls = [tuple(own["totals"] for own in call) for call in zip(*case.each, strict=True)]
-    between = by_call(crossed.crossings)
+    between = by_call(traffic.collectives)
     if met := len(between) != len(calls):
         yield Lost("one_collective", "The ranks met at a barrier: that is a collective too, and nobody needs it.")
     for number, call in enumerate(calls):
@@ -196,8 +196,8 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
 
 
 def _stopped(evidence: dict) -> str | None:
-    problem, crossed = stopped(evidence), evidence["crossed"].problem
-    is_ours = crossed is not None and " barrier " in crossed.text
+    problem, traffic = stopped(evidence), evidence["traffic"].problem
+    is_ours = traffic is not None and " barrier " in traffic.text
     return f"{problem} The barrier is the hidden test's, between two calls." if is_ours else problem
 
 
@@ -301,22 +301,22 @@ def _is_same(after: Any, before: Any) -> bool:
     return same_kind and torch.equal(after, before)
 
 
-def _judge_way(about: str, call: tuple, crossings: list[Crossing]) -> Iterator[Lost]:
+def _judge_way(about: str, call: tuple, collectives: list[CollectiveRecord]) -> Iterator[Lost]:
     """What is wrong with the way on which the sums came together."""
     if not call[0]:
-        if crossings:
+        if collectives:
             yield Lost(about, "With no names there is nothing to say, and a collective crossed all the same.")
         return
-    if len(call) == 1 and not crossings:
+    if len(call) == 1 and not collectives:
         return
-    if problem := _collective_problem(call, crossings):
+    if problem := _collective_problem(call, collectives):
         yield Lost("one_collective", problem)
-    elif problem := _handed_problem(call, crossings[0]):
+    elif problem := _handed_problem(call, collectives[0]):
         yield Lost(about, problem)
 
 
-def _collective_problem(call: tuple, crossings: list[Crossing]) -> str | None:
-    entries = [crossing.entry for crossing in crossings]
+def _collective_problem(call: tuple, collectives: list[CollectiveRecord]) -> str | None:
+    entries = [collective.entry for collective in collectives]
     if not entries:
         return "Nothing crossed between the ranks: a rank by itself knows what it saw, and no more."
     if foreign := sorted({entry.operation for entry in entries} - {"all_reduce"}):
@@ -336,9 +336,9 @@ def _collective_problem(call: tuple, crossings: list[Crossing]) -> str | None:
     return None
 
 
-def _handed_problem(call: tuple, crossing: Crossing) -> str | None:
+def _handed_problem(call: tuple, collective: CollectiveRecord) -> str | None:
     """Whether the ranks handed in their own numbers, each metric at the same place in all of them."""
-    given = [torch.frombuffer(bytearray(data), dtype=torch.float64).tolist() for data in crossing.given]
+    given = [torch.frombuffer(bytearray(data), dtype=torch.float64).tolist() for data in collective.given]
     given = [list(map(_token, numbers)) for numbers in given]
     metrics = _metrics(call)
     due = [tuple(_token(_float(one[at])) for one in parts) for parts in metrics.values() for at in (1, 2)]

@@ -29,7 +29,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
     yield ask("attention", draw.shuffled([*_attended(draw), *_huge(draw)]))
     yield ask("formats", draw.shuffled(list(_of_unlike_bits(draw))))
     yield ask("bound", draw.shuffled([*_both_sides(draw), *_ties(draw)]))
-    yield ask("crossover", draw.shuffled(list(_crossings(draw))))
+    yield ask("crossover", draw.shuffled(list(_collectives(draw))))
     yield ask("errors", draw.shuffled([*_refused(draw), *_just_allowed(draw)]))
 
 
@@ -204,17 +204,17 @@ def _ties(draw: Draw) -> Iterator[dict]:
         yield _question(draw, "decode", batch, 1, config, _card(draw, "bfloat16", bandwidth, bandwidth // 2))
 
 
-def _crossings(draw: Draw) -> Iterator[dict]:
+def _collectives(draw: Draw) -> Iterator[dict]:
     """Ridges from far below what a row alone allows up to that, and above it; batches of one, of few and of ten thousands."""
     for phase in _PHASES:
         for share in draw.each(0.0001, 0.02, 0.1, 0.4, 0.7):
             for config in (_config(_large(draw)), _config(_small(draw))):
-                yield _crossing(draw, phase, config, share)
+                yield _collective(draw, phase, config, share)
         for share in draw.each(1.0001, 1.1, 3.0):
-            yield _crossing(draw, phase, _config(draw.choice([_large, _small])(draw)), share)
+            yield _collective(draw, phase, _config(draw.choice([_large, _small])(draw)), share)
         for weight_bits, dtype in draw.each((4, "bfloat16"), (8, "bfloat16"), (16, "float32"), (32, "bfloat16")):
-            yield _crossing(draw, phase, _config(_large(draw), dtype, weight_bits, draw.choice([4, 8])), 0.2)
-        yield _crossing(draw, phase, _config(_small(draw)), 0.998)  # a few ten thousands
+            yield _collective(draw, phase, _config(_large(draw), dtype, weight_bits, draw.choice([4, 8])), 0.2)
+        yield _collective(draw, phase, _config(_small(draw)), 0.998)  # a few ten thousands
     width, bandwidth = draw.choice([64, 128]), 2 ** draw.integer(34, 36)
     config, card = (
         _config(_even(width, draw.integer(1, 3))),
@@ -228,7 +228,7 @@ def _crossings(draw: Draw) -> Iterator[dict]:
         yield _question(draw, draw.choice(_PHASES), draw.integer(1, 9), draw.integer(1, 99), config, card)
 
 
-def _crossing(draw: Draw, phase: str, config: dict, share: float) -> dict:
+def _collective(draw: Draw, phase: str, config: dict, share: float) -> dict:
     """The ridge is about that share of the FLOPs for a byte of a row. What float64 may round lies far from an integer."""
     flops, _, row = _affine(config)
     while True:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.boards import Crossing
+from autograder.collective_broker import CollectiveRecord
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem
 from autograder.verdicts.parallelism.mlp_cases import cases, is_sound
@@ -132,9 +132,9 @@ def _is_near(value: Tensor, due: Tensor) -> bool:
 # ---- what crossed
 
 
-def _segments(case: Case, evidence: dict) -> list[list[Crossing]] | None:
+def _segments(case: Case, evidence: dict) -> list[list[CollectiveRecord]] | None:
     """What crossed in the call, and in each pass forward, backward and behind it."""
-    found = by_call(evidence["crossed"].crossings)
+    found = by_call(evidence["traffic"].collectives)
     return found if len(found) == 1 + 3 * len(case.each[0]["passes"]) else None
 
 
@@ -145,7 +145,7 @@ def _forward_problem(case: Case, evidence: dict, due: list[Played]) -> str | Non
     if segments[0]:
         return "Something crosses before the module is called: every rank has the whole layers, and takes its share."
     for number, step in enumerate(due):
-        if problem := _crossed_problem(case, segments[1 + 3 * number], step.forward, "forward"):
+        if problem := _traffic_problem(case, segments[1 + 3 * number], step.forward, "forward"):
             return problem
     return None
 
@@ -155,28 +155,28 @@ def _backward_problem(case: Case, evidence: dict, due: list[Played]) -> str | No
     if segments is None:
         return "Ranks were called to a barrier where none is due."
     for number, step in enumerate(due):
-        if problem := _crossed_problem(case, segments[2 + 3 * number], step.backward, "backward"):
+        if problem := _traffic_problem(case, segments[2 + 3 * number], step.backward, "backward"):
             return problem
         if segments[3 + 3 * number]:
             return "Something crosses after the backward pass."
     return None
 
 
-def _crossed_problem(case: Case, crossings: list[Crossing], due: list[list[Tensor]], way: str) -> str | None:
+def _traffic_problem(case: Case, collectives: list[CollectiveRecord], due: list[list[Tensor]], way: str) -> str | None:
     """``due``: what each rank hands in to each all-reduce; they may come in any order."""
     if case.ranks == 1:
         return None
-    operations = [crossing.entry.operation for crossing in crossings]
+    operations = [collective.entry.operation for collective in collectives]
     if foreign := sorted(set(operations) - {"all_reduce"}):
         return f"In the {way} pass something else crosses than an all-reduce: {foreign[0]}."
     if len(operations) != len(due):
         few = "Fewer" if len(operations) < len(due) else "More"
         return f"{few} all-reduces cross in the {way} pass than one for each call{_WHERE[way]}."
     open_ = list(due)
-    for crossing in crossings:
-        if problem := _kind_problem(case, crossing, due[0][0].dtype):
+    for collective in collectives:
+        if problem := _kind_problem(case, collective, due[0][0].dtype):
             return problem
-        given = [_decoded(one, crossing) for one in crossing.given]
+        given = [_decoded(one, collective) for one in collective.given]
         place = next((i for i, right in enumerate(open_) if all(map(_is_handed, given, right))), None)
         if place is None:
             return _NOT_HANDED[way]
@@ -188,16 +188,16 @@ def _is_handed(given: Tensor, right: Tensor) -> bool:
     return given.numel() == right.numel() and _is_near(given, right.flatten())
 
 
-def _decoded(given: bytes, crossing: Crossing) -> Tensor:
-    return torch.frombuffer(bytearray(given), dtype=_DTYPES[crossing.entry.dtype])
+def _decoded(given: bytes, collective: CollectiveRecord) -> Tensor:
+    return torch.frombuffer(bytearray(given), dtype=_DTYPES[collective.entry.dtype])
 
 
-def _kind_problem(case: Case, crossing: Crossing, dtype: torch.dtype) -> str | None:
-    if not is_of_all(crossing, case.ranks):
+def _kind_problem(case: Case, collective: CollectiveRecord, dtype: torch.dtype) -> str | None:
+    if not is_of_all(collective, case.ranks):
         return "An all-reduce does not cross between all ranks in the default process group."
-    if crossing.entry.reduces != "SUM":
+    if collective.entry.reduces != "SUM":
         return "An all-reduce does not add up what it gets: sums are due."
-    if _DTYPES.get(crossing.entry.dtype) != dtype:
+    if _DTYPES.get(collective.entry.dtype) != dtype:
         return "What crosses has another dtype than x."
     return None
 

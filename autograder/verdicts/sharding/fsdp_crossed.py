@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from autograder.boards import Crossing
+from autograder.collective_broker import CollectiveRecord
 from autograder.verdicts.ranks import Launch, launches_of, told_alone
 
 BOUNDARY = -1
@@ -43,10 +43,10 @@ class Told:
     held: int = 0
 
 
-def told(crossings: Sequence[Crossing], rank: int) -> Told:
+def told(collectives: Sequence[CollectiveRecord], rank: int) -> Told:
     """What ``rank`` did, in order."""
     found, now, begun = Told(), Pass(), False
-    for launch in launches_of(crossings, rank):
+    for launch in launches_of(collectives, rank):
         if (alone := told_alone(launch, 2)) is None:
             (now.launches if begun else found.before).append(launch)
             continue

@@ -27,7 +27,7 @@ def _pass_problem(played: Played, number: int, rank: int) -> str | None:
     one = played.told[rank].passes[number]
     if problem := runs_problem(played, number, one) or _twice_problem(one):
         return problem
-    if any(not is_of_all(launch.crossing, played.world) for launch in one.launches):
+    if any(not is_of_all(launch.collective, played.world) for launch in one.launches):
         return _ELSEWHERE
     if any(launch.operation != "all_gather" and not launch.reduces for launch in one.launches):
         return "Something else crosses than all-gathers of parameters and reduce-scatters of gradients."
@@ -58,7 +58,7 @@ def _twice_problem(one: Pass) -> str | None:
 
 
 def _is_whole(played: Played, launch: Launch) -> bool:
-    entry = launch.crossing.entry
+    entry = launch.collective.entry
     sizes = {unit.part_bytes for unit in played.units}
     return entry.dtype == "float32" and len(launch.given) in sizes
 
@@ -119,11 +119,11 @@ def scattered_problem(played: Played) -> str | None:
 
 def _reduced_problem(played: Played, number: int, rank: int, one: Pass) -> str | None:
     reduced = [launch for launch in one.launches if launch.reduces]
-    if any(not is_of_all(launch.crossing, played.world) for launch in reduced):
+    if any(not is_of_all(launch.collective, played.world) for launch in reduced):
         return _ELSEWHERE
     if any(launch.operation != "reduce_scatter" for launch in reduced):
         return "Gradients cross by another collective than a reduce-scatter, which sends a rank no more than its part."
-    if any(launch.crossing.entry.reduces not in ("SUM", "AVG") for launch in reduced):
+    if any(launch.collective.entry.reduces not in ("SUM", "AVG") for launch in reduced):
         return "A reduce-scatter takes something else than a sum or a mean."
     if played.passes[number]["do"] != "train":
         return "A pass that goes forward alone reduces something." if reduced else None
@@ -132,7 +132,7 @@ def _reduced_problem(played: Played, number: int, rank: int, one: Pass) -> str |
         return f"{which} reduce-scatters cross in a step than there are units: one flat tensor is due for each."
     for i, unit in enumerate(played.units):
         launch = _of_unit(reduced, unit.part_bytes * played.world)
-        if launch is None or launch.crossing.entry.dtype != "float32":
+        if launch is None or launch.collective.entry.dtype != "float32":
             return "A reduce-scatter has another size or dtype than a unit's parameters with their padding."
         due = played.own(rank, number)[i][: played.world * unit.part - played.padding(i)]
         if not _is_own(launch, due, (1, played.world), _NEAR * played.size(number, due)):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.boards import Crossed
+from autograder.collective_broker import Traffic
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem
 from autograder.verdicts.ranks import launches_of, stopped, told_alone
@@ -32,7 +32,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem := _stopped(evidence) or _forged(case, evidence["results"]):
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
-    played = _played(case, evidence["results"], evidence["crossed"])
+    played = _played(case, evidence["results"], evidence["traffic"])
     also = _IN_ALL_STEPS if "memory" in case.about else ()
     for criterion in (*case.about, *also):
         if problem := _missing(played) or _PROBLEMS[criterion](played):
@@ -57,9 +57,9 @@ _BEACON = "reduce SUM of 2 int64"
 _FREED = "Something was read whose storage holds nothing, so parameters were freed too early or not gathered: "
 
 
-def _played(case: Case, results: list[dict], crossed: Crossed) -> Played:
+def _played(case: Case, results: list[dict], traffic: Traffic) -> Played:
     said = ([result[name] for result in results] for name in ("parts", "grads", "outs", "inputs"))
-    return Played(case, *said, [told(crossed.crossings, rank) for rank in range(case.ranks)], _units(case))
+    return Played(case, *said, [told(traffic.collectives, rank) for rank in range(case.ranks)], _units(case))
 
 
 def _units(case: Case) -> list[fsdp_units.Sharded]:
@@ -228,15 +228,15 @@ def _refusal_problem(case: Case, evidence: dict) -> str | None:
                 return f"{problem} {_REFUSED[given['fault']['kind']]}"
             if not _computes_as_before(answer["after"], given):
                 return "A model that is refused no longer computes what it did: look before anything is changed."
-    return _crossing_problem(case, evidence["crossed"])
+    return _crossing_problem(case, evidence["traffic"])
 
 
-def _crossing_problem(case: Case, crossed: Crossed) -> str | None:
+def _crossing_problem(case: Case, traffic: Traffic) -> str | None:
     """Why something crosses that is not a sound model's, or None. Before each model a rank tells a boundary."""
     for rank in range(case.ranks):
         faults = iter(given["fault"]["kind"] for given in case.each[rank]["models"])
         fault = "before all"
-        for launch in launches_of(crossed.crossings, rank):
+        for launch in launches_of(traffic.collectives, rank):
             if told_alone(launch, 2) is not None:
                 fault = next(faults, "after all")
             elif fault != "none":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from autograder.boards import Crossed, Crossing
+from autograder.collective_broker import CollectiveRecord, Traffic
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem
 from autograder.verdicts.ranks import is_of_all, stopped
@@ -68,7 +68,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         yield from (Lost(criterion, problem) for criterion in case.about)
         return
     for criterion in case.about:
-        if problem := _PROBLEMS[criterion](case, evidence["results"], evidence["crossed"]):
+        if problem := _PROBLEMS[criterion](case, evidence["results"], evidence["traffic"]):
             yield Lost(criterion, problem)
     if problem := _grads_problem(case, evidence["results"]):  # of every case, whatever else it is about
         yield Lost("unused", problem)
@@ -109,7 +109,7 @@ def _played(case: Case, **otherwise) -> list[Step]:
 # ---- values
 
 
-def _values_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
+def _values_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
     specs, played = case.each[0]["optimizers"], _played(case)
     now = [list(spec["values"]) for spec in specs]
     for number, step in enumerate(played):
@@ -182,13 +182,13 @@ def _unlike_problem(results: list[dict]) -> str | None:
 # ---- what crossed
 
 
-def _crossing_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
+def _crossing_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
     """In every step two collectives and nothing else."""
     steps = [step for step in _played(case) if step.of.elements]
-    operations = [crossing.entry.operation for crossing in crossed.crossings]
+    operations = [collective.entry.operation for collective in traffic.collectives]
     if operations != ["reduce_scatter", "all_gather"] * len(steps):
         return _why_others(operations, len(steps))
-    return _contents_problem(case, steps, crossed.crossings) or _received_problem(case, results, crossed.crossings)
+    return _contents_problem(case, steps, traffic.collectives) or _received_problem(case, results, traffic.collectives)
 
 
 def _why_others(operations: list[str], steps: int) -> str:
@@ -201,21 +201,21 @@ def _why_others(operations: list[str], steps: int) -> str:
     return "In a step the all-gather crosses before the reduce-scatter: what it brings cannot be new."
 
 
-def _contents_problem(case: Case, steps: list[Step], crossings: tuple[Crossing, ...]) -> str | None:
+def _contents_problem(case: Case, steps: list[Step], collectives: tuple[CollectiveRecord, ...]) -> str | None:
     """Why what was handed in to the reduce-scatters and the all-gathers is not what is due, whatever else crosses, or None."""
     for operation, problem_of in (("reduce_scatter", _scatter_problem), ("all_gather", _gather_problem)):
-        found = [crossing for crossing in crossings if crossing.entry.operation == operation]
+        found = [collective for collective in collectives if collective.entry.operation == operation]
         if len(found) != len(steps):
             return f"One {operation} of one flat tensor is due in a step."
-        for step, crossing in zip(steps, found, strict=True):
-            if problem := _shape_problem(step.of, crossing) or problem_of(step, crossing):
+        for step, collective in zip(steps, found, strict=True):
+            if problem := _shape_problem(step.of, collective) or problem_of(step, collective):
                 return problem
     return None
 
 
-def _shape_problem(due: Due, crossing: Crossing) -> str | None:
-    entry = crossing.entry
-    if not is_of_all(crossing, due.ranks):
+def _shape_problem(due: Due, collective: CollectiveRecord) -> str | None:
+    entry = collective.entry
+    if not is_of_all(collective, due.ranks):
         return "A collective does not cross between all ranks in the default process group."
     if _DTYPES.get(entry.dtype) != due.dtype:
         return "What crosses has another dtype than the parameters."
@@ -227,11 +227,11 @@ def _shape_problem(due: Due, crossing: Crossing) -> str | None:
     return None
 
 
-def _scatter_problem(step: Step, crossing: Crossing) -> str | None:
-    if crossing.entry.reduces not in ("SUM", "AVG"):
+def _scatter_problem(step: Step, collective: CollectiveRecord) -> str | None:
+    if collective.entry.reduces not in ("SUM", "AVG"):
         return "The reduce-scatter neither sums nor averages."
-    factors = (1,) if crossing.entry.reduces == "AVG" else (1, 1 / step.of.ranks)
-    given = [_decoded(crossing, rank)[: step.of.elements] for rank in range(step.of.ranks)]
+    factors = (1,) if collective.entry.reduces == "AVG" else (1, 1 / step.of.ranks)
+    given = [_decoded(collective, rank)[: step.of.elements] for rank in range(step.of.ranks)]
     if any(
         all(_is_handed(one, factor * own) for one, own in zip(given, step.grads, strict=True)) for factor in factors
     ):
@@ -246,26 +246,26 @@ def _is_handed(given: Tensor, own: Tensor) -> bool:
     return bool(((given - own).abs() <= 1e-6 * own.abs()).all())
 
 
-def _gather_problem(step: Step, crossing: Crossing) -> str | None:
+def _gather_problem(step: Step, collective: CollectiveRecord) -> str | None:
     for rank in range(step.of.ranks):
         due = step.values[rank * step.of.share : (rank + 1) * step.of.share]
-        if not _is_near(_decoded(crossing, rank)[: len(due)], due, step.of.dtype):
+        if not _is_near(_decoded(collective, rank)[: len(due)], due, step.of.dtype):
             return "What a rank hands in to the all-gather are not the new values of its own share of the elements."
     return None
 
 
-def _decoded(crossing: Crossing, rank: int) -> Tensor:
-    return torch.frombuffer(bytearray(crossing.given[rank]), dtype=_DTYPES[crossing.entry.dtype]).double()
+def _decoded(collective: CollectiveRecord, rank: int) -> Tensor:
+    return torch.frombuffer(bytearray(collective.given[rank]), dtype=_DTYPES[collective.entry.dtype]).double()
 
 
-def _received_problem(case: Case, results: list[dict], crossings: tuple[Crossing, ...]) -> str | None:
+def _received_problem(case: Case, results: list[dict], collectives: tuple[CollectiveRecord, ...]) -> str | None:
     """Whether the ranks' parameters are what crossed."""
-    gathered = [crossing for crossing in crossings if crossing.entry.operation == "all_gather"]
+    gathered = [collective for collective in collectives if collective.entry.operation == "all_gather"]
     for number, step in enumerate(_played(case)):
         if not step.of.elements:
             continue
-        crossing = gathered.pop(0)
-        came = torch.cat([_decoded(crossing, rank) for rank in range(case.ranks)])[: step.of.elements]
+        collective = gathered.pop(0)
+        came = torch.cat([_decoded(collective, rank) for rank in range(case.ranks)])[: step.of.elements]
         for result in results:
             values = result["steps"][number]["values"][case.each[0]["steps"][number]["of"]]
             if not torch.equal(step.of.flat(values), came):
@@ -273,16 +273,16 @@ def _received_problem(case: Case, results: list[dict], crossings: tuple[Crossing
     return None
 
 
-def _uneven_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
-    if problem := _values_problem(case, results, crossed):
+def _uneven_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
+    if problem := _values_problem(case, results, traffic):
         return problem
-    return _contents_problem(case, [step for step in _played(case) if step.of.elements], crossed.crossings)
+    return _contents_problem(case, [step for step in _played(case) if step.of.elements], traffic.collectives)
 
 
 # ---- what is held, what is missing, what is refused
 
 
-def _state_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
+def _state_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
     (due,) = _dues(case)
     moments, all_moments = (2 * elements * due.dtype.itemsize for elements in (due.share, due.elements))
     for rank, result in enumerate(results):
@@ -310,7 +310,7 @@ def _grads_problem(case: Case, results: list[dict]) -> str | None:
     return None
 
 
-def _errors_problem(case: Case, results: list[dict], crossed: Crossed) -> str | None:
+def _errors_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
     for spec, answer in zip(case.each[0]["refused"], results[0]["answers"], strict=True):
         if _is_sound(spec) and "error" in answer:
             return f"Numbers and dtypes that Adam can work with are refused. {raised_problem(answer['error'])}"

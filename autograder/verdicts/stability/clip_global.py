@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.boards import Crossed
+from autograder.collective_broker import Traffic
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem, type_name
 from autograder.verdicts.ranks import stopped
@@ -108,7 +108,7 @@ def _is_near(now: Tensor, due: Tensor) -> bool:
 def _place_problem(evidence: dict) -> str | None:
     return (
         None
-        if evidence["lie_at"] == evidence["handed"]
+        if evidence["lie_at"] == evidence["input_addresses"]
         else "The gradients lie in other memory than before: they are written in place."
     )
 
@@ -133,9 +133,9 @@ def _device_problem(grads: list, seen: Observation) -> str | None:
 
 
 def _ranks_problem(case: Case, evidence: dict) -> str | None:
-    results, crossed = evidence["results"], evidence["crossed"]
+    results, traffic = evidence["results"], evidence["traffic"]
     if case.raises:
-        if crossed.crossings:
+        if traffic.collectives:
             return "Something crossed before the limit was looked at."
         problems = (error_problem(result, case.raises) for result in results)
         return next(filter(None, problems), None) or _each_kept(case, results)
@@ -149,7 +149,7 @@ def _ranks_problem(case: Case, evidence: dict) -> str | None:
             return problem
     if case.about == ("finite",):
         return None
-    return _alike_problem(case, results) or _crossed_problem(case, crossed)
+    return _alike_problem(case, results) or _traffic_problem(case, traffic)
 
 
 def _shard_problem(own: dict, together: float, result: dict) -> str | None:
@@ -171,19 +171,19 @@ def _alike_problem(case: Case, results: list[dict]) -> str | None:
     return None
 
 
-def _crossed_problem(case: Case, crossed: Crossed) -> str | None:
-    entries = crossed.entries
+def _traffic_problem(case: Case, traffic: Traffic) -> str | None:
+    entries = traffic.entries
     if not case.inputs["groups"]:
         return "Something crossed, though no group was given." if entries else None
     if sorted(entry.ranks for entry in entries) != sorted(map(tuple, case.inputs["groups"])):
         return "In each group one collective is due, among its ranks and no others, also of a rank without gradients."
-    for crossing in crossed.crossings:
-        entry = crossing.entry
+    for collective in traffic.collectives:
+        entry = collective.entry
         if (entry.operation, entry.reduces) != ("all_reduce", "SUM") or entry.dtype not in _SQUARES:
             return "What crosses is no all-reduce that sums squares in float32."
         if entry.bytes != _SQUARES[entry.dtype].itemsize:
             return "More than one element crosses: the sum of a rank's squares is one number."
-        for rank, data in zip(entry.ranks, crossing.given, strict=True):
+        for rank, data in zip(entry.ranks, collective.given, strict=True):
             due = norm_of(case.each[rank]["grads"]) ** 2
             given = float(torch.frombuffer(bytearray(data), dtype=_SQUARES[entry.dtype]))
             if math.isfinite(due) and not abs(given - due) <= 1e-4 * due:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from autograder.boards import Crossed
+from autograder.collective_broker import Traffic
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import error_problem, raised_problem
@@ -51,7 +51,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         problem = stopped(evidence) or _raised(evidence)
         problem = problem or next(filter(None, (_PROBLEMS[play](result) for result in evidence["results"])), None)
         if not problem and play == "one_rank":
-            problem = _one_rank(evidence["crossed"])
+            problem = _one_rank(evidence["traffic"])
         if not problem and play == "other_world":
             problem = _apart_problem(evidence["alone"]) or _refusal_problem(
                 evidence["alone"]["value"], "It is of another number of ranks."
@@ -132,10 +132,10 @@ def _on_the_disk(value: dict) -> str | None:
     return None
 
 
-def _one_rank(crossed: Crossed) -> str | None:
+def _one_rank(traffic: Traffic) -> str | None:
     """Of a save alone: who was handed more than a few words."""
     received = Counter[int]()
-    for entry in crossed.entries:
+    for entry in traffic.entries:
         takers = {"send": entry.ranks[1:], "gather": (), "reduce": ()}.get(entry.operation, entry.ranks)
         received.update(dict.fromkeys(takers, entry.bytes))
     if sum(nbytes >= _WORDS for nbytes in received.values()) > 1:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from autograder.boards import Crossed
+from autograder.collective_broker import Traffic
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise, Lost
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem, type_name
@@ -249,7 +249,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
                 return
         return
     for rank in range(case.ranks):
-        if found := _rank_problem(case, rank, evidence["results"][rank], evidence["crossed"]):
+        if found := _rank_problem(case, rank, evidence["results"][rank], evidence["traffic"]):
             criterion, problem = found
             yield Lost(criterion or case.about[0], problem)
             return
@@ -259,7 +259,7 @@ def _members(case: Case, rank: int) -> list[int]:
     return next((ranks for ranks in case.inputs["groups"] if rank in ranks), list(range(case.ranks)))
 
 
-def _rank_problem(case: Case, rank: int, result: dict, crossed: Crossed) -> tuple[str, str] | None:
+def _rank_problem(case: Case, rank: int, result: dict, traffic: Traffic) -> tuple[str, str] | None:
     """The criterion that is lost, empty for that of the case, and the sentence."""
     members, handed = _members(case, rank), []
     if problem := count_problem(result["runs"], len(case.each[rank]["runs"])):
@@ -270,7 +270,7 @@ def _rank_problem(case: Case, rank: int, result: dict, crossed: Crossed) -> tupl
         if problem := _run_problem(run, means, found):
             return problem
         handed += [call["loss"] for call, _ in zip(run["calls"], found)]
-    problem = _crossed_problem(rank, members, handed, crossed)
+    problem = _traffic_problem(rank, members, handed, traffic)
     return ("together", problem) if problem else None
 
 
@@ -335,12 +335,12 @@ def _is_alike(found: Any, due: list) -> bool:
     )
 
 
-def _crossed_problem(rank: int, members: list[int], losses: list[float], crossed: Crossed) -> str | None:
-    launches = launches_of(crossed.crossings, rank)
+def _traffic_problem(rank: int, members: list[int], losses: list[float], traffic: Traffic) -> str | None:
+    launches = launches_of(traffic.collectives, rank)
     if len(launches) != len(losses):
         return "In each call one collective is due, and nothing else."
     for launch, loss in zip(launches, losses, strict=True):
-        entry = launch.crossing.entry
+        entry = launch.collective.entry
         if (entry.operation, entry.dtype, entry.bytes) != ("all_reduce", "float64", 8) or entry.reduces not in (
             "SUM",
             "AVG",

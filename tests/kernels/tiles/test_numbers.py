@@ -135,7 +135,7 @@ def test_print_takes_a_text_first(capsys):
     assert capsys.readouterr().out.split() == ["(0,", "0,", "0)", "x:", "[1.]"]
 
 
-Ends = collections.namedtuple("Ends", ["x", "out", "n"])
+RankSockets = collections.namedtuple("RankSockets", ["x", "out", "n"])
 
 
 @triton.jit
@@ -146,7 +146,7 @@ def by_name(ends, BLOCK: tl.constexpr):
 
 def test_a_namedtuple_is_an_argument():
     out = torch.zeros(8)
-    by_name[(1,)](Ends(torch.ones(8), out, 5), BLOCK=8)
+    by_name[(1,)](RankSockets(torch.ones(8), out, 5), BLOCK=8)
     assert out.tolist() == [1.0] * 5 + [0.0] * 3
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.channel import Begin, Done, Evidence, Inputs, Refused, Told, receive_at_referee, send
-from autograder.ends import send_ends
+from autograder.channel import Begin, Done, EventRecord, Evidence, Inputs, Refused, receive_at_referee, send
 from autograder.exercise import find
 from autograder.judging import BoundedBench, Judges, judges
+from autograder.rank_sockets import send_sockets
 from autograder.referee import Session, at_work_elsewhere
 from autograder.verdict import Verdict
 
@@ -19,7 +19,7 @@ MAX_CONVERSATIONS = 4
 MAX_TRACEBACKS = 5
 
 
-class Hearing:
+class GradingServer:
     """Listens on a socket in ``folder`` while a submission's notebook runs.
 
     ``open(exercise)`` before its graded cell is executed, ``close()`` after: only between
@@ -46,7 +46,7 @@ class Hearing:
         os.chmod(self.address, 0o666)
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def __enter__(self) -> "Hearing":
+    def __enter__(self) -> "GradingServer":
         return self
 
     def __exit__(self, *exception) -> None:
@@ -108,23 +108,23 @@ class Hearing:
                 except (OSError, msgspec.DecodeError) as error:
                     self._incident(f"a message that could not be read ({type(error).__name__})")
                     return
-                if isinstance(message, Told):
-                    self._hear(message)
+                if isinstance(message, EventRecord):
+                    self._on_event(message)
                     continue
                 with self._lock:
                     answer = self._answer(message)
-                    ends = self._session.ends if isinstance(answer, Inputs) else None
+                    sockets = self._session.sockets if isinstance(answer, Inputs) else None
                 send(connection, answer)
-                if ends is not None:
-                    send_ends(connection, ends)
+                if sockets is not None:
+                    send_sockets(connection, sockets)
                 if not isinstance(answer, Inputs):
                     return
 
-    def _hear(self, message: Told) -> None:
+    def _on_event(self, message: EventRecord) -> None:
         """One that comes late, from a cell that was interrupted, is nobody's fault."""
         with self._lock:
             if self._session is not None and message.number == self._number:
-                self._session.tell(message.data)
+                self._session.record_event(message.data)
 
     def _answer(self, message: Begin | Evidence) -> msgspec.Struct:
         if self._session is None:
@@ -146,8 +146,8 @@ class Hearing:
         if inputs is None:
             return Done()
         self._number += 1
-        ends = self._session.ends
-        return Inputs(self._number, inputs, 0 if ends is None else len(ends.ranks))
+        sockets = self._session.sockets
+        return Inputs(self._number, inputs, 0 if sockets is None else len(sockets.ranks))
 
     def _refuse(self, why: str) -> Refused:
         self._incident(why)

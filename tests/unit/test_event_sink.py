@@ -8,9 +8,9 @@ import torch
 
 import gpulab.cuda
 from autograder import wire
-from autograder.scenarios.told import observe
-from autograder.telling import MAX_TOLD_BYTES, telling
-from autograder.told import Record, disagreement
+from autograder.event_log import EventLog, disagreement
+from autograder.event_sink import MAX_EVENT_BYTES, sending_events
+from autograder.scenarios.observed import observe
 from gpulab.kernels import cuda
 from gpulab.observe.launches import LineCounts
 
@@ -40,7 +40,7 @@ def on_the_host():
 
 def told_of(block, saved=False) -> tuple[list[bytes], dict]:
     told: list[bytes] = []
-    with gpulab.cuda.use("virtual:H100", quiet=True), telling(told.append), observe(saved) as seen:
+    with gpulab.cuda.use("virtual:H100", quiet=True), sending_events(told.append), observe(saved) as seen:
         block()
     return told, wire.decode(wire.encode(seen.to_dict()))
 
@@ -116,7 +116,7 @@ def test_an_observation_that_nobody_was_told_of_is_none():
 
 def test_a_second_block_does_not_wipe_out_the_first():
     told: list[bytes] = []
-    with telling(told.append):
+    with sending_events(told.append):
         with observe():
             on_the_host()
         with observe() as seen:
@@ -133,10 +133,10 @@ def test_a_block_of_the_learners_own_is_not_told():
 
 
 def test_records_are_bounded_where_they_are_made_and_where_they_arrive():
-    record = Record()
+    record = EventLog()
     for _ in range(20):
-        record.add(b"x" * (MAX_TOLD_BYTES // 4))
-    assert sum(map(len, record.told)) <= 2 * MAX_TOLD_BYTES
+        record.add(b"x" * (MAX_EVENT_BYTES // 4))
+    assert sum(map(len, record.told)) <= 2 * MAX_EVENT_BYTES
     assert len(record.told) < 20
 
 

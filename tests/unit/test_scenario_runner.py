@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from autograder import wire
-from autograder.proctor import Learner, NotDefined, describe, scenario, sit
+from autograder.scenario_runner import Learner, NotDefined, describe, run_case, scenario
 from autograder.scenarios.outcome import outcome
 
 IMAGES = wire.encode({"images": torch.ones(1, 1, 2, 2), "patch": 1, "turned_first": False})
 
 
 def evidence(patchify) -> dict:
-    return wire.decode(sit("views.patchify", {"patchify": patchify}, IMAGES))
+    return wire.decode(run_case("views.patchify", {"patchify": patchify}, IMAGES))
 
 
 def test_what_the_function_returns_is_evidence():
@@ -35,7 +35,7 @@ def test_calls_nested_too_deeply_for_an_instrument_are_the_functions_own():
         return sum(divergence_cost(kinds, costs, threads) for _ in kinds)
 
     inputs = wire.encode({"kinds": [0], "costs": [1], "threads": 1})
-    seen = wire.decode(sit("execution.divergence_cost", {"divergence_cost": divergence_cost}, inputs))
+    seen = wire.decode(run_case("execution.divergence_cost", {"divergence_cost": divergence_cost}, inputs))
     assert seen["raised"]["type"] == "RecursionError" and "stumbled" not in seen
 
 
@@ -48,7 +48,7 @@ def test_an_interrupt_goes_through():
 
 
 def test_a_missing_function_is_evidence_that_names_it():
-    raised = wire.decode(sit("views.patchify", {}, IMAGES))["raised"]
+    raised = wire.decode(run_case("views.patchify", {}, IMAGES))["raised"]
     assert raised["type"] == "NotDefined" and "`patchify`" in raised["message"]
 
 

@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-from autograder.desk.page import page
-from autograder.desk.standing import standing
+from autograder.instructor.page import page
+from autograder.instructor.standing import standing
 
 
 def run(course: Path, assignment: str, anonymous: bool, to: Path | None) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import jinja2
 
-from autograder.desk.standing import Row, Standing, outcome
+from autograder.instructor.standing import Row, Standing, outcome
 from autograder.marking.chapters import Chapter
 from autograder.marking.packed import ROOT
 from autograder.marking.page import template

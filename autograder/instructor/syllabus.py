@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from autograder.desk.effort import Effort, efforts
+from autograder.instructor.effort import Effort, efforts
 from autograder.marking.packed import ROOT
 from gpulab.book.contents import Contents
 from gpulab.book.length import minutes

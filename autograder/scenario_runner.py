@@ -11,8 +11,8 @@ from typing import Any
 
 import gpulab
 from autograder import wire
+from autograder.background_work import detector
 from autograder.settings import fresh_settings
-from autograder.witness import witness
 from gpulab.observe.lines import is_learners_file
 
 
@@ -47,20 +47,20 @@ def scenario(name: str) -> Callable[[Learner, dict], dict]:
     return played
 
 
-def sit(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
+def run_case(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
     """Play one case; whatever the learner's code raises becomes evidence.
 
     ``elsewhere`` in the evidence says which kinds of thing worked where no instrument looks;
     ``stumbled``: the line of the scenario that raised, where the notebook's code had no part;
     ``unsent``: it was the evidence that could not cross, and no function that raised.
     """
-    with fresh_settings(), witness.watch() as elsewhere:
+    with fresh_settings(), detector.watch() as elsewhere:
         try:
             evidence = scenario(name)(Learner(namespace), wire.decode(inputs))
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            evidence = {"raised": describe(error)} | _stumbled(error)
+            evidence = {"raised": describe(error)} | _scenario_fault(error)
     evidence["elsewhere"] = sorted(set(elsewhere))
     with fresh_settings():
         try:
@@ -82,7 +82,7 @@ _GPULAB = os.path.dirname(gpulab.__file__) + os.sep
 _CALLED_WRONG = re.compile(r"[\w.<>]+\(\) (takes|missing|got) ")
 
 
-def _stumbled(error: BaseException) -> dict[str, str]:
+def _scenario_fault(error: BaseException) -> dict[str, str]:
     """``{"stumbled": place}`` where the innermost line of the course's or the notebook's code is the scenario's.
 
     A learner's function that does not take the arguments raises there too, and is no fault of it; nor is it

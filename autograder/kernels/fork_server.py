@@ -27,7 +27,7 @@ PRELOAD = (
     # What a kernel imports while it starts, the debugger's 140 modules among it.
     "ipykernel.debugger", "IPython.core.completerlib", "IPython.core.debugger", "IPython.core.oinspect",
     "IPython.extensions.storemagic", "IPython.utils.wildcard", "faulthandler", "sqlite3", "tornado.platform.asyncio",
-    "gpulab", "autograder.channel", "autograder.proctor",
+    "gpulab", "autograder.channel", "autograder.scenario_runner",
 )  # fmt: skip
 
 
@@ -40,23 +40,23 @@ def serve_graders(listener: socket.socket, isolate: bool) -> None:
             return
         line, _ = listener.accept()
         if os.fork() == 0:
-            _be_zygote(listener, line, isolate)
+            _be_fork_server(listener, line, isolate)
         line.close()
 
 
-def _be_zygote(listener: socket.socket, line: socket.socket, isolate: bool) -> None:
+def _be_fork_server(listener: socket.socket, line: socket.socket, isolate: bool) -> None:
     """In the fork for one grader. Never returns; its kernels die with it."""
     try:
         namespaces.die_with_parent(signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         listener.close()
         line.send(json.dumps({"ready": True, "pid": os.getpid()}).encode())
-        Zygote(line, isolate).serve()
+        ForkServer(line, isolate).serve()
     finally:
         os._exit(0)
 
 
-class Zygote:
+class ForkServer:
     """Answers ``fork``, ``signal``, ``poll`` until its socket closes."""
 
     def __init__(self, channel: socket.socket, isolate: bool) -> None:
@@ -78,13 +78,13 @@ class Zygote:
         for chapter in sorted(set(chapters) - self._met):
             self._met.add(chapter)
             _import_scenarios(chapter)
-        ready, told = os.pipe()
+        ready, report = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(ready)
             self._channel.close()
-            _keep(request, told, self._isolate)
-        os.close(told)
+            _keep(request, report, self._isolate)
+        os.close(report)
         problem = _read_all(ready)
         if problem:
             os.waitpid(pid, 0)
@@ -122,7 +122,7 @@ def _share_all() -> None:
     gc.freeze()
 
 
-def _keep(request: dict, told: int, isolate: bool) -> None:
+def _keep(request: dict, report: int, isolate: bool) -> None:
     """In the first fork: make the namespaces, fork into them, wait. Never returns.
 
     The keeper hands interrupts on; whoever kills it kills all that it keeps.
@@ -135,16 +135,16 @@ def _keep(request: dict, told: int, isolate: bool) -> None:
         child = os.fork()
         if child == 0:
             namespaces.die_with_parent(signal.SIGKILL)
-            (_first_process if isolate else _kernel)(request, told)
+            (_first_process if isolate else _kernel)(request, report)
     except BaseException as error:
-        _fail(told, error)
-    os.close(told)
+        _fail(report, error)
+    os.close(report)
     _hand_interrupts_to(child)
     _, status = os.waitpid(child, 0)
     os._exit(_as_exit(status))
 
 
-def _first_process(request: dict, told: int) -> None:
+def _first_process(request: dict, report: int) -> None:
     """Process 1 of the kernel's pid namespace: mounts, starts the kernel, reaps. Never returns."""
     try:
         namespaces.mount_proc()
@@ -154,10 +154,10 @@ def _first_process(request: dict, told: int) -> None:
         if kernel == 0:
             namespaces.drop_capabilities()
             syscalls.refuse()
-            _kernel(request, told)
+            _kernel(request, report)
     except BaseException as error:
-        _fail(told, error)
-    os.close(told)
+        _fail(report, error)
+    os.close(report)
     _hand_interrupts_to(kernel)
     _seal(request)
     while True:
@@ -166,8 +166,8 @@ def _first_process(request: dict, told: int) -> None:
             os._exit(_as_exit(status))
 
 
-def _fail(told: int, error: BaseException) -> None:
-    os.write(told, f"{type(error).__name__}: {error}".encode())
+def _fail(report: int, error: BaseException) -> None:
+    os.write(report, f"{type(error).__name__}: {error}".encode())
     os._exit(1)
 
 
@@ -193,10 +193,10 @@ def _seal(request: dict) -> None:
         os._exit(1)
 
 
-def _kernel(request: dict, told: int) -> None:
+def _kernel(request: dict, report: int) -> None:
     """The kernel itself. Never returns."""
     try:
-        os.close(told)
+        os.close(report)
         prepare(request)
         launch(request)
     finally:
@@ -274,7 +274,7 @@ def _warm_up() -> None:
 
 
 def main() -> None:
-    """``python -m autograder.kernels.zygote <descriptor> <isolate: 0 or 1>``."""
+    """``python -m autograder.kernels.fork_server <descriptor> <isolate: 0 or 1>``."""
     listener, isolate = socket.socket(fileno=int(sys.argv[1])), sys.argv[2] == "1"
     for module in PRELOAD:
         importlib.import_module(module)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from autograder.telling import BLOCK, CALLED, HANDED, MAX_TOLD_BYTES
+from autograder.event_sink import BLOCK, INPUT_ADDRESSES, LIBRARY_CALL, MAX_EVENT_BYTES
 
 _LISTS = {
     "op": "ops",
@@ -20,35 +20,35 @@ _LISTS = {
 }
 
 
-class Record:
+class EventLog:
     """What one case's block told, in order; it only grows, up to MAX_TOLD_BYTES."""
 
     def __init__(self) -> None:
-        self.told: list[bytes] = []
+        self.events: list[bytes] = []
         self._bytes = 0
 
     def add(self, data: bytes) -> None:
-        if self._bytes <= MAX_TOLD_BYTES:
-            self.told.append(data)
+        if self._bytes <= MAX_EVENT_BYTES:
+            self.events.append(data)
             self._bytes += len(data)
 
 
-def handed(told: Sequence[bytes]) -> list[int]:
+def input_addresses(events: Sequence[bytes]) -> list[int]:
     """Where the storages lay that the learner's function was handed, as it was told first; empty when it was not."""
-    return next(iter(_by_kind(told)[HANDED]), [])
+    return next(iter(_by_kind(events)[INPUT_ADDRESSES]), [])
 
 
-def called(told: Sequence[bytes]) -> list[str]:
+def libraries_called(events: Sequence[bytes]) -> list[str]:
     """The libraries that were called, each once, as it was told at the time."""
-    return list(dict.fromkeys(_by_kind(told)[CALLED]))
+    return list(dict.fromkeys(_by_kind(events)[LIBRARY_CALL]))
 
 
-def disagreement(told: Sequence[bytes], seen: dict[str, Any]) -> str | None:
+def disagreement(events: Sequence[bytes], seen: dict[str, Any]) -> str | None:
     """Why an observation's plain data is not that of the block that told its records, or None.
 
     Raises msgspec.DecodeError, KeyError or TypeError on what is no record.
     """
-    records = _by_kind(told)
+    records = _by_kind(events)
     if len(records[BLOCK]) != 1:
         return "it was not told while it came about" if not records[BLOCK] else "more than one was begun"
     for kind, name in _LISTS.items():
@@ -65,9 +65,9 @@ def disagreement(told: Sequence[bytes], seen: dict[str, Any]) -> str | None:
     return None
 
 
-def _by_kind(told: Sequence[bytes]) -> defaultdict[str, list]:
+def _by_kind(events: Sequence[bytes]) -> defaultdict[str, list]:
     records = defaultdict(list)
-    for data in told:
+    for data in events:
         kind, record = msgspec.msgpack.decode(data, type=tuple[str, Any])
         records[kind].append(record)
     return records

@@ -12,16 +12,16 @@ from pathlib import Path
 import psutil
 
 from autograder.kernels import sandbox
-from autograder.kernels.company import Look, look
 from autograder.kernels.folders import fresh_folder
+from autograder.kernels.fork_server import MAX_PACKET_BYTES, NOBODY
 from autograder.kernels.limits import Limits
 from autograder.kernels.memory_group import MemoryGroup, memory_group
 from autograder.kernels.server import Address, KernelServer, KernelServerError
+from autograder.kernels.siblings import CpuSnapshot, cpu_snapshot
 from autograder.kernels.watch import MemoryWatch, used_too_much
-from autograder.kernels.zygote import MAX_PACKET_BYTES, NOBODY
 
 
-class Nursery:
+class KernelPool:
     """Asks a kernel server for kernels. One for each grader process.
 
     ``server``: a server that others use too; without one, or when that one is gone, the nursery
@@ -95,11 +95,11 @@ class Nursery:
             return used_too_much(self.limits.memory_bytes)
         return self._watch.cause_of_death(kernel)
 
-    def company(self, kernel: int) -> Look:
+    def siblings(self, kernel: int) -> CpuSnapshot:
         """The processes beside the kernel, and their work so far."""
-        keeper = self._watch.keeper_of(kernel)
+        supervisor = self._watch.supervisor_of(kernel)
         # Below the keeper: the namespace's first process, which starts and reaps, and the kernel.
-        return Look() if keeper is None else look(keeper, 1 + int(self.sandboxed))
+        return CpuSnapshot() if supervisor is None else cpu_snapshot(supervisor, 1 + int(self.sandboxed))
 
     def lost(self, server: int) -> bool:
         """Whether the ``server``-th kernel server has ended, and its kernels with it."""
@@ -146,19 +146,19 @@ class Nursery:
         if self._is_open():
             return
         self._hang_up()
-        address, (line, zygote) = self._reach_a_server()
+        address, (line, fork_server) = self._reach_a_server()
         self._watch = MemoryWatch(address.pid, int(self.sandboxed), self.limits.memory_bytes)
-        self._group = self._bounded(zygote)
+        self._group = self._bounded(fork_server)
         self._folder, self._held = fresh_folder(address.folder)
         self._line = line
         self.servers += 1
 
-    def _bounded(self, zygote: int) -> MemoryGroup | None:
+    def _bounded(self, fork_server: int) -> MemoryGroup | None:
         """The group that holds what is forked for us, where there is one to be had."""
         if (group := memory_group(self.limits.memory_bytes)) is None:
             return None
         try:
-            group.hold(self._watch.process_of(zygote))
+            group.hold(self._watch.process_of(fork_server))
         except (OSError, psutil.Error):
             group.close()
             return None

@@ -11,16 +11,16 @@ import msgspec
 
 from autograder.wire import MAX_BODY_BYTES
 
-MAX_TOLD_BYTES = 2 * MAX_BODY_BYTES
+MAX_EVENT_BYTES = 2 * MAX_BODY_BYTES
 """Of a case. Evidence that holds as many records could not cross either."""
 
 BLOCK = "block"
 """The kind of a block's first record."""
 
-HANDED = "handed"
+INPUT_ADDRESSES = "handed"
 """The kind of the record that tells what a function is handed."""
 
-CALLED = "called"
+LIBRARY_CALL = "called"
 """The kind of the record that tells which library was called."""
 
 _out: Callable[[bytes], None] | None = None
@@ -28,7 +28,7 @@ _called: set[str] = set()
 
 
 @contextmanager
-def telling(out: Callable[[bytes], None]) -> Iterator[None]:
+def sending_events(out: Callable[[bytes], None]) -> Iterator[None]:
     """Blocks that begin inside tell their records to ``out``, each in bytes."""
     global _out, _called
     before = _out, _called
@@ -39,30 +39,30 @@ def telling(out: Callable[[bytes], None]) -> Iterator[None]:
         _out, _called = before
 
 
-def teller() -> Callable[[str, object], None]:
+def observation_sink() -> Callable[[str, object], None]:
     """For one block of ``gpulab.observe``: says that it has begun, and then each of its records."""
-    out, told = _out, 0
+    out, events = _out, 0
 
-    def tell(kind: str, record: object) -> None:
-        nonlocal told
-        if out is None or told > MAX_TOLD_BYTES:
+    def emit(kind: str, record: object) -> None:
+        nonlocal events
+        if out is None or events > MAX_EVENT_BYTES:
             return
         data = msgspec.msgpack.encode((kind, record), enc_hook=repr)
-        told += len(data)
+        events += len(data)
         out(data)
 
-    tell(BLOCK, None)
-    return tell
+    emit(BLOCK, None)
+    return emit
 
 
-def tell_handed(places: list[int]) -> None:
+def emit_input_addresses(places: list[int]) -> None:
     """Where the storages lie that the learner's function is about to be handed."""
     if _out is not None:
-        _out(msgspec.msgpack.encode((HANDED, places)))
+        _out(msgspec.msgpack.encode((INPUT_ADDRESSES, places)))
 
 
-def tell_called(library: str) -> None:
+def emit_library_call(library: str) -> None:
     """That the learner's code called a library, when it first does."""
     if _out is not None and library not in _called:
         _called.add(library)
-        _out(msgspec.msgpack.encode((CALLED, library)))
+        _out(msgspec.msgpack.encode((LIBRARY_CALL, library)))

@@ -20,7 +20,7 @@ import torch
 from autograder.kernels.namespaces import die_with_parent
 from gpulab.collectives.board.clocks import Carrier
 from gpulab.collectives.board.switchboard import Switchboard
-from gpulab.collectives.boards import Ends, socket_pairs
+from gpulab.collectives.boards import RankSockets, socket_pairs
 from gpulab.collectives.errors import Problem
 from gpulab.collectives.journal import Entry
 
@@ -30,7 +30,7 @@ MAX_RECORD_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class Crossing:
+class CollectiveRecord:
     """One collective or message, as the switchboard saw it: ``given`` are the bytes that each of its ranks handed in."""
 
     entry: Entry
@@ -38,26 +38,26 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class Crossed:
+class Traffic:
     """All that crossed between the ranks of a case, in order, and what the switchboard found wrong, if anything.
 
     ``stored``: (rank, what, key) of each time that a rank asked the store, which carries bytes beside the collectives.
     ``asked``: of each time that a rank asked for inputs of its own, the rank and how many crossings there were by then.
     """
 
-    crossings: tuple[Crossing, ...] = ()
+    collectives: tuple[CollectiveRecord, ...] = ()
     problem: Problem | None = None
     stored: tuple[tuple[int, str, str], ...] = ()
     asked: tuple[tuple[int, int], ...] = ()
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(crossing.entry for crossing in self.crossings)
+        return tuple(collective.entry for collective in self.collectives)
 
 
 @dataclass
-class Board:
-    """A switchboard for ``ranks`` ranks that begins to serve at once. ``ends``: what the kernel works with.
+class CollectiveBroker:
+    """A switchboard for ``ranks`` ranks that begins to serve at once. ``sockets``: what the kernel works with.
 
     ``each``: the pieces that each rank may ask for one by one, as bytes, and no other rank can.
     """
@@ -65,26 +65,26 @@ class Board:
     ranks: int
     network: Carrier | None = None
     each: tuple[tuple[bytes, ...], ...] = ()
-    ends: Ends = field(init=False)
+    sockets: RankSockets = field(init=False)
     _record: IO[bytes] = field(init=False)
     _line: socket.socket = field(init=False)
     _pid: int = field(init=False)
 
     def __post_init__(self) -> None:
-        board, self.ends = socket_pairs(self.ranks)
+        brokers_sockets, self.sockets = socket_pairs(self.ranks)
         self._record = tempfile.TemporaryFile()
-        self._line, boards_line = socket.socketpair()
+        self._line, broker_line = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
-            self.ends.close()
+            self.sockets.close()
             self._line.close()
-            _serve(board, self.network, self.each, self._record.fileno(), boards_line)
-        boards_line.close()
-        board.close()
+            _serve(brokers_sockets, self.network, self.each, self._record.fileno(), broker_line)
+        broker_line.close()
+        brokers_sockets.close()
 
-    def crossed(self) -> Crossed:
+    def traffic(self) -> Traffic:
         """Ends the switchboard and gives its record."""
-        self.ends.close()
+        self.sockets.close()
         self._end()
         with self._record as record:
             record.seek(0)
@@ -102,7 +102,11 @@ class Board:
 
 
 def _serve(
-    board: Ends, network: Carrier | None, each: tuple[tuple[bytes, ...], ...], record: int, line: socket.socket
+    brokers_sockets: RankSockets,
+    network: Carrier | None,
+    each: tuple[tuple[bytes, ...], ...],
+    record: int,
+    line: socket.socket,
 ) -> None:
     """In the fork. Never returns. It ends when nobody is at the other end of ``line``."""
     try:
@@ -114,8 +118,8 @@ def _serve(
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         torch.set_num_threads(1)
         Switchboard(
-            board.ranks,
-            board.supervisor,
+            brokers_sockets.ranks,
+            brokers_sockets.supervisor,
             network,
             on_entry=lambda entry, given: _write(record, "entry", [entry.to_dict(), given]),
             on_problem=lambda problem: _write(record, "problem", problem.to_dict()),
@@ -133,18 +137,18 @@ def _write(record: int, kind: str, what: dict | list) -> None:
     os.write(record, len(data).to_bytes(8, "big") + data)
 
 
-def _read(record: bytes) -> Crossed:
-    crossings, stored, asked, problem = [], [], [], None
+def _read(record: bytes) -> Traffic:
+    collectives, stored, asked, problem = [], [], [], None
     for kind, what in map(msgspec.msgpack.decode, _frames(record)):
         if kind == "entry":
-            crossings.append(Crossing(Entry.from_dict(what[0]), tuple(what[1])))
+            collectives.append(CollectiveRecord(Entry.from_dict(what[0]), tuple(what[1])))
         elif kind == "store":
             stored.append(tuple(what))
         elif kind == "given":
-            asked.append((what[0], len(crossings)))
+            asked.append((what[0], len(collectives)))
         else:
             problem = Problem.from_dict(what)
-    return Crossed(tuple(crossings), problem, tuple(stored), tuple(asked))
+    return Traffic(tuple(collectives), problem, tuple(stored), tuple(asked))
 
 
 def _frames(record: bytes) -> Iterator[bytes]:

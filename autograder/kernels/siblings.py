@@ -17,13 +17,13 @@ process can take that name."""
 
 
 @dataclass(frozen=True)
-class Look:
+class CpuSnapshot:
     """At one moment: by process id, seconds of processor time and how often it was switched away."""
 
     work: dict[int, tuple[float, int]] = field(default_factory=dict)
     at: float = field(default_factory=time.monotonic)
 
-    def worked_until(self, later: "Look") -> bool:
+    def worked_until(self, later: "CpuSnapshot") -> bool:
         """Whether a process of the two looks worked between them."""
         seconds = later.at - self.at
         most = min(IDLE_SECONDS + IDLE_SHARE * seconds, MOST_IDLE_SECONDS), IDLE_WAKES + IDLE_WAKES_PER_SECOND * seconds
@@ -34,13 +34,13 @@ class Look:
         return False
 
 
-def look(keeper: int, kernels_own: int) -> Look:
-    """All below the process ``keeper`` but the first ``kernels_own``, each the first child of the one before."""
-    own, first = set(), keeper
+def cpu_snapshot(supervisor: int, kernels_own: int) -> CpuSnapshot:
+    """All below the process ``supervisor`` but the first ``kernels_own``, each the first child of the one before."""
+    own, first = set(), supervisor
     for _ in range(kernels_own):
         first = next(iter(sorted(_children(first))), first)
         own.add(first)
-    return Look({pid: _work(pid) for pid in _below(keeper) if pid not in own})
+    return CpuSnapshot({pid: _work(pid) for pid in _below(supervisor) if pid not in own})
 
 
 def _below(pid: int) -> set[int]:

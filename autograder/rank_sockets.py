@@ -12,51 +12,51 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpulab.collectives.boards import Ends
+    from gpulab.collectives.boards import RankSockets
 
 
-def send_ends(connection: Connection, ends: "Ends") -> None:
+def send_sockets(connection: Connection, sockets: "RankSockets") -> None:
     """Behind the message that says how many ranks there are. They are closed here."""
-    descriptors = [sock.fileno() for sock in (ends.supervisor, *ends.ranks)]
+    descriptors = [sock.fileno() for sock in (sockets.supervisor, *sockets.ranks)]
     try:
         with _socket_of(connection) as line:
             socket.send_fds(line, [b"."], descriptors)
     finally:
-        ends.close()
+        sockets.close()
 
 
-def receive_ends(connection: Connection, ranks: int) -> "Ends":
+def receive_sockets(connection: Connection, ranks: int) -> "RankSockets":
     """Raises EOFError."""
-    from gpulab.collectives.boards import Ends
+    from gpulab.collectives.boards import RankSockets
 
     with _socket_of(connection) as line:
         said, descriptors, *_ = socket.recv_fds(line, 1, ranks + 1)
     supervisor, *others = map(_socket, descriptors)
     if not said or len(others) != ranks:
         raise EOFError(f"{len(descriptors)} ends came for {ranks} ranks")
-    return Ends(others, supervisor)
+    return RankSockets(others, supervisor)
 
 
 @contextmanager
-def ranks_have(ends: "Ends | None") -> Iterator[None]:
-    """Inside the block one call of :func:`run_ranks` works with ``ends``; None: as everywhere."""
-    if ends is None:
+def use_sockets(sockets: "RankSockets | None") -> Iterator[None]:
+    """Inside the block one call of :func:`run_ranks` works with ``sockets``; None: as everywhere."""
+    if sockets is None:
         yield
         return
     from gpulab.collectives import boards_from
 
-    unused = [ends]
+    unused = [sockets]
 
-    def connect(world_size: int, network: object) -> "Ends":
-        if not unused or world_size != len(ends.ranks):
-            raise RuntimeError(f"this case has {len(ends.ranks)} ranks, once")
+    def connect(world_size: int, network: object) -> "RankSockets":
+        if not unused or world_size != len(sockets.ranks):
+            raise RuntimeError(f"this case has {len(sockets.ranks)} ranks, once")
         return unused.pop()
 
     try:
         with boards_from(connect):
             yield
     finally:
-        ends.close()
+        sockets.close()
 
 
 def _socket_of(connection: Connection) -> socket.socket:

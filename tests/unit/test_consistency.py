@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from autograder.plausible import contradiction
+from autograder.consistency import inconsistency
 from gpulab import observe
 
 
@@ -26,7 +26,7 @@ def work():
 
 @pytest.mark.parametrize("block", [lambda: None, work, lambda: torch.rand(3).tolist()])
 def test_what_the_recorder_writes_is_no_contradiction(block):
-    assert contradiction(seen_of(block)) is None
+    assert inconsistency(seen_of(block)) is None
 
 
 DOCTORED = {
@@ -44,10 +44,10 @@ DOCTORED = {
 def test_a_record_doctored_in_one_place_contradicts_itself(what):
     seen = copy.deepcopy(seen_of(work))
     DOCTORED[what](seen)
-    assert contradiction(seen)
+    assert inconsistency(seen)
 
 
 @pytest.mark.parametrize("forged", [{}, {"ops": 3}, []])
 def test_what_is_no_record_raises(forged):
     with pytest.raises((KeyError, TypeError)):
-        contradiction(forged)
+        inconsistency(forged)

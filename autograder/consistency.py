@@ -6,7 +6,7 @@ from gpulab import Observation
 from gpulab.observe.copies import copy_kind
 
 
-def contradiction(seen: dict) -> str | None:
+def inconsistency(seen: dict) -> str | None:
     """What in an observation's plain data cannot be, or None.
 
     Records of a device that did something are left alone: its copies and allocations have no

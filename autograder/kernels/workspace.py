@@ -12,12 +12,12 @@ from pathlib import Path
 from jupyter_core.utils import run_sync
 
 from autograder.kernels import sandbox
-from autograder.kernels.company import Look
+from autograder.kernels.fresh_processes import FreshProcessPool
 from autograder.kernels.limits import UNCOUNTED, Limits
 from autograder.kernels.manager import ForkedKernelManager
-from autograder.kernels.nursery import Nursery
-from autograder.kernels.ordinary import OrdinaryNursery
+from autograder.kernels.pool import KernelPool
 from autograder.kernels.server import Address, KernelServerError
+from autograder.kernels.siblings import CpuSnapshot
 
 
 class SandboxRequired(RuntimeError):
@@ -25,15 +25,15 @@ class SandboxRequired(RuntimeError):
 
 
 @dataclass
-class Desk:
+class Workspace:
     """``folder`` holds the sockets of kernel and referee, and ``work``, the learner's files."""
 
-    nursery: Nursery
+    pool: KernelPool
     folder: Path
     unsandboxed_because: str
     cold_because: str
 
-    def lay_out(self, submission: Path) -> None:
+    def copy_files(self, submission: Path) -> None:
         """Copy the files handed in beside the notebook to where the kernel runs."""
         for path in submission.iterdir():
             if path.is_symlink() or path.suffix == ".ipynb":
@@ -43,17 +43,19 @@ class Desk:
 
     def kernel_manager(self, chapters: list[str]) -> ForkedKernelManager:
         """``chapters``: whose exercises will be graded."""
-        return ForkedKernelManager(self.nursery, self.folder, chapters)
+        return ForkedKernelManager(self.pool, self.folder, chapters)
 
     def cause_of_death(self, manager: ForkedKernelManager) -> str:
         """Why the grader killed the kernel, or an empty string when it did not."""
         return manager.provisioner.cause_of_death
 
-    def company(self, manager: ForkedKernelManager) -> Look:
+    def siblings(self, manager: ForkedKernelManager) -> CpuSnapshot:
         """The processes beside the kernel, and their work so far."""
         provisioner = manager.provisioner
         return (
-            self.nursery.company(provisioner.kernel) if provisioner is not None and provisioner.has_process else Look()
+            self.pool.siblings(provisioner.kernel)
+            if provisioner is not None and provisioner.has_process
+            else CpuSnapshot()
         )
 
     def require_server(self, manager: ForkedKernelManager) -> None:
@@ -66,7 +68,7 @@ class Desk:
 
 
 @contextmanager
-def desk(policy: str, limits: Limits = Limits(), warm: bool = True) -> Iterator[Desk]:
+def workspace(policy: str, limits: Limits = Limits(), warm: bool = True) -> Iterator[Workspace]:
     """A fresh desk. ``policy``: ``required`` or ``off``, see :func:`why_unsandboxed`.
 
     ``warm``: kernels are forked from a server that has imported everything, where that is possible.
@@ -76,10 +78,10 @@ def desk(policy: str, limits: Limits = Limits(), warm: bool = True) -> Iterator[
     if why_not:
         # Without namespaces the system counts whatever else the user runs: a desktop is over any bound.
         limits = replace(limits, processes=UNCOUNTED)
-    nursery = _nursery(not why_not, limits, not why_cold)
-    folder = nursery.new_folder()
+    pool = _pool(not why_not, limits, not why_cold)
+    folder = pool.new_folder()
     try:
-        yield Desk(nursery, folder, why_not, why_cold)
+        yield Workspace(pool, folder, why_not, why_cold)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -114,8 +116,8 @@ def _why_cold(warm: bool) -> str:
 
 
 @cache
-def _nursery(sandboxed: bool, limits: Limits, warm: bool) -> Nursery:
+def _pool(sandboxed: bool, limits: Limits, warm: bool) -> KernelPool:
     if not warm:
-        return OrdinaryNursery(sandboxed, limits)
+        return FreshProcessPool(sandboxed, limits)
     shared = _shared if _shared is not None and _shared.sandboxed == sandboxed else None
-    return Nursery(sandboxed, limits, shared)
+    return KernelPool(sandboxed, limits, shared)

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from autograder.desk.command import run
-from autograder.desk.page import page
-from autograder.desk.standing import standing
+from autograder.instructor.command import run
+from autograder.instructor.page import page
+from autograder.instructor.standing import standing
 from autograder.ledger import Entry, Ledger
 from autograder.verdict import Line, Verdict
 from tests.screens import px_beyond

@@ -25,7 +25,7 @@ _next_interpreter.argtypes = [ctypes.c_void_p]
 IDLE_SECONDS, IDLE_SHARE, MOST_IDLE_SECONDS = 250e-6, 0.03, 10e-3
 
 
-class Witness:
+class BackgroundWorkDetector:
     """Fed by the interpreter's audit events, whose hooks cannot be removed."""
 
     def __init__(self) -> None:
@@ -137,4 +137,4 @@ def _announce_threads() -> None:
 
 if sys.version_info < (3, 12):
     _announce_threads()
-witness = Witness()
+detector = BackgroundWorkDetector()

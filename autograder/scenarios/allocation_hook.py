@@ -16,7 +16,7 @@ _allocate = _Allocate(_GENERIC)
 
 
 @contextmanager
-def births(kind: type, tell: Callable[[], object]) -> Iterator[None]:
+def on_allocation(kind: type, tell: Callable[[], object]) -> Iterator[None]:
     """Call ``tell`` for every object of ``kind``, or of a class derived from it, that is made inside the block.
 
     For a class derived from it inside the block too. Raises RuntimeError where a class does not

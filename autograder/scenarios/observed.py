@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 
 import gpulab
-from autograder.telling import tell_handed, teller
+from autograder.event_sink import emit_input_addresses, observation_sink
 from gpulab import Observation
 
 
@@ -17,13 +17,13 @@ def observe(saved: bool = False) -> Iterator[Observation]:
     Once for each case. The lists of an observation are any code's in the process to edit: one that
     is not what was told loses the case.
     """
-    with gpulab.observe(teller(), saved=saved) as seen:
+    with gpulab.observe(observation_sink(), saved=saved) as seen:
         yield seen
 
 
-def hand_over(*tensors: torch.Tensor) -> None:
+def record_inputs(*tensors: torch.Tensor) -> None:
     """Tell the referee where these tensors lie, before the learner's function gets hold of them."""
-    tell_handed([place(tensor) for tensor in tensors])
+    emit_input_addresses([place(tensor) for tensor in tensors])
 
 
 def place(value: object) -> int:

@@ -1,6 +1,6 @@
 """Kernels started one by one, each importing everything anew: where forking is not to be had.
 
-``python -m autograder.kernels.ordinary <request as JSON> <sandboxed: 0 or 1>``
+``python -m autograder.kernels.fresh_processes <request as JSON> <sandboxed: 0 or 1>``
 """
 
 import json
@@ -12,22 +12,22 @@ import sys
 
 import psutil
 
-from autograder.kernels import namespaces, sandbox, syscalls, zygote
-from autograder.kernels.company import Look
+from autograder.kernels import fork_server, namespaces, sandbox, syscalls
 from autograder.kernels.folders import fresh_folder
-from autograder.kernels.nursery import Nursery
+from autograder.kernels.pool import KernelPool
 from autograder.kernels.server import environment
+from autograder.kernels.siblings import CpuSnapshot
 from autograder.kernels.watch import MemoryWatch
 
 
-class OrdinaryNursery(Nursery):
+class FreshProcessPool(KernelPool):
     """The same kernels, folders and limits without a server. A kernel's handle is a process id here."""
 
     _processes: dict[int, subprocess.Popen]
 
-    def company(self, kernel: int) -> Look:
+    def siblings(self, kernel: int) -> CpuSnapshot:
         """Not counted: what bubblewrap puts between kernel and grader differs by version."""
-        return Look()
+        return CpuSnapshot()
 
     def lost(self, server: int) -> bool:
         return False
@@ -54,7 +54,14 @@ class OrdinaryNursery(Nursery):
 
     def _fork(self, **request) -> dict:
         wrap = sandbox.command(request["folder"], request["cwd"], self.limits.scratch_bytes) if self.sandboxed else []
-        run = [sys.executable, "-P", "-m", "autograder.kernels.ordinary", json.dumps(request), str(int(self.sandboxed))]
+        run = [
+            sys.executable,
+            "-P",
+            "-m",
+            "autograder.kernels.fresh_processes",
+            json.dumps(request),
+            str(int(self.sandboxed)),
+        ]
         process = subprocess.Popen(
             [*wrap, *run],
             env=environment(),
@@ -84,11 +91,11 @@ def _kernel_below(pid: int) -> int:
 def main() -> None:
     request, sandboxed = json.loads(sys.argv[1]), sys.argv[2] == "1"
     if sandboxed:
-        zygote.become_nobody()
+        fork_server.become_nobody()
         namespaces.copy_tree(sandbox.GIVEN, request["cwd"])
         syscalls.refuse()
-    zygote.prepare(request)
-    zygote.launch(request)
+    fork_server.prepare(request)
+    fork_server.launch(request)
 
 
 if __name__ == "__main__":

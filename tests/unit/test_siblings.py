@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from autograder.kernels.company import look
+from autograder.kernels.siblings import cpu_snapshot
 
 SHARES = """
 from multiprocessing.shared_memory import SharedMemory
@@ -30,7 +30,7 @@ def wakes_beside(program: str) -> list[int]:
     """Of each process that a program has started, how often it counts as switched away."""
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
         running.stdout.readline()
-        found = [wakes for _, wakes in look(running.pid, 0).work.values()]
+        found = [wakes for _, wakes in cpu_snapshot(running.pid, 0).work.values()]
         running.communicate(b"\n")
     return found
 

@@ -7,11 +7,11 @@ import threading
 import pytest
 
 from autograder import wire
+from autograder.background_work import IDLE_SECONDS, MOST_IDLE_SECONDS, _idle_seconds, _processor_seconds, detector
 from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
-from autograder.proctor import sit
 from autograder.referee import Session
-from autograder.witness import IDLE_SECONDS, MOST_IDLE_SECONDS, _idle_seconds, _processor_seconds, witness
+from autograder.scenario_runner import run_case
 
 
 def in_a_thread():
@@ -31,7 +31,7 @@ try:
     import _interpreters as interpreters
 except ImportError:
     import _xxsubinterpreters as interpreters
-from autograder.witness import witness
+from autograder.background_work import witness
 
 with witness.watch() as elsewhere:
     {starter}
@@ -63,19 +63,19 @@ def test_a_thread_that_has_ended_since_it_was_listed_used_nothing(monkeypatch):
 
     monkeypatch.setattr("time.pthread_getcpuclockid", ended)
     assert _processor_seconds(threading.get_ident()) is None
-    with witness.watch() as elsewhere:
+    with detector.watch() as elsewhere:
         pass
     assert elsewhere == []
 
 
 def test_a_command_is_a_process():
-    with witness.watch() as elsewhere:
+    with detector.watch() as elsewhere:
         subprocess.run([sys.executable, "-c", ""], check=True)
     assert "process" in elsewhere
 
 
 def test_what_is_started_after_the_block_is_not_named():
-    with witness.watch() as elsewhere:
+    with detector.watch() as elsewhere:
         pass
     in_a_thread()
     assert elsewhere == []
@@ -83,7 +83,7 @@ def test_what_is_started_after_the_block_is_not_named():
 
 EARLIER = """
 import threading, time
-from autograder.witness import witness
+from autograder.background_work import witness
 
 def busy(seconds):
     end = time.thread_time() + seconds
@@ -117,7 +117,7 @@ def test_an_earlier_thread_is_named_when_it_worked(seconds, named):
 
 TICKING = """
 import threading, time
-from autograder.witness import witness
+from autograder.background_work import witness
 
 def tick():
     while not over.wait(0.02):
@@ -151,14 +151,14 @@ def test_sleeping_buys_another_thread_no_time():
 def test_a_pool_of_threads_is_heard():
     from concurrent.futures import ThreadPoolExecutor
 
-    with witness.watch() as elsewhere, ThreadPoolExecutor(1) as pool:
+    with detector.watch() as elsewhere, ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()
     assert elsewhere == ["thread"]
 
 
 def evidence_of(predict_view) -> dict:
     inputs = wire.encode({"questions": [{"size": [2], "stride": [1], "new_size": [2]}], "refused": False})
-    return wire.decode(sit("views.predict_view", {"predict_view": predict_view}, inputs))
+    return wire.decode(run_case("views.predict_view", {"predict_view": predict_view}, inputs))
 
 
 def test_evidence_says_what_was_started():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from autograder.desk.runtimes import Runtime, runtime_of
+from autograder.instructor.runtimes import Runtime, runtime_of
 from autograder.ledger import Entry, Ledger
 from autograder.verdict import Line, Verdict
 

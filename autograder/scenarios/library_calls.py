@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.scenarios.births import births
-from autograder.telling import tell_called
+from autograder.event_sink import emit_library_call
+from autograder.scenarios.allocation_hook import on_allocation
 from gpulab.observe.lines import is_learners
 
 _ARRAYS = {"numpy": np.ndarray, "torch": torch.Tensor}
@@ -39,7 +39,7 @@ class _Called(set[str]):
     def add(self, library: str) -> None:
         if library not in self:
             super().add(library)
-            tell_called(library)
+            emit_library_call(library)
 
 
 def _hear(event: str, arguments: tuple) -> None:
@@ -47,7 +47,7 @@ def _hear(event: str, arguments: tuple) -> None:
         for called in _on_profiler:
             called.add(_UNWATCHED)
     elif event == "gpulab.answers":
-        tell_called("gpulab")
+        emit_library_call("gpulab")
         for called in _on_answer:
             called.add("gpulab")
 
@@ -96,7 +96,7 @@ def library_calls(*libraries: str) -> Iterator[set[str]]:
     with ExitStack() as watching:
         answered = watching.enter_context(gpulab_answers()) if "gpulab" in libraries else set()
         for library in _ARRAYS.keys() & set(libraries):
-            watching.enter_context(births(_ARRAYS[library], lambda library=library: called.add(library)))
+            watching.enter_context(on_allocation(_ARRAYS[library], lambda library=library: called.add(library)))
         before = sys.getprofile()
         sys.setprofile(notice)
         _on_profiler.append(called)

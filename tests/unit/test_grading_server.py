@@ -1,0 +1,90 @@
+"""The referee's socket: one conversation for each graded cell, and no more than a few at once."""
+
+import threading
+import time
+from multiprocessing.connection import Client
+
+import msgspec
+import pytest
+
+from autograder.channel import Begin, Evidence, Refused, _to_kernel, play
+from autograder.grading_server import MAX_CONVERSATIONS, GradingServer
+
+
+@pytest.fixture
+def server(tmp_path):
+    with GradingServer(tmp_path) as server:
+        yield server
+
+
+def exchange(server, *messages) -> list:
+    answers = []
+    with Client(server.address, family="AF_UNIX") as referee:
+        for message in messages:
+            referee.send_bytes(msgspec.msgpack.encode(message))
+            answers.append(_to_kernel.decode(referee.recv_bytes()))
+    return answers
+
+
+def test_nothing_begins_before_a_graded_cell(server):
+    (answer,) = exchange(server, Begin("views.patchify"))
+    assert answer == Refused("no graded cell is running")
+    assert server.incidents == ["no graded cell is running"]
+
+
+def test_an_exercise_begins_once(server):
+    server.open("views.patchify")
+    exchange(server, Begin("views.patchify"))
+    (answer,) = exchange(server, Begin("views.patchify"))
+    assert isinstance(answer, Refused)
+    assert server.close().score == 0
+
+
+def test_another_exercise_does_not_begin(server):
+    server.open("views.patchify")
+    (answer,) = exchange(server, Begin("views.compact"))
+    assert isinstance(answer, Refused) and "views.compact" in answer.why
+
+
+def test_evidence_for_a_case_that_is_not_open_is_refused(server):
+    server.open("views.patchify")
+    assert isinstance(exchange(server, Begin("views.patchify"), Evidence(2, b""))[-1], Refused)
+
+
+def test_an_honest_notebook_is_no_incident(server):
+    server.open("views.patchify")
+    play("views.patchify", {"patchify": lambda images, patch: images}, server.address)
+    assert server.close().score == 0
+    assert server.incidents == []
+
+
+def test_evidence_after_the_cell_is_too_late(server):
+    server.open("views.patchify")
+    with Client(server.address, family="AF_UNIX") as referee:
+        referee.send_bytes(msgspec.msgpack.encode(Begin("views.patchify")))
+        referee.recv_bytes()
+        server.close()
+        referee.send_bytes(msgspec.msgpack.encode(Evidence(1, b"")))
+        assert isinstance(_to_kernel.decode(referee.recv_bytes()), Refused)
+
+
+def test_hanging_connections_are_few(server):
+    hanging = [Client(server.address, family="AF_UNIX") for _ in range(MAX_CONVERSATIONS + 3)]
+    deadline = time.monotonic() + 60
+    while "more connections than a notebook needs" not in server.incidents and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert "more connections than a notebook needs" in server.incidents
+    for connection in hanging:
+        connection.close()
+
+
+def test_a_hearing_that_is_over_leaves_no_thread(tmp_path):
+    before = set(threading.enumerate())
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+        with GradingServer(tmp_path / str(number)):
+            pass
+    deadline = time.monotonic() + 60
+    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert set(threading.enumerate()) - before == set()
