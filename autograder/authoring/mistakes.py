@@ -64,7 +64,7 @@ def edited(exercise: str, edits: dict[str, str], loses: tuple[str, ...], because
     source = _solution(folder / f"{folder.name}.py", exercise)
     for old, new in edits.items():
         if source.count(old) != 1:
-            raise ValueError(f"the solution of {exercise} has {source.count(old)} times {old!r}; once is due")
+            raise ValueError(f"the solution of {exercise} has {source.count(old)} times {old!r}; expected once")
         source = source.replace(old, new)
     _require_reason(loses, because)
     return Edited(Attempt(exercise, exercise, source, loses, because, breaks))
@@ -116,7 +116,7 @@ def _require_reason(loses: tuple[str, ...], because: str) -> None:
     if not loses or not because:
         raise ValueError("a mistake loses something, because of something")
     if not isinstance(loses, tuple) or not all(isinstance(name, str) for name in loses):
-        raise TypeError(f"loses is {loses!r}; a tuple of names is due, as in ('values',)")
+        raise TypeError(f"loses is {loses!r}; expected a tuple of names, as in ('values',)")
 
 
 def _marked(exercise: str, loses: tuple[str, ...], because: str, breaks: str) -> Callable:

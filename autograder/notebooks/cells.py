@@ -20,7 +20,7 @@ def cell_of(notebook: NotebookNode, grade_id: str) -> NotebookNode:
     """The cell with that grade_id. Raises LookupError when there is not exactly one."""
     found = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == grade_id]
     if len(found) != 1:
-        raise LookupError(f"{len(found)} cells have the grade_id {grade_id!r}; one is due")
+        raise LookupError(f"{len(found)} cells have the grade_id {grade_id!r}; expected one")
     return found[0]
 
 

@@ -57,7 +57,7 @@ def _now(tensors: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
 
 def _function(value: object) -> Callable[[], object]:
     if not callable(value):
-        raise TypeError(f"mini_ddp returned {type(value).__name__}; a function is due")
+        raise TypeError(f"mini_ddp returned {type(value).__name__}; expected a function")
     return value
 
 

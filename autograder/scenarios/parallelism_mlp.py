@@ -58,7 +58,7 @@ def _through(parts: list[nn.Module], chain: list[int], x: torch.Tensor, residual
 def _plain(out: object) -> torch.Tensor:
     """Raises TypeError for anything that may still come to its values."""
     if type(out) is not torch.Tensor:
-        raise TypeError(f"the module returned {type(out).__name__}; a tensor is due")
+        raise TypeError(f"the module returned {type(out).__name__}; expected a tensor")
     return out.detach().clone()
 
 
@@ -102,7 +102,7 @@ def _linear(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
 
 def _module(value: object) -> nn.Module:
     if not isinstance(value, nn.Module):
-        raise TypeError(f"tensor_parallel_mlp returned {type(value).__name__}; an nn.Module is due")
+        raise TypeError(f"tensor_parallel_mlp returned {type(value).__name__}; expected an nn.Module")
     return value
 
 

@@ -92,7 +92,7 @@ def _made(learner: Learner, spec: dict, parameters: list[nn.Parameter] | None = 
     step = learner.zero_adam((p for p in handed) if spec["once"] else handed, **options)
     handed.clear()
     if not callable(step):
-        raise TypeError(f"zero_adam returned {type(step).__name__}; a function is due")
+        raise TypeError(f"zero_adam returned {type(step).__name__}; expected a function")
     return step
 
 

@@ -43,7 +43,7 @@ def _guarded(learner: Learner, spec: dict, named: dict) -> tuple:
     (optimizer,) = _optimizer(spec["kind"], spec["values"], **spec["options"])
     step = learner.spike_guard(optimizer, **spec["named"], **named)
     if not callable(step):
-        raise TypeError(f"spike_guard returned {type(step).__name__}; a function is due")
+        raise TypeError(f"spike_guard returned {type(step).__name__}; expected a function")
     return optimizer, optimizer.param_groups[0]["params"], step
 
 

@@ -14,11 +14,11 @@ def tensor_problem(value: Any, like: torch.Tensor) -> str | None:
     The message speaks of the kind of difference and never of the case's sizes.
     """
     if not isinstance(value, torch.Tensor):
-        return f"The function returned {type_name(value)}; a torch.Tensor is due."
+        return f"The function returned {type_name(value)}; expected a torch.Tensor."
     if value.dtype != like.dtype:
-        return f"The result is {value.dtype}; {like.dtype} is due."
+        return f"The result is {value.dtype}; expected {like.dtype}."
     if value.ndim != like.ndim:
-        return f"The result has {value.ndim} dimensions; {like.ndim} are due."
+        return f"The result has {value.ndim} dimensions; expected {like.ndim}."
     if value.shape != like.shape:
         wrong = [axis for axis in range(like.ndim) if value.shape[axis] != like.shape[axis]]
         return f"The result's shape is wrong along dimension {', '.join(map(str, wrong))}."
@@ -31,10 +31,10 @@ def error_problem(evidence: dict[str, Any], due: str) -> str | None:
     if error is None:
         value = evidence.get("returned", evidence.get("result", evidence))
         returned = "" if value is evidence else f" {type_name(value)}"
-        return f"The function returned{returned} where {due} is due."
+        return f"The function returned{returned}; expected {due}."
     if due in error["kinds"]:
         return None
-    return f"The function raised {error['type']} where {due} is due."
+    return f"The function raised {error['type']}; expected {due}."
 
 
 def is_written(error: dict[str, Any]) -> bool:
@@ -66,7 +66,7 @@ def device_problem(seen: Observation) -> str | None:
     """Why an observation is not of work on the host alone, or None."""
     transfers = any(copy.kind in ("HtoD", "DtoH") for copy in seen.copies)
     if seen.kernels or seen.waits or transfers or any(op.device not in ("cpu", "meta") for op in seen.ops):
-        return "A device took part: the work is to be done where the tensors are, on the host."
+        return "A device did a part of the work: expected all of it on the host, where the tensors are."
     return None
 
 
@@ -81,7 +81,11 @@ def lies_where_handed(evidence: dict[str, Any], number: int = 0) -> bool:
 
 def count_problem(values: Any, due: int) -> str | None:
     """Why evidence is not a list of ``due`` entries, or None: a judge that loops over fewer finds nothing wrong."""
-    return None if isinstance(values, list) and len(values) == due else "The record does not hold every call."
+    return (
+        None
+        if isinstance(values, list) and len(values) == due
+        else "The record does not hold every call of the function."
+    )
 
 
 def type_name(value: Any) -> str:

@@ -17,7 +17,10 @@ def own_work_problem(evidence: dict, seen: Observation, nbytes: int, prepares: C
     come before a kernel, to fill a result that it adds to.
     """
     if evidence["tampered"]:
-        return f"The launches are not believed: {str(evidence['tampered']):.100}. Was gpulab changed in the notebook?"
+        return (
+            f"The record of the launches cannot be trusted: {str(evidence['tampered']):.100}. Was gpulab "
+            "changed in the notebook?"
+        )
     if foreign := [op for op in seen.computing_ops if op not in prepares]:
         return f"PyTorch did a part of the work ({foreign[0]}): a kernel of yours is to do all of it."
     if seen.copies:

@@ -82,9 +82,9 @@ def stopped(evidence: dict) -> str | None:
     if evidence["problem"] is not None:
         return _sentence(str(evidence["problem"]["text"]))
     if evidence["traffic"].stored:
-        return "A rank asked the store of the process group: what crosses between ranks crosses by collectives and messages."
+        return "A rank used the process group's store: ranks may communicate by collectives and by send and recv alone."
     if _asked_too_early(evidence["traffic"]):
-        return "A rank asked for the hidden test's inputs of a call before that call had begun."
+        return "A rank asked for the hidden test's inputs of a later call before that call had begun."
     return "A rank did not return." if None in evidence["results"] else None
 
 

@@ -128,7 +128,7 @@ def _reference(inputs: dict) -> tuple[list[list], float]:
 def _numbers_problem(inputs: dict, evidence: dict, tolerance: float) -> str | None:
     found = evidence["returned"]
     if not isinstance(found, dict):
-        return f"The function returned {type_name(found)}; a dictionary is due."
+        return f"The function returned {type_name(found)}; expected a dictionary."
     if set(found) != {"loss", "accuracy"}:
         return "The dictionary has other keys than `loss` and `accuracy`."
     if not all(isinstance(value, float) for value in found.values()):

@@ -81,7 +81,7 @@ def _problem(program: Program, answer: dict, about: str) -> str | None:
         return raised_problem(answer["error"])
     found = answer["returned"]
     if not isinstance(found, list):
-        return f"The function returned {found}; a list is due."
+        return f"The function returned {found}; expected a list."
     if len(found) != len(program) or any(type(one) is not bool for one in found):
         return "The list does not hold a bool for each step."
     if not answer["kept"]:

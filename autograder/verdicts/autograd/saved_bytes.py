@@ -131,7 +131,7 @@ def _number_problem(answer: dict, due: int, why: str) -> str | None:
         return raised_problem(answer["error"])
     found = answer["returned"]
     if type(found) is not int:
-        return f"The function returned {type_name(found)}; a Python int is due."
+        return f"The function returned {type_name(found)}; expected a Python int."
     return None if found == due else f"{why} The number is too {'large' if found > due else 'small'}."
 
 

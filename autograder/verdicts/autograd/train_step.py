@@ -199,7 +199,7 @@ def _value_problem(taken: list[dict], first: torch.Tensor) -> str | None:
     for each in taken:
         if each["type"] != "float":
             return (
-                f"The function returned a {each['type']}; a Python float is due: a tensor keeps memory, and perhaps the "
+                f"The function returned a {each['type']}; expected a Python float: a tensor keeps memory, and perhaps the "
                 "whole graph."
             )
         if each["returned"] != each["value"]:

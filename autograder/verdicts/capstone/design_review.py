@@ -51,7 +51,7 @@ def _problems(about: tuple[str, ...], spec: dict, answer: dict) -> Iterator[tupl
 
 def _form_problem(spec: dict, plan: Any) -> str | None:
     if not isinstance(plan, dict):
-        return f"The function returned {type_name(plan)}; a dictionary is due."
+        return f"The function returned {type_name(plan)}; expected a dictionary."
     keys = _SERVING_KEYS if spec["mode"] == "serve" else _TRAINING_KEYS
     if set(plan) == {"refused"}:
         return None

@@ -70,7 +70,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
 
 def _form_problem(returned: Any) -> str | None:
     if not isinstance(returned, list):
-        return f"The function returned {type_name(returned)}; a list is due."
+        return f"The function returned {type_name(returned)}; expected a list."
     if not all(isinstance(entry, list) and len(entry) == 4 for entry in returned):
         return "Each entry of the list is due as a tuple of four: change, figure, before and after."
     for change, figure, before, after in returned:

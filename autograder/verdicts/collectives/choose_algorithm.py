@@ -86,15 +86,18 @@ def _reference(question: dict) -> dict:
 
 
 _MISREAD = {
-    "algorithm": "The other algorithm is due: a tree has fewer steps and sends more in each, and not every collective has one.",
-    "bound": "The bound is the other one: of the seconds of the algorithm that was chosen, which part is the larger?",
+    "algorithm": (
+        "The other algorithm is faster here, or the only one: a tree has fewer steps and sends more in "
+        "each, and not every collective has a tree."
+    ),
+    "bound": ("The bound is wrong: of the chosen algorithm's time, is the latency or the bandwidth term the larger?"),
 }
 
 
 def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     due = _reference(question)
     if not isinstance(value, dict) or set(value) != set(due):
-        return f"The function returned {type_name(value)}; a dictionary with the three entries is due."
+        return f"The function returned {type_name(value)}; expected a dictionary with the three entries."
     if criterion == "seconds":
         return number_problem(value["seconds"], due["seconds"], "The seconds are not those of the faster algorithm.")
     found = value[criterion]
@@ -104,9 +107,13 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
 choose_algorithm = Exercise(
     "collectives.choose_algorithm",
     criteria=(
-        Criterion("algorithm", 2, "the faster algorithm is named, close to the crossing too, and a ring of equal ones"),
+        Criterion(
+            "algorithm",
+            2,
+            "the faster algorithm is named, also close to the crossover, and the ring where both are equal",
+        ),
         Criterion("seconds", 1, "its time is right"),
-        Criterion("bound", 1, "what binds is named, latency or bandwidth", ("seconds",)),
+        Criterion("bound", 1, "the bound is named, latency or bandwidth", ("seconds",)),
     ),
     cases=_cases,
     judge=judge_questions(_wrong),

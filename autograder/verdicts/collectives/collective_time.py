@@ -80,8 +80,13 @@ def _refused(draw: Draw) -> Iterator[dict]:
 
 
 _MISREAD = {
-    "rings": "The time of a ring is wrong: so many steps, each with its latency and one chunk, and twice as many for an all-reduce.",
-    "whole": "The time of whole buffers is wrong: how many steps does it take until the last rank has had its turn?",
+    "rings": (
+        "The time of a ring is wrong: it takes world - 1 steps, each with its latency and one chunk, and "
+        "an all-reduce twice as many."
+    ),
+    "whole": (
+        "The time of whole buffers is wrong: how many steps does it take until the last rank has received its own?"
+    ),
     "chunks": "Bytes are not divided: where they do not share out evenly, the largest chunk is what a step waits for.",
     "units": "A unit is misread: a byte has 8 bits, and what goes both ways goes half as fast one way.",
 }
@@ -94,11 +99,11 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
 collective_time = Exercise(
     "collectives.collective_time",
     criteria=(
-        Criterion("rings", 2, "all-reduce, reduce-scatter and all-gather on a ring take what their steps take"),
-        Criterion("whole", 2, "whole buffers take what they take, handed round a ring or through a tree"),
+        Criterion("rings", 2, "all-reduce, reduce-scatter and all-gather on a ring take the sum of their steps"),
+        Criterion("whole", 2, "whole buffers take the sum of their steps, on a ring or in a tree"),
         Criterion("chunks", 1, "chunks are whole bytes, and the largest decides", ("rings",)),
-        Criterion("units", 2, "nanoseconds, bits, and two directions are read as what they are", ("rings",)),
-        Criterion("errors", 1, "what is not named is refused with ValueError", ("rings",)),
+        Criterion("units", 2, "nanoseconds, bits, and rates that count both directions are converted", ("rings",)),
+        Criterion("errors", 1, "unknown names are refused with ValueError", ("rings",)),
     ),
     cases=_cases,
     judge=judge_questions(_wrong),

@@ -100,16 +100,19 @@ class Knowledge:
         ranks, every = range(len(self._has)), range(elements)
         if all(self._can_have(rank, element, self._everyone) for rank in ranks for element in every):
             return None
-        return "A rank has sums that are not made of what it received: all that the others know comes by recv."
+        return (
+            "A rank holds sums that cannot be computed from what it received: data of other ranks arrives by "
+            "recv alone."
+        )
 
     def _cannot_send(self, message: Message) -> str | None:
         for value in message.values:
             if value == 0:
                 continue  # room that is filled up
             if value not in self._of:
-                return "A message holds what is no sum of the ranks' elements."
+                return "A message holds values that are not sums of the ranks' elements."
             if not self._can_have(message.sender, *self._of[value]):
-                return "A rank sent a sum that it could not have: of what it had received by then it is not made."
+                return "A rank sent a sum that cannot be computed from what it had received by then."
         return None
 
     def _learns(self, message: Message) -> None:

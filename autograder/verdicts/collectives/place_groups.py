@@ -157,7 +157,7 @@ _MISPLACED = {
 def _wrong(criterion: str, question: dict, place: Any) -> str | None:
     world = question["world"]
     if not isinstance(place, list) or any(type(gpu) is not int for gpu in place):
-        return f"The function returned {type_name(place)}; a list of integers is due."
+        return f"The function returned {type_name(place)}; expected a list of integers."
     if sorted(place) != list(range(world)):
         return "That is no placement: every rank has one GPU, and every GPU one rank."
     if criterion == "valid":

@@ -94,7 +94,7 @@ def _error_problem(case: Case, evidence: dict, traffic: Traffic) -> str | None:
     if problem := error_problem(evidence, case.raises):
         return f"{problem} A buffer of another number of dimensions than one cannot be cut into chunks."
     if len(evidence["raised_by"]) < case.ranks:
-        return "Not every rank raised ValueError: the others wait for one that will never send."
+        return "Not every rank raised ValueError: the others wait for a message that never comes."
     return "The ranks raised after something had been sent." if traffic.entries else None
 
 
@@ -108,11 +108,14 @@ def _judge_call(case: Case, call: dict, after: list, collectives: list[Collectiv
     messages = [message(collective) for collective in collectives]
     chunk = -(-length // world)
     if sum(len(m.values) for m in messages) > 2 * (world - 1) * world * chunk:
-        yield Lost("bytes", "More crosses than must: a rank needs sums, and not every other rank's whole buffer.")
+        yield Lost(
+            "bytes",
+            ("More bytes are sent than necessary: a rank needs partial sums, not every other rank's whole buffer."),
+        )
     if _is_hot(messages, world, 2 * (world - 1) * (length % world > 0)):
         yield Lost(
             "no_hot_rank",
-            "A rank sends or receives more than others: the rest wait for its link while theirs are idle.",
+            "A rank sends or receives more than the others, which wait for its link while theirs are idle.",
         )
     if worth == "values" and (took := steps(messages)) > 2 * (world - 1):
         yield Lost("steps", _too_many_steps(took, world))
@@ -120,8 +123,8 @@ def _judge_call(case: Case, call: dict, after: list, collectives: list[Collectiv
 
 def _too_many_steps(took: int, world: int) -> str:
     return (
-        f"{world} ranks took {took} steps where {2 * (world - 1)} are due: some wait while others send. In a step all send "
-        "at once, one message each; whoever waits before it sends makes the next one wait."
+        f"{world} ranks took {took} steps; expected {2 * (world - 1)}. In each step all ranks send at "
+        "once, one message each; a rank that receives before it sends makes the next one wait."
     )
 
 
@@ -141,9 +144,9 @@ def _way_problem(bufs: list[torch.Tensor], collectives: list[CollectiveRecord]) 
     """Why the sums did not come by messages of send and recv, or None."""
     foreign = {collective.entry.operation for collective in collectives} - {"send"}
     if foreign:
-        return f"The library did the work ({sorted(foreign)[0]}): what crosses, crosses by send and recv."
+        return f"torch.distributed did the work ({sorted(foreign)[0]}): use send and recv alone."
     if any(collective.entry.dtype not in DTYPES for collective in collectives):
-        return "A message holds what is no sum of the ranks' elements."
+        return "A message holds values that are not sums of the ranks' elements."
     numbers = [[int(value) for value in buf] for buf in bufs]
     of = sums(numbers) if len(bufs[0]) else {}
     return Knowledge(len(bufs), of).problem([message(collective) for collective in collectives], len(bufs[0]))
@@ -161,10 +164,10 @@ def _is_hot(messages: list[Message], world: int, odd: int) -> bool:
 ring_all_reduce = Exercise(
     "collectives.ring_all_reduce",
     criteria=(
-        Criterion("values", 2, "every rank's buffer holds the sum, made of what crossed"),
+        Criterion("values", 2, "every rank's buffer holds the sum, computed from what was received"),
         Criterion("ragged", 1, "so it does where the ranks do not divide the length", ("values",)),
-        Criterion("bytes", 1, "no more crosses than must", ("values",)),
-        Criterion("no_hot_rank", 1, "no rank carries more than another", ("values",)),
+        Criterion("bytes", 1, "no more bytes are sent than necessary", ("values",)),
+        Criterion("no_hot_rank", 1, "every rank sends and receives equally many bytes", ("values",)),
         Criterion("steps", 2, "it takes 2 (world - 1) steps", ("values",)),
         Criterion("errors", 1, "a buffer that has not one dimension is refused with ValueError", ("values",)),
     ),

@@ -42,5 +42,5 @@ def able(kind: str) -> tuple[str, ...]:
 def number_problem(value: Any, due: float, message: str) -> str | None:
     """Why a value is not this number of seconds, or None."""
     if type(value) not in (int, float):
-        return f"The seconds are {type_name(value)}; a float is due."
+        return f"The seconds are {type_name(value)}; expected a float."
     return None if abs(value - due) <= 1e-9 * due else message

@@ -218,10 +218,13 @@ def _step(question: dict, bucket: int) -> Fraction:
 
 _ENTRIES = {"step_us", "exposed_us", "best"}
 _MISREAD = {
-    "cost": "An all-reduce takes a latency and 2 (n - 1) / n of its bytes over the bandwidth; one rank sends none.",
-    "overlap": "A step is not as long as that: a bucket begins when its own gradients are ready and the link is free.",
-    "filling": "The gradients lie in other buckets: whole layers, in order, until one holds the size or more.",
-    "exposed": "Exposed is what is left of the step when the backward pass has ended, whatever was sent before.",
+    "cost": (
+        "The time of an all-reduce is wrong: its latency plus 2 (n - 1) / n of its bytes over the "
+        "bandwidth, and nothing for one rank."
+    ),
+    "overlap": "The step's time is wrong: a bucket starts when its own gradients are ready and the link is free.",
+    "filling": "The buckets are wrong: whole layers, in order, until a bucket holds the size or more.",
+    "exposed": "The exposed time is wrong: it is what is left of the step when the backward pass has ended.",
     "best": "Another size has a shorter step, or one as short and is smaller.",
 }
 
@@ -236,7 +239,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict) or set(value) != _ENTRIES:
-        return f"The function returned {type_name(value)}; a dictionary with the three entries is due."
+        return f"The function returned {type_name(value)}; expected a dictionary with the three entries."
     if problem := _times_problem(value["step_us"], question) or _times_problem(value["exposed_us"], question):
         return problem
     steps = {bucket: _step(question, bucket) for bucket in question["buckets"]}
@@ -252,23 +255,25 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
 def _times_problem(pairs: Any, question: dict) -> str | None:
     """Why an entry is not a time for each size, or None."""
     if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-        return f"An entry of the result is {type_name(pairs)}; a dictionary of a time for each size is due."
+        return f"An entry of the result is {type_name(pairs)}; expected a dictionary of a time for each size."
     sizes = [size for size, _ in pairs]
     if any(type(size) is not int for size in sizes) or sorted(sizes) != sorted(set(question["buckets"])):
         return "The times are not those of the sizes that were asked about, each once, under the size itself."
     strange = next((us for _, us in pairs if type(us) not in (int, float) or not abs(us) < float("inf")), None)
-    return None if strange is None else f"A time is {type_name(strange)}; a number of microseconds is due."
+    return None if strange is None else f"A time is {type_name(strange)}; expected a number of microseconds."
 
 
 best_bucket = Exercise(
     "data_parallel.best_bucket",
     criteria=(
-        Criterion("cost", 1, "an all-reduce takes what it takes, and one rank sends nothing"),
+        Criterion(
+            "cost", 1, "an all-reduce takes its latency and its bytes over the bandwidth, and nothing for one rank"
+        ),
         Criterion("filling", 2, "buckets hold whole layers in order, full at the size, and the rest"),
         Criterion("overlap", 2, "buckets go one after another, each once it is ready, while the pass runs"),
-        Criterion("exposed", 1, "what is exposed is what is left when the backward pass has ended"),
+        Criterion("exposed", 1, "the exposed time is what is left of the step when the backward pass has ended"),
         Criterion("best", 1, "the size with the shortest step is named, of equal ones the smallest", _TIMES),
-        Criterion("errors", 1, "what is no step is refused with ValueError", ("cost",)),
+        Criterion("errors", 1, "invalid layers, links and sizes are refused with ValueError", ("cost",)),
     ),
     cases=_cases,
     judge=_judge,

@@ -126,11 +126,19 @@ def _reference(
 
 
 _MISREAD = {
-    "order": "These are not this rank's turns in the order of this epoch, the same in every rank.",
-    "padding": "Every rank reads equally many samples: an uneven order goes on from its beginning.",
-    "repeated": "Which positions hold a sample that was read before turns on places in the order.",
-    "dropped": "With drop_last the end of the order is left out, as little as must be, and none is read twice.",
-    "resumed": "What is left of an epoch is the end of what this rank would have read; positions count from there.",
+    "order": (
+        "These are not this rank's samples: every rank takes every world-th sample of one shuffled "
+        "order, which depends on seed and epoch."
+    ),
+    "padding": (
+        "Every rank reads equally many samples: an order that does not divide evenly is padded from its beginning."
+    ),
+    "repeated": (
+        "The repeated positions are wrong: they are where the padding put samples that an earlier place "
+        "in the order holds."
+    ),
+    "dropped": ("With drop_last the tail of the order is dropped, as few samples as possible, and none is read twice."),
+    "resumed": "After a resume a rank reads the rest of what it would have read; positions count from there.",
 }
 
 
@@ -155,12 +163,12 @@ def _random_problem(question: dict, answer: dict) -> str | None:
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict) or set(value) != {"indices", "repeated"}:
-        return f"The function returned {type_name(value)}; a dictionary with the two entries is due."
+        return f"The function returned {type_name(value)}; expected a dictionary with the two entries."
     for entry in value.values():
         if not isinstance(entry, list):
-            return f"An entry of the result is {type_name(entry)}; a list is due."
+            return f"An entry of the result is {type_name(entry)}; expected a list."
         if strange := next((item for item in entry if type(item) is not int), None):
-            return f"A list holds {type_name(strange)}; Python integers are due."
+            return f"A list holds {type_name(strange)}; expected Python integers."
     due = _reference(*question["asked"], **question["named"])
     entries = {"order": ("indices",), "padding": ("indices",), "repeated": ("repeated",)}.get(about, tuple(due))
     return None if all(value[entry] == due[entry] for entry in entries) else _MISREAD[about]
@@ -169,13 +177,13 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
 epoch_indices = Exercise(
     "data_parallel.epoch_indices",
     criteria=(
-        Criterion("order", 2, "a rank reads its turns of the epoch's own order, the same in every rank"),
-        Criterion("padding", 2, "an uneven order goes on from its beginning, until all read equally many"),
+        Criterion("order", 2, "a rank reads its share of the epoch's order, which is the same on every rank"),
+        Criterion("padding", 2, "an order that does not divide evenly is padded from its beginning"),
         Criterion("repeated", 1, "the positions of what was read before are reported, where they are", ("padding",)),
         Criterion("dropped", 1, "with drop_last as little as possible is left out, at the end"),
         Criterion("resumed", 1, "an epoch goes on where it was, and nothing is read again or never", ("order",)),
         Criterion("random", 1, "no global random state is changed", ("order",)),
-        Criterion("errors", 1, "what is no rank, epoch or place in one is refused with ValueError", ("order",)),
+        Criterion("errors", 1, "an invalid rank, epoch or position is refused with ValueError", ("order",)),
     ),
     cases=_cases,
     judge=_judge,

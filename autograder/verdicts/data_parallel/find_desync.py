@@ -216,11 +216,13 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     logs = question["logs"]
     due = _first(logs)
     if due is None:
-        return None if value is None else f"The function returned {type_name(value)} where the logs agree; None is due."
+        return (
+            None if value is None else f"The function returned {type_name(value)} where the logs agree; expected None."
+        )
     if value is None:
         return "The function returned None where the logs do not agree."
     if not isinstance(value, dict) or set(value) != {"index", "culprits", "lines"}:
-        return "A dictionary of `index`, `culprits` and `lines` is due, and of nothing else."
+        return "Expected a dictionary of `index`, `culprits` and `lines`, and of nothing else."
     problems = {"index": _index_problem, "culprits": _culprits_problem, "lines": _lines_problem}
     for name in ("index", "culprits") if criterion == "ended" else (criterion,):
         if problem := problems[name](logs, value[name], *due):
@@ -230,20 +232,20 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
 
 def _index_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
     if type(value) is not int:
-        return f"The index is {type_name(value)}; an int is due."
+        return f"The index is {type_name(value)}; expected an int."
     if value == index:
         return None
     by_line = _first(logs, lambda entry: (*_key(entry), entry["line"]))
     if value < index and by_line is not None and value == by_line[0]:
         return "Entries of other lines were taken to disagree: ranks may post the same collective from different lines."
     if value > index:
-        return "The ranks parted before that position: what differs later follows from the first difference."
+        return "The ranks diverged before that position: later differences follow from the first."
     return "At that position, and before it, all ranks posted the same op of the same bytes and dtype."
 
 
 def _culprits_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
     if not isinstance(value, list) or any(type(rank) is not int for rank in value):
-        return f"The culprits are {type_name(value)}; a list of ints is due."
+        return f"The culprits are {type_name(value)}; expected a list of ints."
     due = _outside(entries)
     if value == due:
         return None
@@ -251,23 +253,28 @@ def _culprits_problem(logs: list, value: Any, index: int, entries: list) -> str 
         return "The culprits are right, and not in ascending order."
     ended = [rank for rank, entry in enumerate(entries) if entry is None]
     if not set(ended) <= set(value):
-        return "A rank whose log has ended is not among the culprits: whoever has posted waits for it, however few they are."
+        return (
+            "A rank whose log has ended is not among the culprits: it always is one, since the ranks that "
+            "posted wait for it."
+        )
     if ended and value == ended:
         return (
-            "Only the ranks whose logs have ended are named: others that are not of the largest party are culprits too."
+            "Only the ranks whose logs have ended are named: ranks outside the largest group that agrees are "
+            "culprits too."
         )
     if entries[0] and value == [rank for rank, one in enumerate(entries) if not one or _key(one) != _key(entries[0])]:
-        return "Rank 0 is taken to be right: it may be the one that went another way."
+        return "Rank 0 is taken to be right: it may itself be the one that diverged."
     if value == _outside(entries, lambda entry: entry["op"]):
-        return "The largest party was found by op alone: those that differ in bytes or dtype do not agree."
+        return "The largest group was found by op alone: ranks that differ in bytes or dtype do not agree."
     return (
-        "The culprits are not all that are outside the largest party: of equally large ones, that of the lowest rank."
+        "The culprits are not the ranks outside the largest group that agrees; of equally large groups, "
+        "that of the lowest rank counts as right."
     )
 
 
 def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
     if not isinstance(value, dict):
-        return f"The lines are {type_name(value)}; a dictionary, rank to line, is due."
+        return f"The lines are {type_name(value)}; expected a dictionary, rank to line."
     value = value["items"]
     due = [[rank, entry and entry["line"]] for rank, entry in enumerate(entries)]
     if sorted(value, key=str) == sorted(due, key=str):
@@ -299,7 +306,7 @@ find_desync = Exercise(
         Criterion("index", 2, "the first position at which op, bytes or dtype differ is found"),
         Criterion("agree", 1, "ranks that posted the same give None", ("index",)),
         Criterion("ended", 1, "a rank whose log has ended is found, and is the culprit", ("index",)),
-        Criterion("culprits", 2, "the ranks outside the largest party are named", ("index",)),
+        Criterion("culprits", 2, "the ranks outside the largest group that agrees are named", ("index",)),
         Criterion("lines", 1, "each rank's line at that position is given", ("index",)),
         Criterion("errors", 1, "no ranks are refused with ValueError", ("index",)),
     ),

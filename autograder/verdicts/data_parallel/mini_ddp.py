@@ -50,7 +50,10 @@ def _stopped(case: Case, evidence: dict) -> str | None:
     return f"{_WAITS}{problem}" if waits else problem
 
 
-_WAITS = "A rank waits inside the backward pass for what another launches later: launch there, and wait in finish. "
+_WAITS = (
+    "A rank waits inside the backward pass for a collective that another rank launches later: launch "
+    "in the hooks, and wait in finish. "
+)
 
 
 def _told_otherwise(case: Case, ranks: list[Told]) -> str | None:
@@ -60,7 +63,7 @@ def _told_otherwise(case: Case, ranks: list[Told]) -> str | None:
         due = [-1, *(number for top in tops for number in (*range(top, -1, -1), -1))]
         sends = sum(operation == "isend" for step in mine["steps"] for _, operation, _ in step["gates"])
         if (said.numbers, len(said.groups), said.sends) != (due, 1, sends):
-            return "What a rank lets cross beside its buckets is not the hidden test's: nothing else crosses than all-reduces."
+            return "A rank communicated something beside its buckets: expected all-reduces of buckets alone."
     return None
 
 
@@ -85,10 +88,10 @@ def _values_problem(played: Played) -> str | None:
         return "After the call a rank's parameters and buffers are not rank 0's: the ranks train models of their own."
     if not all(_are_rank_0s(played, start) for start in played.written):
         return (
-            "Rank 0's values are in new tensors: whoever holds the model's own, as an optimizer does, is to see them."
+            "Rank 0's values are in new tensors: copy them into the model's own, which an optimizer may hold already."
         )
     if any(launch.given for rank in played.told[1:] for launch in rank.before):
-        return "Before the first step another rank than 0 handed something in: a broadcast of rank 0's is due."
+        return "Before the first step a rank other than 0 sent data: expected a broadcast from rank 0."
     return _mean_problem(played)
 
 
@@ -108,9 +111,12 @@ def _mean_problem(played: Played) -> str | None:
 
 def _grad_problem(played: Played, step: int, model: int, parameter: Parameter, grad: object) -> str | None:
     if parameter.frozen:
-        return None if grad is None else "A frozen parameter has a gradient after finish: it takes no part."
+        return None if grad is None else "A frozen parameter has a gradient after finish: expected none."
     if grad is None:
-        return "After finish a parameter has no gradient in a rank: it counts as zeros there, and the rank gets the mean too."
+        return (
+            "After finish a parameter has no gradient on a rank: a missing gradient counts as zeros, and "
+            "that rank gets the mean too."
+        )
     if problem := tensor_problem(grad, parameter.like):
         return problem
     of = [played.flat(rank, step, model, [parameter]) for rank in range(played.case.ranks)]
@@ -120,12 +126,14 @@ def _grad_problem(played: Played, step: int, model: int, parameter: Parameter, g
 
 def _why_no_mean(grad: Tensor, of: list[Tensor], near: float) -> str:
     if _is_near(grad, sum(of), near):
-        return "After finish .grad is the sum over all ranks; the mean is due."
+        return "After finish .grad is the sum over all ranks; expected the mean."
     if _is_near(grad, sum(of) / len(of) ** 2, near):
         return "After finish .grad is divided by the number of ranks twice."
     if any(_is_near(grad, one, near) for one in of):
-        return "After finish .grad is a rank's own gradient: the mean over all ranks is due."
-    return "After finish .grad is not the mean of all ranks' gradients of this step, zeros of those that have none."
+        return "After finish .grad is a rank's own gradient; expected the mean over all ranks."
+    return (
+        "After finish .grad is not the mean of all ranks' gradients of this step, where a missing one counts as zeros."
+    )
 
 
 def _is_near(one: Tensor, other: Tensor, near: float) -> bool:
@@ -148,19 +156,20 @@ def _step_problem(played: Played, step: int, traffic: list[Launch]) -> str | Non
     if any(
         len(launch.collective.entry.ranks) < played.case.ranks for rank in played.told for launch in rank.launches[step]
     ):
-        return "In a step something crosses in which not all ranks have a part."
+        return "In a step a collective ran in which not all ranks took part."
     if any(not is_all_reduce(launch) for launch in traffic):
-        return "In a step something else crosses than all-reduces of gradients in their dtype."
+        return "In a step a rank communicated something other than an all-reduce of gradients in their dtype."
     if len(traffic) != sum(map(len, left)):
         which = "more" if len(traffic) > sum(map(len, left)) else "fewer"
-        return f"There are {which} all-reduces in a step than buckets: every bucket crosses once, as one flat tensor."
+        return f"There are {which} all-reduces in a step than buckets: each bucket is reduced once, as one flat tensor."
     for launch in traffic:
         model = next((m for m, queue in enumerate(left) if queue and _is(played, step, m, queue[0], launch)), None)
         if model is None:
             return _why_no_bucket([queue[0] for queue in left if queue], launch)
         if not _arranged_alike(played, step, launch):
             return (
-                "The ranks have the same gradients at different places of a flat tensor: what is summed is not alike."
+                "The ranks put gradients at different places of a flat tensor: the all-reduce adds those of "
+                "different parameters."
             )
         left[model].pop(0)
     return None
@@ -190,15 +199,16 @@ def _why_no_bucket(next_ones: list[list[Parameter]], launch: Launch) -> str:
     sizes = {(bucket[0].like.dtype, sum(p.like.numel() for p in bucket)) for bucket in next_ones}
     dtype, size = launches.DTYPES[launch.collective.entry.dtype], len(launches.values(launch))
     if dtype not in {due for due, _ in sizes}:
-        return "A bucket crosses in another dtype than its gradients have, or holds two dtypes."
+        return "A bucket is reduced in a dtype other than its gradients', or mixes two dtypes."
     if (dtype, size) not in sizes:
         return (
-            "A bucket has another size than is due, or its turn is another's. From the last parameter to the first each "
-            "joins the bucket before it while that stays within bucket_bytes; buckets cross in this order in every rank."
+            "A bucket has the wrong size, or is reduced out of order. From the last parameter to the first, "
+            "each joins the current bucket while that stays within bucket_bytes; every rank reduces buckets "
+            "in this order."
         )
     return (
-        "What a rank handed in are not its own gradients of the bucket's parameters: was it launched before the last of "
-        "them was ready, or is it left from another step?"
+        "A rank's flat tensor does not hold its own gradients of the bucket's parameters: was it "
+        "launched before the last of them was ready, or is it left over from another step?"
     )
 
 
@@ -229,7 +239,7 @@ def _launch_problem(played: Played, rank: int, step: int, said: Told) -> str | N
             if launch.at > places.get(since[model], 0):
                 return _LATE
     if len(set().union(*(numbers for _, numbers in handed))) < len(own.values):
-        return "Not every gradient crosses: an all-reduce holds something else than gradients of its step."
+        return "Not every gradient is reduced: an all-reduce holds something other than this step's gradients."
     return _first_problem(played, own, handed, places)
 
 
@@ -246,8 +256,8 @@ def _first_problem(played: Played, own: Elements, handed: list, places: dict[int
 
 
 _LATE = (
-    "A bucket's all-reduce begins later than it could: layers go through their backward pass while it might be under "
-    "way, and all of its gradients are ready."
+    "A bucket's all-reduce starts later than it could: all of its gradients are ready, and other "
+    "layers still go through their backward pass."
 )
 
 
@@ -259,7 +269,8 @@ def _mixed_problem(played: Played) -> str | None:
         for model, own in zip(played.models, start, strict=True):
             if any(p.frozen and not torch.equal(own[p.number], p.like) for p in replica.parameters(model)):
                 return (
-                    "After the call a frozen parameter is not rank 0's: it has no gradient, and is part of the model."
+                    "After the call a frozen parameter is not rank 0's: it has no gradient, but it is part of the "
+                    "model."
                 )
     return _mean_problem(played) or _dtypes_problem(played)
 
@@ -272,7 +283,10 @@ def _dtypes_problem(played: Played) -> str | None:
             if sum(len(launch.given) for launch in of_it) != sum(
                 like.nbytes for like in trained if like.dtype == dtype
             ):
-                return "More or less crosses of a dtype than there are gradients of it: frozen parameters have none."
+                return (
+                    "The elements reduced in a dtype are not those of its trainable parameters: frozen parameters "
+                    "have no gradients to reduce."
+                )
     return None
 
 
@@ -292,13 +306,15 @@ mini_ddp = Exercise(
         Criterion(
             "values", 2, "all ranks begin with rank 0's model, and .grad is the mean over all ranks in every step"
         ),
-        Criterion("buckets", 2, "every bucket crosses once, as one flat tensor, in order, and nothing else"),
         Criterion(
-            "launched", 2, "a bucket's all-reduce begins in the backward pass, as soon as its gradients are ready"
+            "buckets", 2, "every bucket is reduced once, as one flat tensor, in order, and nothing else is communicated"
         ),
-        Criterion("no_waiting", 1, "so it does where a rank goes on only when another has launched all of its own"),
-        Criterion("unused", 1, "gradients that a rank does not have count as zeros, and no rank hangs"),
-        Criterion("mixed", 1, "frozen parameters have no part, and dtypes stay apart"),
+        Criterion(
+            "launched", 2, "a bucket's all-reduce starts in the backward pass, as soon as its gradients are ready"
+        ),
+        Criterion("no_waiting", 1, "no hook waits: a rank launches all of its buckets whatever the others do"),
+        Criterion("unused", 1, "a gradient that a rank does not have counts as zeros, and no rank hangs"),
+        Criterion("mixed", 1, "frozen parameters are not reduced, and dtypes are not mixed"),
     ),
     cases=cases,
     judge=_judge,

@@ -185,7 +185,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     calls = [tuple(own["totals"] for own in call) for call in zip(*case.each, strict=True)]
     between = by_call(traffic.collectives)
     if met := len(between) != len(calls):
-        yield Lost("one_collective", "The ranks met at a barrier: that is a collective too, and nobody needs it.")
+        yield Lost("one_collective", "The ranks met at a barrier: that is a collective too, and it is not needed.")
     for number, call in enumerate(calls):
         about = case.about[number * (len(case.about) - 1) // len(calls)]
         answers = [results[number] for results in evidence["results"]]
@@ -233,14 +233,16 @@ def _metrics(call: tuple) -> dict[str, tuple[list, ...]]:
 
 def _means_problem(about: str, metrics: dict, own: list, means: Any) -> str | None:
     if not isinstance(means, dict):
-        return f"A rank got {type_name(means)}; every rank is due a dictionary, name to mean."
+        return f"A rank got {type_name(means)}; expected a dictionary, name to mean, on every rank."
     if set(means) != set(metrics):
-        return "A rank's dictionary has not the names of `totals` of this call: all of them, and no others."
+        return (
+            "A rank's dictionary does not have the names of this call's `totals`: expected all of them, and no others."
+        )
     mine = {name: (total, count) for name, total, count in own}
     for name, parts in metrics.items():
         if type(means[name]) is not float:
             kind = "of another type" if isinstance(means[name], Opaque) else type_name(means[name])
-            return f"A mean is {kind}; a Python float is due."
+            return f"A mean is {kind}; expected a Python float."
         if not _is_close(means[name], _mean(parts), _CLOSE if about == "exact" else _LOOSE):
             return _what_it_is(about, means[name], parts, mine[name])
     return None
@@ -255,27 +257,35 @@ def _is_close(value: float, due: float, tolerance: float) -> bool:
 def _what_it_is(about: str, value: float, parts: tuple, own: tuple) -> str:
     """The sentence of the misconception that gives this value."""
     if not any(count for *_, count in parts):
-        return "No rank saw a sample, and the mean is not NaN: any number would be one that the metric might have had."
+        return "No rank saw a sample, and the mean is not NaN: any number could be mistaken for a measured one."
     if math.isnan(_mean(parts)) or math.isinf(_mean(parts)):
-        return "A sum of NaN or infinity has disappeared: that a loss is no number is what a report has to tell."
+        return "A sum of NaN or infinity has disappeared: a report has to show that a loss is not finite."
     if math.isnan(value):
-        return "A mean is NaN though some rank saw samples: that is due where no rank saw any, and where a sum is NaN."
+        return (
+            "A mean is NaN though some rank saw samples: expected NaN only where no rank saw any, or where a "
+            "sum is NaN."
+        )
     rivals = (
         (_total(parts), "A metric is summed over the ranks and not divided: count the samples of all ranks too."),
         (
             _mean_of_means(parts),
             "That is the mean of the ranks' means: it counts a rank of few samples like one of many.",
         ),
-        (_total(parts) / len(parts), "A metric is divided by the number of ranks; the samples of all ranks are due."),
+        (
+            _total(parts) / len(parts),
+            "A metric is divided by the number of ranks; expected the number of samples of all ranks.",
+        ),
         (_float(own[0]) / max(own[1], 1), "A rank reports its own mean: what the other ranks saw is missing."),
     )
     for rival, sentence in rivals:
         if math.isclose(value, rival, rel_tol=_LOOSE):
             return sentence
     if about == "exact":
-        return "Digits are lost: float32 holds 24 bits of a sum or of a count, and samples are soon more than that."
+        return "Digits are lost: float32 has a 24-bit significand, and counts of samples soon need more."
     if about == "order":
-        return "Metrics are mixed up: the ranks' names stand in different orders, and what stands in one place is added up."
+        return (
+            "Metrics are mixed up: the ranks' dictionaries are in different orders, and an all-reduce adds by position."
+        )
     return "A mean is not the sum over all ranks divided by the count over all ranks."
 
 
@@ -305,7 +315,7 @@ def _judge_way(about: str, call: tuple, collectives: list[CollectiveRecord]) -> 
     """What is wrong with the way on which the sums came together."""
     if not call[0]:
         if collectives:
-            yield Lost(about, "With no names there is nothing to say, and a collective crossed all the same.")
+            yield Lost(about, "`totals` is empty, and a collective ran all the same: expected none.")
         return
     if len(call) == 1 and not collectives:
         return
@@ -318,21 +328,24 @@ def _judge_way(about: str, call: tuple, collectives: list[CollectiveRecord]) -> 
 def _collective_problem(call: tuple, collectives: list[CollectiveRecord]) -> str | None:
     entries = [collective.entry for collective in collectives]
     if not entries:
-        return "Nothing crossed between the ranks: a rank by itself knows what it saw, and no more."
+        return "The ranks did not communicate: a rank by itself knows only its own samples."
     if foreign := sorted({entry.operation for entry in entries} - {"all_reduce"}):
-        return f"The totals went by {foreign[0]}: an all_reduce adds them up on the way, and every rank has the sums."
+        return (
+            f"The totals were sent by {foreign[0]}; expected an all_reduce, which adds them on the way and "
+            "gives every rank the sums."
+        )
     if len(entries) > 1:
         return (
-            "More than one collective crossed: each waits for the slowest rank anew. Sums and counts of all metrics fit "
-            "into one tensor."
+            "More than one collective ran: each waits for the slowest rank again. Sums and counts of all "
+            "metrics fit into one tensor."
         )
     (entry,) = entries
     if entry.reduces != "SUM" or len(entry.ranks) != len(call):
         return "The all_reduce does not sum over all ranks."
     if entry.dtype != "float64":
-        return f"The tensor that crossed is {entry.dtype}; float64 is due."
+        return f"The reduced tensor is {entry.dtype}; expected float64."
     if entry.bytes != 2 * 8 * len(call[0]):
-        return "The tensor that crossed has not two elements a name: a sum and a count."
+        return "The reduced tensor does not have two elements a name: a sum and a count."
     return None
 
 
@@ -345,8 +358,8 @@ def _handed_problem(call: tuple, collective: CollectiveRecord) -> str | None:
     if Counter(zip(*given, strict=True)) == Counter(due):
         return None
     if all(Counter(numbers) == Counter(column[rank] for column in due) for rank, numbers in enumerate(given)):
-        return "Ranks handed in their metrics in different orders, so that sums of different metrics were added up."
-    return "What a rank handed in are not its own sums and counts, each once and as they are."
+        return "Ranks passed their metrics in different orders, so that sums of different metrics were added."
+    return "A rank's tensor does not hold its own sums and counts, each once and unchanged."
 
 
 def _token(number: float) -> float | str:
@@ -357,12 +370,14 @@ def _token(number: float) -> float | str:
 reduce_metrics = Exercise(
     "data_parallel.reduce_metrics",
     criteria=(
-        Criterion("mean", 2, "every rank has the mean over all samples of all ranks, from call to call"),
-        Criterion("order", 1, "it has so where the ranks' names stand in different orders", ("mean",)),
-        Criterion("exact", 1, "sums and counts of many digits lose none", ("mean",)),
-        Criterion("none", 1, "what nobody saw is NaN, and nothing else becomes so or ceases to be", ("mean",)),
-        Criterion("one_collective", 2, "one all_reduce of float64 sums and counts is all that crosses", ("mean",)),
-        Criterion("kept", 1, "sums that are tensors count, and totals stays as it is", ("mean",)),
+        Criterion("mean", 2, "every rank gets the mean over all samples of all ranks, in every call"),
+        Criterion("order", 1, "also where the ranks' dictionaries are in different orders", ("mean",)),
+        Criterion("exact", 1, "sums and counts of many digits keep all of them", ("mean",)),
+        Criterion("none", 1, "a metric without samples is NaN, and NaN and infinity are passed on", ("mean",)),
+        Criterion(
+            "one_collective", 2, "one all_reduce of float64 sums and counts is all that is communicated", ("mean",)
+        ),
+        Criterion("kept", 1, "sums may be tensors, and totals stays unchanged", ("mean",)),
     ),
     cases=_cases,
     judge=_judge,

@@ -104,12 +104,12 @@ class Memory:
 def kind_problem(looked: dict, total: int) -> str | None:
     """Why what an allocator says of itself cannot be compared, or None."""
     if type(looked["free"]) is not int:
-        return f"`free` is {type_name(looked['free'])}; a property that is a Python integer is due."
+        return f"`free` is {type_name(looked['free'])}; expected a property that is a Python integer."
     for length, table in looked["sequences"]:
         if type(length) is not int:
-            return f"`length` returned {type_name(length)}; a Python integer is due."
+            return f"`length` returned {type_name(length)}; expected a Python integer."
         if not isinstance(table, list):
-            return f"`table` returned {type_name(table)}; a list of Python integers is due."
+            return f"`table` returned {type_name(table)}; expected a list of Python integers."
         if not _are_blocks(table, total):
             return "A table names something that is no block: Python integers from 0 to total - 1 are due."
     return None
@@ -188,7 +188,7 @@ def copies(moment: Moment, memory: Memory) -> str | None:
         return others_kept(moment, memory)
     if not _are_copies(moment.returned, moment.total):
         told = "a list of something else" if isinstance(moment.returned, list) else type_name(moment.returned)
-        return f"`append` returned {told}; a list of tuples (source, target) is due, and an empty one where nothing is copied."
+        return f"`append` returned {told}; expected a list of tuples (source, target), and an empty one where nothing is copied."
     own, at = moment.before.get(moment.seq, []), moment.length_before // moment.size
     if due["copied"] and not moment.returned:
         return "A copy is due before anyone writes into a last block that others have too, and none was returned."

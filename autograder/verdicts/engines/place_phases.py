@@ -64,7 +64,7 @@ def _problem(about: str, question: dict, answer: dict) -> str | None:
 
 def _form_problem(value: Any) -> str | None:
     if not isinstance(value, dict):
-        return f"The function returned {type_name(value)}; a dictionary is due."
+        return f"The function returned {type_name(value)}; expected a dictionary."
     if set(value) != _ENTRIES:
         return "The entries that are due are `placement`, `bytes`, `break_even_gbps`, `shared` and `split`, in a new dictionary."
     for name, keys in _HELD_BY.items():
@@ -147,7 +147,7 @@ def _placement(question: dict, value: dict, right: Due) -> str | None:
     told = value["placement"]
     if told is None or isinstance(told, str) and told in _HELD_BY:
         return None if told == right.placement else _PLACEMENT
-    return f"`placement` is {type_name(told)} that names none; `shared`, `split` or None is due."
+    return f"`placement` is {type_name(told)} that names none; expected `shared`, `split` or None."
 
 
 def _break_even(question: dict, value: dict, right: Due) -> str | None:

@@ -628,7 +628,7 @@ class Read:
 
     def _found(self, of: int, number: int, said: Any, due: int) -> str | None:
         if type(said) is not int:
-            return f"found returned {type_name(said)}; a Python integer is due."
+            return f"found returned {type_name(said)}; expected a Python integer."
         self._computed[number] = due
         if said > due:
             return _TOO_MUCH.get(self._about, _TOO_MUCH["found"])
@@ -636,7 +636,7 @@ class Read:
 
     def _reserve(self, of: int, number: int, said: Any, due: bool, tokens: int) -> str | None:
         if type(said) is not bool:
-            return f"reserve returned {type_name(said)}; True or False is due."
+            return f"reserve returned {type_name(said)}; expected True or False."
         self._held[number] |= due
         if said != due:
             return _REFUSED if due else _GRANTED
@@ -710,7 +710,7 @@ class Read:
                 return _LENGTH[number in due["lengths"]]
             self._tables[number] = table
         if type(looked["free"]) is not int:
-            return f"`free` is {type_name(looked['free'])}; a property that is a Python integer is due."
+            return f"`free` is {type_name(looked['free'])}; expected a property that is a Python integer."
         if looked["free"] != total - len({block for table in looked["tables"] for block in table}):
             return "`free` is not the number of blocks that are in nobody's table: shared ones count once, and kept ones are free."
         return None if looked["free"] == due["free"] else _SHARED[looked["free"] > due["free"]]

@@ -101,9 +101,9 @@ def _problem(inputs: dict, evidence: dict) -> str | None:
     result = evidence["result"]
     kinds, costs, threads = (inputs[name] for name in ("kinds", "costs", "threads"))
     if evidence["called"]:
-        return f"The function calls {evidence['called'][0]}; plain Python is due."
+        return f"The function calls {evidence['called'][0]}; expected plain Python."
     if type(result) is not int:
-        return f"The function returned {type_name(result)}; an int is due."
+        return f"The function returned {type_name(result)}; expected an int."
     if evidence["after"] != [kinds, costs]:
         return "The lists that were handed over are not as they were."
     if result == cost(kinds, costs, threads):

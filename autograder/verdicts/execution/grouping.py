@@ -82,8 +82,10 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if found > borders:
         yield Lost(
             "splits",
-            f"Warps split {found / max(1, borders):.1f} times as often as one border between each two kinds makes them: "
-            "lanes of a warp that hold different kinds issue every branch of theirs.",
+            (
+                f"Warps diverge {found / max(1, borders):.1f} times as often as one boundary between each two "
+                "kinds needs: a warp whose lanes hold different kinds issues a branch for each of them."
+            ),
         )
     if not _ascends(order, kinds):
         ratio = launch.sectors / _sectors(
@@ -91,8 +93,10 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         )
         yield Lost(
             "sectors",
-            f"Within a kind objects do not ascend, and {ratio:.2f} times the sectors move: the objects of a warp then lie "
-            "further apart than their kind makes them. In ascending order neighbours share a sector.",
+            (
+                f"Objects of one kind are not in ascending order, and {ratio:.2f} times the sectors move: in "
+                "ascending order, neighbouring lanes read neighbouring objects and share sectors."
+            ),
         )
 
 
@@ -116,13 +120,13 @@ def _first(order: list[int], kinds: list[int]) -> list[int]:
 def _order_problem(kinds: list[int], evidence: dict) -> str | None:
     order = evidence["order"]
     if type(order) is not list:
-        return f"The function returned {type_name(order)}; a list is due."
+        return f"The function returned {type_name(order)}; expected a list."
     if evidence["kinds_after"] != kinds:
         return "The list of kinds is not as it was."
     if stranger := next((j for j in order if type(j) is not int), None):
-        return f"The list holds {type_name(stranger)}; Python's own int is due: an array's `tolist()` gives them."
+        return f"The list holds {type_name(stranger)}; expected Python's own int: an array's `tolist()` gives them."
     if "seen" not in evidence:
-        return "The result is not an order: every object is due once."
+        return "The result is not a permutation: expected every object exactly once."
     return None
 
 
@@ -151,8 +155,10 @@ regroup = Exercise(
     "execution.regroup",
     criteria=(
         Criterion("order", 1, "the result is an order of all objects"),
-        Criterion("splits", 3, "warps split no more often than there are borders between kinds", ("order",)),
-        Criterion("sectors", 2, "objects of a kind ascend, and the gather stays near", ("splits",)),
+        Criterion("splits", 3, "warps diverge no more often than there are boundaries between kinds", ("order",)),
+        Criterion(
+            "sectors", 2, "objects of a kind are in ascending order, so that the gather stays coalesced", ("splits",)
+        ),
     ),
     cases=_cases,
     judge=_judge,

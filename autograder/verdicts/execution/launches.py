@@ -24,7 +24,7 @@ def one_launch_problem(evidence: dict, seen: Observation, nbytes: int) -> str | 
     """Why a result of ``nbytes`` bytes is not the work of one launch of the learner's kernel, or None."""
     if problem := own_work_problem(evidence, seen, nbytes):
         return problem
-    return "There is more than one launch; one is due." if len(seen.launches) > 1 else None
+    return "There is more than one launch; expected one." if len(seen.launches) > 1 else None
 
 
 def values_problem(seen: Observation, out: object, due: torch.Tensor) -> str | None:
@@ -35,7 +35,7 @@ def values_problem(seen: Observation, out: object, due: torch.Tensor) -> str | N
     if not right.all() and (fault := _unordered(seen.launches[0])):
         return fault
     if (out.isnan() & ~right).any():
-        return "Some elements are never written: which threads are there, and which element is whose?"
+        return "Some elements are never written: how many threads are launched, and which element does each compute?"
     return None if right.all() else "Some elements of the result are wrong."
 
 

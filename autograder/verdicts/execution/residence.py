@@ -202,10 +202,10 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
 
 def _problem(inputs: dict, evidence: dict) -> str | None:
     if evidence["called"]:
-        return f"The function calls {evidence['called'][0]}; plain Python is due."
+        return f"The function calls {evidence['called'][0]}; expected plain Python."
     result = evidence["result"]
     if type(result) is not int:
-        return f"The function returned {type_name(result)}; an int is due."
+        return f"The function returned {type_name(result)}; expected an int."
     limits = resident(*inputs["launch"], inputs["sm"])
     due = min(limits.values())
     if result == due:

@@ -70,7 +70,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem := work_problem(evidence, seen, a.nbytes) or values_problem(seen, evidence["out"], a + b):
         yield Lost(first, problem)
     if len(seen.launches) != 1:
-        yield Lost("launch", "One launch is due.")
+        yield Lost("launch", "Expected exactly one launch.")
         return
     launch = seen.launches[0]
     grid = grid_problem(launch, (-(-len(a) // threads), 1, 1), (threads, 1, 1))

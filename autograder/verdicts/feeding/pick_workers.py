@@ -180,7 +180,7 @@ def _problem(about: str, node: dict, found: dict) -> str | None:
         return raised_problem(found["error"])
     budget, picked, calls = budget_of(node), found["returned"], found["calls"]
     if type(picked) is not int:
-        return f"The function returned {type_name(picked)}; an int is due."
+        return f"The function returned {type_name(picked)}; expected an int."
     if not isinstance(calls, list) or not all(type(call) is int for call in calls):
         return "measure was called with something that is no number of workers."
     if any(call < 0 for call in calls):

@@ -299,7 +299,7 @@ def _longest_of(found: list[tuple[float, Any]]) -> list[tuple[float, Any]]:
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     if not (isinstance(value, list) and len(value) == 3):
-        return f"The function returned {type_name(value)}; a tuple of three is due: rate, idle share, bottleneck."
+        return f"The function returned {type_name(value)}; expected a tuple of three: rate, idle share, bottleneck."
     rate, idle, bottleneck = value
     if not all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in (rate, idle)):
         return f"The rate and the idle share are due as numbers, Python's or NumPy's; they came as {type_name(rate)} and {type_name(idle)}."

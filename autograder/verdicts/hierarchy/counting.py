@@ -124,7 +124,7 @@ def _format_problems(questions: list[dict], pairs: list[list[int]]) -> Iterator[
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, list) or len(value) != 2 or not all(type(number) is int for number in value):
-        return f"The function returned {type_name(value)}; a pair of integers is due: operations, bytes."
+        return f"The function returned {type_name(value)}; expected a pair of integers: operations, bytes."
     return None if about == "formats" else _miscounted(question["operation"], *value)
 
 

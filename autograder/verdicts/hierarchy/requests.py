@@ -97,7 +97,7 @@ _HINTS = {
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     due = len({address // 32 for address in question["addresses"]})
     if type(value) is not int:
-        return f"The function returned {type_name(value)}; an integer is due."
+        return f"The function returned {type_name(value)}; expected an integer."
     if value == due:
         return None
     return f"The number of sectors is too {'large' if value > due else 'small'}. {_HINTS[about]}"
@@ -120,7 +120,7 @@ sectors = Exercise(
         _about("strides", 2, "lanes that are far apart cost a sector each", "neighbours"),
         _about("misaligned", 1, "a request that begins inside a sector touches one more", "neighbours"),
         _about("shared", 1, "lanes that share a sector share its cost, in any order and number", "neighbours"),
-        _about("errors", 1, "what no warp can ask for is refused with ValueError", "neighbours"),
+        _about("errors", 1, "requests that no warp can make are refused with ValueError", "neighbours"),
     ),
     cases=_sectors_cases,
     judge=_judge_sectors,

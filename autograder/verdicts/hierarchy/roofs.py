@@ -133,7 +133,7 @@ def _refused(draw: Draw) -> Iterator[dict]:
 
 
 _HINTS = {
-    "seconds": "Arithmetic and memory work at the same time: the longer of the two decides.",
+    "seconds": "Arithmetic and memory traffic overlap: the longer of the two is the time.",
     "dense": "A peak with sparsity is twice what dense matrices reach.",
     "formats": "Each format has a peak of its own.",
     "units": "T is 10^12 and G is 10^9, of bytes as of operations.",

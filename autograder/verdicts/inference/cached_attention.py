@@ -273,7 +273,7 @@ def _error_problem(action: dict, step: dict) -> str | None:
 
 def _length_problem(step: dict, due: int) -> str | None:
     if type(step["length"]) is not int:
-        return f"`length` is of the type {str(step['length']):.40}; an int is due."
+        return f"`length` is of the type {str(step['length']):.40}; expected an int."
     if step["length"] != due:
         return (
             "`length` is not the number of tokens that each sequence has: a call adds its new ones, a refused call none, and a "

@@ -359,7 +359,7 @@ def _problem(about: str, question: dict, answer: dict) -> str | None:
         return raised_problem(answer["error"])
     value = answer["returned"]
     if not isinstance(value, dict):
-        return f"The function returned {type_name(value)}; a dictionary is due."
+        return f"The function returned {type_name(value)}; expected a dictionary."
     if about == "crossover":
         return _crossover_problem(question, value)
     return None if about == "errors" else _parts_problem(about, question, value)
@@ -386,7 +386,7 @@ def _counts_problem(about: str, part: str, question: dict, told: dict) -> str | 
         if key == "flops" and about == "formats":
             continue
         if type(told[key]) is not int:
-            return f"A count is {type_name(told[key])}; a Python integer is due."
+            return f"A count is {type_name(told[key])}; expected a Python integer."
         if told[key] != right:
             return _FORMATS[part] if about == "formats" else _why(part, key, told[key], right, question)
     return None

@@ -401,7 +401,7 @@ def _is_no_request(request: dict, config: dict) -> bool:
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     if type(value) is not int:
-        return f"The function returned {type_name(value)}; an int is due."
+        return f"The function returned {type_name(value)}; expected an int."
     due = _due(question)
     if value == due:
         return None

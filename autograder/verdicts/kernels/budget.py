@@ -92,10 +92,10 @@ def _judge_fuse_budget(case: Case, evidence: dict) -> Iterator[Lost]:
 
 def _shape_problem(found: object) -> str | None:
     if not isinstance(found, dict) or set(found) != set(_KEYS):
-        return f"The function returned {type_name(found)}; a dictionary of {', '.join(_KEYS)} is due."
+        return f"The function returned {type_name(found)}; expected a dictionary of {', '.join(_KEYS)}."
     for key in _KEYS:
         if type(found[key]) is not int:
-            return f"{key} is {type_name(found[key])}; an int is due."
+            return f"{key} is {type_name(found[key])}; expected an int."
     return None
 
 

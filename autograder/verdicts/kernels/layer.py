@@ -86,7 +86,7 @@ def _value_problem(case: Case, evidence: dict, message: str) -> str | None:
         return "An input is not what it was."
     found = evidence["result"]
     if found.dtype != torch.float16:
-        return f"The result is {found.dtype}; torch.float16 is due."
+        return f"The result is {found.dtype}; expected torch.float16."
     if problem := own_memory_problem(evidence):
         return problem
     return values_problem(found, _reference(case.inputs), _TOLERANCE, message, _SMALL)

@@ -43,7 +43,7 @@ def own_problem(evidence: dict, seen: Observation) -> str | None:
     """Why the result was not computed by kernels of the learner's own, or None when it was."""
     result = evidence["result"]
     if not isinstance(result, torch.Tensor):
-        return f"The function returned {result if isinstance(result, str) else type_name(result)}; a tensor on the card is due."
+        return f"The function returned {result if isinstance(result, str) else type_name(result)}; expected a tensor on the card."
     if problem := own_work_problem(evidence, seen, result.nbytes, ZEROS):
         return problem
     if not all(_arrays_agree(launch) for launch in seen.launches):
@@ -99,7 +99,7 @@ def written_once_problem(seen: Observation, result: torch.Tensor) -> str | None:
         return problem
     written = sum(use.written_bytes for launch in seen.launches for use in launch.arrays)
     if written != result.nbytes:
-        return "More is written than the result: an intermediate goes through memory."
+        return "More is written than the result: an intermediate result goes through global memory."
     return None
 
 
@@ -109,7 +109,7 @@ def in_memory_problem(seen: Observation) -> str | None:
         for use in launch.arrays:
             if use.written_bytes and use.read_bytes:
                 return (
-                    f"{use.array} is read as well as written: what is summed up belongs in registers until it is done."
+                    f"{use.array} is read as well as written: keep partial sums in registers until they are complete."
                 )
             if use.written_bytes > use.distinct_written_bytes:
                 return f"Elements of {use.array} are written more than once."
@@ -130,7 +130,7 @@ def values_problem(
 def own_memory_problem(evidence: dict) -> str | None:
     """Why the result is no new contiguous tensor, or None when it is."""
     if evidence["is_an_input"]:
-        return "The result lies in the memory of an input: it is due in a new tensor, also where there are no rows."
+        return "The result lies in the memory of an input: expected a new tensor, also where there are no rows."
     if evidence["handed_out_twice"]:
         return "A second call returns the memory that the first result is still in: each result is a tensor of its own."
     return (

@@ -161,7 +161,7 @@ def _as_measured(question: dict, measured: Any) -> bool:
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     if type(value) is not int:
-        return f"The function returned {type_name(value)}; a Python integer is due, of bytes."
+        return f"The function returned {type_name(value)}; expected a Python integer, of bytes."
     shape = question["shape"]
     right = due(shape, *question["how"])
     if abs(value - right) <= _TOLERANCE * right:

@@ -212,15 +212,21 @@ _MISREAD = {
     "reserve": "The reserve is wrong: it is given in MiB, and it is a term like the others.",
     "free": "What is free is wrong: the card's bytes (GB are 10^9, GiB 2^30) without those of every term.",
     "fits": "The verdict is wrong: what is exactly full fits, and a byte more does not.",
-    "binding": "Another term is larger, or as large and earlier in the order; the reserve is nobody's to change.",
-    "largest": "Another batch is the largest: the terms that no batch changes come first, what is left is shared out in whole sequences.",
+    "binding": (
+        "Another term is larger, or as large and earlier in the order; the reserve does not count, since "
+        "no choice changes it."
+    ),
+    "largest": (
+        "The largest batch is wrong: subtract the terms that do not depend on the batch, and divide the "
+        "rest by the bytes of one sequence."
+    ),
 }
 
 
 def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     due = _reference(question)
     if not isinstance(value, dict) or set(value) - {"unchanged"} != set(due):
-        return f"The function returned {type_name(value)}; a dictionary with the five entries is due."
+        return f"The function returned {type_name(value)}; expected a dictionary with the five entries."
     if value["unchanged"] is not True:
         return "The function changed a dictionary that it was given."
     for name in _LOOKED_AT[criterion]:
@@ -235,13 +241,13 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
 
 def _terms_problem(terms: Any, due: dict) -> str | None:
     if not isinstance(terms, dict) or set(terms) != set(due):
-        return "The terms are not those that are due in this mode: each has its name, and there are no others."
+        return "The terms are not those of this mode: expected each of them by its name, and no others."
     return next((problem for name in due if (problem := _entry_problem(name, terms[name], due[name]))), None)
 
 
 def _entry_problem(name: str, found: Any, due: Any) -> str | None:
     if type(found) is not type(due):
-        return f"`{name}` is {type_name(found)}; {type_name(due)} is due."
+        return f"`{name}` is {type_name(found)}; expected {type_name(due)}."
     return None if found == due else _MISREAD[name]
 
 

@@ -170,7 +170,10 @@ def _adapters_problem(case: Case, evidence: dict) -> str | None:
                 return "A target has no `lora_a` of shape (rank, in_features) and `lora_b` of (out_features, rank), both in float32."
     trains = sorted(entry["nbytes"] for entry in evidence["state"] if entry["trains"])
     if trains != sorted(part.nbytes for name in _owners(case) for part in found[name]):
-        return "What requires a gradient is not the adapters of the targets, once each: look at the names, and at what is frozen."
+        return (
+            "The parameters that require gradients are not the adapters of the targets, one pair each: look "
+            "at the names, and at what must be frozen."
+        )
     if any(not entry["there"] for entry in evidence["state"]):
         return "The adapters are not where the model is."
     return _start_problem(case, found) or _moved_problem(case, evidence)
@@ -179,7 +182,7 @@ def _adapters_problem(case: Case, evidence: dict) -> str | None:
 def _start_problem(case: Case, found: dict) -> str | None:
     owned = [found[name] for name in _owners(case)]
     if any(b.any() for _, b in owned):
-        return "`lora_b` does not start with zeros: the model is another one before its first step."
+        return "`lora_b` does not start with zeros: the model's output changes before its first step."
     numbers = torch.cat([a.flatten() for a, _ in owned])
     if not numbers.isfinite().all() or len(numbers.unique()) < 0.9 * len(numbers):
         return "`lora_a` does not start with random numbers, others in each layer: where it is 0 as `lora_b` is, neither gets a gradient."
@@ -314,7 +317,7 @@ def _weight_problem(found: Any, weight: torch.Tensor, bits: int) -> str | None:
             "127 or 7. Blocks run on over the ends of rows, and one of zeros stays zeros."
         )
     if ((found - weight).abs() > 0.505 * scales).any():
-        return "A weight in use is further from what it was than half a step: the nearest integer is due."
+        return "A dequantized weight is off by more than half a step: round to the nearest integer."
     return None
 
 
@@ -373,9 +376,9 @@ def _held_problem(case: Case, evidence: dict) -> str | None:
     if not all(entry["there"] for entry in evidence["state"]):
         return "The adapters are not where the model is."
     if "graph_after" not in evidence:
-        return "A target has no adapters of the shapes that are due."
+        return "A target has no adapters of the expected shapes."
     if evidence["grew"] > _growth(case):
-        return "More is held than the model shows: are the packed weights let go?"
+        return "More memory is held than the model's parameters and buffers take: are the original weights freed?"
     if evidence["graph_after"] > evidence["graph"] + min(_weight_bytes(case)) // 2:
         return (
             "Between the forward and the backward pass a copy of a weight is held, unpacked or merged with its adapter: a product saves what it "
@@ -387,10 +390,10 @@ def _held_problem(case: Case, evidence: dict) -> str | None:
 def _account_problem(case: Case, evidence: dict) -> str | None:
     found, due = evidence["account"], _account(case)
     if not isinstance(found, dict) or set(found) != set(due):
-        return f"The function returned {type_name(found)}; a dictionary with the five entries is due."
+        return f"The function returned {type_name(found)}; expected a dictionary with the five entries."
     for name, nbytes in due.items():
         if type(found[name]) is not int:
-            return f"`{name}` is {type_name(found[name])}; an int is due."
+            return f"`{name}` is {type_name(found[name])}; expected an int."
         if found[name] != nbytes:
             return _MISCOUNTED[name]
     return None

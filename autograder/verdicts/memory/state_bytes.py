@@ -206,9 +206,9 @@ def _due(question: dict) -> dict[str, int]:
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     right = _due(question)
     if not isinstance(value, dict) or set(value) != set(right):
-        return f"The function returned {type_name(value)}; a dictionary of the six kinds and the total is due, and no others."
+        return f"The function returned {type_name(value)}; expected a dictionary of the six kinds and the total, and no others."
     if strange := next((number for number in value.values() if type(number) is not int), None):
-        return f"A number of bytes is {type_name(strange)}; an exact Python integer is due."
+        return f"A number of bytes is {type_name(strange)}; expected an exact Python integer."
     wrong = [kind for kind in right if value[kind] != right[kind]]
     if wrong == ["total"]:
         return "The total is not the sum of the kinds."

@@ -26,9 +26,9 @@ def _cases(draw: Draw) -> Iterator[Case]:
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict):
-        return f"The function returned {type_name(value)}; a dictionary from lines to cents is due."
+        return f"The function returned {type_name(value)}; expected a dictionary from lines to cents."
     if strange := [cents for cents in value.values() if type(cents) is not int]:
-        return f"A line's cents are {type_name(strange[0])}; an int is due."
+        return f"A line's cents are {type_name(strange[0])}; expected an int."
     due = bills.due(**question)
     if value == due:
         return None

@@ -146,7 +146,7 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
 
 def _wrong_interval(about: str, value: Any, cost: float, mtbf: float, restart: float) -> str | None:
     if type(value) not in (int, float) or not value > 0:
-        return f"The function returned {type_name(value) if type(value) not in (int, float) else 'no interval above 0'}; seconds of work are due."
+        return f"The function returned {type_name(value) if type(value) not in (int, float) else 'no interval above 0'}; expected seconds of work."
     if math.isinf(mtbf):
         return None if math.isinf(value) else _SENTENCES["never"]
     up = mtbf - restart

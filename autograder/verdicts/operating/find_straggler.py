@@ -28,7 +28,7 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
     if value is None:
         return None if due is None else f"Nobody was named where a rank holds up the others. {_SENTENCES[about]}"
     if type(value) is not int:
-        return f"The function returned {type_name(value)}; a rank or None is due."
+        return f"The function returned {type_name(value)}; expected a rank or None."
     if value == due:
         return None
     if due is None:

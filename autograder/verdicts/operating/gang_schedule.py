@@ -22,7 +22,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, list):
-        return f"The function returned {type_name(value)}; a list of pairs of a name and a placement is due."
+        return f"The function returned {type_name(value)}; expected a list of pairs of a name and a placement."
     jobs = {job["name"]: job for job in question["jobs"]}
     for pair in value:
         if problem := _pair_problem(pair, jobs):
@@ -83,7 +83,7 @@ def _placement_problem(job: dict, place: dict, cluster: dict) -> str | None:
     if job["gpus"] <= queues.NODE and len(place) > 1:
         return "A job of up to eight GPUs is spread over nodes."
     if job["gpus"] > queues.NODE and any(gpus < queues.NODE for gpus in place.values()):
-        return "A large job has parts of nodes; whole ones are due."
+        return "A large job has parts of nodes; expected whole ones."
     return None
 
 

@@ -49,7 +49,7 @@ def _problem(about: str, question: dict, answer: dict) -> str | None:
     value = answer["returned"]
     if not isinstance(value, list) or len(value) != 2:
         return (
-            f"The function returned {type_name(value)}; a pair of a plan and of groups is due."
+            f"The function returned {type_name(value)}; expected a pair of a plan and of groups."
             if not isinstance(value, list)
             else _NO_PAIR
         )
@@ -91,7 +91,7 @@ def _groups_problem(plan: plans.Plan, groups: Any, model: dict, cluster: dict) -
     """Of the plan that was returned, whether it is the best or not."""
     sizes = dict(zip(("dp", "pp", "tp"), plan, strict=True))
     if not isinstance(groups, dict) or set(groups) != set(sizes):
-        return f"The groups are {type_name(groups)}; a dictionary with the keys dp, pp and tp is due."
+        return f"The groups are {type_name(groups)}; expected a dictionary with the keys dp, pp and tp."
     if min(plan) < 1 or prod(plan) != cluster["nodes"] * cluster["gpus"]:
         return _divides_problem(plan, groups, model, cluster)
     due = mesh_groups(sizes)

@@ -43,7 +43,8 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         yield from (Lost(about, problem) for about in case.about)
     elif evidence["called"]:
         yield from (
-            Lost(about, f"The function calls {evidence['called'][0]:.30}; plain Python is due.") for about in case.about
+            Lost(about, f"The function calls {evidence['called'][0]:.30}; expected plain Python.")
+            for about in case.about
         )
     else:
         pairs = list(zip(case.inputs["questions"], evidence["answers"], strict=True))
@@ -66,7 +67,7 @@ def _problem(about: str, question: dict, answer: dict) -> str | None:
 def _form_problem(table: Any, stages: int) -> str | None:
     if not isinstance(table, list) or not all(isinstance(row, list) for row in table):
         return (
-            f"The function returned {type_name(table)}; a list of lists is due."
+            f"The function returned {type_name(table)}; expected a list of lists."
             if not isinstance(table, list)
             else "A row is no list."
         )
@@ -87,7 +88,7 @@ def _sound(table: list, stages: int, microbatches: int) -> str | None:
         if any(Action.of(cell).stage != gpu for cell in row if cell is not None):
             return "Row s is not the row of stage s."
         if any(Action.of(cell).kind in "IW" for cell in row if cell is not None):
-            return "Backward passes are in halves; whole ones are due."
+            return "Backward passes are in halves; expected whole ones."
     return None
 
 

@@ -40,7 +40,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
         yield Lost(about, problem)
     elif evidence["called"]:
-        yield Lost(about, f"The function calls {evidence['called'][0]:.30}; plain Python is due.")
+        yield Lost(about, f"The function calls {evidence['called'][0]:.30}; expected plain Python.")
     else:
         pairs = zip(case.inputs["questions"], evidence["answers"], strict=True)
         problems = (error_problem(a, case.raises) if case.raises else _problem(case, q, a) for q, a in pairs)
@@ -74,7 +74,7 @@ def _too_few(kind: str, found: set, due: set) -> str:
 
 def _form_problem(value: Any) -> str | None:
     if not isinstance(value, list):
-        return f"The function returned {type_name(value)}; a list is due."
+        return f"The function returned {type_name(value)}; expected a list."
     for pair in value:
         if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)):
             return "Something in the list is no pair of two strings, a kind and an action or a stage."

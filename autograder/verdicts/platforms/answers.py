@@ -20,7 +20,7 @@ def judged(wrong: Wrong, given: str) -> Callable[[Case, dict], Iterator[Lost]]:
         if problem := count_problem(evidence["answers"], len(questions)):
             yield Lost(about, problem)
         elif evidence["called"]:
-            yield Lost(about, "The function calls gpulab; plain Python is due.")
+            yield Lost(about, "The function calls gpulab; expected plain Python.")
         else:
             pairs = zip(questions, evidence["answers"], strict=True)
             problems = (_problem(case, question, answer, wrong, given) for question, answer in pairs)

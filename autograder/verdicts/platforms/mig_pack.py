@@ -23,7 +23,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     jobs, gpus = question["jobs"], question["gpus"]
     if not isinstance(value, list):
-        return f"The function returned {type_name(value)}; a list is due."
+        return f"The function returned {type_name(value)}; expected a list."
     if len(value) != len(jobs) or not all(place is None or _is_place(place, gpus) for place in value):
         return "The list has an entry for each job: None, or a GPU's number, a profile of that GPU and a memory slice."
     placed = [(job, place) for job, place in zip(jobs, value, strict=True) if place is not None]

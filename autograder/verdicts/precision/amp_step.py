@@ -148,7 +148,7 @@ def _dtypes_problem(inputs: dict, evidence: dict, seen: Observation) -> str | No
 def _loss_problem(due: Steps, losses: list) -> str | None:
     for loss, right in zip(losses, due.losses, strict=True):
         if not isinstance(loss, dict):
-            return f"The function returned {type_name(loss)}; a torch.Tensor is due."
+            return f"The function returned {type_name(loss)}; expected a torch.Tensor."
         if loss["value"].numel() != 1 or not abs(float(loss["value"].double().sum()) - right) <= 0.01 * abs(right):
             return "The loss is not this step's cross_entropy, before the update and without the scale."
     return None
@@ -198,7 +198,9 @@ def _scaler_problem(inputs: dict, due: Steps, evidence: dict) -> str | None:
         if taken != steps_due:
             return "The optimizer was called where the scaler skips, or not where it steps: scaler.step alone decides."
         if scale != scale_due:
-            return "The scale is not what it is after these gradients: the scaler sees them as the backward pass left them."
+            return (
+                "The scale after the step is wrong: the scaler must see the gradients as the backward pass left them."
+            )
     return None
 
 
@@ -231,7 +233,7 @@ amp_step = Exercise(
         Criterion("scaler", 2, "float16 steps go through the scaler, once, and bfloat16 steps do not"),
         Criterion("clipping", 1, "gradients are clipped unscaled and all together"),
         Criterion("host", 1, "the host waits for the scaler alone, and the loss stays on the device", ("updates",)),
-        Criterion("errors", 1, "what is not due mixed precision is refused before anything runs", ("updates",)),
+        Criterion("errors", 1, "invalid dtypes and scalers are refused before anything runs", ("updates",)),
     ),
     cases=_cases,
     judge=_judge,

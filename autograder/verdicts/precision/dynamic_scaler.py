@@ -380,7 +380,11 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
 def _object_problem(case: Case, evidence: dict) -> str | None:
     if case.raises:
         made = evidence.get("made") or {"returned": "a scaler"}
-        return f"{problem} No such scaler is of use." if (problem := error_problem(made, case.raises)) else None
+        return (
+            f"{problem} Expected ValueError for such a scaler."
+            if (problem := error_problem(made, case.raises))
+            else None
+        )
     if "made" not in evidence:
         return None
     if "error" in evidence["made"]:
@@ -399,7 +403,7 @@ def _many_problem(scales: dict) -> str | None:
         return raised_problem(scales["error"])
     due = [_DEFAULT_SCALE, _DEFAULT_SCALE, 2 * _DEFAULT_SCALE]
     if scales["returned"] != due:
-        return "A scaler that is told nothing begins at 65536 and doubles at its 2000th clean update."
+        return "Without arguments the scale starts at 65536 and doubles after 2000 updates in a row without inf or NaN."
     return None
 
 
@@ -437,7 +441,7 @@ def _scaled_problem(found: object, due: Tensor) -> str | None:
     if problem := tensor_problem(found, due):
         return f"scale: {problem}"
     if found.isinf().any() and due.isfinite().all():
-        return "The scaled loss is infinite: it was multiplied in 16 bits, and float32 is due."
+        return "The scaled loss is infinite: it was multiplied in 16 bits; expected float32."
     if not torch.allclose(found, due, 1e-3, 1e-3):
         return "scale does not return the loss times the scale."
     return None
@@ -474,7 +478,7 @@ def _skip_problem(case: Step, evidence: dict, seen: Observation) -> str | None:
     for action, outcome, due in zip(case.inputs["actions"], evidence["outcomes"], case.due["outcomes"]):
         if action["do"] == "step" and outcome["returned"] is not due:
             if type(outcome["returned"]) is not bool:
-                return f"step returned {type_name(outcome['returned'])}; a bool is due, whether it took the step."
+                return f"step returned {type_name(outcome['returned'])}; expected a bool, whether it took the step."
             if due:
                 return "A step was skipped though its optimizer's gradients are finite."
             return "A step was taken with an inf or a NaN among the gradients that unscale_ found."
@@ -492,7 +496,7 @@ def _kept_problem(case: Step, evidence: dict) -> str | None:
         return None
     before, after = evidence["before"][0], evidence["after"][0]
     if not all(map(torch.equal, before, after)):
-        return "A step is skipped, and a parameter has changed."
+        return "A skipped step changed a parameter."
     return None
 
 
@@ -512,18 +516,21 @@ def _scale_problem(case: Step, evidence: dict, seen: Observation) -> str | None:
         return raised_problem(evidence["get_scale"]["error"])
     found, due, before = evidence["get_scale"]["returned"], case.due["scale"], case.due["before"]
     if type(found) is not float:
-        return f"get_scale returned {type_name(found)}; a float is due."
+        return f"get_scale returned {type_name(found)}; expected a float."
     if math.isclose(found, due, rel_tol=1e-6):
         return None
     if due < before:
         return "The scale did not halve once, to no less than 1, after gradients that were not finite."
     if due > before:
-        return "The scale did not double after growth_interval updates in a row that found nothing: the size of gradients plays no part."
+        return (
+            "The scale did not double after growth_interval updates in a row without inf or NaN, whatever "
+            "the size of the gradients."
+        )
     if due == _MOST and found > due:
         return "The scale grew beyond 2**24."
     if due == _LEAST and found < due:
         return "The scale fell below 1."
-    return "The scale changed where it stays: the counting begins anew after it has doubled, and after it has halved."
+    return "The scale changed too early: the growth counter restarts after every change of the scale."
 
 
 def _waits_problem(case: Step, evidence: dict, seen: Observation) -> str | None:
@@ -568,7 +575,9 @@ dynamic_scaler = Exercise(
             "a step with inf or NaN is skipped, the optimizer's state with it, and every other is taken",
             ("gradients",),
         ),
-        Criterion("growth", 2, "the scale doubles after growth_interval clean updates in a row, up to 2**24"),
+        Criterion(
+            "growth", 2, "the scale doubles after growth_interval updates in a row without inf or NaN, up to 2**24"
+        ),
         Criterion("backoff", 1, "the scale halves, once, after inf or NaN, down to 1"),
         Criterion("clip", 1, "gradients are clipped after they are unscaled", ("gradients",)),
         Criterion("waits", 1, "the host waits at most once for each optimizer", ("gradients", "skip")),

@@ -224,12 +224,15 @@ def _nearest_problem(x: Tensor, found: Tensor, fmt: tuple[int, int, str]) -> str
         return "A number that the format holds overflowed: the exponent bits say where its range ends, not the size in memory."
     grid = _grid(fmt, _nearest(found, fmt)).copysign(found)
     if not torch.equal(grid, found):
-        return "A result is no number of the format: it has more mantissa bits than that."
+        return "A result is not representable in the format: it has too many mantissa bits."
     spacing = (_grid(fmt, _nearest(x, fmt) + 1) - _grid(fmt, _nearest(x, fmt))).abs()
     if (((found - x).abs() * 2) <= spacing).all():
-        return "Of two numbers equally near the wrong one is taken: it is the one whose last mantissa bit is 0; or x was rounded twice."
+        return (
+            "A tie went the wrong way: round half to even, the neighbour whose last mantissa bit is 0. Or x "
+            "was rounded twice."
+        )
     if (found.abs() <= x.abs()).all():
-        return "Mantissa bits are cut off: the nearest number may lie above."
+        return "Mantissa bits are truncated: the nearest number may lie above."
     return "A result is not the nearest number of the format."
 
 
@@ -261,7 +264,7 @@ def _fields_problem(
     fields = outcome["returned"]
     if not isinstance(fields, list) or len(fields) != 3:
         what = fields if fields == "a list" else type_name(fields)
-        return f"float_fields returned {what}; a tuple of three tensors is due."
+        return f"float_fields returned {what}; expected a tuple of three tensors."
     whole = due.to(torch.int32) if due.isfinite().all() else torch.zeros_like(due, dtype=torch.int32)
     if problem := next(filter(None, (tensor_problem(field, whole) for field in fields)), None):
         return f"float_fields: {problem}"
@@ -287,15 +290,15 @@ def _means_nan(sign: Tensor, exponent: Tensor, mantissa: Tensor, fmt: tuple[int,
 round_to = Exercise(
     "precision.round_to",
     criteria=(
-        Criterion("nearest", 2, "a number in the format's normal range becomes the nearest, halfway the even one"),
+        Criterion("nearest", 2, "numbers in the format's normal range are rounded to the nearest, ties to even"),
         Criterion("small", 1, "subnormal numbers are rounded and zeros keep their sign", ("nearest",)),
-        Criterion("large", 2, "what is beyond the largest number, and NaN, become what `reserved` says", ("nearest",)),
+        Criterion("large", 2, "numbers beyond the largest, and NaN, become what `reserved` says", ("nearest",)),
         Criterion("once", 1, "a float64 number is rounded once", ("nearest",)),
         Criterion("tf32", 1, "a TF32 number is rounded to 10 mantissa bits and lies in 32", ("nearest",)),
         Criterion(
             "fields", 2, "sign, exponent and mantissa fields are those of the rounded number's pattern", ("nearest",)
         ),
-        Criterion("errors", 1, "what cannot be rounded is refused", ("nearest",)),
+        Criterion("errors", 1, "what cannot be rounded is refused with an error", ("nearest",)),
     ),
     cases=_cases,
     judge=_judge,

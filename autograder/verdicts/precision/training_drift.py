@@ -163,8 +163,8 @@ def _drift_problem(inputs: dict, evidence: dict) -> str | None:
         found = _view(inputs, look).double()
         if not bool(((found - sums).abs() < _spacing(torch.maximum(found.abs(), sums.abs()))).all()):
             return (
-                "The weight is not the sum of its updates: what is less than half a spacing of bfloat16 is lost, "
-                "unless something finer than the weight keeps it from one update to the next."
+                "The weight is not the sum of its updates: an update below half a spacing of bfloat16 is lost, "
+                "unless a copy in higher precision (master weight) keeps it for the next."
             )
     return None
 
@@ -181,8 +181,9 @@ def _swallowed_problem(inputs: dict, evidence: dict) -> str | None:
         return problem
     if not torch.equal(evidence["swallowed"], due):
         return (
-            "The count of swallowed updates is wrong: it starts at the weight as it began and ends at the first that moves it; "
-            "a tie goes to the even neighbour, and below a power of two the neighbour is nearer."
+            "The count of swallowed updates is wrong: it starts at the initial weight and ends at the first "
+            "update that moves it; ties go to the even neighbour, and below a power of two the spacing is "
+            "half as large."
         )
     return None
 
@@ -229,9 +230,9 @@ def _host_problem(seen: Observation) -> str | None:
 training_drift = Exercise(
     "precision.training_drift",
     criteria=(
-        Criterion("drift", 2, "the weight is the sum of its updates, to a spacing, at every moment"),
+        Criterion("drift", 2, "the weight is the sum of its updates, to one spacing (ulp), after every update"),
         Criterion("swallowed", 2, "the updates that bfloat16 swallows are counted"),
-        Criterion("memory", 1, "as many bytes are held as a finer copy needs, and no more"),
+        Criterion("memory", 1, "no more bytes are held than a copy in higher precision needs"),
         Criterion("caller", 1, "the weight stays in its place, and nothing else is changed", ("drift",)),
         Criterion("host", 1, "the host waits for nothing", ("drift",)),
         Criterion("errors", 1, "another dtype and another shape are refused", ("drift",)),

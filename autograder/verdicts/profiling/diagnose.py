@@ -393,14 +393,14 @@ def _problem(case: Traces, due: Found, answer: dict) -> str | None:
         return raised_problem(answer["error"])
     value = returned(answer)
     if not isinstance(value, tuple) or len(value) != 2:
-        return f"The function returned {type_name(value)}; a tuple of a verdict and a dictionary is due."
+        return f"The function returned {type_name(value)}; expected a tuple of a verdict and a dictionary."
     verdict, times = value
     if not isinstance(times, dict) or set(times) != set(CAUSES):
         return "The second entry is a dictionary of the six times, by cause."
     if case.compared == ("verdict",):
         return None if verdict == due.verdict else _verdict_problem(verdict, due)
     if strange := [time for time in times.values() if type(time) not in (int, float)]:
-        return f"A time is {type_name(strange[0])}; a number of microseconds is due."
+        return f"A time is {type_name(strange[0])}; expected a number of microseconds."
     wrong = [cause for cause in case.compared if not abs(times[cause] - due.times[cause] / _US) <= _NEAR_US]
     return _time_problem(case.about[0], wrong[0], times, due) if wrong else None
 

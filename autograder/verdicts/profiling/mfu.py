@@ -227,9 +227,9 @@ def _answer_problem(call: dict, answer: dict) -> str | None:
         return raised_problem(answer["error"])
     value = returned(answer)
     if not isinstance(value, tuple) or len(value) != 2:
-        return f"The function returned {type_name(value)}; a tuple of MFU and HFU is due."
+        return f"The function returned {type_name(value)}; expected a tuple of MFU and HFU."
     if strange := [each for each in value if type(each) is not float]:
-        return f"A share is {type_name(strange[0])}; a float is due."
+        return f"A share is {type_name(strange[0])}; expected a float."
     return None if all(map(isfinite, value)) else "A share is no finite number."
 
 

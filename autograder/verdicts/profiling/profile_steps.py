@@ -188,7 +188,7 @@ def _counts(plan: dict) -> dict[str, int]:
 
 def _table_problem(plan: dict, table: Any) -> str | None:
     if not isinstance(table, dict):
-        return f"The function returned {type_name(table)}; a dictionary is due."
+        return f"The function returned {type_name(table)}; expected a dictionary."
     for name, count in _counts(plan).items():
         pair = table.get(name)
         if not isinstance(pair, list) or len(pair) != 2:

@@ -258,14 +258,14 @@ _NO_TREE = "A duration below 0 is none, and of two events in a thread that overl
 
 def _times_problem(about: str, events: list[dict], due: list[int | None], value: Any) -> str | None:
     if not isinstance(value, list):
-        return f"The function returned {type_name(value)}; a list is due."
+        return f"The function returned {type_name(value)}; expected a list."
     if len(value) != len(due):
         return "The list does not have one entry for each event."
     for event, told, right in zip(events, value, due, strict=True):
         if right is None and told is not None:
             return "An event on the device has an entry other than None: time there is not the host's."
         if right is not None and type(told) is not int:
-            return f"The self time of an event on the host is {type_name(told)}; an integer is due."
+            return f"The self time of an event on the host is {type_name(told)}; expected an integer."
         if told != right:
             return _why(about, event, told)
     return None

@@ -171,13 +171,13 @@ def _due(question: dict) -> dict[str, Fraction]:
 
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict):
-        return f"The function returned {type_name(value)}; a dictionary is due."
+        return f"The function returned {type_name(value)}; expected a dictionary."
     due = _due(question)
     if set(value) != set(due):
         return "The dictionary has not the entries that are due: the three kinds and the total, and between_nodes for hsdp alone."
     for key, number in due.items():
         if type(value[key]) not in (int, float):
-            return f"An entry is {type_name(value[key])}; a number is due."
+            return f"An entry is {type_name(value[key])}; expected a number."
         if not math.isfinite(value[key]) or abs(value[key] - number) > _NEAR * number:
             return _why(question, key, value[key], number)
     return None

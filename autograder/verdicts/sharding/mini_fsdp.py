@@ -154,7 +154,7 @@ def _grad_problem(played: Played, number: int, rank: int, i: int, whole: Tensor 
 def _why_no_mean(played: Played, number: int, rank: int, i: int, grad: Tensor) -> str:
     of = [played.own(r, number)[i] for r in range(played.world)]
     for due, why in (
-        (sum(of), "is the sum over all ranks; the mean is due."),
+        (sum(of), "is the sum over all ranks; expected the mean."),
         (sum(of) / len(of) ** 2, "is divided by the number of ranks twice."),
         (of[rank], "is of the rank's own batch alone: the mean over all ranks is due."),
         (sum(of) / len(of), "is the last backward pass's alone: it is to be added to what is there."),

@@ -182,7 +182,7 @@ def _makes_sense(step: int, config: dict) -> bool:
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     step, config = question["asked"]
     if type(value) is not float:
-        return f"The function returned {type_name(value)}; a Python float is due."
+        return f"The function returned {type_name(value)}; expected a Python float."
     if math.isfinite(value) and abs(value - due(step, config)) <= _NEAR * config["peak"]:
         return None
     return _why(about, step, config, value)

@@ -297,7 +297,7 @@ def _call_problem(due: str, guard: Played, found: dict) -> tuple[str, str] | Non
         return "", raised_problem(found["error"])
     elif found["returned"] is not (due == "made"):
         if not isinstance(found["returned"], bool):
-            return "", f"A call returned {type_name(found['returned'])}; True or False is due."
+            return "", f"A call returned {type_name(found['returned'])}; expected True or False."
         return "", _WRONG[due]
     if not _is_alike(found["values"], [parameter.detach() for parameter in guard.parameters]):
         return (

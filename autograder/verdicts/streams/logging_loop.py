@@ -140,7 +140,7 @@ def _last_us(seen: Observation) -> float:
 
 def _log_problem(due: list[dict], log: object) -> str | None:
     if not isinstance(log, list):
-        return f"The function returned {type_name(log)}; a list is due."
+        return f"The function returned {type_name(log)}; expected a list."
     if len(log) != len(due):
         return "The log does not have one entry for each `every` steps and one for the steps left over."
     return next((problem for problem in map(_entry_problem, due, log) if problem), None)
@@ -151,7 +151,7 @@ def _entry_problem(due: dict, found: object) -> str | None:
         return 'An entry of the log is not a dictionary of "mean", "worst" and "skipped".'
     for key, value in due.items():
         if isinstance(found[key], bool) or not isinstance(found[key], (int, float)):
-            return f'"{key}" is {type_name(found[key])}; a Python number is due.'
+            return f'"{key}" is {type_name(found[key])}; expected a Python number.'
         if not math.isfinite(found[key]):
             return f'"{key}" is {found[key]}, and every loss is finite: a sum of large ones is beyond float32.'
         if not abs(found[key] - value) <= _TOLERANCE * abs(value):

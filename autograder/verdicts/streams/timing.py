@@ -105,19 +105,19 @@ def _calls_problem(case: Case, evidence: dict, found: list[Kernel]) -> str | Non
     if calls == warmup + iters and found:
         return None
     if warmup and calls == iters:
-        return "The function is called iters times in all; the warm-up calls are due before that."
+        return "The function is called iters times in all: expected the warmup calls before those."
     return "The function is not called warmup + iters times."
 
 
 def _result_problem(case: Case, result: object) -> str | None:
     if type(result) is not float:
-        return f"The function returned {type_name(result)}; a float is due."
+        return f"The function returned {type_name(result)}; expected a float."
     due = _due(case)
     if _close(result, due):
         return None
     for factor, unit in ((1e-3, "milliseconds"), (1e-6, "seconds")):
         if _close(result, due * factor):
-            return f"The time is in {unit}; microseconds are due."
+            return f"The time is in {unit}; expected microseconds."
     if case.about[0] == "stream":
         return "The work is in the caller's current stream, which need not be the default one: another stream is timed."
     if case.about[0] == "median":
@@ -188,7 +188,7 @@ honest_time = Exercise(
     "streams.honest_time",
     criteria=(
         Criterion("device_time", 2, "the result is the device's time for one call, in microseconds"),
-        Criterion("earlier", 1, "work that was in the stream before is not charged", ("device_time",)),
+        Criterion("earlier", 1, "work that was in the stream before is not measured", ("device_time",)),
         Criterion("cold", 1, "the warm-up calls are not measured", ("device_time",)),
         Criterion("median", 1, "the result is the median of calls that differ", ("device_time",)),
         Criterion("waits", 1, "the host waits at most twice", ("device_time",)),

@@ -95,9 +95,9 @@ def _held_problem(case: Case, host_us: object) -> str | None:
 
 def _values_problem(due: list[torch.Tensor], used: object) -> str | None:
     if not isinstance(used, list) or len(used) != 2:
-        return f"The function returned {type_name(used)}; a tuple of two device tensors is due."
+        return f"The function returned {type_name(used)}; expected a tuple of two device tensors."
     if _agree(due[::-1], used):
-        return "The pair is the other way round: (image_model(image), action_model(state)) is due."
+        return "The pair is the other way round: expected (image_model(image), action_model(state))."
     if any(tensor_problem(value, right.float()) for value, right in zip(used, due)):
         return "The pair is not (image_model(image), action_model(state)): a type or a shape is wrong."
     if not _agree(due, used):

@@ -399,10 +399,10 @@ def _memory_problem(inputs: dict, taken: list[dict]) -> str | None:
 def _losses_problem(inputs: dict, taken: list[dict]) -> str | None:
     for each, pairs in zip(taken, inputs["epochs"], strict=True):
         if each["type"] != "list":
-            return f"The function returned something of type {each['type']}; a list is due."
+            return f"The function returned something of type {each['type']}; expected a list."
         if strangers := [entry for entry in each["entries"] if entry != "float"]:
             return (
-                f"The list holds a {strangers[0]}; Python floats are due: a tensor keeps memory, and perhaps a graph."
+                f"The list holds a {strangers[0]}; expected Python floats: a tensor keeps memory, and perhaps a graph."
             )
         right, first = [], 0
         for group in _groups_of(inputs, pairs):

@@ -435,7 +435,7 @@ def _size(draw: Draw, free: list[int]) -> int:
 def _judge(case: Traces, evidence: dict) -> Iterator[Lost]:
     (about,) = case.about
     if evidence["called"]:
-        yield Lost(about, f"The allocator calls {evidence['called'][0]:.30}; plain Python is due.")
+        yield Lost(about, f"The allocator calls {evidence['called'][0]:.30}; expected plain Python.")
     elif problem := count_problem(evidence["played"], len(case.scripts)) or _first_problem(case, evidence["played"]):
         yield Lost(about, problem)
 
@@ -490,7 +490,7 @@ def _call_problem(about: str, step: dict, due: dict, compares: bool) -> str | No
     if due["returned"] is None or not compares:
         return None
     if type(step["returned"]) is not int:
-        return f"malloc returned {type_name(step['returned'])}; an address is due, a Python integer."
+        return f"malloc returned {type_name(step['returned'])}; expected an address, a Python integer."
     return None if step["returned"] == due["returned"] else _WRONG[about]
 
 
@@ -531,7 +531,7 @@ def _kind_problem(looked: dict) -> str | None:
     """Why what an allocator says of itself cannot be compared, or None."""
     for name in ("allocated", "reserved"):
         if type(looked[name]) is not int:
-            return f"`{name}` is {type_name(looked[name])}; a property that is a Python integer is due."
+            return f"`{name}` is {type_name(looked[name])}; expected a property that is a Python integer."
     segments = looked["segments"]
     if not _rows(segments, int, int, list) or not all(_rows(blocks, int, int, bool) for _, _, blocks in segments):
         return "`segments()` is not a list of (address, size, blocks), with blocks a list of (address, size, used)."

@@ -233,7 +233,7 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
             else None
         )
     if type(value) is not int:
-        return f"The function returned {type_name(value)}; an int is due, or None."
+        return f"The function returned {type_name(value)}; expected an int, or None."
     if not 1 <= value <= chain.n:
         return "The number of segments is none from 1 to n."
     found = _plans(chain)[value - 1]

@@ -279,14 +279,14 @@ def _wrong(about: str, due: tuple[str, float], answer: dict) -> Iterator[Lost]:
     found = answer.get("returned")
     if not isinstance(found, list) or len(found) != 2:
         yield Lost(
-            about, f"The function returned {type_name(found)}; a tuple of the kind and the bytes per step is due."
+            about, f"The function returned {type_name(found)}; expected a tuple of the kind and the bytes per step."
         )
     elif type(found[0]) is not str or found[0] not in _KINDS:
         yield Lost(about, "The first of the two is none of the four kinds.")
     elif found[0] != due[0]:
         yield Lost(about, _CONFUSED[about].get((due[0], found[0]), _MISTAKEN[due[0]]))
     elif type(found[1]) not in (int, float):
-        yield Lost("rate", f"The bytes per step are {type_name(found[1])}; a float is due.")
+        yield Lost("rate", f"The bytes per step are {type_name(found[1])}; expected a float.")
     elif abs(found[1] - due[1]) > 1e-9 * due[1]:
         yield Lost("rate", _RATES[due[0]])
 

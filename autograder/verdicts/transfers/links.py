@@ -123,7 +123,7 @@ _HINTS = {
 def _wrong(about: str, question: dict, value: Any) -> str | None:
     due = _seconds(question)
     if type(value) is not float:
-        return f"The function returned {type_name(value)}; seconds, a float, are due."
+        return f"The function returned {type_name(value)}; expected a float, in seconds."
     if isclose(value, due, rel_tol=1e-6):
         return None
     return f"{_by_how_much(value, due)}. {_HINTS[about]}"
@@ -156,7 +156,7 @@ transfer_time = Exercise(
         _about("directions", 1, "a rate that counts both directions is halved", "units"),
         _about("lanes", 1, "lanes and encoding make a rate of GT/s", "units"),
         _about("latency", 2, "every message takes its latency", "units"),
-        _about("errors", 1, "what is no link and no number of bytes is refused with ValueError", "units"),
+        _about("errors", 1, "an invalid link or number of bytes is refused with ValueError", "units"),
     ),
     cases=_transfer_time_cases,
     judge=_judge_transfer_time,

@@ -176,7 +176,7 @@ def _wrong_nesting(part: dict, evidence: dict) -> str | None:
         if not _same_tensor(evidence["tensors"][number], part["tensors"][due]):
             return "A tensor does not have the values and the dtype that were handed in."
     if part["gradient"] and not _all_flow(part["tensors"], evidence["gradients"], dict(pairs)):
-        return "A tensor that requires a gradient was cut off from the one that was handed in, or from what that was computed of."
+        return "A tensor that requires a gradient was detached from the graph of the one that was passed in."
     before, after = evidence["handed_in"]
     return None if before == after else "The containers that were handed in were changed: build new ones."
 
@@ -230,7 +230,7 @@ def _difference(found: Any, due: list, pairs: list[tuple[int, int]]) -> str | No
         )
     if due[0] == "other":
         same = type(found[1]) is type(due[1]) and found[1] == due[1]
-        return None if same else "What is no tensor is to come back as it is."
+        return None if same else "Anything that is not a tensor must come back as the same object."
     if due[0] in ("dict", "OrderedDict"):
         return _different_items(list(zip(found[1::2], found[2::2])), due[1], pairs, keyed=True)
     return _different_items(found[1:], due[1], pairs, keyed=False)

@@ -111,7 +111,7 @@ def _wrong_values(inputs: dict, evidence: dict) -> str | None:
         return problem
     for values, is_list in zip(evidence["values"], evidence["lists"], strict=True):
         if not is_list or not isinstance(values, list):
-            return f"The function returned {'a tuple' if isinstance(values, list) else type_name(values)}; a list of host tensors is due."
+            return f"The function returned {'a tuple' if isinstance(values, list) else type_name(values)}; expected a list of host tensors."
         if len(values) != len(inputs["rows"]):
             return "There is not one result for each batch."
     values = [value for each in evidence["values"] for value in each]

@@ -44,7 +44,7 @@ def _wrong(about: str, question: dict, answer: Any) -> str | None:
     if answer is None:
         return None
     if not isinstance(answer, list) or not all(type(step) is int for step in answer):
-        return f"The function returned {_kind(answer)}; a tuple or a list of integers, or None, is due."
+        return f"The function returned {_kind(answer)}; expected a tuple or a list of integers, or None."
     if due is None:
         return f"Strides were predicted where only a copy will do. {_HINTS[about]}"
     if len(answer) != len(due):

@@ -147,7 +147,7 @@ def _judge_compact(case: Case, evidence: dict) -> Iterator[Lost]:
 
 def _list_problem(results: object, count: int) -> str | None:
     if not isinstance(results, list):
-        return f"The function returned {type_name(results)}; a list or a tuple of tensors is due."
+        return f"The function returned {type_name(results)}; expected a list or a tuple of tensors."
     return None if len(results) == count else "The result does not have one tensor for each of the batch."
 
 
