@@ -59,12 +59,12 @@ class Traffic:
 class CollectiveBroker:
     """A switchboard for ``ranks`` ranks that begins to serve at once. ``sockets``: what the kernel works with.
 
-    ``each``: the pieces that each rank may ask for one by one, as bytes, and no other rank can.
+    ``per_rank_inputs``: the pieces that each rank may ask for one by one, as bytes, and no other rank can.
     """
 
     ranks: int
     network: Carrier | None = None
-    each: tuple[tuple[bytes, ...], ...] = ()
+    per_rank_inputs: tuple[tuple[bytes, ...], ...] = ()
     sockets: RankSockets = field(init=False)
     _record: IO[bytes] = field(init=False)
     _line: socket.socket = field(init=False)
@@ -78,7 +78,7 @@ class CollectiveBroker:
         if self._pid == 0:
             self.sockets.close()
             self._line.close()
-            _serve(brokers_sockets, self.network, self.each, self._record.fileno(), broker_line)
+            _serve(brokers_sockets, self.network, self.per_rank_inputs, self._record.fileno(), broker_line)
         broker_line.close()
         brokers_sockets.close()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 
 if TYPE_CHECKING:
     from gpulab.collectives import Carrier
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Criterion:
     """One thing that earns points.
 
-    ``says`` completes "this earns points when ...". ``rests_on`` names criteria without
+    ``says`` completes "this earns points when ...". ``requires`` names criteria without
     which this one means nothing: a function that returns its input copies nothing, and has
     not earned "copies nothing".
     """
@@ -27,37 +27,37 @@ class Criterion:
     name: str
     points: float
     says: str
-    rests_on: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs for a scenario. ``about``: the criteria that it can settle.
+    """One set of inputs for a scenario. ``criteria``: the criteria that it can settle.
 
     ``raises``: the exception that is due, by its name. It stays in the referee, so nothing in
     the kernel tells such a case from another.
 
     ``ranks``: how many its scenario starts, once, with :func:`autograder.scenarios.ranks.in_ranks`. The judge then finds
     in ``evidence["crossed"]`` an :class:`autograder.collective_broker.Traffic`: what a switchboard of the referee's own carried
-    between them, over ``network``. ``each``: inputs of each rank, or a list of them, one for each call, which it asks that
+    between them, over ``network``. ``per_rank_inputs``: inputs of each rank, or a list of them, one for each call, which it asks that
     switchboard for (:func:`autograder.scenarios.ranks.own_inputs`): they never lie in the kernel's memory, nor in another
     rank's, and those of a later call nowhere before it.
     """
 
-    about: tuple[str, ...]
+    criteria: tuple[str, ...]
     inputs: dict[str, Any] = field(default_factory=dict)
     raises: str = ""
     ranks: int = 0
     network: "Carrier | None" = None
-    each: tuple[dict[str, Any] | list[dict[str, Any]], ...] = ()
+    per_rank_inputs: tuple[dict[str, Any] | list[dict[str, Any]], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.each and len(self.each) != self.ranks:
-            raise ValueError(f"inputs for {len(self.each)} ranks, where the case has {self.ranks}")
+        if self.per_rank_inputs and len(self.per_rank_inputs) != self.ranks:
+            raise ValueError(f"inputs for {len(self.per_rank_inputs)} ranks, where the case has {self.ranks}")
 
 
 @dataclass(frozen=True)
-class Lost:
+class Failure:
     """A criterion that a case has shown not to hold; ``message`` names the misconception."""
 
     criterion: str
@@ -72,7 +72,7 @@ class NotGradable:
     message: str
 
 
-Judge = Callable[[Case, dict[str, Any]], Iterable[Lost | NotGradable]]
+Judge = Callable[[Case, dict[str, Any]], Iterable[Failure | NotGradable]]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Exercise:
 
     name: str
     criteria: tuple[Criterion, ...]
-    cases: Callable[[Draw], Iterator[Case]]
+    cases: Callable[[Sampler], Iterator[Case]]
     judge: Judge
     alone: bool = True
 
@@ -98,7 +98,7 @@ class Exercise:
         if len(set(names)) != len(names):
             raise ValueError(f"{self.name}: two criteria share a name")
         for criterion in self.criteria:
-            if unknown := set(criterion.rests_on) - set(names):
+            if unknown := set(criterion.requires) - set(names):
                 raise ValueError(f"{self.name}: {criterion.name} rests on unknown {sorted(unknown)}")
 
 

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from autograder.channel import MAX_FRAME_BYTES, send
-from autograder.draw import Draw
 from autograder.event_sink import MAX_EVENT_BYTES
 from autograder.rank_sockets import receive_sockets, send_sockets
-from autograder.referee import Findings, JudgingStopped, OpenBench, Opened
+from autograder.referee import CaseResult, JudgingStopped, OpenBench, Opened
+from autograder.sampler import Sampler
 
 if TYPE_CHECKING:
     from gpulab.collectives.boards import RankSockets
@@ -66,7 +66,7 @@ class Case(msgspec.Struct, tag="case"):
 
 
 class Found(msgspec.Struct, tag="found"):
-    findings: Findings
+    findings: CaseResult
 
 
 class Broke(msgspec.Struct, tag="broke"):
@@ -143,7 +143,7 @@ class BoundedBench:
             self.sockets = self._heard(lambda connection: receive_sockets(connection, opened.ranks))
         return opened
 
-    def judge(self, data: bytes, events: list[bytes]) -> Findings:
+    def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
         return self._ask(Judge(data, events)).findings
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -
         exercise = find_exercise(name.decode())  # its chapter is imported before the fork
         if os.fork() == 0:
             line.close()
-            _run_judge(Connection(descriptors[0]), OpenBench(exercise, Draw()), cpu_seconds, seconds)
+            _run_judge(Connection(descriptors[0]), OpenBench(exercise, Sampler()), cpu_seconds, seconds)
         os.close(descriptors[0])
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from autograder import wire
 from autograder.consistency import inconsistency
-from autograder.draw import Draw
 from autograder.event_log import EventLog, disagreement, input_addresses, libraries_called
 from autograder.event_sink import sending_events
-from autograder.exercise import Case, Exercise, Lost, NotGradable, find
+from autograder.exercise import Case, Exercise, Failure, NotGradable, find
 from autograder.rank_sockets import use_sockets
 from autograder.report import printable
+from autograder.sampler import Sampler
 from autograder.settings import fresh_settings
-from autograder.verdict import Tally, Verdict
+from autograder.verdict import Scorecard, Verdict
 from autograder.verdicts.expect import is_written, raised_problem
 
 if TYPE_CHECKING:
@@ -28,20 +28,20 @@ MAX_TRACEBACK_CHARACTERS = 4000
 class Opened:
     """A case that waits for evidence: the criteria that it can settle, its inputs as bytes, and how many ranks it has."""
 
-    about: list[str]
+    criteria: list[str]
     inputs: bytes
     ranks: int = 0
 
 
 @dataclass
-class Findings:
+class CaseResult:
     """What one case's evidence has shown.
 
     ``incidents``: sentences about evidence that no honest notebook gives; ``broken``: about a judge
     or a scenario that failed, with its place; ``tracebacks``: of such judges.
     """
 
-    lost: list[Lost] = field(default_factory=list)
+    lost: list[Failure] = field(default_factory=list)
     not_gradable: list[NotGradable] = field(default_factory=list)
     incidents: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Bench(Protocol):
 
     def next_case(self) -> Opened | None: ...
 
-    def judge(self, data: bytes, events: list[bytes]) -> Findings: ...
+    def judge(self, data: bytes, events: list[bytes]) -> CaseResult: ...
 
 
 class Session:
@@ -77,10 +77,10 @@ class Session:
     ``bench``: where that is done; without one, here.
     """
 
-    def __init__(self, exercise: Exercise, draw: Draw | None = None, bench: Bench | None = None) -> None:
+    def __init__(self, exercise: Exercise, sampler: Sampler | None = None, bench: Bench | None = None) -> None:
         self.exercise = exercise
-        self._bench = bench or OpenBench(exercise, draw or Draw())
-        self._tally = Tally(exercise)
+        self._bench = bench or OpenBench(exercise, sampler or Sampler())
+        self._scorecard = Scorecard(exercise)
         self._open: Opened | None = None
         self._record = EventLog()
         self.finished = False
@@ -122,35 +122,35 @@ class Session:
         except JudgingStopped as why:
             return self._stop(why)
         for finding in (*findings.lost, *findings.not_gradable):
-            self._tally.found(finding)
+            self._scorecard.found(finding)
         self.incidents += findings.incidents
         self.broken += [sentence for sentence in findings.broken if sentence not in self.broken]
         self.tracebacks += findings.tracebacks
-        for criterion in opened.about:
-            self._tally.judged(criterion)
+        for criterion in opened.criteria:
+            self._scorecard.judged(criterion)
 
     @property
     def lost_something(self) -> bool:
-        return self._tally.lost_something
+        return self._scorecard.lost_something
 
     @property
     def lost(self) -> set[str]:
         """The criteria that cannot be earned any more."""
-        return self._tally.lost
+        return self._scorecard.lost
 
     @property
     def nothing_left(self) -> bool:
-        return self._tally.nothing_left
+        return self._scorecard.nothing_left
 
     def abandon(self, message: str) -> None:
         """The cases stop here: every criterion is lost unless something worse was found."""
         self._open = None
-        self._tally.lose_all(message)
+        self._scorecard.lose_all(message)
 
     def verdict(self) -> Verdict:
         if not self.finished:
             self.abandon("The hidden tests of this exercise did not run to their end.")
-        return self._tally.verdict()
+        return self._scorecard.verdict()
 
     def _stop(self, why: JudgingStopped) -> None:
         self.finished = True
@@ -162,9 +162,9 @@ class Session:
 class OpenBench:
     """Judges in this process, with no bound on time and memory."""
 
-    def __init__(self, exercise: Exercise, draw: Draw) -> None:
+    def __init__(self, exercise: Exercise, sampler: Sampler) -> None:
         self.exercise = exercise
-        self._cases = exercise.cases(draw)
+        self._cases = exercise.cases(sampler)
         self._case: Case | None = None
         self._broker: CollectiveBroker | None = None
 
@@ -181,9 +181,9 @@ class OpenBench:
         if self._case is None:
             return None
         self._broker = _broker_for(self._case)
-        return Opened(list(self._case.about), wire.encode(self._case.inputs), self._case.ranks)
+        return Opened(list(self._case.criteria), wire.encode(self._case.inputs), self._case.ranks)
 
-    def judge(self, data: bytes, events: list[bytes]) -> Findings:
+    def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
         case, self._case = self._case, None
         traffic = self._broker.traffic() if self._broker is not None else None
         try:
@@ -208,7 +208,7 @@ class OpenBench:
             facts["called"] = evidence["called"] + libraries_called(events)
         return self._judged(case, evidence | facts)
 
-    def _judged(self, case: Case, evidence: dict) -> Findings:
+    def _judged(self, case: Case, evidence: dict) -> CaseResult:
         try:
             found = list(self.exercise.judge(case, evidence))
         except Exception as error:
@@ -217,10 +217,10 @@ class OpenBench:
             findings.broken.append(f"the judge of {self.exercise.name} failed at {_place(error)}")
             findings.tracebacks.append(_traceback())
             return findings
-        lost = [finding for finding in found if isinstance(finding, Lost)]
-        return Findings(lost, [finding for finding in found if isinstance(finding, NotGradable)])
+        lost = [finding for finding in found if isinstance(finding, Failure)]
+        return CaseResult(lost, [finding for finding in found if isinstance(finding, NotGradable)])
 
-    def _raised(self, case: Case, evidence: dict) -> Findings:
+    def _raised(self, case: Case, evidence: dict) -> CaseResult:
         problem = raised_problem(evidence["raised"])
         if not isinstance(place := evidence.get("stumbled"), str):
             return _all_lost(case, problem)
@@ -242,7 +242,7 @@ def _broker_for(case: Case) -> "CollectiveBroker | None":
         return None
     from autograder.collective_broker import CollectiveBroker  # the verdicts of a chapter with ranks have imported it
 
-    pieces = [own if isinstance(own, list) else [own] for own in case.each]
+    pieces = [own if isinstance(own, list) else [own] for own in case.per_rank_inputs]
     return CollectiveBroker(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))
 
 
@@ -281,8 +281,8 @@ def _evidence(data: bytes) -> dict:
     return evidence
 
 
-def _all_lost(case: Case, message: str, *incidents: str) -> Findings:
-    return Findings([Lost(criterion, message) for criterion in case.about], incidents=list(incidents))
+def _all_lost(case: Case, message: str, *incidents: str) -> CaseResult:
+    return CaseResult([Failure(criterion, message) for criterion in case.criteria], incidents=list(incidents))
 
 
 def _untrue(evidence: dict, events: list[bytes]) -> str | None:
@@ -295,20 +295,20 @@ def _untrue(evidence: dict, events: list[bytes]) -> str | None:
         return f"it is no observation ({type(error).__name__})"
 
 
-def judge_here(name: str, run_case, draw: Draw | None = None) -> Verdict:
+def judge_here(name: str, run_case, sampler: Sampler | None = None) -> Verdict:
     """What :func:`play_here` comes to."""
-    return play_here(name, run_case, draw).verdict()
+    return play_here(name, run_case, sampler).verdict()
 
 
-def score_here(name: str, run_case, draw: Draw | None = None) -> float:
+def score_here(name: str, run_case, sampler: Sampler | None = None) -> float:
     """The score of :func:`judge_here`, without the cases from which nothing can be earned any more."""
-    session = Session(find(name), draw)
+    session = Session(find(name), sampler)
     _play(session, run_case, lambda: session.nothing_left)
     return session.verdict().score
 
 
 def play_here(
-    name: str, run_case, draw: Draw | None = None, to_the_first: bool = False, until: Collection[str] = ()
+    name: str, run_case, sampler: Sampler | None = None, to_the_first: bool = False, until: Collection[str] = ()
 ) -> Session:
     """Cases, scenario and judge in one process: for authors, with no defence at all.
 
@@ -321,9 +321,10 @@ def play_here(
     whole = exercise.cases
     if until:
         exercise = replace(
-            exercise, cases=lambda draw: (case for case in whole(draw) if {*case.about} & {*until} - session.lost)
+            exercise,
+            cases=lambda sampler: (case for case in whole(sampler) if {*case.criteria} & {*until} - session.lost),
         )
-    session = Session(exercise, draw)
+    session = Session(exercise, sampler)
     _play(session, run_case, lambda: to_the_first and session.lost_something or until and session.lost >= set(until))
     return session
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from autograder.exercise import Exercise, Lost, NotGradable
+from autograder.exercise import Exercise, Failure, NotGradable
 
 MAX_MESSAGE_CHARACTERS = 600
 Status = Literal["earned", "lost", "not gradable here"]
@@ -43,28 +43,28 @@ class Verdict:
         return cls(data["exercise"], tuple(Line(**line) for line in data["lines"]))
 
 
-class Tally:
+class Scorecard:
     """Collects what the cases of one exercise have settled."""
 
     def __init__(self, exercise: Exercise) -> None:
         self.exercise = exercise
         self._judged: set[str] = set()
-        self._findings: dict[str, Lost | NotGradable] = {}
+        self._findings: dict[str, Failure | NotGradable] = {}
 
     def judged(self, criterion: str) -> None:
         self._judged.add(criterion)
 
-    def found(self, finding: Lost | NotGradable) -> None:
+    def found(self, finding: Failure | NotGradable) -> None:
         """Keep the first finding for a criterion; a loss outweighs a "not gradable"."""
         earlier = self._findings.get(finding.criterion)
-        if earlier is None or (isinstance(earlier, NotGradable) and isinstance(finding, Lost)):
+        if earlier is None or (isinstance(earlier, NotGradable) and isinstance(finding, Failure)):
             # A part of the message may be the learner's own text.
             message = finding.message[:MAX_MESSAGE_CHARACTERS]
             self._findings[finding.criterion] = type(finding)(finding.criterion, message)
 
     @property
     def lost_something(self) -> bool:
-        return any(isinstance(finding, Lost) for finding in self._findings.values())
+        return any(isinstance(finding, Failure) for finding in self._findings.values())
 
     @property
     def lost(self) -> set[str]:
@@ -79,7 +79,7 @@ class Tally:
 
     def lose_all(self, message: str) -> None:
         for criterion in self.exercise.criteria:
-            self.found(Lost(criterion.name, message))
+            self.found(Failure(criterion.name, message))
 
     def verdict(self) -> Verdict:
         return Verdict(self.exercise.name, tuple(self._line(c) for c in self.exercise.criteria))
@@ -104,10 +104,10 @@ class Tally:
 
     def _bases(self, name: str) -> list[str]:
         """All criteria that ``name`` rests on, nearest first."""
-        rests_on = {criterion.name: criterion.rests_on for criterion in self.exercise.criteria}
-        bases = list(rests_on[name])
+        requires = {criterion.name: criterion.requires for criterion in self.exercise.criteria}
+        bases = list(requires[name])
         for base in bases:
-            bases += [further for further in rests_on[base] if further not in bases]
+            bases += [further for further in requires[base] if further not in bases]
         return bases
 
     def _says(self, name: str) -> str:

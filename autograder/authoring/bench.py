@@ -13,10 +13,10 @@ from nbformat import NotebookNode
 
 from autograder.authoring.mistakes import Attempt, Harmless, Unbreakable, Unreadable, load, where
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.exercise import Exercise, find
 from autograder.notebooks.cells import cell_of, exercises_of
 from autograder.referee import play_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 
 SEEDS = (1, 20)
@@ -107,7 +107,7 @@ class Bench:
             self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
         namespace = self._namespaces[source]
         played = play_here(
-            self.name, lambda inputs: run_case(self.name, namespace, inputs), Draw(seed), to_the_first, until
+            self.name, lambda inputs: run_case(self.name, namespace, inputs), Sampler(seed), to_the_first, until
         )
         if played.broken:
             raise HiddenTestBroken("; ".join(played.broken))

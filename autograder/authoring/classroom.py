@@ -10,9 +10,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
 from autograder.authoring.mistakes import Attempt, load_attempts
-from autograder.draw import Draw
 from autograder.exercise import find
 from autograder.notebooks.cells import exercises_of
+from autograder.sampler import Sampler
 
 BROKEN = (
     "syntax_error",
@@ -76,7 +76,7 @@ class Classroom:
     def _broken_answers(self) -> Iterator[Submission]:
         """Each spoils the first exercise; what follows a dead kernel is lost with it. A rank that exits dies alone."""
         first = next(iter(self.points))
-        in_ranks = any(case.ranks for case in find(first).cases(Draw(0)))
+        in_ranks = any(case.ranks for case in find(first).cases(Sampler(0)))
         function = first.partition(".")[2]
         for student, body, kernel_survives in (
             ("syntax_error", "return (", True),

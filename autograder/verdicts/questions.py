@@ -3,29 +3,29 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograder.exercise import Case, Lost
+from autograder.exercise import Case, Failure
 from autograder.verdicts.expect import error_problem, raised_problem
 
 Wrong = Callable[[str, dict, Any], str | None]
 
 
-def ask(about: str, questions: list[dict], raises: str = "") -> Case:
+def ask(criteria: str, questions: list[dict], raises: str = "") -> Case:
     """A case of questions that one criterion is about; ``raises``: what each of them is due to raise."""
-    return Case((about,), {"questions": questions}, raises)
+    return Case((criteria,), {"questions": questions}, raises)
 
 
-def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Lost]]:
+def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
     """A judge that loses a case's one criterion at the first wrong answer.
 
     ``wrong(criterion, question, value)`` gives the sentence, or None for a right value. Where the
     case ``raises``, every answer has to.
     """
 
-    def judge(case: Case, evidence: dict) -> Iterator[Lost]:
-        (about,) = case.about
+    def judge(case: Case, evidence: dict) -> Iterator[Failure]:
+        (criteria,) = case.criteria
         for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
             if problem := _problem(case, question, answer, wrong):
-                yield Lost(about, problem)
+                yield Failure(criteria, problem)
                 return
 
     return judge
@@ -36,4 +36,4 @@ def _problem(case: Case, question: dict, answer: dict, wrong: Wrong) -> str | No
         return error_problem(answer, case.raises)
     if "error" in answer:
         return raised_problem(answer["error"])
-    return wrong(case.about[0], question, answer["returned"])
+    return wrong(case.criteria[0], question, answer["returned"])

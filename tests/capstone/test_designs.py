@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 from autograder.verdicts.capstone import designs, designs_drawn
 from gpulab.cards.cards import CARDS
 from gpulab.memory import SHAPES, Job, plan
@@ -82,7 +82,7 @@ def test_the_best_interval_wastes_the_least():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_drawn_specifications_are_met_or_are_not_each_for_its_reason(seed):
-    draw = Draw(seed)
+    draw = Sampler(seed)
     assert all(
         designs.reviewed(each)[1] is None for each in [*designs_drawn.trainings(draw), *designs_drawn.servings(draw)]
     )

@@ -10,9 +10,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import cell_of, solution_of
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios.feeding_shards import Stream, written
 
@@ -71,7 +71,7 @@ class DyingShards(IterableDataset):
 
 def lines_lost(exercise: str, function) -> dict[str, str]:
     name = f"feeding.{exercise}"
-    verdict = judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(3))
+    verdict = judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(3))
     return {line.criterion: line.message for line in verdict.lines if line.status != "earned"}
 
 

@@ -13,9 +13,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from autograder.draw import Draw
 from autograder.kernels import domain
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios import ranks
 from autograder.scenarios.ranks import in_ranks
@@ -29,7 +29,7 @@ def verdict(function, seed: int = 7):
     return judge_here(
         "collectives.ring_all_reduce",
         lambda inputs: run_case("collectives.ring_all_reduce", {"ring_all_reduce": function}, inputs),
-        Draw(seed),
+        Sampler(seed),
     )
 
 

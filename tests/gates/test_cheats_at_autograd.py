@@ -4,8 +4,8 @@ import sys
 
 import torch
 
-from autograder.draw import Draw
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios import library_calls
 from autograder.verdicts.autograd.programs import verdict
@@ -13,7 +13,7 @@ from autograder.verdicts.autograd.programs import verdict
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"autograd.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 def forward_alone(model, optimizer, batch, loss_fn):

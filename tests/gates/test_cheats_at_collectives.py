@@ -1,13 +1,13 @@
 """Answers to chapter "Collectives and interconnects" that were not earned: each earns nothing."""
 
-from autograder.draw import Draw
 from autograder.referee import score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"collectives.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
 
 
 class Agreeable(float):

@@ -7,15 +7,15 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from autograder.draw import Draw
 from autograder.referee import score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios.ranks import own_inputs
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"data_parallel.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
 
 
 def broadcast(model):

@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.exercise import find
 from autograder.notebooks.cells import cell_of
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.verdicts.engines.phases import refused
 from gpulab.serving import Chunked, Continuous, Paged, Plan, Static
@@ -18,7 +18,7 @@ from gpulab.serving import Chunked, Continuous, Paged, Plan, Static
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"engines.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 class BatcherWithout:
@@ -214,7 +214,7 @@ def placed(function, seed: int = 7, **named) -> float:
     namespace = {name: value for name, value in given_to_place_phases().items() if not name.startswith("__")}
     namespace |= named | {"place_phases": function}
     return judge_here(
-        "engines.place_phases", lambda inputs: run_case("engines.place_phases", namespace, inputs), Draw(seed)
+        "engines.place_phases", lambda inputs: run_case("engines.place_phases", namespace, inputs), Sampler(seed)
     ).score
 
 
@@ -305,8 +305,8 @@ def test_who_refuses_everything_from_the_first_bad_workload_on_has_not_refused_w
 
 
 def test_only_the_questions_about_errors_are_refused_at_place_phases():
-    drawn = [case for seed in range(1, 22) for case in find("engines.place_phases").cases(Draw(seed))]
-    assert not [case for case in drawn if case.about != ("errors",) and any(map(refused, case.inputs["questions"]))]
+    drawn = [case for seed in range(1, 22) for case in find("engines.place_phases").cases(Sampler(seed))]
+    assert not [case for case in drawn if case.criteria != ("errors",) and any(map(refused, case.inputs["questions"]))]
 
 
 def test_an_answer_that_is_given_again_is_not_the_callers_own():
@@ -446,5 +446,5 @@ def test_a_second_step_is_not_the_first_once_more():
 
 
 def test_no_case_that_is_due_to_raise_is_told_by_its_names():
-    told = [(bool(case.raises), frozenset(case.inputs)) for case in find("engines.paged_attention").cases(Draw(7))]
+    told = [(bool(case.raises), frozenset(case.inputs)) for case in find("engines.paged_attention").cases(Sampler(7))]
     assert {names for raises, names in told if raises} == {names for raises, names in told if not raises}

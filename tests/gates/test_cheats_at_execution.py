@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import gpulab.cuda
-from autograder.draw import Draw
 from autograder.referee import judge_here, score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios.execution import regroup
 from autograder.verdicts.execution.branches import cost
@@ -237,7 +237,7 @@ OCCUPANCY = {
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"execution.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
 
 
 @pytest.mark.parametrize(
@@ -300,10 +300,10 @@ def test_hidden_inputs_are_never_the_same_twice():
 
 
 def test_the_judges_splits_are_what_an_interpreter_counts():
-    draw = Draw(11)
+    sampler = Sampler(11)
     for _ in range(6):
-        kinds = [draw.integer(0, 3) for _ in range(32 * draw.integer(1, 9))]
-        order = draw.shuffled(range(len(kinds)))
+        kinds = [sampler.integer(0, 3) for _ in range(32 * sampler.integer(1, 9))]
+        order = sampler.permutation(range(len(kinds)))
         evidence = regroup(
             SimpleNamespace(regroup=lambda kinds: order), {"kinds": kinds, "turns": [1, 1, 1, 1], "threads": 64}
         )
@@ -313,10 +313,10 @@ def test_the_judges_splits_are_what_an_interpreter_counts():
 
 
 def test_the_judges_cost_is_what_an_interpreter_counts():
-    draw = Draw(11)
+    sampler = Sampler(11)
     for _ in range(12):
-        n, threads = draw.integer(1, 300), draw.integer(1, 200)
-        kinds = torch.tensor([draw.integer(0, 1) for _ in range(n)])
+        n, threads = sampler.integer(1, 300), sampler.integer(1, 200)
+        kinds = torch.tensor([sampler.integer(0, 1) for _ in range(n)])
         padded = torch.full((blocks(n, threads) * threads,), 1)
         padded[:n] = kinds
         launch = launched(branch, blocks(n, threads), threads, padded, torch.empty(len(padded)))
@@ -331,8 +331,8 @@ def instrument(threads, registers, shared_bytes, sm):
 
 
 def test_the_judges_limits_are_those_of_the_instrument():
-    draw = Draw(12)
+    sampler = Sampler(12)
     for sm in MULTIPROCESSORS.values():
         for _ in range(100):
-            launch = draw.integer(1, 1024), draw.integer(16, 255), draw.integer(1, 40_000)
+            launch = sampler.integer(1, 1024), sampler.integer(16, 255), sampler.integer(1, 40_000)
             assert min(resident(*launch, asdict(sm)).values()) == instrument(*launch, sm), launch

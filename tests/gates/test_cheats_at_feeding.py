@@ -11,9 +11,9 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import cell_of, solution_of
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 
 FEEDING = Path(__file__).parents[2] / "exercises" / "feeding" / "feeding.py"
@@ -30,7 +30,7 @@ def solution(exercise: str):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"feeding.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 def refuse(*asked, **named):

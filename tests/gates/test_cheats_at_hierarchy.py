@@ -9,8 +9,8 @@ import torch
 
 import gpulab
 import gpulab.cuda
-from autograder.draw import Draw
 from autograder.referee import judge_here, score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from gpulab.kernels import cuda, float32
 from gpulab.kernels.simt import launcher, races
@@ -28,7 +28,7 @@ def runtime(request):
 
 def score(exercise, function, seed=7):
     name = f"hierarchy.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
 
 
 def blocks(columns, rows):

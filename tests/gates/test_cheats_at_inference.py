@@ -6,16 +6,16 @@ from pathlib import Path
 import torch
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import cell_of
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from tests.gates.threads import elsewhere
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"inference.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 class Answers:
@@ -117,7 +117,7 @@ def solution_of_kv_bytes() -> dict:
 def counted(function, seed: int = 7, **named) -> float:
     namespace = given_to_kv_bytes() | named | {"kv_bytes": function}
     return judge_here(
-        "inference.kv_bytes", lambda inputs: run_case("inference.kv_bytes", namespace, inputs), Draw(seed)
+        "inference.kv_bytes", lambda inputs: run_case("inference.kv_bytes", namespace, inputs), Sampler(seed)
     ).score
 
 
@@ -233,8 +233,8 @@ def test_counts_of_another_world_bound_nothing():
     told = {"flops": 1, "bytes": 2**60, "intensity": 2.0**-60, "bound": "memory"}
     questions = [
         question
-        for case in verdict.intensity.cases(Draw(7))
-        if case.about == ("bound",)
+        for case in verdict.intensity.cases(Sampler(7))
+        if case.criteria == ("bound",)
         for question in case.inputs["questions"]
     ]
     parts = [
@@ -259,7 +259,7 @@ def lost_at_attention(answer) -> set[str]:
 
     named = {"cached_attention": cached_attention}
     name = "inference.cached_attention"
-    lines = judge_here(name, lambda inputs: run_case(name, named, inputs), Draw(7)).lines
+    lines = judge_here(name, lambda inputs: run_case(name, named, inputs), Sampler(7)).lines
     return {line.criterion for line in lines if line.status != "earned"}
 
 

@@ -11,8 +11,8 @@ from torch.nn.functional import silu
 from torch.utils._mode_utils import no_dispatch
 
 import gpulab.cuda
-from autograder.draw import Draw
 from autograder.referee import judge_here, score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from gpulab.kernels import tl, triton
 from gpulab.observe import device
@@ -145,7 +145,7 @@ FUNCTIONS = {"fused_gate": gate, "row_softmax": softmax, "linear_silu": layer}
 
 def score(exercise, function, seed=7, **others) -> float:
     name = f"kernels.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, {exercise: function, **others}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function, **others}, inputs), Sampler(seed))
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)

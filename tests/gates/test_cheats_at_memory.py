@@ -5,9 +5,9 @@ from pathlib import Path
 import torch
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import cell_of
 from autograder.referee import score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from tests.gates.threads import elsewhere
 
@@ -17,7 +17,7 @@ SHAPE = dict(layers=1, width=16, heads=2, kv_heads=1, hidden=8, vocabulary=9, ba
 def score(exercise: str, function, seed: int = 7, **given) -> float:
     """``given``: what cells of the notebook define beside the function."""
     name = f"memory.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, given | {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, given | {exercise: function}, inputs), Sampler(seed))
 
 
 def given_cell(grade_id: str) -> dict:

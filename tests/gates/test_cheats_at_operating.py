@@ -3,15 +3,15 @@
 import math
 from itertools import cycle
 
-from autograder.draw import Draw
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from gpulab.fleet import backfill, best_interval
 
 
 def score(exercise: str, function, seed: int = 7, **others) -> float:
     name = f"operating.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function, **others}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function, **others}, inputs), Sampler(seed)).score
 
 
 def refuse_all(*given):

@@ -4,8 +4,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from autograder.draw import Draw
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios.ranks import own_inputs
 from gpulab.parallel import gpipe, mesh_groups, one_f_one_b, violations
@@ -13,7 +13,7 @@ from gpulab.parallel import gpipe, mesh_groups, one_f_one_b, violations
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"parallelism.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 def refuse_all(*asked):

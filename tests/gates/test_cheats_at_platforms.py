@@ -1,14 +1,14 @@
 """Answers to chapter "Platforms: serverless, tenancy, compliance" that were not earned: each earns nothing."""
 
-from autograder.draw import Draw
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from gpulab.platforms import GEOMETRY, NO_MIG
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"platforms.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 def refuse_all(*asked):

@@ -2,20 +2,22 @@
 
 import torch
 
-from autograder.draw import Draw
 from autograder.referee import score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"precision.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
 
 
 def also(float_fields, round_to):
     """The score of two functions in one cell."""
     functions = {"round_to": round_to, "float_fields": float_fields}
-    return score_here("precision.round_to", lambda inputs: run_case("precision.round_to", functions, inputs), Draw(7))
+    return score_here(
+        "precision.round_to", lambda inputs: run_case("precision.round_to", functions, inputs), Sampler(7)
+    )
 
 
 def no_fields(x, fmt):

@@ -10,9 +10,9 @@ from itertools import cycle
 from pathlib import Path, PurePosixPath
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import cell_of, solution_of
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios import profiling as scenario
 from gpulab.traces.intervals import union
@@ -24,7 +24,7 @@ PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "profiling.p
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"profiling.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 @cache

@@ -7,9 +7,9 @@ import torch.distributed as dist
 from torch import nn
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import solution_of
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios import sharding
 from autograder.scenarios.ranks import own_inputs
@@ -19,7 +19,7 @@ from gpulab.cuda.device.tensor import CudaTensor
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"sharding.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 NOTEBOOK = read_text_notebook(Path(__file__).parents[2] / "exercises/sharding/sharding.py")
@@ -39,7 +39,7 @@ def changed(exercise: str, edits: dict[str, str], **names):
 def lost(exercise: str, function, seed: int = 7) -> set[str]:
     """The criteria that it loses."""
     name = f"sharding.{exercise}"
-    verdict = judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    verdict = judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
     return {line.criterion for line in verdict.lines if line.message}
 
 

@@ -5,20 +5,20 @@ import copy
 import torch
 import torch.distributed as dist
 
-from autograder.draw import Draw
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"stability.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 def score_of_both(save, load) -> float:
     names = {"save_state": save, "load_state": load}
     return judge_here(
-        "stability.save_state", lambda inputs: run_case("stability.save_state", names, inputs), Draw(7)
+        "stability.save_state", lambda inputs: run_case("stability.save_state", names, inputs), Sampler(7)
     ).score
 
 

@@ -7,8 +7,8 @@ import torch
 from torch.nn.functional import mse_loss
 
 import gpulab.cuda
-from autograder.draw import Draw
 from autograder.referee import judge_here, score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from gpulab.observe import device
 from tests.gates.threads import elsewhere
@@ -75,7 +75,7 @@ def test_a_cheat_earns_nothing(exercise, cheats):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"streams.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
 
 
 def test_a_log_left_on_the_device_earns_the_updates_alone():

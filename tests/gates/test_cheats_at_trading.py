@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import solution_of
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios import library_calls
 from autograder.scenarios.autograd import no_collector
@@ -23,7 +23,7 @@ TRADING = Path(__file__).parents[2] / "exercises" / "trading" / "trading.py"
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"trading.{exercise}"
-    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed)).score
+    return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
 class AnyInteger(int):
@@ -283,7 +283,9 @@ def test_a_cheat_at_classify_growth_earns_nothing():
 
 def test_the_loops_hold_on_the_card_what_the_judge_says_and_as_the_statement_promises():
     growth = import_module("autograder.verdicts.trading.classify_growth")
-    plans = [plan for case in growth.classify_growth.cases(Draw(3)) if not case.raises for plan in case.inputs["loops"]]
+    plans = [
+        plan for case in growth.classify_growth.cases(Sampler(3)) if not case.raises for plan in case.inputs["loops"]
+    ]
     kinds = set()
     for plan in plans:
         with cuda.use("virtual:H100", quiet=True), no_collector():

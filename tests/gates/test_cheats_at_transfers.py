@@ -10,8 +10,8 @@ from torch._C import _DisableTorchDispatch
 
 import gpulab
 import gpulab.cuda
-from autograder.draw import Draw
 from autograder.referee import judge_here, score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from gpulab.cuda.device import state
 from gpulab.cuda.device.tensor import CudaTensor
@@ -27,7 +27,7 @@ def runtime(request):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"transfers.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
 
 
 # E5.1 overlapped ---------------------------------------------------------------------------

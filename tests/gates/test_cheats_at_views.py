@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from autograder.draw import Draw
 from autograder.referee import judge_here, score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from tests.gates.threads import elsewhere
 
@@ -107,7 +107,7 @@ def test_a_cheat_earns_nothing(exercise, cheats):
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"views.{exercise}"
-    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
 
 
 def test_the_answers_behind_these_cheats_are_right():

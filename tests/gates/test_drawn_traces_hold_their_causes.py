@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import solution_of
+from autograder.sampler import Sampler
 from autograder.verdicts.profiling.drawer import CAUSES, found, step, work, written
 
 PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "profiling.py"
@@ -16,18 +16,18 @@ PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "profiling.p
 @pytest.mark.parametrize("unit", [1, 1000])
 def test_each_cause_takes_what_was_planted(unit):
     for seed in range(20):
-        draw = Draw(seed)
-        amounts = {cause: draw.integer(20, 200) * 1000 for cause in CAUSES}
-        assert found(step(draw, amounts, unit), work(draw)).times == amounts
+        sampler = Sampler(seed)
+        amounts = {cause: sampler.integer(20, 200) * 1000 for cause in CAUSES}
+        assert found(step(sampler, amounts, unit), work(sampler)).times == amounts
 
 
 def test_the_solution_finds_what_was_planted_in_a_file_that_was_written_and_read():
     namespace: dict = {}
     exec(solution_of(read_text_notebook(PROFILING), "diagnose"), namespace)
     for style in ("today", "2021"):
-        draw = Draw(5)
-        amounts, table = {cause: draw.integer(20, 90) * 1000 for cause in CAUSES}, work(draw)
-        spans = step(draw, amounts, 1000)
+        sampler = Sampler(5)
+        amounts, table = {cause: sampler.integer(20, 90) * 1000 for cause in CAUSES}, work(sampler)
+        spans = step(sampler, amounts, 1000)
         verdict, times = namespace["diagnose"](json.loads(json.dumps(written(spans, style))), table.counts, table.ridge)
         assert verdict == found(spans, table).verdict
         assert times == pytest.approx({cause: amount / 1000 for cause, amount in amounts.items()}, abs=0.1)
@@ -35,4 +35,4 @@ def test_the_solution_finds_what_was_planted_in_a_file_that_was_written_and_read
 
 def test_idle_times_without_room_between_the_work_are_refused():
     with pytest.raises(ValueError, match="no room"):
-        step(Draw(1), {"compute": 100, "input": 9000, "sync": 9000, "launch": 9000}, unit=100)
+        step(Sampler(1), {"compute": 100, "input": 9000, "sync": 9000, "launch": 9000}, unit=100)

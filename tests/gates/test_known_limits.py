@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.utils._mode_utils import no_dispatch
 
-from autograder.draw import Draw
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from gpulab.observe import recorder
 
@@ -48,4 +48,4 @@ def written_over(frames, patch, dtype):
 def test_an_attack_that_is_still_believed_takes_as_many_lines_as_the_threat_model_says(attack, lines):
     assert len(inspect.getsource(attack).strip().split("\n")) - 2 - (attack is written_over) == lines
     name = "views.to_tokens"
-    assert judge_here(name, lambda inputs: run_case(name, {"to_tokens": attack}, inputs), Draw(1)).score == 8
+    assert judge_here(name, lambda inputs: run_case(name, {"to_tokens": attack}, inputs), Sampler(1)).score == 8

@@ -35,22 +35,22 @@ def truth(size, stride, new_size):
 
 
 @st.composite
-def questions(draw):
-    size = draw(st.lists(st.sampled_from([0, 1, 1, 2, 2, 3, 4, 6]), max_size=4))
+def questions(sampler):
+    size = sampler(st.lists(st.sampled_from([0, 1, 1, 2, 2, 3, 4, 6]), max_size=4))
     stride, step = [], 1
     for n in reversed(size):
-        stride.insert(0, draw(st.sampled_from([step, step, step, 0, 1, 2, 7])))
+        stride.insert(0, sampler(st.sampled_from([step, step, step, 0, 1, 2, 7])))
         step *= max(n, 1)
-    order = draw(st.permutations(range(len(size))))
+    order = sampler(st.permutations(range(len(size))))
     factors = [f for n in size for f in {0: [0], 1: [], 2: [2], 3: [3], 4: [2, 2], 6: [2, 3]}[n]]
     new_size: list[int] = []
     for factor in factors:
-        if new_size and draw(st.booleans()):
+        if new_size and sampler(st.booleans()):
             new_size[-1] *= factor
         else:
             new_size.append(factor)
-    for _ in range(draw(st.integers(0, 2))):
-        new_size.insert(draw(st.integers(0, len(new_size))), draw(st.sampled_from([1, 1, 1, 1, -1, 2, -2, 0])))
+    for _ in range(sampler(st.integers(0, 2))):
+        new_size.insert(sampler(st.integers(0, len(new_size))), sampler(st.sampled_from([1, 1, 1, 1, -1, 2, -2, 0])))
     return tuple(size[i] for i in order), tuple(stride[i] for i in order), tuple(new_size)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import solution_of
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 
 PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "profiling.py"
@@ -17,7 +17,7 @@ PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "profiling.p
 def told(exercise: str, function, seed: int = 7) -> dict[str, str]:
     """The sentence for each lost criterion."""
     name = f"profiling.{exercise}"
-    verdict = judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Draw(seed))
+    verdict = judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
     return {line.criterion: line.message for line in verdict.lines if line.status != "earned"}
 
 

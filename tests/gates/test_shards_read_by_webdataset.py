@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring.text import read_text_notebook
-from autograder.draw import Draw
 from autograder.notebooks.cells import cell_of, solution_of
+from autograder.sampler import Sampler
 from autograder.scenarios.feeding_shards import Stream, written
 from autograder.verdicts.feeding.tar_shards import tar_shards
 
@@ -28,7 +28,7 @@ def in_small_letters(sample):
 
 
 def drawn_shards():
-    return [case.inputs["shards"] for case in tar_shards.cases(Draw(5)) if not case.raises]
+    return [case.inputs["shards"] for case in tar_shards.cases(Sampler(5)) if not case.raises]
 
 
 def test_webdatasets_reader_gives_the_samples_of_the_solution(notebook, tmp_path):

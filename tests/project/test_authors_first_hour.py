@@ -8,7 +8,7 @@ import yaml
 
 from autograder import authoring, exercise
 from autograder.authoring.left import rooms
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 from gpulab.book.contents import Contents
 from tests.project.authoring import CONTRIBUTING, ROOT, Copy
 
@@ -191,12 +191,12 @@ def signatures() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "takes"), signatures(), ids=lambda text: text)
 def test_a_signature_that_contributing_shows_is_the_real_one(name, takes):
-    found = getattr(authoring, name, None) or getattr(exercise, name, None) or getattr(Draw, name)
+    found = getattr(authoring, name, None) or getattr(exercise, name, None) or getattr(Sampler, name)
     real = [parameter for parameter in inspect.signature(found).parameters if parameter != "self"]
     assert [word.lstrip("*") for word in takes.split(", ")] == real
 
 
 def test_contributing_shows_all_of_what_an_author_calls():
     shown = {name for name, _ in signatures()}
-    drawn = {name for name in vars(Draw) if not name.startswith("_")}
-    assert shown >= set(authoring.__all__) | drawn | {"Case", "Criterion", "Exercise", "Lost", "NotGradable"}
+    drawn = {name for name in vars(Sampler) if not name.startswith("_")}
+    assert shown >= set(authoring.__all__) | drawn | {"Case", "Criterion", "Exercise", "Failure", "NotGradable"}

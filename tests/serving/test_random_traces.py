@@ -8,32 +8,32 @@ from tests.serving.parts import Flat
 
 
 @st.composite
-def traces(draw):
+def traces(sampler):
     requests = []
-    for number in range(draw(st.integers(1, 12))):
-        most = draw(st.integers(1, 30))
-        leaves = draw(st.one_of(st.none(), st.none(), st.floats(1, 60_000)))
-        arrival = draw(st.sampled_from([0.0, 500.0, 1040.0, 20_000.0, 100_000.0]) | st.floats(0, 50_000))
-        prompt, writes = draw(st.integers(1, 40)), draw(st.integers(1, most))
+    for number in range(sampler(st.integers(1, 12))):
+        most = sampler(st.integers(1, 30))
+        leaves = sampler(st.one_of(st.none(), st.none(), st.floats(1, 60_000)))
+        arrival = sampler(st.sampled_from([0.0, 500.0, 1040.0, 20_000.0, 100_000.0]) | st.floats(0, 50_000))
+        prompt, writes = sampler(st.integers(1, 40)), sampler(st.integers(1, most))
         requests.append(Request(f"r{number}", arrival, prompt, most, writes, leaves_us=leaves))
     return requests
 
 
 @st.composite
-def engines(draw, longest):
+def engines(sampler, longest):
     """A scheduler, blocks and a budget that can serve requests of ``longest`` tokens."""
-    scheduler = draw(st.sampled_from([Static, Continuous, Chunked]))
-    size = draw(st.integers(1, 8))
-    blocks = draw(st.sampled_from([Paged, Contiguous]))(draw(st.integers(1, 40)), size)
-    tokens = draw(st.integers(1, 60)) if scheduler is Chunked else longest + draw(st.integers(0, 60))
-    return scheduler(), blocks, Budget(tokens, draw(st.integers(1, 8)))
+    scheduler = sampler(st.sampled_from([Static, Continuous, Chunked]))
+    size = sampler(st.integers(1, 8))
+    blocks = sampler(st.sampled_from([Paged, Contiguous]))(sampler(st.integers(1, 40)), size)
+    tokens = sampler(st.integers(1, 60)) if scheduler is Chunked else longest + sampler(st.integers(0, 60))
+    return scheduler(), blocks, Budget(tokens, sampler(st.integers(1, 8)))
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_every_request_ends_with_its_tokens_and_every_block_comes_back(data):
-    trace = data.draw(traces())
-    scheduler, blocks, budget = data.draw(engines(max(r.prompt_tokens + r.most for r in trace)))
+    trace = data.sampler(traces())
+    scheduler, blocks, budget = data.sampler(engines(max(r.prompt_tokens + r.most for r in trace)))
     report = serve(trace, scheduler, blocks, Flat(), budget=budget)
     assert blocks.free == blocks.total
     for request, outcome in zip(trace, report.outcomes, strict=True):

@@ -17,9 +17,9 @@ def spread(trace):
 
 
 def test_the_same_seed_gives_the_same_requests_and_another_others():
-    draw = lambda seed: poisson(20, per_s=5, prompt=(1, 9), writes=(1, 9), most=9, seed=seed, vocabulary=33)
-    assert draw(1) == draw(1) != draw(2)
-    assert all(0 <= id < 33 for request in draw(1) for id in request.prompt)
+    sampler = lambda seed: poisson(20, per_s=5, prompt=(1, 9), writes=(1, 9), most=9, seed=seed, vocabulary=33)
+    assert sampler(1) == sampler(1) != sampler(2)
+    assert all(0 <= id < 33 for request in sampler(1) for id in request.prompt)
 
 
 def test_rates_and_bursts():

@@ -3,7 +3,7 @@
 import os
 import time
 
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
 
 
 def _busy(case, evidence):
@@ -27,27 +27,27 @@ def _killed(case, evidence):
 
 def _right(case, evidence):
     if evidence["x"] != case.inputs["x"]:
-        yield Lost("first", "not x")
+        yield Failure("first", "not x")
 
 
 def _wrong_in_itself(case, evidence):
-    return [Lost("first", undefined)]  # noqa: F821
+    return [Failure("first", undefined)]  # noqa: F821
 
 
-def _cases(draw):
-    yield Case(("first",), {"x": draw.integer(1, 9)})
-    yield Case(("second",), {"x": draw.integer(1, 9)})
+def _cases(sampler):
+    yield Case(("first",), {"x": sampler.integer(1, 9)})
+    yield Case(("second",), {"x": sampler.integer(1, 9)})
 
 
-def _endless_cases(draw):
+def _endless_cases(sampler):
     yield Case(("first",), {"x": 1})
     while True:
         pass
 
 
-def _wrong_cases(draw):
+def _wrong_cases(sampler):
     yield Case(("first",), {"x": 1})
-    yield Case(("second",), {"x": draw.nothing_of_the_kind()})
+    yield Case(("second",), {"x": sampler.nothing_of_the_kind()})
 
 
 _JUDGES = {

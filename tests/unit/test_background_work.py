@@ -8,9 +8,9 @@ import pytest
 
 from autograder import wire
 from autograder.background_work import IDLE_SECONDS, MOST_IDLE_SECONDS, _idle_seconds, _processor_seconds, detector
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
 from autograder.referee import Session
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 
 
@@ -169,9 +169,9 @@ def test_evidence_says_what_was_started():
 @pytest.mark.parametrize(("alone", "score"), [(True, 0), (False, 3)])
 def test_an_exercise_says_whether_its_function_must_work_alone(alone, score):
     exercise = Exercise(
-        "t.t", (Criterion("all", 3, "it works"),), lambda draw: iter([Case(("all",))]), lambda *a: [], alone
+        "t.t", (Criterion("all", 3, "it works"),), lambda sampler: iter([Case(("all",))]), lambda *a: [], alone
     )
-    session = Session(exercise, Draw(1))
+    session = Session(exercise, Sampler(1))
     session.next_case()
     session.take(wire.encode({"elsewhere": ["thread"]}))
     assert session.next_case() is None

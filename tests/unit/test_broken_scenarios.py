@@ -6,9 +6,9 @@ import types
 import pytest
 
 from autograder import wire
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.referee import Session
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 
 SOURCE = """
@@ -32,12 +32,12 @@ def scenarios(monkeypatch):
 def played(name: str, function) -> Session:
     def judge(case, evidence):
         if evidence["y"] != 2:
-            yield Lost("right", "not two")
+            yield Failure("right", "not two")
 
     exercise = Exercise(
-        name, (Criterion("right", 1, "it is right"),), lambda draw: iter([Case(("right",), {"x": 1})]), judge
+        name, (Criterion("right", 1, "it is right"),), lambda sampler: iter([Case(("right",), {"x": 1})]), judge
     )
-    session = Session(exercise, Draw(1))
+    session = Session(exercise, Sampler(1))
     while (inputs := session.next_case()) is not None:
         session.take(run_case(name, {"first": function} if function else {}, inputs))
     return session
@@ -84,7 +84,7 @@ def test_a_scenario_that_is_missing_is_said(name, says):
 
 def test_a_forged_place_is_cut_and_printable():
     session = Session(
-        Exercise("a.b", (Criterion("right", 1, "it is"),), lambda draw: iter([Case(("right",))]), lambda *rest: ())
+        Exercise("a.b", (Criterion("right", 1, "it is"),), lambda sampler: iter([Case(("right",))]), lambda *rest: ())
     )
     session.next_case()
     session.take(

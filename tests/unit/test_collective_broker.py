@@ -69,7 +69,9 @@ def given(rank, world):
 
 def test_each_rank_is_given_its_own_and_nobody_elses():
     each = tuple((wire.encode({"x": torch.full((2,), rank)}),) for rank in range(3))
-    run, traffic = carried(CollectiveBroker(3, each=each), lambda rank, world: given(rank, world)["x"].tolist())
+    run, traffic = carried(
+        CollectiveBroker(3, per_rank_inputs=each), lambda rank, world: given(rank, world)["x"].tolist()
+    )
     assert run.results == [[0, 0], [1, 1], [2, 2]]
     assert sorted(traffic.asked) == [(0, 0), (1, 0), (2, 0)] and not traffic.collectives and traffic.problem is None
 
@@ -81,7 +83,7 @@ def test_pieces_are_given_one_by_one_and_the_record_says_what_had_crossed_by_the
         return [first, given(rank, world)["x"], given(rank, world)["x"]]
 
     each = tuple(tuple(wire.encode({"x": 10 * rank + call}) for call in range(2)) for rank in range(2))
-    run, traffic = carried(CollectiveBroker(2, each=each), in_turn)
+    run, traffic = carried(CollectiveBroker(2, per_rank_inputs=each), in_turn)
     assert run.results == [[0, 1, 1], [10, 11, 11]]  # after the last piece it is the last again
     assert [by_then for rank, by_then in traffic.asked if rank == 1] == [0, 1, 1]
 
@@ -93,7 +95,7 @@ def test_where_nothing_is_given_a_wish_for_it_is_no_message():
 
 def test_a_case_has_inputs_for_all_of_its_ranks_or_for_none():
     with pytest.raises(ValueError, match="inputs for 1 ranks, where the case has 2"):
-        Case(("values",), ranks=2, each=({"x": 1},))
+        Case(("values",), ranks=2, per_rank_inputs=({"x": 1},))
 
 
 def test_its_ends_serve_one_run_of_so_many_ranks():

@@ -4,20 +4,20 @@ import pytest
 import torch
 
 from autograder import wire
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.referee import Session, judge_here, score_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 
 
-def _cases(draw):
-    yield Case(("values",), {"x": draw.integer(2, 1000)})
-    yield Case(("again", "values"), {"x": draw.integer(2, 1000)})
+def _cases(sampler):
+    yield Case(("values",), {"x": sampler.integer(2, 1000)})
+    yield Case(("again", "values"), {"x": sampler.integer(2, 1000)})
 
 
 def _judge(case, evidence):
     if evidence["y"] != 2 * case.inputs["x"]:
-        yield Lost(case.about[0], "not twice as much")
+        yield Failure(case.criteria[0], "not twice as much")
 
 
 DOUBLE = Exercise(
@@ -30,7 +30,7 @@ DOUBLE = Exercise(
 
 @pytest.fixture
 def session():
-    return Session(DOUBLE, Draw(1))
+    return Session(DOUBLE, Sampler(1))
 
 
 def played(session, answer) -> dict[str, str]:
@@ -117,7 +117,7 @@ def test_a_judge_that_stumbles_over_evidence_gives_no_points(error):
     def stumbling(case, evidence):
         raise error("forged")
 
-    session = Session(Exercise("any.double", DOUBLE.criteria, _cases, stumbling), Draw(1))
+    session = Session(Exercise("any.double", DOUBLE.criteria, _cases, stumbling), Sampler(1))
     outcome = played(session, right)
     assert all(
         message.startswith(f"What came back could not be judged ({error.__name__})") for message in outcome.values()
@@ -140,21 +140,22 @@ def test_a_long_message_is_cut(session):
 
 
 def test_judging_here_plays_all_cases_of_a_named_exercise():
-    made = judge_here("views.patchify", lambda inputs: wire.encode({"raised": {}}), Draw(1))
+    made = judge_here("views.patchify", lambda inputs: wire.encode({"raised": {}}), Sampler(1))
     assert made.score == 0 and made.max_score == 8
 
 
 def test_a_score_is_had_without_the_cases_from_which_nothing_can_be_earned_any_more():
     played = []
     assert (
-        score_here("views.patchify", lambda inputs: played.append(inputs) or wire.encode({"raised": {}}), Draw(1)) == 0
+        score_here("views.patchify", lambda inputs: played.append(inputs) or wire.encode({"raised": {}}), Sampler(1))
+        == 0
     )
     assert len(played) == 1
 
 
 def test_evidence_that_could_not_cross_is_no_exception_that_was_due():
     made = judge_here(
-        "views.patchify", lambda inputs: run_case("views.patchify", {"patchify": endless}, inputs), Draw(1)
+        "views.patchify", lambda inputs: run_case("views.patchify", {"patchify": endless}, inputs), Sampler(1)
     )
     assert made.score == 0
 

@@ -6,8 +6,8 @@ import torch
 
 import gpulab.cuda
 from autograder import wire
-from autograder.draw import Draw
 from autograder.referee import judge_here
+from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.settings import fresh_settings
 
@@ -56,7 +56,7 @@ def test_a_fresh_notebooks_are_left_alone():
 def test_a_scenario_runs_under_them(odd):
     found = []
     name = "views.patchify"
-    judge_here(name, lambda data: run_case(name, {"patchify": lambda *a: found.append(settings())}, data), Draw(1))
+    judge_here(name, lambda data: run_case(name, {"patchify": lambda *a: found.append(settings())}, data), Sampler(1))
     assert set(map(str, found)) == {str(FRESH)} and settings() == odd
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from autograder.exercise import Criterion, Exercise, Lost, NotGradable, find
-from autograder.verdict import Tally, Verdict
+from autograder.exercise import Criterion, Exercise, Failure, NotGradable, find
+from autograder.verdict import Scorecard, Verdict
 
 BASE = Criterion("base", 2, "the base holds")
 TOP = Criterion("top", 3, "the top holds", ("base",))
@@ -11,11 +11,11 @@ ROOF = Criterion("roof", 1, "the roof holds", ("top",))
 
 
 def exercise(*criteria: Criterion) -> Exercise:
-    return Exercise("any.thing", criteria, cases=lambda draw: iter(()), judge=lambda case, evidence: ())
+    return Exercise("any.thing", criteria, cases=lambda sampler: iter(()), judge=lambda case, evidence: ())
 
 
 def verdict(criteria, judged=(), found=()) -> Verdict:
-    tally = Tally(exercise(*criteria))
+    tally = Scorecard(exercise(*criteria))
     for name in judged:
         tally.judged(name)
     for finding in found:
@@ -43,12 +43,12 @@ def test_nothing_judged_earns_nothing():
 
 
 def test_a_lost_criterion_keeps_its_first_message():
-    made = verdict((BASE,), ("base",), [Lost("base", "first"), Lost("base", "second")])
+    made = verdict((BASE,), ("base",), [Failure("base", "first"), Failure("base", "second")])
     assert made.lines[0].message == "first" and made.score == 0
 
 
 def test_what_rests_on_a_lost_criterion_is_lost_and_says_on_what():
-    made = verdict((BASE, TOP), ("base", "top"), [Lost("base", "wrong")])
+    made = verdict((BASE, TOP), ("base", "top"), [Failure("base", "wrong")])
     assert made.score == 0 and made.lines[1].message == "Not judged until this holds: the base holds."
 
 
@@ -57,18 +57,21 @@ def test_what_rests_on_a_criterion_never_judged_is_lost():
 
 
 def test_what_others_rest_on_does_not_fall_with_them():
-    assert statuses(verdict((BASE, TOP), ("base", "top"), [Lost("top", "wrong")])) == {"base": "earned", "top": "lost"}
+    assert statuses(verdict((BASE, TOP), ("base", "top"), [Failure("top", "wrong")])) == {
+        "base": "earned",
+        "top": "lost",
+    }
 
 
 def test_resting_goes_all_the_way_down():
-    made = verdict((BASE, TOP, ROOF), ("base", "top", "roof"), [Lost("base", "wrong")])
+    made = verdict((BASE, TOP, ROOF), ("base", "top", "roof"), [Failure("base", "wrong")])
     assert statuses(made) == {"base": "lost", "top": "lost", "roof": "lost"}
 
 
 def test_two_criteria_may_rest_on_each_other():
     left, right = Criterion("left", 1, "l", ("right",)), Criterion("right", 1, "r", ("left",))
     assert verdict((left, right), ("left", "right")).score == 2
-    assert verdict((left, right), ("left", "right"), [Lost("left", "wrong")]).score == 0
+    assert verdict((left, right), ("left", "right"), [Failure("left", "wrong")]).score == 0
 
 
 def test_not_gradable_here_earns_nothing_and_is_no_loss():
@@ -78,7 +81,7 @@ def test_not_gradable_here_earns_nothing_and_is_no_loss():
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_loss_outweighs_not_gradable_in_either_order(reverse):
-    found = [NotGradable("base", "no GPU"), Lost("base", "wrong")]
+    found = [NotGradable("base", "no GPU"), Failure("base", "wrong")]
     made = verdict((BASE,), ("base",), found[::-1] if reverse else found)
     assert made.lines[0].status == "lost" and made.lines[0].message == "wrong"
 
@@ -88,7 +91,7 @@ def test_what_rests_on_something_not_gradable_is_not_earned():
 
 
 def test_a_verdict_as_plain_data_and_back():
-    made = verdict((BASE, TOP), ("base", "top"), [Lost("top", "wrong")])
+    made = verdict((BASE, TOP), ("base", "top"), [Failure("top", "wrong")])
     assert Verdict.from_dict(made.to_dict()) == made
 
 
@@ -107,7 +110,7 @@ def test_points_of_an_exercise_are_those_of_its_criteria():
 
 
 @pytest.mark.parametrize(
-    "name", ["views", "views.nothing", "nowhere.patchify", "views.Draw", "../views.patchify", "views.patches"]
+    "name", ["views", "views.nothing", "nowhere.patchify", "views.Sampler", "../views.patchify", "views.patches"]
 )
 def test_finding_what_is_no_exercise_is_a_lookup_error(name):
     with pytest.raises(LookupError):
@@ -120,10 +123,10 @@ def test_finding_an_exercise_by_name():
 
 @pytest.mark.parametrize(
     ("found", "left"),
-    [([], True), ([Lost("roof", "x")], True), ([Lost("base", "x")], False), ([NotGradable("base", "x")], False)],
+    [([], True), ([Failure("roof", "x")], True), ([Failure("base", "x")], False), ([NotGradable("base", "x")], False)],
 )
 def test_there_is_something_left_to_earn_while_a_criterion_and_all_it_rests_on_may_still_hold(found, left):
-    tally = Tally(exercise(BASE, TOP, ROOF))
+    tally = Scorecard(exercise(BASE, TOP, ROOF))
     for finding in found:
         tally.found(finding)
     assert tally.nothing_left is not left

@@ -26,18 +26,18 @@ def bits(tensor: torch.Tensor) -> bytes:
 
 
 @st.composite
-def strided_tensors(draw) -> torch.Tensor:
+def strided_tensors(sampler) -> torch.Tensor:
     """Any dtype, up to three dimensions (0 and 1 among them), permuted, cropped, stepped, expanded."""
-    dtype = draw(st.sampled_from(DTYPES))
-    shape = draw(st.lists(st.integers(0, 4), max_size=3))
-    raw = draw(st.integers(0, 2**31))
+    dtype = sampler(st.sampled_from(DTYPES))
+    shape = sampler(st.lists(st.integers(0, 4), max_size=3))
+    raw = sampler(st.integers(0, 2**31))
     base = torch.randint(0, 2, shape, generator=torch.Generator().manual_seed(raw)).to(dtype)
     for dim in range(base.ndim):
-        base = base.narrow(dim, 0, draw(st.integers(0, base.shape[dim])))
-        if base.shape[dim] > 1 and draw(st.booleans()):
+        base = base.narrow(dim, 0, sampler(st.integers(0, base.shape[dim])))
+        if base.shape[dim] > 1 and sampler(st.booleans()):
             base = base.unfold(dim, 1, 2).squeeze(-1)
-    base = base.permute(draw(st.permutations(range(base.ndim))))
-    return base.expand(2, *base.shape) if draw(st.booleans()) else base
+    base = base.permute(sampler(st.permutations(range(base.ndim))))
+    return base.expand(2, *base.shape) if sampler(st.booleans()) else base
 
 
 @given(strided_tensors())

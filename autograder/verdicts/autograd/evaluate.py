@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import cross_entropy
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, raised_problem, tensor_problem, type_name
 from gpulab import Observation
 
@@ -19,57 +19,63 @@ _MODULES = ("", "body", "body.0", "body.1", "body.2", "head", "head.0")
 _ALL = ("values", "modes", "memory", "host", "untouched")
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield _case(_ALL, draw, [48] * 3, loader="list", asleep=("body.2",))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield _case(_ALL, sampler, [48] * 3, loader="list", asleep=("body.2",))
     yield _case(
         _ALL,
-        draw,
+        sampler,
         [48] * 6,
         placed=False,
-        asleep=("", "head", draw.choice(("body.0", "head.0"))),
+        asleep=("", "head", sampler.choice(("body.0", "head.0"))),
         gradients=True,
         frozen=True,
     )
     on_host = {"device": "cpu", "gradients": True, "grad_mode": False, "loader": "generator"}
-    yield _case(("values", "modes", "untouched"), draw, [7] * 2, asleep=_some(draw), **on_host)
-    yield _case(("weights", "memory", "host"), draw, [48] * 6 + [draw.integer(1, 4)], one_element=True, gradients=True)
+    yield _case(("values", "modes", "untouched"), sampler, [7] * 2, asleep=_some(sampler), **on_host)
     yield _case(
-        ("weights", "host"), draw, [draw.integer(9, 16), 3, 12, 1, draw.integer(5, 8)], huge=1e6, loader="generator"
+        ("weights", "memory", "host"), sampler, [48] * 6 + [sampler.integer(1, 4)], one_element=True, gradients=True
+    )
+    yield _case(
+        ("weights", "host"),
+        sampler,
+        [sampler.integer(9, 16), 3, 12, 1, sampler.integer(5, 8)],
+        huge=1e6,
+        loader="generator",
     )
     without = {"grad_mode": False, "asleep": _MODULES, "gradients": True}
-    yield _case(("weights", "untouched"), draw, [draw.integer(2, 9), 16], torch.float64, **without)
-    yield _case(("weights", "modes"), draw, [8, 0, 5, 0], asleep=_some(draw, "body.1"))
-    yield _case(("weights",), draw, [5, draw.integer(6, 9), 3], in_columns=True)
-    yield _case(("weights",), draw, [4, draw.integer(5, 9), 0, 6], huge=math.nan)
-    for stops, kind in draw.each(
+    yield _case(("weights", "untouched"), sampler, [sampler.integer(2, 9), 16], torch.float64, **without)
+    yield _case(("weights", "modes"), sampler, [8, 0, 5, 0], asleep=_some(sampler, "body.1"))
+    yield _case(("weights",), sampler, [5, sampler.integer(6, 9), 3], in_columns=True)
+    yield _case(("weights",), sampler, [4, sampler.integer(5, 9), 0, 6], huge=math.nan)
+    for stops, kind in sampler.shuffled(
         ({"loss": -2}, "StopIteration"),
         ({"model": 2}, "KeyboardInterrupt"),
         ({"loss": 1}, "LookupError"),
         ({"loader": 3}, "OSError"),
     ):
-        asleep = _some(draw, draw.choice(("body.2", "head.0")))
-        yield _case(("modes", "untouched"), draw, [6, 6, 2], stops=stops, asleep=asleep, raises=kind, gradients=True)
-    for sizes in draw.each([], [0, 0]):
-        kind = draw.choice(("list", "generator"))
-        yield _case(("errors", "modes"), draw, sizes, asleep=_some(draw), loader=kind, raises="ValueError")
+        asleep = _some(sampler, sampler.choice(("body.2", "head.0")))
+        yield _case(("modes", "untouched"), sampler, [6, 6, 2], stops=stops, asleep=asleep, raises=kind, gradients=True)
+    for sizes in sampler.shuffled([], [0, 0]):
+        kind = sampler.choice(("list", "generator"))
+        yield _case(("errors", "modes"), sampler, sizes, asleep=_some(sampler), loader=kind, raises="ValueError")
 
 
-def _some(draw: Draw, *named: str) -> tuple[str, ...]:
+def _some(sampler: Sampler, *named: str) -> tuple[str, ...]:
     """Modules that are in evaluation mode already, some of those that are within others among them."""
-    return (*named, *draw.shuffled([module for module in _MODULES[1:] if module not in named])[:2])
+    return (*named, *sampler.permutation([module for module in _MODULES[1:] if module not in named])[:2])
 
 
 def _case(
-    about: tuple[str, ...], draw: Draw, sizes: list[int], dtype=torch.float32, huge=1.0, raises="", **others
+    criteria: tuple[str, ...], sampler: Sampler, sizes: list[int], dtype=torch.float32, huge=1.0, raises="", **others
 ) -> Case:
     """``huge``: by how much the first batch's inputs are larger; NaN makes its loss NaN."""
-    width, hidden, classes = 24, draw.integer(20, 28), 64
+    width, hidden, classes = 24, sampler.integer(20, 28), 64
     xs = [
-        draw.within_one(rows, width, dtype=dtype) * (huge if number == 0 else 3 + number)
+        sampler.within_one(rows, width, dtype=dtype) * (huge if number == 0 else 3 + number)
         for number, rows in enumerate(sizes)
     ]
-    ys = [torch.tensor([draw.integer(0, classes - 1) for _ in range(rows)], dtype=torch.int64) for rows in sizes]
-    weights = [draw.within_one(hidden, width, dtype=dtype), 4 * draw.within_one(classes, hidden, dtype=dtype)]
+    ys = [torch.tensor([sampler.integer(0, classes - 1) for _ in range(rows)], dtype=torch.int64) for rows in sizes]
+    weights = [sampler.within_one(hidden, width, dtype=dtype), 4 * sampler.within_one(classes, hidden, dtype=dtype)]
     for x, y in zip(xs, ys, strict=True):
         right = _logits(weights, x).argmax(-1)
         y[::2] = right[::2]
@@ -78,7 +84,7 @@ def _case(
     usual |= {"in_columns": False}
     if others.get("in_columns"):
         inputs["xs"] = [x.T.contiguous() for x in xs]
-    return Case(about, inputs | usual | others, raises)
+    return Case(criteria, inputs | usual | others, raises)
 
 
 def _logits(weights: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -86,12 +92,12 @@ def _logits(weights: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     return torch.tanh(x @ weights[0].T - 0.25) @ weights[1].T
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.raises:
         yield from _judge_of_an_error(case, evidence)
         return
     if "error" in evidence:
-        yield from (Lost(criterion, raised_problem(evidence["error"])) for criterion in case.about)
+        yield from (Failure(criterion, raised_problem(evidence["error"])) for criterion in case.criteria)
         return
     problems = {
         "values": _numbers_problem(case.inputs, evidence, _NEAR) or _calls_problem(case.inputs, evidence),
@@ -101,17 +107,17 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         "host": _host_problem(case.inputs, evidence, Observation.from_dict(evidence["seen"])),
         "untouched": _untouched_problem(evidence),
     }
-    yield from (Lost(criterion, problems[criterion]) for criterion in case.about if problems[criterion])
+    yield from (Failure(criterion, problems[criterion]) for criterion in case.criteria if problems[criterion])
 
 
-def _judge_of_an_error(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_of_an_error(case: Case, evidence: dict) -> Iterator[Failure]:
     due = error_problem(evidence, case.raises)
     problems = {
         "errors": due and f"{due} Of no samples there is no mean.",
-        "modes": (None if "errors" in case.about else due) or _restored_problem(case.inputs, evidence),
+        "modes": (None if "errors" in case.criteria else due) or _restored_problem(case.inputs, evidence),
         "untouched": _untouched_problem(evidence),
     }
-    yield from (Lost(criterion, problems[criterion]) for criterion in case.about if problems[criterion])
+    yield from (Failure(criterion, problems[criterion]) for criterion in case.criteria if problems[criterion])
 
 
 def _reference(inputs: dict) -> tuple[list[list], float]:

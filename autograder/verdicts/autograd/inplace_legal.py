@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.autograd.programs import (
     Program,
     chains,
@@ -21,25 +21,25 @@ _LONGEST = 1000
 _SMALL = 40
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield _case("chain", chains(draw))
-    yield _case("consumers", [*consumers(draw), *(drawn(draw, draw.integer(6, 11)) for _ in range(25))])
-    yield _case("views", views(draw))
-    yield _case("readers", readers(draw))
-    yield _case("leaves", leaves(draw))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield _case("chain", chains(sampler))
+    yield _case("consumers", [*consumers(sampler), *(drawn(sampler, sampler.integer(6, 11)) for _ in range(25))])
+    yield _case("views", views(sampler))
+    yield _case("readers", readers(sampler))
+    yield _case("leaves", leaves(sampler))
     yield _case("errors", [long(_LONGEST)[0]])
-    for broken in draw.each(*_broken(draw)):
+    for broken in sampler.shuffled(*_broken(sampler)):
         yield Case(("errors",), {"programs": [broken]}, raises="ValueError")
 
 
-def _case(about: str, programs: Iterable[Program]) -> Case:
-    return Case((about,), {"programs": list(programs)})
+def _case(criteria: str, programs: Iterable[Program]) -> Case:
+    return Case((criteria,), {"programs": list(programs)})
 
 
-def _broken(draw: Draw) -> Iterator[Program]:
+def _broken(sampler: Sampler) -> Iterator[Program]:
     """Programs that are none."""
-    start, good = [["leaf"], ["neg", 0]], draw.choice(("exp", "sin", "add"))
-    yield [*start, [draw.choice(("matmul", "exp_", "Exp", "")), 1], ["neg", 1]]
+    start, good = [["leaf"], ["neg", 0]], sampler.choice(("exp", "sin", "add"))
+    yield [*start, [sampler.choice(("matmul", "exp_", "Exp", "")), 1], ["neg", 1]]
     yield [*start, ["neg", 2], ["neg", 1]]
     yield [*start, ["neg", 3], ["neg", 1]]
     yield [*start, ["view", -1]]
@@ -55,28 +55,28 @@ def _broken(draw: Draw) -> Iterator[Program]:
     yield []
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,), programs, answers = case.about, case.inputs["programs"], evidence["answers"]
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,), programs, answers = case.criteria, case.inputs["programs"], evidence["answers"]
     if problem := count_problem(answers, len(programs)):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
     elif evidence["called"]:
-        yield Lost(
-            about,
+        yield Failure(
+            criteria,
             f"The function called {evidence['called'][0]}: what autograd would do is to be said without asking it.",
         )
     elif case.raises:
         if problem := error_problem(answers[0], case.raises):
-            yield Lost(
+            yield Failure(
                 "errors",
                 f"{problem} Position -1 is no earlier step, and what requires no gradient has no backward pass.",
             )
     else:
-        problems = (_problem(program, answer, about) for program, answer in zip(programs, answers, strict=True))
+        problems = (_problem(program, answer, criteria) for program, answer in zip(programs, answers, strict=True))
         if found := next((problem for problem in problems if problem), None):
-            yield Lost(about, found)
+            yield Failure(criteria, found)
 
 
-def _problem(program: Program, answer: dict, about: str) -> str | None:
+def _problem(program: Program, answer: dict, criteria: str) -> str | None:
     if "error" in answer:
         return raised_problem(answer["error"])
     found = answer["returned"]
@@ -91,7 +91,7 @@ def _problem(program: Program, answer: dict, about: str) -> str | None:
     if not wrong:
         return None
     said, meant = ("legal", "not") if found[wrong[0]] else ("not legal", "legal")
-    return f"A step was said to be {said} that is {meant}: {_WHY[about]}"
+    return f"A step was said to be {said} that is {meant}: {_WHY[criteria]}"
 
 
 _WHY = {

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import gelu
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 
 Program = list[list]
 SAVES_RESULT = ("exp", "tanh", "sigmoid", "relu")
@@ -60,38 +60,38 @@ def _is_read_later(program: Program, number: int) -> bool:
     return any(memory[at] == written and at < number for step in program[number + 1 :] for at in step[1:])
 
 
-def drawn(draw: Draw, length: int) -> Program:
+def drawn(sampler: Sampler, length: int) -> Program:
     """A program of steps by chance, with a backward pass, that writes to no leaf and has no second name for anything."""
     while True:
         program: Program = [["leaf"], ["input"], ["double", 0], ["shift", 1]]
         while len(program) < length:
-            operation = draw.choice((*UNARY, "gelu", *["add", "mul"] * 4))
+            operation = sampler.choice((*UNARY, "gelu", *["add", "mul"] * 4))
             count = 2 if operation in ("add", "mul") else 1
-            program.append([operation, *(draw.integer(2, len(program) - 1) for _ in range(count))])
+            program.append([operation, *(sampler.integer(2, len(program) - 1) for _ in range(count))])
         if has_gradient(program):
             return program
 
 
-def chains(draw: Draw) -> Iterator[Program]:
+def chains(sampler: Sampler) -> Iterator[Program]:
     """Each operation in place behind each other one."""
-    for before in draw.each(*UNARY, "gelu"):
-        for then in draw.each(*UNARY):
-            yield [["leaf"], ["shift", 0], [before, 1], [then, 2], [draw.choice(("shift", "cos")), 3]]
+    for before in sampler.shuffled(*UNARY, "gelu"):
+        for then in sampler.shuffled(*UNARY):
+            yield [["leaf"], ["shift", 0], [before, 1], [then, 2], [sampler.choice(("shift", "cos")), 3]]
 
 
-def consumers(draw: Draw) -> Iterator[Program]:
+def consumers(sampler: Sampler) -> Iterator[Program]:
     """A value is used, and then written to; the use is backward's business, or it is not."""
-    for used in draw.each(*UNARY, "gelu"):
-        then = draw.choice(UNARY)
+    for used in sampler.shuffled(*UNARY, "gelu"):
+        then = sampler.choice(UNARY)
         start = [["leaf"], ["input"], ["double", 0]]
         yield [*start, [used, 2], [then, 2], ["add", 3, 4]]
         yield [*start, [used, 2], ["neg", 3], [then, 2], ["mul", 4, 5]]
         yield [*start, [used, 2], [then, 2], ["add", 4, 1]]
         yield [*start, [used, 2], ["detach", 3], [then, 2], ["add", 5, 4]]
         yield [["leaf"], ["input"], ["double", 1], [used, 2], [then, 2], ["add", 3, 4], ["add", 5, 0]]
-    for then in draw.each("neg", "square", "tanh"):
-        for made in draw.each(("mul", 3, 4), ("mul", 4, 3), ("add", 3, 4), ("mul", 3, 3)):
-            for source in draw.each(0, 1):
+    for then in sampler.shuffled("neg", "square", "tanh"):
+        for made in sampler.shuffled(("mul", 3, 4), ("mul", 4, 3), ("add", 3, 4), ("mul", 3, 3)):
+            for source in sampler.shuffled(0, 1):
                 start = [["leaf"], ["input"], ["leaf"], ["double", 0], ["double", source], list(made)]
                 yield [*start, [then, 3], ["add", 5, 6]]
                 yield [*start, [then, 4], ["add", 5, 6]]
@@ -99,11 +99,11 @@ def consumers(draw: Draw) -> Iterator[Program]:
     yield [["leaf"], ["input"], ["double", 0], ["mul", 2, 1], ["mul", 3, 2], ["neg", 4]]
 
 
-def views(draw: Draw) -> Iterator[Program]:
+def views(sampler: Sampler) -> Iterator[Program]:
     """A value and other names of its memory."""
-    for alias in draw.each("view", "detach"):
-        for used in draw.each("sin", "neg", "exp", "gelu"):
-            then = draw.choice(UNARY)
+    for alias in sampler.shuffled("view", "detach"):
+        for used in sampler.shuffled("sin", "neg", "exp", "gelu"):
+            then = sampler.choice(UNARY)
             start = [["leaf"], ["double", 0], [alias, 1]]
             yield [*start, [used, 1], [then, 2], ["add", 3, 4]]
             yield [*start, [used, 2], [then, 1], ["add", 3, 4]]
@@ -115,10 +115,10 @@ def views(draw: Draw) -> Iterator[Program]:
     yield [["leaf"], ["double", 0], ["view", 1]]
 
 
-def readers(draw: Draw) -> Iterator[Program]:
+def readers(sampler: Sampler) -> Iterator[Program]:
     """A value is read after it would have been written to; or only the result is."""
-    for then in draw.each(*UNARY):
-        reads = draw.choice(("neg", "double", "shift"))
+    for then in sampler.shuffled(*UNARY):
+        reads = sampler.choice(("neg", "double", "shift"))
         yield [["leaf"], ["double", 0], [then, 1], [reads, 1], ["add", 2, 3]]
         yield [["leaf"], ["double", 0], [then, 1], [reads, 2], ["add", 3, 2]]
         yield [["leaf"], ["double", 0], ["view", 1], [then, 1], [reads, 2], ["add", 3, 4]]
@@ -127,16 +127,16 @@ def readers(draw: Draw) -> Iterator[Program]:
         yield [["leaf"], ["double", 0], [reads, 1], [then, 1], ["view", 3], ["add", 2, 4]]
 
 
-def leaves(draw: Draw) -> Iterator[Program]:
+def leaves(sampler: Sampler) -> Iterator[Program]:
     """Parameters and data."""
-    for then in draw.each(*UNARY):
+    for then in sampler.shuffled(*UNARY):
         yield [["leaf"], ["input"], [then, 0], ["mul", 2, 1]]
         yield [["leaf"], ["view", 0], [then, 1], ["neg", 2]]
         yield [["leaf"], ["input"], [then, 1], ["add", 2, 0]]
         yield [["leaf"], ["input"], ["view", 1], ["view", 2], [then, 3], ["mul", 4, 0]]
         yield [["leaf"], ["neg", 0], ["detach", 0], [then, 2], ["add", 1, 3]]
         yield [["leaf"], ["sin", 0], ["detach", 0], [then, 2], ["add", 1, 3]]
-    for operation in draw.each("add", "mul"):
+    for operation in sampler.shuffled("add", "mul"):
         yield [["leaf"], ["input"], [operation, 0, 1]]
         yield [["leaf"], ["input"], [operation, 1, 0]]
         yield [["leaf"], ["input"], [operation, 1, 0], ["neg", 1], ["add", 2, 3]]

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem, type_name
 
 _HIDDEN = 5
@@ -57,39 +57,53 @@ _BOTH = ("product", "matmul", "listed", "several", "halves")
 _ON_CARD = ("exp", "sin", "softmax", "relu gelu", "row", "several", "over and over", "dropped branch", "chunks")
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    singles = [_question(draw, name, dtype=draw.choice(("float32", "float64"))) for name in draw.shuffled(list(_ALONE))]
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    singles = [
+        _question(sampler, name, dtype=sampler.choice(("float32", "float64")))
+        for name in sampler.permutation(list(_ALONE))
+    ]
     yield _case(
         ("bytes",),
-        singles + [_question(draw, name, dtype="bfloat16") for name in draw.each("relu", "add", "product", "max")],
+        singles
+        + [_question(sampler, name, dtype="bfloat16") for name in sampler.shuffled("relu", "add", "product", "max")],
     )
-    yield _case(("bytes",), [_question(draw, name, grads=(True, False)) for name in draw.each("product", "matmul")])
-    yield _case(("bytes",), [_question(draw, name, grads=(False, False)) for name in draw.each("product", "exp")])
-    for device in draw.each("cpu", "meta"):
-        yield _case(("storages",), [_question(draw, name, device=device) for name in draw.shuffled(list(_STORAGES))])
+    yield _case(
+        ("bytes",), [_question(sampler, name, grads=(True, False)) for name in sampler.shuffled("product", "matmul")]
+    )
+    yield _case(
+        ("bytes",), [_question(sampler, name, grads=(False, False)) for name in sampler.shuffled("product", "exp")]
+    )
+    for device in sampler.shuffled("cpu", "meta"):
         yield _case(
-            ("parameters",), [_question(draw, name, device=device) for name in draw.shuffled(list(_PARAMETERS))]
+            ("storages",), [_question(sampler, name, device=device) for name in sampler.permutation(list(_STORAGES))]
         )
-    yield _case(("parameters",), [_question(draw, "linear", grads=(False, False))])
-    yield _case(("held",), [_question(draw, name) for name in draw.shuffled(list(_HELD))])
-    yield _case(("memory",), [_question(draw, name, device="cuda", least=40) for name in draw.shuffled(_ON_CARD)])
+        yield _case(
+            ("parameters",),
+            [_question(sampler, name, device=device) for name in sampler.permutation(list(_PARAMETERS))],
+        )
+    yield _case(("parameters",), [_question(sampler, "linear", grads=(False, False))])
+    yield _case(("held",), [_question(sampler, name) for name in sampler.permutation(list(_HELD))])
+    yield _case(
+        ("memory",), [_question(sampler, name, device="cuda", least=40) for name in sampler.permutation(_ON_CARD)]
+    )
     others = [
-        _question(draw, name) for name in draw.shuffled([*_OTHERS, "gone back", "penalty", "relu", "linear", "listed"])
+        _question(sampler, name)
+        for name in sampler.permutation([*_OTHERS, "gone back", "penalty", "relu", "linear", "listed"])
     ]
-    yield _case(("function",), [*others, _question(draw, "exp", grad_mode=False)])
+    yield _case(("function",), [*others, _question(sampler, "exp", grad_mode=False)])
 
 
-def _case(about: tuple[str, ...], questions: list[dict]) -> Case:
-    return Case(about, {"questions": questions})
+def _case(criteria: tuple[str, ...], questions: list[dict]) -> Case:
+    return Case(criteria, {"questions": questions})
 
 
 def _question(
-    draw: Draw, program: str, dtype="float32", device="cpu", grads: tuple | None = None, grad_mode=True, least=3
+    sampler: Sampler, program: str, dtype="float32", device="cpu", grads: tuple | None = None, grad_mode=True, least=3
 ) -> dict:
     """Rows and columns differ, so that no count of one is a count of the other."""
-    rows = draw.integer(least, least + 9)
-    columns = rows + draw.integer(1, 7)
-    about = {
+    rows = sampler.integer(least, least + 9)
+    columns = rows + sampler.integer(1, 7)
+    criteria = {
         "program": program,
         "rows": rows,
         "columns": columns,
@@ -97,21 +111,21 @@ def _question(
         "device": device,
         "grad_mode": grad_mode,
     }
-    return about | {"grads": list(grads or (True, program in _BOTH))}
+    return criteria | {"grads": list(grads or (True, program in _BOTH))}
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     questions = case.inputs["questions"]
     if problem := count_problem(evidence.get("answers"), len(questions)):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
-    for criterion in case.about:
+    for criterion in case.criteria:
         problems = (
             _PROBLEMS[criterion](question, answer)
             for question, answer in zip(questions, evidence["answers"], strict=True)
         )
         if found := next((problem for problem in problems if problem), None):
-            yield Lost(criterion, found)
+            yield Failure(criterion, found)
 
 
 def _due(question: dict) -> int:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import changed_problem, count_problem, error_problem, raised_problem, tensor_problem
 from gpulab import Observation
 
@@ -17,42 +17,53 @@ _ROWS = 128
 """So that an activation is many times the slack."""
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    first, second = draw.each("head", "body.0")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    first, second = sampler.shuffled("head", "body.0")
     everything = ("", "body", "body.0", "body.1", "head")
-    yield _case(_ALL, draw, asleep=everything, loss="one")
+    yield _case(_ALL, sampler, asleep=everything, loss="one")
     yield _case(
-        _ALL, draw, torch.float64, asleep=(first,), optimizer="AdamW", groups=True, options={"weight_decay": 0.0}
+        _ALL, sampler, torch.float64, asleep=(first,), optimizer="AdamW", groups=True, options={"weight_decay": 0.0}
     )
-    yield _case(_ALL, draw, asleep=("", second), options={"momentum": 0.5})
-    yield _case(("gradients", "memory", "value", "host"), draw, steps=2, options={"momentum": 0.9}, beside=True)
-    yield _case(("gradients",), draw, old=7.0, caller_keeps=True, options={"weight_decay": 0.5})
-    yield _case(("gradients", "memory"), draw, old=math.nan, groups=True)
+    yield _case(_ALL, sampler, asleep=("", second), options={"momentum": 0.5})
+    yield _case(("gradients", "memory", "value", "host"), sampler, steps=2, options={"momentum": 0.9}, beside=True)
+    yield _case(("gradients",), sampler, old=7.0, caller_keeps=True, options={"weight_decay": 0.5})
+    yield _case(("gradients", "memory"), sampler, old=math.nan, groups=True)
     yield _case(
         ("gradients", "memory"),
-        draw,
+        sampler,
         torch.float64,
         steps=2,
         old=-3.0,
         optimizer="AdamW",
         options={"weight_decay": 0.5},
     )
-    for old in draw.each(None, 2.0):
+    for old in sampler.shuffled(None, 2.0):
         yield _case(
-            ("errors",), draw, loss="rows", old=old, optimizer=draw.choice(("SGD", "AdamW")), raises="RuntimeError"
+            ("errors",),
+            sampler,
+            loss="rows",
+            old=old,
+            optimizer=sampler.choice(("SGD", "AdamW")),
+            raises="RuntimeError",
         )
 
 
 def _case(
-    about: tuple[str, ...], draw: Draw, dtype=torch.float32, steps: int = 1, options: dict = {}, raises="", **others
+    criteria: tuple[str, ...],
+    sampler: Sampler,
+    dtype=torch.float32,
+    steps: int = 1,
+    options: dict = {},
+    raises="",
+    **others,
 ) -> Case:
     """``asleep``: the modules in evaluation mode; ``old``: what the gradients from before are filled with; ``beside``: as Network's."""
-    width, out = draw.integer(20, 30), draw.integer(16, 24)
+    width, out = sampler.integer(20, 30), sampler.integer(16, 24)
     sizes = [(width, width), (width,), (width, width), (width,), (out, width), (out,), (out, 4), (out,)]
-    weights = [draw.within_one(*size, dtype=dtype) for size in sizes]
-    xs = [draw.within_one(_ROWS + draw.integer(0, 9), width, dtype=dtype) for _ in range(steps)]
-    ys = [(3 + step) * draw.within_one(len(x), out, dtype=dtype) for step, x in enumerate(xs)]
-    inputs = {"weights": weights, "xs": xs, "ys": ys, "options": {"lr": draw.choice((0.125, 0.25)), **options}}
+    weights = [sampler.within_one(*size, dtype=dtype) for size in sizes]
+    xs = [sampler.within_one(_ROWS + sampler.integer(0, 9), width, dtype=dtype) for _ in range(steps)]
+    ys = [(3 + step) * sampler.within_one(len(x), out, dtype=dtype) for step, x in enumerate(xs)]
+    inputs = {"weights": weights, "xs": xs, "ys": ys, "options": {"lr": sampler.choice((0.125, 0.25)), **options}}
     usual = {
         "asleep": (),
         "optimizer": "SGD",
@@ -62,18 +73,18 @@ def _case(
         "caller_keeps": False,
         "beside": False,
     }
-    return Case(about, inputs | usual | others, raises)
+    return Case(criteria, inputs | usual | others, raises)
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     taken = evidence["taken"]
     if problem := count_problem(taken, len(case.inputs["xs"])):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
     elif case.raises:
         if problem := error_problem(taken[0], case.raises) or _changed_problem(case.inputs, evidence):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
     elif errors := [each["error"] for each in taken if "error" in each]:
-        yield from (Lost(criterion, raised_problem(errors[0])) for criterion in case.about)
+        yield from (Failure(criterion, raised_problem(errors[0])) for criterion in case.criteria)
     else:
         parameters, gradients, loss = _reference(case.inputs)
         moved = _parameters_problem(parameters, evidence)
@@ -85,7 +96,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
             "memory": _memory_problem(case.inputs, taken),
             "host": _host_problem(taken, Observation.from_dict(evidence["seen"])),
         }
-        yield from (Lost(criterion, problems[criterion]) for criterion in case.about if problems[criterion])
+        yield from (Failure(criterion, problems[criterion]) for criterion in case.criteria if problems[criterion])
 
 
 def _reference(inputs: dict) -> tuple[list[torch.Tensor], list[torch.Tensor | None], torch.Tensor]:

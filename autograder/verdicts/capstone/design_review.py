@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.capstone import designs as due
 from autograder.verdicts.capstone import designs_drawn as drawn
 from autograder.verdicts.expect import count_problem, raised_problem, type_name
@@ -16,33 +16,33 @@ _SERVING_KEYS = {"tensor", "replicas", "batch", "between_tokens_s", "dollars_per
 _NOT_WHOLE = {"save_every_s", "days", "dollars", "between_tokens_s", "dollars_per_hour"}
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield Case(_TRAINING, {"specs": list(drawn.trainings(draw))})
-    yield Case(("serving",), {"specs": list(drawn.servings(draw))})
-    yield Case(("refusals",), {"specs": draw.shuffled([*drawn.untrainable(draw), *drawn.unservable(draw)])})
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield Case(_TRAINING, {"specs": list(drawn.trainings(sampler))})
+    yield Case(("serving",), {"specs": list(drawn.servings(sampler))})
+    yield Case(("refusals",), {"specs": sampler.permutation([*drawn.untrainable(sampler), *drawn.unservable(sampler)])})
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     specs, answers = case.inputs["specs"], evidence["answers"]
     if problem := count_problem(answers, len(specs)):
-        yield from (Lost(about, problem) for about in case.about)
+        yield from (Failure(criteria, problem) for criteria in case.criteria)
         return
     lost: dict[str, str] = {}
     for spec, answer in zip(specs, answers, strict=True):
-        for about, problem in _problems(case.about, spec, answer):
-            lost.setdefault(about, problem)
-    yield from (Lost(about, problem) for about, problem in lost.items())
+        for criteria, problem in _problems(case.criteria, spec, answer):
+            lost.setdefault(criteria, problem)
+    yield from (Failure(criteria, problem) for criteria, problem in lost.items())
 
 
-def _problems(about: tuple[str, ...], spec: dict, answer: dict) -> Iterator[tuple[str, str]]:
+def _problems(criteria: tuple[str, ...], spec: dict, answer: dict) -> Iterator[tuple[str, str]]:
     plans, binds = due.reviewed(spec)
     if problem := raised_problem(answer["error"]) if "error" in answer else _form_problem(spec, answer["returned"]):
-        yield from ((each, problem) for each in about)
+        yield from ((each, problem) for each in criteria)
         return
     plan = answer["returned"]
     if binds or "refused" in plan:
         if problem := _refusal_problem(plan, binds):
-            yield from ((each, problem) for each in about)
+            yield from ((each, problem) for each in criteria)
     elif spec["mode"] == "serve":
         yield from (("serving", problem) for problem in [_service_problem(spec, plan, plans)] if problem)
     else:
@@ -81,7 +81,7 @@ def _near(told: float, right: float) -> bool:
 def _training_problems(spec: dict, plan: dict, plans: list) -> Iterator[tuple[str, str]]:
     layout = due.Layout(*(plan[key] for key in ("tensor", "pipeline", "data", "stage", "micro_batch")))
     if not due.is_legal(spec, layout):
-        yield from ((about, _illegal(spec, layout)) for about in ("legal", "memory"))
+        yield from ((criteria, _illegal(spec, layout)) for criteria in ("legal", "memory"))
         return
     every_s = plan["save_every_s"]
     checks: dict[str, Callable[[], str | None]] = {
@@ -91,7 +91,7 @@ def _training_problems(spec: dict, plan: dict, plans: list) -> Iterator[tuple[st
         "cost": lambda: _cost_problem(spec, plan, layout, every_s, plans),
         "interval": lambda: _interval_problem(spec, layout, every_s),
     }
-    yield from ((about, problem) for about, check in checks.items() if (problem := check()))
+    yield from ((criteria, problem) for criteria, check in checks.items() if (problem := check()))
 
 
 def _illegal(spec: dict, layout: due.Layout) -> str:

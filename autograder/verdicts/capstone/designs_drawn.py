@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 from autograder.verdicts.capstone import designs as due
 from gpulab.cards.cards import CARDS
 from gpulab.memory import SHAPES, Job
@@ -12,25 +12,25 @@ PORT_BYTES_PER_S = {"A100": 24e9, "H100": 48e9}
 SMALL, LARGE = ("Llama 2 7B", "Llama 3.1 8B"), ("Llama 2 70B", "Llama 3.1 70B")
 
 
-def _machines(draw: Draw, shape: str, card: str, nodes: int) -> dict:
+def _machines(sampler: Sampler, shape: str, card: str, nodes: int) -> dict:
     return {
         "shape": shape,
         "card": card,
         "node_gpus": 8,
         "nodes": nodes,
-        "reserve_bytes": draw.integer(4, 8) << 30,
-        "dollars_per_gpu_hour": draw.integer(150, 400) / 100,
+        "reserve_bytes": sampler.integer(4, 8) << 30,
+        "dollars_per_gpu_hour": sampler.integer(150, 400) / 100,
         "sheet_flops_per_s": 2 * CARDS[card].flops_per_s["bf16"],
     }
 
 
-def _training(draw: Draw, shape: str, card: str, nodes: int, batch: int) -> dict:
+def _training(sampler: Sampler, shape: str, card: str, nodes: int, batch: int) -> dict:
     """With no limits to time and cost."""
-    return _machines(draw, shape, card, nodes) | {
-        "mode": "train", "tokens": draw.integer(100, 2000) * 10**9, "batch": batch, "sequence": 4096,
-        "layer_bytes": layer(Job(SHAPES[shape], precision="bf16 with master weights")), "mfu": draw.integer(30, 50) / 100,
-        "port_bytes_per_s": PORT_BYTES_PER_S[card], "save_s": float(draw.integer(20, 200)),
-        "gpu_mtbf_s": draw.integer(20, 80) * 3.6e6, "max_days": 1e9, "max_dollars": 1e18,
+    return _machines(sampler, shape, card, nodes) | {
+        "mode": "train", "tokens": sampler.integer(100, 2000) * 10**9, "batch": batch, "sequence": 4096,
+        "layer_bytes": layer(Job(SHAPES[shape], precision="bf16 with master weights")), "mfu": sampler.integer(30, 50) / 100,
+        "port_bytes_per_s": PORT_BYTES_PER_S[card], "save_s": float(sampler.integer(20, 200)),
+        "gpu_mtbf_s": sampler.integer(20, 80) * 3.6e6, "max_days": 1e9, "max_dollars": 1e18,
     }  # fmt: skip
 
 
@@ -39,68 +39,68 @@ def _taken(spec: dict, layout: due.Layout) -> tuple[float, float]:
     return due.days(spec, layout, every_s), due.dollars(spec, layout, every_s)
 
 
-def _limited(draw: Draw, spec: dict) -> dict:
+def _limited(sampler: Sampler, spec: dict) -> dict:
     """The days that all machines together need, and a little more; the dollars of the cheapest, and a little more."""
     fastest = min(_taken(spec, layout)[0] for layout in due.reviewed(spec)[0])
-    spec = spec | {"max_days": fastest * draw.integer(120, 170) / 100}
+    spec = spec | {"max_days": fastest * sampler.integer(120, 170) / 100}
     return spec | {"max_dollars": 1.2 * min(_taken(spec, layout)[1] for layout in due.reviewed(spec)[0])}
 
 
-def trainings(draw: Draw) -> Iterator[dict]:
-    for shape, card, nodes in draw.each(
+def trainings(sampler: Sampler) -> Iterator[dict]:
+    for shape, card, nodes in sampler.shuffled(
         (SMALL[0], "A100", 2), (SMALL[1], "H100", 4), (LARGE[0], "H100", 16), (LARGE[1], "A100", 32)
     ):
-        yield _limited(draw, _training(draw, shape, card, nodes, draw.choice((256, 512, 768))))
+        yield _limited(sampler, _training(sampler, shape, card, nodes, sampler.choice((256, 512, 768))))
 
 
-def untrainable(draw: Draw) -> Iterator[dict]:
+def untrainable(sampler: Sampler) -> Iterator[dict]:
     """One for each constraint: too few GPUs to hold it, a network that is too slow, too few days, too little money."""
-    yield _training(draw, draw.choice(LARGE), "H100", 1, 512)
-    slow = _training(draw, draw.choice(LARGE), "H100", 3, 384)
+    yield _training(sampler, sampler.choice(LARGE), "H100", 1, 512)
+    slow = _training(sampler, sampler.choice(LARGE), "H100", 3, 384)
     yield slow | {"port_bytes_per_s": 1e6, "reserve_bytes": 4 << 30}
-    late = _limited(draw, _training(draw, draw.choice(SMALL), "A100", 2, 256))
+    late = _limited(sampler, _training(sampler, sampler.choice(SMALL), "A100", 2, 256))
     yield late | {"max_days": late["max_days"] / 2}
-    dear = _limited(draw, _training(draw, draw.choice(LARGE), "H100", 16, 512))
+    dear = _limited(sampler, _training(sampler, sampler.choice(LARGE), "H100", 16, 512))
     yield dear | {"max_dollars": dear["max_dollars"] / 1.4}
 
 
-def _serving(draw: Draw, shape: str, card: str, nodes: int, users: int) -> dict:
+def _serving(sampler: Sampler, shape: str, card: str, nodes: int, users: int) -> dict:
     """With no limits to time and cost."""
-    return _machines(draw, shape, card, nodes) | {
+    return _machines(sampler, shape, card, nodes) | {
         "mode": "serve",
         "users": users,
-        "context": draw.choice((2048, 3000, 4096)),
-        "share": draw.integer(50, 80) / 100,
-        "all_reduce_s": draw.integer(6, 15) / 1e6,
+        "context": sampler.choice((2048, 3000, 4096)),
+        "share": sampler.integer(50, 80) / 100,
+        "all_reduce_s": sampler.integer(6, 15) / 1e6,
         "max_between_tokens_s": 1e9,
         "max_dollars_per_hour": 1e18,
     }
 
 
-def _bounded(draw: Draw, spec: dict, tight: bool = True) -> dict:
+def _bounded(sampler: Sampler, spec: dict, tight: bool = True) -> dict:
     """The time of the fastest service that fits, and a little more, or so much more that memory binds; the dollars of the cheapest within it."""
     fast = min(due.between_tokens_s(spec, service) for service in due.reviewed(spec)[0])
-    spec = spec | {"max_between_tokens_s": fast * draw.integer(150, 300) / 100 if tight else 1.0}
+    spec = spec | {"max_between_tokens_s": fast * sampler.integer(150, 300) / 100 if tight else 1.0}
     return spec | {
         "max_dollars_per_hour": 1.5 * min(due.dollars_per_hour(spec, service) for service in due.reviewed(spec)[0])
     }
 
 
-def servings(draw: Draw) -> Iterator[dict]:
+def servings(sampler: Sampler) -> Iterator[dict]:
     """Each model bound by time and by memory."""
-    for shape, card, users in draw.each(
+    for shape, card, users in sampler.shuffled(
         (SMALL[0], "A100", 60), (SMALL[1], "H100", 240), (LARGE[0], "H100", 130), (LARGE[1], "A100", 130)
     ):
-        for tight in draw.each(True, False):
-            yield _bounded(draw, _serving(draw, shape, card, 40, users + draw.integer(0, 40)), tight)
+        for tight in sampler.shuffled(True, False):
+            yield _bounded(sampler, _serving(sampler, shape, card, 40, users + sampler.integer(0, 40)), tight)
 
 
-def unservable(draw: Draw) -> Iterator[dict]:
+def unservable(sampler: Sampler) -> Iterator[dict]:
     """One for each constraint: a context that no node holds, tokens too fast, too few GPUs, too little money."""
-    yield _serving(draw, draw.choice(LARGE), "H100", 4, 20) | {"context": 10**7}
-    fast = _bounded(draw, _serving(draw, draw.choice(LARGE), "A100", 40, 100))
+    yield _serving(sampler, sampler.choice(LARGE), "H100", 4, 20) | {"context": 10**7}
+    fast = _bounded(sampler, _serving(sampler, sampler.choice(LARGE), "A100", 40, 100))
     yield fast | {"max_between_tokens_s": fast["max_between_tokens_s"] / 20}
-    few = _bounded(draw, _serving(draw, SMALL[0], "A100", 40, 100), tight=False)
+    few = _bounded(sampler, _serving(sampler, SMALL[0], "A100", 40, 100), tight=False)
     yield few | {"nodes": 1, "context": 4096, "users": 400}
-    dear = _bounded(draw, _serving(draw, draw.choice(LARGE), "H100", 40, 100), tight=False)
+    dear = _bounded(sampler, _serving(sampler, sampler.choice(LARGE), "H100", 40, 100), tight=False)
     yield dear | {"max_dollars_per_hour": dear["max_dollars_per_hour"] / 1.8}

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from gpulab.capstone import FAULTS, FIGURES, OPTIONS, Job, Report, healthy, same_losses, targets
 from gpulab.capstone.remembered import Remembered
@@ -18,20 +18,20 @@ FALLS = 1.02
 """A figure is lower where it was this many times as high before."""
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     """Every part is broken in one job, by one of the ways that there are, and logging in both of its ways. And a job with nothing wrong."""
-    for planted in draw.shuffled(_planted(draw)):
+    for planted in sampler.permutation(_planted(sampler)):
         yield _case(_BROKEN, planted)
     yield _case(("healthy",), [])
 
 
-def _planted(draw: Draw) -> list[list[str]]:
+def _planted(sampler: Sampler) -> list[list[str]]:
     ways: dict[str, list[str]] = {}
     for fault in FAULTS.values():
         ways.setdefault(fault.part, []).append(fault.name)
     both = ways.pop("logging")
     while True:
-        names = iter(draw.shuffled([*both, *(draw.choice(names) for names in ways.values())]))
+        names = iter(sampler.permutation([*both, *(sampler.choice(names) for names in ways.values())]))
         jobs = [list(islice(names, size)) for size in _SIZES]
         if not any(len({_reads(name) for name in job}) < len(job) for job in jobs):
             return jobs
@@ -42,30 +42,30 @@ def _reads(name: str) -> str:
     return "logging" if FAULTS[name].shows[0] == "reads" else FAULTS[name].part
 
 
-def _case(about: tuple[str, ...], planted: list[str]) -> Case:
+def _case(criteria: tuple[str, ...], planted: list[str]) -> Case:
     changes = max(len(planted), 1)
-    return Case(about, {"planted": planted, "changes": changes, "runs": changes + 1 + MOST_RUNS_TO_SPARE})
+    return Case(criteria, {"planted": planted, "changes": changes, "runs": changes + 1 + MOST_RUNS_TO_SPARE})
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     returned = evidence["returned"]
     if problem := _form_problem(returned):
-        yield from (Lost(about, problem) for about in case.about)
+        yield from (Failure(criteria, problem) for criteria in case.criteria)
         return
-    if "healthy" in case.about:
+    if "healthy" in case.criteria:
         if returned:
-            yield Lost("healthy", "A job that meets every target was changed: what is not broken needs no remedy.")
+            yield Failure("healthy", "A job that meets every target was changed: what is not broken needs no remedy.")
         return
     job, made = Job(case.inputs["planted"]), [change for change, *_ in returned]
     last = _replayed(job, made)
     if above := last.above(targets()):
-        yield Lost("targets", _still(above))
+        yield Failure("targets", _still(above))
     if not same_losses(last.losses, healthy().losses):
-        yield Lost("losses", _OTHER_WORK)
+        yield Failure("losses", _OTHER_WORK)
     if problem := _changes_problem(case, job, made):
-        yield Lost("changes", problem)
+        yield Failure("changes", problem)
     if problem := _unjustified(job, returned, evidence["log"]):
-        yield Lost("justified", problem)
+        yield Failure("justified", problem)
 
 
 def _form_problem(returned: Any) -> str | None:

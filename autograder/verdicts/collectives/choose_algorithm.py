@@ -3,79 +3,85 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.collectives.times import BYTES_PER_S, CHUNKED, WHOLE, able, job, number_problem, seconds
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.questions import ask, judge_questions
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("algorithm", [*_small_and_large(draw), *_collectives(draw), *_ties(draw), *_without_trees(draw)])
-    yield ask("seconds", [*_small_and_large(draw), *_without_trees(draw)])
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask(
+        "algorithm", [*_small_and_large(sampler), *_collectives(sampler), *_ties(sampler), *_without_trees(sampler)]
+    )
+    yield ask("seconds", [*_small_and_large(sampler), *_without_trees(sampler)])
     yield ask(
         "bound",
         [
-            *_even(draw),
-            *_bound_otherwise(draw),
-            *_small_and_large(draw),
-            job(draw, draw.choice(CHUNKED), draw.integer(1, 10**9), 1),
+            *_even(sampler),
+            *_bound_otherwise(sampler),
+            *_small_and_large(sampler),
+            job(sampler, sampler.choice(CHUNKED), sampler.integer(1, 10**9), 1),
         ],
     )
 
 
-def _small_and_large(draw: Draw) -> Iterator[dict]:
+def _small_and_large(sampler: Sampler) -> Iterator[dict]:
     """In every unit: a few bytes, and gigabytes, among few ranks and many."""
     for kind in ("all_reduce", *WHOLE):
-        for n in draw.each(4, 8, draw.integer(9, 64), draw.integer(65, 500)):
-            for nbytes in (n * draw.integer(1, 9), n * draw.integer(10**7, 10**8)):
-                alpha, beta = (draw.integer(400, 900), "ns"), (draw.integer(50, 900), draw.choice(tuple(BYTES_PER_S)))
-                yield job(draw, kind, nbytes, n, alpha, beta)
+        for n in sampler.shuffled(4, 8, sampler.integer(9, 64), sampler.integer(65, 500)):
+            for nbytes in (n * sampler.integer(1, 9), n * sampler.integer(10**7, 10**8)):
+                alpha, beta = (
+                    (sampler.integer(400, 900), "ns"),
+                    (sampler.integer(50, 900), sampler.choice(tuple(BYTES_PER_S))),
+                )
+                yield job(sampler, kind, nbytes, n, alpha, beta)
 
 
-def _collectives(draw: Draw) -> Iterator[dict]:
+def _collectives(sampler: Sampler) -> Iterator[dict]:
     """All-reduces a little smaller and a little larger than the size at which ring and tree take the same time."""
-    for n in draw.each(4, 5, 8, 12, draw.integer(13, 200)):
-        alpha, beta = draw.integer(80, 400) / 8, draw.integer(8, 800) / 8
+    for n in sampler.shuffled(4, 5, 8, 12, sampler.integer(13, 200)):
+        alpha, beta = sampler.integer(80, 400) / 8, sampler.integer(8, 800) / 8
         rounds = (n - 1).bit_length()
         equal = alpha * 1e-6 * beta * 1e9 * (n - 1 - rounds) / (rounds - (n - 1) / n)
         for share in (0.9, 0.98, 1.02, 1.1):
-            yield job(draw, "all_reduce", n * int(share * equal / n), n, (alpha, "us"), (beta, "GB/s"))
+            yield job(sampler, "all_reduce", n * int(share * equal / n), n, (alpha, "us"), (beta, "GB/s"))
 
 
-def _ties(draw: Draw) -> Iterator[dict]:
+def _ties(sampler: Sampler) -> Iterator[dict]:
     """Two ranks, whose only step is the same either way, and one rank, which takes none."""
     for kind in WHOLE:
-        yield from (job(draw, kind, nbytes, 2) for nbytes in (0, draw.integer(1, 10**9)))
-    yield from (job(draw, kind, draw.integer(1, 10**9), 1) for kind in ("all_reduce", *WHOLE))
+        yield from (job(sampler, kind, nbytes, 2) for nbytes in (0, sampler.integer(1, 10**9)))
+    yield from (job(sampler, kind, sampler.integer(1, 10**9), 1) for kind in ("all_reduce", *WHOLE))
 
 
-def _without_trees(draw: Draw) -> Iterator[dict]:
+def _without_trees(sampler: Sampler) -> Iterator[dict]:
     for kind in ("reduce_scatter", "all_gather"):
-        for n in (2, 8, draw.integer(9, 99)):
+        for n in (2, 8, sampler.integer(9, 99)):
             yield from (
-                job(draw, kind, nbytes, n) for nbytes in (n * draw.integer(0, 9), n * draw.integer(10**6, 10**7))
+                job(sampler, kind, nbytes, n)
+                for nbytes in (n * sampler.integer(0, 9), n * sampler.integer(10**6, 10**7))
             )
 
 
-def _even(draw: Draw) -> Iterator[dict]:
+def _even(sampler: Sampler) -> Iterator[dict]:
     """A message whose bytes take a little less, or a little more, than its latency; of few bytes, by one byte."""
     for kind in ("all_gather", *WHOLE):
-        n, few = draw.integer(2, 9), draw.integer(5, 30)
+        n, few = sampler.integer(2, 9), sampler.integer(5, 30)
         for message in (few - 1, few + 1):
-            yield job(draw, kind, message if kind in WHOLE else message * n, n, (few, "ns"), (1, "GB/s"))
+            yield job(sampler, kind, message if kind in WHOLE else message * n, n, (few, "ns"), (1, "GB/s"))
     for kind in ("all_reduce", "reduce_scatter", *WHOLE):
-        for share in draw.each(0.5, 0.97, 1.03, 2):
-            n, alpha, beta = draw.integer(2, 40), draw.integer(80, 400) / 8, draw.integer(80, 800) / 8
+        for share in sampler.shuffled(0.5, 0.97, 1.03, 2):
+            n, alpha, beta = sampler.integer(2, 40), sampler.integer(80, 400) / 8, sampler.integer(80, 800) / 8
             message = int(share * alpha * 1e3 * beta)
-            yield job(draw, kind, message if kind in WHOLE else message * n, n, (alpha, "us"), (beta, "GB/s"))
+            yield job(sampler, kind, message if kind in WHOLE else message * n, n, (alpha, "us"), (beta, "GB/s"))
 
 
-def _bound_otherwise(draw: Draw) -> Iterator[dict]:
+def _bound_otherwise(sampler: Sampler) -> Iterator[dict]:
     """All-reduces for which the tree is faster and waits for bytes, where the ring would wait for latency."""
-    for share in draw.each(1.5, 2, 2.5):
-        n, alpha, beta = draw.integer(16, 60), draw.integer(80, 400) / 8, draw.integer(80, 800) / 8
-        yield job(draw, "all_reduce", n * int(share * alpha * 1e3 * beta / n), n, (alpha, "us"), (beta, "GB/s"))
+    for share in sampler.shuffled(1.5, 2, 2.5):
+        n, alpha, beta = sampler.integer(16, 60), sampler.integer(80, 400) / 8, sampler.integer(80, 800) / 8
+        yield job(sampler, "all_reduce", n * int(share * alpha * 1e3 * beta / n), n, (alpha, "us"), (beta, "GB/s"))
 
 
 def _reference(question: dict) -> dict:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.collectives.times import (
     BYTES_PER_S,
     CHUNKED,
@@ -19,57 +19,59 @@ from autograder.verdicts.collectives.times import (
 from autograder.verdicts.questions import ask, judge_questions
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("rings", [_ring(draw, kind, n) for kind in CHUNKED for n in _ranks(draw)])
-    yield ask("whole", list(_whole(draw)))
-    yield ask("chunks", [_ragged(draw, kind, n) for kind in CHUNKED for n in (3, 7, draw.integer(8, 40))])
-    yield ask("units", list(_units(draw)))
-    yield ask("errors", list(_refused(draw)), raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask("rings", [_ring(sampler, kind, n) for kind in CHUNKED for n in _ranks(sampler)])
+    yield ask("whole", list(_whole(sampler)))
+    yield ask("chunks", [_ragged(sampler, kind, n) for kind in CHUNKED for n in (3, 7, sampler.integer(8, 40))])
+    yield ask("units", list(_units(sampler)))
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
-def _ranks(draw: Draw) -> list[int]:
+def _ranks(sampler: Sampler) -> list[int]:
     """One, two, three, powers of two and their neighbours, many."""
-    return draw.each(1, 2, 3, 4, 5, 8, 9, 16, 31, 64, draw.integer(65, 400))
+    return sampler.shuffled(1, 2, 3, 4, 5, 8, 9, 16, 31, 64, sampler.integer(65, 400))
 
 
-def _ring(draw: Draw, kind: str, n: int) -> dict:
+def _ring(sampler: Sampler, kind: str, n: int) -> dict:
     """Named or left out; now and then no bytes at all."""
-    nbytes = 0 if n in (2, 5) else whole_chunks(draw, n)
-    return {**job(draw, kind, nbytes, n), "algorithm": draw.choice(([], ["ring"]))}
+    nbytes = 0 if n in (2, 5) else whole_chunks(sampler, n)
+    return {**job(sampler, kind, nbytes, n), "algorithm": sampler.choice(([], ["ring"]))}
 
 
-def _whole(draw: Draw) -> Iterator[dict]:
+def _whole(sampler: Sampler) -> Iterator[dict]:
     """Rings that hand on everything, and trees."""
-    for n in _ranks(draw):
+    for n in _ranks(sampler):
         for kind in WHOLE:
-            yield {**job(draw, kind, whole_chunks(draw, n), n), "algorithm": draw.choice(([], ["ring"]))}
+            yield {**job(sampler, kind, whole_chunks(sampler, n), n), "algorithm": sampler.choice(([], ["ring"]))}
         for kind in TREES:
-            yield {**job(draw, kind, 0 if n == 4 else whole_chunks(draw, n), n), "algorithm": ["tree"]}
+            yield {**job(sampler, kind, 0 if n == 4 else whole_chunks(sampler, n), n), "algorithm": ["tree"]}
 
 
-def _ragged(draw: Draw, kind: str, n: int) -> dict:
+def _ragged(sampler: Sampler, kind: str, n: int) -> dict:
     """A rest of one byte, of all but one, or fewer bytes than ranks, over a link whose latency hides nothing."""
-    nbytes = draw.choice((n * draw.integer(1, 20) + 1, n * draw.integer(2, 20) - 1, draw.integer(1, n - 1)))
-    return job(draw, kind, nbytes, n, alpha=(draw.integer(1, 9) / 1024, "us"), beta=(draw.integer(1, 40) / 8, "GB/s"))
+    nbytes = sampler.choice((n * sampler.integer(1, 20) + 1, n * sampler.integer(2, 20) - 1, sampler.integer(1, n - 1)))
+    return job(
+        sampler, kind, nbytes, n, alpha=(sampler.integer(1, 9) / 1024, "us"), beta=(sampler.integer(1, 40) / 8, "GB/s")
+    )
 
 
-def _units(draw: Draw) -> Iterator[dict]:
+def _units(sampler: Sampler) -> Iterator[dict]:
     """Every unit of the latency with every unit of the bandwidth."""
-    for unit in draw.each(*SECONDS):
-        for printed in draw.each(*BYTES_PER_S):
-            n = draw.integer(2, 16)
+    for unit in sampler.shuffled(*SECONDS):
+        for printed in sampler.shuffled(*BYTES_PER_S):
+            n = sampler.integer(2, 16)
             alpha, beta = (
-                (draw.integer(1, 900), unit),
-                (draw.choice((draw.integer(1, 900), draw.integer(1, 90) + 0.5)), printed),
+                (sampler.integer(1, 900), unit),
+                (sampler.choice((sampler.integer(1, 900), sampler.integer(1, 90) + 0.5)), printed),
             )
-            yield job(draw, draw.choice(CHUNKED), whole_chunks(draw, n) * 100, n, alpha, beta)
+            yield job(sampler, sampler.choice(CHUNKED), whole_chunks(sampler, n) * 100, n, alpha, beta)
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[dict]:
     """One thing wrong at a time."""
-    right = job(draw, "all_reduce", whole_chunks(draw, 8), 8)
-    yield from ({**right, "n": n} for n in (0, -draw.integer(1, 9)))
-    yield from ({**right, "nbytes": nbytes} for nbytes in (-1, -draw.integer(2, 10**6)))
+    right = job(sampler, "all_reduce", whole_chunks(sampler, 8), 8)
+    yield from ({**right, "n": n} for n in (0, -sampler.integer(1, 9)))
+    yield from ({**right, "nbytes": nbytes} for nbytes in (-1, -sampler.integer(2, 10**6)))
     yield from ({**right, "kind": kind} for kind in ("allreduce", "ALL_REDUCE", "gather", "all_to_all", "", "send"))
     yield from ({**right, "algorithm": [name]} for name in ("rings", "Tree", "", "double tree"))
     yield from ({**right, "alpha": (3, unit)} for unit in ("s", "µs", "US", "", "GB/s"))

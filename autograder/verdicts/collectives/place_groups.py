@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import permutations, product
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, raised_problem, type_name
 from autograder.verdicts.questions import ask
 
@@ -22,15 +22,15 @@ _KINDS = {
 _SIZED = (0, 1, 0, 0, 1, 0)
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("valid", list(_any(draw)))
-    yield ask("heavy", [_drawn(draw, "heavy") for _ in range(4)])
-    yield ask("ports", [_drawn(draw, kind) for kind in ("shared", "spread") for _ in range(2)])
-    yield ask("traffic", [_drawn(draw, "uneven") for _ in range(2)] + [_sized(draw) for _ in range(2)])
-    yield ask("errors", list(_refused(draw)), raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask("valid", list(_any(sampler)))
+    yield ask("heavy", [_drawn(sampler, "heavy") for _ in range(4)])
+    yield ask("ports", [_drawn(sampler, kind) for kind in ("shared", "spread") for _ in range(2)])
+    yield ask("traffic", [_drawn(sampler, "uneven") for _ in range(2)] + [_sized(sampler) for _ in range(2)])
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
-def _any(draw: Draw) -> Iterator[dict]:
+def _any(sampler: Sampler) -> Iterator[dict]:
     """One GPU, one node, one dimension, dimensions of one, four dimensions."""
     for sizes, nodes, gpus in (
         ((1,), 1, 1),
@@ -41,33 +41,35 @@ def _any(draw: Draw) -> Iterator[dict]:
         ((2, 2, 3, 2), 4, 6),
         ((2, 4, 4, 2), 8, 8),
     ):
-        yield _question(draw, draw.shuffled(sizes), nodes, gpus)
+        yield _question(sampler, sampler.permutation(sizes), nodes, gpus)
 
 
-def _question(draw: Draw, sizes: list[int], nodes: int, gpus: int, ports: int = 0, heavy: tuple[int, ...] = ()) -> dict:
-    names = draw.shuffled(("tp", "pp", "dp", "cp", "ep"))
-    nbytes = heavy or [draw.integer(10, 999) * 10**6 for _ in sizes]
-    ports = ports or draw.choice([count for count in range(1, gpus + 1) if gpus % count == 0])
+def _question(
+    sampler: Sampler, sizes: list[int], nodes: int, gpus: int, ports: int = 0, heavy: tuple[int, ...] = ()
+) -> dict:
+    names = sampler.permutation(("tp", "pp", "dp", "cp", "ep"))
+    nbytes = heavy or [sampler.integer(10, 999) * 10**6 for _ in sizes]
+    ports = ports or sampler.choice([count for count in range(1, gpus + 1) if gpus % count == 0])
     dims = [[name, size, each] for name, size, each in zip(names, sizes, nbytes, strict=False)]
     return {"world": nodes * gpus, "dims": dims, "topology": {"nodes": nodes, "gpus": gpus, "ports": ports}}
 
 
-def _drawn(draw: Draw, kind: str) -> dict:
+def _drawn(sampler: Sampler, kind: str) -> dict:
     """A question at which the rivals of the right objective stand as ``_KINDS`` says."""
     standing, shapes = _KINDS[kind]
     for _ in range(2000):
-        sizes, nodes, gpus = draw.choice(shapes)
-        question = _question(draw, draw.shuffled(sizes), nodes, gpus)
+        sizes, nodes, gpus = sampler.choice(shapes)
+        question = _question(sampler, sampler.permutation(sizes), nodes, gpus)
         if _standing(question) == standing:
             return question
     raise LookupError(f"no question of the kind {kind} was drawn")
 
 
-def _sized(draw: Draw) -> dict:
+def _sized(sampler: Sampler) -> dict:
     """Two nodes of eight and a port each: a group of eight sends nearly twice what a pair does of as many bytes."""
-    small = draw.integer(40, 400)
-    large = draw.integer(small * 11 // 10 + 1, small * 16 // 10)
-    question = _question(draw, [8, 2], 2, 8, 8, (small * 10**6, large * 10**6))
+    small = sampler.integer(40, 400)
+    large = sampler.integer(small * 11 // 10 + 1, small * 16 // 10)
+    question = _question(sampler, [8, 2], 2, 8, 8, (small * 10**6, large * 10**6))
     assert _standing(question) == _SIZED, question
     return question
 
@@ -101,9 +103,9 @@ def _best_by(question: dict, edges: dict, objective: str) -> list[tuple[int, ...
     return [order for order, value in worth.items() if value <= min(worth.values()) * 1.000001]
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[dict]:
     """One thing wrong at a time: as many ranks as GPUs and not as the grid, the other way round, and so on."""
-    right = _question(draw, draw.shuffled((2, 4, 4)), 4, 8, 8)
+    right = _question(sampler, sampler.permutation((2, 4, 4)), 4, 8, 8)
     dims, topology = right["dims"], right["topology"]
     yield from ({**right, "world": world} for world in (31, 33, 64, 16))
     yield {**right, "world": 64, "dims": [[name, 4 if size == 2 else size, each] for name, size, each in dims]}
@@ -169,8 +171,8 @@ def _wrong(criterion: str, question: dict, place: Any) -> str | None:
     return None if _busiest(question, _leaving(question, place)) <= best * 1.000001 else _MISPLACED[criterion]
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
         if case.raises:
             problem = error_problem(answer, case.raises)
@@ -179,9 +181,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         elif not answer["kept"]:
             problem = "The function changed the list or the dictionary that it was given."
         else:
-            problem = _wrong(about, question, answer["returned"])
+            problem = _wrong(criteria, question, answer["returned"])
         if problem:
-            yield Lost(about, problem)
+            yield Failure(criteria, problem)
             return
 
 

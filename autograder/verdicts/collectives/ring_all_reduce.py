@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import torch
 
 from autograder.collective_broker import CollectiveRecord, Traffic
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.collectives.flow import DTYPES, Knowledge, Message, message, steps, sums
 from autograder.verdicts.expect import error_problem, tensor_problem
 from autograder.verdicts.ranks import by_call, stopped
@@ -20,48 +20,50 @@ _BESIDE = -7
 _ALL = ("values", "bytes", "no_hot_rank", "steps")
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for world in draw.each(1, 2, 4):
-        once, again = world * draw.integer(2, 4), world * draw.integer(1, 5)
-        yield _case(draw, _ALL, world, [once, once, again])
-    for world in draw.each(3, 4):
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for world in sampler.shuffled(1, 2, 4):
+        once, again = world * sampler.integer(2, 4), world * sampler.integer(1, 5)
+        yield _case(sampler, _ALL, world, [once, once, again])
+    for world in sampler.shuffled(3, 4):
         lengths = [
-            world * draw.integer(1, 3) + 1,
-            world * draw.integer(1, 3) + world - 1,
-            draw.integer(1, world - 1),
+            world * sampler.integer(1, 3) + 1,
+            world * sampler.integer(1, 3) + world - 1,
+            sampler.integer(1, world - 1),
             0,
         ]
-        yield _case(draw, ("ragged",), world, draw.shuffled(lengths))
-    for world, shape in draw.each((2, (2, 4)), (1, ())):
-        each = tuple({"base": draw.tensor(*shape)} for _ in range(world))
-        yield Case(("errors",), {"world": world, "strided": [False]}, raises="ValueError", ranks=world, each=each)
+        yield _case(sampler, ("ragged",), world, sampler.permutation(lengths))
+    for world, shape in sampler.shuffled((2, (2, 4)), (1, ())):
+        each = tuple({"base": sampler.tensor(*shape)} for _ in range(world))
+        yield Case(
+            ("errors",), {"world": world, "strided": [False]}, raises="ValueError", ranks=world, per_rank_inputs=each
+        )
 
 
-def _case(draw: Draw, about: tuple[str, ...], world: int, lengths: list[int]) -> Case:
-    strided = draw.each(*_strided(len(lengths)))
-    kinds = zip(lengths, _dtypes(draw, len(lengths)), strided)
-    by_rank = zip(*(_bases(draw, world, *kind) for kind in kinds), strict=True)
+def _case(sampler: Sampler, criteria: tuple[str, ...], world: int, lengths: list[int]) -> Case:
+    strided = sampler.shuffled(*_strided(len(lengths)))
+    kinds = zip(lengths, _dtypes(sampler, len(lengths)), strided)
+    by_rank = zip(*(_bases(sampler, world, *kind) for kind in kinds), strict=True)
     each = tuple([{"base": base} for base in bases] for bases in by_rank)
-    return Case(about, {"world": world, "strided": strided}, ranks=world, each=each)
+    return Case(criteria, {"world": world, "strided": strided}, ranks=world, per_rank_inputs=each)
 
 
-def _dtypes(draw: Draw, count: int) -> list[torch.dtype]:
-    return (draw.each(*DTYPES.values()) * 2)[:count]
+def _dtypes(sampler: Sampler, count: int) -> list[torch.dtype]:
+    return (sampler.shuffled(*DTYPES.values()) * 2)[:count]
 
 
 def _strided(count: int) -> list[bool]:
     return [number % 2 == 1 for number in range(count)]
 
 
-def _bases(draw: Draw, world: int, length: int, dtype: torch.dtype, strided: bool) -> list[torch.Tensor]:
+def _bases(sampler: Sampler, world: int, length: int, dtype: torch.dtype, strided: bool) -> list[torch.Tensor]:
     """By rank what its buffer lies in."""
-    numbers = _numbers(draw, world, length, _LARGEST[dtype])
+    numbers = _numbers(sampler, world, length, _LARGEST[dtype])
     return [_base(torch.tensor(own, dtype=dtype), strided) for own in numbers]
 
 
-def _numbers(draw: Draw, world: int, length: int, largest: int) -> list[list[int]]:
+def _numbers(sampler: Sampler, world: int, length: int, largest: int) -> list[list[int]]:
     while True:
-        numbers = [[draw.integer(-largest, largest) for _ in range(length)] for _ in range(world)]
+        numbers = [[sampler.integer(-largest, largest) for _ in range(length)] for _ in range(world)]
         if not length or sums(numbers) is not None:
             return numbers
 
@@ -74,18 +76,18 @@ def _base(values: torch.Tensor, strided: bool) -> torch.Tensor:
     return base
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     traffic: Traffic = evidence["traffic"]
     if case.raises:
         if problem := _error_problem(case, evidence, traffic):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
         return
     if problem := stopped(evidence):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
     between = by_call(traffic.collectives)
     for number, strided in enumerate(case.inputs["strided"]):
-        call = {"bases": [own[number]["base"] for own in case.each], "strided": strided}
+        call = {"bases": [own[number]["base"] for own in case.per_rank_inputs], "strided": strided}
         after = [bases[number] for bases in evidence["results"]]
         yield from _judge_call(case, call, after, between[number] if number < len(between) else [])
 
@@ -98,27 +100,27 @@ def _error_problem(case: Case, evidence: dict, traffic: Traffic) -> str | None:
     return "The ranks raised after something had been sent." if traffic.entries else None
 
 
-def _judge_call(case: Case, call: dict, after: list, collectives: list[CollectiveRecord]) -> Iterator[Lost]:
-    worth = case.about[0]
+def _judge_call(case: Case, call: dict, after: list, collectives: list[CollectiveRecord]) -> Iterator[Failure]:
+    worth = case.criteria[0]
     bufs = [base[1::2] if call["strided"] else base for base in call["bases"]]
     if problem := _sum_problem(bufs, call, after) or _way_problem(bufs, collectives):
-        yield Lost(worth, problem)
+        yield Failure(worth, problem)
         return
     world, length = case.ranks, len(bufs[0])
     messages = [message(collective) for collective in collectives]
     chunk = -(-length // world)
     if sum(len(m.values) for m in messages) > 2 * (world - 1) * world * chunk:
-        yield Lost(
+        yield Failure(
             "bytes",
             ("More bytes are sent than necessary: a rank needs partial sums, not every other rank's whole buffer."),
         )
     if _is_hot(messages, world, 2 * (world - 1) * (length % world > 0)):
-        yield Lost(
+        yield Failure(
             "no_hot_rank",
             "A rank sends or receives more than the others, which wait for its link while theirs are idle.",
         )
     if worth == "values" and (took := steps(messages)) > 2 * (world - 1):
-        yield Lost("steps", _too_many_steps(took, world))
+        yield Failure("steps", _too_many_steps(took, world))
 
 
 def _too_many_steps(took: int, world: int) -> str:

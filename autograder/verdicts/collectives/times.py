@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 
 CHUNKED, WHOLE = ("all_reduce", "reduce_scatter", "all_gather"), ("broadcast", "reduce")
@@ -11,16 +11,16 @@ SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
 BYTES_PER_S = {"GB/s": 1e9, "GB/s both ways": 0.5e9, "Gb/s": 0.125e9}
 
 
-def job(draw: Draw, kind: str, nbytes: int, n: int, alpha: tuple = (), beta: tuple = ()) -> dict:
+def job(sampler: Sampler, kind: str, nbytes: int, n: int, alpha: tuple = (), beta: tuple = ()) -> dict:
     """A question, in plain units where none are given. ``algorithm``: what follows the five arguments."""
-    alpha = alpha or (draw.integer(1, 400) / 8, "us")
-    beta = beta or (draw.integer(8, 7200) / 8, "GB/s")
+    alpha = alpha or (sampler.integer(1, 400) / 8, "us")
+    beta = beta or (sampler.integer(8, 7200) / 8, "GB/s")
     return {"kind": kind, "nbytes": nbytes, "n": n, "alpha": alpha, "beta": beta, "algorithm": []}
 
 
-def whole_chunks(draw: Draw, n: int) -> int:
+def whole_chunks(sampler: Sampler, n: int) -> int:
     """Bytes that n ranks share without a rest."""
-    return n * draw.choice((draw.integer(1, 9), draw.integer(10**3, 10**5), draw.integer(10**7, 10**9)))
+    return n * sampler.choice((sampler.integer(1, 9), sampler.integer(10**3, 10**5), sampler.integer(10**7, 10**9)))
 
 
 def seconds(question: dict, algorithm: str) -> float:

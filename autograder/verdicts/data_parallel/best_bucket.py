@@ -5,8 +5,8 @@ from fractions import Fraction
 from itertools import accumulate, chain
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.questions import ask, judge_questions
 
@@ -16,23 +16,25 @@ _REGIMES = ("backward", "both", "link")
 """What binds: the backward pass, now one and now the other, the link."""
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     asked = {
-        "cost": _alone(draw),
-        "overlap": _one_each(draw),
-        "filling": chain(_filled(draw), _without_bytes(draw), _large(draw)),
-        "exposed": chain(_one_each(draw), _in_the_shadow(draw), _one_bucket(draw)),
-        "best": chain(_placed(draw), _ties(draw)),
+        "cost": _alone(sampler),
+        "overlap": _one_each(sampler),
+        "filling": chain(_filled(sampler), _without_bytes(sampler), _large(sampler)),
+        "exposed": chain(_one_each(sampler), _in_the_shadow(sampler), _one_bucket(sampler)),
+        "best": chain(_placed(sampler), _ties(sampler)),
     }
-    yield from (ask(about, [_mixed_up(draw, question) for question in questions]) for about, questions in asked.items())
-    yield ask("errors", list(_refused(draw)), raises="ValueError")
+    yield from (
+        ask(criteria, [_mixed_up(sampler, question) for question in questions]) for criteria, questions in asked.items()
+    )
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
-def _mixed_up(draw: Draw, question: dict) -> dict:
+def _mixed_up(sampler: Sampler, question: dict) -> dict:
     """The entries of the dictionaries in any order, the same for every layer."""
-    link, keys = question["link"], draw.each("us", "bytes")
+    link, keys = question["link"], sampler.shuffled("us", "bytes")
     layers = [{key: layer[key] for key in keys} for layer in question["layers"]]
-    return question | {"layers": layers, "link": dict(draw.shuffled(list(link.items())))}
+    return question | {"layers": layers, "link": dict(sampler.permutation(list(link.items())))}
 
 
 def _question(layers: Sequence[tuple], alpha: float, rate: float, ranks: int, buckets: Sequence[int]) -> dict:
@@ -40,107 +42,111 @@ def _question(layers: Sequence[tuple], alpha: float, rate: float, ranks: int, bu
     return {"layers": [{"us": us, "bytes": nbytes} for us, nbytes in layers], "link": link, "buckets": list(buckets)}
 
 
-def _alone(draw: Draw) -> Iterator[dict]:
+def _alone(sampler: Sampler) -> Iterator[dict]:
     """One layer whose gradients are one bucket, among one rank, few, many; between two by a link of less than a byte a microsecond."""
-    for n in draw.each(1, 2, 3, 8, draw.integer(9, 64), draw.integer(65, 4000)):
-        for alpha in draw.each(0, draw.integer(1, 40), draw.integer(100, 900) / 8):
-            nbytes = draw.choice((draw.integer(10**3, 10**8), draw.integer(2**33, 2**45)))
-            rate = draw.integer(1, 7) / 8 if n == 2 else draw.integer(8, 4000) / 8
-            us = draw.choice((0, draw.integer(1, 900), draw.integer(8, 9000) / 8))
-            yield _question([(us, nbytes)], alpha, rate, n, draw.each(nbytes - 1, nbytes + draw.integer(10, 1000)))
-    alone = _layers(draw, draw.integer(3, 9))
-    yield _question(alone, draw.integer(1, 9), draw.integer(1, 9), 1, [draw.integer(1, 9999)])
+    for n in sampler.shuffled(1, 2, 3, 8, sampler.integer(9, 64), sampler.integer(65, 4000)):
+        for alpha in sampler.shuffled(0, sampler.integer(1, 40), sampler.integer(100, 900) / 8):
+            nbytes = sampler.choice((sampler.integer(10**3, 10**8), sampler.integer(2**33, 2**45)))
+            rate = sampler.integer(1, 7) / 8 if n == 2 else sampler.integer(8, 4000) / 8
+            us = sampler.choice((0, sampler.integer(1, 900), sampler.integer(8, 9000) / 8))
+            yield _question(
+                [(us, nbytes)], alpha, rate, n, sampler.shuffled(nbytes - 1, nbytes + sampler.integer(10, 1000))
+            )
+    alone = _layers(sampler, sampler.integer(3, 9))
+    yield _question(alone, sampler.integer(1, 9), sampler.integer(1, 9), 1, [sampler.integer(1, 9999)])
 
 
-def _layers(draw: Draw, count: int, largest: int = 9999) -> list[tuple]:
+def _layers(sampler: Sampler, count: int, largest: int = 9999) -> list[tuple]:
     """Of as many microseconds as drawn, and of some thousand bytes, some layers alike."""
-    kinds = [(draw.integer(8, 800) / 8, draw.integer(largest // 9, largest)) for _ in range(count - 1)]
-    return draw.shuffled([*kinds, draw.choice(kinds)])
+    kinds = [(sampler.integer(8, 800) / 8, sampler.integer(largest // 9, largest)) for _ in range(count - 1)]
+    return sampler.permutation([*kinds, sampler.choice(kinds)])
 
 
-def _link(draw: Draw, layers: Sequence[tuple], regime: str, messages: int, n: int) -> tuple[float, float, int]:
+def _link(sampler: Sampler, layers: Sequence[tuple], regime: str, messages: int, n: int) -> tuple[float, float, int]:
     """Latency, bandwidth and ranks with which ``messages`` take a part of the pass, about all of it, or more."""
     us, nbytes = sum(layer[0] for layer in layers), sum(layer[1] for layer in layers)
-    wanted = us * {"backward": 0.4, "both": 0.95, "link": 2.5}[regime] * draw.integer(90, 110) / 100
-    latencies = draw.integer(20, 70) / 100
+    wanted = us * {"backward": 0.4, "both": 0.95, "link": 2.5}[regime] * sampler.integer(90, 110) / 100
+    latencies = sampler.integer(20, 70) / 100
     return wanted * latencies / messages, 2 * (n - 1) / n * nbytes / (wanted * (1 - latencies)), n
 
 
-def _one_each(draw: Draw) -> Iterator[dict]:
+def _one_each(sampler: Sampler) -> Iterator[dict]:
     """Every layer a bucket of its own: as many as one, and more than a few."""
-    for regime in draw.each(*_REGIMES):
-        for count in draw.each(2, 3, draw.integer(5, 12)):
-            layers = _layers(draw, count)
-            link = _link(draw, layers, regime, count, draw.choice((2, 3, draw.integer(4, 64))))
-            yield _question(layers, *link, draw.each(1, draw.integer(2, 9)))
-        slow = [(draw.integer(500, 900), draw.integer(10**3, 10**4)) for _ in range(3)]
-        yield _question([*slow, (0, draw.integer(2000, 9999)), (1, 1000)], *_link(draw, slow, regime, 5, 4), [1])
+    for regime in sampler.shuffled(*_REGIMES):
+        for count in sampler.shuffled(2, 3, sampler.integer(5, 12)):
+            layers = _layers(sampler, count)
+            link = _link(sampler, layers, regime, count, sampler.choice((2, 3, sampler.integer(4, 64))))
+            yield _question(layers, *link, sampler.shuffled(1, sampler.integer(2, 9)))
+        slow = [(sampler.integer(500, 900), sampler.integer(10**3, 10**4)) for _ in range(3)]
+        yield _question([*slow, (0, sampler.integer(2000, 9999)), (1, 1000)], *_link(sampler, slow, regime, 5, 4), [1])
 
 
-def _filled(draw: Draw) -> Iterator[dict]:
+def _filled(sampler: Sampler) -> Iterator[dict]:
     """Sizes on both sides of what the first layers hold together, the last ones, and all of them."""
-    for regime in draw.each(*_REGIMES):
-        for count in draw.each(4, 7, draw.integer(9, 20)):
-            layers = _layers(draw, count)
+    for regime in sampler.shuffled(*_REGIMES):
+        for count in sampler.shuffled(4, 7, sampler.integer(9, 20)):
+            layers = _layers(sampler, count)
             sums = list(accumulate(nbytes for _, nbytes in layers))
-            some, last = draw.integer(1, count - 2), sum(nbytes for _, nbytes in layers[-2:])
-            sizes = [size for held in (sums[0], sums[some], sums[-1], last) for size in draw.around(held)]
-            yield _question(layers, *_link(draw, layers, regime, count // 2, draw.integer(2, 9)), draw.shuffled(sizes))
-    same = (draw.integer(10, 90), draw.integer(100, 999))
-    for count in draw.each(6, 7):
-        yield _question([same] * count, *_link(draw, [same], "link", 1, 2), draw.around(2 * same[1]))
+            some, last = sampler.integer(1, count - 2), sum(nbytes for _, nbytes in layers[-2:])
+            sizes = [size for held in (sums[0], sums[some], sums[-1], last) for size in sampler.around(held)]
+            yield _question(
+                layers, *_link(sampler, layers, regime, count // 2, sampler.integer(2, 9)), sampler.permutation(sizes)
+            )
+    same = (sampler.integer(10, 90), sampler.integer(100, 999))
+    for count in sampler.shuffled(6, 7):
+        yield _question([same] * count, *_link(sampler, [same], "link", 1, 2), sampler.around(2 * same[1]))
 
 
-def _without_bytes(draw: Draw) -> Iterator[dict]:
+def _without_bytes(sampler: Sampler) -> Iterator[dict]:
     """Layers without gradients: first, between, last where a bucket is full and where it is not, and all."""
-    for regime in draw.each(*_REGIMES):
-        first, *others = _layers(draw, 5)
-        none = [(draw.integer(200, 900), 0) for _ in range(3)]
+    for regime in sampler.shuffled(*_REGIMES):
+        first, *others = _layers(sampler, 5)
+        none = [(sampler.integer(200, 900), 0) for _ in range(3)]
         half = first[1] + others[0][1]
         for layers in ([none[0], first, *others], [first, *none[:2], *others], [first, *others, *none[:2]]):
-            sizes = draw.each(1, half, half + 1, sum(nbytes for _, nbytes in layers), 10**6)
-            yield _question(layers, *_link(draw, layers, regime, 3, 3), sizes)
-        yield _question(none, *_link(draw, [first], regime, 1, 2), draw.each(1, draw.integer(2, 999)))
+            sizes = sampler.shuffled(1, half, half + 1, sum(nbytes for _, nbytes in layers), 10**6)
+            yield _question(layers, *_link(sampler, layers, regime, 3, 3), sizes)
+        yield _question(none, *_link(sampler, [first], regime, 1, 2), sampler.shuffled(1, sampler.integer(2, 999)))
 
 
-def _large(draw: Draw) -> Iterator[dict]:
+def _large(sampler: Sampler) -> Iterator[dict]:
     """Sizes of some MiB, and layers of less."""
-    for regime in draw.each(*_REGIMES):
-        layers = _layers(draw, draw.integer(30, 50), _MIB)
-        sizes = (draw.integer(2 * _MIB, 4 * _MIB), 25 * _MIB, draw.integer(5 * _MIB, 9 * _MIB))
-        yield _question(layers, *_link(draw, layers, regime, 5, 8), sizes)
+    for regime in sampler.shuffled(*_REGIMES):
+        layers = _layers(sampler, sampler.integer(30, 50), _MIB)
+        sizes = (sampler.integer(2 * _MIB, 4 * _MIB), 25 * _MIB, sampler.integer(5 * _MIB, 9 * _MIB))
+        yield _question(layers, *_link(sampler, layers, regime, 5, 8), sizes)
 
 
-def _in_the_shadow(draw: Draw) -> Iterator[dict]:
+def _in_the_shadow(sampler: Sampler) -> Iterator[dict]:
     """All is sent before the pass ends; then a little is not."""
-    for n in draw.each(1, 2, draw.integer(3, 9)):
-        layers = _layers(draw, draw.integer(3, 6))
-        link = _link(draw, layers, "both", 2, max(n, 2))[:2]
-        sizes = draw.each(1, 10**6)
+    for n in sampler.shuffled(1, 2, sampler.integer(3, 9)):
+        layers = _layers(sampler, sampler.integer(3, 6))
+        link = _link(sampler, layers, "both", 2, max(n, 2))[:2]
+        sizes = sampler.shuffled(1, 10**6)
         for rest in (20 * sum(us for us, _ in layers), 1):
             yield _question([*layers, (rest, 0)], *link, n, sizes)
 
 
-def _one_bucket(draw: Draw) -> Iterator[dict]:
-    for regime in draw.each(*_REGIMES):
-        layers = _layers(draw, draw.integer(2, 7))
-        yield _question(layers, *_link(draw, layers, regime, 1, draw.integer(2, 9)), [10**6])
+def _one_bucket(sampler: Sampler) -> Iterator[dict]:
+    for regime in sampler.shuffled(*_REGIMES):
+        layers = _layers(sampler, sampler.integer(2, 7))
+        yield _question(layers, *_link(sampler, layers, regime, 1, sampler.integer(2, 9)), [10**6])
 
 
-def _placed(draw: Draw) -> Iterator[dict]:
+def _placed(sampler: Sampler) -> Iterator[dict]:
     """The smallest size is best, one between, the largest; and listed in rising, falling or no order."""
-    for place in draw.each("smallest", "between", "largest"):
-        for order in draw.each(sorted, lambda sizes: sorted(sizes, reverse=True), draw.shuffled):
-            question = next(made for made in iter(lambda: _many_sizes(draw), None) if _place(made) == place)
+    for place in sampler.shuffled("smallest", "between", "largest"):
+        for order in sampler.shuffled(sorted, lambda sizes: sorted(sizes, reverse=True), sampler.permutation):
+            question = next(made for made in iter(lambda: _many_sizes(sampler), None) if _place(made) == place)
             sizes = question["buckets"]
-            yield question | {"buckets": order([*sizes, draw.choice(sizes)])}
+            yield question | {"buckets": order([*sizes, sampler.choice(sizes)])}
 
 
-def _many_sizes(draw: Draw) -> dict:
-    layers = _layers(draw, draw.integer(8, 16))
-    alpha, *rest = _link(draw, layers, draw.choice(_REGIMES), 4, draw.integer(2, 9))
-    sizes = {draw.integer(1000, 3000), draw.integer(7000, 25_000), draw.integer(30_000, 60_000), 10**5}
-    return _question(layers, alpha * draw.choice((0, 0.2, 1, 5)), *rest, sorted(sizes))
+def _many_sizes(sampler: Sampler) -> dict:
+    layers = _layers(sampler, sampler.integer(8, 16))
+    alpha, *rest = _link(sampler, layers, sampler.choice(_REGIMES), 4, sampler.integer(2, 9))
+    sizes = {sampler.integer(1000, 3000), sampler.integer(7000, 25_000), sampler.integer(30_000, 60_000), 10**5}
+    return _question(layers, alpha * sampler.choice((0, 0.2, 1, 5)), *rest, sorted(sizes))
 
 
 def _place(question: dict) -> str:
@@ -152,37 +158,43 @@ def _place(question: dict) -> str:
     return "smallest" if best == min(steps) else "largest" if best == max(steps) else "between"
 
 
-def _ties(draw: Draw) -> Iterator[dict]:
+def _ties(sampler: Sampler) -> Iterator[dict]:
     """Sizes that fill the same buckets, or others in the same time or nearly: of numbers that a float holds exactly."""
-    for order in draw.each(sorted, lambda sizes: sorted(sizes, reverse=True), draw.shuffled):
-        layers = [(draw.integer(1, 90), 64 * draw.integer(2, 9)) for _ in range(draw.integer(3, 6))]
+    for order in sampler.shuffled(sorted, lambda sizes: sorted(sizes, reverse=True), sampler.permutation):
+        layers = [(sampler.integer(1, 90), 64 * sampler.integer(2, 9)) for _ in range(sampler.integer(3, 6))]
         total = sum(nbytes for _, nbytes in layers)
-        alike = [total + draw.integer(1, 99), total + draw.integer(100, 999), total - layers[-1][1] + 1, total]
-        yield _question(layers, draw.integer(200, 900), 8, 2, order([*alike, draw.integer(1, 99)]))
-        yield _question(layers, draw.integer(1, 9), 8, 1, order([1, draw.integer(2, 99), draw.integer(100, 999)]))
-        yield _question([*layers, (2**16, 0)], draw.integer(1, 9), 8, 4, order([draw.integer(2, 60), 150, 300, 9999]))
+        alike = [total + sampler.integer(1, 99), total + sampler.integer(100, 999), total - layers[-1][1] + 1, total]
+        yield _question(layers, sampler.integer(200, 900), 8, 2, order([*alike, sampler.integer(1, 99)]))
+        yield _question(
+            layers, sampler.integer(1, 9), 8, 1, order([1, sampler.integer(2, 99), sampler.integer(100, 999)])
+        )
+        yield _question(
+            [*layers, (2**16, 0)], sampler.integer(1, 9), 8, 4, order([sampler.integer(2, 60), 150, 300, 9999])
+        )
         # Two layers: together they leave later by what a second latency costs.
-        us, nbytes = draw.integer(1, 9), 64 * draw.integer(9, 20)
+        us, nbytes = sampler.integer(1, 9), 64 * sampler.integer(9, 20)
         yield _question([(7, nbytes), (us, 64)], us, 8, 2, order([1, nbytes, nbytes + 1, nbytes + 64, 9999]))
         for less in (1 / 8, -1 / 8):
-            large = 64 * draw.integer(10**3, 10**4)
+            large = 64 * sampler.integer(10**3, 10**4)
             yield _question([(7, large), (us, 64)], us - less, 8, 2, order([1, large, large + 1, 10**7]))
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[dict]:
     """One thing wrong at a time, among several ranks and one."""
-    for n in draw.each(1, 2, draw.integer(3, 9)):
-        right = _question(_layers(draw, 4), draw.integer(1, 9), draw.integer(1, 9), n, [100, 10**4, 10**6])
+    for n in sampler.shuffled(1, 2, sampler.integer(3, 9)):
+        right = _question(_layers(sampler, 4), sampler.integer(1, 9), sampler.integer(1, 9), n, [100, 10**4, 10**6])
         yield right | {"layers": []}
         yield right | {"buckets": []}
-        for wrong in draw.each(0, -1, -draw.integer(2, 999)):
+        for wrong in sampler.shuffled(0, -1, -sampler.integer(2, 999)):
             yield from (right | {"buckets": [*right["buckets"][:at], wrong, *right["buckets"][at:]]} for at in range(4))
             yield right | {"link": right["link"] | {"ranks": wrong}}
             yield right | {"link": right["link"] | {"bytes_per_us": wrong}}
         yield right | {"buckets": [0]}
-        for wrong in draw.each(-1, -0.25):
+        for wrong in sampler.shuffled(-1, -0.25):
             yield right | {"link": right["link"] | {"alpha_us": wrong}}
-        for key, wrong in draw.each(("us", -1), ("us", -0.25), ("bytes", -1), ("bytes", -draw.integer(2, 999))):
+        for key, wrong in sampler.shuffled(
+            ("us", -1), ("us", -0.25), ("bytes", -1), ("bytes", -sampler.integer(2, 999))
+        ):
             for at in range(4):
                 changed = right["layers"][at] | {key: wrong}
                 yield right | {"layers": [*right["layers"][:at], changed, *right["layers"][at + 1 :]]}
@@ -229,27 +241,27 @@ _MISREAD = {
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     lost = list(judge_questions(_wrong)(case, evidence))
     if not all(answer["kept"] is True for answer in evidence["answers"]):
-        lost.append(Lost(about, "The function changed a list or a dictionary of its caller, who still needs it."))
+        lost.append(Failure(criteria, "The function changed a list or a dictionary of its caller, who still needs it."))
     yield from lost[:1]
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict) or set(value) != _ENTRIES:
         return f"The function returned {type_name(value)}; expected a dictionary with the three entries."
     if problem := _times_problem(value["step_us"], question) or _times_problem(value["exposed_us"], question):
         return problem
     steps = {bucket: _step(question, bucket) for bucket in question["buckets"]}
-    if about == "best":
+    if criteria == "best":
         right = min(steps, key=lambda bucket: (steps[bucket], bucket))
         return None if type(value["best"]) is int and value["best"] == right else _MISREAD["best"]
-    entry, from_us = ("exposed_us", _backward(question)) if about == "exposed" else ("step_us", 0)
+    entry, from_us = ("exposed_us", _backward(question)) if criteria == "exposed" else ("step_us", 0)
     given = {bucket: Fraction(us) for bucket, us in value[entry]}
     right = all(abs(given[bucket] - (due - from_us)) <= due / 10**9 for bucket, due in steps.items())
-    return None if right else _MISREAD[about]
+    return None if right else _MISREAD[criteria]
 
 
 def _times_problem(pairs: Any, question: dict) -> str | None:

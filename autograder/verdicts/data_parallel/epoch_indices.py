@@ -8,105 +8,109 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.questions import ask, judge_questions
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("order", list(_even(draw)))
-    yield ask("padding", list(_uneven(draw)))
-    shared_out = [_question(draw, world * draw.integer(2, 9), world, world - 1) for world in draw.each(1, 2, 5)]
-    yield ask("repeated", [*shared_out, *_uneven(draw)])
-    yield ask("dropped", list(_dropped(draw)))
-    yield ask("resumed", list(_resumed(draw)))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask("order", list(_even(sampler)))
+    yield ask("padding", list(_uneven(sampler)))
+    shared_out = [
+        _question(sampler, world * sampler.integer(2, 9), world, world - 1) for world in sampler.shuffled(1, 2, 5)
+    ]
+    yield ask("repeated", [*shared_out, *_uneven(sampler)])
+    yield ask("dropped", list(_dropped(sampler)))
+    yield ask("resumed", list(_resumed(sampler)))
     kinds = (_even, _uneven, _dropped, _resumed, _refused)
-    yield ask("random", [question for kind in kinds for question in _few(draw, kind(draw))])
-    yield ask("errors", list(_refused(draw)), raises="ValueError")
+    yield ask("random", [question for kind in kinds for question in _few(sampler, kind(sampler))])
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
-def _few(draw: Draw, questions: Iterator[dict]) -> list[dict]:
-    return draw.shuffled(list(questions))[:25]
+def _few(sampler: Sampler, questions: Iterator[dict]) -> list[dict]:
+    return sampler.permutation(list(questions))[:25]
 
 
-def _question(draw: Draw, length: int, world: int, rank: int, **named: int) -> dict:
+def _question(sampler: Sampler, length: int, world: int, rank: int, **named: int) -> dict:
     """Of an epoch and a seed that are drawn. ``named``: what is given by its name."""
-    epoch, seed = draw.choice((draw.integer(1, 9), draw.integer(100, 10**6))), draw.integer(1, 10**12)
-    return _asked(draw, (length, world, rank, epoch, seed), named)
+    epoch, seed = sampler.choice((sampler.integer(1, 9), sampler.integer(100, 10**6))), sampler.integer(1, 10**12)
+    return _asked(sampler, (length, world, rank, epoch, seed), named)
 
 
-def _asked(draw: Draw, asked: tuple[int, ...], named: dict | None = None) -> dict:
-    return {"asked": list(asked), "named": named or {}, "noise": draw.integer(0, 2**31)}
+def _asked(sampler: Sampler, asked: tuple[int, ...], named: dict | None = None) -> dict:
+    return {"asked": list(asked), "named": named or {}, "noise": sampler.integer(0, 2**31)}
 
 
-def _even(draw: Draw) -> Iterator[dict]:
+def _even(sampler: Sampler) -> Iterator[dict]:
     """As many samples as ranks, a few times, many times; first and later epochs; seeds one apart; twice the same."""
-    for world in draw.each(1, 2, 3, 8, draw.integer(9, 40)):
-        for times in draw.each(1, draw.integer(2, 9), draw.integer(20, 200)):
+    for world in sampler.shuffled(1, 2, 3, 8, sampler.integer(9, 40)):
+        for times in sampler.shuffled(1, sampler.integer(2, 9), sampler.integer(20, 200)):
             for rank in {0, world // 2, world - 1}:
-                yield _question(draw, times * world, world, rank)
-    seed, world = draw.integer(1, 10**9), draw.integer(2, 5)
-    for asked in draw.each(*((epoch, seed + more) for epoch in (0, 1, 2) for more in (0, 1))) * 2:
-        yield _asked(draw, (30 * world, world, draw.integer(0, world - 1), *asked))
-    for asked in draw.each((0, 0), (1, 0), (0, 2**40), (10**6, 1)):
-        question = _asked(draw, (30 * world, world, 1, *asked))
+                yield _question(sampler, times * world, world, rank)
+    seed, world = sampler.integer(1, 10**9), sampler.integer(2, 5)
+    for asked in sampler.shuffled(*((epoch, seed + more) for epoch in (0, 1, 2) for more in (0, 1))) * 2:
+        yield _asked(sampler, (30 * world, world, sampler.integer(0, world - 1), *asked))
+    for asked in sampler.shuffled((0, 0), (1, 0), (0, 2**40), (10**6, 1)):
+        question = _asked(sampler, (30 * world, world, 1, *asked))
         yield from (question, question)
-    yield _question(draw, 40_000, 8, draw.integer(0, 7))
+    yield _question(sampler, 40_000, 8, sampler.integer(0, 7))
 
 
-def _uneven(draw: Draw) -> Iterator[dict]:
+def _uneven(sampler: Sampler) -> Iterator[dict]:
     """One sample left over, all but one, some; fewer samples than ranks, one, none. Ranks around the last one."""
-    for world in draw.each(2, 3, 8, draw.integer(9, 20)):
-        times = world * draw.integer(2, 30)
+    for world in sampler.shuffled(2, 3, 8, sampler.integer(9, 20)):
+        times = world * sampler.integer(2, 30)
         for length in {times + 1, times - 1, times + world // 2, 1, world - 1, (world + 1) // 2, world // 3, 0}:
             last = (length - 1) % world
-            for rank in {0, last, (last + 1) % world, draw.integer(0, world - 1), world - 1}:
-                yield _question(draw, length, world, rank)
+            for rank in {0, last, (last + 1) % world, sampler.integer(0, world - 1), world - 1}:
+                yield _question(sampler, length, world, rank)
 
 
-def _dropped(draw: Draw) -> Iterator[dict]:
+def _dropped(sampler: Sampler) -> Iterator[dict]:
     """Nothing to leave out, one sample, all but one of a turn, a whole epoch; and ``False``, by its name."""
-    for world in draw.each(1, 2, 5, draw.integer(6, 20)):
-        times = world * draw.integer(2, 30)
+    for world in sampler.shuffled(1, 2, 5, sampler.integer(6, 20)):
+        times = world * sampler.integer(2, 30)
         for length in {times, times + 1, times - 1, world, world - 1, 1, 0}:
             for rank in {0, world // 2, world - 1}:
-                yield _question(draw, length, world, rank, drop_last=True)
-    yield _question(draw, 60, 4, draw.integer(0, 3), drop_last=False)
+                yield _question(sampler, length, world, rank, drop_last=True)
+    yield _question(sampler, 60, 4, sampler.integer(0, 3), drop_last=False)
 
 
-def _resumed(draw: Draw) -> Iterator[dict]:
+def _resumed(sampler: Sampler) -> Iterator[dict]:
     """After none, one, some, all but one and all of its samples; every rank, even and uneven, padded and not."""
-    for world in draw.each(1, 3, draw.integer(4, 9)):
-        even = world * draw.integer(5, 20)
+    for world in sampler.shuffled(1, 3, sampler.integer(4, 9)):
+        even = world * sampler.integer(5, 20)
         for length in {even, even + 1, 2 * even - 1, 1, 0}:
-            for drop_last in draw.each({}, {"drop_last": True}):
+            for drop_last in sampler.shuffled({}, {"drop_last": True}):
                 turns = _turns(length, world, **drop_last)
                 for start in {0, 1, turns // 2, turns - 1, turns} & {*range(turns + 1)}:
                     for rank in {0, (length - 1) % world, length % world, world - 1}:
-                        yield _question(draw, length, world, rank, start=start, **drop_last)
+                        yield _question(sampler, length, world, rank, start=start, **drop_last)
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[dict]:
     """One thing wrong at a time."""
-    for more in draw.each({}, {"drop_last": True}, {"start": 0}):
-        world = draw.integer(3, 9)
-        length, rank = world * draw.integer(2, 9) + 1, draw.integer(0, world - 1)
-        for wrong in draw.each(-1, -draw.integer(2, 99)):
-            yield _question(draw, wrong, world, rank, **more)
-            yield _question(draw, length, world, wrong, **more)
-            yield _question(draw, length, wrong, 0, **more)
-            yield _question(draw, length, wrong, wrong, **more)
-            yield _asked(draw, (length, world, rank, wrong, draw.integer(200, 999)), more)
-        for beyond in draw.each(world, world + 1, 10 * world):
-            yield _question(draw, length, world, beyond, **more)
-        yield _question(draw, length, 0, 0, **more)
-        yield _question(draw, 0, 0, 0, **more)
-    for drop_last in draw.each({}, {"drop_last": True}):
-        for length, world in draw.each((12, 4), (13, 4), (15, 4), (3, 4), (1, 1), (0, 3), (0, 1)):
+    for more in sampler.shuffled({}, {"drop_last": True}, {"start": 0}):
+        world = sampler.integer(3, 9)
+        length, rank = world * sampler.integer(2, 9) + 1, sampler.integer(0, world - 1)
+        for wrong in sampler.shuffled(-1, -sampler.integer(2, 99)):
+            yield _question(sampler, wrong, world, rank, **more)
+            yield _question(sampler, length, world, wrong, **more)
+            yield _question(sampler, length, wrong, 0, **more)
+            yield _question(sampler, length, wrong, wrong, **more)
+            yield _asked(sampler, (length, world, rank, wrong, sampler.integer(200, 999)), more)
+        for beyond in sampler.shuffled(world, world + 1, 10 * world):
+            yield _question(sampler, length, world, beyond, **more)
+        yield _question(sampler, length, 0, 0, **more)
+        yield _question(sampler, 0, 0, 0, **more)
+    for drop_last in sampler.shuffled({}, {"drop_last": True}):
+        for length, world in sampler.shuffled((12, 4), (13, 4), (15, 4), (3, 4), (1, 1), (0, 3), (0, 1)):
             turns = _turns(length, world, **drop_last)
-            for start in draw.each(-1, -draw.integer(2, 9), turns + 1, turns + 2, turns * world + 1, length + 10):
-                yield _question(draw, length, world, draw.integer(0, world - 1), start=start, **drop_last)
+            for start in sampler.shuffled(
+                -1, -sampler.integer(2, 9), turns + 1, turns + 2, turns * world + 1, length + 10
+            ):
+                yield _question(sampler, length, world, sampler.integer(0, world - 1), start=start, **drop_last)
 
 
 def _turns(length: int, world: int, drop_last: bool = False) -> int:
@@ -142,10 +146,10 @@ _MISREAD = {
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    if case.about == ("random",):
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    if case.criteria == ("random",):
         problems = map(_random_problem, case.inputs["questions"], evidence["answers"])
-        yield from [Lost("random", problem) for problem in problems if problem][:1]
+        yield from [Failure("random", problem) for problem in problems if problem][:1]
     else:
         yield from judge_questions(_wrong)(case, evidence)
 
@@ -161,7 +165,7 @@ def _random_problem(question: dict, answer: dict) -> str | None:
     return "A global random state is another one after the call: dropout, for one, draws other numbers."
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict) or set(value) != {"indices", "repeated"}:
         return f"The function returned {type_name(value)}; expected a dictionary with the two entries."
     for entry in value.values():
@@ -170,8 +174,8 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
         if strange := next((item for item in entry if type(item) is not int), None):
             return f"A list holds {type_name(strange)}; expected Python integers."
     due = _reference(*question["asked"], **question["named"])
-    entries = {"order": ("indices",), "padding": ("indices",), "repeated": ("repeated",)}.get(about, tuple(due))
-    return None if all(value[entry] == due[entry] for entry in entries) else _MISREAD[about]
+    entries = {"order": ("indices",), "padding": ("indices",), "repeated": ("repeated",)}.get(criteria, tuple(due))
+    return None if all(value[entry] == due[entry] for entry in entries) else _MISREAD[criteria]
 
 
 epoch_indices = Exercise(

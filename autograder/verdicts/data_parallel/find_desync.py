@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, raised_problem, type_name
 from autograder.verdicts.questions import ask
 
@@ -20,57 +20,59 @@ _SHORT_AND_APART = ("..AB", "A..B", ".AB", "A.BB", "...ABB")
 """By rank the party at the first position that tells; a point: the log has ended there."""
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield _asked(draw, "agree", list(_agreeing(draw)))
-    yield _asked(draw, "index", list(_indices(draw)))
-    yield _asked(draw, "ended", [*_early_and_late(draw, *_SHORT), _with_barriers(draw, is_short=True)])
-    parted = [_parted(draw, pattern, draw.integer(0, 4)) for pattern in draw.each(*_CLEAR, *_TIED * 2)]
-    parted += [*_early_and_late(draw, *_SHORT_AND_APART), *_by_op_alone(draw)]
-    yield _asked(draw, "culprits", draw.shuffled(parted))
-    yield _asked(draw, "lines", _early_and_late(draw, "AB", "ABB.", "A..", "ABC", "BABB.BBABBBB", "AAB"))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield _asked(sampler, "agree", list(_agreeing(sampler)))
+    yield _asked(sampler, "index", list(_indices(sampler)))
+    yield _asked(sampler, "ended", [*_early_and_late(sampler, *_SHORT), _with_barriers(sampler, is_short=True)])
+    parted = [_parted(sampler, pattern, sampler.integer(0, 4)) for pattern in sampler.shuffled(*_CLEAR, *_TIED * 2)]
+    parted += [*_early_and_late(sampler, *_SHORT_AND_APART), *_by_op_alone(sampler)]
+    yield _asked(sampler, "culprits", sampler.permutation(parted))
+    yield _asked(sampler, "lines", _early_and_late(sampler, "AB", "ABB.", "A..", "ABC", "BABB.BBABBBB", "AAB"))
     yield ask("errors", [{"logs": []}], raises="ValueError")
 
 
-def _asked(draw: Draw, about: str, questions: list[dict]) -> Case:
+def _asked(sampler: Sampler, criteria: str, questions: list[dict]) -> Case:
     """The questions, with the time of each entry: each rank has a clock of its own."""
     for log in (log for question in questions for log in question["logs"]):
-        us = draw.integer(0, 10**6) / 8
+        us = sampler.integer(0, 10**6) / 8
         for entry in log:
-            us += draw.integer(1, 10**4) / 8
+            us += sampler.integer(1, 10**4) / 8
             entry["us"] = us
-    return ask(about, questions)
+    return ask(criteria, questions)
 
 
-def _agreeing(draw: Draw) -> Iterator[dict]:
+def _agreeing(sampler: Sampler) -> Iterator[dict]:
     """One rank, two, many; of no entry, one, several; in step, and each on lines of its own."""
-    for world, length in draw.each((1, 0), (1, 1), (1, 6), (2, 0), (5, 0), (2, 1), (2, 7), (3, 4), (12, 3)):
-        yield {"logs": _logs(draw, world, length)}
-    yield {"logs": _logs(draw, 3, 5, in_step=True)}
+    for world, length in sampler.shuffled((1, 0), (1, 1), (1, 6), (2, 0), (5, 0), (2, 1), (2, 7), (3, 4), (12, 3)):
+        yield {"logs": _logs(sampler, world, length)}
+    yield {"logs": _logs(sampler, 3, 5, in_step=True)}
     yield {"logs": [[_entry("barrier", 0, "", "train.py:9") for _ in range(3)] for _ in range(2)]}
 
 
-def _indices(draw: Draw) -> Iterator[dict]:
+def _indices(sampler: Sampler) -> Iterator[dict]:
     """What differs, where, and what comes after it: agreement or more that differs; a log shifted; a step repeated."""
     for way in _WAYS:
-        for at, after in draw.each((0, 0), (0, 5), (draw.integer(2, 6), 3), (draw.integer(3, 6), 0), (1, 1)):
-            yield _differing(draw, way, at, after, is_noisy=False)
-            yield _differing(draw, way, at, after, is_noisy=True)
+        for at, after in sampler.shuffled(
+            (0, 0), (0, 5), (sampler.integer(2, 6), 3), (sampler.integer(3, 6), 0), (1, 1)
+        ):
+            yield _differing(sampler, way, at, after, is_noisy=False)
+            yield _differing(sampler, way, at, after, is_noisy=True)
     for change in (_skipped, _doubled, _swapped):
-        logs = _logs(draw, draw.integer(2, 4), draw.integer(6, 9), in_step=draw.choice((True, False)))
-        change(logs[draw.integer(0, len(logs) - 1)], draw.integer(1, 3))
+        logs = _logs(sampler, sampler.integer(2, 4), sampler.integer(6, 9), in_step=sampler.choice((True, False)))
+        change(logs[sampler.integer(0, len(logs) - 1)], sampler.integer(1, 3))
         yield {"logs": logs}
     for way in _WAYS:
-        yield _repeating(draw, way)
-    yield _with_barriers(draw, is_short=False)
-    yield from _nearly_alike(draw)
+        yield _repeating(sampler, way)
+    yield _with_barriers(sampler, is_short=False)
+    yield from _nearly_alike(sampler)
     for change in (lambda nbytes: 0, lambda nbytes: nbytes + 1, lambda nbytes: nbytes - 1):
-        logs = _logs(draw, 2, 3)
-        entry = logs[draw.integer(0, 1)][1]
+        logs = _logs(sampler, 2, 3)
+        entry = logs[sampler.integer(0, 1)][1]
         entry["bytes"] = change(entry["bytes"])
         yield {"logs": logs}
 
 
-def _nearly_alike(draw: Draw) -> Iterator[dict]:
+def _nearly_alike(sampler: Sampler) -> Iterator[dict]:
     """Entries that are one when they are written behind each other, by upper and lower case, or as floats."""
     pairs = [
         (("send_1", 23, "int8"), ("send_12", 3, "int8")),
@@ -83,68 +85,70 @@ def _nearly_alike(draw: Draw) -> Iterator[dict]:
         (("send", 8, "int8"), ("Send", 8, "int8")),
         (("send", 8, "int8"), ("send ", 8, "int8")),
     ]
-    for pair in draw.shuffled(pairs):
-        logs = _logs(draw, 2, 3)
-        for log, (op, nbytes, dtype) in zip(logs, draw.shuffled(pair), strict=True):
+    for pair in sampler.permutation(pairs):
+        logs = _logs(sampler, 2, 3)
+        for log, (op, nbytes, dtype) in zip(logs, sampler.permutation(pair), strict=True):
             log[1] = _entry(op, nbytes, dtype, log[1]["line"])
         yield {"logs": logs}
 
 
-def _differing(draw: Draw, way: str, at: int, after: int, is_noisy: bool) -> dict:
-    world = draw.integer(2, 5)
-    logs = _logs(draw, world, at + 1 + after, in_step=not is_noisy and at % 2 == 0)
-    culprit = draw.integer(0, world - 1)
-    _change(draw, [logs[culprit][at]], way)
+def _differing(sampler: Sampler, way: str, at: int, after: int, is_noisy: bool) -> dict:
+    world = sampler.integer(2, 5)
+    logs = _logs(sampler, world, at + 1 + after, in_step=not is_noisy and at % 2 == 0)
+    culprit = sampler.integer(0, world - 1)
+    _change(sampler, [logs[culprit][at]], way)
     if is_noisy and after:
-        other = draw.integer(0, world - 1)
-        _change(draw, [logs[other][draw.integer(at + 1, at + after)]], draw.choice(_WAYS))
-        del logs[draw.integer(0, world - 1)][draw.integer(at + 1, at + after) :]
+        other = sampler.integer(0, world - 1)
+        _change(sampler, [logs[other][sampler.integer(at + 1, at + after)]], sampler.choice(_WAYS))
+        del logs[sampler.integer(0, world - 1)][sampler.integer(at + 1, at + after) :]
     return {"logs": logs}
 
 
-def _repeating(draw: Draw, way: str) -> dict:
+def _repeating(sampler: Sampler, way: str) -> dict:
     """Steps of two collectives, again and again; one rank differs in a later step, and in the step after it."""
-    world, steps = draw.integer(2, 4), draw.integer(4, 6)
-    logs = [[dict(entry) for _ in range(steps) for entry in log] for log in _logs(draw, world, 2)]
-    log, at = draw.choice(logs), draw.integer(2, 2 * steps - 3)
-    _change(draw, [log[at], log[at + 2]], way)
+    world, steps = sampler.integer(2, 4), sampler.integer(4, 6)
+    logs = [[dict(entry) for _ in range(steps) for entry in log] for log in _logs(sampler, world, 2)]
+    log, at = sampler.choice(logs), sampler.integer(2, 2 * steps - 3)
+    _change(sampler, [log[at], log[at + 2]], way)
     return {"logs": logs}
 
 
-def _parted(draw: Draw, pattern: str, at: int) -> dict:
+def _parted(sampler: Sampler, pattern: str, at: int) -> dict:
     """Logs that agree up to ``at``, where the ranks part as ``pattern`` says, and are of any length after it."""
-    after, world = draw.integer(0, 3), len(pattern)
-    logs = _logs(draw, world, at + 1 + after, in_step=draw.chance(0.2))
-    for party, way in zip(sorted(set(pattern) - {_ENDED, "A"}), draw.shuffled(_WAYS), strict=False):
-        _change(draw, [log[at] for log, own in zip(logs, pattern, strict=True) if own == party], way)
+    after, world = sampler.integer(0, 3), len(pattern)
+    logs = _logs(sampler, world, at + 1 + after, in_step=sampler.chance(0.2))
+    for party, way in zip(sorted(set(pattern) - {_ENDED, "A"}), sampler.permutation(_WAYS), strict=False):
+        _change(sampler, [log[at] for log, own in zip(logs, pattern, strict=True) if own == party], way)
     for log, party in zip(logs, pattern, strict=True):
-        del log[at if party == _ENDED else at + 1 + draw.integer(0, after) :]
+        del log[at if party == _ENDED else at + 1 + sampler.integer(0, after) :]
     return {"logs": logs}
 
 
-def _by_op_alone(draw: Draw) -> Iterator[dict]:
+def _by_op_alone(sampler: Sampler) -> Iterator[dict]:
     """The op of most ranks, or the op and the dtype, is not that of the largest party."""
-    for many, few in draw.each(("op", "bytes"), ("op", "dtype"), ("dtype", "bytes"), ("bytes", "dtype")):
-        ranks = draw.shuffled(range(5))
+    for many, few in sampler.shuffled(("op", "bytes"), ("op", "dtype"), ("dtype", "bytes"), ("bytes", "dtype")):
+        ranks = sampler.permutation(range(5))
         while True:
-            logs = _logs(draw, 5, 4)
-            _change(draw, [logs[rank][2] for rank in ranks[:2]], many)
+            logs = _logs(sampler, 5, 4)
+            _change(sampler, [logs[rank][2] for rank in ranks[:2]], many)
             for rank in ranks[2:]:
-                _change(draw, [logs[rank][2]], few)
+                _change(sampler, [logs[rank][2]], few)
             if len({_key(log[2]) for log in logs}) == 4:
                 break
         yield {"logs": logs}
 
 
-def _early_and_late(draw: Draw, *patterns: str) -> list[dict]:
+def _early_and_late(sampler: Sampler, *patterns: str) -> list[dict]:
     """Each of them at position 0, where a log that has ended is empty, and later."""
-    return draw.shuffled([_parted(draw, pattern, at) for pattern in patterns for at in (0, draw.integer(1, 4))])
+    return sampler.permutation(
+        [_parted(sampler, pattern, at) for pattern in patterns for at in (0, sampler.integer(1, 4))]
+    )
 
 
-def _with_barriers(draw: Draw, is_short: bool) -> dict:
+def _with_barriers(sampler: Sampler, is_short: bool) -> dict:
     """One rank is at a barrier, which has no bytes and no dtype, or has ended before one at which the others are."""
-    logs, at = _logs(draw, 3, 5), draw.integer(1, 3)
-    own = draw.integer(0, 2)
+    logs, at = _logs(sampler, 3, 5), sampler.integer(1, 3)
+    own = sampler.integer(0, 2)
     for rank, log in enumerate(logs):
         if is_short != (rank == own):
             log[at] = _entry("barrier", 0, "", log[at]["line"])
@@ -165,13 +169,13 @@ def _swapped(log: list[dict], at: int) -> None:
     log[at], log[at + 1] = log[at + 1], log[at]
 
 
-def _logs(draw: Draw, world: int, length: int, in_step: bool = False) -> list[list[dict]]:
+def _logs(sampler: Sampler, world: int, length: int, in_step: bool = False) -> list[list[dict]]:
     """Logs that agree, of collectives no two of which are alike; ``in_step``: on the same lines in every rank."""
-    numbers = draw.shuffled(range(100, 100 + world * length + length))
-    sizes = draw.shuffled(range(1, 1000))[:length]
+    numbers = sampler.permutation(range(100, 100 + world * length + length))
+    sizes = sampler.permutation(range(1, 1000))[:length]
     logs: list[list[dict]] = [[] for _ in range(world)]
     for size in sizes:
-        op, dtype, line = draw.choice(_OPS), draw.choice(_DTYPES), numbers.pop()
+        op, dtype, line = sampler.choice(_OPS), sampler.choice(_DTYPES), numbers.pop()
         for log in logs:
             own = line if in_step else numbers.pop()
             log.append(_entry(op, 1024 * size, dtype, f"train.py:{own}"))
@@ -182,12 +186,12 @@ def _entry(op: str, nbytes: int, dtype: str, line: str) -> dict:
     return {"op": op, "bytes": nbytes, "dtype": dtype, "line": line}
 
 
-def _change(draw: Draw, entries: list[dict], way: str) -> None:
+def _change(sampler: Sampler, entries: list[dict], way: str) -> None:
     """Give all entries, of one collective, another op, size or dtype, and that alone."""
     changed = {
-        "op": draw.choice([op for op in _OPS if op != entries[0]["op"]]),
-        "bytes": draw.choice((0, entries[0]["bytes"] + 8 * draw.choice((-1, 1)) * draw.integer(1, 100))),
-        "dtype": draw.choice([dtype for dtype in _DTYPES if dtype != entries[0]["dtype"]]),
+        "op": sampler.choice([op for op in _OPS if op != entries[0]["op"]]),
+        "bytes": sampler.choice((0, entries[0]["bytes"] + 8 * sampler.choice((-1, 1)) * sampler.integer(1, 100))),
+        "dtype": sampler.choice([dtype for dtype in _DTYPES if dtype != entries[0]["dtype"]]),
     }[way]
     for entry in entries:
         entry[way] = changed
@@ -284,8 +288,8 @@ def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | N
     return "These are not the lines of the ranks' entries at the first difference, with None where a log has ended."
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
         if case.raises:
             problem = error_problem(answer, case.raises)
@@ -294,9 +298,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         elif answer["logs"] != question["logs"]:
             problem = "The function changed the logs that it was given."
         else:
-            problem = _wrong(about, question, answer["returned"])
+            problem = _wrong(criteria, question, answer["returned"])
         if problem:
-            yield Lost(about, problem)
+            yield Failure(criteria, problem)
             return
 
 

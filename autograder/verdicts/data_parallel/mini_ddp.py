@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from autograder.collective_broker import Traffic
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.verdicts.data_parallel import launches, replica
 from autograder.verdicts.data_parallel.launches import Told, is_all_reduce, same_in_any_order, told
 from autograder.verdicts.data_parallel.mini_ddp_cases import cases
@@ -21,32 +21,32 @@ from autograder.verdicts.ranks import Launch, is_of_all, stopped
 Tensor = torch.Tensor
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     traffic: Traffic = evidence["traffic"]
     ranks = [told(traffic.collectives, rank) for rank in range(case.ranks)]
     if problem := _stopped(case, evidence) or _told_otherwise(case, ranks) or _forged(case, evidence["results"]):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
     played = _played(case, evidence["results"], ranks)
-    for criterion in case.about:
+    for criterion in case.criteria:
         if problem := _PROBLEMS[criterion](played):
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
 
 
 def _played(case: Case, results: list[dict], ranks: list[Told]) -> Played:
     starts, written, grads = ([result[name] for result in results] for name in ("starts", "written", "grads"))
     own = [
         [replica.gradients(mine["models"], start, step) for step in mine["steps"]]
-        for mine, start in zip(case.each, starts, strict=True)
+        for mine, start in zip(case.per_rank_inputs, starts, strict=True)
     ]
-    dtypes = {p.like.dtype for model in case.each[0]["models"] for p in replica.parameters(model)}
+    dtypes = {p.like.dtype for model in case.per_rank_inputs[0]["models"] for p in replica.parameters(model)}
     near = 1e-9 if dtypes == {torch.float64} else 2e-5
     return Played(case, starts, written, grads, ranks, own, near)
 
 
 def _stopped(case: Case, evidence: dict) -> str | None:
     problem, traffic = stopped(evidence), evidence["traffic"].problem
-    waits = case.about == ("no_waiting",) and traffic is not None and traffic.kind == "deadlock"
+    waits = case.criteria == ("no_waiting",) and traffic is not None and traffic.kind == "deadlock"
     return f"{_WAITS}{problem}" if waits else problem
 
 
@@ -58,7 +58,7 @@ _WAITS = (
 
 def _told_otherwise(case: Case, ranks: list[Told]) -> str | None:
     """Why the numbers that say where a rank is are not those of its steps, in their order and no more, or None."""
-    for mine, said in zip(case.each, ranks, strict=True):
+    for mine, said in zip(case.per_rank_inputs, ranks, strict=True):
         tops = [replica.top(step) for step in mine["steps"]]
         due = [-1, *(number for top in tops for number in (*range(top, -1, -1), -1))]
         sends = sum(operation == "isend" for step in mine["steps"] for _, operation, _ in step["gates"])
@@ -70,7 +70,9 @@ def _told_otherwise(case: Case, ranks: list[Told]) -> str | None:
 def _forged(case: Case, results: list[dict]) -> str | None:
     """Why what a rank computes with after the call is neither rank 0's nor its own, or None."""
     for rank, result in enumerate(results):
-        models = zip(case.each[0]["models"], case.each[rank]["models"], result["starts"], strict=True)
+        models = zip(
+            case.per_rank_inputs[0]["models"], case.per_rank_inputs[rank]["models"], result["starts"], strict=True
+        )
         for model, own, start in models:
             for one, other, now in zip(replica.held(model), replica.held(own), start, strict=True):
                 if problem := tensor_problem(now, one):
@@ -229,7 +231,7 @@ def _launch_problem(played: Played, rank: int, step: int, said: Told) -> str | N
     What it handed in says of itself which parameters' gradients it holds.
     """
     places, own = said.places[step], played.elements(rank, step)
-    since = [replica.top(played.case.each[rank]["steps"][step])] * len(played.models)
+    since = [replica.top(played.case.per_rank_inputs[rank]["steps"][step])] * len(played.models)
     handed: list[tuple[int, set[int]]] = []
     for launch in filter(is_all_reduce, said.launches[step]):
         numbers = own.numbers_in(launches.values(launch), played.case.ranks)

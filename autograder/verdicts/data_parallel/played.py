@@ -32,11 +32,11 @@ class Played:
     @property
     def models(self) -> list[dict]:
         """As rank 0 begins with them."""
-        return self.case.each[0]["models"]
+        return self.case.per_rank_inputs[0]["models"]
 
     @property
     def steps(self) -> range:
-        return range(len(self.case.each[0]["steps"]))
+        return range(len(self.case.per_rank_inputs[0]["steps"]))
 
     def buckets(self) -> list[list[list[Parameter]]]:
         """Of each model."""
@@ -93,7 +93,7 @@ class Elements:
 
 
 def _elements(played: Played, rank: int, step: int) -> Elements:
-    mine = played.case.each[rank]["steps"][step]
+    mine = played.case.per_rank_inputs[rank]["steps"][step]
     values, rows = [torch.zeros(0, dtype=torch.float64)], [torch.zeros(0, 3, dtype=torch.int64)]
     for number, model in enumerate(played.models):
         for p in replica.parameters(model):

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from autograder.collective_broker import CollectiveRecord, Traffic
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import raised_problem, type_name
 from autograder.verdicts.ranks import by_call, stopped
 from autograder.wire import Opaque
@@ -44,37 +44,39 @@ _ENDINGS = (
 _LOOSE, _CLOSE = 1e-6, 1e-15
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for world in draw.each(1, 4):
-        several = draw.shuffled(_WORDS)[: draw.integer(3, 6)]
-        calls = draw.each(several, several, several[:1], several[-2:])
-        yield _case(("mean",), [_plain(draw, world, names) for names in calls])
-    many, alike = [f"layer_{n}" for n in range(draw.integer(33, 40))], [f"loss{ending}" for ending in _ENDINGS]
-    orders = [_shuffled(draw, 2, names) for names in ([*_NAMES], many, alike)]
-    larges, tensors = ([make(draw, 2) for _ in range(2)] for make in (_large, _tensors))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for world in sampler.shuffled(1, 4):
+        several = sampler.permutation(_WORDS)[: sampler.integer(3, 6)]
+        calls = sampler.shuffled(several, several, several[:1], several[-2:])
+        yield _case(("mean",), [_plain(sampler, world, names) for names in calls])
+    many, alike = [f"layer_{n}" for n in range(sampler.integer(33, 40))], [f"loss{ending}" for ending in _ENDINGS]
+    orders = [_shuffled(sampler, 2, names) for names in ([*_NAMES], many, alike)]
+    larges, tensors = ([make(sampler, 2) for _ in range(2)] for make in (_large, _tensors))
     yield _case(("order", "exact", "kept"), [*orders, *larges, *tensors])
-    yield _case(("exact",), [_tensors(draw, 1)])
-    yield _case(("none",), draw.shuffled([_unseen(draw, 2), [[], []], _unseen(draw, 2), _infinite(draw, 2)]))
+    yield _case(("exact",), [_tensors(sampler, 1)])
+    yield _case(
+        ("none",), sampler.permutation([_unseen(sampler, 2), [[], []], _unseen(sampler, 2), _infinite(sampler, 2)])
+    )
 
 
-def _case(about: tuple[str, ...], calls: list[Call]) -> Case:
+def _case(criteria: tuple[str, ...], calls: list[Call]) -> Case:
     """As many of the calls are about one criterion as about another, in their order."""
     world = len(calls[0])
     each = tuple([{"totals": call[rank]} for call in calls] for rank in range(world))
-    return Case((*about, "one_collective"), {"world": world, "calls": len(calls)}, ranks=world, each=each)
+    return Case((*criteria, "one_collective"), {"world": world, "calls": len(calls)}, ranks=world, per_rank_inputs=each)
 
 
-def _plain(draw: Draw, world: int, names: list[str]) -> Call:
+def _plain(sampler: Sampler, world: int, names: list[str]) -> Call:
     """Floats or integers alone, the names in one order in all ranks, and every rank with samples of its own number."""
-    eighths = draw.choice((1, 8))
+    eighths = sampler.choice((1, 8))
     while True:
-        call = [[[name, _number(draw, eighths), draw.integer(1, 60)] for name in names] for _ in range(world)]
+        call = [[[name, _number(sampler, eighths), sampler.integer(1, 60)] for name in names] for _ in range(world)]
         if world == 1 or all(map(_tells, names, zip(*call, strict=True))):
             return call
 
 
-def _number(draw: Draw, eighths: int) -> float | int:
-    number = draw.integer(-4000, 4000)
+def _number(sampler: Sampler, eighths: int) -> float | int:
+    number = sampler.integer(-4000, 4000)
     return number / eighths if eighths > 1 else number
 
 
@@ -87,74 +89,75 @@ def _tells(name: str, parts: tuple[list, ...]) -> bool:
     return apart and len({one[1] for one in parts}) == len({one[2] for one in parts}) == len(parts)
 
 
-def _shuffled(draw: Draw, world: int, names: list[str]) -> Call:
+def _shuffled(sampler: Sampler, world: int, names: list[str]) -> Call:
     """Every rank has the names in an order of its own."""
-    numbers = draw.shuffled(range(1, 2 * world * len(names) + 1))
+    numbers = sampler.permutation(range(1, 2 * world * len(names) + 1))
     call = [[[name, numbers.pop() / 4, numbers.pop()] for name in names] for _ in range(world)]
-    orders = [names, names[::-1]] + [draw.shuffled(names) for _ in range(world - 2)]
-    parts = zip(call, draw.shuffled(orders), strict=True)
+    orders = [names, names[::-1]] + [sampler.permutation(names) for _ in range(world - 2)]
+    parts = zip(call, sampler.permutation(orders), strict=True)
     return [sorted(part, key=lambda one: order.index(one[0])) for part, order in parts]
 
 
-def _large(draw: Draw, world: int) -> Call:
+def _large(sampler: Sampler, world: int) -> Call:
     """Sums and counts that need 34 to 50 bits each, some of them nearly undone by another rank's.
 
     A mean that is added up of quotients is never as close.
     """
     while True:
-        call = _of_many_bits(draw, world)
+        call = _of_many_bits(sampler, world)
         *_, undone = zip(*call, strict=True)
         count = sum(samples for *_, samples in undone)
         if not _is_close(sum(total / count for _, total, _ in undone), _mean(undone), _CLOSE):
             return call
 
 
-def _of_many_bits(draw: Draw, world: int) -> Call:
-    names = draw.shuffled(_WORDS)[:3]
-    bits = lambda low, high: draw.integer(2**low, 2**high) | 1
+def _of_many_bits(sampler: Sampler, world: int) -> Call:
+    names = sampler.permutation(_WORDS)[:3]
+    bits = lambda low, high: sampler.integer(2**low, 2**high) | 1
     call = [
-        [[names[0], bits(40, 50), draw.integer(1, 9)], [names[1], bits(6, 9) / 2, bits(33, 40)]] for _ in range(world)
+        [[names[0], bits(40, 50), sampler.integer(1, 9)], [names[1], bits(6, 9) / 2, bits(33, 40)]]
+        for _ in range(world)
     ]
     undone = bits(45, 49)
     for rank, part in enumerate(call):
-        total = undone / 2 if rank == 0 else -undone / 2 + draw.integer(1, 99) if rank == 1 else 0.0
-        part.append([names[2], total, draw.integer(1, 9)])
+        total = undone / 2 if rank == 0 else -undone / 2 + sampler.integer(1, 99) if rank == 1 else 0.0
+        part.append([names[2], total, sampler.integer(1, 9)])
     return call
 
 
-def _unseen(draw: Draw, world: int) -> Call:
+def _unseen(sampler: Sampler, world: int) -> Call:
     """A metric that nobody saw, one that one rank saw, one whose mean is 0, and a rank that saw nothing."""
-    nobody, one, zero, some = draw.shuffled(_WORDS)[:4]
-    idle, only = draw.shuffled(range(world))[:2]
+    nobody, one, zero, some = sampler.permutation(_WORDS)[:4]
+    idle, only = sampler.permutation(range(world))[:2]
     call = []
     for rank in range(world):
-        saw = draw.integer(1, 9) if rank != idle else 0
-        own = [[zero, 0.0, saw], [some, _number(draw, 8) * (saw > 0), saw], [nobody, draw.choice((0.0, 0)), 0]]
+        saw = sampler.integer(1, 9) if rank != idle else 0
+        own = [[zero, 0.0, saw], [some, _number(sampler, 8) * (saw > 0), saw], [nobody, sampler.choice((0.0, 0)), 0]]
         call.append([*own, [one, 12.5, 4] if rank == only else [one, 0.0, 0]])
     return call
 
 
-def _infinite(draw: Draw, world: int) -> Call:
+def _infinite(sampler: Sampler, world: int) -> Call:
     """A sum of NaN and two of infinity, in one rank each, beside one as usual."""
-    usual, *names = draw.shuffled(_WORDS)[:4]
+    usual, *names = sampler.permutation(_WORDS)[:4]
     values = (math.nan, math.inf, -math.inf)
-    bad = [(name, value, draw.integer(0, world - 1)) for name, value in zip(names, values, strict=True)]
+    bad = [(name, value, sampler.integer(0, world - 1)) for name, value in zip(names, values, strict=True)]
     return [
         [[usual, rank + 0.5, 2], *([name, value if rank == at else 1.5, 3] for name, value, at in bad)]
         for rank in range(world)
     ]
 
 
-def _tensors(draw: Draw, world: int) -> Call:
+def _tensors(sampler: Sampler, world: int) -> Call:
     """Sums of every kind, some that require a gradient, two of one storage, one tensor for two metrics."""
     kinds = (torch.float32, torch.float64, torch.int64, torch.bfloat16, torch.int32)
     call = []
     for rank in range(world):
-        running = torch.tensor([3.5, -8.25, 100.0, 1.0], dtype=torch.float64) * (rank + draw.integer(1, 9))
-        sums = [torch.tensor(draw.integer(-90, 90) * 2 + 1).to(kind) for kind in kinds]
-        sums += [torch.tensor(draw.integer(1, 90) / 4, dtype=kind, requires_grad=True) for kind in kinds[:2]]
-        sums += [running[1], running[2], running[2], draw.integer(-90, 90), 2.75]
-        call.append([[name, total, draw.integer(1, 30)] for name, total in zip(_NAMES, sums, strict=False)])
+        running = torch.tensor([3.5, -8.25, 100.0, 1.0], dtype=torch.float64) * (rank + sampler.integer(1, 9))
+        sums = [torch.tensor(sampler.integer(-90, 90) * 2 + 1).to(kind) for kind in kinds]
+        sums += [torch.tensor(sampler.integer(1, 90) / 4, dtype=kind, requires_grad=True) for kind in kinds[:2]]
+        sums += [running[1], running[2], running[2], sampler.integer(-90, 90), 2.75]
+        call.append([[name, total, sampler.integer(1, 30)] for name, total in zip(_NAMES, sums, strict=False)])
     return call
 
 
@@ -177,22 +180,22 @@ def _mean_of_means(parts: tuple[list, ...]) -> float:
     return math.fsum(means) / len(means) if means and all(map(math.isfinite, means)) else math.nan
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     traffic: Traffic = evidence["traffic"]
     if problem := _stopped(evidence):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
-    calls = [tuple(own["totals"] for own in call) for call in zip(*case.each, strict=True)]
+    calls = [tuple(own["totals"] for own in call) for call in zip(*case.per_rank_inputs, strict=True)]
     between = by_call(traffic.collectives)
     if met := len(between) != len(calls):
-        yield Lost("one_collective", "The ranks met at a barrier: that is a collective too, and it is not needed.")
+        yield Failure("one_collective", "The ranks met at a barrier: that is a collective too, and it is not needed.")
     for number, call in enumerate(calls):
-        about = case.about[number * (len(case.about) - 1) // len(calls)]
+        criteria = case.criteria[number * (len(case.criteria) - 1) // len(calls)]
         answers = [results[number] for results in evidence["results"]]
-        if problem := _answers_problem(about, call, answers):
-            yield Lost(about, problem)
+        if problem := _answers_problem(criteria, call, answers):
+            yield Failure(criteria, problem)
         elif not met:
-            yield from _judge_way(about, call, between[number])
+            yield from _judge_way(criteria, call, between[number])
 
 
 def _stopped(evidence: dict) -> str | None:
@@ -201,7 +204,7 @@ def _stopped(evidence: dict) -> str | None:
     return f"{problem} The barrier is the hidden test's, between two calls." if is_ours else problem
 
 
-def _answers_problem(about: str, call: tuple, answers: list[dict]) -> str | None:
+def _answers_problem(criteria: str, call: tuple, answers: list[dict]) -> str | None:
     metrics = _metrics(call)
     for part, answer in zip(call, answers, strict=True):
         if not isinstance(answer, dict) or not ("error" in answer or {"returned", "later", "totals"} <= answer.keys()):
@@ -209,9 +212,9 @@ def _answers_problem(about: str, call: tuple, answers: list[dict]) -> str | None
         if "error" in answer:
             return raised_problem(answer["error"])
         for means in (answer["returned"], answer["later"]):
-            if problem := _means_problem(about, metrics, part, _of_pairs(means)):
+            if problem := _means_problem(criteria, metrics, part, _of_pairs(means)):
                 return problem
-        if about == "kept" and not _is_kept(part, answer["totals"]):
+        if criteria == "kept" and not _is_kept(part, answer["totals"]):
             return "The function changed `totals`, or a tensor in it: the caller goes on to count with them."
     return None
 
@@ -231,7 +234,7 @@ def _metrics(call: tuple) -> dict[str, tuple[list, ...]]:
     return {name: tuple(own[name] for own in by_rank) for name in by_rank[0]}
 
 
-def _means_problem(about: str, metrics: dict, own: list, means: Any) -> str | None:
+def _means_problem(criteria: str, metrics: dict, own: list, means: Any) -> str | None:
     if not isinstance(means, dict):
         return f"A rank got {type_name(means)}; expected a dictionary, name to mean, on every rank."
     if set(means) != set(metrics):
@@ -243,8 +246,8 @@ def _means_problem(about: str, metrics: dict, own: list, means: Any) -> str | No
         if type(means[name]) is not float:
             kind = "of another type" if isinstance(means[name], Opaque) else type_name(means[name])
             return f"A mean is {kind}; expected a Python float."
-        if not _is_close(means[name], _mean(parts), _CLOSE if about == "exact" else _LOOSE):
-            return _what_it_is(about, means[name], parts, mine[name])
+        if not _is_close(means[name], _mean(parts), _CLOSE if criteria == "exact" else _LOOSE):
+            return _what_it_is(criteria, means[name], parts, mine[name])
     return None
 
 
@@ -254,7 +257,7 @@ def _is_close(value: float, due: float, tolerance: float) -> bool:
     return math.isclose(value, due, rel_tol=tolerance, abs_tol=tolerance if tolerance == _LOOSE else 0.0)
 
 
-def _what_it_is(about: str, value: float, parts: tuple, own: tuple) -> str:
+def _what_it_is(criteria: str, value: float, parts: tuple, own: tuple) -> str:
     """The sentence of the misconception that gives this value."""
     if not any(count for *_, count in parts):
         return "No rank saw a sample, and the mean is not NaN: any number could be mistaken for a measured one."
@@ -280,9 +283,9 @@ def _what_it_is(about: str, value: float, parts: tuple, own: tuple) -> str:
     for rival, sentence in rivals:
         if math.isclose(value, rival, rel_tol=_LOOSE):
             return sentence
-    if about == "exact":
+    if criteria == "exact":
         return "Digits are lost: float32 has a 24-bit significand, and counts of samples soon need more."
-    if about == "order":
+    if criteria == "order":
         return (
             "Metrics are mixed up: the ranks' dictionaries are in different orders, and an all-reduce adds by position."
         )
@@ -311,18 +314,18 @@ def _is_same(after: Any, before: Any) -> bool:
     return same_kind and torch.equal(after, before)
 
 
-def _judge_way(about: str, call: tuple, collectives: list[CollectiveRecord]) -> Iterator[Lost]:
+def _judge_way(criteria: str, call: tuple, collectives: list[CollectiveRecord]) -> Iterator[Failure]:
     """What is wrong with the way on which the sums came together."""
     if not call[0]:
         if collectives:
-            yield Lost(about, "`totals` is empty, and a collective ran all the same: expected none.")
+            yield Failure(criteria, "`totals` is empty, and a collective ran all the same: expected none.")
         return
     if len(call) == 1 and not collectives:
         return
     if problem := _collective_problem(call, collectives):
-        yield Lost("one_collective", problem)
+        yield Failure("one_collective", problem)
     elif problem := _handed_problem(call, collectives[0]):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
 
 
 def _collective_problem(call: tuple, collectives: list[CollectiveRecord]) -> str | None:

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from autograder.draw import Draw
 from autograder.plays import engine_of
+from autograder.sampler import Sampler
 from autograder.verdicts.engines.batches import Held
 from autograder.verdicts.engines.replayed import Decision, stood
 from gpulab.serving import Blocks, Budget, Live, Plan
@@ -73,10 +73,10 @@ def seen_in(play: dict) -> Counter:
     return due.held.seen
 
 
-def drawn(draw: Draw, make: Callable[[Draw], dict], *wanted: str) -> dict:
+def drawn(sampler: Sampler, make: Callable[[Sampler], dict], *wanted: str) -> dict:
     """A play of ``make`` in which each of ``wanted`` comes about."""
     for _ in range(_TRIES):
-        play = make(draw)
+        play = make(sampler)
         seen = seen_in(play)
         if all(seen[what] for what in wanted):
             return play
@@ -84,7 +84,7 @@ def drawn(draw: Draw, make: Callable[[Draw], dict], *wanted: str) -> dict:
 
 
 def trace(
-    draw: Draw,
+    sampler: Sampler,
     n: int,
     prompts: Callable[[int], int],
     outputs: tuple[int, int],
@@ -97,14 +97,14 @@ def trace(
     prompts: tokens of the n-th. outputs: least and most. leaves: every third hangs up after a while.
     """
     found, now = [], 0.0
-    names = [f"{draw.choice('abcdefgh')}{number}" for number in draw.shuffled(range(100, 100 + n))]
+    names = [f"{sampler.choice('abcdefgh')}{number}" for number in sampler.permutation(range(100, 100 + n))]
     for number, name in enumerate(names):
-        most = draw.integer(*outputs)
+        most = sampler.integer(*outputs)
         fields = {"name": name, "arrival_us": now, "prompt": prompts(number), "most": most}
-        fields["writes"] = draw.integer(max(1, most - 2), most)
+        fields["writes"] = sampler.integer(max(1, most - 2), most)
         if leaves and number % 3 == 1:
-            fields["leaves_us"] = 1000.0 * draw.integer(2, 12)
+            fields["leaves_us"] = 1000.0 * sampler.integer(2, 12)
         found.append(fields)
         if (number + 1) % burst == 0:
-            now += 500.0 * draw.integer(0, gap // 500)
+            now += 500.0 * sampler.integer(0, gap // 500)
     return found

@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.engines import block_rules as rules
 from autograder.verdicts.engines.block_books import Script
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem
@@ -21,7 +21,7 @@ class Traces(Case):
     scripts: tuple[Script, ...] = ()
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     makers = {
         ("room",): _room,
         ("tokens", "shared", "copies"): _families,
@@ -31,31 +31,31 @@ def _cases(draw: Draw) -> Iterator[Case]:
         ("apart",): _apart,
         ("serving",): _serving,
     }
-    for about, make in draw.shuffled(list(makers.items())):
-        scripts = draw.shuffled(list(make(draw)))
-        yield Traces(about, {"traces": [script.inputs() for script in scripts]}, scripts=tuple(scripts))
+    for criteria, make in sampler.permutation(list(makers.items())):
+        scripts = sampler.permutation(list(make(sampler)))
+        yield Traces(criteria, {"traces": [script.inputs() for script in scripts]}, scripts=tuple(scripts))
 
 
-def _sizes(draw: Draw) -> list[int]:
-    return draw.each(1, 2, draw.integer(3, 7), 16, draw.integer(17, 40))
+def _sizes(sampler: Sampler) -> list[int]:
+    return sampler.shuffled(1, 2, sampler.integer(3, 7), 16, sampler.integer(17, 40))
 
 
-def _room(draw: Draw) -> Iterator[Script]:
+def _room(sampler: Sampler) -> Iterator[Script]:
     """Sequences that grow to both sides of every boundary, token by token and by many; nobody shares anything."""
-    for size in _sizes(draw):
+    for size in _sizes(sampler):
         script = Script((_ROOMY, size))
-        for n in draw.each(
-            *dict.fromkeys((1, max(size - 1, 1), size, size + 1, 2 * size, 2 * size + draw.integer(1, size)))
+        for n in sampler.shuffled(
+            *dict.fromkeys((1, max(size - 1, 1), size, size + 1, 2 * size, 2 * size + sampler.integer(1, size)))
         ):
-            for name in draw.each("a", "b"):
+            for name in sampler.shuffled("a", "b"):
                 script.append(name, n)
             script.append("c")
         for _ in range(min(size + 1, 18)):
             script.append("d", n=1)
-        for name in draw.each("a", "b", "c", "d"):
+        for name in sampler.shuffled("a", "b", "c", "d"):
             script.release(name)
         yield script
-    for size in draw.each(1 << 53, (1 << 55) + draw.integer(0, 9)):
+    for size in sampler.shuffled(1 << 53, (1 << 55) + sampler.integer(0, 9)):
         script = Script((_ROOMY, size))
         for n in (size + 1, size - 2, 1, 2 * size + 1, size - 1, 1):
             script.append("a", n)
@@ -64,59 +64,61 @@ def _room(draw: Draw) -> Iterator[Script]:
         yield script
 
 
-def _families(draw: Draw) -> Iterator[Script]:
+def _families(sampler: Sampler) -> Iterator[Script]:
     """A prompt, its forks, and who writes when, how much, and who has gone by then."""
-    for size in draw.each(1, 2, draw.integer(3, 5), draw.integer(6, 9)):
-        for filled in draw.each(*dict.fromkeys((0, 1, size // 2, size - 1))):
-            yield _written_by_all(draw, size, filled, draw.integer(2, 3))
-            yield _written_by_all(draw, size, filled, 1)
-    size = draw.integer(3, 6)
-    for writer, gone in draw.each(*itertools.permutations(("p", "c", "d"), 2)):
-        yield _gone_before(draw, size, writer, gone)
-    for order in draw.each(*itertools.permutations(("p", "c", "g"))):
-        yield _grandchildren(draw, size, order)
+    for size in sampler.shuffled(1, 2, sampler.integer(3, 5), sampler.integer(6, 9)):
+        for filled in sampler.shuffled(*dict.fromkeys((0, 1, size // 2, size - 1))):
+            yield _written_by_all(sampler, size, filled, sampler.integer(2, 3))
+            yield _written_by_all(sampler, size, filled, 1)
+    size = sampler.integer(3, 6)
+    for writer, gone in sampler.shuffled(*itertools.permutations(("p", "c", "d"), 2)):
+        yield _gone_before(sampler, size, writer, gone)
+    for order in sampler.shuffled(*itertools.permutations(("p", "c", "g"))):
+        yield _grandchildren(sampler, size, order)
 
 
-def _prompt(draw: Draw, size: int, filled: int) -> Script:
+def _prompt(sampler: Sampler, size: int, filled: int) -> Script:
     """Sequence p of one to three blocks, the last with so many tokens; and another beside it."""
     script = Script((_ROOMY, size))
-    script.append("p", size * draw.integer(1, 3) + filled)
-    script.append("other", draw.integer(1, 2 * size))
+    script.append("p", size * sampler.integer(1, 3) + filled)
+    script.append("other", sampler.integer(1, 2 * size))
     return script
 
 
-def _written_by_all(draw: Draw, size: int, filled: int, children: int) -> Script:
-    script = _prompt(draw, size, filled)
+def _written_by_all(sampler: Sampler, size: int, filled: int, children: int) -> Script:
+    script = _prompt(sampler, size, filled)
     family = ["p", *(f"c{number}" for number in range(children))]
     for child in family[1:]:
         script.fork("p", child)
-    for name in draw.shuffled(family):
-        for n in draw.each(1, 1 + draw.integer(0, size), script.in_place(name) + 1 + draw.integer(0, size)):
+    for name in sampler.permutation(family):
+        for n in sampler.shuffled(
+            1, 1 + sampler.integer(0, size), script.in_place(name) + 1 + sampler.integer(0, size)
+        ):
             script.append(name, n)
-    for name in draw.shuffled([*family, "other"]):
+    for name in sampler.permutation([*family, "other"]):
         script.append(name)
     return script
 
 
-def _gone_before(draw: Draw, size: int, writer: str, gone: str) -> Script:
+def _gone_before(sampler: Sampler, size: int, writer: str, gone: str) -> Script:
     """One of three leaves before anyone writes; the last of them to write is the last that has the block."""
-    script = _prompt(draw, size, draw.integer(1, size - 1))
+    script = _prompt(sampler, size, sampler.integer(1, size - 1))
     script.fork("p", "c")
     script.fork("p", "d")
     script.release(gone)
     script.append(writer)
     (last,) = {"p", "c", "d"} - {writer, gone}
     script.append("other", script.in_place("other") + 1)
-    script.append(last, draw.integer(1, script.in_place(last)))
-    script.append("new", draw.integer(1, 3 * size))
+    script.append(last, sampler.integer(1, script.in_place(last)))
+    script.append("new", sampler.integer(1, 3 * size))
     script.append(writer, size)
     script.append(last, 2 * size)
     return script
 
 
-def _grandchildren(draw: Draw, size: int, order: Sequence[str]) -> Script:
+def _grandchildren(sampler: Sampler, size: int, order: Sequence[str]) -> Script:
     """A fork of a fork, a second fork once it was written to, and one who leaves in between."""
-    script = _prompt(draw, size, draw.integer(1, size - 1))
+    script = _prompt(sampler, size, sampler.integer(1, size - 1))
     script.fork("p", "c")
     script.fork("c", "g")
     for name in order:
@@ -125,7 +127,7 @@ def _grandchildren(draw: Draw, size: int, order: Sequence[str]) -> Script:
     script.append(first, size + 1)
     script.fork(first, "again")
     script.release(first)
-    script.append("again", draw.integer(1, 2 * size))
+    script.append("again", sampler.integer(1, 2 * size))
     script.fork("again", first)
     script.append("again")
     script.append(first, 2)
@@ -135,44 +137,44 @@ def _grandchildren(draw: Draw, size: int, order: Sequence[str]) -> Script:
     return script
 
 
-def _counts(draw: Draw) -> Iterator[Script]:
+def _counts(sampler: Sampler) -> Iterator[Script]:
     """Families that leave in every order, and then someone who takes every block that there is."""
-    for order in draw.each(*itertools.permutations(("p", "c", "g"))):
-        for writers in draw.each((), order[:1], order[1:], order):
-            size = draw.integer(2, 6)
-            script = Script((draw.integer(24, 30), size))
-            script.append("p", size * draw.integer(1, 2) + draw.integer(1, size - 1))
+    for order in sampler.shuffled(*itertools.permutations(("p", "c", "g"))):
+        for writers in sampler.shuffled((), order[:1], order[1:], order):
+            size = sampler.integer(2, 6)
+            script = Script((sampler.integer(24, 30), size))
+            script.append("p", size * sampler.integer(1, 2) + sampler.integer(1, size - 1))
             script.fork("p", "c")
-            script.fork(draw.choice(("p", "c")), "g")
+            script.fork(sampler.choice(("p", "c")), "g")
             for name in writers:
-                script.append(name, draw.integer(1, 2 * size))
+                script.append(name, sampler.integer(1, 2 * size))
             for name in order:
                 script.release(name)
             script.append("all", script.books[0].total * size)
             script.release("all")
             yield script
-    yield _many(draw)
+    yield _many(sampler)
 
 
-def _many(draw: Draw) -> Script:
+def _many(sampler: Sampler) -> Script:
     """More samples of a prompt than a byte counts; all of them leave."""
     script = Script((12, 4), sees=False)
-    script.append("p", draw.integer(9, 11))
-    for number in range(draw.integer(257, 280)):
+    script.append("p", sampler.integer(9, 11))
+    for number in range(sampler.integer(257, 280)):
         script.fork("p", number)
     script.append("p", 5)
     script.release("p")
-    for number in draw.shuffled([*script.books[0].tables]):
+    for number in sampler.permutation([*script.books[0].tables]):
         script.release(number)
     script.append("all", 48)
     return script
 
 
-def _memory(draw: Draw) -> Iterator[Script]:
+def _memory(sampler: Sampler) -> Iterator[Script]:
     """As many tokens as there is room for, and one more: behind a last block that is full, partly filled, or shared."""
-    for size, filled in draw.each((1, 0), (2, 1), (3, 0), (4, 1), (draw.integer(5, 9), 2)):
-        for shared, free in draw.each(*itertools.product((False, True), (0, 1, 3))):
-            script = _leaving_free(draw, size, filled, shared, free)
+    for size, filled in sampler.shuffled((1, 0), (2, 1), (3, 0), (4, 1), (sampler.integer(5, 9), 2)):
+        for shared, free in sampler.shuffled(*itertools.product((False, True), (0, 1, 3))):
+            script = _leaving_free(sampler, size, filled, shared, free)
             copied = shared and filled > 0
             most = script.in_place("p") + (free - copied) * size if free >= copied else 0
             script.append("p", most + 1)
@@ -180,13 +182,13 @@ def _memory(draw: Draw) -> Iterator[Script]:
                 script.append("p", most)
             script.append("p")
             yield script
-    yield from _full(draw)
-    yield from _too_much(draw)
+    yield from _full(sampler)
+    yield from _too_much(sampler)
 
 
-def _leaving_free(draw: Draw, size: int, filled: int, shared: bool, free: int) -> Script:
+def _leaving_free(sampler: Sampler, size: int, filled: int, shared: bool, free: int) -> Script:
     """Sequence p with its last block filled so far, shared or not, and so many blocks free."""
-    blocks = draw.integer(1, 3)
+    blocks = sampler.integer(1, 3)
     script = Script((blocks + (filled > 0) + 2 + free, size))
     script.append("p", blocks * size + filled)
     script.append("rest", 2 * size)
@@ -195,11 +197,11 @@ def _leaving_free(draw: Draw, size: int, filled: int, shared: bool, free: int) -
     return script
 
 
-def _full(draw: Draw) -> Iterator[Script]:
+def _full(sampler: Sampler) -> Iterator[Script]:
     """Nothing is free: forks go on, who has a last block alone goes on in place, who shares it has to wait for the other."""
-    for writer, other in draw.each(("p", "c"), ("c", "p")):
-        size = draw.integer(3, 6)
-        script = _leaving_free(draw, size, 1, False, free=0)
+    for writer, other in sampler.shuffled(("p", "c"), ("c", "p")):
+        size = sampler.integer(3, 6)
+        script = _leaving_free(sampler, size, 1, False, free=0)
         script.append("p")
         script.fork("p", "c")
         script.fork("c", "d")
@@ -217,12 +219,12 @@ def _full(draw: Draw) -> Iterator[Script]:
         yield script
 
 
-def _too_much(draw: Draw) -> Iterator[Script]:
+def _too_much(sampler: Sampler) -> Iterator[Script]:
     """A newcomer of more than there is, of very much more, of exactly as much; and what is refused leaves no name behind."""
-    for size in draw.each(1, 2, draw.integer(3, 9)):
-        total = draw.integer(3, 9)
+    for size in sampler.shuffled(1, 2, sampler.integer(3, 9)):
+        total = sampler.integer(3, 9)
         script = Script((total, size))
-        for n in draw.each(total * size + 1, (total + 1) * size, 10**18):
+        for n in sampler.shuffled(total * size + 1, (total + 1) * size, 10**18):
             script.append("a", n)
             script.table("a")
         script.append("b", size)
@@ -238,9 +240,9 @@ def _too_much(draw: Draw) -> Iterator[Script]:
         yield script
 
 
-def _errors(draw: Draw) -> Iterator[Script]:
+def _errors(sampler: Sampler) -> Iterator[Script]:
     """What is refused, among calls that are not."""
-    for n in draw.each(0, -1, -draw.integer(2, 9), -(1 << 60)):
+    for n in sampler.shuffled(0, -1, -sampler.integer(2, 9), -(1 << 60)):
         script = Script((20, 4))
         script.append("a", 8)
         script.append("a", n)
@@ -252,37 +254,37 @@ def _errors(draw: Draw) -> Iterator[Script]:
         script.append("a", n)
         yield script
         full = Script((3, 4))
-        full.append("a", draw.integer(9, 12))
+        full.append("a", sampler.integer(9, 12))
         full.append("a", n)
         full.append("new", n)
         full.table("new")
         yield full
-    yield from _wrong_names(draw)
-    for bad in draw.each((0, 4), (4, 0), (-1, 4), (4, -draw.integer(1, 9)), (0, 0)):
+    yield from _wrong_names(sampler)
+    for bad in sampler.shuffled((0, 4), (4, 0), (-1, 4), (4, -sampler.integer(1, 9)), (0, 0)):
         script = Script((5, 3), bad, (1, 1))
         script.append("a", 15)
         script.append("a", 1, of=2)
         yield script
 
 
-def _wrong_names(draw: Draw) -> Iterator[Script]:
+def _wrong_names(sampler: Sampler) -> Iterator[Script]:
     """Of sequences that never were, of some that have gone, and of some that are there already."""
-    for size in draw.each(1, 4):
+    for size in sampler.shuffled(1, 4):
         script = Script((20, size))
         script.append("a", 2 * size + 1)
-        for gone in draw.each("never", "gone"):
+        for gone in sampler.shuffled("never", "gone"):
             if gone == "gone":
                 script.append(gone, size + 1)
                 script.fork(gone, "child")
                 script.release(gone)
-            for ask in draw.each(script.table, script.length, script.release):
+            for ask in sampler.shuffled(script.table, script.length, script.release):
                 ask(gone)
-            for child in draw.each("a", gone, "nobody"):
+            for child in sampler.shuffled("a", gone, "nobody"):
                 script.fork(gone, child)
             script.length("nobody")
-        for parent, child in draw.each(("a", "a"), ("a", "child"), ("child", "a"), ("child", "child")):
+        for parent, child in sampler.shuffled(("a", "a"), ("a", "child"), ("child", "a"), ("child", "child")):
             script.fork(parent, child)
-        for name in draw.shuffled(("a", "child")):
+        for name in sampler.permutation(("a", "child")):
             script.append(name, size)
             script.release(name)
             script.release(name)
@@ -290,11 +292,11 @@ def _wrong_names(draw: Draw) -> Iterator[Script]:
         yield script
 
 
-def _apart(draw: Draw) -> Iterator[Script]:
+def _apart(sampler: Sampler) -> Iterator[Script]:
     """Objects side by side with the same names, names of every kind, names that come again; lists are overwritten."""
-    yield from _side_by_side(draw)
-    yield from _any_names(draw)
-    for filled, again in draw.each((1, 1), (2, 9), (0, 2), (3, 5), (4, 4)):
+    yield from _side_by_side(sampler)
+    yield from _any_names(sampler)
+    for filled, again in sampler.shuffled((1, 1), (2, 9), (0, 2), (3, 5), (4, 4)):
         script = Script((60, 4), spoils=True)
         script.append("a", 4 + filled)
         script.fork("a", "b")
@@ -310,22 +312,22 @@ def _apart(draw: Draw) -> Iterator[Script]:
         yield script
 
 
-def _side_by_side(draw: Draw) -> Iterator[Script]:
+def _side_by_side(sampler: Sampler) -> Iterator[Script]:
     """Two that are asked the same in turn, a third that never forks, and each of them alone."""
-    for spoils in draw.each(False, True):
+    for spoils in sampler.shuffled(False, True):
         script = Script((40, 4), (40, 4), (40, 4), spoils=spoils)
-        filled, more = draw.integer(5, 7), draw.integer(4, 6)
-        for of in draw.each(0, 1):
+        filled, more = sampler.integer(5, 7), sampler.integer(4, 6)
+        for of in sampler.shuffled(0, 1):
             script.append("a", filled, of=of)
             script.fork("a", "b", of=of)
         script.append("a", filled, of=2)
-        for name in draw.each("a", "b"):
-            for of in draw.each(0, 1, 2):
+        for name in sampler.shuffled("a", "b"):
+            for of in sampler.shuffled(0, 1, 2):
                 script.append(name, 1, of=of)
-        for of in draw.each(0, 1):
+        for of in sampler.shuffled(0, 1):
             script.fork("b", "c", of=of)
         script.append("c", filled, of=2)
-        for of in draw.each(0, 1, 2):
+        for of in sampler.shuffled(0, 1, 2):
             script.release("a", of=of)
             script.append("b", more, of=of)
             script.append("c", 1, of=of)
@@ -333,10 +335,10 @@ def _side_by_side(draw: Draw) -> Iterator[Script]:
         yield from script.each_alone()
 
 
-def _any_names(draw: Draw) -> Iterator[Script]:
+def _any_names(sampler: Sampler) -> Iterator[Script]:
     """All of them at once, each begun alone, or forked from the one before it, with each the parent of another once."""
-    order = draw.shuffled(_NAMES)
-    for names, forks in draw.each((order, False), (order, True), (order[::-1], True)):
+    order = sampler.permutation(_NAMES)
+    for names, forks in sampler.shuffled((order, False), (order, True), (order[::-1], True)):
         script = Script((_ROOMY, 3), spoils=True)
         script.append(names[0], 4)
         for before, name in itertools.pairwise(names):
@@ -344,17 +346,17 @@ def _any_names(draw: Draw) -> Iterator[Script]:
                 script.fork(before, name)
             else:
                 script.append(name)
-        for name in draw.shuffled(names):
-            script.append(name, draw.integer(1, 4))
-        for name in draw.shuffled(names)[:9]:
+        for name in sampler.permutation(names):
+            script.append(name, sampler.integer(1, 4))
+        for name in sampler.permutation(names)[:9]:
             script.release(name)
         yield script
 
 
-def _serving(draw: Draw) -> Iterator[Script]:
+def _serving(sampler: Sampler) -> Iterator[Script]:
     """As an engine asks: prompts, samples of them, a token each, requests that finish, hang up or find no room."""
-    for size, sees in draw.each((1, True), (4, True), (draw.integer(5, 8), True), (3, False), (16, True)):
-        script = Script((draw.integer(18, 24), size), sees=sees)
+    for size, sees in sampler.shuffled((1, True), (4, True), (sampler.integer(5, 8), True), (3, False), (16, True)):
+        script = Script((sampler.integer(18, 24), size), sees=sees)
         names = (f"r{number}" for number in itertools.count())
         script.append("first", 2 * size + 1)
         script.fork("first", "second")
@@ -362,39 +364,39 @@ def _serving(draw: Draw) -> Iterator[Script]:
         script.append("first", size)
         script.append("second")
         for _ in range(8):
-            _step(draw, script, names)
+            _step(sampler, script, names)
         yield script.look_at_all()
 
 
-def _step(draw: Draw, script: Script, names: Iterator[str]) -> None:
+def _step(sampler: Sampler, script: Script, names: Iterator[str]) -> None:
     """Whoever finds no room makes the newest leave; prompts come, and some are sampled more than once."""
     books = script.books[0]
     for name in list(books.tables):
         if name in books.tables:
-            script.append(name, *draw.choice(((), (1,), (draw.integer(1, books.size),))))
+            script.append(name, *sampler.choice(((), (1,), (sampler.integer(1, books.size),))))
             if "raises" in script.due[-1]:
                 script.release(list(books.tables)[-1])
     new = next(names)
-    script.append(new, draw.integer(1, 4 * books.size))
-    for _ in range(draw.integer(0, 3) if new in books.tables else 0):
+    script.append(new, sampler.integer(1, 4 * books.size))
+    for _ in range(sampler.integer(0, 3) if new in books.tables else 0):
         script.fork(new, next(names))
-    if len(books.tables) > draw.integer(3, 9):
-        script.release(draw.choice(list(books.tables)))
+    if len(books.tables) > sampler.integer(3, 9):
+        script.release(sampler.choice(list(books.tables)))
 
 
-def _judge(case: Traces, evidence: dict) -> Iterator[Lost]:
-    for about in case.about:
+def _judge(case: Traces, evidence: dict) -> Iterator[Failure]:
+    for criteria in case.criteria:
         if problem := count_problem(evidence["played"], len(case.scripts)) or _first_problem(
-            about, case, evidence["played"]
+            criteria, case, evidence["played"]
         ):
-            yield Lost(about, problem)
+            yield Failure(criteria, problem)
 
 
-def _first_problem(about: str, case: Traces, every: list[dict]) -> str | None:
+def _first_problem(criteria: str, case: Traces, every: list[dict]) -> str | None:
     for script, played in zip(case.scripts, every):
-        if problem := _made_problem(script, played) or _trace_problem(about, script, played["steps"]):
+        if problem := _made_problem(script, played) or _trace_problem(criteria, script, played["steps"]):
             return problem
-        if about == "apart" and (problem := _apart_problem(case, script, every, played)):
+        if criteria == "apart" and (problem := _apart_problem(case, script, every, played)):
             return problem
     return None
 
@@ -421,7 +423,7 @@ def _made_problem(script: Script, played: dict) -> str | None:
     return None
 
 
-def _trace_problem(about: str, script: Script, steps: list[dict]) -> str | None:
+def _trace_problem(criteria: str, script: Script, steps: list[dict]) -> str | None:
     if problem := count_problem(steps, len(script.due)):
         return problem
     stands = [rules.Stand(total, {}, {}) for total, _ in script.made]
@@ -431,9 +433,9 @@ def _trace_problem(about: str, script: Script, steps: list[dict]) -> str | None:
         if problem := _call_problem(step, due) or _seen_problem(step, due, script.made[of][0]):
             return problem
         moment = _moment(script, step, due, stands[of])
-        if about in _FOLLOWED:
+        if criteria in _FOLLOWED:
             memories[of].follow(moment)
-        if problem := next(filter(None, (rule(moment, memories[of]) for rule in _RULES[about])), None):
+        if problem := next(filter(None, (rule(moment, memories[of]) for rule in _RULES[criteria])), None):
             return problem
         stands[of].goes_on(due, moment.now)
     return None
@@ -484,7 +486,7 @@ _RULES: dict[str, tuple[rules.Rule, ...]] = {
         rules.nothing_changed,
     ),
 }
-_FOLLOWED = {about for about, held in _RULES.items() if rules.tokens in held}
+_FOLLOWED = {criteria for criteria, held in _RULES.items() if rules.tokens in held}
 _DUE_ERROR = {
     "KeyError": "A sequence that is not there, or no longer, can be asked nothing, released or forked.",
     "ValueError": "Fewer tokens than one, and a fork under a name that is there already, are refused.",

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.engines import chunked_traffic as traffic
 from autograder.verdicts.engines.chunked_step import Step
 from autograder.verdicts.engines.replayed import Replayed, replayed
@@ -13,48 +13,48 @@ from autograder.verdicts.expect import count_problem
 _MOST_CALLS = 40
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     """A case for each criterion; its plays take turns, a step each. The first of a criterion's makes its scheduler last."""
-    for about in draw.each(*_PLAYS):
-        last, *others = [made for make in _PLAYS[about] for made in make(draw)]
-        yield Case((about,), {"plays": [*draw.shuffled(others), last]})
+    for criteria in sampler.shuffled(*_PLAYS):
+        last, *others = [made for make in _PLAYS[criteria] for made in make(sampler)]
+        yield Case((criteria,), {"plays": [*sampler.permutation(others), last]})
 
 
-def _all(*makes: Callable[[Draw], dict]) -> Callable[[Draw], Iterator[dict]]:
-    return lambda draw: (make(draw) for make in makes)
+def _all(*makes: Callable[[Sampler], dict]) -> Callable[[Sampler], Iterator[dict]]:
+    return lambda sampler: (make(sampler) for make in makes)
 
 
 _PLAYS = {
     "gap": [
         _all(traffic.in_tiles, traffic.context_counts, traffic.never_beside, traffic.hang_up, traffic.stuck),
-        lambda draw: (traffic.at_the_edge(draw, beyond) for beyond in (0, 1)),
-        lambda draw: (traffic.crowded(draw, over) for over in (-0.5, 0, 9)),
+        lambda sampler: (traffic.at_the_edge(sampler, beyond) for beyond in (0, 1)),
+        lambda sampler: (traffic.crowded(sampler, over) for over in (-0.5, 0, 9)),
     ],
     "decodes": [_all(traffic.tight_budget, traffic.context_counts, traffic.few_places, traffic.never_beside)],
     "chunks": [
         _all(traffic.nobody_decodes, traffic.context_counts, traffic.in_tiles, traffic.just_reached, traffic.one_left),
         _all(traffic.tight_budget, traffic.few_places, traffic.hang_up, traffic.told_before),
-        lambda draw: (traffic.at_the_edge(draw, beyond) for beyond in (0, 1)),
+        lambda sampler: (traffic.at_the_edge(sampler, beyond) for beyond in (0, 1)),
     ],
     "order": [_all(traffic.short_after_long, traffic.long_waits_for_room, traffic.few_places, traffic.hang_up)],
     "room": [
         _all(traffic.crunch, traffic.no_room_beside),
-        lambda draw: (traffic.short_of_room(draw, size) for size in (1, 4)),
+        lambda sampler: (traffic.short_of_room(sampler, size) for size in (1, 4)),
     ],
     "whole": [_all(traffic.images, traffic.images_again, traffic.images_in_time)],
     "calls": [_all(traffic.huge_budget, traffic.many_at_once)],
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     if problem := count_problem(evidence["records"], len(case.inputs["plays"])):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
         return
     calls = _calls(evidence["called"])
     for number, (play, record) in enumerate(zip(case.inputs["plays"], evidence["records"], strict=True)):
-        if problem := _problem(about, play, record, calls.get(str(number), Counter())):
-            yield Lost(about, problem)
+        if problem := _problem(criteria, play, record, calls.get(str(number), Counter())):
+            yield Failure(criteria, problem)
             return
 
 
@@ -66,14 +66,14 @@ def _calls(called: list[str]) -> dict[str, Counter]:
     return calls
 
 
-def _problem(about: str, play: dict, record: dict, calls: Counter) -> str | None:
+def _problem(criteria: str, play: dict, record: dict, calls: Counter) -> str | None:
     """What the play shows, step by step; then whether it came to its end."""
     again = replayed(play, record)
-    wrong = _WRONG.get(about)
+    wrong = _WRONG.get(criteria)
     for decision in again.decisions if wrong else ():
         if problem := wrong(Step(decision, play)):
             return problem
-    return again.problem or (_calls_problem(play, again, calls) if about == "calls" else None)
+    return again.problem or (_calls_problem(play, again, calls) if criteria == "calls" else None)
 
 
 def _gap(step: Step) -> str | None:

@@ -1,6 +1,6 @@
 """Plays of E19.3: traces, clocks and budgets, each with a name for what a scheduler can go wrong on."""
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 from gpulab.serving import Linear
 
 PLENTY = [600, 4]
@@ -17,32 +17,34 @@ def play(
     return {"trace": trace, "gap_us": gap_us, "clock": clock, "budget": list(budget), "blocks": blocks or PLENTY}
 
 
-def mixed(draw: Draw, requests: int = 9) -> list[dict]:
+def mixed(sampler: Sampler, requests: int = 9) -> list[dict]:
     """Chats that come one after the other, and every third prompt is long; names say nothing."""
-    names = draw.shuffled([f"r{number}" for number in range(requests)])
+    names = sampler.permutation([f"r{number}" for number in range(requests)])
     trace, at = [], 0.0
     for number, name in enumerate(names):
-        prompt = draw.integer(90, 140) if number % 3 == 1 else draw.integer(1, 24)
-        trace.append(request(name, at, prompt, draw.integer(3, 14)))
-        at += draw.integer(300, 4000)
+        prompt = sampler.integer(90, 140) if number % 3 == 1 else sampler.integer(1, 24)
+        trace.append(request(name, at, prompt, sampler.integer(3, 14)))
+        at += sampler.integer(300, 4000)
     return trace
 
 
-def context_counts(draw: Draw) -> dict:
+def context_counts(sampler: Sampler) -> dict:
     """A token is the slower the more it looks back at; every request costs something."""
-    return play(mixed(draw), draw.integer(2600, 3600) + 0.5, [1000, 10, 1, 30, 1])
+    return play(mixed(sampler), sampler.integer(2600, 3600) + 0.5, [1000, 10, 1, 30, 1])
 
 
-def in_tiles(draw: Draw) -> dict:
+def in_tiles(sampler: Sampler) -> dict:
     """Steps of a stair, on which a straight line goes wrong, as long as a tile's edge: a token more is often free."""
-    tile = draw.choice([7, 8, 9])
-    return play(mixed(draw), 500 + 20 * tile * draw.integer(2, 4), [500, 20, 0, 0, tile])
+    tile = sampler.choice([7, 8, 9])
+    return play(mixed(sampler), 500 + 20 * tile * sampler.integer(2, 4), [500, 20, 0, 0, tile])
 
 
-def at_the_edge(draw: Draw, beyond: int) -> dict:
+def at_the_edge(sampler: Sampler, beyond: int) -> dict:
     """One decodes, one has a long prompt: a later chunk lasts the gap to the microsecond, or with a token more one too long."""
-    first, long, clock = draw.integer(3, 9), draw.integer(180, 220), [700, 10, 1, 0, 1]
-    gap = next(gap for gap in draw.shuffled(range(2400, 3400)) if _meets(gap, first, long, Linear(*clock[:3]), beyond))
+    first, long, clock = sampler.integer(3, 9), sampler.integer(180, 220), [700, 10, 1, 0, 1]
+    gap = next(
+        gap for gap in sampler.permutation(range(2400, 3400)) if _meets(gap, first, long, Linear(*clock[:3]), beyond)
+    )
     return play([request("a", 0, first, 60), request("b", 1, long, 5)], gap, clock)
 
 
@@ -61,49 +63,51 @@ def _meets(gap: int, first: int, long: int, clock: Linear, beyond: int) -> bool:
     return False
 
 
-def crowded(draw: Draw, over: float) -> dict:
+def crowded(sampler: Sampler, over: float) -> dict:
     """Decodes alone reach or pass the gap until some have ended; then a long prompt is due."""
-    many = draw.integer(6, 7)
-    trace = [request(f"d{n}", 0, draw.integer(2, 6), 4 + 3 * n) for n in range(many)]
-    trace.append(request("long", 10, draw.integer(60, 80), 3))
+    many = sampler.integer(6, 7)
+    trace = [request(f"d{n}", 0, sampler.integer(2, 6), 4 + 3 * n) for n in range(many)]
+    trace.append(request("long", 10, sampler.integer(60, 80), 3))
     return play(
-        trace + [request("short", 11, draw.integer(2, 5), 3)], 1000 + 110 * (many - 2) + over, [1000, 10, 0, 100, 1]
+        trace + [request("short", 11, sampler.integer(2, 5), 3)], 1000 + 110 * (many - 2) + over, [1000, 10, 0, 100, 1]
     )
 
 
-def just_reached(draw: Draw) -> dict:
+def just_reached(sampler: Sampler) -> dict:
     """The decodes alone take the gap to the microsecond, and a tile has room for tokens that cost nothing."""
-    trace = [request(f"d{n}", 0, draw.integer(2, 6), 9 + n) for n in range(4)]
-    return play([*trace, request("long", 10, draw.integer(30, 50), 3)], 1160, [1000, 20, 0, 0, 8])
+    trace = [request(f"d{n}", 0, sampler.integer(2, 6), 9 + n) for n in range(4)]
+    return play([*trace, request("long", 10, sampler.integer(30, 50), 3)], 1160, [1000, 20, 0, 0, 8])
 
 
-def nobody_decodes(draw: Draw) -> dict:
+def nobody_decodes(sampler: Sampler) -> dict:
     """Everybody is done with the first token; the gap is shorter than any step."""
-    trace = [request(f"p{n}", 40 * n, draw.integer(5, 90), 1) for n in range(8)]
-    return play(trace, draw.choice([0, 1, 0.5]), [900, 10, 1, 0, 1], budget=(draw.integer(40, 60), 6))
+    trace = [request(f"p{n}", 40 * n, sampler.integer(5, 90), 1) for n in range(8)]
+    return play(trace, sampler.choice([0, 1, 0.5]), [900, 10, 1, 0, 1], budget=(sampler.integer(40, 60), 6))
 
 
-def never_beside(draw: Draw) -> dict:
+def never_beside(sampler: Sampler) -> dict:
     """The gap is shorter than any step, and some decode: prompts go when nobody does."""
-    trace = [request(f"r{n}", 700 * n, draw.integer(3, 30), draw.integer(2, 5)) for n in range(6)]
-    return play(trace, draw.integer(1, 900), [1000, 10, 1, 0, 1], budget=(64, 8))
+    trace = [request(f"r{n}", 700 * n, sampler.integer(3, 30), sampler.integer(2, 5)) for n in range(6)]
+    return play(trace, sampler.integer(1, 900), [1000, 10, 1, 0, 1], budget=(64, 8))
 
 
-def tight_budget(draw: Draw) -> dict:
+def tight_budget(sampler: Sampler) -> dict:
     """Hardly more tokens than decodes; time is no matter."""
-    trace = [request(f"r{n}", 300 * n, draw.integer(2, 9) + 20 * (n % 4 == 3), draw.integer(6, 12)) for n in range(9)]
-    return play(trace, float("inf"), [1000, 10, 1, 0, 1], budget=(draw.integer(6, 7), 6))
+    trace = [
+        request(f"r{n}", 300 * n, sampler.integer(2, 9) + 20 * (n % 4 == 3), sampler.integer(6, 12)) for n in range(9)
+    ]
+    return play(trace, float("inf"), [1000, 10, 1, 0, 1], budget=(sampler.integer(6, 7), 6))
 
 
-def few_places(draw: Draw) -> dict:
+def few_places(sampler: Sampler) -> dict:
     """More requests than may run, and time for all of them."""
-    trace = [request(f"r{n}", 10 * n, draw.integer(1, 12), draw.integer(2, 6)) for n in range(10)]
-    return play(trace, 5000.5, [1000, 10, 0, 20, 1], budget=(200, draw.integer(3, 4)))
+    trace = [request(f"r{n}", 10 * n, sampler.integer(1, 12), sampler.integer(2, 6)) for n in range(10)]
+    return play(trace, 5000.5, [1000, 10, 0, 20, 1], budget=(200, sampler.integer(3, 4)))
 
 
-def one_left(draw: Draw) -> dict:
+def one_left(sampler: Sampler) -> dict:
     """A prompt has one token left when the only decode ends: nobody decodes then, though one token is left."""
-    a, b = draw.integer(3, 9), draw.integer(40, 60)
+    a, b = sampler.integer(3, 9), sampler.integer(40, 60)
     gap = Linear(1000, 10, 1).step_us([(1, a), (b - 1, 0)])
     return play(
         [request("a", 0, a, 2), request("b", 1, b, 2), request("c", 2, 300, 2)],
@@ -113,34 +117,34 @@ def one_left(draw: Draw) -> dict:
     )
 
 
-def hang_up(draw: Draw) -> dict:
+def hang_up(sampler: Sampler) -> dict:
     """Prompts are left in the middle, and while they wait; others come after them."""
-    trace = [request("d", 0, draw.integer(3, 8), 40)]
+    trace = [request("d", 0, sampler.integer(3, 8), 40)]
     for n in range(3):
         at = 1500 + 16_000 * n
-        leaves = {"leaves_us": float(draw.integer(5000, 8000))}
+        leaves = {"leaves_us": float(sampler.integer(5000, 8000))}
         trace += [request(f"gone{n}", at, 400, 3, **leaves), request(f"left{n}", at + 1, 8, 3, leaves_us=100.0)]
-        trace += [request(f"next{n}", at + 2, draw.integer(20, 40), 3)]
-    return play(trace, draw.integer(2200, 2600) + 0.5, [1000, 10, 1, 30, 1])
+        trace += [request(f"next{n}", at + 2, sampler.integer(20, 40), 3)]
+    return play(trace, sampler.integer(2200, 2600) + 0.5, [1000, 10, 1, 30, 1])
 
 
-def short_after_long(draw: Draw) -> dict:
+def short_after_long(sampler: Sampler) -> dict:
     """Long prompts first, then short ones that would be done sooner; two arrive at once."""
-    prompts = [draw.integer(70, 90) if n % 3 == 0 else draw.integer(2, 9) for n in range(7)]
+    prompts = [sampler.integer(70, 90) if n % 3 == 0 else sampler.integer(2, 9) for n in range(7)]
     trace = [request("d", 0, 4, 40)] + [request(f"r{n}", 1200 + n // 2, prompt, 4) for n, prompt in enumerate(prompts)]
-    return play(trace, draw.integer(2200, 2900) + 0.5, [1000, 10, 1, 30, 1], budget=(96, 9))
+    return play(trace, sampler.integer(2200, 2900) + 0.5, [1000, 10, 1, 30, 1], budget=(96, 9))
 
 
-def long_waits_for_room(draw: Draw) -> dict:
+def long_waits_for_room(sampler: Sampler) -> dict:
     """The next in line has no room until a decode ends, and those behind it would have. Then there is room for all."""
-    trace = [request("d", 0, 60, 12), request("long", 100, draw.integer(104, 108), 3)]
-    trace += [request(f"s{n}", 200 + n, draw.integer(2, 7), 4) for n in range(4)]
+    trace = [request("d", 0, 60, 12), request("long", 100, sampler.integer(104, 108), 3)]
+    trace += [request(f"s{n}", 200 + n, sampler.integer(2, 7), 4) for n in range(4)]
     return play(trace, float("inf"), [1000, 10, 1, 0, 1], blocks=[40, 4])
 
 
-def stuck(draw: Draw) -> dict:
+def stuck(sampler: Sampler) -> dict:
     """The last token of a prompt looks back at so much that it has no time beside the decode."""
-    first, gap, clock = draw.integer(3, 6), draw.integer(1500, 1800), [1000, 10, 20, 0, 1]
+    first, gap, clock = sampler.integer(3, 6), sampler.integer(1500, 1800), [1000, 10, 20, 0, 1]
     done = _computed_beside(gap, first, Linear(*clock[:3]))
     return play([request("a", 0, first, 40), request("b", 1, done + 1, 5)], gap, clock)
 
@@ -153,71 +157,71 @@ def _computed_beside(gap: int, first: int, clock: Linear) -> int:
     return done
 
 
-def short_of_room(draw: Draw, size: int) -> dict:
+def short_of_room(sampler: Sampler, size: int) -> dict:
     """Outputs outgrow the cache: the youngest go, twice and more, while others wait and a long prompt comes."""
-    trace = [request(f"r{n}", 150 * n, draw.integer(4, 9), draw.integer(18, 26)) for n in range(5)]
-    trace += [request("long", 3000, draw.integer(38, 44), 4), request("last", 3100, draw.integer(2, 6), 5)]
+    trace = [request(f"r{n}", 150 * n, sampler.integer(4, 9), sampler.integer(18, 26)) for n in range(5)]
+    trace += [request("long", 3000, sampler.integer(38, 44), 4), request("last", 3100, sampler.integer(2, 6), 5)]
     return play(trace, float("inf"), [1000, 10, 1, 20, 1], budget=(64, 8), blocks=[96 // size, size])
 
 
-def no_room_beside(draw: Draw) -> dict:
+def no_room_beside(sampler: Sampler) -> dict:
     """A prompt in chunks stands in the way of the decodes' growth and is preempted in its middle; another waits behind it."""
-    long = draw.integer(40, 46)
+    long = sampler.integer(40, 46)
     trace = [request("a", 0, 8, 40), request("b", 1, 8, 30), request("long", 1500, long, 4), request("d", 1600, 5, 6)]
     return play(
-        trace, draw.integer(1220, 1240) + 0.5, [1000, 10, 1, 20, 1], budget=(64, 8), blocks=[8 + 8 + long + 12, 1]
+        trace, sampler.integer(1220, 1240) + 0.5, [1000, 10, 1, 20, 1], budget=(64, 8), blocks=[8 + 8 + long + 12, 1]
     )
 
 
-def crunch(draw: Draw) -> dict:
+def crunch(sampler: Sampler) -> dict:
     """Several have to go in one step, and one token's room is left over for which somebody waits."""
     trace = [request(f"r{n}", 0, 2, 20) for n in range(4)]
     trace += [request("r4", 4700, 1, 9), request("r5", 4701, 1, 9), request("waits", 5300, 1, 9)]
-    return play(trace, float("inf"), [1000, 10, 0, 0, 1], blocks=[30 + draw.integer(0, 1), 1])
+    return play(trace, float("inf"), [1000, 10, 0, 0, 1], blocks=[30 + sampler.integer(0, 1), 1])
 
 
-def told_before(draw: Draw) -> dict:
+def told_before(sampler: Sampler) -> dict:
     """The preempted had a short prompt and were told much: what is computed anew is cut, behind the prompt too."""
-    trace = [request(f"r{n}", n, draw.integer(2, 4), draw.integer(50, 56)) for n in range(3)]
-    return play(trace, draw.integer(1400, 1500) + 0.5, [1000, 10, 1, 20, 1], budget=(24, 8), blocks=[24, 4])
+    trace = [request(f"r{n}", n, sampler.integer(2, 4), sampler.integer(50, 56)) for n in range(3)]
+    return play(trace, sampler.integer(1400, 1500) + 0.5, [1000, 10, 1, 20, 1], budget=(24, 8), blocks=[24, 4])
 
 
-def images(draw: Draw) -> dict:
+def images(sampler: Sampler) -> dict:
     """Whole prompts that fit beside the decodes, that do not until some have ended, and that have to go alone."""
-    trace = [request(f"d{n}", n, draw.integer(2, 5), 8 + 5 * n) for n in range(3)]
-    for n, prompt in enumerate(draw.each(draw.integer(8, 12), draw.integer(26, 32), 64)):
+    trace = [request(f"d{n}", n, sampler.integer(2, 5), 8 + 5 * n) for n in range(3)]
+    for n, prompt in enumerate(sampler.shuffled(sampler.integer(8, 12), sampler.integer(26, 32), 64)):
         at = 2500 + 9000 * n
         trace.append(request(f"whole{n}", at, prompt, 3, whole=True))
-        trace += [request(f"text{n}", at + 1, draw.integer(3, 9), 12), request(f"long{n}", at + 2, 40, 2)]
-    return play(trace, draw.integer(1900, 1970) + 0.5, [1000, 15, 0, 30, 1], budget=(64, 8))
+        trace += [request(f"text{n}", at + 1, sampler.integer(3, 9), 12), request(f"long{n}", at + 2, 40, 2)]
+    return play(trace, sampler.integer(1900, 1970) + 0.5, [1000, 15, 0, 30, 1], budget=(64, 8))
 
 
-def images_again(draw: Draw) -> dict:
+def images_again(sampler: Sampler) -> dict:
     """Whole prompts are preempted; with what they were told they are longer than a step's budget."""
-    trace = [request("a", 0, 16, 40), request("b", 1, 16, 30, whole=True), request("c", 2, draw.integer(3, 6), 3)]
-    return play(trace, draw.integer(1500, 1700) + 0.5, [1000, 15, 0, 30, 1], budget=(18, 4), blocks=[15, 4])
+    trace = [request("a", 0, 16, 40), request("b", 1, 16, 30, whole=True), request("c", 2, sampler.integer(3, 6), 3)]
+    return play(trace, sampler.integer(1500, 1700) + 0.5, [1000, 15, 0, 30, 1], budget=(18, 4), blocks=[15, 4])
 
 
-def images_in_time(draw: Draw) -> dict:
+def images_in_time(sampler: Sampler) -> dict:
     """Whole prompts after cut ones, with a tile or a request's cost, several in a step."""
     trace = [request("d", 0, 3, 60)]
     for n in range(4):
         at = 1300 + 5000 * n
         trace += [
-            request(f"text{n}", at, draw.integer(30, 60), 2),
-            request(f"one{n}", at + 1, draw.integer(4, 8), 2, whole=True),
+            request(f"text{n}", at, sampler.integer(30, 60), 2),
+            request(f"one{n}", at + 1, sampler.integer(4, 8), 2, whole=True),
         ]
-        trace += [request(f"two{n}", at + 2, draw.integer(4, 8), 2, whole=True)]
-    return play(trace, 1000 + 20 * 8 * draw.integer(2, 3) + 95, [1000, 20, 0, 30, 8], budget=(128, 8))
+        trace += [request(f"two{n}", at + 2, sampler.integer(4, 8), 2, whole=True)]
+    return play(trace, 1000 + 20 * 8 * sampler.integer(2, 3) + 95, [1000, 20, 0, 30, 8], budget=(128, 8))
 
 
-def huge_budget(draw: Draw) -> dict:
+def huge_budget(sampler: Sampler) -> dict:
     """Prompts of thousands of tokens, and thousands in a budget."""
-    trace = [request("d", 0, 5, 30)] + [request(f"r{n}", 2000 + n, draw.integer(3000, 4000), 2) for n in range(3)]
-    return play(trace, draw.integer(12_000, 15_000), [1000, 10, 0.01, 30, 1], budget=(8192, 8), blocks=[4000, 4])
+    trace = [request("d", 0, 5, 30)] + [request(f"r{n}", 2000 + n, sampler.integer(3000, 4000), 2) for n in range(3)]
+    return play(trace, sampler.integer(12_000, 15_000), [1000, 10, 0.01, 30, 1], budget=(8192, 8), blocks=[4000, 4])
 
 
-def many_at_once(draw: Draw) -> dict:
+def many_at_once(sampler: Sampler) -> dict:
     """Dozens of short prompts come together while somebody decodes, and all share a step."""
-    trace = [request("d", 0, 5, 12)] + [request(f"r{n}", 500, draw.integer(1, 4), 3) for n in range(60)]
-    return play(trace, draw.integer(4000, 4200), [1000, 10, 1, 20, 1], budget=(512, 64))
+    trace = [request("d", 0, 5, 12)] + [request(f"r{n}", 500, sampler.integer(1, 4), 3) for n in range(60)]
+    return play(trace, sampler.integer(4000, 4200), [1000, 10, 1, 20, 1], budget=(512, 64))

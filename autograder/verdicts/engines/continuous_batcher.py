@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.engines.batches import UNLIMITED, Held
 from autograder.verdicts.engines.batches_drawn import drawn, trace
 from autograder.verdicts.engines.replayed import replayed
@@ -47,40 +47,47 @@ class Plays(Case):
     broken: tuple[str, ...] = ()
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for make in draw.shuffled((_ample, _tight, _long, _leaving, _together, _errors)):
-        yield from make(draw)
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for make in sampler.permutation((_ample, _tight, _long, _leaving, _together, _errors)):
+        yield from make(sampler)
 
 
-def _plays(draw: Draw, make: Callable[[Draw], dict], wanted: dict[int, tuple[str, ...]]) -> list[dict]:
+def _plays(sampler: Sampler, make: Callable[[Sampler], dict], wanted: dict[int, tuple[str, ...]]) -> list[dict]:
     """A play for each patience, in which what is wanted comes about."""
 
     def play(patience: int) -> dict:
-        return drawn(draw, lambda draw: make(draw) | {"patience": patience}, *wanted[patience])
+        return drawn(sampler, lambda sampler: make(sampler) | {"patience": patience}, *wanted[patience])
 
-    return [play(patience) for patience in draw.shuffled(list(wanted))]
-
-
-def _case(plays: list[dict], about: tuple[str, ...], broken: tuple[str, ...], together: bool = False) -> Plays:
-    return Plays(about, {"plays": plays, "together": together}, broken=broken)
+    return [play(patience) for patience in sampler.permutation(list(wanted))]
 
 
-def _roomy(draw: Draw, leaves: bool = False) -> dict:
+def _case(plays: list[dict], criteria: tuple[str, ...], broken: tuple[str, ...], together: bool = False) -> Plays:
+    return Plays(criteria, {"plays": plays, "together": together}, broken=broken)
+
+
+def _roomy(sampler: Sampler, leaves: bool = False) -> dict:
     """Blocks for all; long prompts wait for tokens, many for a place."""
-    big = [40, draw.integer(26, 33), draw.integer(34, 39)]
+    big = [40, sampler.integer(26, 33), sampler.integer(34, 39)]
     requests = trace(
-        draw, 16, lambda n: draw.choice(big) if n % 4 == 1 else draw.integer(1, 12), (2, 12), 2000, 4, leaves
+        sampler, 16, lambda n: sampler.choice(big) if n % 4 == 1 else sampler.integer(1, 12), (2, 12), 2000, 4, leaves
     )
     return {"trace": requests, "blocks": [400, 4], "budget": [40, 6], "clock": [1000.0, 10.0, 0.0]}
 
 
-def _narrow(draw: Draw, tokens: int = 128) -> dict:
+def _narrow(sampler: Sampler, tokens: int = 128) -> dict:
     """Blocks for few."""
-    requests = trace(draw, 16, lambda n: draw.integer(30, 50) if n % 4 == 1 else draw.integer(1, 16), (4, 20), 3000, 4)
-    return {"trace": requests, "blocks": [draw.integer(18, 20), 4], "budget": [tokens, 8], "clock": [1000.0, 10.0, 0.0]}
+    requests = trace(
+        sampler, 16, lambda n: sampler.integer(30, 50) if n % 4 == 1 else sampler.integer(1, 16), (4, 20), 3000, 4
+    )
+    return {
+        "trace": requests,
+        "blocks": [sampler.integer(18, 20), 4],
+        "budget": [tokens, 8],
+        "clock": [1000.0, 10.0, 0.0],
+    }
 
 
-def _ample(draw: Draw) -> Iterator[Case]:
+def _ample(sampler: Sampler) -> Iterator[Case]:
     wanted = {
         UNLIMITED: ("overtook", "refilled", "exact tokens", "last place"),
         0: ("barred",),
@@ -88,10 +95,10 @@ def _ample(draw: Draw) -> Iterator[Case]:
         2: ("barred", "overtook"),
         3: ("barred", "overtook"),
     }
-    yield _case(_plays(draw, _roomy, wanted), _STEP, _STEP)
+    yield _case(_plays(sampler, _roomy, wanted), _STEP, _STEP)
 
 
-def _tight(draw: Draw) -> Iterator[Case]:
+def _tight(sampler: Sampler) -> Iterator[Case]:
     out = ("preemption", "out: one would fit")
     wanted = {
         UNLIMITED: ("overtook", "refilled", "waiting is mixed", "exact blocks", *out),
@@ -99,51 +106,55 @@ def _tight(draw: Draw) -> Iterator[Case]:
         2: ("barred", "overtook again", "out: not who was let in last", "barred, not by the first", *out),
         4: ("barred", "waiting is mixed at a tie", "out: at a tie", "out: several"),
     }
-    yield _case(_plays(draw, _narrow, wanted), (*_STEP, "preemption"), (*_STEP, "preemption"))
+    yield _case(_plays(sampler, _narrow, wanted), (*_STEP, "preemption"), (*_STEP, "preemption"))
 
 
-def _long(draw: Draw) -> Iterator[Case]:
+def _long(sampler: Sampler) -> Iterator[Case]:
     wanted = {
         UNLIMITED: ("long", "long: overtaken", "out: a long one"),
         1: ("long", "barred", "long: came back"),
         3: ("long", "barred", "out: a long one goes on"),
     }
-    yield _case(_plays(draw, lambda draw: _narrow(draw, tokens=20), wanted), (*_STEP, "preemption", "long"), ("long",))
+    yield _case(
+        _plays(sampler, lambda sampler: _narrow(sampler, tokens=20), wanted), (*_STEP, "preemption", "long"), ("long",)
+    )
 
 
-def _leaving(draw: Draw) -> Iterator[Case]:
+def _leaving(sampler: Sampler) -> Iterator[Case]:
     wanted = {1: ("left at its limit", "barred"), 2: ("left at its limit", "barred")}
-    yield _case(_plays(draw, lambda draw: _roomy(draw, leaves=True), wanted), ("state",), ("state",))
+    yield _case(_plays(sampler, lambda sampler: _roomy(sampler, leaves=True), wanted), ("state",), ("state",))
 
 
-def _together(draw: Draw) -> Iterator[Case]:
+def _together(sampler: Sampler) -> Iterator[Case]:
     """Two traces of the same names in another order, with another patience."""
-    first, second = _plays(draw, _narrow, {1: ("barred", "overtook"), 3: ("barred", "overtook")})
+    first, second = _plays(sampler, _narrow, {1: ("barred", "overtook"), 3: ("barred", "overtook")})
     names = [fields["name"] for fields in first["trace"]]
-    renamed = [fields | {"name": name} for fields, name in zip(second["trace"], draw.shuffled(names), strict=True)]
+    renamed = [
+        fields | {"name": name} for fields, name in zip(second["trace"], sampler.permutation(names), strict=True)
+    ]
     yield _case([first, second | {"trace": renamed}], ("state",), ("state",), together=True)
 
 
-def _errors(draw: Draw) -> Iterator[Case]:
-    for patience in draw.each(-1, -draw.integer(2, 90), True, False, 2.0, float("inf"), "3", None):
+def _errors(sampler: Sampler) -> Iterator[Case]:
+    for patience in sampler.shuffled(-1, -sampler.integer(2, 90), True, False, 2.0, float("inf"), "3", None):
         yield Case(("errors",), {"patience": patience}, raises="ValueError")
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.raises:
         if problem := error_problem(evidence, case.raises):
-            yield Lost("errors", f"{problem} patience is an int, 0 or more, and no bool.")
+            yield Failure("errors", f"{problem} patience is an int, 0 or more, and no bool.")
         return
     plays = case.inputs["plays"]
     if problem := count_problem(evidence.get("plays"), len(plays)):
-        yield from (Lost(name, problem) for name in case.about)
+        yield from (Failure(name, problem) for name in case.criteria)
         return
     yield from (
         _judge_together(plays, evidence) if case.inputs["together"] else _judge_apart(case, plays, evidence["plays"])
     )
 
 
-def _judge_apart(case: Plays, plays: list[dict], records: list[dict]) -> Iterator[Lost]:
+def _judge_apart(case: Plays, plays: list[dict], records: list[dict]) -> Iterator[Failure]:
     seen, lost, problems = Counter(), Counter(), []
     for play, record in zip(plays, records, strict=True):
         again, held = replayed(play, record), Held(play)
@@ -151,24 +162,24 @@ def _judge_apart(case: Plays, plays: list[dict], records: list[dict]) -> Iterato
             lost.update(held.step(decision))
         seen.update(held.seen)
         problems += [again.problem] if again.problem else []
-    if case.about == ("state",):
+    if case.criteria == ("state",):
         lost = Counter({"state": sum(lost.values())})
-    yield from (Lost(name, problem) for problem in problems[:1] for name in case.broken)
-    yield from (Lost(name, _SAYS[name]) for name in case.about if lost[name])
+    yield from (Failure(name, problem) for problem in problems[:1] for name in case.broken)
+    yield from (Failure(name, _SAYS[name]) for name in case.criteria if lost[name])
     for name, (what, says) in _NEEDS.items():
         if name in case.broken and not seen[what]:
-            yield Lost(name, says)
+            yield Failure(name, says)
 
 
-def _judge_together(plays: list[dict], evidence: dict) -> Iterator[Lost]:
+def _judge_together(plays: list[dict], evidence: dict) -> Iterator[Failure]:
     """What a scheduler does beside another, or in its second trace, is what it does alone."""
     alone = [_planned(play, record) for play, record in zip(plays, evidence["plays"], strict=True)]
     for how, due in (("beside", alone), ("again", [alone[0], alone[0]])):
         played = [plays[0], plays[0]] if how == "again" else plays
         if count_problem(evidence.get(how), 2):
-            yield Lost("state", "The record does not hold every call.")
+            yield Failure("state", "The record does not hold every call.")
         elif None in due or [_planned(play, record) for play, record in zip(played, evidence[how], strict=True)] != due:
-            yield Lost("state", _SAYS["state"])
+            yield Failure("state", _SAYS["state"])
 
 
 def _planned(play: dict, record: dict) -> Any:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.engines.paged_cache import Paged, attended, needed_bytes, paged
 from autograder.verdicts.expect import tensor_problem
 from autograder.verdicts.kernels.own import (
@@ -36,60 +36,60 @@ class Step(Case):
     digits: bool = False
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield from _plain_cases(draw)
-    yield from _ragged_cases(draw)
-    yield from _garbage_cases(draw)
-    yield from _float32_cases(draw)
-    yield from _strided_cases(draw)
-    yield from _edge_cases(draw)
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield from _plain_cases(sampler)
+    yield from _ragged_cases(sampler)
+    yield from _garbage_cases(sampler)
+    yield from _float32_cases(sampler)
+    yield from _strided_cases(sampler)
+    yield from _edge_cases(sampler)
 
 
-def _plain_cases(draw: Draw) -> Iterator[Case]:
+def _plain_cases(sampler: Sampler) -> Iterator[Case]:
     """Whole blocks, powers of two, each dtype; key heads that several query heads share, or none."""
     sides = [(4, 4, 2, 16), (8, 8, 2, 16), (16, 2, 2, 16)]
-    for dtype, (size, heads, kv_heads, dim) in zip(draw.each(_HALF, _BRAIN, _SINGLE), sides, strict=True):
-        case = paged(draw, dtype, [2 * size, 2 * size], size, heads, kv_heads, dim)
+    for dtype, (size, heads, kv_heads, dim) in zip(sampler.shuffled(_HALF, _BRAIN, _SINGLE), sides, strict=True):
+        case = paged(sampler, dtype, [2 * size, 2 * size], size, heads, kv_heads, dim)
         yield _case(("values", "once", "blocks"), case)
 
 
-def _ragged_cases(draw: Draw) -> Iterator[Case]:
-    size, odd = 8, draw.choice([5, 7])
-    lengths = draw.each(0, 1, size - 1, size, size + 1, size + draw.integer(2, 6))
-    yield _case(("ends", "once"), paged(draw, _HALF, lengths, size, 2, 1, 16, more=1))
+def _ragged_cases(sampler: Sampler) -> Iterator[Case]:
+    size, odd = 8, sampler.choice([5, 7])
+    lengths = sampler.shuffled(0, 1, size - 1, size, size + 1, size + sampler.integer(2, 6))
+    yield _case(("ends", "once"), paged(sampler, _HALF, lengths, size, 2, 1, 16, more=1))
     # No side is a power of two: heads of a group, a block, a head.
-    lengths = draw.each(odd - 1, 2 * odd + 1)
-    yield _case(("ends", "once"), paged(draw, _SINGLE, lengths, odd, 6, 2, draw.choice([18, 20, 22])))
-    yield _case(("ends", "once"), paged(draw, _SINGLE, draw.each(1, 3), 1, 1, 1, 2))
-    yield _case(("ends", "once"), paged(draw, _SINGLE, [65], 64, 16, 1, 128))
+    lengths = sampler.shuffled(odd - 1, 2 * odd + 1)
+    yield _case(("ends", "once"), paged(sampler, _SINGLE, lengths, odd, 6, 2, sampler.choice([18, 20, 22])))
+    yield _case(("ends", "once"), paged(sampler, _SINGLE, sampler.shuffled(1, 3), 1, 1, 1, 2))
+    yield _case(("ends", "once"), paged(sampler, _SINGLE, [65], 64, 16, 1, 128))
 
 
-def _garbage_cases(draw: Draw) -> Iterator[Case]:
-    size = draw.choice([4, 8])
+def _garbage_cases(sampler: Sampler) -> Iterator[Case]:
+    size = sampler.choice([4, 8])
     # The last table is full: whoever looks one column further leaves the array.
-    lengths = [*draw.each(size, 2 * size), 3 * size]
-    case = paged(draw, draw.choice([_HALF, _BRAIN]), lengths, size, 4, 2, 16, shared=True)
+    lengths = [*sampler.shuffled(size, 2 * size), 3 * size]
+    case = paged(sampler, sampler.choice([_HALF, _BRAIN]), lengths, size, 4, 2, 16, shared=True)
     yield _case(("blocks", "once"), case)
-    wide = paged(draw, _HALF, draw.each(size, 2 * size), size, 2, 1, 16)
+    wide = paged(sampler, _HALF, sampler.shuffled(size, 2 * size), size, 2, 1, 16)
     more = torch.full((2, 40), 2**31 - 1, dtype=torch.int32)
     yield _case(("once",), wide, way="wider", more={"tables": torch.cat([wide.tables, more], 1)})
 
 
-def _float32_cases(draw: Draw) -> Iterator[Case]:
-    for dtype in draw.each(_HALF, _BRAIN):
-        yield _case(("float32",), _cancelling(draw, dtype), digits=True)
-    yield _case(("float32",), _far_scores(draw))
+def _float32_cases(sampler: Sampler) -> Iterator[Case]:
+    for dtype in sampler.shuffled(_HALF, _BRAIN):
+        yield _case(("float32",), _cancelling(sampler, dtype), digits=True)
+    yield _case(("float32",), _far_scores(sampler))
 
 
-def _cancelling(draw: Draw, dtype: torch.dtype) -> Paged:
+def _cancelling(sampler: Sampler, dtype: torch.dtype) -> Paged:
     """Values of about a thousand whose weighted sum is nearly 0: half the digits do not find it."""
-    size, length = 4, draw.choice([12, 16])
-    case = paged(draw, dtype, [length], size, 2, 2, 32)
+    size, length = 4, sampler.choice([12, 16])
+    case = paged(sampler, dtype, [length], size, 2, 2, 32)
     tokens = list(case.places(0))
     for head in range(2):
         keys = torch.stack([case.k_cache[block, slot, head] for block, slot in tokens]).double()
         scores = keys @ case.q[0, head].double() / 32**0.5
-        values = 1000 * draw.within_one(length, 32, dtype=torch.float64)
+        values = 1000 * sampler.within_one(length, 32, dtype=torch.float64)
         values = values.to(dtype).double()
         weights, best = torch.softmax(scores, 0), int(scores.argmax())
         values[best] = 0
@@ -99,16 +99,16 @@ def _cancelling(draw: Draw, dtype: torch.dtype) -> Paged:
     return case
 
 
-def _far_scores(draw: Draw) -> Paged:
+def _far_scores(sampler: Sampler) -> Paged:
     """Rising, falling, all far below 0, and as far from 0 as scores get. Exact: one element of a query is not 0."""
     size, length = 4, 8
-    step = draw.integer(30, 40)
-    near = torch.tensor(draw.shuffled(range(length))).double() / 8
+    step = sampler.integer(30, 40)
+    near = torch.tensor(sampler.permutation(range(length))).double() / 8
     alone = torch.full((length,), -2e29, dtype=torch.float64)
-    alone[draw.integer(0, length - 1)] = -1e29
+    alone[sampler.integer(0, length - 1)] = -1e29
     scores = [step * torch.arange(length) + near, -step * torch.arange(length) + near, near - 300, alone, near * 2e28]
-    scores = draw.shuffled(scores)
-    case = paged(draw, _SINGLE, [length] * len(scores), size, 2, 1, 16)
+    scores = sampler.permutation(scores)
+    case = paged(sampler, _SINGLE, [length] * len(scores), size, 2, 1, 16)
     case.q[...] = 0
     case.q[..., 3] = 4.0
     for sequence, row in enumerate(scores):
@@ -117,41 +117,41 @@ def _far_scores(draw: Draw) -> Paged:
     return case
 
 
-def _strided_cases(draw: Draw) -> Iterator[Case]:
+def _strided_cases(sampler: Sampler) -> Iterator[Case]:
     size = 4
-    for layout in draw.each("one allocation", "heads before tokens", "tokens before heads"):
-        lengths = draw.each(size, 2 * size)
-        case = paged(draw, _HALF, lengths, size, 4, 2, 16)
+    for layout in sampler.shuffled("one allocation", "heads before tokens", "tokens before heads"):
+        lengths = sampler.shuffled(size, 2 * size)
+        case = paged(sampler, _HALF, lengths, size, 4, 2, 16)
         yield _case(("strides",), case.laid_out(layout))
-    far = paged(draw, _HALF, [3 * size], size, 2, 1, 16, more=1, spare=0)
+    far = paged(sampler, _HALF, [3 * size], size, 2, 1, 16, more=1, spare=0)
     yield _case(("strides",), far, way="far")
 
 
-def _edge_cases(draw: Draw) -> Iterator[Case]:
-    yield _case(("edges",), paged(draw, _HALF, [4, 8], 4, 4, 2, 16, more=1), way="again")
-    yield _case(("edges",), paged(draw, draw.choice([_HALF, _SINGLE]), [], 4, 4, 2, 16))
-    yield _case(("edges",), paged(draw, draw.choice([_BRAIN, _SINGLE]), [0, 0], 4, 2, 2, 16))
-    few = paged(draw, _HALF, [4, 8], 4, 4, 2, 16)
+def _edge_cases(sampler: Sampler) -> Iterator[Case]:
+    yield _case(("edges",), paged(sampler, _HALF, [4, 8], 4, 4, 2, 16, more=1), way="again")
+    yield _case(("edges",), paged(sampler, sampler.choice([_HALF, _SINGLE]), [], 4, 4, 2, 16))
+    yield _case(("edges",), paged(sampler, sampler.choice([_BRAIN, _SINGLE]), [0, 0], 4, 2, 2, 16))
+    few = paged(sampler, _HALF, [4, 8], 4, 4, 2, 16)
     many = {"q": few.q.repeat(3, 1, 1), "tables": few.tables.repeat(3, 1), "lengths": few.lengths.repeat(3)}
     yield _case(("once",), few, way="more", more=many)
-    for wrong in _misfits(draw):
+    for wrong in _misfits(sampler):
         yield _case(("edges",), wrong, raises="ValueError")
 
 
-def _misfits(draw: Draw) -> Iterator[Paged]:
+def _misfits(sampler: Sampler) -> Iterator[Paged]:
     """One thing wrong in each; a batch of none has to fit too."""
     for lengths in ([5, 3], []):
         rows = len(lengths)
-        yield paged(draw, _HALF, lengths, 4, 3, 2, 16)
-        yield paged(draw, _HALF, lengths, 4, 2, 4, 16)
+        yield paged(sampler, _HALF, lengths, 4, 3, 2, 16)
+        yield paged(sampler, _HALF, lengths, 4, 2, 4, 16)
         for changed in (
-            {"q": draw.tensor(rows, 4, draw.choice([15, 17]), dtype=_HALF)},
+            {"q": sampler.tensor(rows, 4, sampler.choice([15, 17]), dtype=_HALF)},
             {"tables": torch.zeros(rows + 1, 3, dtype=torch.int32)},
             {"lengths": torch.ones(rows + 1, dtype=torch.int32)},
-            {"q": draw.tensor(rows, 4, 16, dtype=_SINGLE)},
+            {"q": sampler.tensor(rows, 4, 16, dtype=_SINGLE)},
         ):
-            yield paged(draw, _HALF, lengths, 4, 4, 2, 16).but(**changed)
-    whole = paged(draw, _HALF, [5, 3], 4, 4, 2, 16)
+            yield paged(sampler, _HALF, lengths, 4, 4, 2, 16).but(**changed)
+    whole = paged(sampler, _HALF, [5, 3], 4, 4, 2, 16)
     blocks = len(whole.v_cache)
     for shape in (
         (blocks - 1, 4, 2, 16),
@@ -160,7 +160,7 @@ def _misfits(draw: Draw) -> Iterator[Paged]:
         (blocks, 4, 4, 16),
         (blocks, 4, 2, 17),
     ):
-        yield whole.but(v_cache=draw.tensor(*shape, dtype=_HALF))
+        yield whole.but(v_cache=sampler.tensor(*shape, dtype=_HALF))
     yield whole.but(v_cache=whole.v_cache.float())
     yield whole.but(v_cache=whole.v_cache.bfloat16())
     yield whole.but(k_cache=whole.k_cache.bfloat16())
@@ -173,9 +173,9 @@ def _misfits(draw: Draw) -> Iterator[Paged]:
     yield whole.but(lengths=whole.lengths[:1])
 
 
-def _case(about: tuple[str, ...], case: Paged, way: str = "once", more: dict | None = None, **kept: object) -> Step:
+def _case(criteria: tuple[str, ...], case: Paged, way: str = "once", more: dict | None = None, **kept: object) -> Step:
     """kept: what the scenario is not told. All cases have the same names in their inputs."""
-    return Step(about, {**case.inputs(), "way": way, "more": more or {}}, **kept)
+    return Step(criteria, {**case.inputs(), "way": way, "more": more or {}}, **kept)
 
 
 def _value_problem(case: Step, evidence: dict, message: str) -> str | None:
@@ -292,12 +292,12 @@ def _second_problem(case: Step, evidence: dict) -> str | None:
     return None if evidence["second_bytes"] == found.nbytes else UNWRITTEN
 
 
-def _judge_far(case: Step, evidence: dict) -> Iterator[Lost]:
+def _judge_far(case: Step, evidence: dict) -> Iterator[Failure]:
     message = (
         "In a cache of more than 2**31 elements others are used: a block's number is int32, and so is its product."
     )
     if problem := _value_problem(case, evidence, message) or _far_work_problem(evidence):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
 
 
 def _far_work_problem(evidence: dict) -> str | None:
@@ -323,7 +323,7 @@ _PROBLEM = {
 _judge_step = judge_own(_PROBLEM, edge="ends")
 
 
-def _judge(case: Step, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Step, evidence: dict) -> Iterator[Failure]:
     yield from (_judge_far if case.inputs["way"] == "far" else _judge_step)(case, evidence)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 import torch
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 
 
 @dataclass
@@ -55,7 +55,7 @@ def _put(values: torch.Tensor, room: torch.Tensor) -> torch.Tensor:
 
 
 def paged(
-    draw: Draw,
+    sampler: Sampler,
     dtype: torch.dtype,
     lengths: list[int],
     size: int,
@@ -72,11 +72,11 @@ def paged(
     are equally large. shared: the second sequence begins with the first block of the first, which must be full.
     """
     counts = [-(-length // size) for length in lengths]
-    q = (2 * draw.within_one(len(lengths), heads, dim, dtype=torch.float64)).to(dtype)
-    tables = _garbage(draw, len(lengths), max(counts, default=0) + more)
+    q = (2 * sampler.within_one(len(lengths), heads, dim, dtype=torch.float64)).to(dtype)
+    tables = _garbage(sampler, len(lengths), max(counts, default=0) + more)
     others, block_bytes = {q.nbytes, tables.nbytes, 4 * len(lengths)}, size * kv_heads * dim * dtype.itemsize
     blocks = next(n for n in itertools.count(sum(counts) + spare) if n * block_bytes not in others)
-    numbers = draw.shuffled(range(blocks))
+    numbers = sampler.permutation(range(blocks))
     k_cache, v_cache = (torch.full((blocks, size, kv_heads, dim), float("nan"), dtype=dtype) for _ in range(2))
     step = Paged(q, k_cache, v_cache, tables, torch.tensor(lengths, dtype=torch.int32))
     for row, count in enumerate(counts):
@@ -85,14 +85,14 @@ def paged(
         tables[1, 0] = tables[0, 0]
     for row in range(len(lengths)):
         for block, slot in step.places(row):
-            k_cache[block, slot] = (2 * draw.within_one(kv_heads, dim, dtype=torch.float64)).to(dtype)
-            v_cache[block, slot] = draw.within_one(kv_heads, dim, dtype=torch.float64).to(dtype)
+            k_cache[block, slot] = (2 * sampler.within_one(kv_heads, dim, dtype=torch.float64)).to(dtype)
+            v_cache[block, slot] = sampler.within_one(kv_heads, dim, dtype=torch.float64).to(dtype)
     return step
 
 
-def _garbage(draw: Draw, batch: int, most: int) -> torch.Tensor:
+def _garbage(sampler: Sampler, batch: int, most: int) -> torch.Tensor:
     """Tables of numbers that are no block of anybody, or of others."""
-    kinds = itertools.cycle(draw.each(-1, 2**31 - 1, 10_000, 0, 1, -(2**31)))
+    kinds = itertools.cycle(sampler.shuffled(-1, 2**31 - 1, 10_000, 0, 1, -(2**31)))
     numbers = torch.empty(batch, most, dtype=torch.int32)
     for row, column in itertools.product(range(batch), range(most)):
         numbers[row, column] = next(kinds)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.engines import phases_drawn as drawn
 from autograder.verdicts.engines.phases import Due, due, refused
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
@@ -18,48 +18,48 @@ _TIMES = ("ttft_us", "tbt_us", "gap_us", "latency_us")
 _HELD_BY = {"shared": {*_TIMES}, "split": {*_TIMES, "exposed_us", "prefill", "decode"}}
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield _ask("shared", draw.shuffled(list(drawn.shared(draw))))
-    yield _ask("instances", draw.shuffled(list(drawn.instances(draw))))
-    yield _ask("transfer", draw.shuffled(list(drawn.transfers(draw))))
-    yield _ask("split", draw.shuffled(list(drawn.splits(draw))))
-    yield _ask("placement", draw.shuffled(list(drawn.placements(draw))), twice=True)
-    yield _ask("break_even", draw.shuffled(list(drawn.evens(draw))))
-    yield _ask("errors", draw.shuffled([*drawn.refusals(draw), *drawn.allowed(draw)]))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield _ask("shared", sampler.permutation(list(drawn.shared(sampler))))
+    yield _ask("instances", sampler.permutation(list(drawn.instances(sampler))))
+    yield _ask("transfer", sampler.permutation(list(drawn.transfers(sampler))))
+    yield _ask("split", sampler.permutation(list(drawn.splits(sampler))))
+    yield _ask("placement", sampler.permutation(list(drawn.placements(sampler))), twice=True)
+    yield _ask("break_even", sampler.permutation(list(drawn.evens(sampler))))
+    yield _ask("errors", sampler.permutation([*drawn.refusals(sampler), *drawn.allowed(sampler)]))
 
 
-def _ask(about: str, questions: list[dict], twice: bool = False) -> Case:
-    return Case((about,), {"questions": questions, "twice": twice})
+def _ask(criteria: str, questions: list[dict], twice: bool = False) -> Case:
+    return Case((criteria,), {"questions": questions, "twice": twice})
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,), answers = case.about, evidence["answers"]
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,), answers = case.criteria, evidence["answers"]
     questions = case.inputs["questions"] * (2 if case.inputs["twice"] else 1)
     if problem := count_problem(answers, len(questions)):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
         return
-    found = _error if about == "errors" else _problem
-    problems = (found(about, question, answer) for question, answer in zip(questions, answers, strict=True))
+    found = _error if criteria == "errors" else _problem
+    problems = (found(criteria, question, answer) for question, answer in zip(questions, answers, strict=True))
     if problem := next(filter(None, problems), None):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
     elif not all(answer.get("kept") is True for answer in answers):
-        yield Lost(about, "The function changed what it was given: the caller still needs its workload.")
+        yield Failure(criteria, "The function changed what it was given: the caller still needs its workload.")
 
 
-def _error(about: str, question: dict, answer: dict) -> str | None:
+def _error(criteria: str, question: dict, answer: dict) -> str | None:
     """What is right where nothing is refused, the other cases ask."""
     if refused(question):
         return error_problem(answer, "ValueError")
     return f"What makes sense is refused. {raised_problem(answer['error'])}" if "error" in answer else None
 
 
-def _problem(about: str, question: dict, answer: dict) -> str | None:
+def _problem(criteria: str, question: dict, answer: dict) -> str | None:
     if "error" in answer:
         return raised_problem(answer["error"])
     value = answer.get("returned")
     if problem := _form_problem(value):
         return problem
-    return _WRONG[about](question, value, due(question))
+    return _WRONG[criteria](question, value, due(question))
 
 
 def _form_problem(value: Any) -> str | None:

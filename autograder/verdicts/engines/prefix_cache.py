@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.engines.prefix_model import Script
 from autograder.verdicts.engines.prefix_runs import a_run, draw_ids
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
@@ -22,11 +22,11 @@ class Traces(Case):
     scripts: tuple[Script, ...] = ()
 
 
-def _case(about: str, scripts: Sequence[Script]) -> Traces:
-    return Traces((about,), {"traces": [script.inputs() for script in scripts]}, scripts=tuple(scripts))
+def _case(criteria: str, scripts: Sequence[Script]) -> Traces:
+    return Traces((criteria,), {"traces": [script.inputs() for script in scripts]}, scripts=tuple(scripts))
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     makers = {
         "found": (_lengths, _chunks, _outputs),
         "apart": (_alike, _hashes, _kinds),
@@ -37,11 +37,11 @@ def _cases(draw: Draw) -> Iterator[Case]:
         "copies": (_copies,),
         "runs": (_runs,),
     }
-    for about, make in draw.shuffled([(about, make) for about in makers for make in makers[about]]):
-        yield _case(about, draw.shuffled(list(make(draw))))
+    for criteria, make in sampler.permutation([(criteria, make) for criteria in makers for make in makers[criteria]]):
+        yield _case(criteria, sampler.permutation(list(make(sampler))))
     timed = [
         {"blocks": [60, blocks], "kept": kept, "rounds": 25}
-        for blocks, kept in draw.each((4000, True), (60_000, False))
+        for blocks, kept in sampler.shuffled((4000, True), (60_000, False))
     ]
     yield Case(("work",), {"timed": timed})
 
@@ -51,32 +51,32 @@ def _probe(script: Script, ids: Sequence[int], of: int = 0, **fields) -> int:
     return script.found(script.comes(ids, of, **fields))
 
 
-def _lengths(draw: Draw) -> Iterator[Script]:
+def _lengths(sampler: Sampler) -> Iterator[Script]:
     """Someone's whole prompt, parts of it on both sides of every block's end, more than it, and what parts from it somewhere."""
-    for size in draw.each(1, 2, 3, 5, 16):
+    for size in sampler.shuffled(1, 2, 3, 5, 16):
         script = Script((40, size))
-        ids = draw_ids(draw, 3 * size + draw.integer(0, size - 1))
+        ids = draw_ids(sampler, 3 * size + sampler.integer(0, size - 1))
         _probe(script, ids)
         script.came(ids)
-        for n in draw.shuffled(
+        for n in sampler.permutation(
             sorted({1, size, size + 1, 2 * size - 1, 2 * size, 2 * size + 1, 3 * size, len(ids)} - {0})
         ):
             _probe(script, ids[:n])
-        _probe(script, (*ids, *draw_ids(draw, 2 * size + 1)))
-        for at in draw.each(0, size - 1, size, 2 * size, 3 * size - 1):
-            _probe(script, (*ids[:at], *draw_ids(draw, 1), *ids[at + 1 :], 1))
-        script.came((*ids[: 2 * size], *draw_ids(draw, 2 * size)))
+        _probe(script, (*ids, *draw_ids(sampler, 2 * size + 1)))
+        for at in sampler.shuffled(0, size - 1, size, 2 * size, 3 * size - 1):
+            _probe(script, (*ids[:at], *draw_ids(sampler, 1), *ids[at + 1 :], 1))
+        script.came((*ids[: 2 * size], *draw_ids(sampler, 2 * size)))
         _probe(script, (*script.requests[-1]["ids"], 5))
         _probe(script, ids)
         yield script
 
 
-def _chunks(draw: Draw) -> Iterator[Script]:
+def _chunks(sampler: Sampler) -> Iterator[Script]:
     """A prompt in pieces, looked for before and after each; given up in the middle."""
-    for size in draw.each(2, 3, 4):
-        ids = draw_ids(draw, 4 * size + 1)
-        for end in draw.each("finished", "given up", "at once given up"):
-            script = Script((30, size), look=draw.chance(0.5))
+    for size in sampler.shuffled(2, 3, 4):
+        ids = draw_ids(sampler, 4 * size + 1)
+        for end in sampler.shuffled("finished", "given up", "at once given up"):
+            script = Script((30, size), look=sampler.chance(0.5))
             number = script.comes(ids)
             script.found(number)
             script.reserve(number, len(ids))
@@ -95,40 +95,40 @@ def _chunks(draw: Draw) -> Iterator[Script]:
             yield script
 
 
-def _outputs(draw: Draw) -> Iterator[Script]:
+def _outputs(sampler: Sampler) -> Iterator[Script]:
     """What was written is found as what was read, but for the token that was told last; after a preemption, too."""
     for size, preempted in itertools.product((2, 3), (False, True)):
         script = Script((30, size))
-        number = script.comes(draw_ids(draw, size + 1))
+        number = script.comes(draw_ids(sampler, size + 1))
         script.let_in(number)
-        for token in draw_ids(draw, 2 * size - 1):
+        for token in draw_ids(sampler, 2 * size - 1):
             script.tell(number, token)
             _probe(script, (*script.live(number).ids, 1))
             script.goes_on(number)
         script.tell(number, 7)
-        whole = [*script.live(number).ids, *draw_ids(draw, 2)]
+        whole = [*script.live(number).ids, *draw_ids(sampler, 2)]
         script.release(number)
         _probe(script, whole)
         if preempted:
             script.waits(number)
             script.let_in(number)
-            script.writes(number, *draw_ids(draw, size))
+            script.writes(number, *draw_ids(sampler, size))
             _probe(script, (*script.live(number).ids, 1))
             script.release(number)
         _probe(script, whole)
         yield script
 
 
-def _alike(draw: Draw) -> Iterator[Script]:
+def _alike(sampler: Sampler) -> Iterator[Script]:
     """The same block after another one, at another place, with its tokens in another order, in another cache."""
-    for size in draw.each(2, 3, 4):
-        a, b, c = (draw_ids(draw, size) for _ in range(3))
+    for size in sampler.shuffled(2, 3, 4):
+        a, b, c = (draw_ids(sampler, size) for _ in range(3))
         script = Script((30, size), (30, size))
         script.came((*a, *b))
-        for blocks in draw.each((b,), (b, a), (a, c, b), (c, b), (a, a), (a[::-1], b), (a, b[::-1]), (a, b)):
+        for blocks in sampler.shuffled((b,), (b, a), (a, c, b), (c, b), (a, a), (a[::-1], b), (a, b[::-1]), (a, b)):
             _probe(script, (*itertools.chain(*blocks), 1))
         script.came((*a, *a, *c))
-        for blocks in draw.each((a, c), (a, a, c), (a, a, a), (c,), (a, b)):
+        for blocks in sampler.shuffled((a, c), (a, a, c), (a, a, a), (c,), (a, b)):
             _probe(script, (*itertools.chain(*blocks), 1))
         _probe(script, (*a, *b, 1), of=1)
         script.came((*c, *b), of=1)
@@ -137,9 +137,9 @@ def _alike(draw: Draw) -> Iterator[Script]:
         yield script
 
 
-def _hashes(draw: Draw) -> Iterator[Script]:
+def _hashes(sampler: Sampler) -> Iterator[Script]:
     """Ids of which Python's hash, 32 bits, a float or their digits one after the other are equal."""
-    n, far = draw.integer(1, 1000), draw.integer(1, 99) << 40
+    n, far = sampler.integer(1, 1000), sampler.integer(1, 99) << 40
     prime = 2**61 - 1
     pairs = [
         (0, prime),
@@ -150,43 +150,45 @@ def _hashes(draw: Draw) -> Iterator[Script]:
         (n, n + 256),
         (n, n + 65536),
     ]
-    for first, second in draw.shuffled(pairs):
-        script, after = Script((30, 2)), draw_ids(draw, 3)
+    for first, second in sampler.permutation(pairs):
+        script, after = Script((30, 2)), draw_ids(sampler, 3)
         script.came((first, after[0], *after))
-        for ids in draw.each((second, after[0], *after), (first, after[0], *after)):
+        for ids in sampler.shuffled((second, after[0], *after), (first, after[0], *after)):
             _probe(script, ids)
         yield script
     script = Script((30, 2))
     script.came((1, 23, 45, 6, 7))
-    for ids in draw.each((12, 3, 45, 6, 7), (1, 23, 4, 56, 7), (1, 2, 345, 6, 7), (23, 1, 45, 6, 7), (1, 23, 45, 6, 7)):
+    for ids in sampler.shuffled(
+        (12, 3, 45, 6, 7), (1, 23, 4, 56, 7), (1, 2, 345, 6, 7), (23, 1, 45, 6, 7), (1, 23, 45, 6, 7)
+    ):
         _probe(script, ids)
     yield script
 
 
-def _kinds(draw: Draw) -> Iterator[Script]:
+def _kinds(sampler: Sampler) -> Iterator[Script]:
     """Images, requests that are whole or only counted, and what plays no part."""
     images = (None, "", "None", "a", "b")
-    script, ids = Script((60, 2)), draw_ids(draw, 5)
-    for image in draw.shuffled(images):
+    script, ids = Script((60, 2)), draw_ids(sampler, 5)
+    for image in sampler.permutation(images):
         _probe(script, ids, image=image)
-        script.came(ids, image=image, name="same", priority=draw.integer(0, 3))
-    for image in draw.shuffled(images):
-        _probe(script, (*ids, 4), image=image, name="other", priority=draw.integer(4, 6), arrival_us=0.5)
-        _probe(script, (*draw_ids(draw, 4), 4), image=image, name="same")
+        script.came(ids, image=image, name="same", priority=sampler.integer(0, 3))
+    for image in sampler.permutation(images):
+        _probe(script, (*ids, 4), image=image, name="other", priority=sampler.integer(4, 6), arrival_us=0.5)
+        _probe(script, (*draw_ids(sampler, 4), 4), image=image, name="same")
     yield script
-    for first, second in draw.each((True, False), (False, True), (True, True)):
-        script, ids = Script((30, 3)), draw_ids(draw, 8)
+    for first, second in sampler.shuffled((True, False), (False, True), (True, True)):
+        script, ids = Script((30, 3)), draw_ids(sampler, 8)
         script.came(ids, whole=first)
         _probe(script, ids, whole=second)
         number = script.comes(ids, whole=second)
         script.let_in(number)
-        script.writes(number, *draw_ids(draw, 3))
+        script.writes(number, *draw_ids(sampler, 3))
         _probe(script, (*script.live(number).ids, 1), whole=first)
         script.release(number)
         _probe(script, ids)
         yield script
     script = Script((30, 2))
-    for counted in draw.each(6, 7):
+    for counted in sampler.shuffled(6, 7):
         number = script.comes(counted=counted, prefix=[1, 2])
         script.let_in(number)
         script.tell(number)
@@ -194,59 +196,60 @@ def _kinds(draw: Draw) -> Iterator[Script]:
         script.found(script.comes(counted=counted, prefix=[1, 2]))
         script.release(number)
         script.found(script.comes(counted=counted, prefix=[1, 2]))
-    ids = draw_ids(draw, 5)
+    ids = draw_ids(sampler, 5)
     script.came(ids)
     _probe(script, ids)
     yield script
 
 
-def _tables(draw: Draw) -> Iterator[Script]:
+def _tables(sampler: Sampler) -> Iterator[Script]:
     """Requests that share and go on writing, in several orders; one that shares nothing because it was not asked what it finds."""
-    for size in draw.each(1, 2, 3, 4):
-        ids, script = draw_ids(draw, 3 * size), Script((40, size), look=True)
-        first = script.comes((*ids, *draw_ids(draw, draw.integer(1, size))))
+    for size in sampler.shuffled(1, 2, 3, 4):
+        ids, script = draw_ids(sampler, 3 * size), Script((40, size), look=True)
+        first = script.comes((*ids, *draw_ids(sampler, sampler.integer(1, size))))
         script.let_in(first)
         others = [
-            script.comes((*ids[: n * size], *draw_ids(draw, draw.integer(1, 2 * size)))) for n in draw.each(1, 2, 3, 0)
+            script.comes((*ids[: n * size], *draw_ids(sampler, sampler.integer(1, 2 * size))))
+            for n in sampler.shuffled(1, 2, 3, 0)
         ]
         for number in others:
             script.let_in(number)
-        unasked = script.comes((*ids, *draw_ids(draw, 2)))
+        unasked = script.comes((*ids, *draw_ids(sampler, 2)))
         script.goes_on(unasked)
         for _ in range(size + 1):
-            for number in draw.shuffled([first, unasked, *others]):
-                script.writes(number, *draw_ids(draw, 1))
-        for number in draw.shuffled([first, unasked]):
+            for number in sampler.permutation([first, unasked, *others]):
+                script.writes(number, *draw_ids(sampler, 1))
+        for number in sampler.permutation([first, unasked]):
             script.release(number)
-        again = script.comes((*ids, *draw_ids(draw, 3)))
-        script.let_in(again, draw.integer(1, 2))
+        again = script.comes((*ids, *draw_ids(sampler, 3)))
+        script.let_in(again, sampler.integer(1, 2))
         script.goes_on(again)
         script.reserve(again, 3 * size)
         script.reserve(again, 1)
-        for number in draw.shuffled(others):
-            script.writes(number, *draw_ids(draw, 2))
+        for number in sampler.permutation(others):
+            script.writes(number, *draw_ids(sampler, 2))
             script.release(number)
-        script.writes(again, *draw_ids(draw, size + 1))
+        script.writes(again, *draw_ids(sampler, size + 1))
         yield script
 
 
-def _filling(draw: Draw, script: Script, ids: Sequence[int], more: int) -> int:
+def _filling(sampler: Sampler, script: Script, ids: Sequence[int], more: int) -> int:
     """A request with these ids and tokens for so many further blocks, not yet let in; its last block lacks a token."""
-    return script.comes((*ids, *draw_ids(draw, more * script.caches[0][1] - 1)))
+    return script.comes((*ids, *draw_ids(sampler, more * script.caches[0][1] - 1)))
 
 
-def _no_room(draw: Draw) -> Iterator[Script]:
+def _no_room(sampler: Sampler) -> Iterator[Script]:
     for size, over, held in itertools.product((2, 3), (0, 1), (False, True)):
-        total = draw.integer(7, 9)
-        ids, script = draw_ids(draw, 3 * size), Script((total, size))
+        total = sampler.integer(7, 9)
+        ids, script = draw_ids(sampler, 3 * size), Script((total, size))
         first = script.comes((*ids, 9))
         script.let_in(first)
         if not held:
             script.release(first)
-        number = _filling(draw, script, ids, total - 3 - held + over)
+        number = _filling(sampler, script, ids, total - 3 - held + over)
         if not script.let_in(number):
             _probe(script, (*ids, 8))
-            script.let_in(_filling(draw, script, (), total - 4 if held else total))
+            script.let_in(_filling(sampler, script, (), total - 4 if held else total))
         else:
             script.tell(number, 1)
             script.goes_on(number)
@@ -254,18 +257,18 @@ def _no_room(draw: Draw) -> Iterator[Script]:
             script.goes_on(number)
         _probe(script, (*ids, 8))
         yield script
-    yield from (_gone(draw, size) for size in (2, 3))
-    yield from (_no_room_for_a_copy(draw, size) for size in (2, 3))
-    yield from (_no_room_to_go_on(draw, size) for size in (2, 3))
-    yield from (Script(sizes) for sizes in draw.each((0, 4), (4, 0), (-1, 4), (4, -2), (0, 0), (1, 1)))
+    yield from (_gone(sampler, size) for size in (2, 3))
+    yield from (_no_room_for_a_copy(sampler, size) for size in (2, 3))
+    yield from (_no_room_to_go_on(sampler, size) for size in (2, 3))
+    yield from (Script(sizes) for sizes in sampler.shuffled((0, 4), (4, 0), (-1, 4), (4, -2), (0, 0), (1, 1)))
 
 
-def _gone(draw: Draw, size: int) -> Script:
+def _gone(sampler: Sampler, size: int) -> Script:
     """What two found is taken by one of them; the other is refused, and asks again."""
-    script, a, b = Script((9, size)), draw_ids(draw, 3 * size), draw_ids(draw, 3 * size)
-    for ids in (a, b, draw_ids(draw, 3 * size)):
+    script, a, b = Script((9, size)), draw_ids(sampler, 3 * size), draw_ids(sampler, 3 * size)
+    for ids in (a, b, draw_ids(sampler, 3 * size)):
         script.came(ids)
-    one, two = _filling(draw, script, b, 2), script.comes((*a, 1))
+    one, two = _filling(sampler, script, b, 2), script.comes((*a, 1))
     script.found(one)
     script.found(two)
     script.reserve(one, 2 * size - 1)
@@ -278,16 +281,16 @@ def _gone(draw: Draw, size: int) -> Script:
     return script
 
 
-def _no_room_to_go_on(draw: Draw, size: int) -> Script:
+def _no_room_to_go_on(sampler: Sampler, size: int) -> Script:
     """Someone asks for a block more than there is, and then for as many as there are; what is kept stays till then."""
-    script, kept = Script((8, size)), draw_ids(draw, 2 * size)
+    script, kept = Script((8, size)), draw_ids(sampler, 2 * size)
     script.came(kept)
-    number = script.comes(draw_ids(draw, size + 1))
+    number = script.comes(draw_ids(sampler, size + 1))
     script.let_in(number)
     script.reserve(number, 6 * size)
     script.reserve(number, 5 * size + size)
     _probe(script, (*kept, 1))
-    script.let_in(_filling(draw, script, (), 7))
+    script.let_in(_filling(sampler, script, (), 7))
     _probe(script, (*kept, 1))
     script.reserve(number, 6 * size - 1)
     script.reserve(number, 9 * size)
@@ -295,9 +298,9 @@ def _no_room_to_go_on(draw: Draw, size: int) -> Script:
     return script
 
 
-def _no_room_for_a_copy(draw: Draw, size: int) -> Script:
+def _no_room_for_a_copy(sampler: Sampler, size: int) -> Script:
     """Someone holds all blocks of a prompt, and there are no others: no copy can be made, and none is needed when he has gone."""
-    script, ids = Script((3, size)), draw_ids(draw, 3 * size)
+    script, ids = Script((3, size)), draw_ids(sampler, 3 * size)
     first = script.comes(ids)
     script.let_in(first)
     second = script.comes(ids)
@@ -308,29 +311,31 @@ def _no_room_for_a_copy(draw: Draw, size: int) -> Script:
     script.let_in(second)
     script.writes(second, 5)
     script.release(second)
-    script.let_in(_filling(draw, script, (), 3))
+    script.let_in(_filling(sampler, script, (), 3))
     return script
 
 
-def _free(draw: Draw) -> Iterator[Script]:
+def _free(sampler: Sampler) -> Iterator[Script]:
     """Who shares goes in every order, some twice; at the end a single request takes all blocks."""
-    for size, order in zip(itertools.cycle(draw.each(1, 2, 3)), draw.shuffled(list(itertools.permutations(range(3))))):
-        ids, script = draw_ids(draw, 2 * size), Script((12, size))
-        numbers = [script.comes((*ids, *draw_ids(draw, n * size + 1))) for n in range(3)]
+    for size, order in zip(
+        itertools.cycle(sampler.shuffled(1, 2, 3)), sampler.permutation(list(itertools.permutations(range(3))))
+    ):
+        ids, script = draw_ids(sampler, 2 * size), Script((12, size))
+        numbers = [script.comes((*ids, *draw_ids(sampler, n * size + 1))) for n in range(3)]
         script.release(numbers[0])
         for number in numbers:
             script.let_in(number)
         for place in order:
             script.release(numbers[place])
-            if draw.chance(0.5):
+            if sampler.chance(0.5):
                 script.release(numbers[place])
         script.waits(numbers[order[0]])
         script.let_in(numbers[order[0]])
         script.release(numbers[order[0]])
-        script.let_in(_filling(draw, script, (), 12))
+        script.let_in(_filling(sampler, script, (), 12))
         yield script
     for at_once in (True, False):
-        ids, script = draw_ids(draw, 9), Script((8, 4))
+        ids, script = draw_ids(sampler, 9), Script((8, 4))
         (model,) = script.models
         model.strict = False
         numbers = [script.comes(ids) for _ in range(2)]
@@ -343,41 +348,41 @@ def _free(draw: Draw) -> Iterator[Script]:
             script.compute(number, 9)
             if not at_once:
                 _probe(script, ids)
-        for number in draw.shuffled(numbers):
+        for number in sampler.permutation(numbers):
             script.release(number)
         _probe(script, ids)
-        script.let_in(_filling(draw, script, (), 8))
+        script.let_in(_filling(sampler, script, (), 8))
         yield script
 
 
-def _kept(draw: Draw) -> Iterator[Script]:
+def _kept(sampler: Sampler) -> Iterator[Script]:
     """Three prompts fill a cache; some are used again, some are held; then new ones take block after block."""
-    for use in draw.each("none", "hit", "asked", "held", "longer", "unfound", "late"):
-        size = draw.integer(2, 4)
+    for use in sampler.shuffled("none", "hit", "asked", "held", "longer", "unfound", "late"):
+        size = sampler.integer(2, 4)
         total = 7
-        script, prompts = Script((total, size)), [draw_ids(draw, 2 * size) for _ in range(3)]
-        prompts = draw.shuffled(prompts)
+        script, prompts = Script((total, size)), [draw_ids(sampler, 2 * size) for _ in range(3)]
+        prompts = sampler.permutation(prompts)
         for prompt in prompts:
             script.came(prompt)
-        held = _use(script, draw, use, prompts, size)
+        held = _use(script, sampler, use, prompts, size)
         for _ in range(5):
-            script.came(draw_ids(draw, size))
-            for prompt in draw.shuffled(prompts):
+            script.came(draw_ids(sampler, size))
+            for prompt in sampler.permutation(prompts):
                 _probe(script, (*prompt, 1))
         if held is not None:
             script.release(held)
         for number in (2, 1):
-            script.let_in(blocks := _filling(draw, script, (), number))
+            script.let_in(blocks := _filling(sampler, script, (), number))
             script.release(blocks)
             for prompt in prompts:
                 _probe(script, (*prompt, 1))
         yield script
-    yield from (_shared_parent(draw, first) for first in (0, 1))
-    yield from (_one_release(draw, size) for size in (2, 3))
-    yield _the_same_twice(draw)
+    yield from (_shared_parent(sampler, first) for first in (0, 1))
+    yield from (_one_release(sampler, size) for size in (2, 3))
+    yield _the_same_twice(sampler)
 
 
-def _use(script: Script, draw: Draw, use: str, prompts: list, size: int) -> int | None:
+def _use(script: Script, sampler: Sampler, use: str, prompts: list, size: int) -> int | None:
     oldest = prompts[0]
     if use in ("hit", "held"):
         number = script.comes((*oldest, 3))
@@ -389,9 +394,9 @@ def _use(script: Script, draw: Draw, use: str, prompts: list, size: int) -> int 
         for _ in range(3):
             _probe(script, (*oldest, 3))
     if use == "longer":
-        script.came((*oldest[:size], *draw_ids(draw, 1)))
+        script.came((*oldest[:size], *draw_ids(sampler, 1)))
     if use == "unfound":
-        script.let_in(number := _filling(draw, script, (), 1))
+        script.let_in(number := _filling(sampler, script, (), 1))
         script.release(number)
     if use == "late":
         number = script.comes((*oldest, 3))
@@ -402,65 +407,65 @@ def _use(script: Script, draw: Draw, use: str, prompts: list, size: int) -> int 
     return None
 
 
-def _shared_parent(draw: Draw, first: int) -> Script:
+def _shared_parent(sampler: Sampler, first: int) -> Script:
     """Two go on from the same beginning and are released one after the other: what they share was used last."""
-    size = draw.integer(2, 3)
-    start, ends = draw_ids(draw, 2 * size), [draw_ids(draw, 2 * size) for _ in range(2)]
+    size = sampler.integer(2, 3)
+    start, ends = draw_ids(sampler, 2 * size), [draw_ids(sampler, 2 * size) for _ in range(2)]
     script = Script((8, size))
     numbers = [script.comes((*start, *end)) for end in ends]
     for number in numbers:
         script.let_in(number)
     script.release(numbers[first])
-    other = draw_ids(draw, 2 * size)
+    other = draw_ids(sampler, 2 * size)
     script.came(other)
     script.release(numbers[1 - first])
     for _ in range(7):
-        script.came(draw_ids(draw, size))
+        script.came(draw_ids(sampler, size))
         for ids in ((*start, *ends[0], 1), (*start, *ends[1], 1), (*other, 1)):
             _probe(script, ids)
     return script
 
 
-def _one_release(draw: Draw, size: int) -> Script:
+def _one_release(sampler: Sampler, size: int) -> Script:
     """One long prompt, eaten up from behind."""
-    script, ids = Script((6, size)), draw_ids(draw, 5 * size)
+    script, ids = Script((6, size)), draw_ids(sampler, 5 * size)
     script.came(ids)
     for _ in range(6):
-        script.came(draw_ids(draw, size))
+        script.came(draw_ids(sampler, size))
         _probe(script, (*ids, 1))
     return script
 
 
-def _the_same_twice(draw: Draw) -> Script:
+def _the_same_twice(sampler: Sampler) -> Script:
     """What was computed a second time is the first to go, and the first copy stays."""
-    script, ids, other = Script((6, 2)), draw_ids(draw, 4), draw_ids(draw, 4)
+    script, ids, other = Script((6, 2)), draw_ids(sampler, 4), draw_ids(sampler, 4)
     script.came(ids)
     script.came(other)
     again = script.comes(ids)
     script.goes_on(again)
     script.release(again)
     for _ in range(4):
-        script.came(draw_ids(draw, 2))
+        script.came(draw_ids(sampler, 2))
         for prompt in (ids, other):
             _probe(script, (*prompt, 1))
     return script
 
 
-def _copies(draw: Draw) -> Iterator[Script]:
-    for size, blocks in zip(itertools.cycle(draw.each(2, 3, 4)), draw.each(1, 2, 3, 2)):
-        yield _copied(draw, size, blocks)
-        yield _in_place(draw, size, blocks)
-        yield _source_goes(draw, size, blocks)
-        yield _copies_in_turn(draw, size, blocks)
+def _copies(sampler: Sampler) -> Iterator[Script]:
+    for size, blocks in zip(itertools.cycle(sampler.shuffled(2, 3, 4)), sampler.shuffled(1, 2, 3, 2)):
+        yield _copied(sampler, size, blocks)
+        yield _in_place(sampler, size, blocks)
+        yield _source_goes(sampler, size, blocks)
+        yield _copies_in_turn(sampler, size, blocks)
 
 
-def _copied(draw: Draw, size: int, blocks: int) -> Script:
+def _copied(sampler: Sampler, size: int, blocks: int) -> Script:
     """Several with the same whole prompt in one plan, while its first holder writes on; then each writes something else."""
-    script, ids = Script((30, size)), draw_ids(draw, blocks * size)
+    script, ids = Script((30, size)), draw_ids(sampler, blocks * size)
     first = script.comes(ids)
     script.let_in(first)
-    if draw.chance(0.5):
-        script.writes(first, *draw_ids(draw, 1))
+    if sampler.chance(0.5):
+        script.writes(first, *draw_ids(sampler, 1))
     longer = script.comes((*ids, 1, 2))
     script.let_in(longer)
     numbers = [script.comes(ids) for _ in range(3)]
@@ -470,21 +475,21 @@ def _copied(draw: Draw, size: int, blocks: int) -> Script:
         script.reserve(number, 1)
     script.copies()
     script.copies()
-    for number in draw.shuffled(numbers):
+    for number in sampler.permutation(numbers):
         script.compute(number, 1)
     for _ in range(size + 1):
-        for number in draw.shuffled([first, longer, *numbers]):
-            script.writes(number, *draw_ids(draw, 1))
-    for number in draw.shuffled([first, longer, *numbers]):
+        for number in sampler.permutation([first, longer, *numbers]):
+            script.writes(number, *draw_ids(sampler, 1))
+    for number in sampler.permutation([first, longer, *numbers]):
         script.release(number)
     _probe(script, ids)
-    script.let_in(script.comes(draw_ids(draw, 3)))
+    script.let_in(script.comes(draw_ids(sampler, 3)))
     return script
 
 
-def _in_place(draw: Draw, size: int, blocks: int) -> Script:
+def _in_place(sampler: Sampler, size: int, blocks: int) -> Script:
     """Nobody holds the block any more: no copy, and nobody finds it while it is written."""
-    script, ids = Script((12, size)), draw_ids(draw, blocks * size)
+    script, ids = Script((12, size)), draw_ids(sampler, blocks * size)
     script.came(ids)
     second, third, longer = script.comes(ids), script.comes(ids), script.comes((*ids, 4))
     for number in (second, third, longer):
@@ -497,9 +502,9 @@ def _in_place(draw: Draw, size: int, blocks: int) -> Script:
     script.compute(second, 1)
     script.let_in(third)
     script.let_in(longer)
-    script.writes(second, *draw_ids(draw, 2))
-    script.writes(third, *draw_ids(draw, 2))
-    for number in draw.shuffled([second, third, longer]):
+    script.writes(second, *draw_ids(sampler, 2))
+    script.writes(third, *draw_ids(sampler, 2))
+    for number in sampler.permutation([second, third, longer]):
         script.release(number)
     given_up = script.comes(ids)
     script.found(given_up)
@@ -511,15 +516,15 @@ def _in_place(draw: Draw, size: int, blocks: int) -> Script:
     return script
 
 
-def _source_goes(draw: Draw, size: int, blocks: int) -> Script:
+def _source_goes(sampler: Sampler, size: int, blocks: int) -> Script:
     """Between the plan's copy and its carrying out the source is released, and given to another."""
-    script, ids = Script((blocks + 3, size)), draw_ids(draw, blocks * size)
+    script, ids = Script((blocks + 3, size)), draw_ids(sampler, blocks * size)
     first, second = script.comes(ids), script.comes(ids)
     script.let_in(first)
     script.found(second)
     script.reserve(second, 1)
     script.release(first)
-    third = script.comes(draw_ids(draw, 3 * size))
+    third = script.comes(draw_ids(sampler, 3 * size))
     script.found(third)
     script.reserve(third, 3 * size)
     script.copies()
@@ -527,13 +532,13 @@ def _source_goes(draw: Draw, size: int, blocks: int) -> Script:
     script.compute(second, 1)
     _probe(script, (*ids, 1))
     script.release(third)
-    script.writes(second, *draw_ids(draw, size))
+    script.writes(second, *draw_ids(sampler, size))
     return script
 
 
-def _copies_in_turn(draw: Draw, size: int, blocks: int) -> Script:
+def _copies_in_turn(sampler: Sampler, size: int, blocks: int) -> Script:
     """A block that was copied is released, and what another one holds is copied into it, all in one plan."""
-    script, ids, other = Script((blocks + 2, size)), draw_ids(draw, blocks * size), draw_ids(draw, size)
+    script, ids, other = Script((blocks + 2, size)), draw_ids(sampler, blocks * size), draw_ids(sampler, size)
     first, second, third, fourth = script.comes(ids), script.comes(ids), script.comes(other), script.comes(other)
     script.let_in(first)
     script.let_in(third)
@@ -543,26 +548,26 @@ def _copies_in_turn(draw: Draw, size: int, blocks: int) -> Script:
     script.release(first)
     script.reserve(fourth, 1)
     script.copies()
-    for number in draw.shuffled([second, fourth]):
+    for number in sampler.permutation([second, fourth]):
         script.compute(number, 1)
     script.release(fourth)
     script.writes(second, 5)
     return script
 
 
-def _runs(draw: Draw) -> Iterator[Script]:
-    for scheduler in draw.each(*["chunked"] * 4, *["continuous"] * 4):
-        yield a_run(draw, scheduler)
+def _runs(sampler: Sampler) -> Iterator[Script]:
+    for scheduler in sampler.shuffled(*["chunked"] * 4, *["continuous"] * 4):
+        yield a_run(sampler, scheduler)
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
-    if about == "work":
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
+    if criteria == "work":
         problem = count_problem(evidence["timed"], len(case.inputs["timed"])) or _work_problem(evidence["timed"])
     else:
         problem = count_problem(evidence["played"], len(case.scripts)) or _first_problem(case, evidence["played"])
     if problem:
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
 
 
 def _work_problem(timed: list[dict]) -> str | None:
@@ -576,9 +581,9 @@ def _work_problem(timed: list[dict]) -> str | None:
 
 
 def _first_problem(case: Traces, played: list[dict]) -> str | None:
-    (about,) = case.about
+    (criteria,) = case.criteria
     for script, found in zip(case.scripts, played):
-        if problem := _made_problem(script, found) or Read(about, script).problem(found["steps"]):
+        if problem := _made_problem(script, found) or Read(criteria, script).problem(found["steps"]):
             return problem
     return None
 
@@ -598,8 +603,8 @@ def _made_problem(script: Script, found: dict) -> str | None:
 class Read:
     """What was said and done in one trace, beside what was due. The memory holds for each slot what was last computed there."""
 
-    def __init__(self, about: str, script: Script) -> None:
-        self._about, self._script = about, script
+    def __init__(self, criteria: str, script: Script) -> None:
+        self._criteria, self._script = criteria, script
         self._memory = [[[None] * max(size, 1) for _ in range(max(total, 0))] for total, size in script.caches]
         self._tables: list[list[int]] = [[] for _ in script.of]
         self._computed, self._ids = [0] * len(script.of), [list(request["ids"]) for request in script.requests]
@@ -631,8 +636,8 @@ class Read:
             return f"found returned {type_name(said)}; expected a Python integer."
         self._computed[number] = due
         if said > due:
-            return _TOO_MUCH.get(self._about, _TOO_MUCH["found"])
-        return _TOO_LITTLE.get(self._about, _TOO_LITTLE["found"]) if said < due else None
+            return _TOO_MUCH.get(self._criteria, _TOO_MUCH["found"])
+        return _TOO_LITTLE.get(self._criteria, _TOO_LITTLE["found"]) if said < due else None
 
     def _reserve(self, of: int, number: int, said: Any, due: bool, tokens: int) -> str | None:
         if type(said) is not bool:

@@ -1,6 +1,6 @@
 """Runs of the engine as traces of what it asks its allocator."""
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 from autograder.verdicts.engines.prefix_model import Script, Unclear
 from gpulab.serving import Budget, Chunked, Continuous, Engine, Linear, Live, Request
 
@@ -53,9 +53,9 @@ class Asking:
                 self._script.tell(number, live.ids[-1])
 
 
-def a_run(draw: Draw, scheduler: str) -> Script:
+def a_run(sampler: Sampler, scheduler: str) -> Script:
     """Of eight the one with most evictions, copies and refusals; up to where it turns on what is left open, or enough was asked."""
-    scripts = [_a_run(draw, scheduler) for _ in range(8)]
+    scripts = [_a_run(sampler, scheduler) for _ in range(8)]
     return max(scripts, key=_shown)
 
 
@@ -93,13 +93,13 @@ class _Counting:
         return [sum(item.live.ids) % 2**31 if item.context + item.new == item.live.tokens else None for item in work]
 
 
-def _a_run(draw: Draw, scheduler: str) -> Script:
-    size = draw.choice((2, 3, 4))
-    script = Script((draw.integer(11, 15), size), look=draw.chance(0.7))
+def _a_run(sampler: Sampler, scheduler: str) -> Script:
+    size = sampler.choice((2, 3, 4))
+    script = Script((sampler.integer(11, 15), size), look=sampler.chance(0.7))
     parts = {"chunked": Chunked, "continuous": Continuous}
     budget = Budget(5 * size + 3, 4) if scheduler == "chunked" else Budget(100, 4)
     engine = Engine(parts[scheduler](), _Until(script), Linear(), model=_Counting(), budget=budget)
-    for request in _trace(draw, size):
+    for request in _trace(sampler, size):
         engine.submit(request)
     try:
         while engine.busy:
@@ -109,20 +109,20 @@ def _a_run(draw: Draw, scheduler: str) -> Script:
     return script
 
 
-def _trace(draw: Draw, size: int) -> list[Request]:
+def _trace(sampler: Sampler, size: int) -> list[Request]:
     """Conversations that begin alike: several questions after the same instructions, or the same again."""
-    at, begun, trace = 0.0, [draw_ids(draw, 2 * size), draw_ids(draw, 3 * size)], []
+    at, begun, trace = 0.0, [draw_ids(sampler, 2 * size), draw_ids(sampler, 3 * size)], []
     for number in range(18):
-        at += draw.choice((0.0, 900.0, 2500.0, 5000.0))
-        start = draw.choice(begun)
-        more = draw.choice((0, 0, 1, size, size + 1, 2 * size))
-        ids = (*start, *draw_ids(draw, more))
-        if len(ids) <= 6 * size and draw.chance(0.4):
+        at += sampler.choice((0.0, 900.0, 2500.0, 5000.0))
+        start = sampler.choice(begun)
+        more = sampler.choice((0, 0, 1, size, size + 1, 2 * size))
+        ids = (*start, *draw_ids(sampler, more))
+        if len(ids) <= 6 * size and sampler.chance(0.4):
             begun.append(ids[: len(ids) // size * size])
-        fields = {"image": draw.choice((None, None, None, "a")), "leaves_us": draw.choice((None, None, 2500.0))}
-        trace.append(Request(f"r{number}", at, ids, draw.choice((1, 2, size + 1)), priority=number % 2, **fields))
-    return [Request("gone", 1.0, draw_ids(draw, 3), 1, leaves_us=2.0), *trace]
+        fields = {"image": sampler.choice((None, None, None, "a")), "leaves_us": sampler.choice((None, None, 2500.0))}
+        trace.append(Request(f"r{number}", at, ids, sampler.choice((1, 2, size + 1)), priority=number % 2, **fields))
+    return [Request("gone", 1.0, draw_ids(sampler, 3), 1, leaves_us=2.0), *trace]
 
 
-def draw_ids(draw: Draw, n: int) -> tuple[int, ...]:
-    return tuple(draw.integer(0, 2**31) for _ in range(n))
+def draw_ids(sampler: Sampler, n: int) -> tuple[int, ...]:
+    return tuple(sampler.integer(0, 2**31) for _ in range(n))

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.execution.launches import one_launch_problem
 from autograder.verdicts.expect import type_name
 from gpulab import Observation
@@ -15,43 +15,43 @@ _BRANCHES = 4
 _LARGEST = 99_999
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     """Two kinds, four, some that are far apart, aligned runs, runs among mixed warps, one warp, one kind, more than a block holds.
 
     And kinds of few objects: numbers that end alike, and more kinds than calls may be nested.
     """
-    two, apart = draw.shuffled(range(_BRANCHES))[:2], [1, draw.integer(5, 9), draw.integer(1000, 2000)]
-    runs = [kind for _ in range(4) for kind in draw.shuffled(range(3)) for _ in range(WARP)]
-    for kinds in draw.each(
-        _of_two(draw, *two),
-        _mixed(draw, range(_BRANCHES), WARP * draw.integer(17, 21)),
-        _mixed(draw, apart, WARP * draw.integer(9, 12)),
+    two, apart = sampler.permutation(range(_BRANCHES))[:2], [1, sampler.integer(5, 9), sampler.integer(1000, 2000)]
+    runs = [kind for _ in range(4) for kind in sampler.permutation(range(3)) for _ in range(WARP)]
+    for kinds in sampler.shuffled(
+        _of_two(sampler, *two),
+        _mixed(sampler, range(_BRANCHES), WARP * sampler.integer(17, 21)),
+        _mixed(sampler, apart, WARP * sampler.integer(9, 12)),
         runs,
-        [kind for run in draw.shuffled(range(3)) for kind in (*_mixed(draw, range(3), WARP), *[run] * WARP)],
-        _mixed(draw, range(3), 1024 + WARP * draw.integer(2, 4)),
-        _mixed(draw, [0, 1], WARP),
-        [draw.integer(0, 3)] * WARP * 2,
-        _mixed(draw, _ending_alike(draw), 4 * WARP),
-        draw.shuffled([*range(34 * WARP), *(draw.integer(0, 99) for _ in range(2 * WARP))]),
+        [kind for run in sampler.permutation(range(3)) for kind in (*_mixed(sampler, range(3), WARP), *[run] * WARP)],
+        _mixed(sampler, range(3), 1024 + WARP * sampler.integer(2, 4)),
+        _mixed(sampler, [0, 1], WARP),
+        [sampler.integer(0, 3)] * WARP * 2,
+        _mixed(sampler, _ending_alike(sampler), 4 * WARP),
+        sampler.permutation([*range(34 * WARP), *(sampler.integer(0, 99) for _ in range(2 * WARP))]),
     ):
-        yield _case(("order", "splits", "sectors"), draw, kinds)
-    again = _case(("order", "splits", "sectors"), draw, _mixed(draw, range(_BRANCHES), 2 * WARP))
+        yield _case(("order", "splits", "sectors"), sampler, kinds)
+    again = _case(("order", "splits", "sectors"), sampler, _mixed(sampler, range(_BRANCHES), 2 * WARP))
     again.inputs["refilled"] = True
     yield again
 
 
-def _of_two(draw: Draw, one: int, other: int) -> list[int]:
+def _of_two(sampler: Sampler, one: int, other: int) -> list[int]:
     """Two kinds at random places. With one of them between halves of the other, warps split twice."""
     while True:
-        n, ones = WARP * draw.integer(13, 17), WARP * draw.integer(5, 8) + draw.integer(1, WARP - 1)
+        n, ones = WARP * sampler.integer(13, 17), WARP * sampler.integer(5, 8) + sampler.integer(1, WARP - 1)
         halves = [(ones + up) // 2 for up in (0, 1)] + [(n - ones + up) // 2 for up in (0, 1)]
         if all(half % WARP and (n - half) % WARP for half in halves):
-            return draw.shuffled([one] * ones + [other] * (n - ones))
+            return sampler.permutation([one] * ones + [other] * (n - ones))
 
 
-def _ending_alike(draw: Draw) -> list[int]:
+def _ending_alike(sampler: Sampler) -> list[int]:
     """The largest number, and some that differ by a power of two or of ten: those that share a bucket are too many for one warp."""
-    low = draw.integer(0, 9)
+    low = sampler.integer(0, 9)
     return [
         _LARGEST,
         low,
@@ -59,28 +59,28 @@ def _ending_alike(draw: Draw) -> list[int]:
     ]
 
 
-def _mixed(draw: Draw, kinds: Sequence[int], n: int) -> list[int]:
+def _mixed(sampler: Sampler, kinds: Sequence[int], n: int) -> list[int]:
     """Each of the kinds, at random places: the first objects hold every kind at least twice."""
     first = [kind for kind in kinds for _ in range(2)]
-    return draw.shuffled(first + [draw.choice(kinds) for _ in range(n - len(first))])
+    return sampler.permutation(first + [sampler.choice(kinds) for _ in range(n - len(first))])
 
 
-def _case(about: tuple[str, ...], draw: Draw, kinds: list[int]) -> Case:
-    turns = [draw.integer(1, 6) for _ in range(_BRANCHES)]
-    return Case(about, {"kinds": kinds, "turns": turns, "threads": draw.choice([32, 64])})
+def _case(criteria: tuple[str, ...], sampler: Sampler, kinds: list[int]) -> Case:
+    turns = [sampler.integer(1, 6) for _ in range(_BRANCHES)]
+    return Case(criteria, {"kinds": kinds, "turns": turns, "threads": sampler.choice([32, 64])})
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     kinds = case.inputs["kinds"]
     problem = _order_problem(kinds, evidence) or _run_problem(kinds, case.inputs["turns"], evidence)
     if problem:
-        yield Lost("order", problem)
+        yield Failure("order", problem)
         return
     (launch,) = Observation.from_dict(evidence["seen"]).launches
     order = evidence["order"]
     found, borders = splits(order, kinds), len(set(kinds)) - 1
     if found > borders:
-        yield Lost(
+        yield Failure(
             "splits",
             (
                 f"Warps diverge {found / max(1, borders):.1f} times as often as one boundary between each two "
@@ -91,7 +91,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         ratio = launch.sectors / _sectors(
             sorted(sorted(order), key=lambda j: _first(order, kinds).index(kinds[j])), kinds
         )
-        yield Lost(
+        yield Failure(
             "sectors",
             (
                 f"Objects of one kind are not in ascending order, and {ratio:.2f} times the sectors move: in "

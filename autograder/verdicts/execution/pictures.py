@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.execution.launches import (
     faults_problem,
     grid_problem,
@@ -22,52 +22,56 @@ _ITEM_BYTES = 4
 _ABOUT = ("values", "bounds", "once", "launch", "sectors")
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    kinds = itertools.cycle(draw.each("mixed", "ties", "tiny", "negative"))
-    for height, width, block in _sizes(draw):
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    kinds = itertools.cycle(sampler.shuffled("mixed", "ties", "tiny", "negative"))
+    for height, width, block in _sizes(sampler):
         kind = next(kinds)
         image, gain = (
-            draw.values(height, width, kind=kind),
-            draw.values(width, kind="mixed" if kind == "tiny" else kind),
+            sampler.values(height, width, kind=kind),
+            sampler.values(width, kind="mixed" if kind == "tiny" else kind),
         )
         yield Case(_ABOUT, {"image": image, "gain": gain, "block": list(block)})
-    yield _of_special_values(draw)
+    yield _of_special_values(sampler)
 
 
-def _of_special_values(draw: Draw) -> Case:
+def _of_special_values(sampler: Sampler) -> Case:
     """Each of them times each."""
-    special = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, 1.5, draw.integer(2, 99)])
-    image, gain = draw.values(draw.integer(13, 19), 6, kind="mixed"), special[draw.shuffled(range(6))]
-    image[3:9] = special[draw.shuffled(range(6))][:, None]
+    special = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, 1.5, sampler.integer(2, 99)])
+    image, gain = sampler.values(sampler.integer(13, 19), 6, kind="mixed"), special[sampler.permutation(range(6))]
+    image[3:9] = special[sampler.permutation(range(6))][:, None]
     return Case(_ABOUT, {"image": image, "gain": gain, "block": [4, 8]})
 
 
-def _sizes(draw: Draw) -> list[tuple[int, int, tuple[int, int]]]:
+def _sizes(sampler: Sampler) -> list[tuple[int, int, tuple[int, int]]]:
     """Height, width, block: whole and ragged along each side, wide, tall and square, one row, one column, one pixel, many rows.
 
     One size in several blocks, one block for several sizes, and blocks of more than half of the threads that there may be.
     """
-    again = draw.integer(18, 23), draw.integer(41, 47)
-    wide, tall, odd = draw.choice([(32, 4), (64, 2)]), draw.choice([(8, 16), (4, 40)]), draw.choice([(5, 7), (12, 5)])
-    return draw.each(
-        (wide[1] * draw.integer(5, 7), wide[0] * draw.integer(2, 3), wide),
-        (draw.integer(6, 9), wide[0] * 2 + draw.integer(1, 7), (16, 8)),
-        (tall[1] * 2, tall[0] * draw.integer(3, 4) + 1, tall),
+    again = sampler.integer(18, 23), sampler.integer(41, 47)
+    wide, tall, odd = (
+        sampler.choice([(32, 4), (64, 2)]),
+        sampler.choice([(8, 16), (4, 40)]),
+        sampler.choice([(5, 7), (12, 5)]),
+    )
+    return sampler.shuffled(
+        (wide[1] * sampler.integer(5, 7), wide[0] * sampler.integer(2, 3), wide),
+        (sampler.integer(6, 9), wide[0] * 2 + sampler.integer(1, 7), (16, 8)),
+        (tall[1] * 2, tall[0] * sampler.integer(3, 4) + 1, tall),
         (odd[1] * 2 + 1, odd[0] * 5, odd),
-        (*[draw.integer(33, 39)] * 2, (32, 4)),
-        (draw.integer(17, 30), 8 * draw.integer(5, 6), draw.choice([(8, 8), (16, 16)])),
-        (draw.integer(150, 200), draw.integer(3, 9), (32, 1)),
-        (1, draw.integer(40, 90), (32, draw.integer(2, 8))),
-        (draw.integer(40, 90), 1, (draw.choice([1, 16]), 32)),
-        (1, 1, draw.choice([(1, 1), (1024, 1), (1, 1024)])),
-    ) + [(*again, block) for block in ((5, 7), (16, 8), draw.choice([(25, 40), (40, 25), (32, 32)]))]
+        (*[sampler.integer(33, 39)] * 2, (32, 4)),
+        (sampler.integer(17, 30), 8 * sampler.integer(5, 6), sampler.choice([(8, 8), (16, 16)])),
+        (sampler.integer(150, 200), sampler.integer(3, 9), (32, 1)),
+        (1, sampler.integer(40, 90), (32, sampler.integer(2, 8))),
+        (sampler.integer(40, 90), 1, (sampler.choice([1, 16]), 32)),
+        (1, 1, sampler.choice([(1, 1), (1024, 1), (1, 1024)])),
+    ) + [(*again, block) for block in ((5, 7), (16, 8), sampler.choice([(25, 40), (40, 25), (32, 32)]))]
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     image, gain, block = (case.inputs[name] for name in ("image", "gain", "block"))
     seen = Observation.from_dict(evidence["seen"])
     if problem := work_problem(evidence, seen, image.nbytes) or values_problem(seen, evidence["out"], image * gain):
-        yield Lost("values", problem)
+        yield Failure("values", problem)
     if len(seen.launches) != 1:
         return
     launch, (height, width) = seen.launches[0], image.shape
@@ -78,7 +82,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         "launch": grid_problem(launch, grid, (*block, 1)),
         "sectors": _sectors_problem(launch, least_sectors(height, width, block)),
     }
-    yield from (Lost(name, found) for name, found in problems.items() if found)
+    yield from (Failure(name, found) for name, found in problems.items() if found)
 
 
 def least_sectors(height: int, width: int, block: list[int]) -> tuple[int, int]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem
 
 _SOURCES = ("Python's random", "NumPy's global generator", "PyTorch's global generator", "the dataset's own generator")
@@ -14,48 +14,53 @@ _INDEX, _PROCESS, _DRAWN = 0, 1, 2
 # Cases
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for make in draw.shuffled((_workers, _ranks, _repeated, _none, _pinned, _prefetch, _errors)):
-        yield from make(draw)
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for make in sampler.permutation((_workers, _ranks, _repeated, _none, _pinned, _prefetch, _errors)):
+        yield from make(sampler)
 
 
-def _config(draw: Draw, size: int, **changes: Any) -> dict:
-    right = {"batch": 2, "workers": 2, "prefetch": None, "seed": draw.integer(0, 999), "rank": 0}
-    return right | {"sampler": draw.shuffled(range(size))} | changes
+def _config(sampler: Sampler, size: int, **changes: Any) -> dict:
+    right = {"batch": 2, "workers": 2, "prefetch": None, "seed": sampler.integer(0, 999), "rank": 0}
+    return right | {"sampler": sampler.permutation(range(size))} | changes
 
 
-def _loader(draw: Draw, config: dict, epochs: int = 1, own: bool = False, accelerator: str = "") -> dict:
+def _loader(sampler: Sampler, config: dict, epochs: int = 1, own: bool = False, accelerator: str = "") -> dict:
     return {
         "config": config,
         "size": len(config["sampler"]),
         "epochs": epochs,
         "own": own,
         "accelerator": accelerator,
-        "noise": draw.integer(0, 1 << 30),
+        "noise": sampler.integer(0, 1 << 30),
     }
 
 
-def _workers(draw: Draw) -> Iterator[Case]:
+def _workers(sampler: Sampler) -> Iterator[Case]:
     """One worker, two and three, batches that come out even and not, a dataset with a generator of its own and one without."""
     loaders = []
-    for workers, batch, size, own in draw.each((2, 3, 14, True), (3, 1, 6, False), (1, 4, 8, True)):
+    for workers, batch, size, own in sampler.shuffled((2, 3, 14, True), (3, 1, 6, False), (1, 4, 8, True)):
         config = _config(
-            draw, size, workers=workers, batch=batch, prefetch=draw.choice((None, 1, 3)), rank=draw.integer(0, 3)
+            sampler,
+            size,
+            workers=workers,
+            batch=batch,
+            prefetch=sampler.choice((None, 1, 3)),
+            rank=sampler.integer(0, 3),
         )
-        loaders.append(_loader(draw, config, 3 if workers == 2 else 2, own))
+        loaders.append(_loader(sampler, config, 3 if workers == 2 else 2, own))
     yield Case(("batches", "persistent", "distinct"), {"loaders": loaders})
 
 
-def _ranks(draw: Draw) -> Iterator[Case]:
+def _ranks(sampler: Sampler) -> Iterator[Case]:
     """Pairs of seed and rank, also of equal sums and of large ranks, from one state of the global generators: every rank has set
     the same seed. Two neighbours have two workers each, the others one.
     """
-    seed, noise = draw.integer(0, 99), draw.integer(0, 999)
-    pairs = draw.each(
+    seed, noise = sampler.integer(0, 99), sampler.integer(0, 999)
+    pairs = sampler.shuffled(
         (seed, 0, 2), (seed, 1, 2), (seed + 1, 0, 1), (seed + 2, 0, 1), (seed, 2, 1), *((seed, far, 1) for far in _FAR)
     )
     loaders = [
-        _loader(draw, _config(draw, 4, seed=s, rank=rank, workers=w), 1, True) | {"noise": noise}
+        _loader(sampler, _config(sampler, 4, seed=s, rank=rank, workers=w), 1, True) | {"noise": noise}
         for s, rank, w in pairs
     ]
     yield Case(("ranks",), {"loaders": loaders})
@@ -65,42 +70,46 @@ _FAR = (10, 100, 1000, 1024)
 """Ranks at which a seed that was multiplied, or shifted, to make room for them is the next one."""
 
 
-def _repeated(draw: Draw) -> Iterator[Case]:
+def _repeated(sampler: Sampler) -> Iterator[Case]:
     """One configuration twice, of seed 0, after other numbers were drawn from the caller's generators."""
-    config = _config(draw, 8, seed=0, rank=draw.integer(0, 3))
-    yield Case(("repeatable",), {"loaders": [_loader(draw, config, 2, True) for _ in range(2)]})
+    config = _config(sampler, 8, seed=0, rank=sampler.integer(0, 3))
+    yield Case(("repeatable",), {"loaders": [_loader(sampler, config, 2, True) for _ in range(2)]})
 
 
-def _none(draw: Draw) -> Iterator[Case]:
+def _none(sampler: Sampler) -> Iterator[Case]:
     configs = [
-        _config(draw, 7, workers=0, batch=batch, prefetch=prefetch)
-        for batch, prefetch in draw.each((3, None), (2, 4), (7, 1))
+        _config(sampler, 7, workers=0, batch=batch, prefetch=prefetch)
+        for batch, prefetch in sampler.shuffled((3, None), (2, 4), (7, 1))
     ]
     yield Case(
         ("no_workers",),
-        {"loaders": [_loader(draw, config, 2, own) for config, own in zip(configs, draw.each(True, False, True))]},
+        {
+            "loaders": [
+                _loader(sampler, config, 2, own) for config, own in zip(configs, sampler.shuffled(True, False, True))
+            ]
+        },
     )
 
 
-def _pinned(draw: Draw) -> Iterator[Case]:
+def _pinned(sampler: Sampler) -> Iterator[Case]:
     """With none, with a CUDA device and with another kind."""
     loaders = [
-        _loader(draw, _config(draw, 4, workers=w), 0, False, there)
-        for w in draw.each(0, 2)
-        for there in draw.each("cuda", "xpu", "")
+        _loader(sampler, _config(sampler, 4, workers=w), 0, False, there)
+        for w in sampler.shuffled(0, 2)
+        for there in sampler.shuffled("cuda", "xpu", "")
     ]
     yield Case(("pinned",), {"loaders": loaders})
 
 
-def _prefetch(draw: Draw) -> Iterator[Case]:
-    asked = draw.each((2, None), (2, 1), (1, draw.integer(3, 9)), (4, 2))
+def _prefetch(sampler: Sampler) -> Iterator[Case]:
+    asked = sampler.shuffled((2, None), (2, 1), (1, sampler.integer(3, 9)), (4, 2))
     yield Case(
-        ("prefetch",), {"loaders": [_loader(draw, _config(draw, 4, workers=w, prefetch=p), 0) for w, p in asked]}
+        ("prefetch",), {"loaders": [_loader(sampler, _config(sampler, 4, workers=w, prefetch=p), 0) for w, p in asked]}
     )
 
 
-def _errors(draw: Draw) -> Iterator[Case]:
-    right = _config(draw, 4)
+def _errors(sampler: Sampler) -> Iterator[Case]:
+    right = _config(sampler, 4)
     wrong: list[dict] = [
         {"batch": 0},
         {"batch": -1},
@@ -115,18 +124,20 @@ def _errors(draw: Draw) -> Iterator[Case]:
     wrong += [{"prefetch": value} for value in (2.0, "2", True)]
     without = [{name: value for name, value in right.items() if name != missing} for missing in right]
     yield Case(
-        ("errors",), {"refused": draw.shuffled([right | change for change in wrong] + without)}, raises="ValueError"
+        ("errors",),
+        {"refused": sampler.permutation([right | change for change in wrong] + without)},
+        raises="ValueError",
     )
 
 
 # Judge
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.raises:
         for answer in evidence["answers"]:
             if problem := error_problem(answer, case.raises):
-                yield Lost(
+                yield Failure(
                     "errors",
                     f"{problem} A configuration that is misspelt, or of another type, is a job that runs as nobody meant it.",
                 )
@@ -134,19 +145,21 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         return
     if "stopped" in evidence or "raised" in evidence:
         yield from (
-            Lost(about, str(evidence.get("stopped") or raised_problem(evidence["raised"]))) for about in case.about
+            Failure(criteria, str(evidence.get("stopped") or raised_problem(evidence["raised"])))
+            for criteria in case.criteria
         )
         return
     found = evidence["value"]["loaders"]
     problem = count_problem(found, len(case.inputs["loaders"]))
     if problem or any(one["kind"] != "DataLoader" for one in found):
         yield from (
-            Lost(about, problem or "The function did not return a torch.utils.data.DataLoader.") for about in case.about
+            Failure(criteria, problem or "The function did not return a torch.utils.data.DataLoader.")
+            for criteria in case.criteria
         )
         return
-    for about in case.about:
-        if problem := _JUDGES[about](case.inputs["loaders"], found) or _made_up(found):
-            yield Lost(about, problem)
+    for criteria in case.criteria:
+        if problem := _JUDGES[criteria](case.inputs["loaders"], found) or _made_up(found):
+            yield Failure(criteria, problem)
 
 
 def _made_up(found: list[dict]) -> str | None:

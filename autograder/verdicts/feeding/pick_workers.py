@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, is_written, raised_problem, type_name
 
 NOISE = 0.00499
@@ -16,124 +16,132 @@ RAISED = "Too many open files"
 """What ``measure`` says when it raises."""
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     makers = (_knees, _budgets, _falling, _noisy, _few, _errors, _raising)
-    for make in draw.shuffled(makers):
-        yield from make(draw)
+    for make in sampler.permutation(makers):
+        yield from make(sampler)
 
 
 # Cases
 
 
-def _cores(draw: Draw, count: int) -> list[int]:
+def _cores(sampler: Sampler, count: int) -> list[int]:
     """Numbers of cores as a container may have been given them."""
-    first = draw.integer(0, 60)
-    return sorted(draw.shuffled(range(first, first + count + 9))[:count])
+    first = sampler.integer(0, 60)
+    return sorted(sampler.permutation(range(first, first + count + 9))[:count])
 
 
-def _curve(draw: Draw, knee: int, budget: int, beyond: str = "flat", slowly: bool = False) -> list[float]:
+def _curve(sampler: Sampler, knee: int, budget: int, beyond: str = "flat", slowly: bool = False) -> list[float]:
     """Rates of 0 workers to far beyond the budget. Up to the knee each adds ADDS at least, or just that; ``beyond`` it: flat, falling."""
-    rates = [float(draw.integer(90, 900))]
+    rates = [float(sampler.integer(90, 900))]
     for number in range(1, 4 * budget + 8):
         if number <= knee:
-            grown = 0 if slowly else draw.choice((1.0, 0.8)) / number if number > 1 else 1.5
+            grown = 0 if slowly else sampler.choice((1.0, 0.8)) / number if number > 1 else 1.5
             rates.append(rates[-1] * (1 + max(grown, ADDS if slowly else 1.1 * ADDS)))
         else:
-            rates.append(rates[-1] * (1 if beyond == "flat" else 1 - draw.integer(1, 30) / 1e3))
+            rates.append(rates[-1] * (1 if beyond == "flat" else 1 - sampler.integer(1, 30) / 1e3))
     return rates
 
 
 def _asked(
-    draw: Draw, knee: int, budget: int, ranks: int = 1, beyond: str = "flat", noise: float = 0.0, left: int = 0
+    sampler: Sampler, knee: int, budget: int, ranks: int = 1, beyond: str = "flat", noise: float = 0.0, left: int = 0
 ) -> dict:
     """One node: as many cores for each rank as the budget and its own process take, and ``left`` over."""
-    cores = _cores(draw, (budget + 1) * ranks + left)
+    cores = _cores(sampler, (budget + 1) * ranks + left)
     return {
         "cores": cores,
         "ranks_per_node": ranks,
-        "rates": _curve(draw, knee, budget, beyond),
-        "noise": [noise * draw.integer(-100, 100) / 100 if i % 5 else noise * (-1) ** i for i in range(97)],
+        "rates": _curve(sampler, knee, budget, beyond),
+        "noise": [noise * sampler.integer(-100, 100) / 100 if i % 5 else noise * (-1) ** i for i in range(97)],
         "off_by": "call",
         "raises_from": 10**6,
     }
 
 
-def _opposed(draw: Draw, knee: int, budget: int, sign: int) -> dict:
+def _opposed(sampler: Sampler, knee: int, budget: int, sign: int) -> dict:
     """Each worker adds just ADDS; even numbers are off to one side as far as they may be, and odd ones to the other."""
-    return _asked(draw, knee, budget) | {
-        "rates": _curve(draw, knee, budget, slowly=True),
+    return _asked(sampler, knee, budget) | {
+        "rates": _curve(sampler, knee, budget, slowly=True),
         "noise": [sign * NOISE, -sign * NOISE],
         "off_by": "workers",
     }
 
 
-def _case(about: str, asked: list[dict], raises: str = "") -> Case:
-    return Case((about,), {"nodes": asked}, raises)
+def _case(criteria: str, asked: list[dict], raises: str = "") -> Case:
+    return Case((criteria,), {"nodes": asked}, raises)
 
 
-def _knees(draw: Draw) -> Iterator[Case]:
+def _knees(sampler: Sampler) -> Iterator[Case]:
     """None, one, both sides of 8, in the middle, and the last number that the budget allows."""
-    budget = draw.integer(24, 30)
-    knees = draw.each(0, 1, 2, *range(7, 10), draw.integer(12, 18))
+    budget = sampler.integer(24, 30)
+    knees = sampler.shuffled(0, 1, 2, *range(7, 10), sampler.integer(12, 18))
     yield _case(
         "knee",
-        [_asked(draw, knee, budget) for knee in knees] + [_asked(draw, small, small) for small in draw.each(1, 2, 5)],
+        [_asked(sampler, knee, budget) for knee in knees]
+        + [_asked(sampler, small, small) for small in sampler.shuffled(1, 2, 5)],
     )
 
 
-def _budgets(draw: Draw) -> Iterator[Case]:
+def _budgets(sampler: Sampler) -> Iterator[Case]:
     """The rate still rises where the budget ends: one rank and several, cores left over, and none for a worker."""
     nodes = [
-        _asked(draw, budget + 9, budget, ranks)
-        for budget, ranks in draw.each((1, 1), (5, 1), (3, 4), (11, 2), (2, 8), (0, 1), (0, 4))
+        _asked(sampler, budget + 9, budget, ranks)
+        for budget, ranks in sampler.shuffled((1, 1), (5, 1), (3, 4), (11, 2), (2, 8), (0, 1), (0, 4))
     ]
     nodes += [
-        _asked(draw, budget + 9, budget, ranks, left=ranks - 1) for budget, ranks in draw.each((4, 3), (7, 2), (1, 8))
+        _asked(sampler, budget + 9, budget, ranks, left=ranks - 1)
+        for budget, ranks in sampler.shuffled((4, 3), (7, 2), (1, 8))
     ]
-    crowded = _asked(draw, 9, 0, 1) | {"cores": _cores(draw, 2), "ranks_per_node": draw.integer(3, 8)}
-    yield _case("budget", draw.shuffled([*nodes, crowded]))
+    crowded = _asked(sampler, 9, 0, 1) | {"cores": _cores(sampler, 2), "ranks_per_node": sampler.integer(3, 8)}
+    yield _case("budget", sampler.permutation([*nodes, crowded]))
 
 
-def _falling(draw: Draw) -> Iterator[Case]:
+def _falling(sampler: Sampler) -> Iterator[Case]:
     """Beyond the knee every worker costs: it may be far from the middle of the budget."""
     nodes = [
-        _asked(draw, knee, budget, draw.choice((1, 2)), "falling")
-        for knee, budget in draw.each((0, 20), (1, 40), (4, 30), (9, 12), (17, 40))
+        _asked(sampler, knee, budget, sampler.choice((1, 2)), "falling")
+        for knee, budget in sampler.shuffled((0, 20), (1, 40), (4, 30), (9, 12), (17, 40))
     ]
     yield _case("falling", nodes)
 
 
-def _noisy(draw: Draw) -> Iterator[Case]:
+def _noisy(sampler: Sampler) -> Iterator[Case]:
     """Off from call to call; and off to opposite sides where a worker adds as little as it may, or nothing."""
-    nodes = [_asked(draw, knee, draw.integer(22, 28), 1, "flat", NOISE) for knee in draw.each(1, 3, 8, 15)]
-    nodes += [_asked(draw, 12, 30, 1, "flat", NOISE)]
-    nodes += [_opposed(draw, knee, draw.integer(22, 28), sign) for knee in draw.each(2, 7, 13, 19) for sign in (1, -1)]
-    yield _case("noise", draw.shuffled(nodes))
+    nodes = [_asked(sampler, knee, sampler.integer(22, 28), 1, "flat", NOISE) for knee in sampler.shuffled(1, 3, 8, 15)]
+    nodes += [_asked(sampler, 12, 30, 1, "flat", NOISE)]
+    nodes += [
+        _opposed(sampler, knee, sampler.integer(22, 28), sign)
+        for knee in sampler.shuffled(2, 7, 13, 19)
+        for sign in (1, -1)
+    ]
+    yield _case("noise", sampler.permutation(nodes))
 
 
-def _few(draw: Draw) -> Iterator[Case]:
+def _few(sampler: Sampler) -> Iterator[Case]:
     """Far knees, and near ones, in large budgets; every knee of one budget; nodes that leave nothing to choose."""
     nodes = [
-        _asked(draw, knee, budget, 1, beyond)
-        for knee, budget, beyond in draw.each((22, 60, "flat"), (21, 63, "falling"), (1, 127, "flat"))
+        _asked(sampler, knee, budget, 1, beyond)
+        for knee, budget, beyond in sampler.shuffled((22, 60, "flat"), (21, 63, "falling"), (1, 127, "flat"))
     ]
-    nodes += [_asked(draw, 9, 0), _asked(draw, 30, 62)]
-    nodes += [_asked(draw, knee, 31) for knee in range(32)]
-    yield _case("few", draw.shuffled(nodes))
+    nodes += [_asked(sampler, 9, 0), _asked(sampler, 30, 62)]
+    nodes += [_asked(sampler, knee, 31) for knee in range(32)]
+    yield _case("few", sampler.permutation(nodes))
 
 
-def _errors(draw: Draw) -> Iterator[Case]:
-    right = _asked(draw, 3, 8)
+def _errors(sampler: Sampler) -> Iterator[Case]:
+    right = _asked(sampler, 3, 8)
     yield _case(
         "errors",
-        [right | change for change in draw.each({"ranks_per_node": 0}, {"ranks_per_node": -2}, {"cores": []})],
+        [right | change for change in sampler.shuffled({"ranks_per_node": 0}, {"ranks_per_node": -2}, {"cores": []})],
         "ValueError",
     )
 
 
-def _raising(draw: Draw) -> Iterator[Case]:
+def _raising(sampler: Sampler) -> Iterator[Case]:
     """What ``measure`` raises, at its first call or later."""
-    yield _case("errors", [_asked(draw, 12, 20) | {"raises_from": at} for at in draw.each(1, 2, 4)], "OSError")
+    yield _case(
+        "errors", [_asked(sampler, 12, 20) | {"raises_from": at} for at in sampler.shuffled(1, 2, 4)], "OSError"
+    )
 
 
 # Judge
@@ -153,11 +161,11 @@ def most_calls(budget: int) -> int:
     return 3 * budget.bit_length()
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     for node, found in zip(case.inputs["nodes"], evidence["nodes"], strict=True):
-        if problem := _refused(case, node, found) if case.raises else _problem(about, node, found):
-            yield Lost(about, problem)
+        if problem := _refused(case, node, found) if case.raises else _problem(criteria, node, found):
+            yield Failure(criteria, problem)
             return
 
 
@@ -175,7 +183,7 @@ def _refused(case: Case, node: dict, found: dict) -> str | None:
     )
 
 
-def _problem(about: str, node: dict, found: dict) -> str | None:
+def _problem(criteria: str, node: dict, found: dict) -> str | None:
     if "error" in found:
         return raised_problem(found["error"])
     budget, picked, calls = budget_of(node), found["returned"], found["calls"]
@@ -185,15 +193,15 @@ def _problem(about: str, node: dict, found: dict) -> str | None:
         return "measure was called with something that is no number of workers."
     if any(call < 0 for call in calls):
         return "measure was called with fewer than no workers."
-    if about == "budget" and any(call > budget for call in calls):
+    if criteria == "budget" and any(call > budget for call in calls):
         return "More workers were tried than there are cores for: a try beyond the budget slows the other ranks of the node too."
-    if about == "few":
+    if criteria == "few":
         if calls and not budget:
             return _SAYS["none"]
         if len(calls) > most_calls(budget):
             return _SAYS["few"]
     if picked != knee_of(node):
-        return _SAYS["knee" if about == "few" else about]
+        return _SAYS["knee" if criteria == "few" else criteria]
     return None if _is_measured(picked, budget, calls) else _SAYS["measured"]
 
 

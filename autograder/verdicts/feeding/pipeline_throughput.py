@@ -6,8 +6,8 @@ Its workers are drawn so that they do not stay in phase: it comes to what its sl
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.feeding.played_loader import Stage, played_rate, seconds_of
 from autograder.verdicts.questions import ask, judge_questions
@@ -28,13 +28,13 @@ _NAMES = {
 # Cases
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for make in draw.each(_serial, _consumer, _workers, _cores, _units, _prefetch, _idle, _bottleneck, _errors):
-        yield from make(draw)
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for make in sampler.shuffled(_serial, _consumer, _workers, _cores, _units, _prefetch, _idle, _bottleneck, _errors):
+        yield from make(sampler)
 
 
 def _question(
-    draw: Draw,
+    sampler: Sampler,
     busiest: str,
     batch: int,
     workers: int,
@@ -49,15 +49,21 @@ def _question(
     cores, what they compute comes in small pieces: a worker that waits long for a core would cost more than the parts say.
     ``share``: of computing in what workers do, and of the main thread in its process; drawn where it is 0.
     """
-    lowest = draw.integer(20, 60) / 1e3
+    lowest = sampler.integer(20, 60) / 1e3
     shared = workers > cores
-    total = _totals(busiest, lowest / spread, lowest, workers, cores, share or draw.integer(30, 70) / 100)
+    total = _totals(busiest, lowest / spread, lowest, workers, cores, share or sampler.integer(30, 70) / 100)
     stages = [
         stage
         for place in _PLACES
-        for stage in _parts(draw, place, total[place], batch, shared and place in ("wait", "core"))
+        for stage in _parts(sampler, place, total[place], batch, shared and place in ("wait", "core"))
     ]
-    return {"stages": draw.shuffled(stages), "batch": batch, "workers": workers, "cores": cores, "prefetch": prefetch}
+    return {
+        "stages": sampler.permutation(stages),
+        "batch": batch,
+        "workers": workers,
+        "cores": cores,
+        "prefetch": prefetch,
+    }
 
 
 def _totals(busiest: str, tight: float, others: float, workers: int, cores: int, share: float) -> dict[str, float]:
@@ -73,80 +79,86 @@ def _totals(busiest: str, tight: float, others: float, workers: int, cores: int,
     return {"wait": wait, "core": core, "main": process * share, "device": process * (1 - share)}
 
 
-def _parts(draw: Draw, place: str, seconds: float, batch: int, small: bool = False) -> Iterator[Stage]:
+def _parts(sampler: Sampler, place: str, seconds: float, batch: int, small: bool = False) -> Iterator[Stage]:
     """One stage for each sample and one for each batch, which no other stage of the place equals. ``small``: nearly all for samples."""
     if seconds <= 0:
         return
-    share = 0.95 if small else draw.choice((0.3, 0.65, 0.75))
-    names = draw.shuffled(_NAMES[place])
+    share = 0.95 if small else sampler.choice((0.3, 0.65, 0.75))
+    names = sampler.permutation(_NAMES[place])
     yield names[0], place, "sample", round(seconds * share / batch, 7)
     yield names[1], place, "batch", round(seconds * (1 - share), 7)
 
 
-def _serial(draw: Draw) -> Iterator[Case]:
+def _serial(sampler: Sampler) -> Iterator[Case]:
     """No worker: everything one after the other, with one core or many."""
     yield ask(
         "serial",
         [
-            _question(draw, part, draw.integer(2, 9), 0, draw.choice((1, 8))) | {"workers": 0}
-            for part in draw.each(
+            _question(sampler, part, sampler.integer(2, 9), 0, sampler.choice((1, 8))) | {"workers": 0}
+            for part in sampler.shuffled(
                 "process",
             )
         ]
-        + [_alone(draw, cores) for cores in draw.each(1, 6)],
+        + [_alone(sampler, cores) for cores in sampler.shuffled(1, 6)],
     )
 
 
-def _alone(draw: Draw, cores: int) -> dict:
-    return _question(draw, draw.choice(("workers", "cores")), draw.integer(2, 9), 3, cores) | {"workers": 0}
+def _alone(sampler: Sampler, cores: int) -> dict:
+    return _question(sampler, sampler.choice(("workers", "cores")), sampler.integer(2, 9), 3, cores) | {"workers": 0}
 
 
-def _consumer(draw: Draw) -> Iterator[Case]:
+def _consumer(sampler: Sampler) -> Iterator[Case]:
     """The training process is the slowest part: in its main thread, on the device, and both."""
     yield ask(
         "consumer",
-        [_question(draw, "process", draw.integer(2, 9), workers, workers + 2) for workers in draw.each(1, 2, 4)],
+        [
+            _question(sampler, "process", sampler.integer(2, 9), workers, workers + 2)
+            for workers in sampler.shuffled(1, 2, 4)
+        ],
     )
 
 
-def _workers(draw: Draw) -> Iterator[Case]:
+def _workers(sampler: Sampler) -> Iterator[Case]:
     """The workers are: one, and several, with as many cores, and with more and fewer than there are workers.
 
     Two that mostly compute need both of their cores.
     """
-    pairs = draw.each((1, 1), (2, 2), (3, 3), (4, 8))
-    asked = [_question(draw, "workers", draw.integer(2, 6), workers, cores) for workers, cores in pairs]
-    asked += [_question(draw, "workers", 4, 2, 2, share=0.65), _waiting(draw)]
+    pairs = sampler.shuffled((1, 1), (2, 2), (3, 3), (4, 8))
+    asked = [_question(sampler, "workers", sampler.integer(2, 6), workers, cores) for workers, cores in pairs]
+    asked += [_question(sampler, "workers", 4, 2, 2, share=0.65), _waiting(sampler)]
     yield ask("workers", asked)
 
 
-def _waiting(draw: Draw) -> dict:
+def _waiting(sampler: Sampler) -> dict:
     """More workers than cores, which nearly always wait for the storage."""
-    workers, cores = draw.integer(6, 8), draw.choice((1, 2))
-    batch, period = draw.integer(6, 9), draw.integer(30, 60) / 1e3
+    workers, cores = sampler.integer(6, 8), sampler.choice((1, 2))
+    batch, period = sampler.integer(6, 9), sampler.integer(30, 60) / 1e3
     core = period * cores * 0.3
-    stages = [*_parts(draw, "wait", period * workers - core, batch), *_parts(draw, "core", core, batch, small=True)]
-    stages += [*_parts(draw, "device", period * 0.5, batch)]
-    return {"stages": draw.shuffled(stages), "batch": batch, "workers": workers, "cores": cores, "prefetch": 2}
+    stages = [
+        *_parts(sampler, "wait", period * workers - core, batch),
+        *_parts(sampler, "core", core, batch, small=True),
+    ]
+    stages += [*_parts(sampler, "device", period * 0.5, batch)]
+    return {"stages": sampler.permutation(stages), "batch": batch, "workers": workers, "cores": cores, "prefetch": 2}
 
 
-def _cores(draw: Draw) -> Iterator[Case]:
+def _cores(sampler: Sampler) -> Iterator[Case]:
     """The cores are: fewer than workers, one core, and work that only computes."""
     asked = [
-        _question(draw, "cores", draw.integer(8, 12), workers, cores)
-        for workers, cores in draw.each((7, 1), (7, 2), (8, 2))
+        _question(sampler, "cores", sampler.integer(8, 12), workers, cores)
+        for workers, cores in sampler.shuffled((7, 1), (7, 2), (8, 2))
     ]
-    batch, workers, cores = draw.integer(8, 12), draw.integer(6, 8), draw.integer(1, 2)
-    busy = draw.integer(40, 80) / 1e3
-    stages = [*_parts(draw, "core", busy * cores, batch, small=True), *_parts(draw, "device", busy * 0.6, batch)]
+    batch, workers, cores = sampler.integer(8, 12), sampler.integer(6, 8), sampler.integer(1, 2)
+    busy = sampler.integer(40, 80) / 1e3
+    stages = [*_parts(sampler, "core", busy * cores, batch, small=True), *_parts(sampler, "device", busy * 0.6, batch)]
     yield ask("cores", [*asked, {"stages": stages, "batch": batch, "workers": workers, "cores": cores, "prefetch": 2}])
 
 
-def _units(draw: Draw) -> Iterator[Case]:
+def _units(sampler: Sampler) -> Iterator[Case]:
     """Batches of one and of many samples, where a stage is nearly all for each sample, or nearly all for each batch; one takes no time."""
     asked = []
-    for per, batch in draw.each(("sample", 1), ("batch", 1), ("sample", 16), ("batch", 16)):
-        for place, workers in draw.each(("core", 2), ("device", 1)):
+    for per, batch in sampler.shuffled(("sample", 1), ("batch", 1), ("sample", 16), ("batch", 16)):
+        for place, workers in sampler.shuffled(("core", 2), ("device", 1)):
             stages = [
                 ("most", place, per, 0.05 / (batch if per == "sample" else 1)),
                 ("step", "device", "batch", 0.004),
@@ -158,35 +170,38 @@ def _units(draw: Draw) -> Iterator[Case]:
                     "batch": batch,
                     "workers": workers,
                     "cores": 4,
-                    "prefetch": 4 if place == "core" else draw.integer(1, 4),
+                    "prefetch": 4 if place == "core" else sampler.integer(1, 4),
                 }
             )
     asked.append(asked[0] | {"stages": [*asked[0]["stages"], ("log", "main", "batch", 0.0)]})
     yield ask("units", asked)
 
 
-def _prefetch(draw: Draw) -> Iterator[Case]:
+def _prefetch(sampler: Sampler) -> Iterator[Case]:
     """One loader with one batch asked ahead and with many, for each part that can be the slowest; one worker too."""
     asked = []
-    for busiest, workers, cores in draw.each(
+    for busiest, workers, cores in sampler.shuffled(
         ("workers", 3, 3), ("cores", 7, 2), ("process", 2, 4), ("workers", 1, 2), ("process", 1, 1)
     ):
-        question = _question(draw, busiest, draw.integer(8, 12), workers, cores)
-        asked += [question | {"prefetch": prefetch} for prefetch in draw.each(1, draw.integer(2, 4), 16)]
+        question = _question(sampler, busiest, sampler.integer(8, 12), workers, cores)
+        asked += [question | {"prefetch": prefetch} for prefetch in sampler.shuffled(1, sampler.integer(2, 4), 16)]
     yield ask("prefetch", asked)
 
 
-def _idle(draw: Draw) -> Iterator[Case]:
+def _idle(sampler: Sampler) -> Iterator[Case]:
     """Of a device that computes without a pause, one that only waits for its own process, one that starves."""
     settings = (("process", 2, 4), ("workers", 2, 2), ("workers", 4, 8), ("cores", 6, 1))
-    asked = [_question(draw, busiest, draw.integer(8, 12), *numbers) for busiest, *numbers in draw.shuffled(settings)]
-    asked.append(_in_turn(draw))
-    never = [("decode", "core", "sample", 0.002), ("step", "device", "batch", draw.integer(30, 90) / 1e3)]
-    asked.append({"stages": never, "batch": draw.integer(1, 8), "workers": 2, "cores": 4, "prefetch": 1})
+    asked = [
+        _question(sampler, busiest, sampler.integer(8, 12), *numbers)
+        for busiest, *numbers in sampler.permutation(settings)
+    ]
+    asked.append(_in_turn(sampler))
+    never = [("decode", "core", "sample", 0.002), ("step", "device", "batch", sampler.integer(30, 90) / 1e3)]
+    asked.append({"stages": never, "batch": sampler.integer(1, 8), "workers": 2, "cores": 4, "prefetch": 1})
     yield ask("idle", asked)
 
 
-def _bottleneck(draw: Draw) -> Iterator[Case]:
+def _bottleneck(sampler: Sampler) -> Iterator[Case]:
     """Where the longest stage of all is in the slowest part, and where it is not."""
     settings = (
         ("process", 4, 8),
@@ -197,11 +212,11 @@ def _bottleneck(draw: Draw) -> Iterator[Case]:
         ("cores", 8, 2),
     )
     asked = [
-        _question(draw, busiest, draw.integer(8, 12), *numbers, prefetch=4, spread=0.5)
-        for busiest, *numbers in draw.shuffled(settings)
+        _question(sampler, busiest, sampler.integer(8, 12), *numbers, prefetch=4, spread=0.5)
+        for busiest, *numbers in sampler.permutation(settings)
     ]
-    asked += [_in_turn(draw), _waiting(draw), _reading_longest(draw)]
-    asked += [_longest(draw, place, workers) for place, workers in draw.shuffled(_LONGEST)]
+    asked += [_in_turn(sampler), _waiting(sampler), _reading_longest(sampler)]
+    asked += [_longest(sampler, place, workers) for place, workers in sampler.permutation(_LONGEST)]
     yield ask("bottleneck", asked)
 
 
@@ -209,28 +224,30 @@ _LONGEST = [(place, 0) for place in _PLACES] + [("wait", 2), ("core", 2), ("main
 """Every place with the longest stage of the slowest part, and workers: none, so few that they are it, so many that the thread is."""
 
 
-def _longest(draw: Draw, place: str, workers: int) -> dict:
+def _longest(sampler: Sampler, place: str, workers: int) -> dict:
     """The stage at ``place`` takes longest for a batch, and is the only one that runs for each sample.
 
     Of eight workers each takes longer for a batch than the thread does, whose stages are the shorter ones.
     """
-    batch, unit = draw.integer(4, 8), draw.integer(20, 40) / 1e3
+    batch, unit = sampler.integer(4, 8), sampler.integer(20, 40) / 1e3
     usual = {0: (1, 1, 1, 1), 2: (1, 1, 0.4, 0.4), 8: (2.5, 2.5, 0.6, 0.6)}[workers]
     usual = dict(zip(_PLACES, usual, strict=True))
     stages = [
-        (draw.choice(_NAMES[where]), where, "batch", unit * times) for where, times in usual.items() if where != place
+        (sampler.choice(_NAMES[where]), where, "batch", unit * times)
+        for where, times in usual.items()
+        if where != place
     ]
-    stages.append((draw.choice(_NAMES[place]), place, "sample", unit * (usual[place] + 0.5) / batch))
+    stages.append((sampler.choice(_NAMES[place]), place, "sample", unit * (usual[place] + 0.5) / batch))
     return {
-        "stages": draw.shuffled(stages),
+        "stages": sampler.permutation(stages),
         "batch": batch,
         "workers": workers,
         "cores": max(workers, 2) * 2,
-        "prefetch": draw.integer(1, 4),
+        "prefetch": sampler.integer(1, 4),
     }
 
 
-def _in_turn(draw: Draw) -> dict:
+def _in_turn(sampler: Sampler) -> dict:
     """No workers: making a batch takes longer than computing it, and computing is the longest stage."""
     stages = [
         ("read", "wait", "sample", 0.004),
@@ -238,19 +255,31 @@ def _in_turn(draw: Draw) -> dict:
         ("collate", "core", "batch", 0.002),
     ]
     stages += [("pin", "main", "batch", 0.002), ("step", "device", "sample", 0.006)]
-    batch = draw.integer(2, 6)
-    return {"stages": draw.shuffled(stages), "batch": batch, "workers": 0, "cores": draw.integer(1, 4), "prefetch": 2}
+    batch = sampler.integer(2, 6)
+    return {
+        "stages": sampler.permutation(stages),
+        "batch": batch,
+        "workers": 0,
+        "cores": sampler.integer(1, 4),
+        "prefetch": 2,
+    }
 
 
-def _reading_longest(draw: Draw) -> dict:
+def _reading_longest(sampler: Sampler) -> dict:
     """The cores are busy, and reading takes the longest of all."""
     stages = [("read", "wait", "sample", 0.03), ("decode", "core", "sample", 0.02), ("collate", "core", "batch", 0.006)]
     stages += [("step", "device", "batch", 0.02)]
-    return {"stages": draw.shuffled(stages), "batch": draw.integer(2, 4), "workers": 8, "cores": 1, "prefetch": 2}
+    return {
+        "stages": sampler.permutation(stages),
+        "batch": sampler.integer(2, 4),
+        "workers": 8,
+        "cores": 1,
+        "prefetch": 2,
+    }
 
 
-def _errors(draw: Draw) -> Iterator[Case]:
-    right = _question(draw, "process", 4, 2, 4)
+def _errors(sampler: Sampler) -> Iterator[Case]:
+    right = _question(sampler, "process", 4, 2, 4)
     stages, first = right["stages"], right["stages"][0]
     wrong = [{"batch": 0}, {"batch": -3}, {"workers": -1}, {"cores": 0}, {"prefetch": 0}, {"prefetch": -1}]
     for changed in ((first[0], "gpu", *first[2:]), (*first[:2], "epoch", first[3]), (*first[:3], -0.001)):
@@ -259,7 +288,7 @@ def _errors(draw: Draw) -> Iterator[Case]:
     wrong.append({"stages": [stage if stage[1] != "device" else (*stage[:3], 0.0) for stage in stages]})
     wrong.append({"stages": [*stages, stages[-1]]})
     wrong += [{"stages": [*stages, (first[0], next(where for where in _PLACES if where != first[1]), *first[2:])]}]
-    yield ask("errors", [right | change for change in draw.shuffled(wrong)], raises="ValueError")
+    yield ask("errors", [right | change for change in sampler.permutation(wrong)], raises="ValueError")
 
 
 # Judge
@@ -297,18 +326,18 @@ def _longest_of(found: list[tuple[float, Any]]) -> list[tuple[float, Any]]:
     return [one for one in found if one[0] >= (1 - _ALIKE) * longest]
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not (isinstance(value, list) and len(value) == 3):
         return f"The function returned {type_name(value)}; expected a tuple of three: rate, idle share, bottleneck."
     rate, idle, bottleneck = value
     if not all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in (rate, idle)):
         return f"The rate and the idle share are due as numbers, Python's or NumPy's; they came as {type_name(rate)} and {type_name(idle)}."
     due_rate, due_idle, due_bottleneck = _due(question)
-    if about == "idle":
+    if criteria == "idle":
         return None if abs(idle - due_idle) <= WITHIN else _SAYS["idle"]
-    if about == "bottleneck":
+    if criteria == "bottleneck":
         return None if isinstance(bottleneck, str) and bottleneck in due_bottleneck else _SAYS["bottleneck"]
-    return None if abs(rate - due_rate) <= WITHIN * due_rate else _SAYS[about]
+    return None if abs(rate - due_rate) <= WITHIN * due_rate else _SAYS[criteria]
 
 
 _SAYS = {
@@ -336,11 +365,12 @@ _SAYS = {
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     """As questions are judged. What is no refusal is not named: a tuple crosses as a list."""
     if evidence["called"]:
-        yield Lost(
-            case.about[0], "The function calls gpulab, which has what each part allows: it is to find that by itself."
+        yield Failure(
+            case.criteria[0],
+            "The function calls gpulab, which has what each part allows: it is to find that by itself.",
         )
         return
     if case.raises:
@@ -351,7 +381,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         }
     for lost in judge_questions(_wrong)(case, evidence):
         if lost.message == _SAYS["prefetch"] and _alike(case.inputs["questions"], evidence["answers"]):
-            lost = Lost(lost.criterion, _SAYS["alike"])
+            lost = Failure(lost.criterion, _SAYS["alike"])
         yield lost
 
 

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem
 
 _BLOCK = 512
@@ -21,13 +21,13 @@ _DEEP = "a-folder/of-a-folder/" * 6
 # Cases
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for make in draw.shuffled((_grouping, _parts, _shuffling, _reading, _real, _errors)):
-        yield from make(draw)
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for make in sampler.permutation((_grouping, _parts, _shuffling, _reading, _real, _errors)):
+        yield from make(sampler)
 
 
 def _play(
-    draw: Draw,
+    sampler: Sampler,
     rank: int = 0,
     world: int = 1,
     seed: int = 5,
@@ -42,39 +42,39 @@ def _play(
     """
     return {
         "rank": rank, "world": world, "seed": seed, "worker": worker, "workers": workers, "epochs": list(epochs), "take": -1,
-        "most": 1 << 30, "meanwhile": -1, "late": False, "noise": draw.integer(0, 1 << 30),
+        "most": 1 << 30, "meanwhile": -1, "late": False, "noise": sampler.integer(0, 1 << 30),
     } | further  # fmt: skip
 
 
-def _all_parts(draw: Draw, world: int, workers: int, **further: Any) -> list[dict]:
+def _all_parts(sampler: Sampler, world: int, workers: int, **further: Any) -> list[dict]:
     """Of every worker of every rank, in random order."""
     plays = [
-        _play(draw, rank, world, worker=w, workers=workers, **further)
+        _play(sampler, rank, world, worker=w, workers=workers, **further)
         for rank in range(world)
         for w in range(max(workers, 1))
     ]
-    return draw.shuffled(plays)
+    return sampler.permutation(plays)
 
 
-def _plain(draw: Draw, shards: int, samples: int, times: int = 1) -> list[list[Member]]:
+def _plain(sampler: Sampler, shards: int, samples: int, times: int = 1) -> list[list[Member]]:
     """Shards of samples with two files each."""
     made = []
     for shard in range(shards):
-        keys = [f"{shard:03}/{draw.integer(100, 999)}{number:04}" for number in range(samples)]
+        keys = [f"{shard:03}/{sampler.integer(100, 999)}{number:04}" for number in range(samples)]
         made.append([[f"{key}.{ext}", "file", f"{ext} of {key}, ", times] for key in keys for ext in ("jpg", "cls")])
     return made
 
 
-def _grouping(draw: Draw) -> Iterator[Case]:
+def _grouping(sampler: Sampler) -> Iterator[Case]:
     """Members of all kinds; keys and extensions with dots, folders with dots, long names, files of no length, hidden ones, one
     sample's key in two shards.
     """
     shards = []
-    for shard, folder in enumerate(draw.each("train", "v1.2/episode.7", "a/b")):
-        word = f"{draw.integer(10, 99)}"
+    for shard, folder in enumerate(sampler.shuffled("train", "v1.2/episode.7", "a/b")):
+        word = f"{sampler.integer(10, 99)}"
         shards.append([
             [folder, "folder", "", 0],
-            [f"{folder}/{word}0.jpg", "file", f"picture {shard}", draw.integer(1, 300)],
+            [f"{folder}/{word}0.jpg", "file", f"picture {shard}", sampler.integer(1, 300)],
             [f"{folder}/{word}0.seg.png", "file", f"segments {shard}", 3],
             [f"{folder}/{word}0.json", "file", "", 0],
             [f"{folder}/{word}1.jpg", "file", f"one alone {shard}", 2],
@@ -91,46 +91,49 @@ def _grouping(draw: Draw) -> Iterator[Case]:
             [f"{_DEEP}{word}4.cls", "file", f"deep, too {shard}", 1],
         ])  # fmt: skip
     ends = [[["x.a", "file", "first", 1]], [["x.b", "file", "second", 1]], [["x.c", "file", "third", 5]]]
-    yield Case(("samples",), {"shards": shards, "plays": [_play(draw, epochs=(0, 1))]})
-    yield Case(("samples",), {"shards": ends, "plays": [_play(draw)]})
+    yield Case(("samples",), {"shards": shards, "plays": [_play(sampler, epochs=(0, 1))]})
+    yield Case(("samples",), {"shards": ends, "plays": [_play(sampler)]})
     yield Case(
         ("samples",),
-        {"shards": _plain(draw, 1, 1), "plays": [_play(draw, epochs=(-1,)), _play(draw, epochs=(0, 0, 3))]},
+        {"shards": _plain(sampler, 1, 1), "plays": [_play(sampler, epochs=(-1,)), _play(sampler, epochs=(0, 0, 3))]},
     )
 
 
-def _parts(draw: Draw) -> Iterator[Case]:
+def _parts(sampler: Sampler) -> Iterator[Case]:
     """Worlds and workers that divide the shards, that do not, and more workers than a rank has shards."""
-    for world, workers, each in draw.each((1, 2, 6), (2, 0, 3), (2, 2, 4), (3, 1, 2)):
-        plays = [_play(draw, epochs=(0, 2)), *_all_parts(draw, world, workers, epochs=(0, 2))]
-        yield Case(("once",), {"shards": _plain(draw, world * each, 2), "plays": plays})
-    for world, workers, each in draw.each((2, 2, 3), (4, 3, 2), (2, 4, 3)):
+    for world, workers, each in sampler.shuffled((1, 2, 6), (2, 0, 3), (2, 2, 4), (3, 1, 2)):
+        plays = [_play(sampler, epochs=(0, 2)), *_all_parts(sampler, world, workers, epochs=(0, 2))]
+        yield Case(("once",), {"shards": _plain(sampler, world * each, 2), "plays": plays})
+    for world, workers, each in sampler.shuffled((2, 2, 3), (4, 3, 2), (2, 4, 3)):
         yield Case(
-            ("even",), {"shards": _plain(draw, world * each, 1), "plays": _all_parts(draw, world, workers, epochs=(1,))}
+            ("even",),
+            {"shards": _plain(sampler, world * each, 1), "plays": _all_parts(sampler, world, workers, epochs=(1,))},
         )
 
 
-def _shuffling(draw: Draw) -> Iterator[Case]:
+def _shuffling(sampler: Sampler) -> Iterator[Case]:
     """Near and far epochs of one rank, of other seeds, the first again, and once more in a process started apart.
 
     Of a dozen shards: that two of all these orders are one by chance happens once in a hundred thousand runs.
     """
-    shards, seed, epochs = _plain(draw, 12, 1), draw.integer(0, 999), (0, 1, 2, 3, *_FAR)
+    shards, seed, epochs = _plain(sampler, 12, 1), sampler.integer(0, 999), (0, 1, 2, 3, *_FAR)
     alike = [
-        _play(draw, seed=seed, epochs=epochs),
-        _play(draw, seed=seed, epochs=epochs),
-        _play(draw, seed=seed, epochs=(-1, -1, -1)),
+        _play(sampler, seed=seed, epochs=epochs),
+        _play(sampler, seed=seed, epochs=epochs),
+        _play(sampler, seed=seed, epochs=(-1, -1, -1)),
     ]
-    others = [_play(draw, seed=other, epochs=epochs) for other in (seed + 1, seed + 2, 10 * seed + 12345)]
+    others = [_play(sampler, seed=other, epochs=epochs) for other in (seed + 1, seed + 2, 10 * seed + 12345)]
     yield Case(
-        ("shuffled",), {"shards": shards, "plays": alike + others, "apart": _play(draw, seed=seed, epochs=epochs[:3])}
+        ("shuffled",),
+        {"shards": shards, "plays": alike + others, "apart": _play(sampler, seed=seed, epochs=epochs[:3])},
     )
     yield Case(
-        ("shuffled",), {"shards": shards, "plays": [_play(draw, draw.integer(0, 1), 2, seed, epochs=tuple(range(9)))]}
+        ("shuffled",),
+        {"shards": shards, "plays": [_play(sampler, sampler.integer(0, 1), 2, seed, epochs=tuple(range(9)))]},
     )
-    plays = [_play(draw, seed=seed, epochs=(3, 0, 3, 0)), _play(draw, seed=seed, epochs=(0, 3, 0, 3))]
-    plays.append(_play(draw, seed=seed, epochs=(3, 0), meanwhile=draw.integer(1, 2)))
-    plays.append(_play(draw, seed=seed, epochs=(3, 0), late=True))
+    plays = [_play(sampler, seed=seed, epochs=(3, 0, 3, 0)), _play(sampler, seed=seed, epochs=(0, 3, 0, 3))]
+    plays.append(_play(sampler, seed=seed, epochs=(3, 0), meanwhile=sampler.integer(1, 2)))
+    plays.append(_play(sampler, seed=seed, epochs=(3, 0), late=True))
     yield Case(("repeatable",), {"shards": shards, "plays": plays})
 
 
@@ -138,31 +141,37 @@ _FAR = (10, 100, 255, 256, 1000, 1024, 10_000, 65_536)
 """Epochs at which a seed that was multiplied, or shifted, to make room for them is the next one."""
 
 
-def _reading(draw: Draw) -> Iterator[Case]:
+def _reading(sampler: Sampler) -> Iterator[Case]:
     """Shards of a few hundred kilobytes, read to their ends and left before; small ones, of which workers have several; and
     streams that give less than they are asked for.
     """
-    large = _plain(draw, 2, 24, times=draw.integer(400, 600))
-    plays = [_play(draw), _play(draw, take=draw.integer(3, 9)), _play(draw, take=1)]
+    large = _plain(sampler, 2, 24, times=sampler.integer(400, 600))
+    plays = [_play(sampler), _play(sampler, take=sampler.integer(3, 9)), _play(sampler, take=1)]
     yield Case(("sequential",), {"shards": large, "plays": plays})
-    short = [_play(draw, most=draw.integer(100, 500))]
-    yield Case(("sequential",), {"shards": _plain(draw, 3, 3, times=draw.integer(60, 90)), "plays": short})
-    yield Case(("sequential",), {"shards": _plain(draw, 6, 3), "plays": _all_parts(draw, 2, 2, epochs=(0, 1))})
+    short = [_play(sampler, most=sampler.integer(100, 500))]
+    yield Case(("sequential",), {"shards": _plain(sampler, 3, 3, times=sampler.integer(60, 90)), "plays": short})
+    yield Case(("sequential",), {"shards": _plain(sampler, 6, 3), "plays": _all_parts(sampler, 2, 2, epochs=(0, 1))})
 
 
-def _real(draw: Draw) -> Iterator[Case]:
+def _real(sampler: Sampler) -> Iterator[Case]:
     """Worker processes that stay, told of an earlier epoch while they are there, and of the first once more.
 
     What they are due to give is what a faked one gives.
     """
-    first = draw.integer(3, 9)
-    epochs = (first, draw.integer(0, first - 2), first)
-    real = {"rank": draw.integer(0, 1), "world": 2, "seed": draw.integer(0, 99), "workers": 2, "epochs": list(epochs)}
-    plays = [_play(draw, real["rank"], 2, real["seed"], worker, 2, epochs) for worker in range(2)]
-    yield Case(("processes",), {"shards": _plain(draw, 8, 2), "plays": plays, "real": [real]})
+    first = sampler.integer(3, 9)
+    epochs = (first, sampler.integer(0, first - 2), first)
+    real = {
+        "rank": sampler.integer(0, 1),
+        "world": 2,
+        "seed": sampler.integer(0, 99),
+        "workers": 2,
+        "epochs": list(epochs),
+    }
+    plays = [_play(sampler, real["rank"], 2, real["seed"], worker, 2, epochs) for worker in range(2)]
+    yield Case(("processes",), {"shards": _plain(sampler, 8, 2), "plays": plays, "real": [real]})
 
 
-def _errors(draw: Draw) -> Iterator[Case]:
+def _errors(sampler: Sampler) -> Iterator[Case]:
     wrong = [
         {"shards": 0, "rank": 0, "world": 1},
         {"shards": 5, "rank": 0, "world": 2},
@@ -174,7 +183,9 @@ def _errors(draw: Draw) -> Iterator[Case]:
         {"shards": 6, "rank": 3, "world": 3},
     ]
     wrong += [{"shards": 4, "rank": 0, "world": 0}]
-    yield Case(("errors",), {"shards": _plain(draw, 6, 1), "refused": draw.shuffled(wrong)}, raises="ValueError")
+    yield Case(
+        ("errors",), {"shards": _plain(sampler, 6, 1), "refused": sampler.permutation(wrong)}, raises="ValueError"
+    )
 
 
 # What is due
@@ -202,32 +213,32 @@ def samples_of(members: list[Member]) -> list[tuple[dict, int]]:
 # Judge
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     if case.raises:
         for answer in evidence["answers"]:
             if problem := error_problem(answer, case.raises):
-                yield Lost(about, f"{problem} Some rank would have no shards, or others than its own.")
+                yield Failure(criteria, f"{problem} Some rank would have no shards, or others than its own.")
                 return
         return
-    if problem := _problem(about, case.inputs, evidence):
-        yield Lost(about, problem)
+    if problem := _problem(criteria, case.inputs, evidence):
+        yield Failure(criteria, problem)
 
 
-def _problem(about: str, inputs: dict, evidence: dict) -> str | None:
+def _problem(criteria: str, inputs: dict, evidence: dict) -> str | None:
     plays = evidence["plays"] + ([evidence["apart"]] if "apart" in inputs else [])
     if problem := count_problem(plays, len(inputs["plays"]) + ("apart" in inputs)):
         return problem
     if not all(play["dataset"] for play in plays):
         return "The function did not return an IterableDataset with a method set_epoch."
     given = [[epoch["samples"] for epoch in play["epochs"]] for play in plays]
-    if about == "samples":
+    if criteria == "samples":
         return _samples_problem(inputs, given)
-    if about in ("once", "even"):
-        return _parts_problem(about, inputs, given)
-    if about == "shuffled":
+    if criteria in ("once", "even"):
+        return _parts_problem(criteria, inputs, given)
+    if criteria == "shuffled":
         return _shuffling_problem(inputs, given)
-    if about == "repeatable":
+    if criteria == "repeatable":
         if given[0] != [given[1][i] for i in (1, 0, 1, 0)]:
             return "An epoch that is set again gives another order: what came before it counts, and only its number should."
         if given[2] != given[0][:2]:
@@ -239,7 +250,7 @@ def _problem(about: str, inputs: dict, evidence: dict) -> str | None:
             if any(play["disturbed"] for play in plays)
             else None
         )
-    if about == "sequential":
+    if criteria == "sequential":
         if inputs["plays"][0]["most"] < _BLOCK and _samples_problem(inputs, given):
             return "A read that gave fewer bytes than were asked for was taken for a whole one: ask again for what is missing."
         return next(
@@ -277,9 +288,9 @@ def _keys(samples: list) -> list[str]:
     return [str(sample.get("__key__")) if isinstance(sample, dict) else "" for sample in samples]
 
 
-def _parts_problem(about: str, inputs: dict, given: list) -> str | None:
+def _parts_problem(criteria: str, inputs: dict, given: list) -> str | None:
     due = sorted(sample["__key__"] for members in inputs["shards"] for sample, _ in samples_of(members))
-    whole, plays = (given[:1], inputs["plays"][1:]) if about == "once" else ([], inputs["plays"])
+    whole, plays = (given[:1], inputs["plays"][1:]) if criteria == "once" else ([], inputs["plays"])
     given = given[len(whole) :]
     for epoch in range(len(plays[0]["epochs"])):
         by_rank: dict[int, int] = {}
@@ -287,7 +298,7 @@ def _parts_problem(about: str, inputs: dict, given: list) -> str | None:
         for play, epochs in zip(plays, given):
             keys += _keys(epochs[epoch])
             by_rank[play["rank"]] = by_rank.get(play["rank"], 0) + len(epochs[epoch])
-        if about == "even" and len(set(by_rank.values())) > 1:
+        if criteria == "even" and len(set(by_rank.values())) > 1:
             return "The ranks get different numbers of samples: one has no batch left while the others wait for it in a collective."
         if sorted(keys) != due:
             return "Not every sample comes once in an epoch: ranks share the shards, and then the workers of each rank share its own."

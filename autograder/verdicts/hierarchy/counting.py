@@ -3,41 +3,43 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.questions import judge_questions
 
 _ITEM_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
 
 
-def _work_cases(draw: Draw) -> Iterator[Case]:
+def _work_cases(sampler: Sampler) -> Iterator[Case]:
     for kind in _COUNTS:
-        sizes = [*_sizes(draw, kind), _vast(draw, kind)]
-        yield _case(kind, [_question(draw, kind, size, dtype) for size in sizes for dtype in ("bf16", "fp16")])
-    yield _case("formats", [_in_every_format(draw, kind) for kind in _COUNTS])
-    yield _case("errors", list(_refused(draw)), raises="ValueError")
+        sizes = [*_sizes(sampler, kind), _vast(sampler, kind)]
+        yield _case(kind, [_question(sampler, kind, size, dtype) for size in sizes for dtype in ("bf16", "fp16")])
+    yield _case("formats", [_in_every_format(sampler, kind) for kind in _COUNTS])
+    yield _case("errors", list(_refused(sampler)), raises="ValueError")
 
 
-def _case(about: str, questions: list[dict], raises: str = "") -> Case:
-    return Case((about,), {"questions": questions}, raises)
+def _case(criteria: str, questions: list[dict], raises: str = "") -> Case:
+    return Case((criteria,), {"questions": questions}, raises)
 
 
-def _question(draw: Draw, kind: str, sizes: dict, *dtypes: str) -> dict:
+def _question(sampler: Sampler, kind: str, sizes: dict, *dtypes: str) -> dict:
     """One dictionary, its entries in any order, asked for in each format."""
-    return {"operation": dict(draw.shuffled([("kind", kind), *sizes.items()])), "dtypes": list(dtypes)}
+    return {"operation": dict(sampler.permutation([("kind", kind), *sizes.items()])), "dtypes": list(dtypes)}
 
 
-def _sizes(draw: Draw, kind: str) -> Iterator[dict]:
+def _sizes(sampler: Sampler, kind: str) -> Iterator[dict]:
     """Every size once 1 and once not, with every other that way."""
-    for is_one in draw.cover(**dict.fromkeys(_LARGEST[kind], (True, False))):
-        sizes = {name: 1 if is_one[name] else draw.integer(2, most) for name, most in _LARGEST[kind].items()}
+    for is_one in sampler.cover(**dict.fromkeys(_LARGEST[kind], (True, False))):
+        sizes = {name: 1 if is_one[name] else sampler.integer(2, most) for name, most in _LARGEST[kind].items()}
         yield _with_heads(sizes)
 
 
-def _vast(draw: Draw, kind: str) -> dict:
+def _vast(sampler: Sampler, kind: str) -> dict:
     """So large that a float holds neither of the counts, which four times two divides at most."""
-    sizes = dict.fromkeys(_LARGEST[kind], 1) | {name: 4 * draw.integer(10**8, 14 * 10**7) + 1 for name in _VAST[kind]}
+    sizes = dict.fromkeys(_LARGEST[kind], 1) | {
+        name: 4 * sampler.integer(10**8, 14 * 10**7) + 1 for name in _VAST[kind]
+    }
     return _with_heads(sizes)
 
 
@@ -46,9 +48,9 @@ def _with_heads(sizes: dict) -> dict:
     return {**sizes, "heads": sizes["heads"] * sizes["kv_heads"]} if "heads" in sizes else sizes
 
 
-def _in_every_format(draw: Draw, kind: str) -> dict:
-    sizes = {name: draw.integer(2, most) for name, most in _LARGEST[kind].items()}
-    return _question(draw, kind, _with_heads(sizes), *draw.each(*_ITEM_BYTES))
+def _in_every_format(sampler: Sampler, kind: str) -> dict:
+    sizes = {name: sampler.integer(2, most) for name, most in _LARGEST[kind].items()}
+    return _question(sampler, kind, _with_heads(sizes), *sampler.shuffled(*_ITEM_BYTES))
 
 
 _LARGEST = {
@@ -67,17 +69,17 @@ _VAST = {
 }
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[dict]:
     for kind in _COUNTS:
-        sizes = next(_sizes(draw, kind))
-        yield from (_question(draw, kind, sizes, dtype) for dtype in ("fp4", "fp64", "float32", "FP32", "fp", ""))
+        sizes = next(_sizes(sampler, kind))
+        yield from (_question(sampler, kind, sizes, dtype) for dtype in ("fp4", "fp64", "float32", "FP32", "fp", ""))
         yield from (
-            _question(draw, other, sizes, "bf16")
+            _question(sampler, other, sizes, "bf16")
             for other in ("convolution", kind.upper(), f"{kind}_backward", kind[:3], "")
         )
-        yield _question(draw, "convolution", sizes, "fp4")
+        yield _question(sampler, "convolution", sizes, "fp4")
     for dtype in _ITEM_BYTES:
-        yield _question(draw, "copy", {"elements": draw.integer(1, 9000)}, dtype)
+        yield _question(sampler, "copy", {"elements": sampler.integer(1, 9000)}, dtype)
 
 
 # (floating-point operations, elements read, elements written)
@@ -93,39 +95,41 @@ _COUNTS = {
 }
 
 
-def _judge_work(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_work(case: Case, evidence: dict) -> Iterator[Failure]:
     flat = [question for question in case.inputs["questions"] for _ in question["dtypes"]]
-    one_by_one = Case(case.about, {"questions": flat}, case.raises)
+    one_by_one = Case(case.criteria, {"questions": flat}, case.raises)
     lost = list(judge_questions(_wrong)(one_by_one, evidence))
-    if case.about == ("formats",):
+    if case.criteria == ("formats",):
         if not all(answer["kept"] for answer in evidence["answers"]):
             lost = [
-                Lost("formats", "The function changed the operation that it was given, and was asked about it again.")
+                Failure(
+                    "formats", "The function changed the operation that it was given, and was asked about it again."
+                )
             ]
         elif not lost:
             lost += _format_problems(case.inputs["questions"], [answer["returned"] for answer in evidence["answers"]])
     yield from lost
 
 
-def _format_problems(questions: list[dict], pairs: list[list[int]]) -> Iterator[Lost]:
+def _format_problems(questions: list[dict], pairs: list[list[int]]) -> Iterator[Failure]:
     """Bytes are in the ratio of the formats, and operations the same, however many either are."""
     answers = iter(pairs)
     for question in questions:
         found = [(*next(answers), _ITEM_BYTES[dtype]) for dtype in question["dtypes"]]
         kind = question["operation"]["kind"]
         if len({flops for flops, _, _ in found}) > 1:
-            yield Lost(
+            yield Failure(
                 "formats",
                 f"The floating-point operations change with the format ({kind}): they are counted, not timed.",
             )
         if len({nbytes * 4 // item for _, nbytes, item in found}) > 1:
-            yield Lost("formats", f"The bytes are not in the ratio of the formats' sizes ({kind}).")
+            yield Failure("formats", f"The bytes are not in the ratio of the formats' sizes ({kind}).")
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, list) or len(value) != 2 or not all(type(number) is int for number in value):
         return f"The function returned {type_name(value)}; expected a pair of integers: operations, bytes."
-    return None if about == "formats" else _miscounted(question["operation"], *value)
+    return None if criteria == "formats" else _miscounted(question["operation"], *value)
 
 
 def _miscounted(operation: dict, flops: int, nbytes: int) -> str | None:
@@ -144,19 +148,21 @@ def _miscounted(operation: dict, flops: int, nbytes: int) -> str | None:
     )
 
 
-def _about(name: str, points: float, says: str) -> Criterion:
+def _criteria(name: str, points: float, says: str) -> Criterion:
     return Criterion(name, points, says, () if name == "gemm" else ("gemm",))
 
 
 work = Exercise(
     "hierarchy.work",
     criteria=(
-        _about("gemm", 1, "a matrix product is counted"),
-        _about("gemv", 1, "a matrix times a vector is counted"),
-        _about("layer_norm", 1, "a normalisation is counted"),
-        _about("decode_attention", 2, "one step of decoding's attention is counted, shared heads included"),
-        _about("formats", 1, "every format has its size in memory, and one operation can be asked for in all of them"),
-        _about("errors", 1, "other kinds and formats are refused with ValueError"),
+        _criteria("gemm", 1, "a matrix product is counted"),
+        _criteria("gemv", 1, "a matrix times a vector is counted"),
+        _criteria("layer_norm", 1, "a normalisation is counted"),
+        _criteria("decode_attention", 2, "one step of decoding's attention is counted, shared heads included"),
+        _criteria(
+            "formats", 1, "every format has its size in memory, and one operation can be asked for in all of them"
+        ),
+        _criteria("errors", 1, "other kinds and formats are refused with ValueError"),
     ),
     cases=_work_cases,
     judge=_judge_work,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import raised_problem
 from autograder.verdicts.hierarchy.kernels import (
     again_problem,
@@ -27,51 +27,54 @@ _LEAST_EFFICIENCY = 0.6
 _LONG = 96
 
 
-def _row_sums_cases(draw: Draw) -> Iterator[Case]:
-    for columns, kind in ((_LONG, "mixed"), (32 * draw.integer(9, 10), "large")):
-        yield _case("values", draw, 32, columns, kind)
-    for rows, columns, kind in _odd_sizes(draw):
-        yield _case("odd", draw, rows, columns, kind)
-    yield _case("odd", draw, 32, 32, "mixed", again=True, side_stream=True, offset=draw.integer(1, 7))
-    few = draw.integer(3, 9)
+def _row_sums_cases(sampler: Sampler) -> Iterator[Case]:
+    for columns, kind in ((_LONG, "mixed"), (32 * sampler.integer(9, 10), "large")):
+        yield _case("values", sampler, 32, columns, kind)
+    for rows, columns, kind in _odd_sizes(sampler):
+        yield _case("odd", sampler, rows, columns, kind)
+    yield _case("odd", sampler, 32, 32, "mixed", again=True, side_stream=True, offset=sampler.integer(1, 7))
+    few = sampler.integer(3, 9)
     yield Case(
-        ("odd",), {"calls": [[torch.zeros(rows, columns)] for rows, columns in draw.each((0, 0), (few, 0), (0, few))]}
+        ("odd",),
+        {"calls": [[torch.zeros(rows, columns)] for rows, columns in sampler.shuffled((0, 0), (few, 0), (0, few))]},
     )
-    yield Case(("odd",), {"tall": [draw.integer(2**16, 2**16 + 99), draw.integer(1, 9)]})
+    yield Case(("odd",), {"tall": [sampler.integer(2**16, 2**16 + 99), sampler.integer(1, 9)]})
 
 
-def _odd_sizes(draw: Draw) -> Iterator[tuple[int, int, str]]:
+def _odd_sizes(sampler: Sampler) -> Iterator[tuple[int, int, str]]:
     """Long and ragged, longer than a block has threads, many rows, about a warp's width, and one."""
-    few = draw.integer(3, 9)
-    yield draw.integer(33, 50), draw.integer(_LONG + 1, 127), "negative"
-    yield 2, 1024 + draw.integer(1, 200), "large"
-    yield draw.integer(257, 300), 2, "mixed"
-    yield from ((few, columns, "negative") for columns in draw.around(32))
-    yield from ((rows, columns, "large") for rows, columns in draw.each((1, 1), (few, 1), (1, draw.integer(34, 70))))
+    few = sampler.integer(3, 9)
+    yield sampler.integer(33, 50), sampler.integer(_LONG + 1, 127), "negative"
+    yield 2, 1024 + sampler.integer(1, 200), "large"
+    yield sampler.integer(257, 300), 2, "mixed"
+    yield from ((few, columns, "negative") for columns in sampler.around(32))
+    yield from (
+        (rows, columns, "large") for rows, columns in sampler.shuffled((1, 1), (few, 1), (1, sampler.integer(34, 70)))
+    )
 
 
-def _case(values: str, draw: Draw, rows: int, columns: int, kind: str, again: bool = False, **how: int) -> Case:
+def _case(values: str, sampler: Sampler, rows: int, columns: int, kind: str, again: bool = False, **how: int) -> Case:
     """``values``: the criterion that a wrong sum loses."""
-    about = (values, "once", "safe", *(["moved"] if columns >= _LONG else []))
-    inputs = {"x": whole_numbers(draw, rows, columns, kind=kind), **how}
+    criteria = (values, "once", "safe", *(["moved"] if columns >= _LONG else []))
+    inputs = {"x": whole_numbers(sampler, rows, columns, kind=kind), **how}
     if again:
-        inputs["again"] = [whole_numbers(draw, rows, columns, kind=kind)]
-    return Case(about, inputs)
+        inputs["again"] = [whole_numbers(sampler, rows, columns, kind=kind)]
+    return Case(criteria, inputs)
 
 
-def _judge_row_sums(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_row_sums(case: Case, evidence: dict) -> Iterator[Failure]:
     if "answers" in evidence:
         if problem := _answers_problem(case, evidence):
-            yield Lost("odd", problem)
+            yield Failure("odd", problem)
         return
     if "error" in evidence:
-        yield Lost(case.about[0], raised_problem(evidence["error"]))
+        yield Failure(case.criteria[0], raised_problem(evidence["error"]))
         return
     x, seen = case.inputs["x"], Observation.from_dict(evidence["seen"])
     wrong = _values_problem(case, evidence, seen)
-    for criterion in case.about:
+    for criterion in case.criteria:
         if problem := wrong if criterion in ("values", "odd") else _PROBLEM[criterion](x, seen):
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
 
 
 def _answers_problem(case: Case, evidence: dict) -> str | None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, raised_problem
 from autograder.verdicts.hierarchy.kernels import (
     again_problem,
@@ -27,37 +27,40 @@ _LEAST_EFFICIENCY = 0.5
 _ON_ALL = ("traffic", "filled", "reused", "conflicts")
 
 
-def _tiled_matmul_cases(draw: Draw) -> Iterator[Case]:
-    m, n = (_TILE * tiles for tiles in draw.each(1, 3))
-    yield _case(("values", "moved", *_ON_ALL), draw, m, 2 * _TILE, n)
-    for m, k, n in _odd_sizes(draw):
-        yield _case(("odd", *_ON_ALL), draw, m, k, n)
-    yield _case(("odd",), draw, *draw.each(9, 10, 11), again=True, side_stream=True, offset=draw.integer(1, 7))
-    yield Case(
-        ("odd",), {"calls": [[whole_numbers(draw, m, k), whole_numbers(draw, k, n)] for m, k, n in _empty_sizes(draw)]}
+def _tiled_matmul_cases(sampler: Sampler) -> Iterator[Case]:
+    m, n = (_TILE * tiles for tiles in sampler.shuffled(1, 3))
+    yield _case(("values", "moved", *_ON_ALL), sampler, m, 2 * _TILE, n)
+    for m, k, n in _odd_sizes(sampler):
+        yield _case(("odd", *_ON_ALL), sampler, m, k, n)
+    yield _case(
+        ("odd",), sampler, *sampler.shuffled(9, 10, 11), again=True, side_stream=True, offset=sampler.integer(1, 7)
     )
-    misfits = [[whole_numbers(draw, *a), whole_numbers(draw, *b)] for a, b in _misfits(draw)]
+    yield Case(
+        ("odd",),
+        {"calls": [[whole_numbers(sampler, m, k), whole_numbers(sampler, k, n)] for m, k, n in _empty_sizes(sampler)]},
+    )
+    misfits = [[whole_numbers(sampler, *a), whole_numbers(sampler, *b)] for a, b in _misfits(sampler)]
     yield Case(("odd",), {"calls": misfits}, raises="ValueError")
 
 
-def _odd_sizes(draw: Draw) -> Iterator[tuple[int, int, int]]:
+def _odd_sizes(sampler: Sampler) -> Iterator[tuple[int, int, int]]:
     """Ragged, with many tiles along k; each size on either side of a tile with each other's; some that are 1, and each one long."""
-    part = [draw.integer(1, _TILE - 1) for _ in "mkn"]
+    part = [sampler.integer(1, _TILE - 1) for _ in "mkn"]
     yield _TILE + part[0], 4 * _TILE + part[1], _TILE + part[2]
     below, above = _TILE - 1, _TILE + 1
-    yield from draw.each((above, below, below), (below, above, below), (below, below, above))
-    long, short = draw.integer(16 * _TILE + 1, 17 * _TILE), draw.integer(2, 5)
-    yield from draw.each((long, short, 1), (1, 1, long), (short, long, short))
+    yield from sampler.shuffled((above, below, below), (below, above, below), (below, below, above))
+    long, short = sampler.integer(16 * _TILE + 1, 17 * _TILE), sampler.integer(2, 5)
+    yield from sampler.shuffled((long, short, 1), (1, 1, long), (short, long, short))
 
 
-def _empty_sizes(draw: Draw) -> Iterator[tuple[int, int, int]]:
-    some = draw.integer(2, 20)
-    yield from draw.each((0, some, some), (some, 0, some), (some, some, 0), (0, 0, some), (0, 0, 0))
+def _empty_sizes(sampler: Sampler) -> Iterator[tuple[int, int, int]]:
+    some = sampler.integer(2, 20)
+    yield from sampler.shuffled((0, some, some), (some, 0, some), (some, some, 0), (0, 0, some), (0, 0, 0))
 
 
-def _misfits(draw: Draw) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def _misfits(sampler: Sampler) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Inner sizes that differ by one, either way, by a tile, where others agree, and where there is nothing to multiply."""
-    m, k, n = draw.shuffled(range(4, 10))[:3]
+    m, k, n = sampler.permutation(range(4, 10))[:3]
     yield from (((m, k), (inner, n)) for inner in (k - 1, k + 1, k + _TILE, 1, m))
     yield (m, k), (m, k)
     yield from (((0, k), (k - 1, n)), ((m, k), (k - 1, 0)), ((m, 0), (k, n)), ((m, k), (0, n)))
@@ -65,24 +68,24 @@ def _misfits(draw: Draw) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     yield from (((0, k), (n, m)), ((m, k), (n, 0)), ((m, 0), (n, k)), ((m, k), (0, n)))
 
 
-def _case(about: tuple[str, ...], draw: Draw, m: int, k: int, n: int, again: bool = False, **how: int) -> Case:
-    a, b = factors(draw, m, k, n)
-    return Case(about, {"a": a, "b": b, **how} | ({"again": list(factors(draw, m, k, n))} if again else {}))
+def _case(criteria: tuple[str, ...], sampler: Sampler, m: int, k: int, n: int, again: bool = False, **how: int) -> Case:
+    a, b = factors(sampler, m, k, n)
+    return Case(criteria, {"a": a, "b": b, **how} | ({"again": list(factors(sampler, m, k, n))} if again else {}))
 
 
-def _judge_tiled_matmul(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_tiled_matmul(case: Case, evidence: dict) -> Iterator[Failure]:
     if "answers" in evidence:
         if problem := _answers_problem(case, evidence):
-            yield Lost("odd", problem)
+            yield Failure("odd", problem)
         return
     if "error" in evidence:
-        yield Lost(case.about[0], raised_problem(evidence["error"]))
+        yield Failure(case.criteria[0], raised_problem(evidence["error"]))
         return
     seen = Observation.from_dict(evidence["seen"])
     wrong = _values_problem(case, evidence, seen)
-    for criterion in case.about:
+    for criterion in case.criteria:
         if problem := wrong if criterion in ("values", "odd") else _PROBLEM[criterion](case, seen):
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
 
 
 def _answers_problem(case: Case, evidence: dict) -> str | None:

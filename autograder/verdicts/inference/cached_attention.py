@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem
 from autograder.verdicts.inference.attention_due import Call, Play
 from gpulab import Observation
@@ -16,126 +16,132 @@ _SCALARS = 8192
 """Bytes: a few numbers, each of which takes 512 of the allocator's."""
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield from _prompts(draw)
-    yield from _tokens(draw)
-    yield from _chunks(draw)
-    yield from _several(draw)
-    yield from _large(draw)
-    yield from _held(draw)
-    yield from _refused(draw)
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield from _prompts(sampler)
+    yield from _tokens(sampler)
+    yield from _chunks(sampler)
+    yield from _several(sampler)
+    yield from _large(sampler)
+    yield from _held(sampler)
+    yield from _refused(sampler)
 
 
-def _prompts(draw: Draw) -> Iterator[Case]:
+def _prompts(sampler: Sampler) -> Iterator[Case]:
     """One call, of one token to as many as there is room for; every grouping, dtype and layout, both devices."""
-    heads = draw.each((4, 4), (4, 2), (6, 3), (4, 1), (1, 1), (6, 2))
-    dtypes = draw.each(*_TOLERANCE, torch.float32, torch.float64)
+    heads = sampler.shuffled((4, 4), (4, 2), (6, 3), (4, 1), (1, 1), (6, 2))
+    dtypes = sampler.shuffled(*_TOLERANCE, torch.float32, torch.float64)
     forms = [
         (1, 3, "plain"),
         (2, 1, "stepped"),
         (9, 1, "stepped"),
         (17, 2, "transposed"),
-        (draw.integer(3, 8), 3, "transposed"),
+        (sampler.integer(3, 8), 3, "transposed"),
     ]
-    forms = draw.each(*forms, (draw.integer(10, 16), 2, "plain"))
+    forms = sampler.shuffled(*forms, (sampler.integer(10, 16), 2, "plain"))
     for number, ((new, batch, layout), dtype, form) in enumerate(zip(forms, dtypes, heads, strict=True)):
-        layer, device, room = _layer(draw, *form, dtype=dtype), "cpu" if number % 3 else "cuda", draw.choice((0, 5))
-        yield _case(("prompt",), draw, layer, [new], device=device, batch=batch, room=room, layout=layout)
+        layer, device, room = (
+            _layer(sampler, *form, dtype=dtype),
+            "cpu" if number % 3 else "cuda",
+            sampler.choice((0, 5)),
+        )
+        yield _case(("prompt",), sampler, layer, [new], device=device, batch=batch, room=room, layout=layout)
 
 
-def _tokens(draw: Draw) -> Iterator[Case]:
+def _tokens(sampler: Sampler) -> Iterator[Case]:
     """A prompt, or none, then single tokens until there is no room, or a little before."""
-    dtypes, firsts = draw.each(*_TOLERANCE), draw.each(1, 2, 7, draw.integer(3, 12))
-    layouts, batches = draw.each("plain", "stepped", "transposed", "plain"), draw.each(1, 2, 3, 2)
-    heads, rooms = draw.each((4, 2), (6, 3), (6, 2), (4, 1)), draw.each(0, 3, 0, 1)
+    dtypes, firsts = sampler.shuffled(*_TOLERANCE), sampler.shuffled(1, 2, 7, sampler.integer(3, 12))
+    layouts, batches = sampler.shuffled("plain", "stepped", "transposed", "plain"), sampler.shuffled(1, 2, 3, 2)
+    heads, rooms = sampler.shuffled((4, 2), (6, 3), (6, 2), (4, 1)), sampler.shuffled(0, 3, 0, 1)
     for number, (dtype, first, layout, batch, form, room) in enumerate(
         zip(dtypes, firsts, layouts, batches, heads, rooms)
     ):
-        layer, calls = _layer(draw, *form, dtype=dtype), [first] + [1] * draw.integer(3, 6)
-        yield _case(("tokens",), draw, layer, calls, device=_device(number), room=room, layout=layout, batch=batch)
+        layer, calls = _layer(sampler, *form, dtype=dtype), [first] + [1] * sampler.integer(3, 6)
+        yield _case(("tokens",), sampler, layer, calls, device=_device(number), room=room, layout=layout, batch=batch)
 
 
-def _chunks(draw: Draw) -> Iterator[Case]:
+def _chunks(sampler: Sampler) -> Iterator[Case]:
     """Chunks larger and smaller than what came before them, after prompts, tokens and each other."""
-    dtypes = draw.each(torch.float64, torch.float32, torch.float32)
-    orders = draw.each([3, 5, 2, 1, 4], [1, 8, 8, 2], [draw.integer(5, 9), 2, 1, 1, draw.integer(2, 6), 3])
-    heads, batches = draw.each((4, 2), (6, 2), (6, 3)), draw.each(1, 2, 3)
+    dtypes = sampler.shuffled(torch.float64, torch.float32, torch.float32)
+    orders = sampler.shuffled([3, 5, 2, 1, 4], [1, 8, 8, 2], [sampler.integer(5, 9), 2, 1, 1, sampler.integer(2, 6), 3])
+    heads, batches = sampler.shuffled((4, 2), (6, 2), (6, 3)), sampler.shuffled(1, 2, 3)
     for number, (dtype, calls, form, batch) in enumerate(zip(dtypes, orders, heads, batches)):
-        layer, layout = _layer(draw, *form, dtype=dtype), draw.choice(("plain", "transposed"))
-        yield _case(("chunks",), draw, layer, calls, device=_device(number), batch=batch, layout=layout)
+        layer, layout = _layer(sampler, *form, dtype=dtype), sampler.choice(("plain", "transposed"))
+        yield _case(("chunks",), sampler, layer, calls, device=_device(number), batch=batch, layout=layout)
 
 
-def _several(draw: Draw) -> Iterator[Case]:
+def _several(sampler: Sampler) -> Iterator[Case]:
     """Three objects, two of them of one layer, alike or not, by turns; resets before any call, amid calls and twice."""
-    for device, second in zip(draw.each("cpu", "cuda"), ((0, 2, 9), (0, draw.choice((1, 3)), 7))):
+    for device, second in zip(sampler.shuffled("cpu", "cuda"), ((0, 2, 9), (0, sampler.choice((1, 3)), 7))):
         layers = [
-            _layer(draw, *heads, dtype=draw.choice((torch.float32, torch.float64)))
-            for heads in draw.each((4, 2), (6, 3))
+            _layer(sampler, *heads, dtype=sampler.choice((torch.float32, torch.float64)))
+            for heads in sampler.shuffled((4, 2), (6, 3))
         ]
         plans = [(0, 2, 9), second, (1, 2, 8)]
-        actions = [_make(of, *plan) for of, plan in enumerate(plans)] + [_do("reset", draw.integer(0, 2))]
-        for of, new, layout in draw.each((0, 1, "transposed"), (1, 4, "stepped"), (2, 3, "plain")):
-            actions.append(_call(draw, layers, plans, of, new, layout=layout))
-        actions += [_call(draw, layers, plans, of, 1) for of in draw.each(0, 1, 2, 0, 1, 2)]
-        again = draw.integer(0, 2)
+        actions = [_make(of, *plan) for of, plan in enumerate(plans)] + [_do("reset", sampler.integer(0, 2))]
+        for of, new, layout in sampler.shuffled((0, 1, "transposed"), (1, 4, "stepped"), (2, 3, "plain")):
+            actions.append(_call(sampler, layers, plans, of, new, layout=layout))
+        actions += [_call(sampler, layers, plans, of, 1) for of in sampler.shuffled(0, 1, 2, 0, 1, 2)]
+        again = sampler.integer(0, 2)
         actions += [
             _do("reset", again),
             _do("reset", again),
-            *(_call(draw, layers, plans, again, new) for new in (5, 1)),
+            *(_call(sampler, layers, plans, again, new) for new in (5, 1)),
         ]
-        actions += [_call(draw, layers, plans, of, 1) for of in range(3) if of != again]
+        actions += [_call(sampler, layers, plans, of, 1) for of in range(3) if of != again]
         yield _whole_case(("objects",), device, layers, actions, keep=True)
 
 
-def _large(draw: Draw) -> Iterator[Case]:
+def _large(sampler: Sampler) -> Iterator[Case]:
     """One call is watched, with many tokens before it and room for many more: a single token, or a chunk.
 
     In the last two most of the bytes are weights that many sequences share, and keys that all query heads do.
     """
-    for heads, dtype in draw.each(((4, 2), torch.float32), ((2, 1), torch.bfloat16), ((4, 1), torch.float32)):
-        layer = _layer(draw, *heads, head_dim=64, width=96, dtype=dtype)
+    for heads, dtype in sampler.shuffled(((4, 2), torch.float32), ((2, 1), torch.bfloat16), ((4, 1), torch.float32)):
+        layer = _layer(sampler, *heads, head_dim=64, width=96, dtype=dtype)
         yield _case(
             ("flops", "traffic"),
-            draw,
+            sampler,
             layer,
-            [draw.integer(340, 380), 1],
-            room=draw.integer(700, 900),
+            [sampler.integer(340, 380), 1],
+            room=sampler.integer(700, 900),
             watch=2,
             batch=2,
         )
-    layer = _layer(draw, 4, 2, head_dim=64, width=128)
-    calls = [draw.integer(36, 44), 16]
-    yield _case(("chunks", "flops", "traffic"), draw, layer, calls, room=draw.integer(300, 400), watch=2, batch=2)
-    layer = _layer(draw, 4, 2, head_dim=64, width=192)
-    yield _case(("flops", "traffic"), draw, layer, [draw.integer(12, 20), 1], watch=2, batch=6)
-    layer = _layer(draw, 4, 1, head_dim=64, width=64)
-    yield _case(("chunks", "traffic"), draw, layer, [draw.integer(290, 320), draw.integer(3, 4)], watch=2, batch=2)
+    layer = _layer(sampler, 4, 2, head_dim=64, width=128)
+    calls = [sampler.integer(36, 44), 16]
+    yield _case(("chunks", "flops", "traffic"), sampler, layer, calls, room=sampler.integer(300, 400), watch=2, batch=2)
+    layer = _layer(sampler, 4, 2, head_dim=64, width=192)
+    yield _case(("flops", "traffic"), sampler, layer, [sampler.integer(12, 20), 1], watch=2, batch=6)
+    layer = _layer(sampler, 4, 1, head_dim=64, width=64)
+    yield _case(
+        ("chunks", "traffic"), sampler, layer, [sampler.integer(290, 320), sampler.integer(3, 4)], watch=2, batch=2
+    )
 
 
-def _held(draw: Draw) -> Iterator[Case]:
+def _held(sampler: Sampler) -> Iterator[Case]:
     """What stays on the card between calls, with a layer that is frozen and with one that trains."""
-    for dtype in draw.each(torch.float32, torch.bfloat16):
-        layer = _layer(draw, *draw.choice(((4, 2), (2, 1))), head_dim=64, width=96, dtype=dtype, trains=False)
+    for dtype in sampler.shuffled(torch.float32, torch.bfloat16):
+        layer = _layer(sampler, *sampler.choice(((4, 2), (2, 1))), head_dim=64, width=96, dtype=dtype, trains=False)
         yield _case(
-            ("buffers",), draw, layer, [200, 1, 1, "reset", 12, 1], room=draw.integer(250, 350), batch=2, watch=4
+            ("buffers",), sampler, layer, [200, 1, 1, "reset", 12, 1], room=sampler.integer(250, 350), batch=2, watch=4
         )
-    for trains, grad in draw.each((True, False), (False, True)):
-        layer = _layer(draw, 4, 2, head_dim=64, width=96, trains=trains)
-        yield _case(("graph",), draw, layer, [60, 1, 1, "reset", 9, 1], room=40, batch=2, grad=grad, layout="fresh")
+    for trains, grad in sampler.shuffled((True, False), (False, True)):
+        layer = _layer(sampler, 4, 2, head_dim=64, width=96, trains=trains)
+        yield _case(("graph",), sampler, layer, [60, 1, 1, "reset", 9, 1], room=40, batch=2, grad=grad, layout="fresh")
 
 
-def _refused(draw: Draw) -> Iterator[Case]:
+def _refused(sampler: Sampler) -> Iterator[Case]:
     """One thing wrong at a time, before, between and after calls that are right."""
-    for device in draw.each("cpu", "cuda"):
-        layer, batch, first = _layer(draw, 4, 2), draw.integer(2, 3), draw.integer(3, 6)
+    for device in sampler.shuffled("cpu", "cuda"):
+        layer, batch, first = _layer(sampler, 4, 2), sampler.integer(2, 3), sampler.integer(3, 6)
         capacity, plans = first + 2, [(0, batch, first + 2)]
         width = layer["weights"]["k_proj"].shape[1]
         shapes = [(1, 2, width), (batch + 1, 1, width), (batch - 1, 1, width), (0, 1, width), (batch, 0, width)]
         shapes += [(batch, 1, width + 1), (batch, 2, width - 1), (batch, 1, 1)]
         shapes += [(batch, width), (width,), (1, batch, 1, width), (batch, 1, 1, width)]
-        wrong = [_wrong(draw, *shape) for shape in draw.shuffled(shapes)]
-        prompt, second, last = (_call(draw, [layer], plans, 0, new) for new in (first, 1, 1))
-        most, more, two, one = (_wrong(draw, batch, new, width) for new in (capacity + 1, 3, 2, 1))
+        wrong = [_wrong(sampler, *shape) for shape in sampler.permutation(shapes)]
+        prompt, second, last = (_call(sampler, [layer], plans, 0, new) for new in (first, 1, 1))
+        most, more, two, one = (_wrong(sampler, batch, new, width) for new in (capacity + 1, 3, 2, 1))
         actions = [
             _make(0, *plans[0]),
             *wrong[:4],
@@ -150,17 +156,17 @@ def _refused(draw: Draw) -> Iterator[Case]:
             one,
             two,
         ]
-        actions += [_do("reset", 0), most, _call(draw, [layer], plans, 0, capacity), one]
+        actions += [_do("reset", 0), most, _call(sampler, [layer], plans, 0, capacity), one]
         roomy = (0, batch, width + 3)  # for a row to be taken for so many tokens
         actions += [
             _make(1, *roomy),
-            _wrong(draw, batch, width) | {"of": 1},
-            _call(draw, [layer], [*plans, roomy], 1, 2),
+            _wrong(sampler, batch, width) | {"of": 1},
+            _call(sampler, [layer], [*plans, roomy], 1, 2),
         ]
         yield _whole_case(("errors",), device, [layer], actions)
-    plans = [(0, 0, 8), (0, -1, 8), (0, 2, 0), (0, 2, -draw.integer(1, 9)), (0, 0, 0)]
-    actions = [_make(of, *plan) for of, plan in enumerate(draw.shuffled(plans))]
-    yield _whole_case(("errors",), "cpu", [_layer(draw, 4, 2)], actions)
+    plans = [(0, 0, 8), (0, -1, 8), (0, 2, 0), (0, 2, -sampler.integer(1, 9)), (0, 0, 0)]
+    actions = [_make(of, *plan) for of, plan in enumerate(sampler.permutation(plans))]
+    yield _whole_case(("errors",), "cpu", [_layer(sampler, 4, 2)], actions)
 
 
 def _device(number: int) -> str:
@@ -168,18 +174,25 @@ def _device(number: int) -> str:
 
 
 def _layer(
-    draw: Draw, heads: int, kv_heads: int, head_dim: int = 0, width: int = 0, dtype=torch.float32, trains: bool = True
+    sampler: Sampler,
+    heads: int,
+    kv_heads: int,
+    head_dim: int = 0,
+    width: int = 0,
+    dtype=torch.float32,
+    trains: bool = True,
 ) -> dict:
     """No two of its sizes are alike. Its scores spread, so that it matters where a query looks, and its angles bend, so
     that it matters where a sequence begins."""
-    head_dim = head_dim or draw.choice((6, 8, 10))
-    width = width or draw.choice((20, 22, 28, 44))
+    head_dim = head_dim or sampler.choice((6, 8, 10))
+    width = width or sampler.choice((20, 22, 28, 44))
     rows = {"q_proj": heads * head_dim, "k_proj": kv_heads * head_dim, "v_proj": kv_heads * head_dim}
     weights = {
-        name: _spread(draw, count, width) * (1.5 if name in ("q_proj", "k_proj") else 1) for name, count in rows.items()
+        name: _spread(sampler, count, width) * (1.5 if name in ("q_proj", "k_proj") else 1)
+        for name, count in rows.items()
     }
-    weights["o_proj"] = _spread(draw, width, heads * head_dim)
-    angles = {"base": draw.choice((100.0, 1000.0, 10_000.0)), "bend": draw.choice((1.125, 1.25, 1.375))}
+    weights["o_proj"] = _spread(sampler, width, heads * head_dim)
+    angles = {"base": sampler.choice((100.0, 1000.0, 10_000.0)), "bend": sampler.choice((1.125, 1.25, 1.375))}
     sizes = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
     return {
         **sizes,
@@ -189,31 +202,40 @@ def _layer(
     }
 
 
-def _spread(draw: Draw, rows: int, columns: int) -> torch.Tensor:
+def _spread(sampler: Sampler, rows: int, columns: int) -> torch.Tensor:
     """Distinct weights whose products with numbers of size 1 have a size of about 1."""
-    values = draw.tensor(rows, columns, dtype=torch.float64)
+    values = sampler.tensor(rows, columns, dtype=torch.float64)
     return values / values.abs().max() * (3 / columns) ** 0.5
 
 
 def _case(
-    about, draw: Draw, layer: dict, calls: list, device="cuda", batch=0, room=2, watch=-1, grad=False, layout="plain"
+    criteria,
+    sampler: Sampler,
+    layer: dict,
+    calls: list,
+    device="cuda",
+    batch=0,
+    room=2,
+    watch=-1,
+    grad=False,
+    layout="plain",
 ) -> Case:
     """One object that is called so. ``room``: for so many tokens more than come. ``watch``: which action, 0 to make it."""
-    batch = batch or draw.integer(1, 3)
+    batch = batch or sampler.integer(1, 3)
     lengths = [0]
     for call in calls:
         lengths.append(0 if call == "reset" else lengths[-1] + call)
     plans = [(0, batch, max(lengths) + room)]
     actions = [_make(0, *plans[0])]
     for call in calls:
-        actions.append(_do("reset", 0) if call == "reset" else _call(draw, [layer], plans, 0, call, grad, layout))
+        actions.append(_do("reset", 0) if call == "reset" else _call(sampler, [layer], plans, 0, call, grad, layout))
     if watch >= 0:
         actions[watch]["watch"] = True
-    return _whole_case(about, device, [layer], actions)
+    return _whole_case(criteria, device, [layer], actions)
 
 
-def _whole_case(about, device: str, layers: list, actions: list, keep: bool = False) -> Case:
-    return Case(about, {"device": device, "layers": layers, "actions": actions, "keep": keep})
+def _whole_case(criteria, device: str, layers: list, actions: list, keep: bool = False) -> Case:
+    return Case(criteria, {"device": device, "layers": layers, "actions": actions, "keep": keep})
 
 
 def _make(of: int, layer: int, batch: int, capacity: int) -> dict:
@@ -225,29 +247,35 @@ def _do(what: str, of: int) -> dict:
 
 
 def _call(
-    draw: Draw, layers: list[dict], plans: list[tuple], of: int, new: int, grad: bool = False, layout: str = "plain"
+    sampler: Sampler,
+    layers: list[dict],
+    plans: list[tuple],
+    of: int,
+    new: int,
+    grad: bool = False,
+    layout: str = "plain",
 ) -> dict:
     number, batch, _ = plans[of]
     weight = layers[number]["weights"]["k_proj"]
-    x = draw.tensor(batch, new, weight.shape[1], dtype=torch.float64)
+    x = sampler.tensor(batch, new, weight.shape[1], dtype=torch.float64)
     x = (2 * x / x.abs().max()).to(weight.dtype)
     return _do("call", of) | {"x": x, "layout": layout, "grad": grad}
 
 
-def _wrong(draw: Draw, *shape: int) -> dict:
-    x = draw.tensor(*shape)
+def _wrong(sampler: Sampler, *shape: int) -> dict:
+    x = sampler.tensor(*shape)
     return _do("call", 0) | {"x": x / 8, "layout": "plain", "grad": False}
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     problem = count_problem(evidence.get("steps"), len(case.inputs["actions"])) or _values_problem(case, evidence)
     if problem:
-        values = [criterion for criterion in case.about if criterion not in _PROBLEMS]
-        yield from (Lost(criterion, problem) for criterion in values or case.about)
+        values = [criterion for criterion in case.criteria if criterion not in _PROBLEMS]
+        yield from (Failure(criterion, problem) for criterion in values or case.criteria)
         return
-    for criterion in case.about:
+    for criterion in case.criteria:
         if criterion in _PROBLEMS and (problem := _PROBLEMS[criterion](case, evidence)):
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
 
 
 def _values_problem(case: Case, evidence: dict) -> str | None:

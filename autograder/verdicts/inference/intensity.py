@@ -5,8 +5,8 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from autograder.verdicts.questions import ask
 
@@ -24,40 +24,40 @@ _ANOTHER = (
 # ---- what is drawn
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("linear", draw.shuffled([*_passes(draw), *_huge(draw)]))
-    yield ask("attention", draw.shuffled([*_attended(draw), *_huge(draw)]))
-    yield ask("formats", draw.shuffled(list(_of_unlike_bits(draw))))
-    yield ask("bound", draw.shuffled([*_both_sides(draw), *_ties(draw)]))
-    yield ask("crossover", draw.shuffled(list(_collectives(draw))))
-    yield ask("errors", draw.shuffled([*_refused(draw), *_just_allowed(draw)]))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask("linear", sampler.permutation([*_passes(sampler), *_huge(sampler)]))
+    yield ask("attention", sampler.permutation([*_attended(sampler), *_huge(sampler)]))
+    yield ask("formats", sampler.permutation(list(_of_unlike_bits(sampler))))
+    yield ask("bound", sampler.permutation([*_both_sides(sampler), *_ties(sampler)]))
+    yield ask("crossover", sampler.permutation(list(_collectives(sampler))))
+    yield ask("errors", sampler.permutation([*_refused(sampler), *_just_allowed(sampler)]))
 
 
-def _small(draw: Draw, group: int = 2) -> dict:
+def _small(sampler: Sampler, group: int = 2) -> dict:
     """Sizes of a decoder that is run. No two are alike, and the heads together are narrower than the stream or wider."""
-    kv_heads, head_dim = draw.integer(2, 3), draw.choice([8, 16, 24])
+    kv_heads, head_dim = sampler.integer(2, 3), sampler.choice([8, 16, 24])
     together = group * kv_heads * head_dim
     return {
-        "layers": draw.integer(2, 3),
-        "width": draw.choice([together - 2, together + 2, 2 * together]),
+        "layers": sampler.integer(2, 3),
+        "width": sampler.choice([together - 2, together + 2, 2 * together]),
         "heads": group * kv_heads,
         "kv_heads": kv_heads,
         "head_dim": head_dim,
-        "hidden": 2 * draw.integer(90, 140) + 1,
-        "vocabulary": 2 * draw.integer(30, 60) + 1,
+        "hidden": 2 * sampler.integer(90, 140) + 1,
+        "vocabulary": 2 * sampler.integer(30, 60) + 1,
     }
 
 
-def _large(draw: Draw, group: int | None = None) -> dict:
-    group, kv_heads = group or draw.integer(2, 12), draw.integer(2, 8)
+def _large(sampler: Sampler, group: int | None = None) -> dict:
+    group, kv_heads = group or sampler.integer(2, 12), sampler.integer(2, 8)
     return {
-        "layers": draw.integer(20, 126),
-        "width": 2 * draw.integer(1000, 4000),
+        "layers": sampler.integer(20, 126),
+        "width": 2 * sampler.integer(1000, 4000),
         "heads": group * kv_heads,
         "kv_heads": kv_heads,
-        "head_dim": draw.choice([64, 96, 128]),
-        "hidden": draw.integer(4000, 20_000),
-        "vocabulary": draw.integer(30_000, 250_000),
+        "head_dim": sampler.choice([64, 96, 128]),
+        "hidden": sampler.integer(4000, 20_000),
+        "vocabulary": sampler.integer(30_000, 250_000),
     }
 
 
@@ -65,127 +65,148 @@ def _config(sizes: dict, dtype: str = "bfloat16", weight_bits: int = 16, kv_bits
     return {**sizes, "dtype": dtype, "weight_bits": weight_bits, "kv_bits": kv_bits}
 
 
-def _card(draw: Draw, dtype: str, bandwidth: int = 0, peak: int = 0) -> dict:
+def _card(sampler: Sampler, dtype: str, bandwidth: int = 0, peak: int = 0) -> dict:
     """Every number of another size, also the peaks of other dtypes, some of which have no dense or no sparse one."""
-    bandwidth = bandwidth or draw.integer(3 * 10**11, 8 * 10**12)
-    peak = peak or draw.integer(20, 900) * bandwidth // 3
+    bandwidth = bandwidth or sampler.integer(3 * 10**11, 8 * 10**12)
+    peak = peak or sampler.integer(20, 900) * bandwidth // 3
     known = {"float16": 4, "bfloat16": 6, "int8": 12, "float8_e4m3fn": 11, "float32": 1}
-    dense = {name: peak * draw.integer(13, 39) // 7 * many // known[dtype] + 1 for name, many in known.items()} | {
+    dense = {name: peak * sampler.integer(13, 39) // 7 * many // known[dtype] + 1 for name, many in known.items()} | {
         dtype: peak
     }
     sparse = {name: 2 * rate for name, rate in dense.items() if name != "float32"} | {"uint8": 9 * peak}
     return {
-        "dense": dict(draw.shuffled(list(dense.items()))),
+        "dense": dict(sampler.permutation(list(dense.items()))),
         "sparse": sparse,
         "bytes_per_s": bandwidth,
-        "link_bytes_per_s": bandwidth // draw.integer(20, 70),
-        "memory_bytes": draw.integer(16, 200) << 30,
+        "link_bytes_per_s": bandwidth // sampler.integer(20, 70),
+        "memory_bytes": sampler.integer(16, 200) << 30,
     }
 
 
 def _question(
-    draw: Draw, phase: str, batch: int, seq: int, config: dict, card: dict | None = None, measure: str = ""
+    sampler: Sampler, phase: str, batch: int, seq: int, config: dict, card: dict | None = None, measure: str = ""
 ) -> dict:
     """``measure``: the part whose counts are taken from a pass, too."""
     return {
         "asked": [phase, batch, seq],
         "config": config,
-        "card": card or _card(draw, config["dtype"]),
+        "card": card or _card(sampler, config["dtype"]),
         "measure": measure,
     }
 
 
-def _passes(draw: Draw) -> Iterator[dict]:
+def _passes(sampler: Sampler) -> Iterator[dict]:
     """One request and several, one token and several, the shortest cache and a long one; a small decoder is run."""
-    for plan in draw.cover(phase=_PHASES, sizes=("small", "large"), batch=("one", "several"), length=(0, 1, 2)):
-        seq = (plan["phase"] == "prefill") + [0, draw.integer(1, 5), draw.integer(6, 9)][plan["length"]]
-        batch = 1 if plan["batch"] == "one" else draw.integer(2, 4)
-        sizes = (_small if plan["sizes"] == "small" else _large)(draw)
-        yield _question(draw, plan["phase"], batch, seq, _config(sizes))
-    for phase in draw.each(*_PHASES):
+    for plan in sampler.cover(phase=_PHASES, sizes=("small", "large"), batch=("one", "several"), length=(0, 1, 2)):
+        seq = (plan["phase"] == "prefill") + [0, sampler.integer(1, 5), sampler.integer(6, 9)][plan["length"]]
+        batch = 1 if plan["batch"] == "one" else sampler.integer(2, 4)
+        sizes = (_small if plan["sizes"] == "small" else _large)(sampler)
+        yield _question(sampler, plan["phase"], batch, seq, _config(sizes))
+    for phase in sampler.shuffled(*_PHASES):
         yield _question(
-            draw, phase, draw.integer(2, 3), draw.integer(3, 5), _config(_small(draw), "float16"), measure="linear"
+            sampler,
+            phase,
+            sampler.integer(2, 3),
+            sampler.integer(3, 5),
+            _config(_small(sampler), "float16"),
+            measure="linear",
         )
-        yield _question(draw, phase, draw.integer(50, 900), draw.integer(500, 5000), _config(_large(draw)))
-        yield _question(draw, phase, 3, 5, _config(_small(draw) | {"layers": 1, "vocabulary": 2001}))
+        yield _question(sampler, phase, sampler.integer(50, 900), sampler.integer(500, 5000), _config(_large(sampler)))
+        yield _question(sampler, phase, 3, 5, _config(_small(sampler) | {"layers": 1, "vocabulary": 2001}))
         ones = dict.fromkeys(("layers", "heads", "kv_heads", "head_dim", "hidden", "vocabulary"), 1)
-        yield _question(draw, phase, 2, 4, _config(ones | {"width": 2}))
+        yield _question(sampler, phase, 2, 4, _config(ones | {"width": 2}))
 
 
-def _attended(draw: Draw) -> Iterator[dict]:
+def _attended(sampler: Sampler) -> Iterator[dict]:
     """Each query head with keys of its own, several that share them, one head of keys for all."""
-    for plan in draw.cover(phase=_PHASES, group=(1, 3, 8), batch=(1, 2, 40), length=(0, 1, 2, 3)):
-        seq = (plan["phase"] == "prefill") + [0, 1, draw.integer(3, 5), draw.integer(900, 9000)][plan["length"]]
-        sizes = (_small if plan["length"] < 3 else _large)(draw, plan["group"])
-        yield _question(draw, plan["phase"], plan["batch"], seq, _config(sizes))
-    for phase in draw.each(*_PHASES):
-        one_for_all = {"kv_heads": 1, "heads": draw.integer(5, 71)}
-        yield _question(draw, phase, 1, draw.integer(10, 99), _config(_large(draw) | one_for_all))
+    for plan in sampler.cover(phase=_PHASES, group=(1, 3, 8), batch=(1, 2, 40), length=(0, 1, 2, 3)):
+        seq = (plan["phase"] == "prefill") + [0, 1, sampler.integer(3, 5), sampler.integer(900, 9000)][plan["length"]]
+        sizes = (_small if plan["length"] < 3 else _large)(sampler, plan["group"])
+        yield _question(sampler, plan["phase"], plan["batch"], seq, _config(sizes))
+    for phase in sampler.shuffled(*_PHASES):
+        one_for_all = {"kv_heads": 1, "heads": sampler.integer(5, 71)}
+        yield _question(sampler, phase, 1, sampler.integer(10, 99), _config(_large(sampler) | one_for_all))
         yield _question(
-            draw, phase, draw.integer(2, 9), draw.integer(10, 99), _config(_small(draw) | one_for_all, "float16")
+            sampler,
+            phase,
+            sampler.integer(2, 9),
+            sampler.integer(10, 99),
+            _config(_small(sampler) | one_for_all, "float16"),
         )
-        yield _question(draw, phase, draw.integer(2, 3), 2, _config(_small(draw, 3)), measure="attention")
+        yield _question(sampler, phase, sampler.integer(2, 3), 2, _config(_small(sampler, 3)), measure="attention")
 
 
-def _huge(draw: Draw) -> Iterator[dict]:
+def _huge(sampler: Sampler) -> Iterator[dict]:
     """FLOPs of prefill beyond 2 to the 55th and four times an odd number, and weights of a matrix so: no float64 holds them."""
-    length = 4 * draw.integer(70_000, 90_000)
+    length = 4 * sampler.integer(70_000, 90_000)
     for phase, batch, seq in (("prefill", 3, length + 1), ("decode", 1_000_001, length)):
-        kv_heads = draw.choice([5, 7, 9])
+        kv_heads = sampler.choice([5, 7, 9])
         sizes = {
-            "layers": 2 * draw.integer(40, 60) + 1,
-            "width": 4 * draw.integer(1500, 2000) + 2,
+            "layers": 2 * sampler.integer(40, 60) + 1,
+            "width": 4 * sampler.integer(1500, 2000) + 2,
             "heads": 9 * kv_heads,
             "kv_heads": kv_heads,
-            "head_dim": draw.choice([97, 129]),
-            "hidden": 2 * draw.integer(10_000, 12_000) + 1,
-            "vocabulary": 2 * draw.integer(40_000, 90_000),
+            "head_dim": sampler.choice([97, 129]),
+            "hidden": 2 * sampler.integer(10_000, 12_000) + 1,
+            "vocabulary": 2 * sampler.integer(40_000, 90_000),
         }
-        yield _question(draw, phase, batch, seq, _config(sizes))
+        yield _question(sampler, phase, batch, seq, _config(sizes))
         wide = {
             "layers": 1,
-            "width": 2**28 + 4 * draw.integer(1, 999) + 2,
-            "hidden": 2**28 + 2 * draw.integer(1, 999) + 1,
+            "width": 2**28 + 4 * sampler.integer(1, 999) + 2,
+            "hidden": 2**28 + 2 * sampler.integer(1, 999) + 1,
         }
-        yield _question(draw, phase, 1, 1, _config(sizes | wide))
+        yield _question(sampler, phase, 1, 1, _config(sizes | wide))
 
 
-def _of_unlike_bits(draw: Draw) -> Iterator[dict]:
+def _of_unlike_bits(sampler: Sampler) -> Iterator[dict]:
     """In each question weights, cache and activations differ from each other, or two of them do."""
     bits = (4, 8, 16, 32)
     dtypes = ("float32", "bfloat16", "float16", "float8_e4m3fn")
-    for plan in draw.cover(phase=_PHASES, dtype=dtypes, weight_bits=bits, kv_bits=bits):
+    for plan in sampler.cover(phase=_PHASES, dtype=dtypes, weight_bits=bits, kv_bits=bits):
         formats = {name: plan[name] for name in ("dtype", "weight_bits", "kv_bits")}
-        yield _question(draw, plan["phase"], draw.integer(1, 9), draw.integer(2, 99), _config(_small(draw), **formats))
         yield _question(
-            draw, plan["phase"], draw.integer(1, 9), draw.integer(100, 9000), _config(_large(draw), **formats)
+            sampler, plan["phase"], sampler.integer(1, 9), sampler.integer(2, 99), _config(_small(sampler), **formats)
         )
-    yield _question(draw, draw.choice(_PHASES), 2, 3, _config(_small(draw), "float32", 32, 32), measure="linear")
-    for phase in draw.each(*_PHASES):  # half a byte is left over of a key, and of its value
-        odd = {"kv_heads": 3, "heads": 3 * draw.integer(2, 4), "head_dim": draw.choice((5, 7, 9))}
-        yield _question(draw, phase, draw.choice((1, 3)), draw.choice((3, 5)), _config(_small(draw) | odd, kv_bits=4))
+        yield _question(
+            sampler,
+            plan["phase"],
+            sampler.integer(1, 9),
+            sampler.integer(100, 9000),
+            _config(_large(sampler), **formats),
+        )
+    yield _question(
+        sampler, sampler.choice(_PHASES), 2, 3, _config(_small(sampler), "float32", 32, 32), measure="linear"
+    )
+    for phase in sampler.shuffled(*_PHASES):  # half a byte is left over of a key, and of its value
+        odd = {"kv_heads": 3, "heads": 3 * sampler.integer(2, 4), "head_dim": sampler.choice((5, 7, 9))}
+        yield _question(
+            sampler, phase, sampler.choice((1, 3)), sampler.choice((3, 5)), _config(_small(sampler) | odd, kv_bits=4)
+        )
 
 
-def _both_sides(draw: Draw) -> Iterator[dict]:
+def _both_sides(sampler: Sampler) -> Iterator[dict]:
     """Cards whose ridge lies on one side of a part's intensity and then on the other, near it and further off.
 
     A dtype that has fewer or more bits than the weights have, whose peak is another.
     """
     for phase in _PHASES:
         for part in _PARTS:
-            for side in draw.each(0.15, 0.7, 0.85, 1.2, 1.5, 5.0):
-                dtype, weight_bits, kv_bits = draw.choice([("bfloat16", 16, 16), ("float32", 32, 32)])
-                yield _beside(draw, phase, part, side, _config(_large(draw), dtype, weight_bits, kv_bits))
-            for side, (dtype, bits) in zip((0.8, 1.25), draw.each(("bfloat16", 8), ("float32", 16)), strict=True):
-                yield _beside(draw, phase, part, side, _config(_large(draw), dtype, bits, bits))
+            for side in sampler.shuffled(0.15, 0.7, 0.85, 1.2, 1.5, 5.0):
+                dtype, weight_bits, kv_bits = sampler.choice([("bfloat16", 16, 16), ("float32", 32, 32)])
+                yield _beside(sampler, phase, part, side, _config(_large(sampler), dtype, weight_bits, kv_bits))
+            for side, (dtype, bits) in zip(
+                (0.8, 1.25), sampler.shuffled(("bfloat16", 8), ("float32", 16)), strict=True
+            ):
+                yield _beside(sampler, phase, part, side, _config(_large(sampler), dtype, bits, bits))
 
 
-def _beside(draw: Draw, phase: str, part: str, side: float, config: dict) -> dict:
-    batch, seq = draw.integer(1, 60), draw.integer(100, 4000)
+def _beside(sampler: Sampler, phase: str, part: str, side: float, config: dict) -> dict:
+    batch, seq = sampler.integer(1, 60), sampler.integer(100, 4000)
     flops, nbytes = due(phase, batch, seq, config)[part]
-    bandwidth = draw.integer(3 * 10**11, 8 * 10**12)
-    card = _card(draw, config["dtype"], bandwidth, round(side * flops / nbytes * bandwidth))
-    return _question(draw, phase, batch, seq, config, card)
+    bandwidth = sampler.integer(3 * 10**11, 8 * 10**12)
+    card = _card(sampler, config["dtype"], bandwidth, round(side * flops / nbytes * bandwidth))
+    return _question(sampler, phase, batch, seq, config, card)
 
 
 def _even(width: int, layers: int) -> dict:
@@ -194,78 +215,85 @@ def _even(width: int, layers: int) -> dict:
     return sizes | {"hidden": width, "vocabulary": width}
 
 
-def _ties(draw: Draw) -> Iterator[dict]:
+def _ties(sampler: Sampler) -> Iterator[dict]:
     """Powers of two, so that every formula finds them; and one request less."""
-    width, bandwidth = draw.choice([64, 128, 256]), 2 ** draw.integer(36, 42)
-    config, card = _config(_even(width, draw.integer(1, 5))), _card(draw, "bfloat16", bandwidth, bandwidth * width // 4)
+    width, bandwidth = sampler.choice([64, 128, 256]), 2 ** sampler.integer(36, 42)
+    config, card = (
+        _config(_even(width, sampler.integer(1, 5))),
+        _card(sampler, "bfloat16", bandwidth, bandwidth * width // 4),
+    )
     for batch in (width // 2 - 1, width // 2):  # the ridge is width / 4, and decode's linear layers reach width / 2
-        yield _question(draw, "decode", batch, draw.integer(1, 99), config, card)
-    for batch in (1, draw.integer(2, 50)):  # the one token before it and itself: 4 * 2 FLOPs for 4 + 12 bytes
-        yield _question(draw, "decode", batch, 1, config, _card(draw, "bfloat16", bandwidth, bandwidth // 2))
+        yield _question(sampler, "decode", batch, sampler.integer(1, 99), config, card)
+    for batch in (1, sampler.integer(2, 50)):  # the one token before it and itself: 4 * 2 FLOPs for 4 + 12 bytes
+        yield _question(sampler, "decode", batch, 1, config, _card(sampler, "bfloat16", bandwidth, bandwidth // 2))
 
 
-def _collectives(draw: Draw) -> Iterator[dict]:
+def _collectives(sampler: Sampler) -> Iterator[dict]:
     """Ridges from far below what a row alone allows up to that, and above it; batches of one, of few and of ten thousands."""
     for phase in _PHASES:
-        for share in draw.each(0.0001, 0.02, 0.1, 0.4, 0.7):
-            for config in (_config(_large(draw)), _config(_small(draw))):
-                yield _collective(draw, phase, config, share)
-        for share in draw.each(1.0001, 1.1, 3.0):
-            yield _collective(draw, phase, _config(draw.choice([_large, _small])(draw)), share)
-        for weight_bits, dtype in draw.each((4, "bfloat16"), (8, "bfloat16"), (16, "float32"), (32, "bfloat16")):
-            yield _collective(draw, phase, _config(_large(draw), dtype, weight_bits, draw.choice([4, 8])), 0.2)
-        yield _collective(draw, phase, _config(_small(draw)), 0.998)  # a few ten thousands
-    width, bandwidth = draw.choice([64, 128]), 2 ** draw.integer(34, 36)
+        for share in sampler.shuffled(0.0001, 0.02, 0.1, 0.4, 0.7):
+            for config in (_config(_large(sampler)), _config(_small(sampler))):
+                yield _collective(sampler, phase, config, share)
+        for share in sampler.shuffled(1.0001, 1.1, 3.0):
+            yield _collective(sampler, phase, _config(sampler.choice([_large, _small])(sampler)), share)
+        for weight_bits, dtype in sampler.shuffled((4, "bfloat16"), (8, "bfloat16"), (16, "float32"), (32, "bfloat16")):
+            yield _collective(sampler, phase, _config(_large(sampler), dtype, weight_bits, sampler.choice([4, 8])), 0.2)
+        yield _collective(sampler, phase, _config(_small(sampler)), 0.998)  # a few ten thousands
+    width, bandwidth = sampler.choice([64, 128]), 2 ** sampler.integer(34, 36)
     config, card = (
-        _config(_even(width, draw.integer(1, 3))),
-        _card(draw, "bfloat16", bandwidth, bandwidth * width // 2 - 1),
+        _config(_even(width, sampler.integer(1, 3))),
+        _card(sampler, "bfloat16", bandwidth, bandwidth * width // 2 - 1),
     )
-    yield _question(draw, draw.choice(_PHASES), 3, 5, config, card)  # about width ** 2 x bandwidth / 4: no float is off
+    yield _question(
+        sampler, sampler.choice(_PHASES), 3, 5, config, card
+    )  # about width ** 2 x bandwidth / 4: no float is off
     for ridge in (4, 2, 1):  # at width / item bytes the row's own bytes take as long as its FLOPs, whatever the batch
-        width, bandwidth = draw.choice([64, 128, 256]), 2 ** draw.integer(36, 42)
-        config = _config(_even(width, draw.integer(1, 5)))
-        card = _card(draw, "bfloat16", bandwidth, bandwidth * width // ridge // (2 if ridge == 1 else 1))
-        yield _question(draw, draw.choice(_PHASES), draw.integer(1, 9), draw.integer(1, 99), config, card)
+        width, bandwidth = sampler.choice([64, 128, 256]), 2 ** sampler.integer(36, 42)
+        config = _config(_even(width, sampler.integer(1, 5)))
+        card = _card(sampler, "bfloat16", bandwidth, bandwidth * width // ridge // (2 if ridge == 1 else 1))
+        yield _question(sampler, sampler.choice(_PHASES), sampler.integer(1, 9), sampler.integer(1, 99), config, card)
 
 
-def _collective(draw: Draw, phase: str, config: dict, share: float) -> dict:
+def _collective(sampler: Sampler, phase: str, config: dict, share: float) -> dict:
     """The ridge is about that share of the FLOPs for a byte of a row. What float64 may round lies far from an integer."""
     flops, _, row = _affine(config)
     while True:
-        bandwidth, less = draw.integer(3 * 10**11, 8 * 10**12), draw.integer(1, 2000) / 10_000
+        bandwidth, less = sampler.integer(3 * 10**11, 8 * 10**12), sampler.integer(1, 2000) / 10_000
         peak = round((share - less * min(share, abs(1 - share))) * flops / row * bandwidth)
         exact = _exact_crossing(config, peak, bandwidth)
         if exact is None or exact < 0.98 or 0.02 < exact % 1 < 0.98:
-            card = _card(draw, config["dtype"], bandwidth, peak)
-            return _question(draw, phase, draw.integer(1, 2000), draw.integer(1, 5000), config, card)
+            card = _card(sampler, config["dtype"], bandwidth, peak)
+            return _question(sampler, phase, sampler.integer(1, 2000), sampler.integer(1, 5000), config, card)
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
-    config = _config(_large(draw))
+def _refused(sampler: Sampler) -> Iterator[dict]:
+    config = _config(_large(sampler))
     for phase in ("", "Prefill", "DECODE", "pre-fill", "train", "decoding"):
-        yield _question(draw, phase, 2, 10, config)
+        yield _question(sampler, phase, 2, 10, config)
     for phase in _PHASES:
-        for batch in (0, -1, -draw.integer(2, 99)):
-            yield _question(draw, phase, batch, 10, config)
-        for seq in (-1, -draw.integer(2, 99), *([0] if phase == "prefill" else [])):
-            yield _question(draw, phase, 2, seq, config)
-        for heads, kv_heads in ((8, 3), (4, 8), (draw.integer(9, 15), 8), (2, 4)):
-            yield _question(draw, phase, 2, 10, config | {"heads": heads, "kv_heads": kv_heads})
-        yield _question(draw, phase, 0, 0, config)
+        for batch in (0, -1, -sampler.integer(2, 99)):
+            yield _question(sampler, phase, batch, 10, config)
+        for seq in (-1, -sampler.integer(2, 99), *([0] if phase == "prefill" else [])):
+            yield _question(sampler, phase, 2, seq, config)
+        for heads, kv_heads in ((8, 3), (4, 8), (sampler.integer(9, 15), 8), (2, 4)):
+            yield _question(sampler, phase, 2, 10, config | {"heads": heads, "kv_heads": kv_heads})
+        yield _question(sampler, phase, 0, 0, config)
     for dtype in ("bfloat16", "float8_e4m3fn", "float32"):
-        card = _card(draw, dtype)
+        card = _card(sampler, dtype)
         dense = {name: rate for name, rate in card["dense"].items() if name != dtype}
-        yield _question(draw, draw.choice(_PHASES), 2, 10, _config(_large(draw), dtype), card | {"dense": dense})
-    yield _question(draw, "decode", 2, 10, _config(_large(draw), "uint8", 4, 4), _card(draw, "bfloat16"))
+        yield _question(
+            sampler, sampler.choice(_PHASES), 2, 10, _config(_large(sampler), dtype), card | {"dense": dense}
+        )
+    yield _question(sampler, "decode", 2, 10, _config(_large(sampler), "uint8", 4, 4), _card(sampler, "bfloat16"))
 
 
-def _just_allowed(draw: Draw) -> Iterator[dict]:
+def _just_allowed(sampler: Sampler) -> Iterator[dict]:
     for phase in _PHASES:
-        config = _config(_large(draw, 1), draw.choice(["bfloat16", "float32"]))
-        card = _card(draw, config["dtype"])
-        yield _question(draw, phase, 1, phase == "prefill" and 1 or 0, config, card)
+        config = _config(_large(sampler, 1), sampler.choice(["bfloat16", "float32"]))
+        card = _card(sampler, config["dtype"])
+        yield _question(sampler, phase, 1, phase == "prefill" and 1 or 0, config, card)
         only = {"dense": {config["dtype"]: card["dense"][config["dtype"]]}, "sparse": {}}
-        yield _question(draw, phase, 1, 1, config | {"kv_heads": 1}, card | only)
+        yield _question(sampler, phase, 1, 1, config | {"kv_heads": 1}, card | only)
 
 
 # ---- what is due
@@ -334,15 +362,17 @@ def _is_refused(question: dict) -> bool:
 # ---- what is wrong
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     questions, answers, ran = case.inputs["questions"], evidence["answers"], evidence["ran"]
     if problem := count_problem(answers, len(questions)) or count_problem(ran, len(questions)):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
     elif not all(map(_as_ran, questions, ran)):
-        yield Lost(about, _ANOTHER)
-    elif problem := next(filter(None, (_problem(about, *pair) for pair in zip(questions, answers, strict=True))), None):
-        yield Lost(about, problem)
+        yield Failure(criteria, _ANOTHER)
+    elif problem := next(
+        filter(None, (_problem(criteria, *pair) for pair in zip(questions, answers, strict=True))), None
+    ):
+        yield Failure(criteria, problem)
 
 
 def _as_ran(question: dict, ran: Any) -> bool:
@@ -350,45 +380,45 @@ def _as_ran(question: dict, ran: Any) -> bool:
     return not question["measure"] or ran == list(due(*question["asked"], question["config"])[question["measure"]])
 
 
-def _problem(about: str, question: dict, answer: dict) -> str | None:
+def _problem(criteria: str, question: dict, answer: dict) -> str | None:
     if answer["kept"] is not True:
         return "The function changed the card that it was given: the caller still needs it."
-    if about == "errors" and _is_refused(question):
+    if criteria == "errors" and _is_refused(question):
         return error_problem(answer, "ValueError")
     if "error" in answer:
         return raised_problem(answer["error"])
     value = answer["returned"]
     if not isinstance(value, dict):
         return f"The function returned {type_name(value)}; expected a dictionary."
-    if about == "crossover":
+    if criteria == "crossover":
         return _crossover_problem(question, value)
-    return None if about == "errors" else _parts_problem(about, question, value)
+    return None if criteria == "errors" else _parts_problem(criteria, question, value)
 
 
-def _parts_problem(about: str, question: dict, value: dict) -> str | None:
+def _parts_problem(criteria: str, question: dict, value: dict) -> str | None:
     if not {*_PARTS, "crossover"} <= set(value):
         return 'The dictionary has no "linear", no "attention" or no "crossover".'
-    for part in (about,) if about in _PARTS else _PARTS:
+    for part in (criteria,) if criteria in _PARTS else _PARTS:
         if not isinstance(value[part], dict) or not {"flops", "bytes", "intensity", "bound"} <= set(value[part]):
             return 'A part is a dictionary of "flops", "bytes", "intensity" and "bound".'
-        if about == "bound":
+        if criteria == "bound":
             problem = _bound_problem(question, value[part], due(*question["asked"], question["config"])[part])
         else:
-            problem = _counts_problem(about, part, question, value[part])
+            problem = _counts_problem(criteria, part, question, value[part])
         if problem:
             return problem
     return None
 
 
-def _counts_problem(about: str, part: str, question: dict, told: dict) -> str | None:
+def _counts_problem(criteria: str, part: str, question: dict, told: dict) -> str | None:
     """``formats`` is about bytes alone."""
     for key, right in zip(("flops", "bytes"), due(*question["asked"], question["config"])[part], strict=True):
-        if key == "flops" and about == "formats":
+        if key == "flops" and criteria == "formats":
             continue
         if type(told[key]) is not int:
             return f"A count is {type_name(told[key])}; expected a Python integer."
         if told[key] != right:
-            return _FORMATS[part] if about == "formats" else _why(part, key, told[key], right, question)
+            return _FORMATS[part] if criteria == "formats" else _why(part, key, told[key], right, question)
     return None
 
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from autograder.verdicts.questions import ask, judge_questions
 
@@ -50,15 +50,15 @@ _OPTIONS = {
 # ---- what is drawn
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("heads", list(_heads(draw)))
-    yield ask("requests", list(_batches(draw)))
-    yield ask("images", list(_pictured(draw)))
-    yield ask("videos", list(_filmed(draw)))
-    yield ask("layers", list(_unlike_layers(draw)))
-    yield ask("latents", list(_latent(draw)))
-    yield ask("together", list(_mixed(draw)))
-    yield ask("errors", draw.shuffled([*_refused(draw), *_just_allowed(draw)]))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask("heads", list(_heads(sampler)))
+    yield ask("requests", list(_batches(sampler)))
+    yield ask("images", list(_pictured(sampler)))
+    yield ask("videos", list(_filmed(sampler)))
+    yield ask("layers", list(_unlike_layers(sampler)))
+    yield ask("latents", list(_latent(sampler)))
+    yield ask("together", list(_mixed(sampler)))
+    yield ask("errors", sampler.permutation([*_refused(sampler), *_just_allowed(sampler)]))
 
 
 def _question(config: dict, requests: list[dict], dtype: str) -> dict:
@@ -69,11 +69,11 @@ def _request(text: int, images: list = (), videos: list = (), generated: int = 0
     return {"text": text, "images": list(images), "videos": list(videos), "generated": generated}
 
 
-def _decoder(draw: Draw, **named: Any) -> dict:
+def _decoder(sampler: Sampler, **named: Any) -> dict:
     """Every head of queries has its keys, and the heads fill the width, unless ``named`` says otherwise."""
-    heads, head_dim = draw.integer(1, 20), draw.choice([48, 64, 80, 97, 128])
+    heads, head_dim = sampler.integer(1, 20), sampler.choice([48, 64, 80, 97, 128])
     plain = {
-        "layers": draw.integer(2, 30),
+        "layers": sampler.integer(2, 30),
         "width": heads * head_dim,
         "heads": heads,
         "kv_heads": heads,
@@ -82,93 +82,102 @@ def _decoder(draw: Draw, **named: Any) -> dict:
     return _OPTIONS | plain | named
 
 
-def _heads(draw: Draw) -> Iterator[dict]:
+def _heads(sampler: Sampler) -> Iterator[dict]:
     """Each kind of sharing, in each dtype, with heads that fill the width, and more or less than fill it."""
-    for plan in draw.cover(kind=("own", "shared", "one", "alone"), dtype=tuple(_ITEM_BYTES), fill=(-1, 0, 1)):
-        kv_heads = draw.integer(2, 9) if plan["kind"] in ("own", "shared") else 1
-        heads = kv_heads * (draw.integer(2, 9) if plan["kind"] in ("shared", "one") else 1)
-        head_dim = draw.choice([48, 64, 80, 97, 128, 255])
-        width = heads * (head_dim + plan["fill"] * draw.integer(1, 40))
-        config = _decoder(draw, heads=heads, kv_heads=kv_heads, head_dim=head_dim, width=width)
-        yield _question(config, [_request(draw.integer(1, 9000))], plan["dtype"])
-    config = _decoder(draw, layers=1, heads=2, kv_heads=1, head_dim=1, width=draw.integer(100, 999))
+    for plan in sampler.cover(kind=("own", "shared", "one", "alone"), dtype=tuple(_ITEM_BYTES), fill=(-1, 0, 1)):
+        kv_heads = sampler.integer(2, 9) if plan["kind"] in ("own", "shared") else 1
+        heads = kv_heads * (sampler.integer(2, 9) if plan["kind"] in ("shared", "one") else 1)
+        head_dim = sampler.choice([48, 64, 80, 97, 128, 255])
+        width = heads * (head_dim + plan["fill"] * sampler.integer(1, 40))
+        config = _decoder(sampler, heads=heads, kv_heads=kv_heads, head_dim=head_dim, width=width)
+        yield _question(config, [_request(sampler.integer(1, 9000))], plan["dtype"])
+    config = _decoder(sampler, layers=1, heads=2, kv_heads=1, head_dim=1, width=sampler.integer(100, 999))
     yield _question(config, [_request(1)], "int8")
 
 
-def _batches(draw: Draw) -> Iterator[dict]:
+def _batches(sampler: Sampler) -> Iterator[dict]:
     """No request and one, many, equal ones, the longest anywhere; before and after the first tokens; more than floats hold."""
-    odd = 2 * draw.integer(50, 500) + 1
+    odd = 2 * sampler.integer(50, 500) + 1
     lengths = [
         [],
         [1],
-        [draw.integer(2, 9000)],
+        [sampler.integer(2, 9000)],
         [7, 7, 7],
         [1, odd],
         [odd, 1],
-        [draw.integer(1, 99) for _ in range(150)],
-        draw.shuffled([1, 5, draw.integer(100, 200), draw.integer(5000, 9000)]),
+        [sampler.integer(1, 99) for _ in range(150)],
+        sampler.permutation([1, 5, sampler.integer(100, 200), sampler.integer(5000, 9000)]),
     ]
-    for texts in draw.each(*lengths):
-        yield _of_halves(draw, _decoder(draw), [_request(text) for text in texts])
-    for generated in draw.each(0, 1, 2, draw.integer(3, 2000)):
-        texts = draw.each(1, odd, draw.integer(1000, 2000))
-        yield _of_halves(draw, _decoder(draw), [_request(text, generated=generated) for text in texts])
-    some = [_request(draw.integer(1, 300), generated=sampled) for sampled in draw.each(0, 0, 1, 1, 2, 40)]
-    twice, again = _of_halves(draw, _decoder(draw), some), _of_halves(draw, _decoder(draw), some)
+    for texts in sampler.shuffled(*lengths):
+        yield _of_halves(sampler, _decoder(sampler), [_request(text) for text in texts])
+    for generated in sampler.shuffled(0, 1, 2, sampler.integer(3, 2000)):
+        texts = sampler.shuffled(1, odd, sampler.integer(1000, 2000))
+        yield _of_halves(sampler, _decoder(sampler), [_request(text, generated=generated) for text in texts])
+    some = [_request(sampler.integer(1, 300), generated=sampled) for sampled in sampler.shuffled(0, 0, 1, 1, 2, 40)]
+    twice, again = _of_halves(sampler, _decoder(sampler), some), _of_halves(sampler, _decoder(sampler), some)
     yield from (twice, again, twice)
-    for many in draw.each(2**53 + 2 * draw.integer(1, 2**40) + 1, 2**62 + 2 * draw.integer(1, 2**50) + 1):
-        yield _of_halves(draw, _decoder(draw), [_request(many), _request(odd, generated=many)])
+    for many in sampler.shuffled(2**53 + 2 * sampler.integer(1, 2**40) + 1, 2**62 + 2 * sampler.integer(1, 2**50) + 1):
+        yield _of_halves(sampler, _decoder(sampler), [_request(many), _request(odd, generated=many)])
 
 
-def _of_halves(draw: Draw, config: dict, requests: list[dict]) -> dict:
-    return _question(config, requests, draw.choice(_HALVES))
+def _of_halves(sampler: Sampler, config: dict, requests: list[dict]) -> dict:
+    return _question(config, requests, sampler.choice(_HALVES))
 
 
-def _pictured(draw: Draw) -> Iterator[dict]:
+def _pictured(sampler: Sampler) -> Iterator[dict]:
     """Sides before, at and after a whole token and a whole patch; wide, high and tiny ones; none, one, several, equal ones."""
-    for merge in draw.each(1, 2, 3):
-        patch = draw.choice([5, 8, 14, 16])
-        config, side = _decoder(draw, patch=patch, merge=merge, temporal=draw.integer(2, 3)), patch * merge
-        long, short = side * draw.integer(9, 40), side * draw.integer(2, 8)
-        sides = [*draw.around(short), 1, patch, patch * (merge + 1), short + side // 2 + 1, short + max(side // 3, 1)]
+    for merge in sampler.shuffled(1, 2, 3):
+        patch = sampler.choice([5, 8, 14, 16])
+        config, side = _decoder(sampler, patch=patch, merge=merge, temporal=sampler.integer(2, 3)), patch * merge
+        long, short = side * sampler.integer(9, 40), side * sampler.integer(2, 8)
+        sides = [
+            *sampler.around(short),
+            1,
+            patch,
+            patch * (merge + 1),
+            short + side // 2 + 1,
+            short + max(side // 3, 1),
+        ]
         for height, width in zip(
-            sides, draw.shuffled([*draw.around(long), long, 1, side + 1, long + 1, long + side // 2]), strict=True
+            sides,
+            sampler.permutation([*sampler.around(long), long, 1, side + 1, long + 1, long + side // 2]),
+            strict=True,
         ):
-            for image in draw.each([height, width], [width, height]):
-                yield _of_halves(draw, config, [_request(draw.choice([0, 3]), [image])])
-        yield _of_halves(draw, config, [_request(0, [[short - 1, long + 1]])])
+            for image in sampler.shuffled([height, width], [width, height]):
+                yield _of_halves(sampler, config, [_request(sampler.choice([0, 3]), [image])])
+        yield _of_halves(sampler, config, [_request(0, [[short - 1, long + 1]])])
         yield _of_halves(
-            draw, config, [_request(5, [[short + 1, long], [short + 1, long], [1, long + 1], [side, side]])]
+            sampler, config, [_request(5, [[short + 1, long], [short + 1, long], [1, long + 1], [side, side]])]
         )
-    same = [_request(draw.integer(1, 9), [[draw.integer(100, 300), draw.integer(100, 300)]])]
-    for merge in draw.each(1, 2, 4):
-        yield _of_halves(draw, _decoder(draw, merge=merge), same)
+    same = [_request(sampler.integer(1, 9), [[sampler.integer(100, 300), sampler.integer(100, 300)]])]
+    for merge in sampler.shuffled(1, 2, 4):
+        yield _of_halves(sampler, _decoder(sampler, merge=merge), same)
 
 
-def _filmed(draw: Draw) -> Iterator[dict]:
+def _filmed(sampler: Sampler) -> Iterator[dict]:
     """Frames of whole tokens. Ends before, at and after a frame; left-over frames, in one film and in two; no frame, and one."""
-    for temporal, merge in zip(draw.each(1, 2, 3), (1, 2, 2), strict=True):
-        config = _decoder(draw, patch=draw.choice([5, 8, 14]), merge=merge, temporal=temporal)
-        size = [config["patch"] * config["merge"] * times for times in (draw.integer(2, 9), draw.integer(10, 19))]
-        for fps in draw.each(1, draw.choice([2, 10, 25]), draw.choice([7, 24, 30])):
-            for groups in draw.each(*range(3)):
-                frames = temporal * draw.integer(4, 20) + groups
+    for temporal, merge in zip(sampler.shuffled(1, 2, 3), (1, 2, 2), strict=True):
+        config = _decoder(sampler, patch=sampler.choice([5, 8, 14]), merge=merge, temporal=temporal)
+        size = [config["patch"] * config["merge"] * times for times in (sampler.integer(2, 9), sampler.integer(10, 19))]
+        for fps in sampler.shuffled(1, sampler.choice([2, 10, 25]), sampler.choice([7, 24, 30])):
+            for groups in sampler.shuffled(*range(3)):
+                frames = temporal * sampler.integer(4, 20) + groups
                 last = -(-1000 * frames // fps)
-                for end in draw.each(last, last + 1, last - 1):
-                    yield _of_halves(draw, config, [_request(draw.integer(1, 9), videos=[[end, fps, *size]])])
-            for end in draw.each(0, 1, 1000 // fps, 999, 1500):
-                yield _of_halves(draw, config, [_request(draw.integer(1, 9), videos=[[end, fps, *size]])])
+                for end in sampler.shuffled(last, last + 1, last - 1):
+                    yield _of_halves(sampler, config, [_request(sampler.integer(1, 9), videos=[[end, fps, *size]])])
+            for end in sampler.shuffled(0, 1, 1000 // fps, 999, 1500):
+                yield _of_halves(sampler, config, [_request(sampler.integer(1, 9), videos=[[end, fps, *size]])])
         leftover = [[1000 * (temporal * times + 1), 1, *size] for times in (2, 2, 5)]
-        yield _of_halves(draw, config, [_request(0, videos=leftover)])
-    same = [_request(draw.integer(1, 9), videos=[[1000 * draw.integer(9, 30), 2, 60, 40]])]
-    for temporal in draw.each(1, 2, 3):
-        yield _of_halves(draw, _decoder(draw, patch=10, temporal=temporal), same)
-    config = _decoder(draw, patch=10)
-    for end, fps in draw.each(*_rounded_wrongly(draw)):
-        yield _of_halves(draw, config, [_request(2, videos=[[end, fps, 30, 20]])])
+        yield _of_halves(sampler, config, [_request(0, videos=leftover)])
+    same = [_request(sampler.integer(1, 9), videos=[[1000 * sampler.integer(9, 30), 2, 60, 40]])]
+    for temporal in sampler.shuffled(1, 2, 3):
+        yield _of_halves(sampler, _decoder(sampler, patch=10, temporal=temporal), same)
+    config = _decoder(sampler, patch=10)
+    for end, fps in sampler.shuffled(*_rounded_wrongly(sampler)):
+        yield _of_halves(sampler, config, [_request(2, videos=[[end, fps, 30, 20]])])
 
 
-def _rounded_wrongly(draw: Draw) -> Iterator[tuple[int, int]]:
+def _rounded_wrongly(sampler: Sampler) -> Iterator[tuple[int, int]]:
     """Ends at a frame exactly, where some way of writing this in floats comes out above it."""
     ways = (
         (lambda end, fps: end / 1000 * fps, (15, 25, 30, 50)),
@@ -176,51 +185,55 @@ def _rounded_wrongly(draw: Draw) -> Iterator[tuple[int, int]]:
         (lambda end, fps: end / (1000 / fps), (3, 12, 24)),
     )
     for way, rates in ways:
-        for fps in draw.each(*rates):
+        for fps in sampler.shuffled(*rates):
             whole = range(0, 100_000, 1000 // math.gcd(1000, fps))
-            yield draw.choice([end for end in whole if math.ceil(way(end, fps)) != end * fps // 1000]), fps
+            yield sampler.choice([end for end in whole if math.ceil(way(end, fps)) != end * fps // 1000]), fps
 
 
-def _unlike_layers(draw: Draw) -> Iterator[dict]:
+def _unlike_layers(sampler: Sampler) -> Iterator[dict]:
     """Windows that are not full, just full and over; layers without, of each number; sharing; whole requests where none is."""
-    for every in draw.each(None, 1, 2, 3, draw.integer(4, 6), 99):
+    for every in sampler.shuffled(None, 1, 2, 3, sampler.integer(4, 6), 99):
         step = every if every in range(2, 7) else 5
-        layers, window = step * draw.integer(3, 6) + draw.integer(0, step - 2), draw.integer(20, 900)
-        for shared in draw.each(0, 1, step - 1, step, draw.integer(step + 1, 2 * step), layers - 1):
-            config = _decoder(draw, layers=layers, window=window, full_every=every, shared=shared)
-            tokens = draw.choice([*draw.around(window), 3 * window])
-            yield _of_halves(draw, config, [_request(tokens)])
-            yield _of_halves(draw, config, [_request(draw.integer(2 * window, 9 * window))])
-        config = _decoder(draw, layers=step * draw.integer(2, 6), window=window, full_every=every)
-        for tokens in draw.around(window):
-            yield _of_halves(draw, config, [_request(tokens)])
-        yield _of_halves(draw, config, [_request(text) for text in draw.each(1, window - 1, window + 1, 5 * window)])
+        layers, window = step * sampler.integer(3, 6) + sampler.integer(0, step - 2), sampler.integer(20, 900)
+        for shared in sampler.shuffled(0, 1, step - 1, step, sampler.integer(step + 1, 2 * step), layers - 1):
+            config = _decoder(sampler, layers=layers, window=window, full_every=every, shared=shared)
+            tokens = sampler.choice([*sampler.around(window), 3 * window])
+            yield _of_halves(sampler, config, [_request(tokens)])
+            yield _of_halves(sampler, config, [_request(sampler.integer(2 * window, 9 * window))])
+        config = _decoder(sampler, layers=step * sampler.integer(2, 6), window=window, full_every=every)
+        for tokens in sampler.around(window):
+            yield _of_halves(sampler, config, [_request(tokens)])
         yield _of_halves(
-            draw,
-            _decoder(draw, window=None, full_every=every, shared=draw.choice([0, 1])),
-            [_request(draw.integer(50, 999))],
+            sampler, config, [_request(text) for text in sampler.shuffled(1, window - 1, window + 1, 5 * window)]
         )
-    yield _of_halves(draw, _decoder(draw, layers=7, window=1, full_every=3), [_request(draw.integer(2, 9))])
-    yield _of_halves(draw, _decoder(draw, layers=1, window=draw.integer(2, 9), full_every=1), [_request(40)])
-    for window in draw.around(60):  # which the last tokens reach that were generated
-        for generated in draw.each(10, 30):
+        yield _of_halves(
+            sampler,
+            _decoder(sampler, window=None, full_every=every, shared=sampler.choice([0, 1])),
+            [_request(sampler.integer(50, 999))],
+        )
+    yield _of_halves(sampler, _decoder(sampler, layers=7, window=1, full_every=3), [_request(sampler.integer(2, 9))])
+    yield _of_halves(sampler, _decoder(sampler, layers=1, window=sampler.integer(2, 9), full_every=1), [_request(40)])
+    for window in sampler.around(60):  # which the last tokens reach that were generated
+        for generated in sampler.shuffled(10, 30):
             yield _of_halves(
-                draw, _decoder(draw, layers=6, window=window, full_every=6), [_request(50, generated=generated)]
+                sampler, _decoder(sampler, layers=6, window=window, full_every=6), [_request(50, generated=generated)]
             )
 
 
-def _latent(draw: Draw) -> Iterator[dict]:
+def _latent(sampler: Sampler) -> Iterator[dict]:
     """With and without a rotary key, for one head and many; a rotary key without a latent."""
-    for rope_dim in draw.each(0, 1, draw.integer(8, 99)):
-        for heads, kv_heads in draw.each((1, 1), (12, 12), (12, 4), (12, 1)):
-            head_dim = draw.choice([64, 97, 128])
+    for rope_dim in sampler.shuffled(0, 1, sampler.integer(8, 99)):
+        for heads, kv_heads in sampler.shuffled((1, 1), (12, 12), (12, 4), (12, 1)):
+            head_dim = sampler.choice([64, 97, 128])
             named = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "width": 12 * 64, "rope_dim": rope_dim}
-            for latent in draw.each(1, draw.integer(100, 600)):
-                yield _of_halves(draw, _decoder(draw, **named, latent=latent), [_request(draw.integer(1, 5000))])
-        yield _of_halves(draw, _decoder(draw, rope_dim=rope_dim), [_request(draw.integer(1, 5000))])
+            for latent in sampler.shuffled(1, sampler.integer(100, 600)):
+                yield _of_halves(
+                    sampler, _decoder(sampler, **named, latent=latent), [_request(sampler.integer(1, 5000))]
+                )
+        yield _of_halves(sampler, _decoder(sampler, rope_dim=rope_dim), [_request(sampler.integer(1, 5000))])
 
 
-def _mixed(draw: Draw) -> Iterator[dict]:
+def _mixed(sampler: Sampler) -> Iterator[dict]:
     """Everything at once: each two of what can be chosen meet."""
     choices = {
         "dtype": ("float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8"),
@@ -238,89 +251,97 @@ def _mixed(draw: Draw) -> Iterator[dict]:
         "temporal": (1, 2, 3),
         "group": (1, 4),
     }
-    for plan in draw.cover(**choices):
-        kv_heads, head_dim, patch = draw.integer(1, 8), draw.choice([64, 97, 128]), draw.choice([5, 14, 16])
+    for plan in sampler.cover(**choices):
+        kv_heads, head_dim, patch = sampler.integer(1, 8), sampler.choice([64, 97, 128]), sampler.choice([5, 14, 16])
         window, every, shared = plan["windows"]
         config = _decoder(
-            draw,
-            layers=10 * draw.integer(1, 4) + draw.choice([0, 2]),
+            sampler,
+            layers=10 * sampler.integer(1, 4) + sampler.choice([0, 2]),
             heads=kv_heads * plan["group"],
             kv_heads=kv_heads,
             head_dim=head_dim,
-            width=draw.integer(500, 5000),
-            latent=draw.integer(100, 600) if plan["latent"] else None,
-            rope_dim=draw.integer(1, 64),
-            window=draw.integer(50, 400) if window else None,
+            width=sampler.integer(500, 5000),
+            latent=sampler.integer(100, 600) if plan["latent"] else None,
+            rope_dim=sampler.integer(1, 64),
+            window=sampler.integer(50, 400) if window else None,
             full_every=every,
             shared=shared,
             patch=patch,
             merge=plan["merge"],
             temporal=plan["temporal"],
         )
-        yield _question(config, _some_requests(draw, patch * plan["merge"], config["temporal"]), plan["dtype"])
+        yield _question(config, _some_requests(sampler, patch * plan["merge"], config["temporal"]), plan["dtype"])
 
 
-def _some_requests(draw: Draw, side: int, temporal: int) -> list[dict]:
+def _some_requests(sampler: Sampler, side: int, temporal: int) -> list[dict]:
     def uneven(most: int) -> int:
-        return side * draw.integer(1, most) + draw.integer(1, max(side // 3, 1))
+        return side * sampler.integer(1, most) + sampler.integer(1, max(side // 3, 1))
 
-    film = [1000 * (temporal * draw.integer(1, 4) + 1) + 1, 1, uneven(5), uneven(9)]
+    film = [1000 * (temporal * sampler.integer(1, 4) + 1) + 1, 1, uneven(5), uneven(9)]
     found = [
-        _request(draw.integer(1, 30), generated=draw.integer(2, 300)),
-        _request(0, [[uneven(9), uneven(5)]], generated=draw.integer(0, 3)),
-        _request(draw.integer(0, 30), [[uneven(4), uneven(12)], [1, side]], [film], draw.integer(2, 9)),
-        _request(draw.integer(0, 30), [], [film, [draw.integer(1, 9000), draw.choice([2, 4]), uneven(3), side]]),
-        _request(2**60 + 2 * draw.integer(1, 2**50) + 1),
+        _request(sampler.integer(1, 30), generated=sampler.integer(2, 300)),
+        _request(0, [[uneven(9), uneven(5)]], generated=sampler.integer(0, 3)),
+        _request(sampler.integer(0, 30), [[uneven(4), uneven(12)], [1, side]], [film], sampler.integer(2, 9)),
+        _request(
+            sampler.integer(0, 30), [], [film, [sampler.integer(1, 9000), sampler.choice([2, 4]), uneven(3), side]]
+        ),
+        _request(2**60 + 2 * sampler.integer(1, 2**50) + 1),
     ]
-    return draw.shuffled(found)
+    return sampler.permutation(found)
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
-    low = -draw.integer(2, 99)
+def _refused(sampler: Sampler) -> Iterator[dict]:
+    low = -sampler.integer(2, 99)
     for name in _SIZES:
-        yield from (_bad_decoder(draw, {name: number}) for number in (0, -1, low))
-    yield from (_bad_decoder(draw, {"window": 40, "full_every": number}) for number in (0, -1))
+        yield from (_bad_decoder(sampler, {name: number}) for number in (0, -1, low))
+    yield from (_bad_decoder(sampler, {"window": 40, "full_every": number}) for number in (0, -1))
     for name in ("rope_dim", "shared"):
-        yield from (_bad_decoder(draw, {name: number} | also) for number in (-1, low) for also in ({}, {"latent": 64}))
-    yield from (_bad_decoder(draw, {"layers": 6, "shared": shared}) for shared in (6, 7, 60))
+        yield from (
+            _bad_decoder(sampler, {name: number} | also) for number in (-1, low) for also in ({}, {"latent": 64})
+        )
+    yield from (_bad_decoder(sampler, {"layers": 6, "shared": shared}) for shared in (6, 7, 60))
     yield from (
-        _bad_decoder(draw, {"heads": heads, "kv_heads": kv_heads})
+        _bad_decoder(sampler, {"heads": heads, "kv_heads": kv_heads})
         for heads, kv_heads in ((12, 5), (12, 24), (7, 2), (1, 2))
     )
     for number in (-1, low):
-        yield from _bad_request(draw, _request(number), _request(number, [[28, 28]] * 9), _request(5, generated=number))
         yield from _bad_request(
-            draw,
+            sampler, _request(number), _request(number, [[28, 28]] * 9), _request(5, generated=number)
+        )
+        yield from _bad_request(
+            sampler,
             _request(5, videos=[[number, 2, 28, 28]]),
             _request(5, videos=[[number, 2, 28, 28], [2000, 2, 28, 28]]),
         )
     for number in (0, -1, low):
         yield from _bad_request(
-            draw, *(_request(5, images) for images in ([[number, 28]], [[28, number]], [[28, 28], [28, number]]))
+            sampler, *(_request(5, images) for images in ([[number, 28]], [[28, number]], [[28, 28], [28, number]]))
         )
         for at in (1, 2, 3):
             film = [2000, 2, 28, 28]
             film[at] = number
-            yield from _bad_request(draw, _request(5, videos=[film]), _request(5, videos=[[2000, 2, 28, 28], film]))
-        yield from _bad_request(draw, _request(5, videos=[[0, number, 28, 28]]), _request(5, [[number, number]]))
+            yield from _bad_request(sampler, _request(5, videos=[film]), _request(5, videos=[[2000, 2, 28, 28], film]))
+        yield from _bad_request(sampler, _request(5, videos=[[0, number, 28, 28]]), _request(5, [[number, number]]))
     none = (
         _request(0),
         _request(0, generated=1),
-        _request(0, generated=draw.integer(2, 99)),
+        _request(0, generated=sampler.integer(2, 99)),
         _request(0, videos=[[0, 2, 28, 28]]),
     )
-    yield from _bad_request(draw, *none)
+    yield from _bad_request(sampler, *none)
 
 
-def _just_allowed(draw: Draw) -> Iterator[dict]:
+def _just_allowed(sampler: Sampler) -> Iterator[dict]:
     """The least numbers that are right, so that whoever refuses everything from some question on is seen."""
     some = [_request(9, [[28, 28]], [[2000, 2, 28, 28]], 7)]
     for name in _SIZES:
         yield _of_halves(
-            draw, _decoder(draw) | {"heads": 6, "kv_heads": 1, "rope_dim": int(name == "latent"), name: 1}, some[:]
+            sampler,
+            _decoder(sampler) | {"heads": 6, "kv_heads": 1, "rope_dim": int(name == "latent"), name: 1},
+            some[:],
         )
     for shared in (0, 5):
-        yield _of_halves(draw, _decoder(draw) | {"layers": 6, "shared": shared}, some[:])
+        yield _of_halves(sampler, _decoder(sampler) | {"layers": 6, "shared": shared}, some[:])
     for request in (
         _request(1),
         _request(1, [[28, 28]]),
@@ -328,19 +349,21 @@ def _just_allowed(draw: Draw) -> Iterator[dict]:
         _request(1, generated=1),
     ):
         for asked in ([request], [*some, request], [request, *some]):
-            yield _of_halves(draw, _decoder(draw), asked)
+            yield _of_halves(sampler, _decoder(sampler), asked)
 
 
-def _bad_decoder(draw: Draw, named: dict) -> dict:
-    return _of_halves(draw, _decoder(draw) | named, draw.choice([[], [_request(9)], [_request(9, [[20, 30]])]]))
+def _bad_decoder(sampler: Sampler, named: dict) -> dict:
+    return _of_halves(
+        sampler, _decoder(sampler) | named, sampler.choice([[], [_request(9)], [_request(9, [[20, 30]])]])
+    )
 
 
-def _bad_request(draw: Draw, *requests: dict) -> Iterator[dict]:
+def _bad_request(sampler: Sampler, *requests: dict) -> Iterator[dict]:
     """Each alone, and before and behind one that is good."""
     good = _request(9, [[20, 30]], [[2000, 2, 20, 30]], 7)
     for request in requests:
         for asked in ([request], [good, request], [request, good]):
-            yield _of_halves(draw, _decoder(draw), asked)
+            yield _of_halves(sampler, _decoder(sampler), asked)
 
 
 # ---- what is due
@@ -399,20 +422,22 @@ def _is_no_request(request: dict, config: dict) -> bool:
 # ---- what is wrong
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if type(value) is not int:
         return f"The function returned {type_name(value)}; expected an int."
     due = _due(question)
     if value == due:
         return None
-    return next((sentence for rival, sentence in _rivals(about, question, due) if rival == value), _SENTENCES[about])
+    return next(
+        (sentence for rival, sentence in _rivals(criteria, question, due) if rival == value), _SENTENCES[criteria]
+    )
 
 
-def _rivals(about: str, question: dict, due: int) -> Iterator[tuple[Any, str]]:
+def _rivals(criteria: str, question: dict, due: int) -> Iterator[tuple[Any, str]]:
     """What some misconceptions come to, each with its sentence."""
     config, item = question["config"], _ITEM_BYTES[question["dtype"]]
     yield float(due), "That is the nearest float: bytes are counted exactly, in integers."
-    if about == "heads":
+    if criteria == "heads":
         yield (
             _due(question, kv_heads=config["heads"]),
             "Heads of queries were counted: several of them share a head of keys and values.",
@@ -428,7 +453,7 @@ def _rivals(about: str, question: dict, due: int) -> Iterator[tuple[Any, str]]:
         yield due * 2 // item, "Every element was counted as 2 bytes, whatever the dtype."
     if config["latent"] is None:
         yield due // 2, "That is half of what is kept: there are keys, and there are values."
-    if about == "requests":
+    if criteria == "requests":
         prompts = [_prompt(request, config) for request in question["requests"]]
         sampled = [prompt + request["generated"] for prompt, request in zip(prompts, question["requests"], strict=True)]
         lengths = _lengths(question)
@@ -442,11 +467,11 @@ def _rivals(about: str, question: dict, due: int) -> Iterator[tuple[Any, str]]:
         )
         yield _due(question, prompts), "Tokens that were generated and read again are kept like those of the prompt."
         yield _due(question, lengths[:1]), "Only one request was counted: every one has keys and values of its own."
-    if about == "layers":
+    if criteria == "layers":
         yield _due(question, window=None), "A layer with a window keeps no more than its last tokens."
         yield _due(question, full_every=None), "Some layers have no window, and keep every token."
         yield _due(question, shared=0), "The last layers that share keep nothing themselves."
-    if about == "latents":
+    if criteria == "latents":
         yield _due(question, latent=None), "With a latent no keys and values of heads are kept."
         yield _due(question, rope_dim=0), "Beside the latent a rotary key is kept."
         yield 2 * due, "One latent stands for keys and values together: it is kept once."
@@ -469,17 +494,17 @@ _SENTENCES = {
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    answers, (about,) = evidence["answers"], case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    answers, (criteria,) = evidence["answers"], case.criteria
     if problem := count_problem(answers, len(case.inputs["questions"])):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
         return
-    if about == "errors":
-        lost = [Lost(about, problem) for problem in map(_error, case.inputs["questions"], answers) if problem]
+    if criteria == "errors":
+        lost = [Failure(criteria, problem) for problem in map(_error, case.inputs["questions"], answers) if problem]
     else:
         lost = list(judge_questions(_wrong)(case, {"answers": [_as_number(answer) for answer in answers]}))
     if not all(answer.get("kept") is True for answer in answers):
-        lost.append(Lost(about, "The function changed what it was given: the caller still needs its requests."))
+        lost.append(Failure(criteria, "The function changed what it was given: the caller still needs its requests."))
     yield from lost[:1]
 
 

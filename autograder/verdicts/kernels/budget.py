@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, type_name
 
 _VIEWS = ("view", "transposed twice", "every other")
@@ -14,24 +14,24 @@ _KEYS = ("kernels", "bytes", "fused_bytes")
 _EVERY = ("kernels", "bytes", "fused", "once")
 
 
-def _fuse_budget_cases(draw: Draw) -> Iterator[Case]:
-    middle = draw.shuffled(["in place", "gate", "bias", "relu"])
-    yield _case(draw, ["bias", "relu", "gate"], torch.float32)
-    yield _case(draw, ["double", "view", "gate", "transposed twice", "sigmoid"], torch.float16)
-    yield _case(draw, ["double", *middle, "row sum"], torch.float64)
-    yield _case(draw, ["in place", "in place"], torch.float32)  # the result is the input itself
-    yield _case(draw, ["bias", "choice", "every other"], torch.float32)
-    yield _case(draw, ["relu", "gate"], torch.float32, more=draw.integer(1, 9))
-    yield _case(draw, ["relu", "gate", "above"], torch.float32, more=draw.integer(1, 9), apart=False)
-    yield _case(draw, ["bias", "doubling", "relu"], torch.float32)
-    yield _case(draw, ["gate", "bias", "sigmoid"], torch.float32, outer=(draw.integer(2, 3),), gate=torch.float16)
+def _fuse_budget_cases(sampler: Sampler) -> Iterator[Case]:
+    middle = sampler.permutation(["in place", "gate", "bias", "relu"])
+    yield _case(sampler, ["bias", "relu", "gate"], torch.float32)
+    yield _case(sampler, ["double", "view", "gate", "transposed twice", "sigmoid"], torch.float16)
+    yield _case(sampler, ["double", *middle, "row sum"], torch.float64)
+    yield _case(sampler, ["in place", "in place"], torch.float32)  # the result is the input itself
+    yield _case(sampler, ["bias", "choice", "every other"], torch.float32)
+    yield _case(sampler, ["relu", "gate"], torch.float32, more=sampler.integer(1, 9))
+    yield _case(sampler, ["relu", "gate", "above"], torch.float32, more=sampler.integer(1, 9), apart=False)
+    yield _case(sampler, ["bias", "doubling", "relu"], torch.float32)
+    yield _case(sampler, ["gate", "bias", "sigmoid"], torch.float32, outer=(sampler.integer(2, 3),), gate=torch.float16)
     yield _case(
-        draw, ["bias", "gate"], torch.float32, outer=(1, 2), gate=torch.float64
+        sampler, ["bias", "gate"], torch.float32, outer=(1, 2), gate=torch.float64
     )  # the result has the dtype of the gate
 
 
 def _case(
-    draw: Draw,
+    sampler: Sampler,
     steps: list[str],
     dtype: torch.dtype,
     more: int = 0,
@@ -44,11 +44,11 @@ def _case(
     ``outer``: the dimensions of x before those of a matrix; the gate is one matrix, for all of them.
     ``gate``: its dtype, where that is not x's.
     """
-    rows, columns = draw.integer(11, 20), draw.integer(21, 40)
+    rows, columns = sampler.integer(11, 20), sampler.integer(21, 40)
     others = {"gate": (rows, columns), "bias": (columns,)}
     dtypes = {"gate": gate or dtype, "bias": dtype}
-    used = {name: draw.tensor(*shape, dtype=dtypes[name]) for name, shape in others.items() if name in steps}
-    x = draw.tensor(*outer, rows, columns + more + (0 if apart else columns), dtype=dtype)
+    used = {name: sampler.tensor(*shape, dtype=dtypes[name]) for name, shape in others.items() if name in steps}
+    x = sampler.tensor(*outer, rows, columns + more + (0 if apart else columns), dtype=dtype)
     return Case(_EVERY, {"x": x, "columns": columns, "steps": steps, **used} | ({} if apart else {"gate": None}))
 
 
@@ -79,15 +79,15 @@ def _due(inputs: dict) -> dict[str, int]:
     return {"kernels": kernels, "bytes": moved, "fused_bytes": whole + sum(others.values()) + math.prod(shape) * size}
 
 
-def _judge_fuse_budget(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_fuse_budget(case: Case, evidence: dict) -> Iterator[Failure]:
     due, results = _due(case.inputs), evidence["results"]
     if problem := count_problem(results, 2) or next(filter(None, map(_shape_problem, results)), None):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
-    for criterion in case.about:
+    for criterion in case.criteria:
         problems = (_PROBLEM[criterion](due, found, evidence) for found in results)
         if problem := next(filter(None, problems), None):
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
 
 
 def _shape_problem(found: object) -> str | None:

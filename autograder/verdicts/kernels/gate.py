@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.kernels.large import large, or_large
 from autograder.verdicts.kernels.own import (
     fault_problem,
@@ -23,23 +23,27 @@ _TOLERANCE = 1e-5
 _BIAS_LOADS = 1.0  # for each element of x: a program reads the bias of its own elements
 
 
-def _fused_gate_cases(draw: Draw) -> Iterator[Case]:
-    yield _case(("values", "fused", "inputs"), draw, 32, 64, again=True)
-    yield _case(("values",), draw, 16, 128, largest=200)  # exp of it is infinite
-    odd = 2 * draw.integer(10, 20) + 1
+def _fused_gate_cases(sampler: Sampler) -> Iterator[Case]:
+    yield _case(("values", "fused", "inputs"), sampler, 32, 64, again=True)
+    yield _case(("values",), sampler, 16, 128, largest=200)  # exp of it is infinite
+    odd = 2 * sampler.integer(10, 20) + 1
     # A row, a column, and sizes that no power of two divides: less than a tile, and more than one.
-    for rows, columns in draw.each((1, odd), (odd, 1), (odd, 3 * odd), (97, odd), (2, 2 * draw.integer(520, 600) + 1)):
-        yield _case(("bounds", "fused", "inputs"), draw, rows, columns)
-    yield _case(("bounds",), draw, 0, draw.integer(3, 9))
+    for rows, columns in sampler.shuffled(
+        (1, odd), (odd, 1), (odd, 3 * odd), (97, odd), (2, 2 * sampler.integer(520, 600) + 1)
+    ):
+        yield _case(("bounds", "fused", "inputs"), sampler, rows, columns)
+    yield _case(("bounds",), sampler, 0, sampler.integer(3, 9))
     # More elements than the largest tile of Triton holds.
-    rows, columns = draw.integer(1025, 1060), draw.integer(1025, 1060)
+    rows, columns = sampler.integer(1025, 1060), sampler.integer(1025, 1060)
     yield large("fused", torch.float32, (rows, columns), (rows, columns), (columns,), writes=rows * columns)
 
 
-def _case(about: tuple[str, ...], draw: Draw, rows: int, columns: int, largest: float = 6, again: bool = False) -> Case:
-    x, gate, bias = draw.tensor(rows, columns), draw.tensor(rows, columns), draw.tensor(columns)
+def _case(
+    criteria: tuple[str, ...], sampler: Sampler, rows: int, columns: int, largest: float = 6, again: bool = False
+) -> Case:
+    x, gate, bias = sampler.tensor(rows, columns), sampler.tensor(rows, columns), sampler.tensor(columns)
     inputs = {"x": _small(x, largest), "gate": _small(gate, 3), "bias": _small(bias, 2)}
-    return Case(about, {**inputs, "again": again})
+    return Case(criteria, {**inputs, "again": again})
 
 
 def _small(values: torch.Tensor, largest: float) -> torch.Tensor:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import tensor_problem
 from gpulab.units import plural
 
@@ -16,54 +16,56 @@ _LEAST_OPERATIONS = 3
 _READS = ("item", "tolist", "_local_scalar_dense", "nonzero", "masked_select")
 
 
-def _squash_cases(draw: Draw) -> Iterator[Case]:
-    limit = draw.integer(4, 9) / 16
-    shapes = list(zip(draw.shuffled(range(3, 12, 2)), draw.shuffled(range(4, 13, 2)), strict=True))
+def _squash_cases(sampler: Sampler) -> Iterator[Case]:
+    limit = sampler.integer(4, 9) / 16
+    shapes = list(zip(sampler.permutation(range(3, 12, 2)), sampler.permutation(range(4, 13, 2)), strict=True))
     # One larger than what somebody might set apart as small.
-    shapes[2] = draw.integer(130, 140), draw.integer(260, 280)
+    shapes[2] = sampler.integer(130, 140), sampler.integer(260, 280)
     # Each branch with the largest magnitude below 0 and above it.
     largest = [limit / 2, -limit * 3, limit * 2, -limit / 3, limit * 4]
-    batches = [_batch(draw, shape, top) for shape, top in zip(shapes, largest)]
-    still = [_still(draw, batch) for batch in (batches[3], batches[4])]
-    yield _case(("values", "graph", "shapes"), draw, [*batches[:3], *still], limit, compiled=True)
-    yield _case(("gradient",), draw, [_still(draw, batch) for batch in batches[:2]], limit)
-    yield from _far_cases(draw)
-    least = _batch(draw, (2, 2), -limit * 2)
-    yield _case(("values", "graph"), draw, [least, still[0], batches[2]], limit, card=True)
+    batches = [_batch(sampler, shape, top) for shape, top in zip(shapes, largest)]
+    still = [_still(sampler, batch) for batch in (batches[3], batches[4])]
+    yield _case(("values", "graph", "shapes"), sampler, [*batches[:3], *still], limit, compiled=True)
+    yield _case(("gradient",), sampler, [_still(sampler, batch) for batch in batches[:2]], limit)
+    yield from _far_cases(sampler)
+    least = _batch(sampler, (2, 2), -limit * 2)
+    yield _case(("values", "graph"), sampler, [least, still[0], batches[2]], limit, card=True)
 
 
-def _far_cases(draw: Draw) -> Iterator[Case]:
+def _far_cases(sampler: Sampler) -> Iterator[Case]:
     """Rows so long that exp of twice their length is infinite, and batches far above their limit, in every layout."""
-    limit = draw.integer(60, 100)
-    turned = [_batch(draw, (5, 4), top).t() for top in draw.shuffled([limit * 0.9, -limit * 5.0])]
-    part = _batch(draw, (6, 9), limit * 2.0)[1:, ::2]
-    yield _case(("values", "gradient"), draw, [*turned, part], float(limit))
-    yield _case(("values", "gradient"), draw, [_batch(draw, (4, 5), draw.choice([-9e5, 9e5]))], 1 / 64)
+    limit = sampler.integer(60, 100)
+    turned = [_batch(sampler, (5, 4), top).t() for top in sampler.permutation([limit * 0.9, -limit * 5.0])]
+    part = _batch(sampler, (6, 9), limit * 2.0)[1:, ::2]
+    yield _case(("values", "gradient"), sampler, [*turned, part], float(limit))
+    yield _case(("values", "gradient"), sampler, [_batch(sampler, (4, 5), sampler.choice([-9e5, 9e5]))], 1 / 64)
 
 
 def _case(
-    about: tuple[str, ...],
-    draw: Draw,
+    criteria: tuple[str, ...],
+    sampler: Sampler,
     batches: list[torch.Tensor],
     limit: float,
     compiled: bool = False,
     card: bool = False,
 ) -> Case:
     """upstream: what the gradient of each result is. compiled: whether torch.compile is called at all; card: where."""
-    upstream = [draw.tensor(*x.shape) / x.numel() for x in batches]
-    return Case(about, {"batches": batches, "upstream": upstream, "limit": limit, "compiled": compiled, "card": card})
+    upstream = [sampler.tensor(*x.shape) / x.numel() for x in batches]
+    return Case(
+        criteria, {"batches": batches, "upstream": upstream, "limit": limit, "compiled": compiled, "card": card}
+    )
 
 
-def _batch(draw: Draw, shape: tuple[int, int], largest: float) -> torch.Tensor:
+def _batch(sampler: Sampler, shape: tuple[int, int], largest: float) -> torch.Tensor:
     """No two of one magnitude: which of two largest elements gets the gradient is nobody's business."""
-    values = draw.tensor(*shape) + 1 / 32
+    values = sampler.tensor(*shape) + 1 / 32
     return largest * values / values.flatten()[values.abs().argmax()]
 
 
-def _still(draw: Draw, batch: torch.Tensor) -> torch.Tensor:
+def _still(sampler: Sampler, batch: torch.Tensor) -> torch.Tensor:
     """With a row of zeros: a joint that does not move."""
     batch = batch.clone()
-    batch[draw.integer(0, batch.shape[0] - 1)] = 0
+    batch[sampler.integer(0, batch.shape[0] - 1)] = 0
     return batch
 
 
@@ -85,10 +87,10 @@ def _references(case: Case) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [_reference(x, case.inputs["limit"], upstream) for x, upstream in pairs]
 
 
-def _judge_squash(case: Case, evidence: dict) -> Iterator[Lost]:
-    for criterion in case.about:
+def _judge_squash(case: Case, evidence: dict) -> Iterator[Failure]:
+    for criterion in case.criteria:
         if problem := _PROBLEM[criterion](case, evidence):
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
 
 
 def _values_problem(case: Case, evidence: dict) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from autograder.exercise import Case, Lost
+from autograder.exercise import Case, Failure
 from autograder.verdicts.kernels.own import in_memory_problem, launches_problem
 from gpulab import Observation
 
@@ -18,18 +18,18 @@ def large(criterion: str, dtype: torch.dtype, *shapes: tuple[int, ...], writes: 
     )
 
 
-def or_large(judge: Callable[[Case, dict], Iterator[Lost]]) -> Callable[[Case, dict], Iterator[Lost]]:
+def or_large(judge: Callable[[Case, dict], Iterator[Failure]]) -> Callable[[Case, dict], Iterator[Failure]]:
     """``judge``, but for cases that :func:`large` made."""
     return lambda case, evidence: (_judge_large if "shapes" in case.inputs else judge)(case, evidence)
 
 
-def _judge_large(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_large(case: Case, evidence: dict) -> Iterator[Failure]:
     """One launch, whose programs could load all inputs and store all of the result if each does as much as the one that was counted."""
     seen = Observation.from_dict(evidence["seen"])
     problem = launches_problem(seen) or in_memory_problem(seen)
     if not problem and evidence["ended"] and _too_few(case.inputs, seen):
         problem = "At a larger size some elements are left out: the programs do not reach the end."
-    yield from (Lost(criterion, problem) for criterion in case.about if problem)
+    yield from (Failure(criterion, problem) for criterion in case.criteria if problem)
 
 
 def _too_few(inputs: dict, seen: Observation) -> bool:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.kernels.large import large, or_large
 from autograder.verdicts.kernels.own import (
     fault_problem,
@@ -24,55 +24,57 @@ _LEAST_TILE = 32
 _PROMISE = "an element of x is read once for each tile of columns, and one of the weights once for each tile of rows"
 
 
-def _linear_silu_cases(draw: Draw) -> Iterator[Case]:
+def _linear_silu_cases(sampler: Sampler) -> Iterator[Case]:
     # One tile of columns, and one of rows: tiles that are lower, or narrower, there load more.
-    yield _case(("values", "once", "tiles"), draw, 64, 32, 64)
-    yield _case(("values", "tiles"), draw, 32, 64, 32, again=True)
+    yield _case(("values", "once", "tiles"), sampler, 64, 32, 64)
+    yield _case(("values", "tiles"), sampler, 32, 64, 32, again=True)
     # Loads beyond the end of a row of the weights are in the array: only the count tells.
-    yield _case(("ragged", "bounds", "tiles"), draw, 64, 64, draw.integer(17, 29))
+    yield _case(("ragged", "bounds", "tiles"), sampler, 64, 64, sampler.integer(17, 29))
     # Larger in one direction than a tile.
-    some, few = draw.integer(17, 31), draw.integer(3, 9)
-    for m, n, k in draw.each((some + 16, few, some), (few, some + 16, some), (some, few, some + 48)):
-        yield _case(("ragged", "bounds", "once"), draw, m, n, k)
-    yield _case(("ragged", "bounds", "once"), draw, 1, draw.integer(2, 9), 1)
+    some, few = sampler.integer(17, 31), sampler.integer(3, 9)
+    for m, n, k in sampler.shuffled((some + 16, few, some), (few, some + 16, some), (some, few, some + 48)):
+        yield _case(("ragged", "bounds", "once"), sampler, m, n, k)
+    yield _case(("ragged", "bounds", "once"), sampler, 1, sampler.integer(2, 9), 1)
     # And than a launch, or a tile that one could hold for all of it.
-    long, deep = draw.integer(65_600, 70_000), draw.integer(520, 600)
-    for m, n, k in draw.each((long, some, few), (few, long, some), (some, few, deep)):
+    long, deep = sampler.integer(65_600, 70_000), sampler.integer(520, 600)
+    for m, n, k in sampler.shuffled((long, some, few), (few, long, some), (some, few, deep)):
         yield large("once", torch.float16, (m, k), (n, k), (n,), writes=m * n)
-    yield _case(("exact",), draw, 32, 32, 64, high=12)
-    yield _case(("edges",), draw, 0, 32, 32, again=True)
-    yield _case(("ragged", "bounds"), draw, draw.integer(2, 5), 1, draw.integer(3, 9))
-    yield _wrong(draw, x=(4, 17), weight=(8, 16), bias=(8,))
-    yield _wrong(draw, x=(4, 16), weight=(8, 17), bias=(8,))
-    yield _wrong(draw, x=(4, 16), weight=(8, 16), bias=(4,))
-    yield _wrong(draw, x=(4, 16), weight=(8, 16), bias=(16,))
-    yield _wrong(draw, x=(4, 16), weight=(8, 16), bias=(1,))
+    yield _case(("exact",), sampler, 32, 32, 64, high=12)
+    yield _case(("edges",), sampler, 0, 32, 32, again=True)
+    yield _case(("ragged", "bounds"), sampler, sampler.integer(2, 5), 1, sampler.integer(3, 9))
+    yield _wrong(sampler, x=(4, 17), weight=(8, 16), bias=(8,))
+    yield _wrong(sampler, x=(4, 16), weight=(8, 17), bias=(8,))
+    yield _wrong(sampler, x=(4, 16), weight=(8, 16), bias=(4,))
+    yield _wrong(sampler, x=(4, 16), weight=(8, 16), bias=(16,))
+    yield _wrong(sampler, x=(4, 16), weight=(8, 16), bias=(1,))
     # Where there is nothing to compute, sizes have to fit too.
-    yield _wrong(draw, x=(0, 17), weight=(8, 16), bias=(8,))
-    yield _wrong(draw, x=(0, 16), weight=(8, 16), bias=(4,))
+    yield _wrong(sampler, x=(0, 17), weight=(8, 16), bias=(8,))
+    yield _wrong(sampler, x=(0, 16), weight=(8, 16), bias=(4,))
 
 
-def _case(about: tuple[str, ...], draw: Draw, m: int, n: int, k: int, high: int = 2, again: bool = False) -> Case:
+def _case(
+    criteria: tuple[str, ...], sampler: Sampler, m: int, n: int, k: int, high: int = 2, again: bool = False
+) -> Case:
     """Whole numbers: their products have exact sums. ``high``: how large sums get."""
     low = -2 if high == 2 else 1
-    x, weight = _whole(draw, low, high, m, k), _whole(draw, low, high, n, k)
-    bias = _whole(draw, -4, 4, n)
+    x, weight = _whole(sampler, low, high, m, k), _whole(sampler, low, high, n, k)
+    bias = _whole(sampler, -4, 4, n)
     if high == 2:
         # Small sums, on both sides of 0, where SiLU is neither 0 nor the identity.
         x, weight, bias = x / 4, weight / 4, bias / 4
     else:
         # The sums pass 2,048, above which float16 has no odd numbers; the bias brings them back.
-        bias = -(x.double() @ weight.double().T)[0].floor() + _whole(draw, -3, 3, n)
-    return Case(about, {"x": x.half(), "weight": weight.half(), "bias": bias.half(), "again": again})
+        bias = -(x.double() @ weight.double().T)[0].floor() + _whole(sampler, -3, 3, n)
+    return Case(criteria, {"x": x.half(), "weight": weight.half(), "bias": bias.half(), "again": again})
 
 
-def _wrong(draw: Draw, **shapes: tuple[int, ...]) -> Case:
-    inputs = {name: _whole(draw, 1, 3, *shape).half() for name, shape in shapes.items()}
+def _wrong(sampler: Sampler, **shapes: tuple[int, ...]) -> Case:
+    inputs = {name: _whole(sampler, 1, 3, *shape).half() for name, shape in shapes.items()}
     return Case(("edges",), {**inputs, "again": False}, raises="ValueError")
 
 
-def _whole(draw: Draw, low: int, high: int, *shape: int) -> torch.Tensor:
-    return (draw.tensor(*shape, dtype=torch.int64) % (high - low + 1) + low).float()
+def _whole(sampler: Sampler, low: int, high: int, *shape: int) -> torch.Tensor:
+    return (sampler.tensor(*shape, dtype=torch.int64) % (high - low + 1) + low).float()
 
 
 def _reference(inputs: dict) -> torch.Tensor:

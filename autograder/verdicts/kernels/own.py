@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from autograder.exercise import Case, Lost
+from autograder.exercise import Case, Failure
 from autograder.verdicts.expect import error_problem, tensor_problem, type_name
 from autograder.verdicts.own_work import UNWRITTEN, ZEROS, own_work_problem
 from gpulab import Observation
@@ -14,7 +14,7 @@ from gpulab.units import plural
 Problem = Callable[[Case, dict, Observation], str | None]
 
 
-def judge_own(problems: dict[str, Problem], edge: str = "") -> Callable[[Case, dict], Iterator[Lost]]:
+def judge_own(problems: dict[str, Problem], edge: str = "") -> Callable[[Case, dict], Iterator[Failure]]:
     """A judge by criterion, for results that kernels of the learner's own have to compute.
 
     A result that they did not compute loses every criterion of the case. Where the case is
@@ -22,19 +22,19 @@ def judge_own(problems: dict[str, Problem], edge: str = "") -> Callable[[Case, d
     leaves a part of the result unwritten, in cases that are about it.
     """
 
-    def judge(case: Case, evidence: dict) -> Iterator[Lost]:
+    def judge(case: Case, evidence: dict) -> Iterator[Failure]:
         if case.raises:
             problem = error_problem(evidence, case.raises)
-            yield from (Lost(criterion, problem) for criterion in case.about if problem)
+            yield from (Failure(criterion, problem) for criterion in case.criteria if problem)
             return
         seen = Observation.from_dict(evidence["seen"])
         foreign = own_problem(evidence, seen)
-        if edge in case.about and foreign == UNWRITTEN:
-            yield Lost(edge, "Elements are left unwritten: the programs do not reach the end of the result.")
+        if edge in case.criteria and foreign == UNWRITTEN:
+            yield Failure(edge, "Elements are left unwritten: the programs do not reach the end of the result.")
             return
-        for criterion in case.about:
+        for criterion in case.criteria:
             if problem := foreign or problems[criterion](case, evidence, seen):
-                yield Lost(criterion, problem)
+                yield Failure(criterion, problem)
 
     return judge
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import tensor_problem
 from autograder.verdicts.kernels.large import large, or_large
 from autograder.verdicts.kernels.own import (
@@ -23,69 +23,69 @@ _MASKED = -float("inf")
 _FARTHEST = 1e29
 
 
-def _row_softmax_cases(draw: Draw) -> Iterator[Case]:
-    ragged = draw.integer(65, 120)
-    yield _case(("values", "once", "bounds"), _scores(draw, 2, draw.choice([64, 128])), again=True)
-    yield _case(("tail", "once", "bounds"), _scores(draw, 2, ragged))
-    yield _case(("tail",), _scores(draw, 1, draw.integer(33, 60)) - 30)
+def _row_softmax_cases(sampler: Sampler) -> Iterator[Case]:
+    ragged = sampler.integer(65, 120)
+    yield _case(("values", "once", "bounds"), _scores(sampler, 2, sampler.choice([64, 128])), again=True)
+    yield _case(("tail", "once", "bounds"), _scores(sampler, 2, ragged))
+    yield _case(("tail",), _scores(sampler, 1, sampler.integer(33, 60)) - 30)
     yield _case(
-        ("tail", "once", "bounds"), _scores(draw, 1, draw.integer(2100, 4095))
+        ("tail", "once", "bounds"), _scores(sampler, 1, sampler.integer(2100, 4095))
     )  # no tile of fixed size that fits the others
-    yield _case(("tail",), _scores(draw, 1, 2 * draw.integer(2, 3) - 1))
-    yield _case(("tail", "once", "bounds"), _scores(draw, draw.choice([5, 7]), 3))
-    rows = draw.integer(65_600, 70_000)  # more than CUDA launches along y or z
+    yield _case(("tail",), _scores(sampler, 1, 2 * sampler.integer(2, 3) - 1))
+    yield _case(("tail", "once", "bounds"), _scores(sampler, sampler.choice([5, 7]), 3))
+    rows = sampler.integer(65_600, 70_000)  # more than CUDA launches along y or z
     yield large("once", torch.float32, (rows, 3), writes=3 * rows)
     # Far below 0 and close together: a lane that counts as 0 is the maximum, and no exp is left.
-    yield _case(("stable",), _scores(draw, 1, draw.integer(33, 60)) / 5 - 200)
-    yield _case(("stable",), _unlike(draw))
-    yield _case(("stable",), _far(draw, draw.integer(33, 60)))
-    yield _case(("strides", "once"), _scores(draw, 2, 128), columns=64)
+    yield _case(("stable",), _scores(sampler, 1, sampler.integer(33, 60)) / 5 - 200)
+    yield _case(("stable",), _unlike(sampler))
+    yield _case(("stable",), _far(sampler, sampler.integer(33, 60)))
+    yield _case(("strides", "once"), _scores(sampler, 2, 128), columns=64)
     # What lies behind the end of a row is there, and is not the row's.
-    wide = _scores(draw, 2, 2 * ragged)
-    yield _case(("once", "bounds"), wide, columns=ragged, first=draw.integer(1, 9))
+    wide = _scores(sampler, 2, 2 * ragged)
+    yield _case(("once", "bounds"), wide, columns=ragged, first=sampler.integer(1, 9))
     yield _case(("edges", "bounds"), torch.zeros(0, ragged))
     yield _case(("edges", "bounds"), torch.zeros(0, ragged), columns=33)
     for columns in (1, 4096):
-        yield _case(("edges",), _scores(draw, 1, columns))
-    for wrong in (_scores(draw, ragged), _scores(draw, 2, 3, 4), *_other_dtypes(draw)):
+        yield _case(("edges",), _scores(sampler, 1, columns))
+    for wrong in (_scores(sampler, ragged), _scores(sampler, 2, 3, 4), *_other_dtypes(sampler)):
         yield Case(("edges",), {"x": wrong, "columns": None, "first": 0, "again": False}, raises="ValueError")
 
 
-def _other_dtypes(draw: Draw) -> Iterator[torch.Tensor]:
+def _other_dtypes(sampler: Sampler) -> Iterator[torch.Tensor]:
     """One of them with no rows."""
-    for rows, dtype in zip(draw.each(0, 3, 3), (torch.float64, torch.float16, torch.int32)):
-        yield draw.tensor(rows, 16, dtype=dtype)
+    for rows, dtype in zip(sampler.shuffled(0, 3, 3), (torch.float64, torch.float16, torch.int32)):
+        yield sampler.tensor(rows, 16, dtype=dtype)
 
 
 def _case(
-    about: tuple[str, ...], x: torch.Tensor, columns: int | None = None, first: int = 0, again: bool = False
+    criteria: tuple[str, ...], x: torch.Tensor, columns: int | None = None, first: int = 0, again: bool = False
 ) -> Case:
-    return Case(about, {"x": x, "columns": columns or x.shape[1], "first": first, "again": again})
+    return Case(criteria, {"x": x, "columns": columns or x.shape[1], "first": first, "again": again})
 
 
-def _scores(draw: Draw, *shape: int) -> torch.Tensor:
+def _scores(sampler: Sampler, *shape: int) -> torch.Tensor:
     """Distinct values between -5 and 5."""
-    values = draw.tensor(*shape)
+    values = sampler.tensor(*shape)
     return 5 * values / values.abs().max()
 
 
-def _unlike(draw: Draw) -> torch.Tensor:
+def _unlike(sampler: Sampler) -> torch.Tensor:
     """Rows far above 0 and far below it, one of far scores, and some with positions masked: the future, the past, all but one."""
-    high, low, far, *masked = _scores(draw, 6, 64)
-    first = draw.integer(8, 56)
+    high, low, far, *masked = _scores(sampler, 6, 64)
+    first = sampler.integer(8, 56)
     for row, hidden in zip(masked, (slice(first, None), slice(first), slice(1, None)), strict=True):
         row[hidden] = _MASKED
-    rows = [high + draw.integer(200, 400), low - draw.integer(200, 400), 100 * far, *masked]
+    rows = [high + sampler.integer(200, 400), low - sampler.integer(200, 400), 100 * far, *masked]
     # Neighbours far apart: what one takes from the other is all it has left.
-    return torch.stack([*rows[:2], *draw.shuffled(rows[2:])])
+    return torch.stack([*rows[:2], *sampler.permutation(rows[2:])])
 
 
-def _far(draw: Draw, columns: int) -> torch.Tensor:
+def _far(sampler: Sampler, columns: int) -> torch.Tensor:
     """Rows about as far from 0 as scores get; beside -inf every finite number is large."""
-    one, two = draw.shuffled(range(columns))[:2]
+    one, two = sampler.permutation(range(columns))[:2]
     rows = torch.full((3, columns), _MASKED)
     rows[0, one], rows[1, [one, two]] = -_FARTHEST, torch.tensor([-_FARTHEST, -_FARTHEST / 2])
-    rows[2] = _FARTHEST * _scores(draw, columns) / 5
+    rows[2] = _FARTHEST * _scores(sampler, columns) / 5
     return rows
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.questions import ask, judge_questions
 
@@ -17,138 +17,156 @@ _WEIGHT_BITS = {"serve": (4, 8, 16, 32), "train": (16, 32)}
 _CACHE_BITS = (8, 16, 32)
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("serving", _each_of(draw, "serve"))
-    yield ask("training", _each_of(draw, "train"))
-    yield ask("free", [question for mode in _ORDER for question in _brim(draw, mode)])
-    yield ask("binding", list(_contests(draw)))
-    yield ask("largest", [question for mode in _ORDER for question in _batches(draw, mode)])
-    yield ask("errors", list(_refused(draw)), raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask("serving", _each_of(sampler, "serve"))
+    yield ask("training", _each_of(sampler, "train"))
+    yield ask("free", [question for mode in _ORDER for question in _brim(sampler, mode)])
+    yield ask("binding", list(_contests(sampler)))
+    yield ask("largest", [question for mode in _ORDER for question in _batches(sampler, mode)])
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
-def _model(draw: Draw, **given: int) -> dict:
+def _model(sampler: Sampler, **given: int) -> dict:
     """Heads are shared, and fill less or more than the width."""
-    kv_heads, head_dim = draw.integer(2, 9), 8 * draw.integer(3, 20)
-    heads = kv_heads * draw.integer(2, 8)
+    kv_heads, head_dim = sampler.integer(2, 9), 8 * sampler.integer(3, 20)
+    heads = kv_heads * sampler.integer(2, 8)
     return {
-        "parameters": draw.integer(10**9, 9 * 10**9),
-        "weight_bits": draw.choice((16, 32)),
-        "layers": draw.integer(11, 90),
-        "width": heads * (head_dim + 8 * draw.choice((-1, 1, 2))),
+        "parameters": sampler.integer(10**9, 9 * 10**9),
+        "weight_bits": sampler.choice((16, 32)),
+        "layers": sampler.integer(11, 90),
+        "width": heads * (head_dim + 8 * sampler.choice((-1, 1, 2))),
         "heads": heads,
         "kv_heads": kv_heads,
         "head_dim": head_dim,
-        "cache_bits": draw.choice(_CACHE_BITS),
-        "saved": draw.integer(20_000, 300_000),
+        "cache_bits": sampler.choice(_CACHE_BITS),
+        "saved": sampler.integer(20_000, 300_000),
         **given,
     }
 
 
-def _gpu(draw: Draw, **given: Any) -> dict:
-    unit = draw.choice(tuple(_UNITS))
-    return {"memory": draw.integer(40, 800) / 4, "unit": unit, "reserve_mib": draw.integer(300, 2000), **given}
+def _gpu(sampler: Sampler, **given: Any) -> dict:
+    unit = sampler.choice(tuple(_UNITS))
+    return {"memory": sampler.integer(40, 800) / 4, "unit": unit, "reserve_mib": sampler.integer(300, 2000), **given}
 
 
-def _question(draw: Draw, mode: str, model: dict, gpu: dict | None = None, **given: int) -> dict:
-    job = {"batch": draw.integer(2, 40), "sequence": draw.integer(100, 9000), **given}
-    return {"model": model, "gpu": gpu or _gpu(draw), "mode": mode, **job}
+def _question(sampler: Sampler, mode: str, model: dict, gpu: dict | None = None, **given: int) -> dict:
+    job = {"batch": sampler.integer(2, 40), "sequence": sampler.integer(100, 9000), **given}
+    return {"model": model, "gpu": gpu or _gpu(sampler), "mode": mode, **job}
 
 
-def _each_of(draw: Draw, mode: str) -> list[dict]:
+def _each_of(sampler: Sampler, mode: str) -> list[dict]:
     """Every width of weights and of caches; odd numbers of weights; heads shared by all, by some and by none; one of each."""
     models = [
-        _model(draw, weight_bits=bits, cache_bits=cached) for bits in _WEIGHT_BITS[mode] for cached in _CACHE_BITS
+        _model(sampler, weight_bits=bits, cache_bits=cached) for bits in _WEIGHT_BITS[mode] for cached in _CACHE_BITS
     ]
-    models += [_model(draw, weight_bits=bits, parameters=2 * draw.integer(3, 10**9) + 1) for bits in _WEIGHT_BITS[mode]]
-    models += [_model(draw, heads=12, kv_heads=kv_heads) for kv_heads in (1, 4, 12)]
-    questions = [_question(draw, mode, model) for model in draw.shuffled(models)]
-    questions += [_question(draw, mode, _model(draw, saved=draw.integer(1, 9), head_dim=1), batch=1, sequence=1)]
-    questions += [_question(draw, mode, _model(draw, layers=1), **{few: 1}) for few in ("batch", "sequence")]
-    return questions + [_question(draw, mode, _model(draw), _gpu(draw, reserve_mib=reserve)) for reserve in (0, 1)]
+    models += [
+        _model(sampler, weight_bits=bits, parameters=2 * sampler.integer(3, 10**9) + 1) for bits in _WEIGHT_BITS[mode]
+    ]
+    models += [_model(sampler, heads=12, kv_heads=kv_heads) for kv_heads in (1, 4, 12)]
+    questions = [_question(sampler, mode, model) for model in sampler.permutation(models)]
+    questions += [
+        _question(sampler, mode, _model(sampler, saved=sampler.integer(1, 9), head_dim=1), batch=1, sequence=1)
+    ]
+    questions += [_question(sampler, mode, _model(sampler, layers=1), **{few: 1}) for few in ("batch", "sequence")]
+    return questions + [
+        _question(sampler, mode, _model(sampler), _gpu(sampler, reserve_mib=reserve)) for reserve in (0, 1)
+    ]
 
 
-def _brim(draw: Draw, mode: str) -> Iterator[dict]:
+def _brim(sampler: Sampler, mode: str) -> Iterator[dict]:
     """Cards a byte too small, exactly full and a byte too large; far too small and far too large ones; both units."""
     for unit, size in _UNITS.items():
-        for free in draw.around(0):
-            yield _room(draw, mode, 2 * draw.integer(0, 4) + 1, free, unit=unit)
-        for memory in (draw.integer(1, 8) / 4, draw.integer(4000, 9000), 0.25, draw.integer(200, 900) + 0.75):
+        for free in sampler.around(0):
+            yield _room(sampler, mode, 2 * sampler.integer(0, 4) + 1, free, unit=unit)
+        for memory in (sampler.integer(1, 8) / 4, sampler.integer(4000, 9000), 0.25, sampler.integer(200, 900) + 0.75):
             yield _question(
-                draw, mode, _model(draw), _gpu(draw, memory=memory, unit=unit), batch=2, sequence=draw.integer(9, 99)
+                sampler,
+                mode,
+                _model(sampler),
+                _gpu(sampler, memory=memory, unit=unit),
+                batch=2,
+                sequence=sampler.integer(9, 99),
             )
         for share in (0.97, 1.03):
-            question = _question(draw, mode, _model(draw), _gpu(draw, unit=unit))
+            question = _question(sampler, mode, _model(sampler), _gpu(sampler, unit=unit))
             memory = int(4 * share * sum(_terms(question).values()) / size) / 4
             yield {**question, "gpu": {**question["gpu"], "memory": memory}}
 
 
-def _room(draw: Draw, mode: str, sequences: int, free: int, **given: Any) -> dict:
+def _room(sampler: Sampler, mode: str, sequences: int, free: int, **given: Any) -> dict:
     """A question in which ``sequences``, an odd number, leave ``free`` bytes of the card.
 
     To train, a parameter takes 16 bytes, whatever its bits, and what a layer saves settles the rest of the division.
     """
-    gpu = _gpu(draw, memory=draw.integer(200, 900) / 4, **given)
-    serves, length = mode == "serve", 2 * draw.integer(5, 50) + 1
-    model = _model(draw, layers=1, parameters=1, **({"weight_bits": 8} if serves else {}))
+    gpu = _gpu(sampler, memory=sampler.integer(200, 900) / 4, **given)
+    serves, length = mode == "serve", 2 * sampler.integer(5, 50) + 1
+    model = _model(sampler, layers=1, parameters=1, **({"weight_bits": 8} if serves else {}))
     if not serves:
-        model["saved"] = 16 * draw.integer(1000, 9000) - free * pow(sequences * length, -1, 16)
-    question = _question(draw, mode, model, gpu, batch=sequences, sequence=length)
+        model["saved"] = 16 * sampler.integer(1000, 9000) - free * pow(sequences * length, -1, 16)
+    question = _question(sampler, mode, model, gpu, batch=sequences, sequence=length)
     model["parameters"] += (_free(question) - free) // (1 if serves else 16)
     return question
 
 
-def _contests(draw: Draw) -> Iterator[dict]:
+def _contests(sampler: Sampler) -> Iterator[dict]:
     """Each term the largest, by little and by much, two equal, and a reserve above all."""
     for mode in _ORDER:
         for bits in _WEIGHT_BITS[mode][-2:]:
-            yield from (_rivals(draw, mode, bits, ahead) for ahead in (-1000, -1, 0, 1, 1000))
-        small = _model(draw, parameters=draw.integer(100, 9000), saved=draw.integer(1, 9), layers=2, head_dim=1)
-        yield _question(draw, mode, small, _gpu(draw, reserve_mib=4000), batch=1, sequence=draw.integer(1, 9))
-        yield _question(draw, mode, _model(draw), batch=1, sequence=1)
-        yield _question(draw, mode, _model(draw), batch=draw.integer(900, 999), sequence=9000)
+            yield from (_rivals(sampler, mode, bits, ahead) for ahead in (-1000, -1, 0, 1, 1000))
+        small = _model(
+            sampler, parameters=sampler.integer(100, 9000), saved=sampler.integer(1, 9), layers=2, head_dim=1
+        )
+        yield _question(sampler, mode, small, _gpu(sampler, reserve_mib=4000), batch=1, sequence=sampler.integer(1, 9))
+        yield _question(sampler, mode, _model(sampler), batch=1, sequence=1)
+        yield _question(sampler, mode, _model(sampler), batch=sampler.integer(900, 999), sequence=9000)
 
 
-def _rivals(draw: Draw, mode: str, bits: int, ahead: int) -> dict:
+def _rivals(sampler: Sampler, mode: str, bits: int, ahead: int) -> dict:
     """The term that grows with the batch is by ``ahead`` parameters' bytes larger than the largest that does not."""
     if mode == "serve":
-        model = _model(draw, weight_bits=bits, head_dim=8 * draw.integer(1, 9), cache_bits=32)
+        model = _model(sampler, weight_bits=bits, head_dim=8 * sampler.integer(1, 9), cache_bits=32)
     else:
-        model = _model(draw, weight_bits=bits, saved=24 * draw.integer(999, 9999))
-    question = _question(draw, mode, {**model, "parameters": 1})
+        model = _model(sampler, weight_bits=bits, saved=24 * sampler.integer(999, 9999))
+    question = _question(sampler, mode, {**model, "parameters": 1})
     each = bits // 8 if mode == "serve" else 8 if bits == 32 else 12
     grown = _terms(question)["cache" if mode == "serve" else "activations"]
     return {**question, "model": {**model, "parameters": grown // each - ahead}}
 
 
-def _batches(draw: Draw, mode: str) -> Iterator[dict]:
+def _batches(sampler: Sampler, mode: str) -> Iterator[dict]:
     """Room for exactly so many sequences, a byte less or more; for many and for none; not even for the weights; for millions."""
-    for numbers in (1, 8 * draw.integer(9, 99)):
+    for numbers in (1, 8 * sampler.integer(9, 99)):
         small = {
-            "parameters": draw.integer(10**8, 10**9),
+            "parameters": sampler.integer(10**8, 10**9),
             "layers": 1,
             "heads": 2,
             "kv_heads": 1,
             "head_dim": numbers,
             "saved": 4 * numbers,
         }
-        gpu = _gpu(draw, memory=draw.integer(800, 900) / 4)
+        gpu = _gpu(sampler, memory=sampler.integer(800, 900) / 4)
         yield _question(
-            draw, mode, _model(draw, **small), gpu, batch=draw.integer(1, 10**6), sequence=draw.integer(1, 9)
+            sampler,
+            mode,
+            _model(sampler, **small),
+            gpu,
+            batch=sampler.integer(1, 10**6),
+            sequence=sampler.integer(1, 9),
         )
-    for batch in (1, draw.integer(2, 40), 500):
-        for sequences in (1, 2 * draw.integer(1, 15) + 1):
-            yield from ({**_room(draw, mode, sequences, free), "batch": batch} for free in draw.around(0))
+    for batch in (1, sampler.integer(2, 40), 500):
+        for sequences in (1, 2 * sampler.integer(1, 15) + 1):
+            yield from ({**_room(sampler, mode, sequences, free), "batch": batch} for free in sampler.around(0))
         for unit in _UNITS:
-            gpu = _gpu(draw, memory=draw.integer(800, 900) / 4, unit=unit)
-            for parameters in (draw.integer(10**8, 10**9), draw.integer(10**12, 10**13)):
-                yield _question(draw, mode, _model(draw, parameters=parameters), gpu, batch=batch)
+            gpu = _gpu(sampler, memory=sampler.integer(800, 900) / 4, unit=unit)
+            for parameters in (sampler.integer(10**8, 10**9), sampler.integer(10**12, 10**13)):
+                yield _question(sampler, mode, _model(sampler, parameters=parameters), gpu, batch=batch)
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[dict]:
     """One thing wrong at a time, in either mode where it can be."""
     for mode in _ORDER:
-        right = _question(draw, mode, _model(draw, weight_bits=16, heads=12, kv_heads=4))
-        yield from ({**right, name: count} for name in ("batch", "sequence") for count in (0, -draw.integer(1, 9)))
+        right = _question(sampler, mode, _model(sampler, weight_bits=16, heads=12, kv_heads=4))
+        yield from ({**right, name: count} for name in ("batch", "sequence") for count in (0, -sampler.integer(1, 9)))
         yield from (
             {**right, "gpu": {**right["gpu"], "unit": unit}}
             for unit in ("MB", "gb", "Gib", "GIB", "G", "Gb", "TB", "", " GB")

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, tensor_problem, type_name
 
 _BLOCK = 64
@@ -15,31 +15,33 @@ _ALL = ("adapters", "frozen", "packed", "account")
 _SMALL, _ODD, _EVEN, _LARGE = ({"width": n, "wide": m} for n, m in ((20, 37), (5, 7), (16, 32), (128, 192)))
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     """Blocks that end with a row and that do not, a single short one, an odd one; each width of bits."""
-    widths = draw.each(None, 8, 4)
-    for bits, size, targets in zip(widths, draw.each(_SMALL, _ODD, _EVEN), draw.each(*_TARGETS)):
-        yield _case(_ALL, draw, bits, targets, size)
-    for bits in draw.each(8, 4):
-        yield _case(_ALL, draw, bits, ["up", "down"], _ODD, tied=True)
-        yield _case(_ALL, draw, bits, ["down", "head"], _SMALL)
-    for bits in draw.each(16, 8, 4):
-        yield _case(("held",), draw, bits, ["up", "down"], _LARGE, device="cuda")
-    for gate, bits in zip(("q_gate", "gate_q", "queue"), draw.each(16, 8, 4)):
-        yield _case(("names",), draw, bits, ["q"], _SMALL, gate=gate)
-    yield _case(("names",), draw, draw.choice((8, 4)), ["q"], _SMALL, shared=True, tied=True)
-    for targets, bits in zip(draw.each(["q"], ["query"], ["q", "query"]), draw.each(16, 8, 4)):
-        yield _case(("names",), draw, bits, targets, _SMALL, shared=True, alias=True)
-    yield _case(("errors",), draw, draw.choice((16, 8, 4)), ["up"], _ODD, refused=list(_refused(draw)))
+    widths = sampler.shuffled(None, 8, 4)
+    for bits, size, targets in zip(widths, sampler.shuffled(_SMALL, _ODD, _EVEN), sampler.shuffled(*_TARGETS)):
+        yield _case(_ALL, sampler, bits, targets, size)
+    for bits in sampler.shuffled(8, 4):
+        yield _case(_ALL, sampler, bits, ["up", "down"], _ODD, tied=True)
+        yield _case(_ALL, sampler, bits, ["down", "head"], _SMALL)
+    for bits in sampler.shuffled(16, 8, 4):
+        yield _case(("held",), sampler, bits, ["up", "down"], _LARGE, device="cuda")
+    for gate, bits in zip(("q_gate", "gate_q", "queue"), sampler.shuffled(16, 8, 4)):
+        yield _case(("names",), sampler, bits, ["q"], _SMALL, gate=gate)
+    yield _case(("names",), sampler, sampler.choice((8, 4)), ["q"], _SMALL, shared=True, tied=True)
+    for targets, bits in zip(sampler.shuffled(["q"], ["query"], ["q", "query"]), sampler.shuffled(16, 8, 4)):
+        yield _case(("names",), sampler, bits, targets, _SMALL, shared=True, alias=True)
+    yield _case(("errors",), sampler, sampler.choice((16, 8, 4)), ["up"], _ODD, refused=list(_refused(sampler)))
 
 
 _TARGETS = (["up"], ["head", "down"], ["up", "down", "head"])
 
 
-def _case(about: tuple[str, ...], draw: Draw, bits: int | None, targets: list[str], size: dict, **form: Any) -> Case:
+def _case(
+    criteria: tuple[str, ...], sampler: Sampler, bits: int | None, targets: list[str], size: dict, **form: Any
+) -> Case:
     device, refused = form.pop("device", "cpu"), form.pop("refused", [])
     model = {
-        "vocabulary": draw.integer(9, 14),
+        "vocabulary": sampler.integer(9, 14),
         "shared": False,
         "alias": False,
         "tied": False,
@@ -47,29 +49,29 @@ def _case(about: tuple[str, ...], draw: Draw, bits: int | None, targets: list[st
         **size,
         **form,
     }
-    model["values"] = {name: _values(draw, name, *shape) for name, shape in _shapes(model).items()}
-    rank = draw.choice((1, 2, 3, 4, 6))
+    model["values"] = {name: _values(sampler, name, *shape) for name, shape in _shapes(model).items()}
+    rank = sampler.choice((1, 2, 3, 4, 6))
     layers = {name: list(model["values"][f"{_own_name(name, model)}.weight"].shape) for name in _named(targets, model)}
-    moved = {name: _scaled(draw, rows, rank) for name, (rows, _) in layers.items()}
+    moved = {name: _scaled(sampler, rows, rank) for name, (rows, _) in layers.items()}
     if model["shared"]:
         moved = {
             name: moved[next(other for other in moved if _own_name(other, model) == _own_name(name, model))]
             for name in moved
         }
-    tokens = torch.stack([_ids(draw, model["vocabulary"]), _ids(draw, model["vocabulary"])])
+    tokens = torch.stack([_ids(sampler, model["vocabulary"]), _ids(sampler, model["vocabulary"])])
     job = {"model": model, "tokens": tokens, "device": device, "rank": rank, "targets": targets, "bits": bits}
     return Case(
-        about, {**job, "layers": layers, "moved": moved, "refused": refused}, raises="ValueError" if refused else ""
+        criteria, {**job, "layers": layers, "moved": moved, "refused": refused}, raises="ValueError" if refused else ""
     )
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[dict]:
     """One thing wrong at a time: in a name alone, before and after names that are right."""
-    yield from ({"rank": rank} for rank in (0, -draw.integer(1, 4)))
-    yield from ({"bits": bits} for bits in draw.each(0, 1, 2, 5, 12, 32, 64, -8))
-    for wrong in draw.each("norm", "blocks", "embed", "blocks.0.up", "ups", "u", "weight", "0", "UP", "lora_a"):
+    yield from ({"rank": rank} for rank in (0, -sampler.integer(1, 4)))
+    yield from ({"bits": bits} for bits in sampler.shuffled(0, 1, 2, 5, 12, 32, 64, -8))
+    for wrong in sampler.shuffled("norm", "blocks", "embed", "blocks.0.up", "ups", "u", "weight", "0", "UP", "lora_a"):
         yield {"targets": [wrong]}
-        yield {"targets": draw.choice((["up", wrong], [wrong, "up"], ["down", wrong, "up"]))}
+        yield {"targets": sampler.choice((["up", wrong], [wrong, "up"], ["down", wrong, "up"]))}
     yield {"targets": ["up", "norm"]}
     yield {"targets": ["norm", "up"]}
 
@@ -106,34 +108,34 @@ def _named(targets: list[str], model: dict) -> list[str]:
     return [name for name in names if _own_name(name, model) in meant]
 
 
-def _scaled(draw: Draw, *shape: int) -> torch.Tensor:
-    values = draw.tensor(*shape)
+def _scaled(sampler: Sampler, *shape: int) -> torch.Tensor:
+    values = sampler.tensor(*shape)
     return values / values.abs().max() / shape[-1] ** 0.5
 
 
-def _values(draw: Draw, name: str, *shape: int) -> torch.Tensor:
+def _values(sampler: Sampler, name: str, *shape: int) -> torch.Tensor:
     """Weights with one number far larger than the others, and a block of zeros where there is more than one block."""
-    values = _scaled(draw, *shape) + ("norm.weight" in name)
+    values = _scaled(sampler, *shape) + ("norm.weight" in name)
     if len(shape) == 2 and "embed" not in name:
         flat = values.view(-1)
         if len(flat) > 2 * _BLOCK:
             flat[_BLOCK : 2 * _BLOCK] = 0
-        flat[draw.integer(0, min(len(flat), _BLOCK) - 1)] *= 9
+        flat[sampler.integer(0, min(len(flat), _BLOCK) - 1)] *= 9
     return values
 
 
-def _ids(draw: Draw, vocabulary: int) -> torch.Tensor:
-    return torch.tensor(draw.shuffled(range(vocabulary))[:2])
+def _ids(sampler: Sampler, vocabulary: int) -> torch.Tensor:
+    return torch.tensor(sampler.permutation(range(vocabulary))[:2])
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.raises:
         if problem := _errors_problem(case, evidence):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
         return
-    for about in case.about:
-        if problem := _PROBLEMS[about](case, evidence):
-            yield Lost(about, problem)
+    for criteria in case.criteria:
+        if problem := _PROBLEMS[criteria](case, evidence):
+            yield Failure(criteria, problem)
 
 
 def _errors_problem(case: Case, evidence: dict) -> str | None:
@@ -148,7 +150,7 @@ def _errors_problem(case: Case, evidence: dict) -> str | None:
 
 
 def _names_problem(case: Case, evidence: dict) -> str | None:
-    return next(filter(None, (_PROBLEMS[about](case, evidence) for about in _ALL)), None)
+    return next(filter(None, (_PROBLEMS[criteria](case, evidence) for criteria in _ALL)), None)
 
 
 def _bits(case: Case) -> int:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, type_name
 from autograder.verdicts.questions import ask, judge_questions
 
@@ -35,13 +35,13 @@ _STAGES = range(4)
 _UNLIKE = "The bytes that a real step held are not those of its recipe: were torch or the course's files changed in the notebook?"
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("named", list(_by_name(draw)))
-    yield ask("unseen", list(_unseen(draw)))
-    yield ask("sharding", list(_sharded(draw)))
-    yield ask("uneven", list(_uneven(draw)))
-    yield ask("scales", list(_in_blocks(draw)))
-    yield ask("errors", list(_refused(draw)), raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask("named", list(_by_name(sampler)))
+    yield ask("unseen", list(_unseen(sampler)))
+    yield ask("sharding", list(_sharded(sampler)))
+    yield ask("uneven", list(_uneven(sampler)))
+    yield ask("scales", list(_in_blocks(sampler)))
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
 def _ask(parameters: int, recipe: dict | str, *ranks: int, run: bool = False, **named: int) -> dict:
@@ -60,112 +60,118 @@ def _plain(recipe: dict | str) -> dict | None:
     return recipe if isinstance(recipe, dict) else _NAMED.get(recipe)
 
 
-def _by_name(draw: Draw) -> Iterator[dict]:
-    for name in draw.each(*_NAMED):
-        yield _ask(256 * draw.integer(2, 40), name, run=name != "adam 8-bit")
-        yield _ask(256 * draw.integer(10**6, 10**9), name, 0, draw.integer(2, 9))
+def _by_name(sampler: Sampler) -> Iterator[dict]:
+    for name in sampler.shuffled(*_NAMED):
+        yield _ask(256 * sampler.integer(2, 40), name, run=name != "adam 8-bit")
+        yield _ask(256 * sampler.integer(10**6, 10**9), name, 0, sampler.integer(2, 9))
         yield _ask(0, name, 0, 1)
 
 
-def _unseen(draw: Draw) -> Iterator[dict]:
+def _unseen(sampler: Sampler) -> Iterator[dict]:
     """Each kind in each dtype or none, and none to three moments, which may differ."""
     dtypes = tuple(_ITEM_BYTES)
-    for plan in draw.cover(
+    for plan in sampler.cover(
         weights=dtypes, gradients=dtypes, main_gradients=(None, *dtypes), master=(None, *dtypes), moments=range(4)
     ):
-        recipe = plan | {"moments": [draw.choice(dtypes) for _ in range(plan["moments"])], "block": None}
-        yield _ask(draw.integer(1, 10**10), _mixed_up(draw, recipe), *draw.choice([(), (0,), (0, draw.integer(2, 64))]))
-    for moments in draw.each(*range(4)):
-        yield _ask(draw.integer(200, 5000), _trainable(draw, moments, moments % 2 == 0), run=True)
+        recipe = plan | {"moments": [sampler.choice(dtypes) for _ in range(plan["moments"])], "block": None}
+        yield _ask(
+            sampler.integer(1, 10**10),
+            _mixed_up(sampler, recipe),
+            *sampler.choice([(), (0,), (0, sampler.integer(2, 64))]),
+        )
+    for moments in sampler.shuffled(*range(4)):
+        yield _ask(sampler.integer(200, 5000), _trainable(sampler, moments, moments % 2 == 0), run=True)
 
 
-def _mixed_up(draw: Draw, recipe: dict) -> dict:
+def _mixed_up(sampler: Sampler, recipe: dict) -> dict:
     """Its keys in any order."""
-    return dict(draw.shuffled(list(recipe.items())))
+    return dict(sampler.permutation(list(recipe.items())))
 
 
-def _trainable(draw: Draw, moments: int, master: bool) -> dict:
+def _trainable(sampler: Sampler, moments: int, master: bool) -> dict:
     """A recipe that PyTorch's optimizers can follow: their moments have the dtype of what they update."""
-    half = draw.choice(["float16", "bfloat16"])
-    wide = draw.choice(["float32", "float64"])
+    half = sampler.choice(["float16", "bfloat16"])
+    wide = sampler.choice(["float32", "float64"])
     updated = wide if master else half
     values = (
         half,
-        draw.choice([half, "float32"]),
+        sampler.choice([half, "float32"]),
         wide if master else None,
         wide if master else None,
         (updated,) * moments,
         None,
     )
-    return _mixed_up(draw, dict(zip(_KEYS, values, strict=True)))
+    return _mixed_up(sampler, dict(zip(_KEYS, values, strict=True)))
 
 
-def _sharded(draw: Draw) -> Iterator[dict]:
+def _sharded(sampler: Sampler) -> Iterator[dict]:
     """Shares that come out even. Every kind has a width of its own, so no two are taken for each other."""
-    for stage in draw.each(*_STAGES):
-        for world in draw.each(1, 2, draw.integer(3, 9), draw.integer(60, 600)):
-            yield _ask(world * draw.integer(1, 10**7), _all_kinds(draw), stage, world)
-        yield _ask(3 * draw.integer(100, 900), _trainable(draw, draw.integer(1, 3), True), stage, 3, run=True)
-        yield _ask(4 * draw.integer(100, 900), _trainable(draw, draw.integer(1, 3), False), stage, 4, run=True)
-        yield _ask(draw.integer(999, 10**6), _all_kinds(draw), stage)
-    world = draw.integer(2, 9)
-    yield _ask(world * draw.integer(999, 10**6), _all_kinds(draw), world=world)
+    for stage in sampler.shuffled(*_STAGES):
+        for world in sampler.shuffled(1, 2, sampler.integer(3, 9), sampler.integer(60, 600)):
+            yield _ask(world * sampler.integer(1, 10**7), _all_kinds(sampler), stage, world)
+        yield _ask(3 * sampler.integer(100, 900), _trainable(sampler, sampler.integer(1, 3), True), stage, 3, run=True)
+        yield _ask(4 * sampler.integer(100, 900), _trainable(sampler, sampler.integer(1, 3), False), stage, 4, run=True)
+        yield _ask(sampler.integer(999, 10**6), _all_kinds(sampler), stage)
+    world = sampler.integer(2, 9)
+    yield _ask(world * sampler.integer(999, 10**6), _all_kinds(sampler), world=world)
 
 
-def _all_kinds(draw: Draw) -> dict:
+def _all_kinds(sampler: Sampler) -> dict:
     values = (
-        *draw.shuffled(["float64", "float32", "bfloat16", "int8"]),
-        [draw.choice(list(_ITEM_BYTES)) for _ in range(2)],
+        *sampler.permutation(["float64", "float32", "bfloat16", "int8"]),
+        [sampler.choice(list(_ITEM_BYTES)) for _ in range(2)],
         None,
     )
-    return _mixed_up(draw, dict(zip(_KEYS, values, strict=True)))
+    return _mixed_up(sampler, dict(zip(_KEYS, values, strict=True)))
 
 
-def _uneven(draw: Draw) -> Iterator[dict]:
+def _uneven(sampler: Sampler) -> Iterator[dict]:
     """One left over, one too few, fewer parameters than ranks, none, and more than a float can hold."""
-    for stage in draw.each(1, 2, 3):
-        world = draw.integer(5, 40)
-        for parameters in draw.each(world * draw.integer(9, 99) + 1, world * draw.integer(9, 99) - 1, world // 2, 1, 0):
+    for stage in sampler.shuffled(1, 2, 3):
+        world = sampler.integer(5, 40)
+        for parameters in sampler.shuffled(
+            world * sampler.integer(9, 99) + 1, world * sampler.integer(9, 99) - 1, world // 2, 1, 0
+        ):
             run = parameters > 0
-            yield _ask(parameters, _trainable(draw, 2, True) if run else _all_kinds(draw), stage, world, run=run)
-        no_float = 2**56 + 32 * draw.integer(1, 2**40) + 3
-        yield _ask(3 * no_float - draw.integer(1, 2), _trainable(draw, 2, True), stage, 3)
+            yield _ask(parameters, _trainable(sampler, 2, True) if run else _all_kinds(sampler), stage, world, run=run)
+        no_float = 2**56 + 32 * sampler.integer(1, 2**40) + 3
+        yield _ask(3 * no_float - sampler.integer(1, 2), _trainable(sampler, 2, True), stage, 3)
 
 
-def _in_blocks(draw: Draw) -> Iterator[dict]:
+def _in_blocks(sampler: Sampler) -> Iterator[dict]:
     """A share on both sides of whole blocks; less than one; blocks of one; each moment its own scales."""
-    for stage, block in draw.each(
-        *((stage, block) for stage in _STAGES for block in (draw.choice([64, 128]), draw.integer(33, 999)))
+    for stage, block in sampler.shuffled(
+        *((stage, block) for stage in _STAGES for block in (sampler.choice([64, 128]), sampler.integer(33, 999)))
     ):
-        world = draw.integer(2, 9)
-        for share in draw.around(block * draw.integer(2, 50)):
-            yield _ask(share * world, _quantised(draw, block, 2), stage, world)
-    for moments in draw.each(0, 1, 3):
-        yield _ask(draw.integer(10**4, 10**6), _quantised(draw, draw.choice([1, 100]), moments))
-    for parameters in draw.each(0, 1, 255, 257, 256 * draw.integer(9, 99) + draw.integer(1, 255)):
+        world = sampler.integer(2, 9)
+        for share in sampler.around(block * sampler.integer(2, 50)):
+            yield _ask(share * world, _quantised(sampler, block, 2), stage, world)
+    for moments in sampler.shuffled(0, 1, 3):
+        yield _ask(sampler.integer(10**4, 10**6), _quantised(sampler, sampler.choice([1, 100]), moments))
+    for parameters in sampler.shuffled(0, 1, 255, 257, 256 * sampler.integer(9, 99) + sampler.integer(1, 255)):
         yield _ask(parameters, "adam 8-bit")
-    world = draw.integer(3, 7)
-    yield _ask(256 * world * draw.integer(2, 9) - draw.integer(1, 200) * world - 1, "adam 8-bit", 1, world)
-    yield _ask(2**57 + 32 * draw.integer(1, 2**40) + 1, _quantised(draw, 1, 2))
+    world = sampler.integer(3, 7)
+    yield _ask(256 * world * sampler.integer(2, 9) - sampler.integer(1, 200) * world - 1, "adam 8-bit", 1, world)
+    yield _ask(2**57 + 32 * sampler.integer(1, 2**40) + 1, _quantised(sampler, 1, 2))
 
 
-def _quantised(draw: Draw, block: int, moments: int) -> dict:
+def _quantised(sampler: Sampler, block: int, moments: int) -> dict:
     """With moments of one byte an element, of two and of four."""
-    widths = draw.each("int8", "float16", "float32")[:moments]
-    values = ("bfloat16", "float32", None, draw.choice([None, "float32"]), widths, block)
-    return _mixed_up(draw, dict(zip(_KEYS, values, strict=True)))
+    widths = sampler.shuffled("int8", "float16", "float32")[:moments]
+    values = ("bfloat16", "float32", None, sampler.choice([None, "float32"]), widths, block)
+    return _mixed_up(sampler, dict(zip(_KEYS, values, strict=True)))
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
-    for name in draw.each("fp16", "FP32", "zero ", "megatron", "adam", ""):
+def _refused(sampler: Sampler) -> Iterator[dict]:
+    for name in sampler.shuffled("fp16", "FP32", "zero ", "megatron", "adam", ""):
         yield _ask(1000, name)
-    for recipe in draw.each("fp32", "adam 8-bit", _all_kinds(draw)):
-        for stage in draw.each(-1, 4, draw.integer(5, 99)):
-            yield _ask(1000, recipe, stage, draw.integer(1, 8))
-        for world in draw.each(0, -1, -draw.integer(2, 9)):
-            yield _ask(1000, recipe, draw.choice(_STAGES), world)
-        for parameters in draw.each(-1, -draw.integer(1000, 10**9)):
-            yield _ask(parameters, recipe, *draw.choice([(), (3, 4)]))
+    for recipe in sampler.shuffled("fp32", "adam 8-bit", _all_kinds(sampler)):
+        for stage in sampler.shuffled(-1, 4, sampler.integer(5, 99)):
+            yield _ask(1000, recipe, stage, sampler.integer(1, 8))
+        for world in sampler.shuffled(0, -1, -sampler.integer(2, 9)):
+            yield _ask(1000, recipe, sampler.choice(_STAGES), world)
+        for parameters in sampler.shuffled(-1, -sampler.integer(1000, 10**9)):
+            yield _ask(parameters, recipe, *sampler.choice([(), (3, 4)]))
 
 
 def due(parameters: int, recipe: dict, stage: int = 0, world: int = 1) -> dict[str, int]:
@@ -179,16 +185,16 @@ def due(parameters: int, recipe: dict, stage: int = 0, world: int = 1) -> dict[s
     return held | {"total": sum(held.values())}
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     lost = list(judge_questions(_wrong)(case, evidence))
     if not all(answer["kept"] is True for answer in evidence["answers"]):
-        lost.append(Lost(about, "The function changed the recipe that it was given: the caller still needs it."))
+        lost.append(Failure(criteria, "The function changed the recipe that it was given: the caller still needs it."))
     held = evidence["held"]
     if problem := count_problem(held, len(case.inputs["questions"])):
-        lost.append(Lost(about, problem))
+        lost.append(Failure(criteria, problem))
     elif not all(map(_as_held, case.inputs["questions"], held)):
-        lost.append(Lost(about, _UNLIKE))
+        lost.append(Failure(criteria, _UNLIKE))
     yield from lost[:1]
 
 
@@ -203,7 +209,7 @@ def _due(question: dict) -> dict[str, int]:
     return due(question["parameters"], _plain(question["recipe"]), *question["ranks"], **question["named"])
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     right = _due(question)
     if not isinstance(value, dict) or set(value) != set(right):
         return f"The function returned {type_name(value)}; expected a dictionary of the six kinds and the total, and no others."
@@ -212,16 +218,16 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
     wrong = [kind for kind in right if value[kind] != right[kind]]
     if wrong == ["total"]:
         return "The total is not the sum of the kinds."
-    return _said(about, question, wrong[0], value[wrong[0]] > right[wrong[0]]) if wrong else None
+    return _said(criteria, question, wrong[0], value[wrong[0]] > right[wrong[0]]) if wrong else None
 
 
-def _said(about: str, question: dict, kind: str, too_much: bool) -> str:
-    if about == "named":
+def _said(criteria: str, question: dict, kind: str, too_much: bool) -> str:
+    if criteria == "named":
         return f"Other bytes of {_WORDS[kind]} are kept with the recipe {question['recipe']!r}. {_HELD[kind]}"
-    if about == "sharding":
+    if criteria == "sharding":
         how = "held whole that this stage shards" if too_much else "sharded that this stage holds whole"
         return f"Something is {how} ({_WORDS[kind]}): stage 1 shards what only the optimizer uses, 2 the gradients too, 3 the weights too."
-    if about == "uneven":
+    if criteria == "uneven":
         return f"Every rank holds the same number of elements, whole ones: an uneven share is rounded up, exactly ({_WORDS[kind]})."
     return f"The bytes of {_WORDS[kind]} are not those of the recipe. {_HELD[kind]}"
 

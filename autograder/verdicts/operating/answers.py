@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Iterator
 
-from autograder.exercise import Case, Lost
+from autograder.exercise import Case, Failure
 from autograder.verdicts.expect import count_problem
 from autograder.verdicts.questions import Wrong, judge_questions
 
 
-def judge_own_work(wrong: Wrong, given: str) -> Callable[[Case, dict], Iterator[Lost]]:
+def judge_own_work(wrong: Wrong, given: str) -> Callable[[Case, dict], Iterator[Failure]]:
     """A judge that loses a case's one criterion at the first wrong answer, at a call of gpulab, and where ``given``, in words, was changed."""
     judge = judge_questions(wrong)
 
-    def with_own_work(case: Case, evidence: dict) -> Iterator[Lost]:
-        (about,) = case.about
+    def with_own_work(case: Case, evidence: dict) -> Iterator[Failure]:
+        (criteria,) = case.criteria
         if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
-            yield Lost(about, problem)
+            yield Failure(criteria, problem)
         elif evidence["called"]:
-            yield Lost(about, f"The function calls {evidence['called'][0]:.30}: it is to do the work by itself.")
+            yield Failure(criteria, f"The function calls {evidence['called'][0]:.30}: it is to do the work by itself.")
         elif any(answer["kept"] is not True for answer in evidence["answers"]):
-            yield Lost(about, f"The function changed {given} that it was given: the caller still needs them.")
+            yield Failure(criteria, f"The function changed {given} that it was given: the caller still needs them.")
         else:
             yield from judge(case, evidence)
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 
 TEAMS = ("alignment", "maps", "robotics", "search", "speech", "vision")
 POOLS = ("a100", "h100", "l40s", "spot")
@@ -58,39 +58,40 @@ def _record(team: object, pool: str, seconds: int) -> dict:
     return {"team": team, "pool": pool, "gpu_seconds": seconds}
 
 
-def of_teams(draw: Draw) -> Iterator[dict]:
+def of_teams(sampler: Sampler) -> Iterator[dict]:
     """All of every pool is held by teams: one pool and several of very different prices, a team in several, many records of one, in any order."""
-    for pools in draw.each(1, 2, 4):
+    for pools in sampler.shuffled(1, 2, 4):
         usage, bill = [], {}
-        for number, pool in enumerate(draw.shuffled(POOLS)[:pools]):
+        for number, pool in enumerate(sampler.permutation(POOLS)[:pools]):
             records = [
-                _record(team, pool, 60 * draw.integer(1, 90)) for team in draw.shuffled(TEAMS)[: draw.integer(2, 4)]
+                _record(team, pool, 60 * sampler.integer(1, 90))
+                for team in sampler.permutation(TEAMS)[: sampler.integer(2, 4)]
             ]
-            records.append(_record(records[0]["team"], pool, 60 * draw.integer(1, 90)))
+            records.append(_record(records[0]["team"], pool, 60 * sampler.integer(1, 90)))
             usage += records
             bill[pool] = _pool(sum(record["gpu_seconds"] for record in records), (1, 7, 20, 3)[number])
-        yield _question(draw.shuffled(usage), bill)
-    team, pool = draw.choice(TEAMS), draw.choice(POOLS)
-    yield _question([_record(team, pool, 500), _record(draw.choice(TEAMS), pool, 0)], {pool: _pool(500, 3)})
+        yield _question(sampler.permutation(usage), bill)
+    team, pool = sampler.choice(TEAMS), sampler.choice(POOLS)
+    yield _question([_record(team, pool, 500), _record(sampler.choice(TEAMS), pool, 0)], {pool: _pool(500, 3)})
     yield _question([_record(team, pool, 500)], {pool: _pool(500, 3), "paid and not used": _pool(40, 0)})
 
 
-def shared(draw: Draw) -> Iterator[dict]:
+def shared(sampler: Sampler) -> Iterator[dict]:
     """Two and three teams, equal and unequal weights, one team alone in a dictionary, a team with jobs of its own besides, all of the pool held."""
-    for weights in draw.each((1, 1), (1, 3), (2, 5, 3), (1,), (4, 4)):
-        teams = draw.shuffled(TEAMS)[: len(weights)]
-        record = _record(dict(zip(teams, weights, strict=True)), "h100", sum(weights) * draw.integer(50, 900))
-        own = _record(draw.choice((teams[0], "maps")), "h100", draw.integer(10, 5_000))
-        usage = draw.shuffled([record, own, _record(teams[-1], "l40s", 600)])
+    for weights in sampler.shuffled((1, 1), (1, 3), (2, 5, 3), (1,), (4, 4)):
+        teams = sampler.permutation(TEAMS)[: len(weights)]
+        record = _record(dict(zip(teams, weights, strict=True)), "h100", sum(weights) * sampler.integer(50, 900))
+        own = _record(sampler.choice((teams[0], "maps")), "h100", sampler.integer(10, 5_000))
+        usage = sampler.permutation([record, own, _record(teams[-1], "l40s", 600)])
         yield _question(
             usage,
-            {"h100": _pool(record["gpu_seconds"] + own["gpu_seconds"], draw.integer(2, 9)), "l40s": _pool(600, 1)},
+            {"h100": _pool(record["gpu_seconds"] + own["gpu_seconds"], sampler.integer(2, 9)), "l40s": _pool(600, 1)},
         )
 
 
-def idle(draw: Draw) -> Iterator[dict]:
+def idle(sampler: Sampler) -> Iterator[dict]:
     """No reservation; all of it used, some, and none; more than reserved; others in what was kept free; a pool that nobody touched."""
-    for kind in draw.each(
+    for kind in sampler.shuffled(
         "none",
         "part",
         "all",
@@ -104,13 +105,13 @@ def idle(draw: Draw) -> Iterator[dict]:
         "shared",
     ):
         for _ in range(2 if "crowded" in kind else 1):
-            yield _idle(draw, kind)
+            yield _idle(sampler, kind)
 
 
-def _idle(draw: Draw, kind: str) -> dict:
-    one, other, third = draw.shuffled(TEAMS)[:3]
-    unit = 60 * draw.integer(2, 40)
-    rate = draw.integer(2, 9)
+def _idle(sampler: Sampler, kind: str) -> dict:
+    one, other, third = sampler.permutation(TEAMS)[:3]
+    unit = 60 * sampler.integer(2, 40)
+    rate = sampler.integer(2, 9)
     h100 = lambda **reserved: _pool(100 * unit, rate * 6, {team: share * unit for team, share in reserved.items()})
     held = lambda team, share, pool="h100": _record(team, pool, share * unit)
     usage, bill = {
@@ -130,43 +131,45 @@ def _idle(draw: Draw, kind: str) -> dict:
         ),
         "shared": ([_record({one: 1, other: 1}, "h100", 40 * unit)], {"h100": h100(**{one: 30})}),
     }[kind]
-    return _question(draw.shuffled(usage), bill)
+    return _question(sampler.permutation(usage), bill)
 
 
-def untagged(draw: Draw) -> Iterator[dict]:
+def untagged(sampler: Sampler) -> Iterator[dict]:
     """Some, all, and in two pools; with reservations that stay unused beside them."""
-    one, other = draw.shuffled(TEAMS)[:2]
-    for share in draw.each(10, 60, 100):
+    one, other = sampler.permutation(TEAMS)[:2]
+    for share in sampler.shuffled(10, 60, 100):
         usage = [
             _record(None, "h100", 600 * share),
             _record(one, "h100", 600 * (100 - share)),
             _record(None, "l40s", 900),
         ]
-        yield _question(draw.shuffled(usage), {"h100": _pool(60_000, draw.integer(2, 9)), "l40s": _pool(1_800, 4)})
+        yield _question(
+            sampler.permutation(usage), {"h100": _pool(60_000, sampler.integer(2, 9)), "l40s": _pool(1_800, 4)}
+        )
     yield _question([_record(None, "h100", 500)], {"h100": _pool(1_000, 6, {other: 300})})
 
 
-def in_cents(draw: Draw) -> Iterator[dict]:
+def in_cents(sampler: Sampler) -> Iterator[dict]:
     """Fractions of cents: equal ones, several pools whose fractions add up, lines below a cent, a record for every GPU-second."""
-    teams = draw.shuffled(TEAMS)
-    for many, cents in draw.each((3, 100), (6, 100), (6, 1), (3, 2), (6, 1_000_001)):
+    teams = sampler.permutation(TEAMS)
+    for many, cents in sampler.shuffled((3, 100), (6, 100), (6, 1), (3, 2), (6, 1_000_001)):
         yield _question(
-            [_record(team, "h100", 1) for team in draw.shuffled(teams[:many])],
+            [_record(team, "h100", 1) for team in sampler.permutation(teams[:many])],
             {"h100": {"cents": cents, "gpu_seconds": many, "reserved": {}}},
         )
-    usage = [_record(team, pool, draw.integer(1, 5_000)) for pool in POOLS for team in teams for _ in range(2)]
+    usage = [_record(team, pool, sampler.integer(1, 5_000)) for pool in POOLS for team in teams for _ in range(2)]
     usage += [
-        _record({teams[0]: 1, teams[1]: 2, teams[2]: 4}, "a100", draw.integer(1, 900)),
-        _record(None, "spot", draw.integer(1, 900)),
+        _record({teams[0]: 1, teams[1]: 2, teams[2]: 4}, "a100", sampler.integer(1, 900)),
+        _record(None, "spot", sampler.integer(1, 900)),
     ]
     bill = {
-        pool: {"cents": draw.integer(9_999, 99_999), "gpu_seconds": 70_001, "reserved": {teams[3]: 20_011}}
+        pool: {"cents": sampler.integer(9_999, 99_999), "gpu_seconds": 70_001, "reserved": {teams[3]: 20_011}}
         for pool in POOLS
     }
-    yield _question(draw.shuffled(usage), bill)
+    yield _question(sampler.permutation(usage), bill)
     # In each of the pools it is half a cent, and together whole ones.
     halves = {pool: {"cents": 1, "gpu_seconds": 2, "reserved": {}} for pool in POOLS}
-    yield _question([_record(team, pool, 1) for pool in POOLS for team in draw.shuffled(teams[:2])], halves)
+    yield _question([_record(team, pool, 1) for pool in POOLS for team in sampler.permutation(teams[:2])], halves)
     yield _question(
         [_record(team, "h100", 1) for team in teams[:2] for _ in range(300)],
         {"h100": {"cents": 1_000, "gpu_seconds": 601, "reserved": {}}},
@@ -179,11 +182,11 @@ def in_cents(draw: Draw) -> Iterator[dict]:
     )
 
 
-def refused(draw: Draw) -> Iterator[dict]:
-    team = draw.choice(TEAMS)
+def refused(sampler: Sampler) -> Iterator[dict]:
+    team = sampler.choice(TEAMS)
     bill = {"h100": _pool(1_000, 3, {team: 100}), "l40s": _pool(1_000, 2)}
     fine = _record(team, "h100", 500)
-    for usage in draw.each(
+    for usage in sampler.shuffled(
         [fine, _record(team, "b200", 10)],
         [fine, _record(None, "b200", 0)],
         [_record(team, "h100", 1_001)],

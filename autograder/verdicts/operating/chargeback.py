@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.operating import bills
 from autograder.verdicts.operating.answers import judge_own_work
 from autograder.verdicts.questions import ask
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     strata = {
         "teams": bills.of_teams,
         "shared": bills.shared,
@@ -19,12 +19,12 @@ def _cases(draw: Draw) -> Iterator[Case]:
         "untagged": bills.untagged,
         "cents": bills.in_cents,
     }
-    for about, drawn in strata.items():
-        yield ask(about, list(drawn(draw)))
-    yield ask("errors", list(bills.refused(draw)), raises="ValueError")
+    for criteria, drawn in strata.items():
+        yield ask(criteria, list(drawn(sampler)))
+    yield ask("errors", list(bills.refused(sampler)), raises="ValueError")
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict):
         return f"The function returned {type_name(value)}; expected a dictionary from lines to cents."
     if strange := [cents for cents in value.values() if type(cents) is not int]:
@@ -34,10 +34,10 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
         return None
     total = sum(pool["cents"] for pool in question["bill"].values())
     if sum(value.values()) != total:
-        return f"The lines add up to {'less' if sum(value.values()) < total else 'more'} than the bill. {_SENTENCES[about]}"
+        return f"The lines add up to {'less' if sum(value.values()) < total else 'more'} than the bill. {_SENTENCES[criteria]}"
     if set(value) != set(due):
-        return f"The lines add up to the bill and are not those that are due: who is due nothing is left out, and nobody else. {_SENTENCES[about]}"
-    return f"The lines add up to the bill, and not each pays its own. {_SENTENCES[about]}"
+        return f"The lines add up to the bill and are not those that are due: who is due nothing is left out, and nobody else. {_SENTENCES[criteria]}"
+    return f"The lines add up to the bill, and not each pays its own. {_SENTENCES[criteria]}"
 
 
 _SENTENCES = {

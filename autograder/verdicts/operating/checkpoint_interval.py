@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.operating.answers import judge_own_work
 from autograder.verdicts.questions import ask
@@ -16,51 +16,58 @@ NEAR = 0.01
 APART = 1.03
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     yield ask(
         "short",
         [
-            _job(draw, cost, restart)
-            for cost, restart in draw.each((1e-4, 0.01), (1e-3, 0.0), (5e-3, 0.01), (0.02, 0.0))
+            _job(sampler, cost, restart)
+            for cost, restart in sampler.shuffled((1e-4, 0.01), (1e-3, 0.0), (5e-3, 0.01), (0.02, 0.0))
         ],
     )
     yield ask(
         "long",
         [
-            _job(draw, cost, restart)
-            for cost, restart in draw.each((0.2, 0.0), (0.4, 0.05), (0.7, 0.0), (1.0, 0.05), (1.5, 0.0), (1.95, 0.0))
+            _job(sampler, cost, restart)
+            for cost, restart in sampler.shuffled(
+                (0.2, 0.0), (0.4, 0.05), (0.7, 0.0), (1.0, 0.05), (1.5, 0.0), (1.95, 0.0)
+            )
         ],
     )
     yield ask(
         "reload",
         [
-            _job(draw, cost, restart)
-            for cost, restart in draw.each((1e-3, 0.6), (0.01, 0.75), (0.1, 0.85), (0.05, 0.93))
+            _job(sampler, cost, restart)
+            for cost, restart in sampler.shuffled((1e-3, 0.6), (0.01, 0.75), (0.1, 0.85), (0.05, 0.93))
         ],
     )
     yield ask(
-        "never", [{"cost": draw.integer(1, 900), "mtbf": math.inf, "restart": draw.integer(0, 900)} for _ in range(2)]
+        "never",
+        [{"cost": sampler.integer(1, 900), "mtbf": math.inf, "restart": sampler.integer(0, 900)} for _ in range(2)],
     )
-    offers = [_offers(draw, kind) for kind in draw.each(*_KINDS)]
+    offers = [_offers(sampler, kind) for kind in sampler.shuffled(*_KINDS)]
     yield ask("cheapest", offers)
     yield ask("price", offers)
     yield ask(
         "errors",
-        [{"cost": cost, "mtbf": mtbf, "restart": restart} for cost, mtbf, restart in _refused(draw)],
+        [{"cost": cost, "mtbf": mtbf, "restart": restart} for cost, mtbf, restart in _refused(sampler)],
         raises="ValueError",
     )
-    yield ask("errors", [_no_offers(draw, count) for count in draw.each(0, 1, 3)], raises="ValueError")
+    yield ask("errors", [_no_offers(sampler, count) for count in sampler.shuffled(0, 1, 3)], raises="ValueError")
 
 
-def _job(draw: Draw, cost: float, restart: float) -> dict:
+def _job(sampler: Sampler, cost: float, restart: float) -> dict:
     """``cost``: as a part of the mean up time; ``restart``: as a part of the mean time between failures."""
-    mtbf = draw.integer(2_000, 90_000)
-    return {"cost": cost * (1 - restart) * mtbf * draw.integer(95, 102) / 100, "mtbf": mtbf, "restart": restart * mtbf}
+    mtbf = sampler.integer(2_000, 90_000)
+    return {
+        "cost": cost * (1 - restart) * mtbf * sampler.integer(95, 102) / 100,
+        "mtbf": mtbf,
+        "restart": restart * mtbf,
+    }
 
 
-def _refused(draw: Draw) -> Iterator[tuple[float, float, float]]:
-    mtbf = draw.integer(1_000, 9_000)
-    yield from draw.each(
+def _refused(sampler: Sampler) -> Iterator[tuple[float, float, float]]:
+    mtbf = sampler.integer(1_000, 9_000)
+    yield from sampler.shuffled(
         (0, mtbf, 10),
         (-5, mtbf, 10),
         (20, mtbf, -1),
@@ -83,48 +90,48 @@ _KINDS = (
 )
 
 
-def _offers(draw: Draw, kind: str) -> dict:
+def _offers(sampler: Sampler, kind: str) -> dict:
     """Two to four offers, the better of two that are alike but for one thing; no two are closer than what is promised."""
     while True:
-        question = _drawn(draw, kind)
+        question = _drawn(sampler, kind)
         prices = sorted(_price(offer, question) for offer in question["offers"] if offer["mtbf"] > question["restart"])
         if all(dearer > APART * cheaper for cheaper, dearer in zip(prices, prices[1:], strict=False)):
             return question
 
 
-def _drawn(draw: Draw, kind: str) -> dict:
-    price, cost, restart = draw.integer(600, 900), draw.integer(20, 60), draw.integer(200, 400)
-    steps = draw.integer(8, 30) / 10
+def _drawn(sampler: Sampler, kind: str) -> dict:
+    price, cost, restart = sampler.integer(600, 900), sampler.integer(20, 60), sampler.integer(200, 400)
+    steps = sampler.integer(8, 30) / 10
     usual = {"price": price, "mtbf": 50_000, "steps_per_s": steps}
     other = {
         # Cheap machines that fail often: what a restart takes decides which way it goes.
         "a third of the price, worth it": usual | {"price": price * 0.35, "mtbf": 6_000 + restart},
         "a third of the price, lost in restarts": usual
-        | {"price": price * 0.35, "mtbf": restart + draw.integer(100, 130)},
+        | {"price": price * 0.35, "mtbf": restart + sampler.integer(100, 130)},
         "fewer failures": usual | {"price": price * 1.06, "mtbf": 400_000},
         "faster cards": usual | {"price": price * 1.8, "steps_per_s": steps * 2.4},
-        "cannot start": usual | {"price": price * 0.1, "mtbf": restart - draw.integer(0, 60)},
+        "cannot start": usual | {"price": price * 0.1, "mtbf": restart - sampler.integer(0, 60)},
         "never fails": usual | {"mtbf": math.inf},
         # The cheaper one by price and speed is the dearer one by what its checkpoints take.
         "saving decides": usual | {"price": price * 0.8, "mtbf": restart + 1_500},
     }[kind]
     offers = [usual, other, usual | {"price": price * 1.5}]
-    if draw.chance(0.5):
+    if sampler.chance(0.5):
         offers.append(other | {"price": other["price"] * 1.3})
     named = [
-        {"name": f"{draw.choice(('zone', 'pool', 'rack'))}-{number}"} | offer for number, offer in enumerate(offers)
+        {"name": f"{sampler.choice(('zone', 'pool', 'rack'))}-{number}"} | offer for number, offer in enumerate(offers)
     ]
     return {
-        "offers": draw.shuffled(named),
+        "offers": sampler.permutation(named),
         "cost": {"saving decides": 200, "a third of the price, lost in restarts": 20}.get(kind, cost),
         "restart": restart,
     }
 
 
-def _no_offers(draw: Draw, count: int) -> dict:
-    restart = draw.integer(300, 600)
+def _no_offers(sampler: Sampler, count: int) -> dict:
+    restart = sampler.integer(300, 600)
     offer = {"price": 10, "steps_per_s": 1.0}
-    offers = [{"name": f"pool-{n}", "mtbf": restart - draw.integer(0, 100)} | offer for n in range(count)]
+    offers = [{"name": f"pool-{n}", "mtbf": restart - sampler.integer(0, 100)} | offer for n in range(count)]
     return {"offers": offers, "cost": 10, "restart": restart}
 
 
@@ -140,11 +147,15 @@ def _price(offer: dict, question: dict) -> float:
     return offer["price"] / 3600 / (offer["steps_per_s"] * share)
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
-    return _wrong_offer(about, question, value) if "offers" in question else _wrong_interval(about, value, **question)
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
+    return (
+        _wrong_offer(criteria, question, value)
+        if "offers" in question
+        else _wrong_interval(criteria, value, **question)
+    )
 
 
-def _wrong_interval(about: str, value: Any, cost: float, mtbf: float, restart: float) -> str | None:
+def _wrong_interval(criteria: str, value: Any, cost: float, mtbf: float, restart: float) -> str | None:
     if type(value) not in (int, float) or not value > 0:
         return f"The function returned {type_name(value) if type(value) not in (int, float) else 'no interval above 0'}; expected seconds of work."
     if math.isinf(mtbf):
@@ -157,10 +168,10 @@ def _wrong_interval(about: str, value: Any, cost: float, mtbf: float, restart: f
     best = best_interval(cost, up)
     if waste <= MORE_WASTE * _waste(best, cost, up):
         return None
-    return f"The interval is too {'long' if value > best else 'short'}: it wastes over 5 % more than the best one. {_SENTENCES[about]}"
+    return f"The interval is too {'long' if value > best else 'short'}: it wastes over 5 % more than the best one. {_SENTENCES[criteria]}"
 
 
-def _wrong_offer(about: str, question: dict, value: Any) -> str | None:
+def _wrong_offer(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, list) or len(value) != 2:
         return "A pair of an offer's name and the price of its useful step is due."
     prices = {
@@ -170,7 +181,7 @@ def _wrong_offer(about: str, question: dict, value: Any) -> str | None:
     due = min(prices, key=prices.get)
     if name != due:
         return _SENTENCES["cheapest"]
-    if about == "price" and (type(price) not in (int, float) or not abs(price / prices[due] - 1) <= NEAR):
+    if criteria == "price" and (type(price) not in (int, float) or not abs(price / prices[due] - 1) <= NEAR):
         return _SENTENCES["price"]
     return None
 

@@ -3,37 +3,37 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.operating import jobs_watched as watched
 from autograder.verdicts.operating.answers import judge_own_work
 from autograder.verdicts.questions import ask
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     strata = {
         "culprit": watched.with_culprit,
         "single": watched.with_one_meeting,
         "noise": watched.with_noise,
         "nobody": watched.without_culprit,
     }
-    for about, drawn in strata.items():
-        yield ask(about, list(drawn(draw)))
-    yield ask("errors", list(watched.refused(draw)), raises="ValueError")
+    for criteria, drawn in strata.items():
+        yield ask(criteria, list(drawn(sampler)))
+    yield ask("errors", list(watched.refused(sampler)), raises="ValueError")
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     due = watched.due(question["metrics"])
     if value is None:
-        return None if due is None else f"Nobody was named where a rank holds up the others. {_SENTENCES[about]}"
+        return None if due is None else f"Nobody was named where a rank holds up the others. {_SENTENCES[criteria]}"
     if type(value) is not int:
         return f"The function returned {type_name(value)}; expected a rank or None."
     if value == due:
         return None
     if due is None:
-        return f"A rank was named where none is the straggler. {_SENTENCES[about]}"
-    return f"The wrong rank was named. {_SENTENCES[about]}"
+        return f"A rank was named where none is the straggler. {_SENTENCES[criteria]}"
+    return f"The wrong rank was named. {_SENTENCES[criteria]}"
 
 
 _SENTENCES = {

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.operating import queues
 from autograder.verdicts.operating.answers import judge_own_work
@@ -13,14 +13,14 @@ from gpulab.fleet import earliest_start, fits, placements
 from gpulab.fleet.policies import begun
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     strata = {"gang": queues.whole, "bounded": queues.bounded, "used": queues.used, "tight": queues.tight}
-    for about, drawn in strata.items():
-        yield ask(about, list(drawn(draw)))
-    yield ask("errors", list(queues.refused(draw)), raises="ValueError")
+    for criteria, drawn in strata.items():
+        yield ask(criteria, list(drawn(sampler)))
+    yield ask("errors", list(queues.refused(sampler)), raises="ValueError")
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, list):
         return f"The function returned {type_name(value)}; expected a list of pairs of a name and a placement."
     jobs = {job["name"]: job for job in question["jobs"]}
@@ -29,7 +29,7 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
             return problem
     if len({name for name, _ in value}) < len(value):
         return "A job is started twice."
-    return _played(about, question, [(name, dict(place)) for name, place in value])
+    return _played(criteria, question, [(name, dict(place)) for name, place in value])
 
 
 def _pair_problem(pair: Any, jobs: dict) -> str | None:
@@ -46,7 +46,7 @@ def _pair_problem(pair: Any, jobs: dict) -> str | None:
     return None
 
 
-def _played(about: str, question: dict, value: list) -> str | None:
+def _played(criteria: str, question: dict, value: list) -> str | None:
     """Every start in turn: whether it can be, and, after that, what the criterion asks."""
     waiting, answers, cluster = list(question["jobs"]), list(value), question["cluster"]
     while waiting and fits(waiting[0]["gpus"], cluster["free"]):
@@ -58,7 +58,7 @@ def _played(about: str, question: dict, value: list) -> str | None:
             return "Jobs that fit do not start in the order of the queue."
         if problem := _placement_problem(job, place, cluster):
             return problem
-        if about == "tight" and job["gpus"] <= queues.NODE and (problem := _tight_problem(job, place, cluster)):
+        if criteria == "tight" and job["gpus"] <= queues.NODE and (problem := _tight_problem(job, place, cluster)):
             return problem
         cluster = begun(cluster, place, job["hours"])
     head = waiting[0] if waiting else None
@@ -69,9 +69,9 @@ def _played(about: str, question: dict, value: list) -> str | None:
         if problem := _placement_problem(job, place, cluster):
             return problem
         cluster = begun(cluster, place, job["hours"])
-    if about == "bounded" and head and earliest_start(head["gpus"], cluster) > due:
+    if criteria == "bounded" and head and earliest_start(head["gpus"], cluster) > due:
         return "The job at the head of the queue starts later than it could have, since one behind it was let in: so a large job waits for ever."
-    if about == "used" and any(_allowed(job, cluster, head, due) for job in behind.values() if job is not head):
+    if criteria == "used" and any(_allowed(job, cluster, head, due) for job in behind.values() if job is not head):
         return "A job behind the head could have started without delaying it: GPUs stay idle for nothing."
     return None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 from gpulab.fleet import backfill, earliest_start, greedy, in_order, placements
 from gpulab.fleet.policies import begun
 
@@ -21,38 +21,38 @@ def head_of(question: Question) -> tuple[int, dict, float]:
     return count, cluster, earliest_start(jobs[count]["gpus"], cluster) if count < len(jobs) else 0.0
 
 
-def _drawn(draw: Draw) -> Question:
+def _drawn(sampler: Sampler) -> Question:
     """A few nodes on which small and large jobs run, and a queue of all sizes."""
-    nodes = draw.integer(3, 5)
+    nodes = sampler.integer(3, 5)
     free, running = [NODE] * nodes, []
-    if draw.chance(0.4):
-        wide = draw.shuffled(range(nodes))[:2]
-        running.append({"nodes": dict.fromkeys(wide, NODE), "left": draw.integer(1, 9)})
+    if sampler.chance(0.4):
+        wide = sampler.permutation(range(nodes))[:2]
+        running.append({"nodes": dict.fromkeys(wide, NODE), "left": sampler.integer(1, 9)})
         for node in wide:
             free[node] = 0
     for node in range(nodes):
-        while free[node] and draw.chance(0.6):
-            gpus = draw.choice([n for n in (1, 2, 3, 4, 6, 8) if n <= free[node]])
-            running.append({"nodes": {node: gpus}, "left": draw.integer(1, 9)})
+        while free[node] and sampler.chance(0.6):
+            gpus = sampler.choice([n for n in (1, 2, 3, 4, 6, 8) if n <= free[node]])
+            running.append({"nodes": {node: gpus}, "left": sampler.integer(1, 9)})
             free[node] -= gpus
     sizes = (1, 2, 3, 4, 5, 6, 8, 8, 16, 16, 24)
     jobs = [
         {
-            "name": f"{draw.choice(('train', 'tune', 'sweep', 'eval'))}-{number}",
-            "gpus": draw.choice([s for s in sizes if s <= NODE * nodes]),
-            "hours": draw.integer(1, 12),
+            "name": f"{sampler.choice(('train', 'tune', 'sweep', 'eval'))}-{number}",
+            "gpus": sampler.choice([s for s in sizes if s <= NODE * nodes]),
+            "hours": sampler.integer(1, 12),
         }
-        for number in range(draw.integer(3, 7))
+        for number in range(sampler.integer(3, 7))
     ]
-    return {"jobs": jobs, "cluster": {"free": free, "running": draw.shuffled(running)}}
+    return {"jobs": jobs, "cluster": {"free": free, "running": sampler.permutation(running)}}
 
 
-def _until(draw: Draw, *holds: Callable[[Question], bool], each: int = 2) -> Iterator[Question]:
+def _until(sampler: Sampler, *holds: Callable[[Question], bool], each: int = 2) -> Iterator[Question]:
     """For every condition as many queues of which it holds."""
-    for one in draw.each(*holds):
+    for one in sampler.shuffled(*holds):
         found = 0
         while found < each:
-            question = _drawn(draw)
+            question = _drawn(sampler)
             if one(question):
                 yield question
                 found += 1
@@ -215,30 +215,30 @@ def _last_head_delays(question: Question) -> bool:
 # ---- strata
 
 
-def whole(draw: Draw) -> Iterator[Question]:
-    yield {"jobs": [], "cluster": _drawn(draw)["cluster"]}
-    yield from _until(draw, _all_fit, _scattered, _split, _large_starts, _unsorted)
+def whole(sampler: Sampler) -> Iterator[Question]:
+    yield {"jobs": [], "cluster": _drawn(sampler)["cluster"]}
+    yield from _until(sampler, _all_fit, _scattered, _split, _large_starts, _unsorted)
 
 
-def bounded(draw: Draw) -> Iterator[Question]:
-    yield from _until(draw, _greedy_delays, _large_head_is_delayed, _hours_decide, _last_head_delays, each=3)
+def bounded(sampler: Sampler) -> Iterator[Question]:
+    yield from _until(sampler, _greedy_delays, _large_head_is_delayed, _hours_decide, _last_head_delays, each=3)
 
 
-def used(draw: Draw) -> Iterator[Question]:
+def used(sampler: Sampler) -> Iterator[Question]:
     yield from _until(
-        draw, _scattered, _hours_decide, _in_the_hour, _place_decides, _not_the_tightest, _another_is_passed_over
+        sampler, _scattered, _hours_decide, _in_the_hour, _place_decides, _not_the_tightest, _another_is_passed_over
     )
 
 
-def tight(draw: Draw) -> Iterator[Question]:
-    yield from _until(draw, _tight_matters, each=6)
+def tight(sampler: Sampler) -> Iterator[Question]:
+    yield from _until(sampler, _tight_matters, each=6)
 
 
-def refused(draw: Draw) -> Iterator[Question]:
+def refused(sampler: Sampler) -> Iterator[Question]:
     """A job that can never run, first, in the middle and last, and where nothing is free."""
-    for gpus in draw.each(0, -8, 12, 9, 20, NODE * 6, NODE * 9):
-        question = _drawn(draw)
-        question["jobs"].insert(draw.integer(0, len(question["jobs"])), {"name": "odd", "gpus": gpus, "hours": 2})
+    for gpus in sampler.shuffled(0, -8, 12, 9, 20, NODE * 6, NODE * 9):
+        question = _drawn(sampler)
+        question["jobs"].insert(sampler.integer(0, len(question["jobs"])), {"name": "odd", "gpus": gpus, "hours": 2})
         yield question
     full = {"free": [0, 0], "running": [{"nodes": {0: 8, 1: 8}, "left": 3}]}
     yield {"jobs": [{"name": "wide", "gpus": 24, "hours": 1}], "cluster": full}

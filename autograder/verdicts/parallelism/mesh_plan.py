@@ -4,44 +4,44 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from autograder.verdicts.parallelism import plans
 from autograder.verdicts.questions import ask
 from gpulab.parallel import mesh_groups
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     strata = {
         "time": plans.that_is_fast,
         "divides": plans.that_divides,
         "memory": plans.that_fits,
         "groups": plans.of_every_shape,
     }
-    for about, jobs in strata.items():
-        yield ask(about, [_question(*job) for job in jobs(draw)])
-    yield ask("errors", [_question(*job) for job in plans.impossible(draw)], raises="ValueError")
+    for criteria, jobs in strata.items():
+        yield ask(criteria, [_question(*job) for job in jobs(sampler)])
+    yield ask("errors", [_question(*job) for job in plans.impossible(sampler)], raises="ValueError")
 
 
 def _question(model: dict, cluster: dict) -> dict:
     return {"model": model, "cluster": cluster}
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
     elif evidence["called"]:
-        yield Lost(about, "The function calls gpulab: the groups are to be formed by yourself.")
+        yield Failure(criteria, "The function calls gpulab: the groups are to be formed by yourself.")
     else:
         pairs = zip(case.inputs["questions"], evidence["answers"], strict=True)
-        problems = (error_problem(a, case.raises) if case.raises else _problem(about, q, a) for q, a in pairs)
+        problems = (error_problem(a, case.raises) if case.raises else _problem(criteria, q, a) for q, a in pairs)
         if problem := next(filter(None, problems), None):
-            yield Lost(about, problem)
+            yield Failure(criteria, problem)
 
 
-def _problem(about: str, question: dict, answer: dict) -> str | None:
+def _problem(criteria: str, question: dict, answer: dict) -> str | None:
     if "error" in answer:
         return raised_problem(answer["error"])
     if any(answer[name] != question[name] for name in ("model", "cluster")):
@@ -56,7 +56,7 @@ def _problem(about: str, question: dict, answer: dict) -> str | None:
     plan, groups = value
     if not isinstance(plan, list) or len(plan) != 3 or any(type(size) is not int for size in plan):
         return "The plan is no tuple of three integers (dp, pp, tp)."
-    return _CHECKS[about](tuple(plan), groups, **question)
+    return _CHECKS[criteria](tuple(plan), groups, **question)
 
 
 def _time_problem(plan: plans.Plan, groups: Any, model: dict, cluster: dict) -> str | None:

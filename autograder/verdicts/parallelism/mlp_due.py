@@ -40,14 +40,14 @@ def share_of(whole: Layers, rank: int, ranks: int) -> Layers:
 @torch.enable_grad()
 def played(case: Case) -> list[Played]:
     """What is due of every pass of a case, in the dtype of its layers."""
-    own = case.each[0]
+    own = case.per_rank_inputs[0]
     wholes = [[spec[name] for name in LAYERS] for spec in own["specs"]]
     sums: list[Layers] = [[None] * 4 for _ in wholes]
     found = []
     for number, step in enumerate(own["passes"]):
         for which, values in enumerate(step["shares"]):
             if values is not None:
-                theirs = [each["passes"][number]["shares"][which] for each in case.each]
+                theirs = [each["passes"][number]["shares"][which] for each in case.per_rank_inputs]
                 wholes[which] = _joined(wholes[which], theirs)
                 sums[which] = [None] * 4
         one = _played(step, wholes, sums, case.ranks)

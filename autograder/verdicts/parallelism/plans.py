@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 
 Plan = tuple[int, int, int]
 Rule = Callable[[dict, dict, int, int, int], object]
@@ -137,78 +137,81 @@ def _divisors(n: int) -> list[int]:
 # ---- what is drawn
 
 
-def job(draw: Draw) -> tuple[dict, dict]:
+def job(sampler: Sampler) -> tuple[dict, dict]:
     model = {
-        "layers": draw.choice([8, 12, 16, 24, 32, 36, 40, 48]),
-        "heads": draw.choice([4, 6, 8, 12, 20, 32, 40, 64]),
-        "parameters": draw.integer(1, 64) * 2**30,
-        "state_bytes": draw.choice([12, 18, 20]),
-        "activation_bytes": draw.integer(1, 60) * 2**24,
-        "layer_us": draw.integer(2, 400) * 100,
-        "layer_bytes": draw.integer(1, 64) * 2**21,
-        "batch": draw.choice([8, 12, 24, 32, 48, 64, 96, 128, 256]),
+        "layers": sampler.choice([8, 12, 16, 24, 32, 36, 40, 48]),
+        "heads": sampler.choice([4, 6, 8, 12, 20, 32, 40, 64]),
+        "parameters": sampler.integer(1, 64) * 2**30,
+        "state_bytes": sampler.choice([12, 18, 20]),
+        "activation_bytes": sampler.integer(1, 60) * 2**24,
+        "layer_us": sampler.integer(2, 400) * 100,
+        "layer_bytes": sampler.integer(1, 64) * 2**21,
+        "batch": sampler.choice([8, 12, 24, 32, 48, 64, 96, 128, 256]),
     }
     cluster = {
-        "nodes": draw.choice([1, 2, 3, 4, 8, 16]),
-        "gpus": draw.choice([2, 4, 6, 8]),
+        "nodes": sampler.choice([1, 2, 3, 4, 8, 16]),
+        "gpus": sampler.choice([2, 4, 6, 8]),
         "memory": 2**50,
-        "link": draw.choice([100_000, 300_000, 450_000]),
-        "network": draw.choice([5_000, 25_000, 50_000]),
+        "link": sampler.choice([100_000, 300_000, 450_000]),
+        "network": sampler.choice([5_000, 25_000, 50_000]),
     }
     return model, cluster
 
 
-def that_divides(draw: Draw) -> Iterator[tuple[dict, dict]]:
+def that_divides(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
     """With room for everything; for each wrong rule two, in which its plan is none."""
-    for rules in draw.each(*DIVIDES.values()):
+    for rules in sampler.shuffled(*DIVIDES.values()):
         yield from _some(
-            draw, lambda m, c, rules=rules: (theirs := best(m, c, **rules)) is not None and not divides(m, c, *theirs)
+            sampler,
+            lambda m, c, rules=rules: (theirs := best(m, c, **rules)) is not None and not divides(m, c, *theirs),
         )
 
 
-def that_fits(draw: Draw) -> Iterator[tuple[dict, dict]]:
+def that_fits(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
     """For each wrong rule two: in which its plan is too large, or it finds none, where one fits exactly and no other does."""
-    for rules in draw.each(*TOO_MUCH.values()):
+    for rules in sampler.shuffled(*TOO_MUCH.values()):
         yield from _some(
-            draw,
+            sampler,
             lambda m, c, rules=rules: (theirs := best(m, c, **rules)) is not None and held(m, c, *theirs) > c["memory"],
             tight=True,
         )
-    for rules in draw.each(*TOO_LITTLE.values()):
+    for rules in sampler.shuffled(*TOO_LITTLE.values()):
         yield from _some(
-            draw, lambda m, c, rules=rules: len(possible(m, c)) == 1 and not possible(m, c, **rules), tight=True
+            sampler, lambda m, c, rules=rules: len(possible(m, c)) == 1 and not possible(m, c, **rules), tight=True
         )
 
 
-def that_is_fast(draw: Draw) -> Iterator[tuple[dict, dict]]:
+def that_is_fast(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
     """With room for everything, and the same plan if more divided; for each wrong rule two, in which its plan is slower."""
-    for rules in draw.each(*SLOWER.values()):
-        yield from _some(draw, lambda m, c, rules=rules: best(m, c, **rules) != best(m, c) and _is_best_of_more(m, c))
+    for rules in sampler.shuffled(*SLOWER.values()):
+        yield from _some(
+            sampler, lambda m, c, rules=rules: best(m, c, **rules) != best(m, c) and _is_best_of_more(m, c)
+        )
 
 
 def _is_best_of_more(model: dict, cluster: dict) -> bool:
     return all(best(model, cluster, **rules) == best(model, cluster) for rules in DIVIDES.values())
 
 
-def _some(draw: Draw, shows: Callable[[dict, dict], bool], tight: bool = False) -> Iterator[tuple[dict, dict]]:
+def _some(sampler: Sampler, shows: Callable[[dict, dict], bool], tight: bool = False) -> Iterator[tuple[dict, dict]]:
     """Two jobs that have a plan. ``tight``: the memory is what one of their plans holds."""
     found = 0
     while found < 2:
-        model, cluster = job(draw)
+        model, cluster = job(sampler)
         if tight and (plans := [plan for plan in possible(model, cluster) if _is_whole(model, cluster, *plan)]):
-            cluster["memory"] = int(held(model, cluster, *draw.choice(plans)))
+            cluster["memory"] = int(held(model, cluster, *sampler.choice(plans)))
         if _is_clear(model, cluster) and shows(model, cluster):
             found += 1
             yield model, cluster
 
 
-def of_every_shape(draw: Draw) -> Iterator[tuple[dict, dict]]:
+def of_every_shape(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
     """Whose best plan has a given set of dimensions that are larger than 1."""
-    for wanted in draw.each(
+    for wanted in sampler.shuffled(
         (1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 1), (2, 1, 2), (1, 2, 2), (2, 2, 2), (2, 2, 2)
     ):
         while True:
-            model, cluster = job(draw)
+            model, cluster = job(sampler)
             if wanted == (1, 1, 1):
                 cluster |= {"nodes": 1, "gpus": 1}
             due = best(model, cluster)
@@ -217,17 +220,17 @@ def of_every_shape(draw: Draw) -> Iterator[tuple[dict, dict]]:
                 break
 
 
-def impossible(draw: Draw) -> Iterator[tuple[dict, dict]]:
+def impossible(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
     """By a byte, by memory altogether, since nothing divides; and for each rule that lets too much through where it does."""
-    for rules in draw.each(*DIVIDES.values(), *TOO_MUCH.values()):
+    for rules in sampler.shuffled(*DIVIDES.values(), *TOO_MUCH.values()):
         while True:
-            model, cluster = job(draw)
+            model, cluster = job(sampler)
             plans = possible(model, cluster)
-            if plans and draw.chance(0.8):
+            if plans and sampler.chance(0.8):
                 cluster["memory"] = -int(-min(held(model, cluster, *plan) for plan in plans)) - 1
             if not possible(model, cluster) and possible(model, cluster, **rules):
                 yield model, cluster
                 break
-    model, cluster = job(draw)
+    model, cluster = job(sampler)
     yield model, cluster | {"memory": 2**20}
     yield model | {"layers": 9, "heads": 9, "batch": 9}, cluster | {"nodes": 16, "gpus": 2}

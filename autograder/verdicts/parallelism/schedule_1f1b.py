@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from autograder.verdicts.questions import ask
 from gpulab.parallel import Action, most_in_flight, violations
@@ -12,55 +12,55 @@ from gpulab.parallel import Action, most_in_flight, violations
 _PROPERTIES = ("sound", "slots", "flight", "order")
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield Case(_PROPERTIES, {"questions": draw.shuffled(list(_enough(draw)))})
-    yield ask("few", draw.shuffled(list(_few(draw))))
-    wrong = ((0, 1), (1, 0), (0, 0), (-1, 4), (4, -2), (draw.integer(2, 5), 0), (0, draw.integer(2, 5)))
-    yield ask("errors", [_question(*sizes) for sizes in draw.each(*wrong)], raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield Case(_PROPERTIES, {"questions": sampler.permutation(list(_enough(sampler)))})
+    yield ask("few", sampler.permutation(list(_few(sampler))))
+    wrong = ((0, 1), (1, 0), (0, 0), (-1, 4), (4, -2), (sampler.integer(2, 5), 0), (0, sampler.integer(2, 5)))
+    yield ask("errors", [_question(*sizes) for sizes in sampler.shuffled(*wrong)], raises="ValueError")
 
 
 def _question(stages: int, microbatches: int) -> dict:
     return {"stages": stages, "microbatches": microbatches}
 
 
-def _enough(draw: Draw) -> Iterator[dict]:
+def _enough(sampler: Sampler) -> Iterator[dict]:
     """One stage and many; as many microbatches as stages, one more, twice as many, many; and the same once more."""
-    for stages in (1, 2, 3, draw.integer(4, 6), draw.integer(7, 12)):
-        for microbatches in (stages, stages + 1, 2 * stages, draw.integer(2 * stages + 1, 4 * stages + 5)):
+    for stages in (1, 2, 3, sampler.integer(4, 6), sampler.integer(7, 12)):
+        for microbatches in (stages, stages + 1, 2 * stages, sampler.integer(2 * stages + 1, 4 * stages + 5)):
             yield _question(stages, microbatches)
-    again = draw.integer(2, 4)
+    again = sampler.integer(2, 4)
     yield from (_question(again, again + 3) for _ in range(2))
 
 
-def _few(draw: Draw) -> Iterator[dict]:
-    for stages in (2, 3, draw.integer(4, 6), draw.integer(7, 12)):
+def _few(sampler: Sampler) -> Iterator[dict]:
+    for stages in (2, 3, sampler.integer(4, 6), sampler.integer(7, 12)):
         for microbatches in {1, stages // 2, stages - 1} - {0}:
             yield _question(stages, microbatches)
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
-        yield from (Lost(about, problem) for about in case.about)
+        yield from (Failure(criteria, problem) for criteria in case.criteria)
     elif evidence["called"]:
         yield from (
-            Lost(about, f"The function calls {evidence['called'][0]:.30}; expected plain Python.")
-            for about in case.about
+            Failure(criteria, f"The function calls {evidence['called'][0]:.30}; expected plain Python.")
+            for criteria in case.criteria
         )
     else:
         pairs = list(zip(case.inputs["questions"], evidence["answers"], strict=True))
-        for about in case.about:
-            problems = (error_problem(a, case.raises) if case.raises else _problem(about, q, a) for q, a in pairs)
+        for criteria in case.criteria:
+            problems = (error_problem(a, case.raises) if case.raises else _problem(criteria, q, a) for q, a in pairs)
             if problem := next(filter(None, problems), None):
-                yield Lost(about, problem)
+                yield Failure(criteria, problem)
 
 
-def _problem(about: str, question: dict, answer: dict) -> str | None:
+def _problem(criteria: str, question: dict, answer: dict) -> str | None:
     if "error" in answer:
         return raised_problem(answer["error"])
     table, (stages, microbatches) = answer["returned"], question.values()
     if problem := _form_problem(table, stages):
         return problem
-    asked = _PROPERTIES if about == "few" else (about,)
+    asked = _PROPERTIES if criteria == "few" else (criteria,)
     return next(filter(None, (_CHECKS[one](table, stages, microbatches) for one in asked)), None)
 
 

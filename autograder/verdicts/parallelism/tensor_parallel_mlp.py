@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from autograder.collective_broker import CollectiveRecord
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem
 from autograder.verdicts.parallelism.mlp_cases import cases, is_sound
 from autograder.verdicts.parallelism.mlp_due import LAYERS, Played, played, share_of
@@ -20,16 +20,16 @@ _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 Tensor = torch.Tensor
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     problem = stopped(evidence) or _record_problem(case, evidence["results"])
     due = [] if problem else played(case)
-    for criterion in case.about:
+    for criterion in case.criteria:
         if found := problem or _PROBLEMS[criterion](case, evidence, due):
-            yield Lost(criterion, found)
+            yield Failure(criterion, found)
 
 
 def _record_problem(case: Case, results: list[dict]) -> str | None:
-    own = case.each[0]
+    own = case.per_rank_inputs[0]
     for result in results:
         for name, of in (("passes", "passes"), ("shares", "specs"), ("kept", "specs"), ("answers", "refused")):
             if problem := count_problem(result[name], len(own[of])):
@@ -102,7 +102,7 @@ def _of_x_problem(found: list, step: Played, ranks: int) -> str | None:
 
 def _of_parameters_problem(case: Case, found: list, step: Played, rank: int) -> str | None:
     ranks = case.ranks
-    for spec, grads, whole in zip(case.each[0]["specs"], found, step.grads, strict=True):
+    for spec, grads, whole in zip(case.per_rank_inputs[0]["specs"], found, step.grads, strict=True):
         right = [
             part for name, part in zip(LAYERS, share_of(whole, rank, ranks), strict=True) if spec[name] is not None
         ]
@@ -135,7 +135,7 @@ def _is_near(value: Tensor, due: Tensor) -> bool:
 def _segments(case: Case, evidence: dict) -> list[list[CollectiveRecord]] | None:
     """What crossed in the call, and in each pass forward, backward and behind it."""
     found = by_call(evidence["traffic"].collectives)
-    return found if len(found) == 1 + 3 * len(case.each[0]["passes"]) else None
+    return found if len(found) == 1 + 3 * len(case.per_rank_inputs[0]["passes"]) else None
 
 
 def _forward_problem(case: Case, evidence: dict, due: list[Played]) -> str | None:
@@ -220,7 +220,7 @@ _NOT_HANDED = {
 
 def _shares_problem(case: Case, evidence: dict, due: list[Played]) -> str | None:
     for rank, result in enumerate(evidence["results"]):
-        for spec, share, kept in zip(case.each[0]["specs"], result["shares"], result["kept"], strict=True):
+        for spec, share, kept in zip(case.per_rank_inputs[0]["specs"], result["shares"], result["kept"], strict=True):
             whole = [spec[name] for name in LAYERS]
             right = [part for part in share_of(whole, rank, case.ranks) if part is not None]
             if count_problem(share, len(right)):
@@ -244,7 +244,7 @@ def _shares_problem(case: Case, evidence: dict, due: list[Played]) -> str | None
 
 def _errors_problem(case: Case, evidence: dict, due: list[Played]) -> str | None:
     for result in evidence["results"]:
-        for spec, answer in zip(case.each[0]["refused"], result["answers"], strict=True):
+        for spec, answer in zip(case.per_rank_inputs[0]["refused"], result["answers"], strict=True):
             if is_sound(spec, case.ranks) and "error" in answer:
                 return f"Layers that fit are refused. {raised_problem(answer['error'])}"
             if not is_sound(spec, case.ranks) and (problem := error_problem(answer, "ValueError")):

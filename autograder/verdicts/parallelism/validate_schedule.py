@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from autograder.verdicts.parallelism import schedules_drawn as drawn
 from autograder.verdicts.questions import ask
@@ -13,21 +13,21 @@ from gpulab.parallel import violations
 _ALL_KINDS = ("missing", "early", "twice", "foreign", "split")
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield _asked("sound", _ALL_KINDS, draw.shuffled(list(drawn.sound(draw))))
-    yield _asked("missing", ("missing",), draw.shuffled(list(drawn.missing(draw))))
-    yield _asked("early", ("early",), draw.shuffled(list(drawn.early(draw))))
-    yield _asked("once", ("twice",), draw.shuffled(list(drawn.more_than_once(draw))))
-    yield _asked("once", ("early", "twice"), list(drawn.counted_by_the_first(draw)))
-    yield _asked("foreign", ("foreign",), draw.shuffled(list(drawn.strange(draw))))
-    yield _asked("foreign", _ALL_KINDS, list(drawn.strangers_apart(draw)))
-    yield _asked("split", ("split",), draw.shuffled(list(drawn.elsewhere(draw))))
-    yield ask("errors", draw.shuffled(list(drawn.refused(draw))), raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield _asked("sound", _ALL_KINDS, sampler.permutation(list(drawn.sound(sampler))))
+    yield _asked("missing", ("missing",), sampler.permutation(list(drawn.missing(sampler))))
+    yield _asked("early", ("early",), sampler.permutation(list(drawn.early(sampler))))
+    yield _asked("once", ("twice",), sampler.permutation(list(drawn.more_than_once(sampler))))
+    yield _asked("once", ("early", "twice"), list(drawn.counted_by_the_first(sampler)))
+    yield _asked("foreign", ("foreign",), sampler.permutation(list(drawn.strange(sampler))))
+    yield _asked("foreign", _ALL_KINDS, list(drawn.strangers_apart(sampler)))
+    yield _asked("split", ("split",), sampler.permutation(list(drawn.elsewhere(sampler))))
+    yield ask("errors", sampler.permutation(list(drawn.refused(sampler))), raises="ValueError")
 
 
-def _asked(about: str, kinds: tuple[str, ...], questions: list[dict]) -> Case:
+def _asked(criteria: str, kinds: tuple[str, ...], questions: list[dict]) -> Case:
     """A case in which violations of these kinds are looked at."""
-    return Case((about,), {"questions": questions, "kinds": list(kinds)})
+    return Case((criteria,), {"questions": questions, "kinds": list(kinds)})
 
 
 def _due(question: dict) -> set[tuple[str, str]]:
@@ -35,17 +35,17 @@ def _due(question: dict) -> set[tuple[str, str]]:
     return {(one.kind, str(one.action.stage) if one.kind == "split" else str(one.action)) for one in found}
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
     elif evidence["called"]:
-        yield Lost(about, f"The function calls {evidence['called'][0]:.30}; expected plain Python.")
+        yield Failure(criteria, f"The function calls {evidence['called'][0]:.30}; expected plain Python.")
     else:
         pairs = zip(case.inputs["questions"], evidence["answers"], strict=True)
         problems = (error_problem(a, case.raises) if case.raises else _problem(case, q, a) for q, a in pairs)
         if problem := next(filter(None, problems), None):
-            yield Lost(about, problem)
+            yield Failure(criteria, problem)
 
 
 def _problem(case: Case, question: dict, answer: dict) -> str | None:
@@ -59,7 +59,7 @@ def _problem(case: Case, question: dict, answer: dict) -> str | None:
     found, due = {tuple(pair) for pair in value}, _due(question)
     if len(found) < len(value):
         return "A violation is in the list more than once."
-    if case.about == ("sound",):
+    if case.criteria == ("sound",):
         return _REFUSED[min(found)[0]] if found else None
     for kind in case.inputs["kinds"]:
         if {pair for pair in found if pair[0] == kind} != {pair for pair in due if pair[0] == kind}:

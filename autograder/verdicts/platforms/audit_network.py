@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.platforms import networks_drawn as drawn
 from autograder.verdicts.platforms.answers import judged
@@ -14,12 +14,12 @@ from gpulab.platforms import Endpoint, Graph, Policies, Statement, audit
 _SETS = ("internet", "leaks", "wildcards", "unused")
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("internet", draw.shuffled(list(drawn.routes(draw))))
-    yield ask("leaks", draw.shuffled(list(drawn.leaks(draw))))
-    for about in ("wildcards", "unused", "least"):
-        yield ask(about, draw.shuffled(list(drawn.permissions(draw))))
-    yield ask("errors", draw.shuffled(list(drawn.unsound(draw))), raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask("internet", sampler.permutation(list(drawn.routes(sampler))))
+    yield ask("leaks", sampler.permutation(list(drawn.leaks(sampler))))
+    for criteria in ("wildcards", "unused", "least"):
+        yield ask(criteria, sampler.permutation(list(drawn.permissions(sampler))))
+    yield ask("errors", sampler.permutation(list(drawn.unsound(sampler))), raises="ValueError")
 
 
 def _statements(told: list[dict]) -> tuple[Statement, ...]:
@@ -37,18 +37,18 @@ def _due(question: dict) -> dict:
     )
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict) or set(value) != {*_SETS, "least"}:
         return f"A dictionary of internet, leaks, wildcards, unused and least is due; {type_name(value)} came, or other entries."
-    found = _members(value[about]) if about in _SETS else _least(value["least"])
+    found = _members(value[criteria]) if criteria in _SETS else _least(value["least"])
     if found is None:
-        return f"`{about}` is no set of what is due, or no dictionary from roles to sets of actions."
-    due = _due(question)[about]
+        return f"`{criteria}` is no set of what is due, or no dictionary from roles to sets of actions."
+    due = _due(question)[criteria]
     if found == due:
         return None
-    if about == "least":
+    if criteria == "least":
         return "The least of a role is what the log has of it, where its statements allow that on that resource, and no more."
-    return _TOO_MANY[about] if found - due else _TOO_FEW[about]
+    return _TOO_MANY[criteria] if found - due else _TOO_FEW[criteria]
 
 
 def _members(told: Any) -> set | None:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.platforms import plans_drawn as drawn
 from autograder.verdicts.platforms.answers import judged
@@ -15,19 +15,19 @@ from gpulab.platforms import Timeline, timeline
 _ENTRIES = {"spans", "critical", "saves", "bottleneck"}
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     strata = {"order": drawn.orders, "pipeline": drawn.pipelines, "critical": drawn.chains, "bottleneck": drawn.limits}
-    for about, plans in strata.items():
-        yield ask(about, draw.shuffled(list(plans(draw))))
-    yield ask("errors", draw.shuffled(list(drawn.broken(draw))), raises="ValueError")
+    for criteria, plans in strata.items():
+        yield ask(criteria, sampler.permutation(list(plans(sampler))))
+    yield ask("errors", sampler.permutation(list(drawn.broken(sampler))), raises="ValueError")
 
 
-def _wrong(about: str, plan: dict, value: Any) -> str | None:
+def _wrong(criteria: str, plan: dict, value: Any) -> str | None:
     if not isinstance(value, dict) or set(value) != _ENTRIES:
         return (
             f"A dictionary of spans, critical, saves and bottleneck is due, and nothing else; {type_name(value)} came."
         )
-    return _CHECKS[about](value, plan, timeline(drawn.as_stages(plan), plan["tiers"]))
+    return _CHECKS[criteria](value, plan, timeline(drawn.as_stages(plan), plan["tiers"]))
 
 
 def _near(told: Any, right: float, due: Timeline) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
 from autograder.exercise import Case, Criterion, Exercise
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
 from autograder.verdicts.platforms import jobs_drawn as drawn
 from autograder.verdicts.platforms.answers import judged
@@ -14,13 +14,13 @@ from gpulab.platforms import GEOMETRY, Placed, most_placed
 Place = list[Any]
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for about, questions in {"legal": drawn.places, "enough": drawn.enough, "most": drawn.packings}.items():
-        yield ask(about, draw.shuffled(list(questions(draw))))
-    yield ask("errors", draw.shuffled(list(drawn.refused(draw))), raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for criteria, questions in {"legal": drawn.places, "enough": drawn.enough, "most": drawn.packings}.items():
+        yield ask(criteria, sampler.permutation(list(questions(sampler))))
+    yield ask("errors", sampler.permutation(list(drawn.refused(sampler))), raises="ValueError")
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     jobs, gpus = question["jobs"], question["gpus"]
     if not isinstance(value, list):
         return f"The function returned {type_name(value)}; expected a list."
@@ -28,11 +28,11 @@ def _wrong(about: str, question: dict, value: Any) -> str | None:
         return "The list has an entry for each job: None, or a GPU's number, a profile of that GPU and a memory slice."
     placed = [(job, place) for job, place in zip(jobs, value, strict=True) if place is not None]
     most = most_placed([tuple(job) for job in jobs], gpus)
-    if about != "enough" and (problem := _place_problem([place for _, place in placed], gpus)):
+    if criteria != "enough" and (problem := _place_problem([place for _, place in placed], gpus)):
         return problem
-    if about != "legal" and (problem := _size_problem(placed, gpus)):
+    if criteria != "legal" and (problem := _size_problem(placed, gpus)):
         return problem
-    if about == "most":
+    if criteria == "most":
         return (
             None
             if len(placed) == most

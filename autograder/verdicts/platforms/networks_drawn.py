@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 
 Statement = dict[str, Any]
 VERBS = ("Get", "GetObject", "GetObjectAcl", "PutObject", "DeleteObject", "List")
@@ -31,12 +31,12 @@ def question(
     return {"graph": graph, "policies": policies}
 
 
-def routes(draw: Draw) -> Iterator[dict]:
+def routes(sampler: Sampler) -> Iterator[dict]:
     """Chains, circles, dead ends, endpoints on the way, other workloads on the way, and one that is a place of no key."""
     roles = {"idle": []}
-    for length in draw.each(0, 1, 2, draw.integer(4, 7)):
+    for length in sampler.shuffled(0, 1, 2, sampler.integer(4, 7)):
         chain = ["app", *(f"hop{number}" for number in range(length)), "internet"]
-        ways = {one: draw.shuffled([other, "dead end"]) for one, other in zip(chain, chain[1:])}
+        ways = {one: sampler.permutation([other, "dead end"]) for one, other in zip(chain, chain[1:])}
         yield question(ways, {"app": "idle", "db": "idle"}, roles=roles)
     circle = {"a": ["b"], "b": ["c"], "c": ["a", "b"]}
     yield question(circle, {"a": "idle"}, roles=roles)
@@ -54,7 +54,7 @@ def routes(draw: Draw) -> Iterator[dict]:
     yield question({}, {"app": "idle"}, roles=roles)
 
 
-def _permissions(draw: Draw) -> Iterator[list[Statement]]:
+def _permissions(sampler: Sampler) -> Iterator[list[Statement]]:
     """Policies of one role: what denies before and after what allows, patterns, and literal signs in them."""
     yield [allow(["s3:*"]), deny(["s3:Delete*"])]
     yield [deny(["s3:*Object"], ["*-data"]), allow(["*"], ["*"])]
@@ -72,7 +72,7 @@ _ACTIONS = [f"s3:{verb}" for verb in VERBS]
 _RESOURCES = {"our-data": True, "our[1]": True, "their.bucket": False, "their-bucket": False, "nobody-data": False}
 
 
-def leaks(draw: Draw) -> Iterator[dict]:
+def leaks(sampler: Sampler) -> Iterator[dict]:
     """Each role's policy against endpoints that allow all, some, nothing, or all but; near, far, and out of reach."""
     doors = {
         "open": [allow(["*"])],
@@ -81,15 +81,15 @@ def leaks(draw: Draw) -> Iterator[dict]:
         "but": [allow(["*"]), deny(["*"], ["their*"])],
         "read": [deny(["s3:Put*"]), allow(["s3:*Object*"])],
     }
-    for statements in draw.shuffled(list(_permissions(draw))):
-        for name in draw.shuffled(list(doors))[:3]:
-            yield _door(draw, statements, {"door": doors[name]})
+    for statements in sampler.permutation(list(_permissions(sampler))):
+        for name in sampler.permutation(list(doors))[:3]:
+            yield _door(sampler, statements, {"door": doors[name]})
     free, get = [allow(["s3:*"])], [allow(["s3:GetObject"])]
-    yield _door(draw, free, {"door": doors["open"]})
-    yield _door(draw, free, {"door": doors["ours"]})
-    yield _door(draw, get, {"door": [allow(["s3:PutObject"])]})
+    yield _door(sampler, free, {"door": doors["open"]})
+    yield _door(sampler, free, {"door": doors["ours"]})
+    yield _door(sampler, get, {"door": [allow(["s3:PutObject"])]})
     yield _door(
-        draw,
+        sampler,
         get,
         {
             "door": [allow(["s3:GetObject"], ["our*"]), allow(["s3:PutObject"])],
@@ -97,13 +97,13 @@ def leaks(draw: Draw) -> Iterator[dict]:
         },
     )
     yield _door(
-        draw,
+        sampler,
         [allow(["s3:PutObject"], ["their*"]), allow(["s3:GetObject"])],
         {"door": [deny(["s3:GetObject"]), allow(["*"])]},
     )
-    yield _door(draw, get, {"door": [allow(["s3:GetObjectAcl"])]})
-    yield _door(draw, [allow(["s3:GetObject*"], ["their-bucket*"])], {"door": [allow(["*s3:GetObject"])]})
-    yield _door(draw, [allow(["*"]), deny(["s3:*"])], {"door": [allow(["*"])]})
+    yield _door(sampler, get, {"door": [allow(["s3:GetObjectAcl"])]})
+    yield _door(sampler, [allow(["s3:GetObject*"], ["their-bucket*"])], {"door": [allow(["*s3:GetObject"])]})
+    yield _door(sampler, [allow(["*"]), deny(["s3:*"])], {"door": [allow(["*"])]})
     far = {"app": ["hub"], "hub": ["hop", "app"], "hop": ["far door"]}
     yield question(
         far, {"app": "role", "lone": "role"}, {"far door": doors["open"]}, {"role": free}, _ACTIONS, _RESOURCES
@@ -136,25 +136,25 @@ def leaks(draw: Draw) -> Iterator[dict]:
     )
 
 
-def _door(draw: Draw, statements: list[Statement], endpoints: dict[str, list[Statement]]) -> dict:
-    ways = {"app": draw.shuffled([*endpoints, "elsewhere"])}
+def _door(sampler: Sampler, statements: list[Statement], endpoints: dict[str, list[Statement]]) -> dict:
+    ways = {"app": sampler.permutation([*endpoints, "elsewhere"])}
     return question(ways, {"app": "role"}, endpoints, {"role": statements}, _ACTIONS, _RESOURCES)
 
 
-def permissions(draw: Draw) -> Iterator[dict]:
+def permissions(sampler: Sampler) -> Iterator[dict]:
     """Roles with policies and a log that uses some, all or none of what they may, and what they may no longer."""
-    policies = list(_permissions(draw))
-    for number, statements in enumerate(draw.shuffled(policies)):
-        others = draw.choice(policies)
+    policies = list(_permissions(sampler))
+    for number, statements in enumerate(sampler.permutation(policies)):
+        others = sampler.choice(policies)
         log = [
-            [draw.choice(("role", "other")), draw.choice(_ACTIONS), draw.choice(list(_RESOURCES))]
+            [sampler.choice(("role", "other")), sampler.choice(_ACTIONS), sampler.choice(list(_RESOURCES))]
             for _ in range((0, 3, 9, 25)[number % 4])
         ]
         yield question(roles={"role": statements, "other": others}, actions=_ACTIONS, resources=_RESOURCES, log=log)
     late = [allow(["s3:*"]), deny(["s3:Delete*"])]
-    for log in draw.each([], [["role", "s3:DeleteObject", "our-data"]]):
+    for log in sampler.shuffled([], [["role", "s3:DeleteObject", "our-data"]]):
         yield question(roles={"role": late}, actions=_ACTIONS, resources=_RESOURCES, log=log)
-    for statements in draw.each(late[::-1], [allow(["s3:Get?bject", "s3:Put.bject"])]):
+    for statements in sampler.shuffled(late[::-1], [allow(["s3:Get?bject", "s3:Put.bject"])]):
         yield question(roles={"role": statements}, actions=_ACTIONS, resources=_RESOURCES)
     used = [["role", action, "our-data"] for action in _ACTIONS]
     yield question(
@@ -169,10 +169,10 @@ def permissions(draw: Draw) -> Iterator[dict]:
     yield question(roles={"role": [allow(["s3:GetObject"], ["nowhere"])]}, actions=_ACTIONS, resources=_RESOURCES)
 
 
-def unsound(draw: Draw) -> Iterator[dict]:
+def unsound(sampler: Sampler) -> Iterator[dict]:
     """An effect that there is not, in a role and in an endpoint; and roles that there are not."""
     fine = {"role": [allow(["s3:*"])]}
-    for effect in draw.each("allow", "DENY", "", "Audit"):
+    for effect in sampler.shuffled("allow", "DENY", "", "Audit"):
         yield question(
             roles={"role": [*fine["role"], allow(["s3:Get"]) | {"effect": effect}]},
             actions=_ACTIONS,

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem
 from gpulab.platforms import day, fixed, keeping, pulses, quiet_nights, replay, steady
 
@@ -13,39 +13,41 @@ MOST = {"steady": 1.5, "day": 0.85, "nights": 0.7, "pulses": 1.5}
 REQUESTS_A_START = 12
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for kind in draw.each(*MOST):
-        yield Case(("waits", "unused", "starts"), {"loads": [_load(draw, kind)], "kinds": [kind], "twice": False})
-    loads = [{**_load(draw, kind), "times": times} for kind, times in (("day", [20, 6, 80]), ("pulses", [1, 1, 1]))]
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for kind in sampler.shuffled(*MOST):
+        yield Case(("waits", "unused", "starts"), {"loads": [_load(sampler, kind)], "kinds": [kind], "twice": False})
+    loads = [{**_load(sampler, kind), "times": times} for kind, times in (("day", [20, 6, 80]), ("pulses", [1, 1, 1]))]
     yield Case(
         ("apart",), {"loads": [{**load, "arrivals": load["arrivals"][600:1000]} for load in loads], "twice": True}
     )
     refused = [[0, 5, 60], [20, 0, 60], [20, 5, 0], [-1, 5, 60], [20, -2, 60], [20, 5, -60]]
-    yield Case(("errors",), {"refused": draw.shuffled(refused)}, raises="ValueError")
+    yield Case(("errors",), {"refused": sampler.permutation(refused)}, raises="ValueError")
 
 
-def _load(draw: Draw, kind: str) -> dict:
+def _load(sampler: Sampler, kind: str) -> dict:
     """A load on which six or so are at work at once, so that chance has its part."""
-    cold, service, returns = draw.choice((16, 20, 26)), draw.integer(6, 10), draw.integer(75, 120)
-    seed, busy = draw.integer(0, 10**6), draw.integer(58, 74) / 10
+    cold, service, returns = sampler.choice((16, 20, 26)), sampler.integer(6, 10), sampler.integer(75, 120)
+    seed, busy = sampler.integer(0, 10**6), sampler.integer(58, 74) / 10
     arrivals = {
         "steady": lambda: steady(2700, busy / service, seed),
         "day": lambda: day(2700, 1.8 * busy / service, seed),
         "nights": lambda: quiet_nights(3300, 1.6 * busy / service, seed, 600, 600),
-        "pulses": lambda: pulses(2700, 0.2 * busy / service, seed, returns - draw.integer(2, 6), draw.integer(7, 9)),
+        "pulses": lambda: pulses(
+            2700, 0.2 * busy / service, seed, returns - sampler.integer(2, 6), sampler.integer(7, 9)
+        ),
     }
     return {"arrivals": arrivals[kind](), "times": [cold, service, returns]}
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.raises:
         answers = evidence["answers"]
         problems = (error_problem(answer, case.raises) for answer in answers)
         if problem := count_problem(answers, len(case.inputs["refused"])) or next(filter(None, problems), None):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
     elif problem := _record_problem(case, evidence):
-        yield from (Lost(about, problem) for about in case.about)
-    elif case.about == ("apart",):
+        yield from (Failure(criteria, problem) for criteria in case.criteria)
+    elif case.criteria == ("apart",):
         yield from _apart(evidence["decided"])
     else:
         yield from _played(case.inputs["kinds"][0], case.inputs["loads"][0], evidence["decided"][0])
@@ -68,25 +70,25 @@ def _is_record(decided: Any, arrivals: list[int]) -> bool:
     )
 
 
-def _played(kind: str, load: dict, decided: list[int]) -> Iterator[Lost]:
+def _played(kind: str, load: dict, decided: list[int]) -> Iterator[Failure]:
     arrivals, (cold, service, _) = load["arrivals"], load["times"]
     mine = replay(lambda seen: decided[seen["second"]], arrivals, cold, service, SETTLE)
     size = keeping(arrivals, cold, service, 0, SETTLE)
     theirs = replay(fixed(size), arrivals, cold, service, SETTLE)
     if mine.percentile(99) > cold // 2:
-        yield Lost("waits", _WAITS[kind])
+        yield Failure("waits", _WAITS[kind])
     if mine.unused > MOST[kind] * theirs.unused:
-        yield Lost("unused", _UNUSED[kind])
+        yield Failure("unused", _UNUSED[kind])
     if REQUESTS_A_START * mine.starts > len(mine.waits):
-        yield Lost(
+        yield Failure(
             "starts", "Instances are stopped and started again and again: what is needed soon again is to be kept."
         )
 
 
-def _apart(decided: list[list[int]]) -> Iterator[Lost]:
+def _apart(decided: list[list[int]]) -> Iterator[Failure]:
     """Two pools that were asked one after the other, and two new ones that were asked the same in turn."""
     if decided[:2] != decided[2:]:
-        yield Lost(
+        yield Failure(
             "apart",
             "A pool that sees the same decides otherwise when another is asked in between: they share what they saw.",
         )

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, raised_problem, tensor_problem, type_name
 from autograder.verdicts.precision.amp_reference import Steps, reference, rounding, start
 from gpulab import Observation
@@ -25,57 +25,67 @@ _LEAST_PRODUCTS = 5
 """Of a step: two forward, two backward for the second, and one or two for the first."""
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield _case(("dtypes", "updates", "host"), draw, "bfloat16", 1, stale=True)
-    yield _case(("dtypes", "updates", "host"), draw, "bfloat16", 2, groups=True, momentum=0.9, lr=0.5)
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield _case(("dtypes", "updates", "host"), sampler, "bfloat16", 1, stale=True)
+    yield _case(("dtypes", "updates", "host"), sampler, "bfloat16", 2, groups=True, momentum=0.9, lr=0.5)
     yield _case(
-        ("dtypes", "updates", "scaler", "host"), draw, "bfloat16", 1, scale=_scale(draw), frozen=True, stale=True
+        ("dtypes", "updates", "scaler", "host"), sampler, "bfloat16", 1, scale=_scale(sampler), frozen=True, stale=True
     )
-    yield _case(("dtypes", "scaler", "host"), draw, "float16", 1, scale=_scale(draw), stale=True, frozen=True)
-    at = draw.integer(0, 3)
-    broken = {at: draw.choice((math.inf, -math.inf, math.nan))}
-    yield _case(("scaler", "host"), draw, "float16", 5, scale=_scale(draw), broken=broken, groups=True, momentum=0.9)
-    yield _case(("scaler",), draw, "float16", 1, scale=2.0**22)
-    for dtype in draw.each("bfloat16", "float16"):
-        for max_norm in draw.each(0.02, 40.0):
-            scale = _scale(draw) if dtype == "float16" else None
+    yield _case(("dtypes", "scaler", "host"), sampler, "float16", 1, scale=_scale(sampler), stale=True, frozen=True)
+    at = sampler.integer(0, 3)
+    broken = {at: sampler.choice((math.inf, -math.inf, math.nan))}
+    yield _case(
+        ("scaler", "host"), sampler, "float16", 5, scale=_scale(sampler), broken=broken, groups=True, momentum=0.9
+    )
+    yield _case(("scaler",), sampler, "float16", 1, scale=2.0**22)
+    for dtype in sampler.shuffled("bfloat16", "float16"):
+        for max_norm in sampler.shuffled(0.02, 40.0):
+            scale = _scale(sampler) if dtype == "float16" else None
             old = {"stale": True, "frozen": max_norm < 1}
-            yield _case(("clipping",), draw, dtype, 1, scale=scale, max_norm=max_norm, groups=draw.chance(0.5), **old)
-    yield _case(("clipping",), draw, "float16", 2, scale=_scale(draw), max_norm=0.02, broken={0: math.inf})
-    for dtype, scale in draw.each(
+            yield _case(
+                ("clipping",), sampler, dtype, 1, scale=scale, max_norm=max_norm, groups=sampler.chance(0.5), **old
+            )
+    yield _case(("clipping",), sampler, "float16", 2, scale=_scale(sampler), max_norm=0.02, broken={0: math.inf})
+    for dtype, scale in sampler.shuffled(
         ("float16", None), ("float32", None), ("float32", 64.0), ("float64", 64.0), ("float8_e4m3fn", None)
     ):
-        yield _case(("errors",), draw, dtype, 1, scale=scale, stale=True, raises="ValueError")
+        yield _case(("errors",), sampler, dtype, 1, scale=scale, stale=True, raises="ValueError")
 
 
-def _scale(draw: Draw) -> float:
-    return 2.0 ** draw.integer(8, 11)
+def _scale(sampler: Sampler) -> float:
+    return 2.0 ** sampler.integer(8, 11)
 
 
 def _case(
-    about: tuple[str, ...], draw: Draw, dtype: str, steps: int, broken: dict[int, float] = {}, raises="", **others
+    criteria: tuple[str, ...],
+    sampler: Sampler,
+    dtype: str,
+    steps: int,
+    broken: dict[int, float] = {},
+    raises="",
+    **others,
 ) -> Case:
     """Drawn until bfloat16 moves no gradient by half of what the judge allows: where the rows' cancel, what is left is rounding."""
     while True:
-        case = _drawn(about, draw, dtype, steps, broken, raises, **others)
+        case = _drawn(criteria, sampler, dtype, steps, broken, raises, **others)
         if dtype != "bfloat16" or rounding(case.inputs) < _TOLERANCE / 2:
             return case
 
 
 def _drawn(
-    about: tuple[str, ...], draw: Draw, dtype: str, steps: int, broken: dict[int, float], raises: str, **others
+    criteria: tuple[str, ...], sampler: Sampler, dtype: str, steps: int, broken: dict[int, float], raises: str, **others
 ) -> Case:
     """``broken``: the steps in which a gradient is not finite, and what it is. Of the others each has a factor of its own."""
-    width, classes = draw.integer(6, 10), draw.integer(3, 5)
-    factors = [broken.get(step, draw.choice((0.25, 0.5, 2.0, 3.0))) for step in range(steps)]
-    rows = [draw.integer(6, 9) for _ in range(steps)]
-    xs = [1000 + 3 * draw.within_one(n, width) for n in rows]
-    ys = [torch.tensor([draw.integer(0, classes - 1) for _ in range(n)]) for n in rows]
+    width, classes = sampler.integer(6, 10), sampler.integer(3, 5)
+    factors = [broken.get(step, sampler.choice((0.25, 0.5, 2.0, 3.0))) for step in range(steps)]
+    rows = [sampler.integer(6, 9) for _ in range(steps)]
+    xs = [1000 + 3 * sampler.within_one(n, width) for n in rows]
+    ys = [torch.tensor([sampler.integer(0, classes - 1) for _ in range(n)]) for n in rows]
     weights = [
-        draw.within_one(width, width),
-        draw.within_one(width),
-        draw.within_one(classes, width),
-        draw.within_one(classes),
+        sampler.within_one(width, width),
+        sampler.within_one(width),
+        sampler.within_one(classes, width),
+        sampler.within_one(classes),
     ]
     inputs = {
         "dtype": dtype,
@@ -83,20 +93,20 @@ def _drawn(
         "factors": factors,
         "xs": xs,
         "ys": ys,
-        "lr": draw.choice((0.0625, 0.125)),
+        "lr": sampler.choice((0.0625, 0.125)),
     }
     usual = {"scale": None, "max_norm": None, "frozen": False, "stale": False, "groups": False, "momentum": 0.0}
-    return Case(about, inputs | usual | others, raises)
+    return Case(criteria, inputs | usual | others, raises)
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     seen = Observation.from_dict(evidence["seen"])
     if case.raises:
         if problem := error_problem(evidence, case.raises) or _unrefused_problem(case.inputs, evidence, seen):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
         return
     if "error" in evidence:
-        yield from (Lost(criterion, raised_problem(evidence["error"])) for criterion in case.about)
+        yield from (Failure(criterion, raised_problem(evidence["error"])) for criterion in case.criteria)
         return
     due = reference(case.inputs)
     values = _loss_problem(due, evidence["losses"]) or _values_problem(case.inputs, due, evidence)
@@ -108,9 +118,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         "clipping": values,
         "host": _host_problem(case.inputs, evidence, seen),
     }
-    for criterion in case.about:
+    for criterion in case.criteria:
         if problems[criterion]:
-            yield Lost(criterion, problems[criterion])
+            yield Failure(criterion, problems[criterion])
 
 
 def _unrefused_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:

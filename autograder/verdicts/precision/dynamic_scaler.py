@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, raised_problem, tensor_problem, type_name
 from gpulab import Observation
 from gpulab.units import plural
@@ -118,17 +118,17 @@ def _do(what: str, **by: Any) -> dict:
     return {"do": what, "by": by}
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for job in draw.shuffled(
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for job in sampler.permutation(
         [_gradients, _loss_dtypes, _skips, _several, _growth, _large_and_small, _limits, _halving, _clipping, _order]
     ):
-        yield from job(draw)
+        yield from job(sampler)
     yield Case(("growth",), {"many": _DEFAULT_INTERVAL})
-    for ends in draw.each(_LEAST, _MOST):
-        job = _job(draw, [_PLAIN], ends, 50, each=1)
-        yield from _played(job, [(("errors",), _one_step(draw, job, size=1e-4))])
-    job = _job(draw, [_PLAIN], 8.0, 2)
-    for wrong in draw.each(
+    for ends in sampler.shuffled(_LEAST, _MOST):
+        job = _job(sampler, [_PLAIN], ends, 50, each=1)
+        yield from _played(job, [(("errors",), _one_step(sampler, job, size=1e-4))])
+    job = _job(sampler, [_PLAIN], 8.0, 2)
+    for wrong in sampler.shuffled(
         {"init_scale": 0.5},
         {"init_scale": 0.0},
         {"init_scale": -2.0},
@@ -136,7 +136,7 @@ def _cases(draw: Draw) -> Iterator[Case]:
         {"init_scale": math.nan},
         {"init_scale": 2.0**24 + 2},
         {"growth_interval": 0},
-        {"growth_interval": -draw.integer(1, 9)},
+        {"growth_interval": -sampler.integer(1, 9)},
     ):
         yield Case(
             ("errors",),
@@ -145,9 +145,11 @@ def _cases(draw: Draw) -> Iterator[Case]:
         )
 
 
-def _job(draw: Draw, optimizers: list, init_scale: float, growth_interval: int, each: int = 2, on: str = "cpu") -> dict:
+def _job(
+    sampler: Sampler, optimizers: list, init_scale: float, growth_interval: int, each: int = 2, on: str = "cpu"
+) -> dict:
     """``each``: how many parameters an optimizer has; ``on``: where they are."""
-    parameters = [[draw.within_one(draw.integer(2, 5)) for _ in range(each)] for _ in optimizers]
+    parameters = [[sampler.within_one(sampler.integer(2, 5)) for _ in range(each)] for _ in optimizers]
     scaler = {"init_scale": init_scale, "growth_interval": growth_interval}
     way = {"on": on, "grouped": on == "cuda", "half": True, "beside": None}
     return {"parameters": parameters, "optimizers": [list(one) for one in optimizers], "scaler": scaler, **way}
@@ -156,16 +158,16 @@ def _job(draw: Draw, optimizers: list, init_scale: float, growth_interval: int, 
 def _played(job: dict, steps: list[tuple[tuple[str, ...], list[dict]]]) -> Iterator[Step]:
     """Cases of a job: what each step is about, and its actions."""
     truth, on_the_card = Truth(job), ("waits",) if job["on"] == "cuda" else ()
-    for number, (about, actions) in enumerate(steps):
+    for number, (criteria, actions) in enumerate(steps):
         yield Step(
-            about + on_the_card,
+            criteria + on_the_card,
             ({} if number else {"job": job}) | {"actions": actions, "last": number == len(steps) - 1},
             due=truth.play(actions),
         )
 
 
 def _backward(
-    draw: Draw,
+    sampler: Sampler,
     job: dict,
     size: float = 1.0,
     spoilt: tuple[int, ...] = (),
@@ -174,89 +176,98 @@ def _backward(
     loss="float32",
 ) -> dict:
     """Gradients of about ``size``; ``spoilt``: the parameters that get ``by`` in one place; ``none``: one without a gradient."""
-    gradients: list = [draw.within_one(len(p)) * size for group in job["parameters"] for p in group]
+    gradients: list = [sampler.within_one(len(p)) * size for group in job["parameters"] for p in group]
     for place in spoilt:
-        gradients[place][draw.integer(0, len(gradients[place]) - 1)] = by
+        gradients[place][sampler.integer(0, len(gradients[place]) - 1)] = by
     if none >= 0:
         gradients[none] = None
     return _do("backward", gradients=gradients, loss=loss)
 
 
-def _gradients(draw: Draw) -> Iterator[Step]:
-    job = _job(draw, [_PLAIN], float(draw.choice([1000, 500, 300])), 50, each=draw.integer(3, 6), on="cuda")
-    about = ("gradients",)
-    new = lambda **how: _backward(draw, job, **how)
+def _gradients(sampler: Sampler) -> Iterator[Step]:
+    job = _job(sampler, [_PLAIN], float(sampler.choice([1000, 500, 300])), 50, each=sampler.integer(3, 6), on="cuda")
+    criteria = ("gradients",)
+    new = lambda **how: _backward(sampler, job, **how)
     step, unscale, update = _do("step", of=0), _do("unscale", of=0), _do("update")
     yield from _played(
         job,
         [
-            (about, [new(), unscale, step, update]),
-            (about, [new(), step, update]),
-            (about, [new(none=draw.integer(0, 2)), step, update]),
-            (about, [new(), new(size=0.5), unscale, step, update]),
-            (about, [new(none=draw.integer(0, 2), size=1e-5), unscale, step, update]),
+            (criteria, [new(), unscale, step, update]),
+            (criteria, [new(), step, update]),
+            (criteria, [new(none=sampler.integer(0, 2)), step, update]),
+            (criteria, [new(), new(size=0.5), unscale, step, update]),
+            (criteria, [new(none=sampler.integer(0, 2), size=1e-5), unscale, step, update]),
         ],
     )
 
 
-def _loss_dtypes(draw: Draw) -> Iterator[Step]:
-    job = _job(draw, [_PLAIN], 2.0**15, 50)
+def _loss_dtypes(sampler: Sampler) -> Iterator[Step]:
+    job = _job(sampler, [_PLAIN], 2.0**15, 50)
     job["parameters"] = [[torch.ones(4), torch.ones(3)]]
     steps = []
-    for loss in draw.each("float16", "bfloat16", "float32"):
-        gradients = [torch.full((4,), draw.integer(2, 7) / 8), torch.full((3,), draw.integer(2, 7) / 8)]
+    for loss in sampler.shuffled("float16", "bfloat16", "float32"):
+        gradients = [torch.full((4,), sampler.integer(2, 7) / 8), torch.full((3,), sampler.integer(2, 7) / 8)]
         backward = _do("backward", gradients=gradients, loss=loss)
         steps.append((("gradients",), [backward, _do("unscale", of=0), _do("update")]))
     # Parameters are as they were, and the loss is 3.5 or so: scaled, beyond float16.
     yield from _played(job, steps)
 
 
-def _skips(draw: Draw) -> Iterator[Step]:
+def _skips(sampler: Sampler) -> Iterator[Step]:
     """One optimizer with a state; the first step of all is skipped too."""
-    for optimizer, on in draw.each((_ADAM, "cuda"), (_ADAMW, "cpu")):
-        job = _job(draw, [optimizer], 2.0 ** draw.integer(6, 10), 50, each=3, on=on)
-        steps, places = [], itertools.cycle(draw.each(0, 1, 2))
-        for by in (math.inf, 0.0, *draw.each(math.nan, -math.inf), 0.0):
+    for optimizer, on in sampler.shuffled((_ADAM, "cuda"), (_ADAMW, "cpu")):
+        job = _job(sampler, [optimizer], 2.0 ** sampler.integer(6, 10), 50, each=3, on=on)
+        steps, places = [], itertools.cycle(sampler.shuffled(0, 1, 2))
+        for by in (math.inf, 0.0, *sampler.shuffled(math.nan, -math.inf), 0.0):
             spoilt = (next(places),) if by else ()
-            actions = [_backward(draw, job, spoilt=spoilt, by=by), _do("step", of=0), _do("update")]
-            if draw.chance(0.5):
+            actions = [_backward(sampler, job, spoilt=spoilt, by=by), _do("step", of=0), _do("update")]
+            if sampler.chance(0.5):
                 actions.insert(1, _do("unscale", of=0))
             steps.append((("skip",), actions))
-        spoilt = (draw.integer(0, 2),)
+        spoilt = (sampler.integer(0, 2),)
         mended = [
-            _backward(draw, job, spoilt=spoilt),
+            _backward(sampler, job, spoilt=spoilt),
             _do("unscale", of=0),
             _do("mend", of=0),
             _do("step", of=0),
             _do("update"),
         ]
-        clipped = [_backward(draw, job, spoilt=spoilt), _do("step", of=0, max_norm=0.5), _do("update")]
+        clipped = [_backward(sampler, job, spoilt=spoilt), _do("step", of=0, max_norm=0.5), _do("update")]
         yield from _played(job, [*steps, (("skip",), mended), (("skip",), clipped)] if on == "cpu" else steps[:3])
 
 
-def _several(draw: Draw) -> Iterator[Step]:
+def _several(sampler: Sampler) -> Iterator[Step]:
     """Two optimizers: each is stepped or skipped by itself; the scale halves once."""
-    for on in draw.each("cpu", "cuda"):
-        job = _job(draw, [_ADAM, _SGD], 2.0 ** draw.integer(7, 10), 50, on=on)
-        steps, bad = [], itertools.cycle(draw.each(math.inf, math.nan))
-        of_first, of_second = draw.each(0, 1), draw.each(2, 3)
+    for on in sampler.shuffled("cpu", "cuda"):
+        job = _job(sampler, [_ADAM, _SGD], 2.0 ** sampler.integer(7, 10), 50, on=on)
+        steps, bad = [], itertools.cycle(sampler.shuffled(math.inf, math.nan))
+        of_first, of_second = sampler.shuffled(0, 1), sampler.shuffled(2, 3)
         for spoilt in ((), of_first[:1], of_second[:1], (of_first[1], of_second[1]), ()):
-            first, second = draw.shuffled([0, 1])
+            first, second = sampler.permutation([0, 1])
             unscaled = (
-                [_do("unscale", of=first), _do("unscale", of=second)] if len(spoilt) != 1 or draw.chance(0.5) else []
+                [_do("unscale", of=first), _do("unscale", of=second)] if len(spoilt) != 1 or sampler.chance(0.5) else []
             )
-            backward = _backward(draw, job, spoilt=tuple(spoilt), by=next(bad))
+            backward = _backward(sampler, job, spoilt=tuple(spoilt), by=next(bad))
             steps.append([backward, *unscaled, _do("step", of=first), _do("step", of=second), _do("update")])
-        one_is_not_stepped = [_backward(draw, job, spoilt=(0,)), _do("unscale", of=0), _do("step", of=1), _do("update")]
-        the_other = [_backward(draw, job, spoilt=of_first[1:]), *(_do("step", of=of) for of in (0, 1)), _do("update")]
+        one_is_not_stepped = [
+            _backward(sampler, job, spoilt=(0,)),
+            _do("unscale", of=0),
+            _do("step", of=1),
+            _do("update"),
+        ]
+        the_other = [
+            _backward(sampler, job, spoilt=of_first[1:]),
+            *(_do("step", of=of) for of in (0, 1)),
+            _do("update"),
+        ]
         played = [*steps, one_is_not_stepped, steps[0]] if on == "cpu" else [steps[1], the_other, one_is_not_stepped]
         yield from _played(job, [(("skip", "backoff"), actions) for actions in played])
 
 
-def _growth(draw: Draw) -> Iterator[Step]:
+def _growth(sampler: Sampler) -> Iterator[Step]:
     """Clean steps with an inf among them, one before the scale would have grown."""
-    for interval in draw.each(1, draw.integer(2, 4)):
-        job = _job(draw, [_PLAIN], 2.0 ** draw.integer(4, 8), interval, each=1)
+    for interval in sampler.shuffled(1, sampler.integer(2, 4)):
+        job = _job(sampler, [_PLAIN], 2.0 ** sampler.integer(4, 8), interval, each=1)
         script = (
             [False] * (2 * interval)
             + [False] * (interval - 1)
@@ -265,116 +276,129 @@ def _growth(draw: Draw) -> Iterator[Step]:
             + [True, True]
             + [False] * interval
         )
-        bad = itertools.cycle(draw.each(math.inf, math.nan))
+        bad = itertools.cycle(sampler.shuffled(math.inf, math.nan))
         steps = [
-            _one_step(draw, job, spoilt=(0,), by=next(bad)) if broken else _one_step(draw, job) for broken in script
+            _one_step(sampler, job, spoilt=(0,), by=next(bad)) if broken else _one_step(sampler, job)
+            for broken in script
         ]
         yield from _played(job, [(("growth",), actions) for actions in steps])
 
 
-def _one_step(draw: Draw, job: dict, **how: Any) -> list[dict]:
-    return [_backward(draw, job, **how), _do("step", of=0), _do("update")]
+def _one_step(sampler: Sampler, job: dict, **how: Any) -> list[dict]:
+    return [_backward(sampler, job, **how), _do("step", of=0), _do("update")]
 
 
-def _large_and_small(draw: Draw) -> Iterator[Step]:
+def _large_and_small(sampler: Sampler) -> Iterator[Step]:
     """The scale grows after as many steps, whatever the gradients' size, and whether the job stepped or only unscaled."""
-    for size in draw.each(1e-6, 4000.0):
+    for size in sampler.shuffled(1e-6, 4000.0):
         interval = 2
-        job = _job(draw, [_PLAIN], 4.0, interval, each=1)
-        steps = [_one_step(draw, job, size=size) for _ in range(2 * interval)]
+        job = _job(sampler, [_PLAIN], 4.0, interval, each=1)
+        steps = [_one_step(sampler, job, size=size) for _ in range(2 * interval)]
         yield from _played(job, [(("growth",), actions) for actions in steps])
-    job = _job(draw, [_PLAIN], 2.0, 2) | {"half": False}
+    job = _job(sampler, [_PLAIN], 2.0, 2) | {"half": False}
     largest = lambda sign: _do(
         "backward", gradients=[torch.full_like(p, sign * 1.5e38) for p in job["parameters"][0]], loss="float32"
     )
-    yield from _played(job, [(("growth", "skip"), [largest(draw.choice((1, -1))), _do("step", of=0), _do("update")])])
-    job = _job(draw, [_ADAM, _PLAIN], 8.0, 2)
-    actions = lambda: [_backward(draw, job), _do("step", of=0), _do("unscale", of=1), _do("update")]
+    yield from _played(
+        job, [(("growth", "skip"), [largest(sampler.choice((1, -1))), _do("step", of=0), _do("update")])]
+    )
+    job = _job(sampler, [_ADAM, _PLAIN], 8.0, 2)
+    actions = lambda: [_backward(sampler, job), _do("step", of=0), _do("unscale", of=1), _do("update")]
     yield from _played(job, [(("growth",), actions()) for _ in range(4)])
 
 
-def _limits(draw: Draw) -> Iterator[Step]:
-    job = _job(draw, [_PLAIN], draw.choice([3.0 * 2**21, 5.0 * 2**20]), 1, each=1)
-    yield from _played(job, [(("growth",), _one_step(draw, job, size=1e-4)) for _ in range(4)])
-    job = _job(draw, [_PLAIN], draw.choice([3.0, 5.0, 2.5]), 50, each=1)
-    yield from _played(job, [(("backoff",), _one_step(draw, job, spoilt=(0,))) for _ in range(5)])
+def _limits(sampler: Sampler) -> Iterator[Step]:
+    job = _job(sampler, [_PLAIN], sampler.choice([3.0 * 2**21, 5.0 * 2**20]), 1, each=1)
+    yield from _played(job, [(("growth",), _one_step(sampler, job, size=1e-4)) for _ in range(4)])
+    job = _job(sampler, [_PLAIN], sampler.choice([3.0, 5.0, 2.5]), 50, each=1)
+    yield from _played(job, [(("backoff",), _one_step(sampler, job, spoilt=(0,))) for _ in range(5)])
 
 
-def _halving(draw: Draw) -> Iterator[Step]:
+def _halving(sampler: Sampler) -> Iterator[Step]:
     """Gradients that overflow by the scale alone, until it is small enough: nobody puts an inf there."""
-    job = _job(draw, [_ADAM], 65536.0, 4, each=2)
-    steps = [_one_step(draw, job, size=float(draw.integer(2, 30))) for _ in range(5)]
+    job = _job(sampler, [_ADAM], 65536.0, 4, each=2)
+    steps = [_one_step(sampler, job, size=float(sampler.integer(2, 30))) for _ in range(5)]
     yield from _played(job, [(("backoff",), actions) for actions in steps])
 
 
-def _clipping(draw: Draw) -> Iterator[Step]:
+def _clipping(sampler: Sampler) -> Iterator[Step]:
     """By ``step`` and by the caller; norms above and below the most; a second optimizer's norm does not count."""
-    for on in draw.each("cpu", "cuda"):
-        job = _job(draw, [_PLAIN, _SGD], 2.0 ** draw.integer(6, 10), 50, on=on)
+    for on in sampler.shuffled("cpu", "cuda"):
+        job = _job(sampler, [_PLAIN, _SGD], 2.0 ** sampler.integer(6, 10), 50, on=on)
         steps = []
-        for size, max_norm in draw.each((1.0, 0.1), (0.01, 0.5), (50.0, 1.0), (0.5, 0.0)):
+        for size, max_norm in sampler.shuffled((1.0, 0.1), (0.01, 0.5), (50.0, 1.0), (0.5, 0.0)):
             actions = [
-                _backward(draw, job, size=size),
+                _backward(sampler, job, size=size),
                 _do("step", of=0, max_norm=max_norm),
                 _do("step", of=1),
                 _do("update"),
             ]
-            if draw.chance(0.5):
+            if sampler.chance(0.5):
                 actions.insert(1, _do("unscale", of=0))
             steps.append(actions)
         unscaled, update = _do("unscale", of=0), _do("update")
         steps.append(
-            [_backward(draw, job, size=5.0), unscaled, _do("clip", of=0, max_norm=0.25), _do("step", of=0), update]
+            [_backward(sampler, job, size=5.0), unscaled, _do("clip", of=0, max_norm=0.25), _do("step", of=0), update]
         )
         both = [_do("unscale", of=1), _do("step", of=1, max_norm=0.5), _do("step", of=0, max_norm=0.25), update]
-        steps.append([_backward(draw, job, size=5.0), *both])
+        steps.append([_backward(sampler, job, size=5.0), *both])
         yield from _played(job, [(("clip",), actions) for actions in (steps if on == "cpu" else steps[-2:])])
 
 
-def _order(draw: Draw) -> Iterator[Step]:
+def _order(sampler: Sampler) -> Iterator[Step]:
     """Calls out of order, and after each of them a step that goes as it should."""
-    for wrong in draw.each(
+    for wrong in sampler.shuffled(
         ("unscale", "unscale", "step"), ("step", "unscale"), ("step", "step"), ("unscale", "step", "step")
     ):
-        job = _job(draw, [draw.choice([_PLAIN, _ADAM]), _PLAIN], 2.0 ** draw.integer(5, 9), 2)
-        actions = [_backward(draw, job), *(_do(what, of=0) for what in wrong), _do("step", of=1), _do("update")]
-        right = [_backward(draw, job), _do("unscale", of=0), _do("step", of=0), _do("step", of=1), _do("update")]
+        job = _job(sampler, [sampler.choice([_PLAIN, _ADAM]), _PLAIN], 2.0 ** sampler.integer(5, 9), 2)
+        actions = [_backward(sampler, job), *(_do(what, of=0) for what in wrong), _do("step", of=1), _do("update")]
+        right = [_backward(sampler, job), _do("unscale", of=0), _do("step", of=0), _do("step", of=1), _do("update")]
         yield from _played(job, [(("errors",), actions), (("errors",), right)])
-    job = _job(draw, [_PLAIN], 16.0, 2)
-    early, twice = [_do("update"), *_one_step(draw, job)], [*_one_step(draw, job), _do("update")]
+    job = _job(sampler, [_PLAIN], 16.0, 2)
+    early, twice = [_do("update"), *_one_step(sampler, job)], [*_one_step(sampler, job), _do("update")]
     yield from _played(
         job,
         [
             (("errors",), actions)
-            for actions in (early, twice, [_backward(draw, job), _do("update")], _one_step(draw, job))
+            for actions in (early, twice, [_backward(sampler, job), _do("update")], _one_step(sampler, job))
         ],
     )
-    yield from _beside_another(draw)
+    yield from _beside_another(sampler)
 
 
-def _beside_another(draw: Draw) -> Iterator[Step]:
+def _beside_another(sampler: Sampler) -> Iterator[Step]:
     """While a step is under way another scaler takes steps of its own, with inf and without; neither knows of the other."""
-    job = _job(draw, [_PLAIN], 2.0 ** draw.integer(5, 9), 2) | {"beside": {"init_scale": 2.0**11, "growth_interval": 1}}
+    job = _job(sampler, [_PLAIN], 2.0 ** sampler.integer(5, 9), 2) | {
+        "beside": {"init_scale": 2.0**11, "growth_interval": 1}
+    }
     unscale, step, update = _do("unscale", of=0), _do("step", of=0), _do("update")
     steps = []
-    for first, second in draw.each((True, False), (False, True)):
+    for first, second in sampler.shuffled((True, False), (False, True)):
         steps.append(
-            [_backward(draw, job), unscale, _do("other", finite=first), step, _do("other", finite=second), step, update]
+            [
+                _backward(sampler, job),
+                unscale,
+                _do("other", finite=first),
+                step,
+                _do("other", finite=second),
+                step,
+                update,
+            ]
         )
     yield from _played(job, [(("errors",), actions) for actions in steps])
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if problem := _object_problem(case, evidence):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
     elif "many" in case.inputs:
         if problem := _many_problem(evidence["scales"]):
-            yield Lost("growth", problem)
+            yield Failure("growth", problem)
     elif not case.raises:
         seen = Observation.from_dict(evidence["seen"])
-        for criterion in case.about:
+        for criterion in case.criteria:
             if problem := _library_problem(seen) or _PROBLEM[criterion](case, evidence, seen):
-                yield Lost(criterion, problem)
+                yield Failure(criterion, problem)
 
 
 def _object_problem(case: Case, evidence: dict) -> str | None:

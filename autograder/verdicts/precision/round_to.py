@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, raised_problem, tensor_problem, type_name
 from gpulab.formats import Format
 
@@ -31,57 +31,61 @@ _FP32 = (8, 23, "ieee")
 _SHAPES = ((), (0,), (3, 0, 2))
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for fmt in draw.each(*_NAMED, *_unnamed(draw)):
-        yield _case(_ALL, draw.choice([x for _, x in draw.layouts(_in_rows(_strata(draw, fmt, torch.float32)))]), fmt)
-    for fmt, (dtype, bits) in draw.each(*_OF_TORCH.items()):
-        patterns = (_order(draw, 2**bits) - 2 ** (bits - 1)).to(torch.int16 if bits == 16 else torch.int8)
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for fmt in sampler.shuffled(*_NAMED, *_unnamed(sampler)):
+        yield _case(
+            _ALL, sampler.choice([x for _, x in sampler.layouts(_in_rows(_strata(sampler, fmt, torch.float32)))]), fmt
+        )
+    for fmt, (dtype, bits) in sampler.shuffled(*_OF_TORCH.items()):
+        patterns = (_order(sampler, 2**bits) - 2 ** (bits - 1)).to(torch.int16 if bits == 16 else torch.int8)
         yield _case(_ALL, patterns.view(dtype).float(), fmt)
-    for _, x in draw.layouts(_in_rows(_strata(draw, _NAMED[0], torch.float32))[:, :6]):
+    for _, x in sampler.layouts(_in_rows(_strata(sampler, _NAMED[0], torch.float32))[:, :6]):
         yield _case(_ALL, x, _NAMED[0])
-    for shape, fmt in draw.each(*itertools.product(_SHAPES, (_NAMED[0], _NAMED[-1]))):
-        yield _case(_ALL, draw.tensor(*shape), fmt)
-    yield _case(_ALL, _strata(draw, _FP32, torch.float32), _FP32)
-    yield _case(("tf32", *_ALL[1:]), _strata(draw, _TF32, torch.float32), _TF32)
-    for fmt in draw.each(*_NAMED, _FP32):
-        yield _case(("once", *_ALL[1:]), _strata(draw, fmt, torch.float64), fmt)
-    yield from _refused(draw)
+    for shape, fmt in sampler.shuffled(*itertools.product(_SHAPES, (_NAMED[0], _NAMED[-1]))):
+        yield _case(_ALL, sampler.tensor(*shape), fmt)
+    yield _case(_ALL, _strata(sampler, _FP32, torch.float32), _FP32)
+    yield _case(("tf32", *_ALL[1:]), _strata(sampler, _TF32, torch.float32), _TF32)
+    for fmt in sampler.shuffled(*_NAMED, _FP32):
+        yield _case(("once", *_ALL[1:]), _strata(sampler, fmt, torch.float64), fmt)
+    yield from _refused(sampler)
 
 
-def _unnamed(draw: Draw) -> Iterator[tuple[int, int, str]]:
+def _unnamed(sampler: Sampler) -> Iterator[tuple[int, int, str]]:
     """Formats that PyTorch has no dtype for, of every number of exponent bits and every meaning of ``reserved``."""
     for exponent_bits in range(2, 8):
         for reserved in ("ieee", "nan", "none"):
-            mantissa_bits = draw.integer(1, 9)
+            mantissa_bits = sampler.integer(1, 9)
             if (exponent_bits, mantissa_bits, reserved) not in _NAMED:
                 yield exponent_bits, mantissa_bits, reserved
-    yield 8, draw.choice([1, 2, 3, 4, 5, 6, 8, 9]), "ieee"
+    yield 8, sampler.choice([1, 2, 3, 4, 5, 6, 8, 9]), "ieee"
     yield 4, 3, "ieee"
-    yield draw.integer(3, 6), 1, "ieee"
-    yield draw.integer(3, 6), 1, "nan"
+    yield sampler.integer(3, 6), 1, "ieee"
+    yield sampler.integer(3, 6), 1, "nan"
 
 
-def _refused(draw: Draw) -> Iterator[Case]:
-    for fmt in draw.each(
-        *(fmt for fmt in _NAMED if fmt[2] == "none"), (draw.integer(4, 7), draw.integer(1, 9), "none")
+def _refused(sampler: Sampler) -> Iterator[Case]:
+    for fmt in sampler.shuffled(
+        *(fmt for fmt in _NAMED if fmt[2] == "none"), (sampler.integer(4, 7), sampler.integer(1, 9), "none")
     ):
-        x = draw.tensor(3, draw.integer(2, 5))
-        x[draw.integer(0, 2), draw.integer(0, 1)] = torch.nan
+        x = sampler.tensor(3, sampler.integer(2, 5))
+        x[sampler.integer(0, 2), sampler.integer(0, 1)] = torch.nan
         yield _case(("errors",), x, fmt, raises="ValueError")
     yield _case(("errors",), torch.tensor(torch.nan), _NAMED[-1], raises="ValueError")
-    for dtype in draw.each(torch.float16, torch.bfloat16, torch.int32, torch.int64):
-        yield _case(("errors",), draw.tensor(draw.integer(2, 5)).to(dtype), draw.choice(_NAMED), raises="TypeError")
+    for dtype in sampler.shuffled(torch.float16, torch.bfloat16, torch.int32, torch.int64):
+        yield _case(
+            ("errors",), sampler.tensor(sampler.integer(2, 5)).to(dtype), sampler.choice(_NAMED), raises="TypeError"
+        )
 
 
-def _case(about: tuple[str, ...], x: Tensor, fmt: tuple[int, int, str], raises: str = "") -> Case:
-    return Case(about, {"x": x, "fmt": list(fmt)}, raises)
+def _case(criteria: tuple[str, ...], x: Tensor, fmt: tuple[int, int, str], raises: str = "") -> Case:
+    return Case(criteria, {"x": x, "fmt": list(fmt)}, raises)
 
 
 def _in_rows(x: Tensor) -> Tensor:
     return x[: len(x) // 4 * 4].view(4, -1)
 
 
-def _strata(draw: Draw, fmt: tuple[int, int, str], dtype: torch.dtype) -> Tensor:
+def _strata(sampler: Sampler, fmt: tuple[int, int, str], dtype: torch.dtype) -> Tensor:
     """Numbers of ``fmt``, halfway between two, a little to both sides of both; beyond the largest; special ones.
 
     Of every exponent, of the subnormal numbers and around each end. Of both signs, in random order.
@@ -89,8 +93,8 @@ def _strata(draw: Draw, fmt: tuple[int, int, str], dtype: torch.dtype) -> Tensor
     known = Format("", *fmt)
     last, half = known.last_pattern, 2 ** fmt[1]
     ends = [0, 1, 2, 3, half - 2, half - 1, half, half + 1, last - 3, last - 2, last - 1, last]
-    fields = range(2 ** fmt[0]) if fmt[0] < 5 else [draw.integer(0, 2 ** fmt[0] - 1) for _ in range(24)]
-    within = [(field * half + draw.integer(0, half - 1)) for field in fields for _ in range(2)]
+    fields = range(2 ** fmt[0]) if fmt[0] < 5 else [sampler.integer(0, 2 ** fmt[0] - 1) for _ in range(24)]
+    within = [(field * half + sampler.integer(0, half - 1)) for field in fields for _ in range(2)]
     patterns = torch.tensor([pattern for pattern in (*ends, *within) if 0 <= pattern <= last])
     here, above = known.decode(patterns), _grid(fmt, patterns + 1)
     exact = torch.cat([here, (here + above) / 2, here * 0.75 + above * 0.25, here * 0.25 + above * 0.75, above])
@@ -110,12 +114,12 @@ def _strata(draw: Draw, fmt: tuple[int, int, str], dtype: torch.dtype) -> Tensor
             ]
         )
     x = torch.cat([x, -x])
-    return x[_order(draw, len(x))]
+    return x[_order(sampler, len(x))]
 
 
-def _order(draw: Draw, count: int) -> Tensor:
+def _order(sampler: Sampler, count: int) -> Tensor:
     """The numbers from 0 to ``count``, that left out, shuffled."""
-    return draw.tensor(count, dtype=torch.int64) - 1
+    return sampler.tensor(count, dtype=torch.int64) - 1
 
 
 def _beside(x: Tensor, dtype: torch.dtype) -> Iterator[Tensor]:
@@ -158,24 +162,24 @@ def _due(x: Tensor, fmt: tuple[int, int, str]) -> tuple[Tensor, Tensor]:
     return value.to(x.dtype), torch.where(nearest > last, beyond, nearest)
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     x, fmt = case.inputs["x"], tuple(case.inputs["fmt"])
     if case.raises:
         for name in ("round_to", "float_fields"):
             if problem := error_problem(evidence[name], case.raises):
-                yield Lost("errors", f"{name}: {problem} {_WHY[case.raises]}")
+                yield Failure("errors", f"{name}: {problem} {_WHY[case.raises]}")
         return
     due, pattern = _due(x, fmt)
-    first = case.about[0]
+    first = case.criteria[0]
     if problem := _kind_problem(evidence["round_to"], due, fmt) or _kept_problem(evidence, x):
-        yield Lost(first, problem)
+        yield Failure(first, problem)
         return
     values = evidence["round_to"]["returned"]
     wrong = ~_same(values, due)
     for criterion, problem in _value_problems(wrong, x, values, fmt):
-        yield Lost(first if criterion == "nearest" else criterion, problem)
+        yield Failure(first if criterion == "nearest" else criterion, problem)
     if problem := _fields_problem(evidence["float_fields"], due, pattern, wrong, fmt):
-        yield Lost("fields", problem)
+        yield Failure("fields", problem)
 
 
 _WHY = {

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, raised_problem, tensor_problem
 from gpulab import Observation
 
@@ -19,24 +19,26 @@ _FURTHEST = 0.4
 _VALUES = ("drift", "swallowed", "caller", "host")
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     for layout, dtype in zip(
-        draw.each("whole", "transposed", "columns", "whole"),
-        draw.each(torch.float32, torch.bfloat16, torch.float32, torch.bfloat16),
+        sampler.shuffled("whole", "transposed", "columns", "whole"),
+        sampler.shuffled(torch.float32, torch.bfloat16, torch.float32, torch.bfloat16),
     ):
-        yield _case(_VALUES, draw, layout, dtype, draw.integer(6, 9), draw.integer(7, 11), gradient=draw.chance(0.5))
-    yield _case(_VALUES, draw, "columns", torch.float32, 7, 6, gradient=True, again=True)
-    yield _case(_VALUES, draw, "whole", torch.float32, draw.integer(5, 8), draw.integer(48, 56), again=True)
-    yield _case(_VALUES, draw, "transposed", torch.bfloat16, draw.integer(5, 8), 24)
-    yield _case(("drift", "swallowed"), draw, "scalar", torch.float32, 1, 8)
-    yield _case(("drift", "swallowed"), draw, "whole", torch.float32, 3, 0)
-    yield _case(("drift", "swallowed"), draw, "whole", torch.float32, 0, 3)
-    yield _case(("memory",), draw, "whole", torch.float32, 96, 6)
-    yield _case(("memory",), draw, "transposed", torch.bfloat16, 96, 3)
-    for dtype in draw.each(torch.float32, torch.float16):
-        yield _case(("errors",), draw, "whole", torch.float32, 4, 2, of=dtype, raises="ValueError")
-    for shape in draw.each((1,), (4, 1), (1, 4, 4), ()):
-        yield _case(("errors",), draw, "whole", torch.float32, 4, 3, misfit=shape, raises="ValueError")
+        yield _case(
+            _VALUES, sampler, layout, dtype, sampler.integer(6, 9), sampler.integer(7, 11), gradient=sampler.chance(0.5)
+        )
+    yield _case(_VALUES, sampler, "columns", torch.float32, 7, 6, gradient=True, again=True)
+    yield _case(_VALUES, sampler, "whole", torch.float32, sampler.integer(5, 8), sampler.integer(48, 56), again=True)
+    yield _case(_VALUES, sampler, "transposed", torch.bfloat16, sampler.integer(5, 8), 24)
+    yield _case(("drift", "swallowed"), sampler, "scalar", torch.float32, 1, 8)
+    yield _case(("drift", "swallowed"), sampler, "whole", torch.float32, 3, 0)
+    yield _case(("drift", "swallowed"), sampler, "whole", torch.float32, 0, 3)
+    yield _case(("memory",), sampler, "whole", torch.float32, 96, 6)
+    yield _case(("memory",), sampler, "transposed", torch.bfloat16, 96, 3)
+    for dtype in sampler.shuffled(torch.float32, torch.float16):
+        yield _case(("errors",), sampler, "whole", torch.float32, 4, 2, of=dtype, raises="ValueError")
+    for shape in sampler.shuffled((1,), (4, 1), (1, 4, 4), ()):
+        yield _case(("errors",), sampler, "whole", torch.float32, 4, 3, misfit=shape, raises="ValueError")
 
 
 _LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -48,8 +50,8 @@ _LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def _case(
-    about: tuple[str, ...],
-    draw: Draw,
+    criteria: tuple[str, ...],
+    sampler: Sampler,
     layout: str,
     dtype: torch.dtype,
     side: int,
@@ -61,24 +63,24 @@ def _case(
     raises="",
 ) -> Case:
     """``misfit``: the shape of the last update but one."""
-    base = _weights(draw, side, side + (side > 4))
+    base = _weights(sampler, side, side + (side > 4))
     view, beside = _LAYOUTS[layout](base), torch.ones_like(base, dtype=torch.bool)
     _LAYOUTS[layout](beside).zero_()
     base[beside & (base == 0)] = 1.5  # one who writes a zero there is seen
-    updates = [update.to(dtype) for update in _updates(draw, view.float(), steps)]
+    updates = [update.to(dtype) for update in _updates(sampler, view.float(), steps)]
     if misfit is not None:
         updates[-2] = torch.ones(misfit, dtype=dtype)
     places = {"shape": list(view.shape), "strides": list(view.stride()), "offset": view.storage_offset()}
     return Case(
-        about, {"base": base.to(of), "updates": updates, "gradient": gradient, "again": again, **places}, raises
+        criteria, {"base": base.to(of), "updates": updates, "gradient": gradient, "again": again, **places}, raises
     )
 
 
-def _weights(draw: Draw, rows: int, columns: int) -> torch.Tensor:
+def _weights(sampler: Sampler, rows: int, columns: int) -> torch.Tensor:
     """Of all mantissas and several sizes; powers of two and zeros among them."""
-    mantissas = _drawn(rows * columns, lambda: draw.choice((128, 129, draw.integer(128, 255))))
-    signs = _drawn(rows * columns, lambda: draw.choice((-1.0, 1.0, 1.0, 0.0, -1.0)))
-    exponents = _drawn(rows * columns, lambda: draw.integer(-6, 6))
+    mantissas = _drawn(rows * columns, lambda: sampler.choice((128, 129, sampler.integer(128, 255))))
+    signs = _drawn(rows * columns, lambda: sampler.choice((-1.0, 1.0, 1.0, 0.0, -1.0)))
+    exponents = _drawn(rows * columns, lambda: sampler.integer(-6, 6))
     return torch.ldexp(signs * mantissas / 128, exponents).view(rows, columns).bfloat16()
 
 
@@ -92,13 +94,13 @@ _SHARES = (0.0, 1 / 64, 0.15, 0.3, 0.5, 0.5, 0.5005, 0.5005, 0.75, 1.5)
 """Of the spacing: what a plain sum swallows, what it does not, and ties between. 0.5005 is a tie once bfloat16 rounds it."""
 
 
-def _updates(draw: Draw, weight: torch.Tensor, steps: int) -> list[torch.Tensor]:
+def _updates(sampler: Sampler, weight: torch.Tensor, steps: int) -> list[torch.Tensor]:
     """For each element one share of its spacing and one sign; at one step, drawn for each, two spacings instead."""
     spacing = torch.where(weight == 0, torch.tensor(2.0**-8), _spacing(weight))
     furthest = [share for share in _SHARES if share * steps <= 128 * _FURTHEST - 4]
     drawn = lambda one: _drawn(weight.numel(), one).view(weight.shape)
-    shares, signs = drawn(lambda: draw.choice(furthest)), drawn(lambda: draw.choice((-1.0, 1.0)))
-    at = drawn(lambda: draw.integer(0, 2 * steps))
+    shares, signs = drawn(lambda: sampler.choice(furthest)), drawn(lambda: sampler.choice((-1.0, 1.0)))
+    at = drawn(lambda: sampler.integer(0, 2 * steps))
     return [torch.where(at == step, torch.tensor(2.0), shares) * signs * spacing for step in range(steps)]
 
 
@@ -107,14 +109,14 @@ def _spacing(values: torch.Tensor) -> torch.Tensor:
     return torch.ldexp(torch.ones_like(values), (torch.frexp(values.abs()).exponent - 8).clamp(min=-133))
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     seen, inputs = Observation.from_dict(evidence["seen"]), case.inputs
     if case.raises:
         if problem := error_problem(evidence, case.raises) or _used_problem(inputs, evidence):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
         return
     if "error" in evidence:
-        yield from (Lost(criterion, raised_problem(evidence["error"])) for criterion in case.about)
+        yield from (Failure(criterion, raised_problem(evidence["error"])) for criterion in case.criteria)
         return
     problems = {
         "drift": _drift_problem(inputs, evidence),
@@ -123,9 +125,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         "caller": _caller_problem(inputs, evidence),
         "host": _host_problem(seen),
     }
-    for criterion in case.about:
+    for criterion in case.criteria:
         if problems[criterion]:
-            yield Lost(criterion, problems[criterion])
+            yield Failure(criterion, problems[criterion])
 
 
 def _used_problem(inputs: dict, evidence: dict) -> str | None:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, raised_problem, type_name
 from autograder.verdicts.profiling.drawer import (
     CAUSES,
@@ -46,25 +46,25 @@ class Traces(Case):
     compared: tuple[str, ...] = ()
 
 
-def _ask(about: str, asked: list[Asked], compared: tuple[str, ...] = CAUSES) -> Traces:
+def _ask(criteria: str, asked: list[Asked], compared: tuple[str, ...] = CAUSES) -> Traces:
     traces = {"traces": [each.arguments for each in asked]}
-    return Traces((about,), traces, due=tuple(each.due for each in asked), compared=compared)
+    return Traces((criteria,), traces, due=tuple(each.due for each in asked), compared=compared)
 
 
 # ---- what is drawn
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield _ask("work", draw.shuffled(list(_working(draw))), ("compute", "memory"))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield _ask("work", sampler.permutation(list(_working(sampler))), ("compute", "memory"))
     for cause in ("communication", "input"):
-        yield _ask(cause, draw.shuffled(list(_mostly(draw, cause))), (cause,))
-    idle = [*_mostly(draw, "sync"), *_mostly(draw, "launch"), *_touching(draw), _hairline(draw)]
-    yield _ask("idle", draw.shuffled(idle), ("sync", "launch"))
-    yield _ask("formats", draw.shuffled(list(_formats(draw))))
-    yield _ask("window", draw.shuffled(list(_windows(draw))))
-    yield _ask("verdict", draw.shuffled(list(_verdicts(draw))), ("verdict",))
-    first, *others = draw.shuffled(list(_just_enough(draw)))  # at which a call of gpulab's shows
-    yield _ask("errors", [first, *draw.shuffled([*_without_window(draw), *others])], ())
+        yield _ask(cause, sampler.permutation(list(_mostly(sampler, cause))), (cause,))
+    idle = [*_mostly(sampler, "sync"), *_mostly(sampler, "launch"), *_touching(sampler), _hairline(sampler)]
+    yield _ask("idle", sampler.permutation(idle), ("sync", "launch"))
+    yield _ask("formats", sampler.permutation(list(_formats(sampler))))
+    yield _ask("window", sampler.permutation(list(_windows(sampler))))
+    yield _ask("verdict", sampler.permutation(list(_verdicts(sampler))), ("verdict",))
+    first, *others = sampler.permutation(list(_just_enough(sampler)))  # at which a call of gpulab's shows
+    yield _ask("errors", [first, *sampler.permutation([*_without_window(sampler), *others])], ())
 
 
 def _asked(
@@ -74,22 +74,22 @@ def _asked(
     return Asked([trace, table.counts, table.ridge], found(spans, table))
 
 
-def _amounts(draw: Draw, low_us: int = 9, high_us: int = 20, unit: int = 1, **more: int) -> dict[str, int]:
+def _amounts(sampler: Sampler, low_us: int = 9, high_us: int = 20, unit: int = 1, **more: int) -> dict[str, int]:
     """Nanoseconds of each cause. ``more``: times what is usual."""
-    return {cause: draw.integer(low_us * _US, high_us * _US) * more.get(cause, 1) // unit * unit for cause in CAUSES}
+    return {cause: sampler.integer(low_us * _US, high_us * _US) * more.get(cause, 1) // unit * unit for cause in CAUSES}
 
 
-def _mostly(draw: Draw, cause: str) -> Iterator[Asked]:
-    for share in draw.each(1, 6):
-        yield _asked(step(draw, _amounts(draw, 20, 40, **{cause: share})), work(draw))
+def _mostly(sampler: Sampler, cause: str) -> Iterator[Asked]:
+    for share in sampler.shuffled(1, 6):
+        yield _asked(step(sampler, _amounts(sampler, 20, 40, **{cause: share})), work(sampler))
 
 
-def _working(draw: Draw) -> Iterator[Asked]:
+def _working(sampler: Sampler) -> Iterator[Asked]:
     """Usual ones; kernels that nobody counted, that move nothing, that lie on the ridge or a FLOP below; short and nested ones."""
-    for cause in draw.each("compute", "memory"):
-        yield _asked(step(draw, _amounts(draw, 20, 40, **{cause: 4})), work(draw))
-    table = work(draw)
-    nbytes = draw.integer(10**6, 10**8)
+    for cause in sampler.shuffled("compute", "memory"):
+        yield _asked(step(sampler, _amounts(sampler, 20, 40, **{cause: 4})), work(sampler))
+    table = work(sampler)
+    nbytes = sampler.integer(10**6, 10**8)
     ridge = table.ridge
     counts = {
         "on the ridge": [ridge * nbytes, nbytes],
@@ -98,14 +98,16 @@ def _working(draw: Draw) -> Iterator[Asked]:
         "NCCL_like_gemm": [ridge * nbytes * 2, nbytes],
         "nothing": [0, 0],
     }
-    names = draw.shuffled([*counts, "triton_poi_fused_0", "at::native::barrier_before_nccl_bucket"])
+    names = sampler.permutation([*counts, "triton_poi_fused_0", "at::native::barrier_before_nccl_bucket"])
     spans, at = [], 0
     for name in names:
-        spans.append(Span("kernel", name, at, at := at + draw.integer(9, 90) * _US + draw.integer(1, 999), "main"))
-    spans.append(Span("copy", NCCL[0], at, at := at + draw.integer(9, 90) * _US, "copies"))
+        spans.append(
+            Span("kernel", name, at, at := at + sampler.integer(9, 90) * _US + sampler.integer(1, 999), "main")
+        )
+    spans.append(Span("copy", NCCL[0], at, at := at + sampler.integer(9, 90) * _US, "copies"))
     for _ in range(60):  # too short to be seen in whole microseconds
-        at += draw.integer(1, 3) * _US
-        spans.append(Span("kernel", MEMORY[0], at, at := at + draw.integer(600, 950), "main"))
+        at += sampler.integer(1, 3) * _US
+        spans.append(Span("kernel", MEMORY[0], at, at := at + sampler.integer(600, 950), "main"))
     long = Span("kernel", MEMORY[1], at + 20 * _US, at + 99 * _US, "main")
     spans += [
         long,
@@ -115,66 +117,68 @@ def _working(draw: Draw) -> Iterator[Asked]:
     yield _asked(spans, Work(table.counts | counts, ridge))
 
 
-def _touching(draw: Draw) -> Iterator[Asked]:
+def _touching(sampler: Sampler) -> Iterator[Asked]:
     """In whole microseconds: a wait ends or starts when the card runs dry, or a microsecond from it; one that lasts throughout.
 
     The kernel that started last is over before the one that ends last.
     """
-    for starts, ends in draw.each((-9, 0), (0, 9), (-9, -1), (1, 9), (-9, 40), (5, 35)):
-        first, gap = draw.integer(20, 40), 40
-        last = draw.integer(20, 40)
+    for starts, ends in sampler.shuffled((-9, 0), (0, 9), (-9, -1), (1, 9), (-9, 40), (5, 35)):
+        first, gap = sampler.integer(20, 40), 40
+        last = sampler.integer(20, 40)
         spans = [
             Span("kernel", COMPUTE[0], 0, first, "main"),
             Span("kernel", MEMORY[1], 5, first - 5, "copies"),
             Span("kernel", MEMORY[0], first + gap, first + gap + last, "beside"),
-            Span("call", draw.choice(("cuStreamSynchronize", "cudaDeviceSynchronize")), first + starts, first + ends),
+            Span(
+                "call", sampler.choice(("cuStreamSynchronize", "cudaDeviceSynchronize")), first + starts, first + ends
+            ),
             Span("range", LOADERS[0], first + 10, first + 20),
             Span("range", "ProfilerStep#1", 0, first + gap + last),
         ]
-        yield _asked([span._replace(start=span.start * _US, end=span.end * _US) for span in spans], work(draw))
+        yield _asked([span._replace(start=span.start * _US, end=span.end * _US) for span in spans], work(sampler))
     # Two idle times, of which the wait that ends in the first one is nothing to the second; a kernel of another stream between.
-    edges = [0, 30, 60, 65, draw.integer(100, 120)]
+    edges = [0, 30, 60, 65, sampler.integer(100, 120)]
     spans = [Span("kernel", COMPUTE[0], 0, 30, "main"), Span("kernel", COMPUTE[0], 60, 65, "beside")]
     spans += [
         Span("kernel", COMPUTE[0], edges[-1], edges[-1] + 9, "main"),
         Span("call", "cudaStreamSynchronize", 20, 58),
     ]
     spans += [Span("range", "ProfilerStep#1", 0, edges[-1] + 9)]
-    yield _asked([span._replace(start=span.start * _US, end=span.end * _US) for span in spans], work(draw))
+    yield _asked([span._replace(start=span.start * _US, end=span.end * _US) for span in spans], work(sampler))
 
 
-def _cut_off(draw: Draw) -> Iterator[Asked]:
+def _cut_off(sampler: Sampler) -> Iterator[Asked]:
     """In whole microseconds: the card runs dry before the window begins, in a wait or in none; so it does at the window's start.
 
     Of two waits the first ends, and the second begins, there or a microsecond from it.
     """
-    for wait in draw.each((-60, -20), (-60, 0), (-30, -1), (-30, 9), (0, 9), (1, 9)):
-        start = draw.integer(30, 60)
+    for wait in sampler.shuffled((-60, -20), (-60, 0), (-30, -1), (-30, 9), (0, 9), (1, 9)):
+        start = sampler.integer(30, 60)
         spans = [
             Span("kernel", COMPUTE[0], -200, -40, "main"),
             Span("kernel", COMPUTE[0], start, 200, "main"),
             Span("call", "cudaStreamSynchronize", *wait),
             Span("range", "ProfilerStep#1", 0, 200),
         ]
-        yield _asked([span._replace(start=span.start * _US, end=span.end * _US) for span in spans], work(draw))
+        yield _asked([span._replace(start=span.start * _US, end=span.end * _US) for span in spans], work(sampler))
 
 
-def _hairline(draw: Draw) -> Asked:
+def _hairline(sampler: Sampler) -> Asked:
     """Idle times shorter than a microsecond, as between kernels that are launched as fast as they run; every third in a wait."""
     spans, at = [], 0
     for number in range(60):
-        at += (busy := draw.integer(700, 990))
+        at += (busy := sampler.integer(700, 990))
         spans.append(Span("kernel", MEMORY[0], at - busy, at, "main"))
         if number % 3 == 0:
             spans.append(Span("call", "cudaEventSynchronize", at - busy, at))
-        at += draw.integer(300, 600)
-    return _asked([*spans, Span("range", "ProfilerStep#1", 0, at)], work(draw))
+        at += sampler.integer(300, 600)
+    return _asked([*spans, Span("range", "ProfilerStep#1", 0, at)], work(sampler))
 
 
-def _formats(draw: Draw) -> Iterator[Asked]:
+def _formats(sampler: Sampler) -> Iterator[Asked]:
     """Old names and new ones, no order, other events between; what has no duration. Two steps, that an order would tell apart."""
-    for style in draw.each("today", "2021"):
-        table, spans = work(draw), _as_operations(_with_drivers(_steps(draw, 2, 0, _US)))
+    for style in sampler.shuffled("today", "2021"):
+        table, spans = work(sampler), _as_operations(_with_drivers(_steps(sampler, 2, 0, _US)))
         end = max(span.end for span in spans)
         nothing = [
             Span("kernel", COMPUTE[0], 0, 0, "main"),
@@ -183,23 +187,23 @@ def _formats(draw: Draw) -> Iterator[Asked]:
             Span("range", "ProfilerStep#0", -50 * _US, -50 * _US),
         ]
         yield _asked(
-            spans + nothing, table, style, change=lambda trace, style=style, end=end: _mixed(draw, trace, style, end)
+            spans + nothing, table, style, change=lambda trace, style=style, end=end: _mixed(sampler, trace, style, end)
         )
-    table, spans = work(draw), _steps(draw, 2, 0)
+    table, spans = work(sampler), _steps(sampler, 2, 0)
     yield _asked(
         spans,
         table,
         "today",
-        change=lambda trace: _mixed(draw, _without_arguments(trace), "today", max(s.end for s in spans)),
+        change=lambda trace: _mixed(sampler, _without_arguments(trace), "today", max(s.end for s in spans)),
     )
 
 
-def _steps(draw: Draw, count: int, hole_us: int, unit: int = 1) -> list[Span]:
+def _steps(sampler: Sampler, count: int, hole_us: int, unit: int = 1) -> list[Span]:
     """Steps one after the other, with a hole after each."""
     spans: list[Span] = []
     for _ in range(count):
         at = max((span.end for span in spans), default=-hole_us * _US) + hole_us * _US
-        spans += [span.moved(at) for span in step(draw, _amounts(draw, 20, 40, unit), unit)]
+        spans += [span.moved(at) for span in step(sampler, _amounts(sampler, 20, 40, unit), unit)]
     return spans
 
 
@@ -221,7 +225,7 @@ def _without_arguments(trace: dict) -> dict:
     return trace
 
 
-def _mixed(draw: Draw, trace: dict, style: str, end: int) -> dict:
+def _mixed(sampler: Sampler, trace: dict, style: str, end: int) -> dict:
     """With events that count for nothing, all over the trace and beyond its ends, in random order; the first step is the last."""
     origin = _ORIGIN // _US * _US if style == "2021" else _ORIGIN
     at = lambda nanoseconds: microseconds(origin + nanoseconds, style)
@@ -261,7 +265,7 @@ def _mixed(draw: Draw, trace: dict, style: str, end: int) -> dict:
     first, *rest = sorted(
         trace["traceEvents"], key=lambda event: not (event["name"].startswith("ProfilerStep#") and event["dur"])
     )
-    return trace | {"traceEvents": [*draw.shuffled(rest + others), first]}
+    return trace | {"traceEvents": [*sampler.permutation(rest + others), first]}
 
 
 _NEARLY_ON_CARD = ("KERNEL", "kernels", "Gpu_memcpy", "gpu_memory", "memcpy", "Memory")
@@ -280,11 +284,11 @@ _NEARLY_NAMED = (
 """Categories and names that are none of those that count, and like them."""
 
 
-def _windows(draw: Draw) -> Iterator[Asked]:
+def _windows(sampler: Sampler) -> Iterator[Asked]:
     """Several steps with holes between them, work beyond both ends, no step at all, no work at all."""
-    table, spans = work(draw), _steps(draw, 2, draw.integer(40, 60))
+    table, spans = work(sampler), _steps(sampler, 2, sampler.integer(40, 60))
     end = max(span.end for span in spans)
-    beyond = draw.integer(30, 60) * _US
+    beyond = sampler.integer(30, 60) * _US
     outside = [
         Span("kernel", MEMORY[0], -beyond, beyond // 3, "beside"),
         Span("kernel", COMPUTE[1], end - beyond // 4, end + beyond, "beside"),
@@ -302,85 +306,89 @@ def _windows(draw: Draw) -> Iterator[Asked]:
     without = [span for span in spans if not span.name.startswith("ProfilerStep#")]
     host = [Span("range", LOADERS[0], -beyond, 0), Span("op", "aten::item", -beyond, end + beyond)]
     yield _asked([*without, *host], table)
-    yield from _cut_off(draw)
+    yield from _cut_off(sampler)
     loader = Span("range", LOADERS[0], beyond // 3, beyond)
     yield _asked([Span("range", "ProfilerStep#1", 0, 3 * beyond), loader, Span("op", "aten::mm", 0, beyond)], table)
 
 
-def _verdicts(draw: Draw) -> Iterator[Asked]:
-    for cause in draw.each(*LOSSES):
-        yield _asked(step(draw, _amounts(draw, 20, 40, **{cause: 6})), work(draw))
+def _verdicts(sampler: Sampler) -> Iterator[Asked]:
+    for cause in sampler.shuffled(*LOSSES):
+        yield _asked(step(sampler, _amounts(sampler, 20, 40, **{cause: 6})), work(sampler))
         # Busy nine tenths of the time, and the longest cause is a kernel.
-        yield _asked(step(draw, _amounts(draw, 8, 9, compute=14, memory=10, **{cause: 2})), work(draw))
-    for cause, other in draw.each(("compute", "memory"), ("memory", "compute")):
+        yield _asked(step(sampler, _amounts(sampler, 8, 9, compute=14, memory=10, **{cause: 2})), work(sampler))
+    for cause, other in sampler.shuffled(("compute", "memory"), ("memory", "compute")):
         # All losses together are less than a tenth.
-        yield _asked(step(draw, _amounts(draw, 8, 9, **{cause: 40, other: 16})), work(draw))
-        only = {cause: draw.integer(500, 900) * _US, other: draw.integer(100, 300) * _US}
-        yield _asked(step(draw, only), work(draw))
-    yield from _at_a_tenth(draw)
-    yield from _equal(draw)
+        yield _asked(step(sampler, _amounts(sampler, 8, 9, **{cause: 40, other: 16})), work(sampler))
+        only = {cause: sampler.integer(500, 900) * _US, other: sampler.integer(100, 300) * _US}
+        yield _asked(step(sampler, only), work(sampler))
+    yield from _at_a_tenth(sampler)
+    yield from _equal(sampler)
 
 
-def _at_a_tenth(draw: Draw) -> Iterator[Asked]:
+def _at_a_tenth(sampler: Sampler) -> Iterator[Asked]:
     """In whole microseconds: exactly a tenth, of four causes that have much less each; and a microsecond less."""
-    for cause in draw.each(*LOSSES):
-        for less in draw.each(0, 1):
-            amounts = dict.fromkeys(LOSSES, draw.integer(16, 20)) | {cause: draw.integer(24, 30) - less}
+    for cause in sampler.shuffled(*LOSSES):
+        for less in sampler.shuffled(0, 1):
+            amounts = dict.fromkeys(LOSSES, sampler.integer(16, 20)) | {cause: sampler.integer(24, 30) - less}
             lost = sum(amounts.values()) + less
             amounts |= {"compute": 5 * lost, "memory": 4 * lost + less}
-            yield _asked(step(draw, {key: amount * _US for key, amount in amounts.items()}, _US), work(draw), "2021")
+            yield _asked(
+                step(sampler, {key: amount * _US for key, amount in amounts.items()}, _US), work(sampler), "2021"
+            )
 
 
-def _equal(draw: Draw) -> Iterator[Asked]:
+def _equal(sampler: Sampler) -> Iterator[Asked]:
     """Each cause is as long as the next one, in whole microseconds."""
-    for first, second in draw.each(*zip(LOSSES, LOSSES[1:]), ("input", "communication"), ("sync", "communication")):
+    for first, second in sampler.shuffled(
+        *zip(LOSSES, LOSSES[1:]), ("input", "communication"), ("sync", "communication")
+    ):
         amounts = (
             {"compute": 90, "memory": 80}
             | dict.fromkeys(LOSSES, 16)
-            | dict.fromkeys((first, second), draw.integer(40, 60))
+            | dict.fromkeys((first, second), sampler.integer(40, 60))
         )
-        yield _asked(step(draw, {key: amount * _US for key, amount in amounts.items()}, _US), work(draw), "2021")
-    both = draw.integer(200, 400) * _US
-    yield _asked(step(draw, {"compute": both, "memory": both}, _US), work(draw), "2021")
+        yield _asked(step(sampler, {key: amount * _US for key, amount in amounts.items()}, _US), work(sampler), "2021")
+    both = sampler.integer(200, 400) * _US
+    yield _asked(step(sampler, {"compute": both, "memory": both}, _US), work(sampler), "2021")
 
 
-def _without_window(draw: Draw) -> Iterator[Asked]:
+def _without_window(sampler: Sampler) -> Iterator[Asked]:
     """Nothing; the host alone; work without duration; a step without one; what counts for nothing."""
-    table = work(draw)
-    end = draw.integer(50, 90) * _US
+    table = work(sampler)
+    end = sampler.integer(50, 90) * _US
     host = [
         Span("op", "aten::mm", 0, end),
         Span("call", "cudaDeviceSynchronize", 0, end),
         Span("range", LOADERS[0], 0, end),
     ]
     nothing = [Span("range", "ProfilerStep#1", 0, 0), Span("kernel", COMPUTE[0], 9, 9, "main")]
-    for spans in draw.each([], host, nothing, host + nothing):
+    for spans in sampler.shuffled([], host, nothing, host + nothing):
         yield _asked(spans, table)
     only_others = lambda trace: {"traceEvents": [{"ph": "M", "name": "process_name", "pid": 0}]}
     yield _asked([], table, change=only_others)
 
 
-def _just_enough(draw: Draw) -> Iterator[Asked]:
+def _just_enough(sampler: Sampler) -> Iterator[Asked]:
     """A step and nothing on the card; something on the card and no step."""
-    end = draw.integer(50, 90) * _US
-    for span in draw.each(
+    end = sampler.integer(50, 90) * _US
+    for span in sampler.shuffled(
         Span("range", "ProfilerStep#1", 0, end), Span("kernel", NCCL[0], 0, end, "nccl"), Span("fill", "Memset", 0, end)
     ):
-        yield _asked([span, Span("op", "aten::mm", 0, end)], work(draw))
+        yield _asked([span, Span("op", "aten::mm", 0, end)], work(sampler))
 
 
 # ---- what is wrong
 
 
-def _judge(case: Traces, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Traces, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     answers = evidence["answers"]
     if problem := count_problem(answers, len(case.due)):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
     elif problem := calls_problem(evidence):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
     elif problem := next(filter(None, (_problem(case, *pair) for pair in zip(case.due, answers, strict=True))), None):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
 
 
 def _problem(case: Traces, due: Found, answer: dict) -> str | None:
@@ -402,7 +410,7 @@ def _problem(case: Traces, due: Found, answer: dict) -> str | None:
     if strange := [time for time in times.values() if type(time) not in (int, float)]:
         return f"A time is {type_name(strange[0])}; expected a number of microseconds."
     wrong = [cause for cause in case.compared if not abs(times[cause] - due.times[cause] / _US) <= _NEAR_US]
-    return _time_problem(case.about[0], wrong[0], times, due) if wrong else None
+    return _time_problem(case.criteria[0], wrong[0], times, due) if wrong else None
 
 
 def _verdict_problem(told: Any, due: Found) -> str:
@@ -416,12 +424,12 @@ def _verdict_problem(told: Any, due: Found) -> str:
     return "The verdict is not the longest of its kind, or of equal ones not the first."
 
 
-def _time_problem(about: str, cause: str, times: dict[str, float], due: Found) -> str:
+def _time_problem(criteria: str, cause: str, times: dict[str, float], due: Found) -> str:
     many = "short" if times[cause] < due.times[cause] / _US else "long"
-    sentence = _SENTENCES.get(about) or _SENTENCES[cause]
-    if about == "window" and abs(sum(times.values()) - sum(due.times.values()) / _US) <= _NEAR_US:
+    sentence = _SENTENCES.get(criteria) or _SENTENCES[cause]
+    if criteria == "window" and abs(sum(times.values()) - sum(due.times.values()) / _US) <= _NEAR_US:
         sentence = f"The times add up to the window, so what divides it is wrong. {_SENTENCES[cause]}"
-    elif about in ("formats", "window"):
+    elif criteria in ("formats", "window"):
         sentence = f"Where this time is wrong in plain traces of whole steps, too, begin there. Else: {sentence}"
     return f"The time of {cause} is too {many}. {sentence}"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 
 STREAMS = {"main": 7, "beside": 13, "copies": 20, "nccl": 24}
 LOADERS = (
@@ -53,13 +53,13 @@ class Work(NamedTuple):
     ridge: int
 
 
-def work(draw: Draw) -> Work:
+def work(sampler: Sampler) -> Work:
     """Each kernel well on its side. NCCL's are in the table, too, and so are copies, as if they computed."""
-    ridge, counts = draw.integer(40, 300), {}
+    ridge, counts = sampler.integer(40, 300), {}
     for name in COMPUTE + NCCL + COPIES:
-        counts[name] = [ridge * (nbytes := draw.integer(10**6, 10**8)) * draw.integer(2, 9), nbytes]
+        counts[name] = [ridge * (nbytes := sampler.integer(10**6, 10**8)) * sampler.integer(2, 9), nbytes]
     for name in MEMORY:
-        counts[name] = [ridge * (nbytes := draw.integer(10**6, 10**8)) // draw.integer(3, 9), nbytes]
+        counts[name] = [ridge * (nbytes := sampler.integer(10**6, 10**8)) // sampler.integer(3, 9), nbytes]
     return Work(counts, ridge)
 
 
@@ -75,26 +75,26 @@ class Gap(NamedTuple):
     wait: str = WAITS[0]
 
 
-def step(draw: Draw, amounts: dict[str, int], unit: int = 1) -> list[Span]:
+def step(sampler: Sampler, amounts: dict[str, int], unit: int = 1) -> list[Span]:
     """Spans from 0 in which each cause takes as many nanoseconds as ``amounts`` says, in several pieces each.
 
     A step starts and ends with work of the card. Everything is a multiple of ``unit``, as ``amounts`` are.
     """
-    gaps = draw.shuffled(list(_gaps(amounts, unit)))
-    pieces = _pieces(draw, amounts, unit)
+    gaps = sampler.permutation(list(_gaps(amounts, unit)))
+    pieces = _pieces(sampler, amounts, unit)
     if len(gaps) >= len(pieces):
         raise ValueError(f"{amounts}: no room for {len(gaps)} idle times between {len(pieces)} pieces of work")
-    before = sorted(draw.shuffled(range(1, len(pieces)))[: len(gaps)])
+    before = sorted(sampler.permutation(range(1, len(pieces)))[: len(gaps)])
     spans: list[Span] = []
     at, previous = 0, 0
     for number, (cause, length) in enumerate(pieces):
         if number in before:
             gap = gaps[before.index(number)]
-            spans += _idle(draw, gap, at, previous, length, unit)
+            spans += _idle(sampler, gap, at, previous, length, unit)
             at, previous = at + gap.loading + gap.rest, 0
-        spans += _BUSY[cause](draw, at, length, previous, unit)
+        spans += _BUSY[cause](sampler, at, length, previous, unit)
         at, previous = at + length, length
-    return [Span("range", f"ProfilerStep#{draw.integer(3, 99)}", 0, at), *spans]
+    return [Span("range", f"ProfilerStep#{sampler.integer(3, 99)}", 0, at), *spans]
 
 
 def _split(amount: int, parts: int, unit: int) -> list[int]:
@@ -106,11 +106,11 @@ def _split(amount: int, parts: int, unit: int) -> list[int]:
     return [amount - sum(first), *first]
 
 
-def _pieces(draw: Draw, amounts: dict[str, int], unit: int) -> list[tuple[str, int]]:
+def _pieces(sampler: Sampler, amounts: dict[str, int], unit: int) -> list[tuple[str, int]]:
     """Work of the card in six pieces or more."""
     kinds = [cause for cause in ("compute", "memory", "communication") if amounts.get(cause)]
     parts = -(-6 // len(kinds))
-    return draw.shuffled([(cause, part) for cause in kinds for part in _split(amounts[cause], parts, unit)])
+    return sampler.permutation([(cause, part) for cause in kinds for part in _split(amounts[cause], parts, unit)])
 
 
 def _gaps(amounts: dict[str, int], unit: int) -> Iterator[Gap]:
@@ -122,7 +122,7 @@ def _gaps(amounts: dict[str, int], unit: int) -> Iterator[Gap]:
     yield from (Gap("launch", part, 0) for part in loading)
 
 
-def _idle(draw: Draw, gap: Gap, at: int, before: int, after: int, unit: int) -> Iterator[Span]:
+def _idle(sampler: Sampler, gap: Gap, at: int, before: int, after: int, unit: int) -> Iterator[Span]:
     """What the host does meanwhile. ``before``, ``after``: how long the card works there, where the host may be at it, too."""
     end = at + gap.loading + gap.rest
     early, late = _cut(before // 3, unit), _cut(after // 3, unit)
@@ -151,40 +151,40 @@ def _cut(length: int, unit: int) -> int:
     return length // unit * unit
 
 
-def _computing(draw: Draw, at: int, length: int, before: int, unit: int) -> Iterator[Span]:
+def _computing(sampler: Sampler, at: int, length: int, before: int, unit: int) -> Iterator[Span]:
     """Two kernels in a row, and beside them one that computes, one that moves, a copy and a collective."""
     half, end = at + _cut(length // 2, unit), at + length
     yield from _row(COMPUTE, at, half, end)
     if length >= 8 * unit:
         yield Span(
-            "kernel", draw.choice(COMPUTE), at + _cut(length // 4, unit), end - _cut(length // 8, unit), "beside"
+            "kernel", sampler.choice(COMPUTE), at + _cut(length // 4, unit), end - _cut(length // 8, unit), "beside"
         )
-        yield Span("kernel", draw.choice(MEMORY), at + _cut(length // 8, unit), half, "copies")
-        yield Span("copy", draw.choice(COPIES), half, end, "copies")
-        yield Span("kernel", draw.choice(NCCL), at, end - _cut(length // 8, unit), "nccl")
+        yield Span("kernel", sampler.choice(MEMORY), at + _cut(length // 8, unit), half, "copies")
+        yield Span("copy", sampler.choice(COPIES), half, end, "copies")
+        yield Span("kernel", sampler.choice(NCCL), at, end - _cut(length // 8, unit), "nccl")
 
 
-def _moving(draw: Draw, at: int, length: int, before: int, unit: int) -> Iterator[Span]:
+def _moving(sampler: Sampler, at: int, length: int, before: int, unit: int) -> Iterator[Span]:
     """A kernel, a copy, a fill and a kernel in a row, beside them another kernel and a collective."""
     third, end = _cut(length // 3, unit), at + length
     half = at + _cut(length // 2, unit)
     if third < 2 * unit:
-        yield Span("kernel", draw.choice(MEMORY), at, end, "main")
+        yield Span("kernel", sampler.choice(MEMORY), at, end, "main")
         return
-    yield Span("kernel", draw.choice(MEMORY), at, at + third, "main")
-    yield Span("copy", draw.choice(COPIES), at + third, half, "copies")
+    yield Span("kernel", sampler.choice(MEMORY), at, at + third, "main")
+    yield Span("copy", sampler.choice(COPIES), at + third, half, "copies")
     yield Span("fill", "Memset (Device)", half, end - third, "main")
-    yield Span("kernel", draw.choice(MEMORY), end - third, end, "main")
+    yield Span("kernel", sampler.choice(MEMORY), end - third, end, "main")
     if length >= 8 * unit:
-        yield Span("kernel", draw.choice(MEMORY), at + _cut(length // 8, unit), at + third, "beside")
-        yield Span("kernel", draw.choice(NCCL), at, end - _cut(length // 8, unit), "nccl")
+        yield Span("kernel", sampler.choice(MEMORY), at + _cut(length // 8, unit), at + third, "beside")
+        yield Span("kernel", sampler.choice(NCCL), at, end - _cut(length // 8, unit), "nccl")
 
 
-def _sending(draw: Draw, at: int, length: int, before: int, unit: int) -> Iterator[Span]:
+def _sending(sampler: Sampler, at: int, length: int, before: int, unit: int) -> Iterator[Span]:
     """Two collectives that overlap, the first of them hidden for a while before."""
     third, end = _cut(length // 3, unit), at + length
-    yield Span("kernel", draw.choice(NCCL), at - _cut(before // 2, unit), end - third, "nccl")
-    yield Span("kernel", draw.choice(NCCL), at + third, end, "nccl")
+    yield Span("kernel", sampler.choice(NCCL), at - _cut(before // 2, unit), end - third, "nccl")
+    yield Span("kernel", sampler.choice(NCCL), at + third, end, "nccl")
 
 
 def _row(names: tuple[str, ...], at: int, half: int, end: int) -> Iterator[Span]:

@@ -5,8 +5,8 @@ from fractions import Fraction
 from math import inf, isfinite, nan
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, raised_problem, type_name
 from autograder.verdicts.profiling.told import refusal_problem, returned
 from gpulab.cards.cards import CARDS, card_named
@@ -68,153 +68,158 @@ def _refused(call: dict) -> str | None:
 # ---- what is drawn
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for about, pairs in (("parameters", _parameters), ("attention", _attention), ("peak", _peaks), ("job", _jobs)):
-        yield Case((about,), {"calls": [call for pair in draw.shuffled(list(pairs(draw))) for call in pair]})
-    yield Case(("again",), {"calls": draw.shuffled(list(_checkpointed(draw)))})
-    yield Case(("value",), {"calls": draw.shuffled(list(_whole(draw)))})
-    yield Case(("errors",), {"calls": draw.shuffled([*_senseless(draw), *_just_allowed(draw)])})
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for criteria, pairs in (("parameters", _parameters), ("attention", _attention), ("peak", _peaks), ("job", _jobs)):
+        yield Case(
+            (criteria,), {"calls": [call for pair in sampler.permutation(list(pairs(sampler))) for call in pair]}
+        )
+    yield Case(("again",), {"calls": sampler.permutation(list(_checkpointed(sampler)))})
+    yield Case(("value",), {"calls": sampler.permutation(list(_whole(sampler)))})
+    yield Case(("errors",), {"calls": sampler.permutation([*_senseless(sampler), *_just_allowed(sampler)])})
 
 
-def _call(draw: Draw, share: float = 0.0, **given: Any) -> dict:
+def _call(sampler: Sampler, share: float = 0.0, **given: Any) -> dict:
     """A job of which MFU is about ``share``, or drawn between a twentieth and nearly a half. Attention takes a part that is seen."""
-    layers, width = draw.integer(20, 90), 128 * draw.integer(20, 90)
+    layers, width = sampler.integer(20, 90), 128 * sampler.integer(20, 90)
     call = {
-        "n_params": 12 * layers * width**2 + draw.integer(10**6, 10**9),
-        "gpu": draw.choice(_WITH_TF32),
-        "n_gpus": draw.integer(2, 4000),
+        "n_params": 12 * layers * width**2 + sampler.integer(10**6, 10**9),
+        "gpu": sampler.choice(_WITH_TF32),
+        "n_gpus": sampler.integer(2, 4000),
         "dtype": "tf32",
         "layers": layers,
         "width": width,
-        "seq": draw.integer(9, 64) * 1000 + 24,
-        "n_lookup": draw.integer(10**5, 10**6),
+        "seq": sampler.integer(9, 64) * 1000 + 24,
+        "n_lookup": sampler.integer(10**5, 10**6),
         "again": 0.0,
         "tokens_per_s": 1,
     } | given
     if "tokens_per_s" not in given:
-        share = share or draw.integer(50, 450) / 1000
+        share = share or sampler.integer(50, 450) / 1000
         call["tokens_per_s"] = float(Fraction(share) / due(call)[0])
     return call
 
 
-def _parameters(draw: Draw) -> Iterator[tuple[dict, dict]]:
+def _parameters(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
     """The second has more parameters that multiply, or more that are looked up, or both alike: then nothing changes."""
     for _ in range(2):
-        one = _call(draw)
-        more = one["n_params"] * draw.integer(2, 9) // 10
+        one = _call(sampler)
+        more = one["n_params"] * sampler.integer(2, 9) // 10
         yield one, one | {"n_params": one["n_params"] + more}
         yield one, one | {"n_lookup": one["n_lookup"] + more}
         yield one, one | {"n_params": one["n_params"] + more, "n_lookup": one["n_lookup"] + more}
-    yield (one := _call(draw, n_lookup=0)), one | {"n_params": 2 * one["n_params"]}
+    yield (one := _call(sampler, n_lookup=0)), one | {"n_params": 2 * one["n_params"]}
 
 
-def _attention(draw: Draw) -> Iterator[tuple[dict, dict]]:
+def _attention(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
     """The same parameters in more layers, a wider attention, longer sequences."""
-    for key in draw.each("layers", "width", "seq"):
-        one = _call(draw, n_params=10**9 * draw.integer(1, 9), share=0.1)
-        yield one, one | {key: one[key] * draw.integer(2, 3)}
-    one = _call(draw, n_params=10**8, share=0.1)
+    for key in sampler.shuffled("layers", "width", "seq"):
+        one = _call(sampler, n_params=10**9 * sampler.integer(1, 9), share=0.1)
+        yield one, one | {key: one[key] * sampler.integer(2, 3)}
+    one = _call(sampler, n_params=10**8, share=0.1)
     yield one, one | {"layers": one["layers"] * 2, "width": one["width"] // 2, "seq": one["seq"] * 3}
 
 
-def _peaks(draw: Draw) -> Iterator[tuple[dict, dict]]:
+def _peaks(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
     """Formats of which some have no sparse peak, and cards, by names as people write them."""
     spelt = {"H100": "h100", "RTX4090": "RTX 4090", "L40S": "l40s", "A100": "A-100", "T4": "t4"}
-    for dtype in draw.each("bf16", "fp16", "tf32", "int8"):
-        one = _call(draw, share=0.0005, dtype=dtype, gpu=draw.choice(("H100", "A100", "L40S", "A10")))
+    for dtype in sampler.shuffled("bf16", "fp16", "tf32", "int8"):
+        one = _call(sampler, share=0.0005, dtype=dtype, gpu=sampler.choice(("H100", "A100", "L40S", "A10")))
         yield one, one | {"dtype": "fp64"}
         yield one, one | {"dtype": "fp32"}
-    cards = draw.shuffled(list(CARDS))
+    cards = sampler.permutation(list(CARDS))
     for gpu, other in zip(cards, cards[1:]):
-        yield (one := _call(draw, share=0.001, gpu=gpu, dtype="bf16")), one | {"gpu": spelt.get(other, other)}
+        yield (one := _call(sampler, share=0.001, gpu=gpu, dtype="bf16")), one | {"gpu": spelt.get(other, other)}
 
 
-def _jobs(draw: Draw) -> Iterator[tuple[dict, dict]]:
-    one = _call(draw, share=0.04)
-    for many in draw.each(2, draw.integer(3, 9)):
+def _jobs(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
+    one = _call(sampler, share=0.04)
+    for many in sampler.shuffled(2, sampler.integer(3, 9)):
         yield one, one | {"n_gpus": one["n_gpus"] * many}
         yield one, one | {"tokens_per_s": one["tokens_per_s"] * many}
-    yield (one := _call(draw, share=0.2, n_gpus=8)), one | {"n_gpus": 9, "tokens_per_s": one["tokens_per_s"] * 2}
-    yield (one := _call(draw, share=0.4, n_gpus=1)), one | {"n_gpus": 8}
+    yield (one := _call(sampler, share=0.2, n_gpus=8)), one | {"n_gpus": 9, "tokens_per_s": one["tokens_per_s"] * 2}
+    yield (one := _call(sampler, share=0.4, n_gpus=1)), one | {"n_gpus": 8}
 
 
-def _checkpointed(draw: Draw) -> Iterator[dict]:
-    for again in draw.each(0.0, 0, 0.25, draw.integer(300, 900) / 1000, 1.0, 1):
-        yield _call(draw, again=again)
+def _checkpointed(sampler: Sampler) -> Iterator[dict]:
+    for again in sampler.shuffled(0.0, 0, 0.25, sampler.integer(300, 900) / 1000, 1.0, 1):
+        yield _call(sampler, again=again)
 
 
-def _whole(draw: Draw) -> Iterator[dict]:
+def _whole(sampler: Sampler) -> Iterator[dict]:
     """All formats that a card has, jobs from one card on, small models and huge ones, a rate of nothing."""
-    for gpu in draw.each("H100", "A100", "RTX4090"):
-        for dtype in draw.each(*_FORMATS):
-            yield _call(draw, gpu=gpu, dtype=dtype, again=draw.choice((0.0, 0.5, 1.0)))
-    yield _call(draw, tokens_per_s=0)
-    for left_out in draw.each(("again",), ("n_lookup",), ("n_lookup", "again")):
-        call = _call(draw, n_params=draw.integer(10**3, 10**4), layers=1, width=8, seq=8, n_lookup=0)
+    for gpu in sampler.shuffled("H100", "A100", "RTX4090"):
+        for dtype in sampler.shuffled(*_FORMATS):
+            yield _call(sampler, gpu=gpu, dtype=dtype, again=sampler.choice((0.0, 0.5, 1.0)))
+    yield _call(sampler, tokens_per_s=0)
+    for left_out in sampler.shuffled(("again",), ("n_lookup",), ("n_lookup", "again")):
+        call = _call(sampler, n_params=sampler.integer(10**3, 10**4), layers=1, width=8, seq=8, n_lookup=0)
         yield {key: value for key, value in call.items() if key not in left_out}
-    yield _call(draw, tokens_per_s=draw.integer(1000, 9000), n_params=7 * 10**9, gpu="H100", n_gpus=64, dtype="bf16")
-    yield _call(draw, n_params=2, n_lookup=1, layers=1, width=1, seq=1, n_gpus=1)
-    yield _call(draw, n_params=10**13 + draw.integer(1, 10**9), n_lookup=0, n_gpus=10**5)
+    yield _call(
+        sampler, tokens_per_s=sampler.integer(1000, 9000), n_params=7 * 10**9, gpu="H100", n_gpus=64, dtype="bf16"
+    )
+    yield _call(sampler, n_params=2, n_lookup=1, layers=1, width=1, seq=1, n_gpus=1)
+    yield _call(sampler, n_params=10**13 + sampler.integer(1, 10**9), n_lookup=0, n_gpus=10**5)
 
 
-def _senseless(draw: Draw) -> Iterator[dict]:
-    for gpu in draw.each("V100", "TPUv4", "", "H1000"):
-        yield _call(draw) | {"gpu": gpu}
-    for dtype in draw.each("fp8", "bfloat16", "BF16", "", "fp16 sparse"):
-        yield _call(draw) | {"dtype": dtype}
-    for size in draw.each(*_SIZES):
-        for less in draw.each(0, -1, -draw.integer(2, 99)):
-            yield _call(draw, n_lookup=0) | {size: less}
-    one = _call(draw)
-    for n_lookup in draw.each(-1, one["n_params"], one["n_params"] + draw.integer(1, 99)):
+def _senseless(sampler: Sampler) -> Iterator[dict]:
+    for gpu in sampler.shuffled("V100", "TPUv4", "", "H1000"):
+        yield _call(sampler) | {"gpu": gpu}
+    for dtype in sampler.shuffled("fp8", "bfloat16", "BF16", "", "fp16 sparse"):
+        yield _call(sampler) | {"dtype": dtype}
+    for size in sampler.shuffled(*_SIZES):
+        for less in sampler.shuffled(0, -1, -sampler.integer(2, 99)):
+            yield _call(sampler, n_lookup=0) | {size: less}
+    one = _call(sampler)
+    for n_lookup in sampler.shuffled(-1, one["n_params"], one["n_params"] + sampler.integer(1, 99)):
         yield one | {"n_lookup": n_lookup}
-    for rate in draw.each(-1, -0.5, inf, -inf, nan):
-        yield _call(draw) | {"tokens_per_s": rate}
-    for again in draw.each(-0.001, 1.001, 2, inf, nan):
-        yield _call(draw) | {"again": again}
-    for again in draw.each(0.0, 0.5, 1.0):
-        yield _call(draw, share=1.00001 / (1 + again / 3), again=again)
-    yield _call(draw, share=draw.integer(2, 900))
+    for rate in sampler.shuffled(-1, -0.5, inf, -inf, nan):
+        yield _call(sampler) | {"tokens_per_s": rate}
+    for again in sampler.shuffled(-0.001, 1.001, 2, inf, nan):
+        yield _call(sampler) | {"again": again}
+    for again in sampler.shuffled(0.0, 0.5, 1.0):
+        yield _call(sampler, share=1.00001 / (1 + again / 3), again=again)
+    yield _call(sampler, share=sampler.integer(2, 900))
 
 
-def _just_allowed(draw: Draw) -> Iterator[dict]:
-    for again in draw.each(0.0, 0.5, 1.0):
-        yield _call(draw, share=0.99999 / (1 + again / 3), again=again, n_lookup=0)
-    yield _call(draw, n_gpus=1, layers=1, width=1, seq=1, n_params=1, n_lookup=0)
-    yield (one := _call(draw)) | {"n_lookup": one["n_params"] - 1, "tokens_per_s": 0}
+def _just_allowed(sampler: Sampler) -> Iterator[dict]:
+    for again in sampler.shuffled(0.0, 0.5, 1.0):
+        yield _call(sampler, share=0.99999 / (1 + again / 3), again=again, n_lookup=0)
+    yield _call(sampler, n_gpus=1, layers=1, width=1, seq=1, n_params=1, n_lookup=0)
+    yield (one := _call(sampler)) | {"n_lookup": one["n_params"] - 1, "tokens_per_s": 0}
 
 
 # ---- what is wrong
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     calls, answers = case.inputs["calls"], evidence["answers"]
     if problem := count_problem(answers, len(calls)):
-        yield Lost(about, problem)
-    elif problem := next(filter(None, _problems(about, calls, answers)), None):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
+    elif problem := next(filter(None, _problems(criteria, calls, answers)), None):
+        yield Failure(criteria, problem)
 
 
-def _problems(about: str, calls: list[dict], answers: list[dict]) -> Iterator[str | None]:
+def _problems(criteria: str, calls: list[dict], answers: list[dict]) -> Iterator[str | None]:
     for call, answer in zip(calls, answers, strict=True):
         yield _answer_problem(call, answer)
-    if about == "errors":
+    if criteria == "errors":
         return
     told = [tuple(map(Fraction, answer["returned"])) for answer in answers]
     right = [due(call) for call in calls]
     if _is_rounded(_flat(told), _flat(right)):
         yield _ROUNDED
-    if about == "value":
+    if criteria == "value":
         yield from (
-            None if _near(*pair, _NEAR) else _SENTENCES[about] for pair in zip(_flat(told), _flat(right), strict=True)
+            None if _near(*pair, _NEAR) else _SENTENCES[criteria]
+            for pair in zip(_flat(told), _flat(right), strict=True)
         )
-    elif about == "again":
+    elif criteria == "again":
         yield from map(_again_problem, told, right)
     else:
         pairs = zip(told[::2], told[1::2], right[::2], right[1::2], strict=True)
         yield from (
-            None if _change_is_right(about, *(each[0] for each in four)) else _SENTENCES[about] for four in pairs
+            None if _change_is_right(criteria, *(each[0] for each in four)) else _SENTENCES[criteria] for four in pairs
         )
 
 
@@ -233,11 +238,11 @@ def _answer_problem(call: dict, answer: dict) -> str | None:
     return None if all(map(isfinite, value)) else "A share is no finite number."
 
 
-def _change_is_right(about: str, one: Fraction, two: Fraction, right: Fraction, other: Fraction) -> bool:
+def _change_is_right(criteria: str, one: Fraction, two: Fraction, right: Fraction, other: Fraction) -> bool:
     """Of rates and peaks the ratio is right, and no peak is twice what it is; of sums what is added, or all but for one factor."""
     is_ratio_right = one != 0 and _near(two / one, other / right, _NEAR)
-    if about in ("peak", "job"):
-        return is_ratio_right and not (about == "peak" and _near(one / right, _SPARSE, _NEAR))
+    if criteria in ("peak", "job"):
+        return is_ratio_right and not (criteria == "peak" and _near(one / right, _SPARSE, _NEAR))
     change = other - right
     is_elsewhere = is_ratio_right and not any(_near(one / right, passes, _NEAR) for passes in _NOT_ALL_PASSES)
     return is_elsewhere or abs(two - one - change) <= _NEAR_CHANGE * (abs(change) or right)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from gpulab import Observation
 
@@ -19,20 +19,26 @@ _POINTWISE = ("sigmoid", "tanh", "exp", "sqrt", "neg")
 # ---- what is drawn
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield Case(_RUN, {"observed": False, "plans": draw.shuffled(list(_on_host(draw)))})
-    for wait, warmup, active, rest in draw.each((1, 1, 2, 9), (2, 0, 1, 0)):
-        yield Case(_RUN, {"observed": True, "plans": [_plan(draw, wait, warmup, active, rest, device="cuda")]})
-    yield Case(("exceptions",), {"observed": False, "plans": draw.shuffled(list(_stopped(draw)))}, raises=_STOPPED)
-    yield Case(("errors",), {"observed": False, "plans": draw.shuffled(list(_refused(draw)))}, raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield Case(_RUN, {"observed": False, "plans": sampler.permutation(list(_on_host(sampler)))})
+    for wait, warmup, active, rest in sampler.shuffled((1, 1, 2, 9), (2, 0, 1, 0)):
+        yield Case(_RUN, {"observed": True, "plans": [_plan(sampler, wait, warmup, active, rest, device="cuda")]})
+    yield Case(
+        ("exceptions",), {"observed": False, "plans": sampler.permutation(list(_stopped(sampler)))}, raises=_STOPPED
+    )
+    yield Case(
+        ("errors",), {"observed": False, "plans": sampler.permutation(list(_refused(sampler)))}, raises="ValueError"
+    )
 
 
-def _plan(draw: Draw, wait: int, warmup: int, active: int, rest: int, device: str = "cpu", stops: int = 0) -> dict:
+def _plan(
+    sampler: Sampler, wait: int, warmup: int, active: int, rest: int, device: str = "cpu", stops: int = 0
+) -> dict:
     """``rest``: steps after the recorded ones. ``stops``: the call that raises."""
     n = wait + warmup + active + rest
-    least = draw.integer(2, 3)
-    operations = [[least + number, draw.integer(1, 3)] for number in range(max(n, 0))]
-    mark, pointwise = f"part {draw.integer(10**5, 10**6)}", draw.choice(_POINTWISE)
+    least = sampler.integer(2, 3)
+    operations = [[least + number, sampler.integer(1, 3)] for number in range(max(n, 0))]
+    mark, pointwise = f"part {sampler.integer(10**5, 10**6)}", sampler.choice(_POINTWISE)
     return {
         "n": n,
         "wait": wait,
@@ -46,23 +52,23 @@ def _plan(draw: Draw, wait: int, warmup: int, active: int, rest: int, device: st
     }
 
 
-def _on_host(draw: Draw) -> Iterator[dict]:
+def _on_host(sampler: Sampler) -> Iterator[dict]:
     """From the first step or later, warmed up or not, to the last step or with so many after it that all could begin again."""
-    for plan in draw.each((0, 0, 1, 5), (0, 2, 2, 0), (2, 0, 3, 1), (3, 2, 2, 16), (1, 3, 1, 0)):
-        yield _plan(draw, *plan)
+    for plan in sampler.shuffled((0, 0, 1, 5), (0, 2, 2, 0), (2, 0, 3, 1), (3, 2, 2, 16), (1, 3, 1, 0)):
+        yield _plan(sampler, *plan)
 
 
-def _stopped(draw: Draw) -> Iterator[dict]:
+def _stopped(sampler: Sampler) -> Iterator[dict]:
     """In a step before the profiler is prepared, while it warms up, in the first and the last recorded one, and after it."""
-    for call in draw.each(1, 3, 4, 5, 6):
-        yield _plan(draw, 2, 1, 2, 3, stops=call)
+    for call in sampler.shuffled(1, 3, 4, 5, 6):
+        yield _plan(sampler, 2, 1, 2, 3, stops=call)
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
-    for wait, warmup, active, rest in draw.each(
+def _refused(sampler: Sampler) -> Iterator[dict]:
+    for wait, warmup, active, rest in sampler.shuffled(
         (1, 1, 2, -1),
         (0, 0, 1, -1),
-        (2, 2, 3, -draw.integer(2, 6)),
+        (2, 2, 3, -sampler.integer(2, 6)),
         (-1, 1, 2, 3),
         (-1, 0, 2, 3),
         (1, -1, 2, 3),
@@ -72,22 +78,22 @@ def _refused(draw: Draw) -> Iterator[dict]:
         (0, 0, 0, 1),
         (2, 2, -1, 5),
     ):
-        yield _plan(draw, wait, warmup, active, rest)
+        yield _plan(sampler, wait, warmup, active, rest)
 
 
 # ---- what is wrong
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     plans, answers = case.inputs["plans"], evidence["answers"]
     if problem := count_problem(answers, len(plans)):
-        yield from (Lost(about, problem) for about in case.about)
+        yield from (Failure(criteria, problem) for criteria in case.criteria)
         return
     times = _times_on_card(case, evidence)
     for plan, answer in zip(plans, answers, strict=True):
         if case.raises:
             if problem := _raising_problem(case, plan, answer):
-                yield Lost(case.about[0], problem)
+                yield Failure(case.criteria[0], problem)
         else:
             yield from _run_problems(plan, answer, times)
 
@@ -104,9 +110,9 @@ def _raising_problem(case: Case, plan: dict, answer: dict) -> str | None:
     return "A profiler was still on after the exception." if answer["left_on"] else None
 
 
-def _run_problems(plan: dict, answer: dict, times: list[dict[str, float]]) -> Iterator[Lost]:
+def _run_problems(plan: dict, answer: dict, times: list[dict[str, float]]) -> Iterator[Failure]:
     if "error" in answer:
-        yield from (Lost(about, raised_problem(answer["error"])) for about in _RUN)
+        yield from (Failure(criteria, raised_problem(answer["error"])) for criteria in _RUN)
         return
     found = {
         "calls": _calls_problem(plan, answer),
@@ -116,7 +122,7 @@ def _run_problems(plan: dict, answer: dict, times: list[dict[str, float]]) -> It
         "table": _table_problem(plan, answer["returned"]),
         "device": _device_problem(plan, answer["returned"], times),
     }
-    yield from (Lost(about, problem) for about, problem in found.items() if problem)
+    yield from (Failure(criteria, problem) for criteria, problem in found.items() if problem)
 
 
 def _recorded(plan: dict) -> range:

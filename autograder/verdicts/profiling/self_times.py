@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from autograder.verdicts.profiling.told import calls_problem
 
@@ -36,9 +36,9 @@ class Forests(Case):
     due: tuple[list[int | None], ...] = ()
 
 
-def _ask(about: str, questions: list[Asked], raises: str = "") -> Forests:
+def _ask(criteria: str, questions: list[Asked], raises: str = "") -> Forests:
     return Forests(
-        (about,),
+        (criteria,),
         {"questions": [asked.events for asked in questions]},
         raises,
         due=tuple(asked.due for asked in questions),
@@ -48,31 +48,33 @@ def _ask(about: str, questions: list[Asked], raises: str = "") -> Forests:
 # ---- what is drawn
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield _ask("nested", [_question(draw, [_forest(draw, depth)]) for depth in draw.each(1, 2, 3, 4)])
-    yield _ask("threads", draw.shuffled(list(_of_several_threads(draw))))
-    first, *others = _beside_a_device(draw)  # at which a call of gpulab's shows
-    yield _ask("device", [first, *draw.shuffled(others)])
-    yield _ask("ties", draw.shuffled(list(_tied(draw))))
-    yield _ask("exact", [_question(draw, [_forest(draw, 3, _SINCE_1970 + draw.integer(1, 10**15))]), _deep(draw)])
-    yield _ask("errors", draw.shuffled(list(_refused(draw))), raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield _ask("nested", [_question(sampler, [_forest(sampler, depth)]) for depth in sampler.shuffled(1, 2, 3, 4)])
+    yield _ask("threads", sampler.permutation(list(_of_several_threads(sampler))))
+    first, *others = _beside_a_device(sampler)  # at which a call of gpulab's shows
+    yield _ask("device", [first, *sampler.permutation(others)])
+    yield _ask("ties", sampler.permutation(list(_tied(sampler))))
+    yield _ask(
+        "exact", [_question(sampler, [_forest(sampler, 3, _SINCE_1970 + sampler.integer(1, 10**15))]), _deep(sampler)]
+    )
+    yield _ask("errors", sampler.permutation(list(_refused(sampler))), raises="ValueError")
 
 
-def _question(draw: Draw, threads: list[list[Node]], on_device: tuple[dict, ...] = ()) -> Asked:
+def _question(sampler: Sampler, threads: list[list[Node]], on_device: tuple[dict, ...] = ()) -> Asked:
     """``threads``: a list of nodes for each. The order is random; of two with equal times the outer one stays first."""
-    places = _places(draw, len(threads))
-    rows = [(_event(draw, places[number], node), node.own) for number, nodes in enumerate(threads) for node in nodes]
-    return _in_any_order(draw, [*rows, *((event, None) for event in on_device)])
+    places = _places(sampler, len(threads))
+    rows = [(_event(sampler, places[number], node), node.own) for number, nodes in enumerate(threads) for node in nodes]
+    return _in_any_order(sampler, [*rows, *((event, None) for event in on_device)])
 
 
-def _places(draw: Draw, count: int) -> list[tuple[int, int]]:
+def _places(sampler: Sampler, count: int) -> list[tuple[int, int]]:
     """Processes and threads. The first two differ by process alone, the next by thread alone."""
-    pid, tid = draw.integer(100, 900), draw.integer(1000, 9000)
+    pid, tid = sampler.integer(100, 900), sampler.integer(1000, 9000)
     return [(pid, tid), (pid + 1, tid), (pid + 1, tid + 1), (pid, tid + 2)][:count]
 
 
-def _event(draw: Draw, place: tuple[int, int], node: Node, device: str = "cpu") -> dict:
-    name, (pid, tid) = draw.choice(("aten::mm", "aten::add", "step")), place
+def _event(sampler: Sampler, place: tuple[int, int], node: Node, device: str = "cpu") -> dict:
+    name, (pid, tid) = sampler.choice(("aten::mm", "aten::add", "step")), place
     return {
         "name": name,
         "device": device,
@@ -83,12 +85,12 @@ def _event(draw: Draw, place: tuple[int, int], node: Node, device: str = "cpu") 
     }
 
 
-def _in_any_order(draw: Draw, rows: list[tuple[dict, int | None]]) -> Asked:
+def _in_any_order(sampler: Sampler, rows: list[tuple[dict, int | None]]) -> Asked:
     """Among events of equal places and times the order stays."""
     waiting: dict[tuple, list] = {}
     for row in rows:
         waiting.setdefault(_times(row[0]), []).append(row)
-    mixed = [waiting[_times(event)].pop(0) for event, _ in draw.shuffled(rows)]
+    mixed = [waiting[_times(event)].pop(0) for event, _ in sampler.permutation(rows)]
     return Asked([event for event, _ in mixed], [own for _, own in mixed])
 
 
@@ -96,104 +98,108 @@ def _times(event: dict) -> tuple:
     return event["device"], event["pid"], event["tid"], event["start_ns"], event["duration_ns"]
 
 
-def _forest(draw: Draw, depth: int, start: int = 0) -> list[Node]:
+def _forest(sampler: Sampler, depth: int, start: int = 0) -> list[Node]:
     """Two trees with a gap between them, each event down to the ``depth``-th with two or three children."""
     nodes: list[Node] = []
-    at = start + draw.integer(10, 999)
+    at = start + sampler.integer(10, 999)
     for _ in range(2):
-        nodes += _tree(draw, at, depth)
-        at += nodes[-1].duration + draw.integer(1, 50)
+        nodes += _tree(sampler, at, depth)
+        at += nodes[-1].duration + sampler.integer(1, 50)
     return nodes
 
 
-def _tree(draw: Draw, start: int, depth: int) -> list[Node]:
+def _tree(sampler: Sampler, start: int, depth: int) -> list[Node]:
     """Children first: the root is the last."""
     nodes, at, own = [], start, 0
-    for _ in range(draw.integer(2, 3) if depth > 1 else 0):
-        gap = draw.integer(1, 40)
-        nodes += _tree(draw, at + gap, depth - 1)
+    for _ in range(sampler.integer(2, 3) if depth > 1 else 0):
+        gap = sampler.integer(1, 40)
+        nodes += _tree(sampler, at + gap, depth - 1)
         at, own = at + gap + nodes[-1].duration, own + gap
-    own += (rest := draw.integer(5, 60))
+    own += (rest := sampler.integer(5, 60))
     return [*nodes, Node(start, at + rest - start, own)]
 
 
-def _of_several_threads(draw: Draw) -> Iterator[Asked]:
+def _of_several_threads(sampler: Sampler) -> Iterator[Asked]:
     """What runs in one thread lies within an event of another, overlaps it in part, or has its very times."""
-    for count in draw.each(2, 3, 4):
-        around = Node(draw.integer(0, 9), draw.integer(900, 999), 0)
+    for count in sampler.shuffled(2, 3, 4):
+        around = Node(sampler.integer(0, 9), sampler.integer(900, 999), 0)
         threads = [[around._replace(own=around.duration)]]
         for _ in range(count - 1):
-            threads.append(_tree(draw, draw.integer(10, 200), 2))
-        yield _question(draw, draw.shuffled(threads))
-    one = Node(draw.integer(50, 99), draw.integer(100, 200), 0)
+            threads.append(_tree(sampler, sampler.integer(10, 200), 2))
+        yield _question(sampler, sampler.permutation(threads))
+    one = Node(sampler.integer(50, 99), sampler.integer(100, 200), 0)
     same, late = one._replace(own=one.duration), Node(one.start + 30, one.duration, one.duration)
-    for other in draw.each(same, late):
-        for threads in draw.each([[same], [other]], [[Node(0, 9, 9)], [same], [other]]):
-            yield _question(draw, threads)
-    rows = [(_event(draw, place, same), same.own) for place in _confusable(draw)]
-    yield _in_any_order(draw, rows)
+    for other in sampler.shuffled(same, late):
+        for threads in sampler.shuffled([[same], [other]], [[Node(0, 9, 9)], [same], [other]]):
+            yield _question(sampler, threads)
+    rows = [(_event(sampler, place, same), same.own) for place in _confusable(sampler)]
+    yield _in_any_order(sampler, rows)
 
 
-def _confusable(draw: Draw) -> Iterator[tuple[int, int]]:
+def _confusable(sampler: Sampler) -> Iterator[tuple[int, int]]:
     """Pairs of places that are one where a process and a thread are written side by side, swapped, or packed into one number."""
-    a, b, c = draw.integer(1, 9), draw.integer(1, 9), draw.integer(1, 9)
+    a, b, c = sampler.integer(1, 9), sampler.integer(1, 9), sampler.integer(1, 9)
     yield from ((a, 10 * b + c), (10 * a + b, c), (a + 40, b + 50), (b + 50, a + 40))
-    pid, tid = draw.integer(100, 900), draw.integer(1000, 9000)
+    pid, tid = sampler.integer(100, 900), sampler.integer(1000, 9000)
     for number, base in enumerate((10**3, 10**4, 10**5, 10**6, 10**7, 2**16, 2**20, 2**22, 2**32)):
         yield from ((pid + 2 * number + 1, tid), (pid + 2 * number, tid + base))
 
 
-def _beside_a_device(draw: Draw) -> Iterator[Asked]:
+def _beside_a_device(sampler: Sampler) -> Iterator[Asked]:
     """Kernels that lie in an operation, around it and across its end, on a stream with a thread's number and on others."""
-    for like_a_thread in draw.each(True, False):
-        nodes, place = _forest(draw, 3, draw.integer(500, 999)), _places(draw, 1)[0]
+    for like_a_thread in sampler.shuffled(True, False):
+        nodes, place = _forest(sampler, 3, sampler.integer(500, 999)), _places(sampler, 1)[0]
         first, last = nodes[0], nodes[-1]
         spans = [(last.start + 1, 3), (last.start - 9, 5000), (last.start + 2, last.duration), (first.start, 0)]
-        kernels = [_event(draw, place if like_a_thread else (0, 7), Node(*span, 0), "cuda") for span in spans]
-        rows = [(_event(draw, place, node), node.own) for node in nodes] + [(kernel, None) for kernel in kernels]
-        yield _in_any_order(draw, rows)
-    for duration in draw.each(draw.integer(5, 90), -draw.integer(1, 9)):
-        yield Asked([_event(draw, (0, 7), Node(5, duration, 0), "cuda")], [None])
+        kernels = [_event(sampler, place if like_a_thread else (0, 7), Node(*span, 0), "cuda") for span in spans]
+        rows = [(_event(sampler, place, node), node.own) for node in nodes] + [(kernel, None) for kernel in kernels]
+        yield _in_any_order(sampler, rows)
+    for duration in sampler.shuffled(sampler.integer(5, 90), -sampler.integer(1, 9)):
+        yield Asked([_event(sampler, (0, 7), Node(5, duration, 0), "cuda")], [None])
     yield Asked([], [])
 
 
-def _tied(draw: Draw) -> Iterator[Asked]:
-    start, a, b = draw.integer(10, 999), draw.integer(20, 50), draw.integer(60, 90)
+def _tied(sampler: Sampler) -> Iterator[Asked]:
+    start, a, b = sampler.integer(10, 999), sampler.integer(20, 50), sampler.integer(60, 90)
     # Children from the parent's start to its end, without a gap; then a second root that starts where the first one ends.
     yield _question(
-        draw, [[Node(start, a + b, 0), Node(start, a, a), Node(start + a, b, b), Node(start + a + b, a, a)]]
+        sampler, [[Node(start, a + b, 0), Node(start, a, a), Node(start + a, b, b), Node(start + a + b, a, a)]]
     )
     # Three that start together, and three that end together.
-    yield _question(draw, [[Node(start, a + b, b), Node(start, a, a - 9), Node(start, 9, 9)]])
-    yield _question(draw, [[Node(start, a + b, b), Node(start + b, a, a - 9), Node(start + b + a - 9, 9, 9)]])
+    yield _question(sampler, [[Node(start, a + b, b), Node(start, a, a - 9), Node(start, 9, 9)]])
+    yield _question(sampler, [[Node(start, a + b, b), Node(start + b, a, a - 9), Node(start + b + a - 9, 9, 9)]])
     # Equal times twice and three times; what lies inside belongs to the innermost of them.
-    for many in draw.each(2, 3):
+    for many in sampler.shuffled(2, 3):
         chain = [Node(start, a + b, 0)] * (many - 1) + [Node(start, a + b, a), Node(start + a, b, b)]
         order = [*range(many)]
-        order.insert(draw.integer(0, many), many)
-        place = _places(draw, 1)[0]
-        yield Asked([_event(draw, place, chain[number]) for number in order], [chain[number].own for number in order])
+        order.insert(sampler.integer(0, many), many)
+        place = _places(sampler, 1)[0]
+        yield Asked(
+            [_event(sampler, place, chain[number]) for number in order], [chain[number].own for number in order]
+        )
     # No duration: at both ends, inside, alone, twice; on the border of two.
     for _ in range(2):
         nothing = [Node(at, 0, 0) for at in (start, start + 7, start + a, start + a, start + a + b, start + 500)]
-        yield _question(draw, [[Node(start, a, a), Node(start + a, b, b), *nothing]])
-        yield _question(draw, [[Node(start, a + b, b - 9), Node(start, a, a), Node(start + a + b - 9, 9, 9), *nothing]])
+        yield _question(sampler, [[Node(start, a, a), Node(start + a, b, b), *nothing]])
+        yield _question(
+            sampler, [[Node(start, a + b, b - 9), Node(start, a, a), Node(start + a + b - 9, 9, 9), *nothing]]
+        )
 
 
-def _deep(draw: Draw) -> Asked:
+def _deep(sampler: Sampler) -> Asked:
     """Each event the only child of the one before; those that are listed first are not the outermost."""
-    start = _SINCE_1970 + draw.integer(1, 10**15)
-    edges = [draw.integer(1, 3) for _ in range(_DEEP)]
+    start = _SINCE_1970 + sampler.integer(1, 10**15)
+    edges = [sampler.integer(1, 3) for _ in range(_DEEP)]
     nodes, end = [], start + 4 * _DEEP * 3
     for edge in edges:
         nodes.append(Node(start, end - start, 2 * edge))
         start, end = start + edge, end - edge
     nodes[-1] = nodes[-1]._replace(own=nodes[-1].duration)
-    return _question(draw, [nodes])
+    return _question(sampler, [nodes])
 
 
-def _refused(draw: Draw) -> Iterator[Asked]:
-    start, a, b = draw.integer(10, 999), draw.integer(20, 50), draw.integer(60, 90)
+def _refused(sampler: Sampler) -> Iterator[Asked]:
+    start, a, b = sampler.integer(10, 999), sampler.integer(20, 50), sampler.integer(60, 90)
     across = [Node(start, a, 0), Node(start + a - 1, b, 0)]  # by a nanosecond
     for nodes in (
         across,
@@ -217,29 +223,29 @@ def _refused(draw: Draw) -> Iterator[Asked]:
             Node(start + 20, 40, 0),
         ],  # a grandchild out of a child
     ):
-        yield _question(draw, [nodes])
-        yield _question(draw, [_forest(draw, 2), [Node(node.start + 5, *node[1:]) for node in nodes]])
-    for less in draw.each(-1, -draw.integer(2, 99)):
-        yield _question(draw, [[Node(start, less, 0)]])
-        yield _question(draw, [[Node(start, b, 0), Node(start + 9, less, 0)]])
-        yield _question(draw, [[Node(start, b, 0), Node(start + b + 9, less, 0)]])
+        yield _question(sampler, [nodes])
+        yield _question(sampler, [_forest(sampler, 2), [Node(node.start + 5, *node[1:]) for node in nodes]])
+    for less in sampler.shuffled(-1, -sampler.integer(2, 99)):
+        yield _question(sampler, [[Node(start, less, 0)]])
+        yield _question(sampler, [[Node(start, b, 0), Node(start + 9, less, 0)]])
+        yield _question(sampler, [[Node(start, b, 0), Node(start + b + 9, less, 0)]])
 
 
 # ---- what is wrong
 
 
-def _judge(case: Forests, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Forests, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     answers = evidence["answers"]
     if problem := count_problem(answers, len(case.due)):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
         return
     if problem := calls_problem(evidence):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
         return
     problems = (_problem(case, *asked) for asked in zip(case.inputs["questions"], case.due, answers, strict=True))
     if problem := next(filter(None, problems), None):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
 
 
 def _problem(case: Forests, events: list[dict], due: list[int | None], answer: dict) -> str | None:
@@ -250,13 +256,13 @@ def _problem(case: Forests, events: list[dict], due: list[int | None], answer: d
         return problem and f"{problem} {_NO_TREE}"
     if "error" in answer:
         return raised_problem(answer["error"])
-    return _times_problem(case.about[0], events, due, answer["returned"])
+    return _times_problem(case.criteria[0], events, due, answer["returned"])
 
 
 _NO_TREE = "A duration below 0 is none, and of two events in a thread that overlap one lies inside the other."
 
 
-def _times_problem(about: str, events: list[dict], due: list[int | None], value: Any) -> str | None:
+def _times_problem(criteria: str, events: list[dict], due: list[int | None], value: Any) -> str | None:
     if not isinstance(value, list):
         return f"The function returned {type_name(value)}; expected a list."
     if len(value) != len(due):
@@ -267,16 +273,16 @@ def _times_problem(about: str, events: list[dict], due: list[int | None], value:
         if right is not None and type(told) is not int:
             return f"The self time of an event on the host is {type_name(told)}; expected an integer."
         if told != right:
-            return _why(about, event, told)
+            return _why(criteria, event, told)
     return None
 
 
-def _why(about: str, event: dict, told: int) -> str:
+def _why(criteria: str, event: dict, told: int) -> str:
     if told < 0:
         return "A self time is below 0: something was subtracted that is no child, or twice."
     if told == event["duration_ns"]:
-        return f"A self time is the whole duration, and the event has children. {_SENTENCES[about]}"
-    return f"A self time is wrong. {_SENTENCES[about]}"
+        return f"A self time is the whole duration, and the event has children. {_SENTENCES[criteria]}"
+    return f"A self time is wrong. {_SENTENCES[criteria]}"
 
 
 _SENTENCES = {

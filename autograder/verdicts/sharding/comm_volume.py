@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from autograder.verdicts.questions import ask, judge_questions
 
@@ -28,104 +28,106 @@ Collective = tuple[str, int, Fraction]
 # ---- what is drawn
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield ask("volume", _plain(draw))
-    yield ask("accumulation", _accumulated(draw))
-    yield ask("bytes", _of_unlike_bytes(draw))
-    yield ask("root", _rooted(draw))
-    yield ask("hybrid", _hybrid(draw))
-    yield ask("errors", _refused(draw))
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield ask("volume", _plain(sampler))
+    yield ask("accumulation", _accumulated(sampler))
+    yield ask("bytes", _of_unlike_bytes(sampler))
+    yield ask("root", _rooted(sampler))
+    yield ask("hybrid", _hybrid(sampler))
+    yield ask("errors", _refused(sampler))
 
 
 def _question(strategy: str, parameters: int, ranks: int, **named: Any) -> dict:
     return {"asked": [strategy, parameters, ranks], "named": named}
 
 
-def _plain(draw: Draw) -> list[dict]:
+def _plain(sampler: Sampler) -> list[dict]:
     """One rank, two, an odd number, many; no weight, one, a number that no power of two divides, many."""
     found = []
-    for strategy in draw.each(*_FLAT):
-        ranks = draw.each(1, 2, 2 * draw.integer(1, 5) + 1, draw.choice([64, 256, 1024]))
-        parameters = draw.each(
-            1, 2 * draw.integer(500, 5000) + 1, draw.integer(10**9, 10**11), draw.integer(100, 999) * 1024
+    for strategy in sampler.shuffled(*_FLAT):
+        ranks = sampler.shuffled(1, 2, 2 * sampler.integer(1, 5) + 1, sampler.choice([64, 256, 1024]))
+        parameters = sampler.shuffled(
+            1, 2 * sampler.integer(500, 5000) + 1, sampler.integer(10**9, 10**11), sampler.integer(100, 999) * 1024
         )
         found += [_question(strategy, *pair) for pair in zip(parameters, ranks, strict=True)]
-        found.append(_question(strategy, 0, draw.integer(2, 9)))
-    return draw.shuffled(found)
+        found.append(_question(strategy, 0, sampler.integer(2, 9)))
+    return sampler.permutation(found)
 
 
-def _accumulated(draw: Draw) -> list[dict]:
+def _accumulated(sampler: Sampler) -> list[dict]:
     """Of one micro-batch and of several, each with and without no_sync, in as far as it can be had."""
     found = []
     for strategy in _FLAT:
         for no_sync in (False,) if strategy == "zero2" else (False, True):
-            for micro_batches in (1, 2, draw.integer(3, 9)):
-                found.append(_some(draw, strategy, micro_batches=micro_batches, no_sync=no_sync))
-    return draw.shuffled(found)
+            for micro_batches in (1, 2, sampler.integer(3, 9)):
+                found.append(_some(sampler, strategy, micro_batches=micro_batches, no_sync=no_sync))
+    return sampler.permutation(found)
 
 
-def _some(draw: Draw, strategy: str, **named: Any) -> dict:
-    return _question(strategy, draw.integer(1000, 10**6), draw.integer(2, 9), **named)
+def _some(sampler: Sampler, strategy: str, **named: Any) -> dict:
+    return _question(strategy, sampler.integer(1000, 10**6), sampler.integer(2, 9), **named)
 
 
-def _of_unlike_bytes(draw: Draw) -> list[dict]:
+def _of_unlike_bytes(sampler: Sampler) -> list[dict]:
     found = []
     for strategy in (*_FLAT, "hsdp"):
-        for parameter_bytes, gradient_bytes in draw.each((2, 4), (4, 2), (1, draw.choice([2, 8]))):
+        for parameter_bytes, gradient_bytes in sampler.shuffled((2, 4), (4, 2), (1, sampler.choice([2, 8]))):
             named = {"parameter_bytes": parameter_bytes, "gradient_bytes": gradient_bytes}
-            question = _some(draw, strategy, **named, **({"node_ranks": 2} if strategy == "hsdp" else {}))
+            question = _some(sampler, strategy, **named, **({"node_ranks": 2} if strategy == "hsdp" else {}))
             question["asked"][2] *= 2  # so that nodes of two are filled
             found.append(question)
-        found.append(_some(draw, strategy, gradient_bytes=2, **({"node_ranks": 1} if strategy == "hsdp" else {})))
-        found.append(_some(draw, strategy, parameter_bytes=2, **({"node_ranks": 1} if strategy == "hsdp" else {})))
-    return draw.shuffled(found)
+        found.append(_some(sampler, strategy, gradient_bytes=2, **({"node_ranks": 1} if strategy == "hsdp" else {})))
+        found.append(_some(sampler, strategy, parameter_bytes=2, **({"node_ranks": 1} if strategy == "hsdp" else {})))
+    return sampler.permutation(found)
 
 
-def _rooted(draw: Draw) -> list[dict]:
+def _rooted(sampler: Sampler) -> list[dict]:
     """The root has nothing, a part or everything; those whom it does not concern are told of it, and of nodes, too."""
     found = []
     for strategy in (*_FLAT, "hsdp"):
-        parameters = draw.integer(1000, 10**6)
-        roots = (0, 1, draw.integer(2, parameters - 1), parameters)
-        for root, no_sync in zip(roots, draw.each(True, False, True, False), strict=True):
-            named = {"root": root, "micro_batches": draw.integer(2, 4)}
+        parameters = sampler.integer(1000, 10**6)
+        roots = (0, 1, sampler.integer(2, parameters - 1), parameters)
+        for root, no_sync in zip(roots, sampler.shuffled(True, False, True, False), strict=True):
+            named = {"root": root, "micro_batches": sampler.integer(2, 4)}
             if strategy == "hsdp":
                 named["node_ranks"] = 4
-                found.append(_question(strategy, parameters, 4 * draw.integer(1, 4), **named, no_sync=no_sync))
+                found.append(_question(strategy, parameters, 4 * sampler.integer(1, 4), **named, no_sync=no_sync))
             else:
-                named["node_ranks"] = draw.choice([-1, 0, 7, 1000])
-                found.append(_question(strategy, parameters, draw.integer(2, 9), **named))
+                named["node_ranks"] = sampler.choice([-1, 0, 7, 1000])
+                found.append(_question(strategy, parameters, sampler.integer(2, 9), **named))
     found += [_question("fsdp", 0, 4, root=0), _question("fsdp", 10**6, 4, root=1000, micro_batches=3, no_sync=True)]
-    return draw.shuffled(found)
+    return sampler.permutation(found)
 
 
-def _hybrid(draw: Draw) -> list[dict]:
+def _hybrid(sampler: Sampler) -> list[dict]:
     """One node, nodes of one rank, one rank alone, as many nodes as ranks in each, more, and fewer; with micro-batches."""
     found = []
-    some = ((1, 8), (8, 1), (1, 1), (4, 4), (draw.integer(5, 9), 3), (2, draw.choice([8, 12])), (16, 8))
-    for nodes, node_ranks in draw.each(*some):
+    some = ((1, 8), (8, 1), (1, 1), (4, 4), (sampler.integer(5, 9), 3), (2, sampler.choice([8, 12])), (16, 8))
+    for nodes, node_ranks in sampler.shuffled(*some):
         for no_sync in (False, True):
-            named = {"node_ranks": node_ranks, "no_sync": no_sync, "micro_batches": draw.integer(2, 5)}
-            found.append(_question("hsdp", draw.integer(1000, 10**6), nodes * node_ranks, **named))
-        found.append(_question("hsdp", draw.integer(1000, 10**6), nodes * node_ranks, node_ranks=node_ranks))
-    return draw.shuffled(found + [_question("hsdp", 0, 8, node_ranks=4)])
+            named = {"node_ranks": node_ranks, "no_sync": no_sync, "micro_batches": sampler.integer(2, 5)}
+            found.append(_question("hsdp", sampler.integer(1000, 10**6), nodes * node_ranks, **named))
+        found.append(_question("hsdp", sampler.integer(1000, 10**6), nodes * node_ranks, node_ranks=node_ranks))
+    return sampler.permutation(found + [_question("hsdp", 0, 8, node_ranks=4)])
 
 
-def _refused(draw: Draw) -> list[dict]:
+def _refused(sampler: Sampler) -> list[dict]:
     """What ValueError is due for, and the like of it that makes sense."""
-    strategy, low = draw.choice(_FLAT), draw.choice([-1, -1000])
+    strategy, low = sampler.choice(_FLAT), sampler.choice([-1, -1000])
     found = [_question(name, 1000, 4) for name in ("", "zero3", "zero", "DDP", "fsdp2")]
     found += [_question(strategy, -1, 4), _question(strategy, 1000, 0), _question(strategy, 1000, low)]
     for name in ("micro_batches", "parameter_bytes", "gradient_bytes"):
         found += [_question(strategy, 1000, 4, **{name: few}) for few in (0, low)]
-    found += [_question(name, 1000, 4, root=root) for name in ("fsdp", draw.choice(_FLAT)) for root in (-1, 1001)]
+    found += [_question(name, 1000, 4, root=root) for name in ("fsdp", sampler.choice(_FLAT)) for root in (-1, 1001)]
     found += [_question("zero2", 1000, 4, no_sync=True, micro_batches=micro) for micro in (1, 3)]
     found += [
         _question("hsdp", 1000, 12, **named) for named in ({}, *({"node_ranks": k} for k in (None, 0, -3, 5, 8, 24)))
     ]
-    found += [_question(name, 1000, 4, root=draw.integer(1, 999), micro_batches=draw.integer(1, 3)) for name in _FLAT]
-    found += [_question("hsdp", 1000, 12, node_ranks=k, no_sync=draw.chance(0.5)) for k in (2, 4)]
-    return draw.shuffled(found)
+    found += [
+        _question(name, 1000, 4, root=sampler.integer(1, 999), micro_batches=sampler.integer(1, 3)) for name in _FLAT
+    ]
+    found += [_question("hsdp", 1000, 12, node_ranks=k, no_sync=sampler.chance(0.5)) for k in (2, 4)]
+    return sampler.permutation(found)
 
 
 # ---- what is due
@@ -169,7 +171,7 @@ def _due(question: dict) -> dict[str, Fraction]:
 # ---- what is wrong
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict):
         return f"The function returned {type_name(value)}; expected a dictionary."
     due = _due(question)
@@ -212,12 +214,12 @@ _SENTENCES = {
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
-        yield Lost(case.about[0], problem)
-    elif case.about == ("errors",):
+        yield Failure(case.criteria[0], problem)
+    elif case.criteria == ("errors",):
         if problem := next(filter(None, map(_refusal_problem, case.inputs["questions"], evidence["answers"])), None):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
     else:
         yield from judge_questions(_wrong)(case, evidence)
 

@@ -29,7 +29,7 @@ class Played:
 
     @property
     def models(self) -> Sequence[Sequence[dict]]:
-        return self.case.each[0]["models"]
+        return self.case.per_rank_inputs[0]["models"]
 
     @property
     def world(self) -> int:
@@ -38,7 +38,7 @@ class Played:
     @property
     def passes(self) -> list[dict]:
         """As rank 0 has them: the ranks' differ in ``x``."""
-        return self.case.each[0]["passes"]
+        return self.case.per_rank_inputs[0]["passes"]
 
     def whole(self, number: int) -> list[Tensor]:
         """Of each unit what all ranks together hold before pass ``number``."""
@@ -47,7 +47,9 @@ class Played:
     def due_out(self, rank: int, number: int) -> Tensor:
         """What ``rank`` computes in a pass, as float64."""
         with torch.no_grad():
-            return fsdp_units.output(self.models, self.whole(number), self.case.each[rank]["passes"][number]["x"])
+            return fsdp_units.output(
+                self.models, self.whole(number), self.case.per_rank_inputs[rank]["passes"][number]["x"]
+            )
 
     def own(self, rank: int, number: int) -> list[Tensor]:
         """The gradient of each unit that ``rank`` has of its own in a pass, flat and padded, as float64."""
@@ -64,7 +66,7 @@ class Played:
 
     def _gradients(self, rank: int, number: int) -> tuple[list[Tensor], Tensor | None]:
         if (rank, number) not in self._own:
-            x = self.case.each[rank]["passes"][number]["x"]
+            x = self.case.per_rank_inputs[rank]["passes"][number]["x"]
             self._own[rank, number] = fsdp_units.gradients(self.models, self.whole(number), x)
         return self._own[rank, number]
 

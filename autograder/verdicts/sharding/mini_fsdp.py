@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from autograder.collective_broker import Traffic
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem
 from autograder.verdicts.ranks import launches_of, stopped, told_alone
 from autograder.verdicts.sharding import fsdp_launches, fsdp_memory, fsdp_units
@@ -24,19 +24,19 @@ _NEAR = 2e-5
 """How much of a number's size two computations of it may differ by."""
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.inputs["refused"]:
         if problem := _refusal_problem(case, evidence):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
         return
     if problem := _stopped(evidence) or _forged(case, evidence["results"]):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
     played = _played(case, evidence["results"], evidence["traffic"])
-    also = _IN_ALL_STEPS if "memory" in case.about else ()
-    for criterion in (*case.about, *also):
+    also = _IN_ALL_STEPS if "memory" in case.criteria else ()
+    for criterion in (*case.criteria, *also):
         if problem := _missing(played) or _PROBLEMS[criterion](played):
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
 
 
 def _missing(played: Played) -> str | None:
@@ -63,7 +63,7 @@ def _played(case: Case, results: list[dict], traffic: Traffic) -> Played:
 
 
 def _units(case: Case) -> list[fsdp_units.Sharded]:
-    first = case.each[0]
+    first = case.per_rank_inputs[0]
     return fsdp_units.sharded(first["models"], case.ranks, first["passes"][0]["input_requires_grad"])
 
 
@@ -217,9 +217,9 @@ def _refusal_problem(case: Case, evidence: dict) -> str | None:
     if problem := _stopped(evidence):
         return f"{_NOT_REFUSED}{problem}"
     for rank, answers in enumerate(evidence["results"]):
-        if problem := count_problem(answers, len(case.each[rank]["models"])):
+        if problem := count_problem(answers, len(case.per_rank_inputs[rank]["models"])):
             return problem
-        for answer, given in zip(answers, case.each[rank]["models"], strict=True):
+        for answer, given in zip(answers, case.per_rank_inputs[rank]["models"], strict=True):
             if given["fault"]["kind"] == "none":
                 if "error" in answer:
                     return f"A model that can be sharded is refused. {raised_problem(answer['error'])}"
@@ -234,7 +234,7 @@ def _refusal_problem(case: Case, evidence: dict) -> str | None:
 def _crossing_problem(case: Case, traffic: Traffic) -> str | None:
     """Why something crosses that is not a sound model's, or None. Before each model a rank tells a boundary."""
     for rank in range(case.ranks):
-        faults = iter(given["fault"]["kind"] for given in case.each[rank]["models"])
+        faults = iter(given["fault"]["kind"] for given in case.per_rank_inputs[rank]["models"])
         fault = "before all"
         for launch in launches_of(traffic.collectives, rank):
             if told_alone(launch, 2) is not None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from autograder.draw import Draw
 from autograder.exercise import Case
+from autograder.sampler import Sampler
 from autograder.verdicts.sharding.fsdp_units import sharded
 
 _WIDTH, _ROWS = 3, 2
@@ -15,60 +15,68 @@ _LARGE_WIDTH, _LARGE_INNER = 64, range(190, 200)
 _VALUES = ("gradients", "gathers", "scattered")
 
 
-def cases(draw: Draw) -> Iterator[Case]:
-    for case in draw.each(_two_ranks, _more_ranks, _two_models, _large, _forward_alone, _refused):
-        yield case(draw)
+def cases(sampler: Sampler) -> Iterator[Case]:
+    for case in sampler.shuffled(_two_ranks, _more_ranks, _two_models, _large, _forward_alone, _refused):
+        yield case(sampler)
 
 
-def _two_ranks(draw: Draw) -> Case:
+def _two_ranks(sampler: Sampler) -> Case:
     """Tokens first, whose unit gets nothing to pass a gradient to; two backward passes before a step."""
-    first, second, third = draw.shuffled(_INNER)[:3]
-    blocks = [_block(draw, inner) for inner in (first, second, third)]
-    units = [_embed(draw), blocks[0], _bend(), blocks[1], _scale(draw), blocks[2], _linear(draw)]
-    thens = [*draw.each(*["keep", "to zero"]), "to none", "to zero", "to none"]
-    return _case(draw, ("shards", *_VALUES), [units], 2, [("train", then) for then in thens], "tokens")
+    first, second, third = sampler.permutation(_INNER)[:3]
+    blocks = [_block(sampler, inner) for inner in (first, second, third)]
+    units = [_embed(sampler), blocks[0], _bend(), blocks[1], _scale(sampler), blocks[2], _linear(sampler)]
+    thens = [*sampler.shuffled(*["keep", "to zero"]), "to none", "to zero", "to none"]
+    return _case(sampler, ("shards", *_VALUES), [units], 2, [("train", then) for then in thens], "tokens")
 
 
-def _more_ranks(draw: Draw) -> Case:
+def _more_ranks(sampler: Sampler) -> Case:
     """More ranks than a unit has parameters; a unit without any comes first; the input takes a gradient."""
-    inner = draw.shuffled(_INNER)
-    units = [_bend(), _block(draw, inner[0]), _scale(draw), _linear(draw, _WIDTH), _block(draw, inner[1])]
-    passes = [("train", then) for then in draw.each("to none", "keep", "to zero")]
-    return _case(draw, ("shards", *_VALUES), [units], draw.choice([3, 4]), passes, "wants gradient")
+    inner = sampler.permutation(_INNER)
+    units = [_bend(), _block(sampler, inner[0]), _scale(sampler), _linear(sampler, _WIDTH), _block(sampler, inner[1])]
+    passes = [("train", then) for then in sampler.shuffled("to none", "keep", "to zero")]
+    return _case(sampler, ("shards", *_VALUES), [units], sampler.choice([3, 4]), passes, "wants gradient")
 
 
-def _two_models(draw: Draw) -> Case:
+def _two_models(sampler: Sampler) -> Case:
     """One behind the other; after the first pass the parts' data lie elsewhere."""
-    inner = draw.shuffled(_INNER)
-    models = [[_block(draw, inner[0]), _block(draw, inner[1])], [_scale(draw), _block(draw, inner[2]), _linear(draw)]]
+    inner = sampler.permutation(_INNER)
+    models = [
+        [_block(sampler, inner[0]), _block(sampler, inner[1])],
+        [_scale(sampler), _block(sampler, inner[2]), _linear(sampler)],
+    ]
     case = _case(
-        draw, _VALUES, models, 2, [("train", then) for then in draw.each("to none", "to zero", "to none")], "plain"
+        sampler,
+        _VALUES,
+        models,
+        2,
+        [("train", then) for then in sampler.shuffled("to none", "to zero", "to none")],
+        "plain",
     )
-    for own in case.each:
+    for own in case.per_rank_inputs:
         own["passes"][0]["moved"] = True
     return case
 
 
-def _large(draw: Draw) -> Case:
+def _large(sampler: Sampler) -> Case:
     """Units of nearly one size, next to which nothing else counts, on three cards: elsewhere there are two."""
-    units = [_block(draw, inner, _LARGE_WIDTH) for inner in draw.shuffled(_LARGE_INNER)[:6]]
-    passes = [("train", "to none"), ("train", draw.choice(["keep", "to zero"]))]
-    return _case(draw, ("memory", "between"), [units], 3, passes, "plain", _LARGE_WIDTH, 1)
+    units = [_block(sampler, inner, _LARGE_WIDTH) for inner in sampler.permutation(_LARGE_INNER)[:6]]
+    passes = [("train", "to none"), ("train", sampler.choice(["keep", "to zero"]))]
+    return _case(sampler, ("memory", "between"), [units], 3, passes, "plain", _LARGE_WIDTH, 1)
 
 
-def _forward_alone(draw: Draw) -> Case:
+def _forward_alone(sampler: Sampler) -> Case:
     """Passes forward with and without a graph that no backward pass follows, before and between steps."""
-    inner = draw.shuffled(_LARGE_INNER)
+    inner = sampler.permutation(_LARGE_INNER)
     units = [
-        *(_block(draw, size, _LARGE_WIDTH) for size in inner[:2]),
-        _scale(draw),
-        *(_block(draw, size, _LARGE_WIDTH) for size in inner[2:4]),
+        *(_block(sampler, size, _LARGE_WIDTH) for size in inner[:2]),
+        _scale(sampler),
+        *(_block(sampler, size, _LARGE_WIDTH) for size in inner[2:4]),
     ]
-    first, second = draw.each("no_grad", "forward")
+    first, second = sampler.shuffled("no_grad", "forward")
     passes = [(first, "keep"), ("train", "to none"), (second, "keep"), ("train", "to none")]
-    case = _case(draw, ("evaluation",), [units], 2, passes, "plain", _LARGE_WIDTH, 1)
-    modes = draw.each(True, False)
-    for own in case.each:
+    case = _case(sampler, ("evaluation",), [units], 2, passes, "plain", _LARGE_WIDTH, 1)
+    modes = sampler.shuffled(True, False)
+    for own in case.per_rank_inputs:
         for one, training in zip(
             own["passes"], [first == "forward", modes[0], second == "forward", modes[1]], strict=True
         ):
@@ -76,21 +84,25 @@ def _forward_alone(draw: Draw) -> Case:
     return case
 
 
-def _refused(draw: Draw) -> Case:
+def _refused(sampler: Sampler) -> Case:
     """Models that are to be refused, and the like of them that are sound."""
     models = []
-    kinds = ["tied", "twice", "frozen", "float64", draw.choice(["float16", "bfloat16"]), "none", "none"]
-    for kind in draw.shuffled(kinds):
-        units = [_linear(draw, _WIDTH), *(_block(draw, inner) for inner in draw.shuffled(_INNER)[:3]), _bend()]
-        number = draw.integer(0, 3) if kind == "frozen" else 0
-        fault = {"kind": kind, "unit": draw.integer(2, 3), "number": number}
-        models.append({"units": units, "fault": fault, "x": _numbers(draw, _ROWS, _WIDTH)})
-    return Case(("errors",), {"world": 2, "refused": True}, ranks=2, each=({"models": models},) * 2)
+    kinds = ["tied", "twice", "frozen", "float64", sampler.choice(["float16", "bfloat16"]), "none", "none"]
+    for kind in sampler.permutation(kinds):
+        units = [
+            _linear(sampler, _WIDTH),
+            *(_block(sampler, inner) for inner in sampler.permutation(_INNER)[:3]),
+            _bend(),
+        ]
+        number = sampler.integer(0, 3) if kind == "frozen" else 0
+        fault = {"kind": kind, "unit": sampler.integer(2, 3), "number": number}
+        models.append({"units": units, "fault": fault, "x": _numbers(sampler, _ROWS, _WIDTH)})
+    return Case(("errors",), {"world": 2, "refused": True}, ranks=2, per_rank_inputs=({"models": models},) * 2)
 
 
 def _case(
-    draw: Draw,
-    about: tuple[str, ...],
+    sampler: Sampler,
+    criteria: tuple[str, ...],
     models: list,
     world: int,
     passes: Sequence[tuple[str, str]],
@@ -106,7 +118,7 @@ def _case(
     for _ in range(world):
         own = [
             {
-                "x": _batch(draw, batch, rows, width),
+                "x": _batch(sampler, batch, rows, width),
                 "do": do,
                 "then": then,
                 "training": True,
@@ -115,45 +127,45 @@ def _case(
             for do, then in passes
         ]
         each.append({"models": models, "passes": own})
-    return Case(about, {"world": world, "refused": False, "lr": 1 / 64}, ranks=world, each=tuple(each))
+    return Case(criteria, {"world": world, "refused": False, "lr": 1 / 64}, ranks=world, per_rank_inputs=tuple(each))
 
 
-def _batch(draw: Draw, batch: str, rows: int, width: int) -> torch.Tensor:
+def _batch(sampler: Sampler, batch: str, rows: int, width: int) -> torch.Tensor:
     if batch == "tokens":
-        return torch.tensor([draw.integer(0, 4) for _ in range(rows)])
-    return _numbers(draw, rows, width)
+        return torch.tensor([sampler.integer(0, 4) for _ in range(rows)])
+    return _numbers(sampler, rows, width)
 
 
-def _embed(draw: Draw) -> dict:
-    return {"kind": "embed", "tensors": {"table": _numbers(draw, 5, _WIDTH)}}
+def _embed(sampler: Sampler) -> dict:
+    return {"kind": "embed", "tensors": {"table": _numbers(sampler, 5, _WIDTH)}}
 
 
-def _block(draw: Draw, inner: int, width: int = _WIDTH) -> dict:
+def _block(sampler: Sampler, inner: int, width: int = _WIDTH) -> dict:
     tensors = {
-        "g": 0.5 * _numbers(draw),
-        "down": 0.5 / inner * _WIDTH * _numbers(draw, width, inner).t(),
-        "weight": _WIDTH / width * 0.3 * _numbers(draw, inner, width),
-        "bias": 0.3 * _numbers(draw, inner),
-        "scale": 1 + 0.1 * _numbers(draw, width),
+        "g": 0.5 * _numbers(sampler),
+        "down": 0.5 / inner * _WIDTH * _numbers(sampler, width, inner).t(),
+        "weight": _WIDTH / width * 0.3 * _numbers(sampler, inner, width),
+        "bias": 0.3 * _numbers(sampler, inner),
+        "scale": 1 + 0.1 * _numbers(sampler, width),
     }
     return {"kind": "block", "tensors": tensors}
 
 
-def _linear(draw: Draw, out: int = 2) -> dict:
+def _linear(sampler: Sampler, out: int = 2) -> dict:
     return {
         "kind": "linear",
-        "tensors": {"weight": 0.5 * _numbers(draw, out, _WIDTH), "bias": 0.5 * _numbers(draw, out)},
+        "tensors": {"weight": 0.5 * _numbers(sampler, out, _WIDTH), "bias": 0.5 * _numbers(sampler, out)},
     }
 
 
-def _scale(draw: Draw) -> dict:
-    return {"kind": "scale", "tensors": {"by": _numbers(draw)}}
+def _scale(sampler: Sampler) -> dict:
+    return {"kind": "scale", "tensors": {"by": _numbers(sampler)}}
 
 
 def _bend() -> dict:
     return {"kind": "bend", "tensors": {}}
 
 
-def _numbers(draw: Draw, *shape: int) -> torch.Tensor:
+def _numbers(sampler: Sampler, *shape: int) -> torch.Tensor:
     """From 0.5 to 1.5, of either sign."""
-    return draw.values(*shape, kind="mixed") / 8
+    return sampler.values(*shape, kind="mixed") / 8

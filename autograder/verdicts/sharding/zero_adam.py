@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from autograder.collective_broker import CollectiveRecord, Traffic
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem
 from autograder.verdicts.ranks import is_of_all, stopped
 from autograder.verdicts.sharding.adam import DEFAULTS, RIVALS, Adam
@@ -63,23 +63,23 @@ class Step:
     values: Tensor
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if problem := stopped(evidence) or _record_problem(case, evidence["results"]):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
-    for criterion in case.about:
+    for criterion in case.criteria:
         if problem := _PROBLEMS[criterion](case, evidence["results"], evidence["traffic"]):
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
     if problem := _grads_problem(case, evidence["results"]):  # of every case, whatever else it is about
-        yield Lost("unused", problem)
+        yield Failure("unused", problem)
 
 
 def _record_problem(case: Case, results: list[dict]) -> str | None:
-    steps = len(case.each[0]["steps"])
+    steps = len(case.per_rank_inputs[0]["steps"])
     for result in results:
         if problem := count_problem(result["steps"], steps) or count_problem(result["kept"], steps + 1):
             return problem
-    return count_problem(results[0]["answers"], len(case.each[0]["refused"]))
+    return count_problem(results[0]["answers"], len(case.per_rank_inputs[0]["refused"]))
 
 
 def _dues(case: Case) -> list[Due]:
@@ -87,16 +87,16 @@ def _dues(case: Case) -> list[Due]:
         places = [place for place, frozen in enumerate(spec["frozen"]) if not frozen]
         return Due(places, [spec["values"][place] for place in places], case.ranks)
 
-    return [due(spec) for spec in case.each[0]["optimizers"]]
+    return [due(spec) for spec in case.per_rank_inputs[0]["optimizers"]]
 
 
 def _played(case: Case, **otherwise) -> list[Step]:
     """What is due in every step; ``otherwise``: what is done otherwise than right."""
-    dues, specs = _dues(case), case.each[0]["optimizers"]
+    dues, specs = _dues(case), case.per_rank_inputs[0]["optimizers"]
     pairs = zip(dues, specs, strict=True)
     made = [Adam(due.flat(spec["values"]), **DEFAULTS | spec["options"], **otherwise) for due, spec in pairs]
     found = []
-    for every in zip(*(own["steps"] for own in case.each), strict=True):
+    for every in zip(*(own["steps"] for own in case.per_rank_inputs), strict=True):
         due, adam = dues[every[0]["of"]], made[every[0]["of"]]
         if any(written is not None for written in every[0]["written"]):
             adam.values = due.flat(every[0]["written"])
@@ -110,10 +110,10 @@ def _played(case: Case, **otherwise) -> list[Step]:
 
 
 def _values_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    specs, played = case.each[0]["optimizers"], _played(case)
+    specs, played = case.per_rank_inputs[0]["optimizers"], _played(case)
     now = [list(spec["values"]) for spec in specs]
     for number, step in enumerate(played):
-        which = case.each[0]["steps"][number]["of"]
+        which = case.per_rank_inputs[0]["steps"][number]["of"]
         flat = step.values
         for place, like in zip(step.of.places, step.of.likes, strict=True):
             now[which][place], flat = flat[: like.numel()].view(like.shape), flat[like.numel() :]
@@ -125,7 +125,7 @@ def _values_problem(case: Case, results: list[dict], traffic: Traffic) -> str | 
 
 def _after_problem(case: Case, number: int, after: dict, now: list[list[Tensor]]) -> str | None:
     """Why a rank's parameters after a step are not ``now``, or None."""
-    for which, (spec, dues) in enumerate(zip(case.each[0]["optimizers"], now, strict=True)):
+    for which, (spec, dues) in enumerate(zip(case.per_rank_inputs[0]["optimizers"], now, strict=True)):
         found = [after[name][which] if len(after[name]) > which else None for name in ("values", "lies")]
         if any(count_problem(values, len(dues)) for values in found):
             return "The record does not hold every parameter."
@@ -149,7 +149,7 @@ def _is_near(value: Tensor, due: Tensor, dtype: torch.dtype) -> bool:
 
 def _why_not(case: Case, number: int, which: int, values: list) -> str:
     due = _dues(case)[which]
-    if case.each[0]["steps"][number]["of"] != which:
+    if case.per_rank_inputs[0]["steps"][number]["of"] != which:
         return "A step has changed parameters of another optimizer."
     if not due.places or any(
         tensor_problem(values[place], like) for place, like in zip(due.places, due.likes, strict=True)
@@ -157,7 +157,9 @@ def _why_not(case: Case, number: int, which: int, values: list) -> str:
         return _NOT_ADAM
     flat = due.flat(values)
     before = next((step.values for step in _played(case)[:number][::-1] if step.of.places is due.places), None)
-    if torch.equal(flat, due.flat(case.each[0]["optimizers"][which]["values"]) if before is None else before):
+    if torch.equal(
+        flat, due.flat(case.per_rank_inputs[0]["optimizers"][which]["values"]) if before is None else before
+    ):
         return "After a step a rank's parameters are what they were: new values are written in place in every rank."
     for otherwise, sentence in RIVALS:
         if _is_near(flat, _played(case, **otherwise)[number].values, due.dtype):
@@ -267,7 +269,7 @@ def _received_problem(case: Case, results: list[dict], collectives: tuple[Collec
         collective = gathered.pop(0)
         came = torch.cat([_decoded(collective, rank) for rank in range(case.ranks)])[: step.of.elements]
         for result in results:
-            values = result["steps"][number]["values"][case.each[0]["steps"][number]["of"]]
+            values = result["steps"][number]["values"][case.per_rank_inputs[0]["steps"][number]["of"]]
             if not torch.equal(step.of.flat(values), came):
                 return "After a step a rank's parameters are not what the all-gather brought."
     return None
@@ -300,7 +302,7 @@ def _state_problem(case: Case, results: list[dict], traffic: Traffic) -> str | N
 
 
 def _grads_problem(case: Case, results: list[dict]) -> str | None:
-    for own, result in zip(case.each, results, strict=True):
+    for own, result in zip(case.per_rank_inputs, results, strict=True):
         for step, after in zip(own["steps"], result["steps"], strict=True):
             for was, grad, same in zip(step["grads"], after["grads"], after["same"], strict=True):
                 if was is None and grad is not None:
@@ -311,7 +313,7 @@ def _grads_problem(case: Case, results: list[dict]) -> str | None:
 
 
 def _errors_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    for spec, answer in zip(case.each[0]["refused"], results[0]["answers"], strict=True):
+    for spec, answer in zip(case.per_rank_inputs[0]["refused"], results[0]["answers"], strict=True):
         if _is_sound(spec) and "error" in answer:
             return f"Numbers and dtypes that Adam can work with are refused. {raised_problem(answer['error'])}"
         if not _is_sound(spec) and (problem := error_problem(answer, "ValueError")):

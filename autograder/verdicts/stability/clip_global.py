@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 
 from autograder.collective_broker import Traffic
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem, type_name
 from autograder.verdicts.ranks import stopped
 from autograder.verdicts.stability.clip_global_cases import ELEMENTS, cases, members, norm_of
@@ -18,29 +18,29 @@ _LAUNCHES = 30
 _SQUARES = {"float32": torch.float32, "float64": torch.float64}
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.ranks:
         if problem := stopped(evidence) or _ranks_problem(case, evidence):
-            yield Lost(case.about[0], problem)
+            yield Failure(case.criteria[0], problem)
         return
     if case.raises:
         if problem := error_problem(evidence, case.raises) or _kept_problem(case.inputs["grads"], evidence):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
         return
     if "error" in evidence:
-        yield from (Lost(criterion, raised_problem(evidence["error"])) for criterion in case.about)
+        yield from (Failure(criterion, raised_problem(evidence["error"])) for criterion in case.criteria)
         return
     grads, norm = case.inputs["grads"], norm_of(case.inputs["grads"])
-    if case.about == ("finite",):
+    if case.criteria == ("finite",):
         if problem := _norm_problem(evidence, norm) or _kept_problem(grads, evidence):
-            yield Lost("finite", problem)
+            yield Failure("finite", problem)
         return
     if problem := _norm_problem(evidence, norm):
-        yield Lost("norm", problem)
+        yield Failure("norm", problem)
     if problem := _grads_problem(grads, norm, case.inputs["max_norm"], evidence) or _place_problem(evidence):
-        yield Lost("clipped", problem)
-    if "device" in case.about and (problem := _device_problem(grads, Observation.from_dict(evidence["seen"]))):
-        yield Lost("device", problem)
+        yield Failure("clipped", problem)
+    if "device" in case.criteria and (problem := _device_problem(grads, Observation.from_dict(evidence["seen"]))):
+        yield Failure("device", problem)
 
 
 def _norm_problem(evidence: dict, due: float) -> str | None:
@@ -139,15 +139,17 @@ def _ranks_problem(case: Case, evidence: dict) -> str | None:
             return "Something crossed before the limit was looked at."
         problems = (error_problem(result, case.raises) for result in results)
         return next(filter(None, problems), None) or _each_kept(case, results)
-    for rank, (own, result) in enumerate(zip(case.each, results, strict=True)):
+    for rank, (own, result) in enumerate(zip(case.per_rank_inputs, results, strict=True)):
         if "error" in result:
             return raised_problem(result["error"])
-        together = norm_of(sum((case.each[one]["grads"] for one in members(case.inputs["groups"], rank)), []))
+        together = norm_of(
+            sum((case.per_rank_inputs[one]["grads"] for one in members(case.inputs["groups"], rank)), [])
+        )
         if problem := _norm_problem(result, together):
             return f"{problem} With a group it is that of all its ranks' shards." if case.inputs["groups"] else problem
         if problem := _shard_problem(own, together, result):
             return problem
-    if case.about == ("finite",):
+    if case.criteria == ("finite",):
         return None
     return _alike_problem(case, results) or _traffic_problem(case, traffic)
 
@@ -159,7 +161,7 @@ def _shard_problem(own: dict, together: float, result: dict) -> str | None:
 
 
 def _each_kept(case: Case, results: list[dict]) -> str | None:
-    problems = (_kept_problem(own["grads"], result) for own, result in zip(case.each, results, strict=True))
+    problems = (_kept_problem(own["grads"], result) for own, result in zip(case.per_rank_inputs, results, strict=True))
     return next(filter(None, problems), None)
 
 
@@ -184,7 +186,7 @@ def _traffic_problem(case: Case, traffic: Traffic) -> str | None:
         if entry.bytes != _SQUARES[entry.dtype].itemsize:
             return "More than one element crosses: the sum of a rank's squares is one number."
         for rank, data in zip(entry.ranks, collective.given, strict=True):
-            due = norm_of(case.each[rank]["grads"]) ** 2
+            due = norm_of(case.per_rank_inputs[rank]["grads"]) ** 2
             given = float(torch.frombuffer(bytearray(data), dtype=_SQUARES[entry.dtype]))
             if math.isfinite(due) and not abs(given - due) <= 1e-4 * due:
                 return "What a rank hands in is not the sum of the squares of its own gradients: norms do not add up, their squares do."

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from autograder.verdicts.questions import ask, judge_questions
 
@@ -16,27 +16,27 @@ _NEAR = 1e-9
 # ---- what is drawn
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    for about, make in draw.each(
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    for criteria, make in sampler.shuffled(
         ("warmup", _rising), ("decay", _falling), ("steps", _counted), ("after", _ended), ("errors", _refused)
     ):
-        yield ask(about, make(draw))
-    yield ask("restart", _out_of_turn(draw))
+        yield ask(criteria, make(sampler))
+    yield ask("restart", _out_of_turn(sampler))
 
 
 def _question(step: int, config: dict) -> dict:
     return {"asked": [step, config]}
 
 
-def _config(draw: Draw, warmup: int | None = None, **given: Any) -> dict:
+def _config(sampler: Sampler, warmup: int | None = None, **given: Any) -> dict:
     """A run of some hundred steps whose micro-batches are steps, unless something else is ``given``."""
-    peak = draw.choice([1e-5, 3e-4, 0.1, 2.0]) * draw.integer(2, 9)
-    config = {"peak": peak, "floor": peak * draw.integer(3, 20) / 100, "epochs": 1, "accumulate": 1} | given
-    config.setdefault("micro_batches", draw.integer(80, 400))
-    config["warmup_steps"] = draw.integer(5, 30) if warmup is None else warmup
+    peak = sampler.choice([1e-5, 3e-4, 0.1, 2.0]) * sampler.integer(2, 9)
+    config = {"peak": peak, "floor": peak * sampler.integer(3, 20) / 100, "epochs": 1, "accumulate": 1} | given
+    config.setdefault("micro_batches", sampler.integer(80, 400))
+    config["warmup_steps"] = sampler.integer(5, 30) if warmup is None else warmup
     return dict(
-        draw.shuffled(
-            [*config.items(), ("seed", draw.integer(0, 99)), ("steps", draw.integer(1, 9)), ("total_steps", 7)]
+        sampler.permutation(
+            [*config.items(), ("seed", sampler.integer(0, 99)), ("steps", sampler.integer(1, 9)), ("total_steps", 7)]
         )
     )
 
@@ -46,30 +46,30 @@ def total_steps(config: dict) -> int:
     return config["epochs"] * -(-config["micro_batches"] // config["accumulate"])
 
 
-def _rising(draw: Draw) -> list[dict]:
+def _rising(sampler: Sampler) -> list[dict]:
     """No warm-up, of one step, of two, of many, up to the last step; a floor of 0, above the first rates, and at the peak."""
     found = []
-    for warmup in draw.each(0, 1, 2, draw.integer(20, 60)):
-        for share in draw.each(0.0, draw.integer(50, 90) / 100, 1.0):
-            config = _config(draw, warmup)
+    for warmup in sampler.shuffled(0, 1, 2, sampler.integer(20, 60)):
+        for share in sampler.shuffled(0.0, sampler.integer(50, 90) / 100, 1.0):
+            config = _config(sampler, warmup)
             config["floor"] = config["peak"] * share
             found += [
                 _question(step, config)
                 for step in sorted({0, 1, warmup // 2, max(warmup - 1, 0), warmup} & set(range(warmup + 1)))
             ]
-    for total in draw.each(1, 2, draw.integer(10, 30)):
-        config = _config(draw, total - 1, micro_batches=total)
+    for total in sampler.shuffled(1, 2, sampler.integer(10, 30)):
+        config = _config(sampler, total - 1, micro_batches=total)
         found += [_question(step, config) for step in (0, total - 1)]
-    return draw.shuffled(found)
+    return sampler.permutation(found)
 
 
-def _falling(draw: Draw) -> list[dict]:
+def _falling(sampler: Sampler) -> list[dict]:
     """Behind the peak, at the quarters, around the middle, before the end; a floor of 0, at the peak, between."""
     found = []
-    for warmup in draw.each(0, 1, draw.integer(10, 30)):
-        for share in draw.each(0.0, draw.integer(1, 30) / 100, 1.0):
-            length = 8 * draw.integer(10, 40)
-            config = _config(draw, warmup, micro_batches=warmup + length)
+    for warmup in sampler.shuffled(0, 1, sampler.integer(10, 30)):
+        for share in sampler.shuffled(0.0, sampler.integer(1, 30) / 100, 1.0):
+            length = 8 * sampler.integer(10, 40)
+            config = _config(sampler, warmup, micro_batches=warmup + length)
             config["floor"] = config["peak"] * share
             places = (
                 1,
@@ -79,46 +79,52 @@ def _falling(draw: Draw) -> list[dict]:
                 length // 2 + 1,
                 3 * length // 4,
                 length - 1,
-                draw.integer(3, length - 3),
+                sampler.integer(3, length - 3),
             )
             found += [_question(warmup + place, config) for place in places]
-    short = _config(draw, 3, micro_batches=5)
-    return draw.shuffled([*found, _question(4, short)])
+    short = _config(sampler, 3, micro_batches=5)
+    return sampler.permutation([*found, _question(4, short)])
 
 
-def _counted(draw: Draw) -> list[dict]:
+def _counted(sampler: Sampler) -> list[dict]:
     """Micro-batches that fill steps and that do not, more to a step than an epoch has, one and many epochs."""
     found = []
-    for factors in draw.cover(accumulate=(1, 2, draw.integer(3, 7)), left=(0, 1, 2), epochs=(1, 2, draw.integer(3, 9))):
+    for factors in sampler.cover(
+        accumulate=(1, 2, sampler.integer(3, 7)), left=(0, 1, 2), epochs=(1, 2, sampler.integer(3, 9))
+    ):
         accumulate = factors["accumulate"]
-        micro_batches = accumulate * draw.integer(20, 50) + factors["left"] % accumulate
+        micro_batches = accumulate * sampler.integer(20, 50) + factors["left"] % accumulate
         config = _config(
-            draw, draw.integer(2, 15), accumulate=accumulate, micro_batches=micro_batches, epochs=factors["epochs"]
+            sampler,
+            sampler.integer(2, 15),
+            accumulate=accumulate,
+            micro_batches=micro_batches,
+            epochs=factors["epochs"],
         )
         total = total_steps(config)
         found += [_question(step, config) for step in (total // 2, 3 * total // 4, total - 1, total, total + 1)]
-    one_each = _config(draw, 2, accumulate=64, micro_batches=draw.integer(5, 63), epochs=draw.integer(5, 9))
-    return draw.shuffled([*found, *(_question(step, one_each) for step in range(total_steps(one_each) + 1))])
+    one_each = _config(sampler, 2, accumulate=64, micro_batches=sampler.integer(5, 63), epochs=sampler.integer(5, 9))
+    return sampler.permutation([*found, *(_question(step, one_each) for step in range(total_steps(one_each) + 1))])
 
 
-def _ended(draw: Draw) -> list[dict]:
+def _ended(sampler: Sampler) -> list[dict]:
     """The end, the step behind it, as long again, and far away."""
     found = []
-    for warmup in draw.each(0, draw.integer(5, 30)):
-        for share in draw.each(0.0, draw.integer(1, 30) / 100):
-            config = _config(draw, warmup)
+    for warmup in sampler.shuffled(0, sampler.integer(5, 30)):
+        for share in sampler.shuffled(0.0, sampler.integer(1, 30) / 100):
+            config = _config(sampler, warmup)
             config["floor"], total = config["peak"] * share, total_steps(config)
             length = total - warmup
             found += [
                 _question(total + more, config) for more in (0, 1, length // 2, length, 2 * length + 1, 10**6, 10**12)
             ]
-    return draw.shuffled(found)
+    return sampler.permutation(found)
 
 
-def _out_of_turn(draw: Draw) -> list[dict]:
+def _out_of_turn(sampler: Sampler) -> list[dict]:
     """Steps of two runs, asked forwards, backwards, twice, and with holes."""
-    runs = [_config(draw, warmup=draw.integer(5, 30)) for _ in range(2)]
-    steps = [draw.integer(0, 90) for _ in range(12)]
+    runs = [_config(sampler, warmup=sampler.integer(5, 30)) for _ in range(2)]
+    steps = [sampler.integer(0, 90) for _ in range(12)]
     found = [_question(step, config) for step in [*sorted(steps), *sorted(steps)[::-1], *steps] for config in runs]
     return found + [found[0], found[0]]
 
@@ -130,12 +136,12 @@ _OUT_OF_RANGE = (
 )  # fmt: skip
 
 
-def _refused(draw: Draw) -> list[dict]:
+def _refused(sampler: Sampler) -> list[dict]:
     """What ValueError is due for, in the warm-up and after it, and what lies just on the other side."""
-    some = lambda: draw.choice([0, 3, draw.integer(40, 400), 10**6])
-    found = [_question(step, _config(draw)) for step in (-1, -draw.integer(2, 99))]
-    found += [_question(some(), _config(draw, accumulate=3) | wrong) for wrong in _OUT_OF_RANGE]
-    for config in (_config(draw), _config(draw, epochs=3, accumulate=4, micro_batches=39)):
+    some = lambda: sampler.choice([0, 3, sampler.integer(40, 400), 10**6])
+    found = [_question(step, _config(sampler)) for step in (-1, -sampler.integer(2, 99))]
+    found += [_question(some(), _config(sampler, accumulate=3) | wrong) for wrong in _OUT_OF_RANGE]
+    for config in (_config(sampler), _config(sampler, epochs=3, accumulate=4, micro_batches=39)):
         total = total_steps(config)
         found += [
             _question(some(), config | {"warmup_steps": w})
@@ -151,7 +157,7 @@ def _refused(draw: Draw) -> list[dict]:
             _question(total, config | {"floor": 0}),
             _question(some(), config | {"floor": 0.0}),
         ]
-    return draw.shuffled(found)
+    return sampler.permutation(found)
 
 
 # ---- what is due
@@ -179,19 +185,19 @@ def _makes_sense(step: int, config: dict) -> bool:
 # ---- what is wrong
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     step, config = question["asked"]
     if type(value) is not float:
         return f"The function returned {type_name(value)}; expected a Python float."
     if math.isfinite(value) and abs(value - due(step, config)) <= _NEAR * config["peak"]:
         return None
-    return _why(about, step, config, value)
+    return _why(criteria, step, config, value)
 
 
-def _why(about: str, step: int, config: dict, value: float) -> str:
+def _why(criteria: str, step: int, config: dict, value: float) -> str:
     near = lambda rate: abs(value - rate) <= _NEAR * config["peak"]
     warmup, total = config["warmup_steps"], total_steps(config)
-    if about == "restart":
+    if criteria == "restart":
         return "A rate changes with what was asked before: after a restart nothing was, and the step is all there is to go by."
     if step >= total:
         return "After the end the rate is not the floor: a cosine that goes on rises again, and a step count that begins anew starts over."
@@ -203,24 +209,24 @@ def _why(about: str, step: int, config: dict, value: float) -> str:
         )
     if step == warmup:
         return "The step behind the warm-up does not have the peak."
-    if about == "steps" and near(due(step, config | {"accumulate": 1})):
+    if criteria == "steps" and near(due(step, config | {"accumulate": 1})):
         return "The run is as long as its micro-batches: the rate changes with optimizer steps, of several micro-batches each."
-    if about == "steps":
+    if criteria == "steps":
         return "The run's optimizer steps are miscounted: in each epoch one for every full set of micro-batches, and one for the rest."
     return "Between peak and floor the rate does not lie on half a cosine that begins in step W and ends in step T."
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     questions, answers = case.inputs["questions"], evidence["answers"]
     if problem := count_problem(answers, len(questions)):
-        yield Lost(case.about[0], problem)
-    elif case.about == ("errors",):
+        yield Failure(case.criteria[0], problem)
+    elif case.criteria == ("errors",):
         if problem := next(filter(None, map(_refusal_problem, questions, answers)), None):
-            yield Lost("errors", problem)
+            yield Failure("errors", problem)
     else:
         yield from judge_questions(_wrong)(case, evidence)
     if not all(answer.get("kept") is True for answer in answers):
-        yield Lost("restart", "The function changed `config`: the next step is asked with it too.")
+        yield Failure("restart", "The function changed `config`: the next step is asked with it too.")
 
 
 def _refusal_problem(question: dict, answer: dict) -> str | None:

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from autograder.collective_broker import Traffic
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, raised_problem
 from autograder.verdicts.ranks import stopped
 
@@ -17,36 +17,42 @@ _WORDS = 4096
 """Bytes that a rank may receive which does not write: numbers and words, and no state."""
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     """One, two and four ranks; kills before every action on files and at many bytes; files cut off at many places."""
-    seed = lambda: draw.integer(1, 10**6)
-    for world in draw.each(1, 2, 4):
+    seed = lambda: sampler.integer(1, 10**6)
+    for world in sampler.shuffled(1, 2, 4):
         each = tuple({"own": seed(), "before": 3} for _ in range(world))
-        yield Case(("continues",), {"world": world, "play": "continues", "seed": seed()}, ranks=world, each=each)
+        yield Case(
+            ("continues",), {"world": world, "play": "continues", "seed": seed()}, ranks=world, per_rank_inputs=each
+        )
     yield Case(("continues",), {"world": 0, "play": "continues", "seed": seed()})
-    for play, about, world in (("one_rank", "one rank", 4), ("told", "told", 3)):
+    for play, criteria, world in (("one_rank", "one rank", 4), ("told", "told", 3)):
         each = tuple({"own": seed()} for _ in range(world))
-        yield Case((about,), {"world": world, "play": play, "seed": seed()}, ranks=world, each=each)
-    shares = [0.0, 0.999, *(draw.integer(1, 990) / 1000 for _ in range(6))]
-    yield Case(("survives",), {"world": 0, "play": "survives", "seed": seed(), "shares": draw.shuffled(shares)})
+        yield Case((criteria,), {"world": world, "play": play, "seed": seed()}, ranks=world, per_rank_inputs=each)
+    shares = [0.0, 0.999, *(sampler.integer(1, 990) / 1000 for _ in range(6))]
+    yield Case(("survives",), {"world": 0, "play": "survives", "seed": seed(), "shares": sampler.permutation(shares)})
     yield Case(("on the disk",), {"world": 0, "play": "disk", "seed": seed()})
     yield Case(("plain",), {"world": 0, "play": "plain", "seed": seed()})
     each = tuple({"own": seed()} for _ in range(2))
-    shares = [0.0, draw.integer(100, 900) / 1000, 0.99]
+    shares = [0.0, sampler.integer(100, 900) / 1000, 0.99]
     yield Case(
-        ("full",), {"world": 2, "play": "full", "seed": seed(), "shares": draw.shuffled(shares)}, ranks=2, each=each
+        ("full",),
+        {"world": 2, "play": "full", "seed": seed(), "shares": sampler.permutation(shares)},
+        ranks=2,
+        per_rank_inputs=each,
     )
-    shares = [0.0, 0.001, draw.integer(100, 900) / 1000, 0.999]
-    name = draw.choice(["model", "scaler", "order"])
+    shares = [0.0, 0.001, sampler.integer(100, 900) / 1000, 0.999]
+    name = sampler.choice(["model", "scaler", "order"])
     yield Case(
-        ("refused",), {"world": 0, "play": "refused", "seed": seed(), "shares": draw.shuffled(shares), "name": name}
+        ("refused",),
+        {"world": 0, "play": "refused", "seed": seed(), "shares": sampler.permutation(shares), "name": name},
     )
     each = tuple({"own": seed()} for _ in range(2))
-    yield Case(("refused",), {"world": 2, "play": "other_world", "seed": seed()}, ranks=2, each=each)
+    yield Case(("refused",), {"world": 2, "play": "other_world", "seed": seed()}, ranks=2, per_rank_inputs=each)
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,), play = case.about, case.inputs["play"]
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,), play = case.criteria, case.inputs["play"]
     if case.ranks:
         problem = stopped(evidence) or _raised(evidence)
         problem = problem or next(filter(None, (_PROBLEMS[play](result) for result in evidence["results"])), None)
@@ -60,7 +66,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
         played = evidence["played"]
         problem = _apart_problem(played) or _PROBLEMS[play](played["value"])
     if problem:
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
 
 
 def _raised(evidence: dict) -> str | None:

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from autograder.collective_broker import Traffic
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem, type_name
 from autograder.verdicts.ranks import launches_of, stopped
 
@@ -20,42 +20,42 @@ _DEFAULTS = {"window": 16, "threshold": 6.0, "patience": 3}
 # ---- what is drawn
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     """Runs that are about the same and have as many ranks are played one behind the other, by the same ranks."""
     alike: dict[tuple, list[Case]] = {}
     for make in (_usual, _local, _robust, _levels, _middles, _untouched, _giving_up, _groups):
-        for case in make(draw):
-            alike.setdefault((*case.about, case.ranks, str(case.inputs)), []).append(case)
-    for cases in draw.shuffled([*alike.values()]):
-        runs = [sum((case.each[rank]["runs"] for case in cases), []) for rank in range(cases[0].ranks)]
+        for case in make(sampler):
+            alike.setdefault((*case.criteria, case.ranks, str(case.inputs)), []).append(case)
+    for cases in sampler.permutation([*alike.values()]):
+        runs = [sum((case.per_rank_inputs[rank]["runs"] for case in cases), []) for rank in range(cases[0].ranks)]
         yield Case(
-            cases[0].about,
+            cases[0].criteria,
             cases[0].inputs,
             ranks=cases[0].ranks,
-            each=tuple({"refused": [], "runs": own} for own in runs),
+            per_rank_inputs=tuple({"refused": [], "runs": own} for own in runs),
         )
-    yield from _refused(draw)
+    yield from _refused(sampler)
 
 
-def _calm(draw: Draw, count: int, level: float = 2.0) -> list[float]:
+def _calm(sampler: Sampler, count: int, level: float = 2.0) -> list[float]:
     """So many losses within a twentieth of a level, no two alike."""
     return [
-        level * (1 + (place + draw.integer(1, 9) / 10) / (20 * count))
-        for place in draw.shuffled(range(-count // 2, count - count // 2))
+        level * (1 + (place + sampler.integer(1, 9) / 10) / (20 * count))
+        for place in sampler.permutation(range(-count // 2, count - count // 2))
     ]
 
 
 def _case(
-    draw: Draw,
-    about: tuple[str, ...],
+    sampler: Sampler,
+    criteria: tuple[str, ...],
     losses: list[list[float]],
     groups: tuple = (),
     kind: tuple = _KINDS[1],
     **named: Any,
 ) -> Case:
     """``losses``: a list for each call, with one for each rank."""
-    ranks, values = len(losses[0]), [draw.within_one(3), draw.within_one(2, 2)]
-    grads = [[draw.within_one(3) + 0.1, draw.within_one(2, 2) - 0.1] for _ in losses]
+    ranks, values = len(losses[0]), [sampler.within_one(3), sampler.within_one(2, 2)]
+    grads = [[sampler.within_one(3) + 0.1, sampler.within_one(2, 2) - 0.1] for _ in losses]
     guard = {"kind": kind[0], "values": values, "options": kind[1], "named": named}
     each = tuple(
         {
@@ -70,7 +70,9 @@ def _case(
         }
         for rank in range(ranks)
     )
-    return Case(about, {"world": ranks, "groups": [list(group) for group in groups]}, ranks=ranks, each=each)
+    return Case(
+        criteria, {"world": ranks, "groups": [list(group) for group in groups]}, ranks=ranks, per_rank_inputs=each
+    )
 
 
 def _alike(losses: list[float], ranks: int) -> list[list[float]]:
@@ -79,99 +81,104 @@ def _alike(losses: list[float], ranks: int) -> list[list[float]]:
     return [[loss + share / 8 for share in shares] for loss in losses]
 
 
-def _usual(draw: Draw) -> Iterator[Case]:
+def _usual(sampler: Sampler) -> Iterator[Case]:
     """By default and with numbers of one's own; spikes and what is not quite one; falls."""
-    for ranks, window, threshold in draw.each((1, 16, 6.0), (3, 8, 4.0), (3, 5, 8.0)):
+    for ranks, window, threshold in sampler.shuffled((1, 16, 6.0), (3, 8, 4.0), (3, 5, 8.0)):
         named = {} if window == 16 else {"window": window, "threshold": threshold, "patience": 5}
-        calm = _calm(draw, window)
+        calm = _calm(sampler, window)
         early = [9.0, *calm[1:-1], 0.01]  # while the window fills, nothing is a spike
-        then = [*_calm(draw, window), 40.0, 2.01, 0.001, 2.0, 9.0, *_calm(draw, 2)]
-        yield _case(draw, ("decision",), _alike(early + then, ranks), **named)
-    for share, window in draw.each((0.9, 7), (1.1, 7), (0.9, 8), (1.1, 8)):
-        calm = _calm(draw, window)
+        then = [*_calm(sampler, window), 40.0, 2.01, 0.001, 2.0, 9.0, *_calm(sampler, 2)]
+        yield _case(sampler, ("decision",), _alike(early + then, ranks), **named)
+    for share, window in sampler.shuffled((0.9, 7), (1.1, 7), (0.9, 8), (1.1, 8)):
+        calm = _calm(sampler, window)
         middle, spread = _spread(calm)
         yield _case(
-            draw, ("decision",), _alike([*calm, middle + 5 * spread * share, middle], 1), window=window, threshold=5
+            sampler, ("decision",), _alike([*calm, middle + 5 * spread * share, middle], 1), window=window, threshold=5
         )
 
 
-def _local(draw: Draw) -> Iterator[Case]:
+def _local(sampler: Sampler) -> Iterator[Case]:
     """One rank's loss is a spike of its own and not of the mean; another's is enough for all; NaN and infinity in one rank."""
-    calm = [[loss, loss + 0.5, loss - 0.4] for loss in _calm(draw, 6)]
+    calm = [[loss, loss + 0.5, loss - 0.4] for loss in _calm(sampler, 6)]
     alone = [[2.0, 2.0 + 0.9, 2.0 - 0.85], [1.7, 2.3, 2.1]]
-    spike = draw.shuffled([90.0, 2.0, 2.1])
-    bad = [draw.shuffled([value, 2.0, 2.1]) for value in draw.each(math.nan, math.inf, -math.inf)]
+    spike = sampler.permutation([90.0, 2.0, 2.1])
+    bad = [sampler.permutation([value, 2.0, 2.1]) for value in sampler.shuffled(math.nan, math.inf, -math.inf)]
     good = [[2.0, 2.5, 1.6]]
     losses = [*calm, *alone, spike, *good, bad[0], *good, bad[1], *good, bad[2], *good]
-    yield _case(draw, ("together",), losses, kind=draw.choice(_KINDS), window=6)
+    yield _case(sampler, ("together",), losses, kind=sampler.choice(_KINDS), window=6)
     yield _case(
-        draw, ("together",), [draw.shuffled([math.nan, 1.0]), [1.0, 2.0], [math.inf, -math.inf], [2.0, 1.0]], window=3
+        sampler,
+        ("together",),
+        [sampler.permutation([math.nan, 1.0]), [1.0, 2.0], [math.inf, -math.inf], [2.0, 1.0]],
+        window=3,
     )
     undone = [[1.0 + 10 * k, 3.0 - 10 * k] for k in range(6)]  # means of 2, far from what a rank sees
-    yield _case(draw, ("together",), [*undone, [1.0, 3.3], [40.0, 1.0], [3.0, 1.0]], window=6)
+    yield _case(sampler, ("together",), [*undone, [1.0, 3.3], [40.0, 1.0], [3.0, 1.0]], window=6)
 
 
-def _robust(draw: Draw) -> Iterator[Case]:
+def _robust(sampler: Sampler) -> Iterator[Case]:
     """A giant that was let in while the window filled, and spikes behind it; spikes that grow and would get used to each other."""
-    window = draw.choice([7, 9])
-    giant = _calm(draw, window)
-    giant[draw.integer(0, 2)] = 1000.0
-    yield _case(draw, ("robust",), _alike([*giant, 50.0, *_calm(draw, 2), 30.0, 2.0], 2), window=window)
+    window = sampler.choice([7, 9])
+    giant = _calm(sampler, window)
+    giant[sampler.integer(0, 2)] = 1000.0
+    yield _case(sampler, ("robust",), _alike([*giant, 50.0, *_calm(sampler, 2), 30.0, 2.0], 2), window=window)
     waves = [loss for spike in (8.0, 12.0, 9.0, 14.0, 8.0, 11.0) for loss in (spike, spike + 1, 2.0 + spike / 100)]
-    yield _case(draw, ("robust",), _alike([*_calm(draw, 6), *waves], 2), window=6)
+    yield _case(sampler, ("robust",), _alike([*_calm(sampler, 6), *waves], 2), window=6)
 
 
-def _levels(draw: Draw) -> Iterator[Case]:
+def _levels(sampler: Sampler) -> Iterator[Case]:
     """Losses that are all alike, rises of a little and of more; means below 0; a level that fell long ago."""
-    for level in draw.each(2.0, -3.0):
+    for level in sampler.shuffled(2.0, -3.0):
         rises = [level + abs(level) * share for share in (0.05, -0.05, 0.0, 0.07, 0.0, 0.0)]
-        yield _case(draw, ("decision",), _alike([level] * 5 + rises, 1), window=5)
-    fell = [20.0, 19.0, 18.0, 16.0, 12.0, *_calm(draw, 6), 9.0, 2.0]
-    yield _case(draw, ("decision",), _alike(fell, 1), window=5)
-    yield _case(draw, ("decision",), [[3.0], [2.9], [4.0], [3.9], [0.0], [0.5]], window=1)
+        yield _case(sampler, ("decision",), _alike([level] * 5 + rises, 1), window=5)
+    fell = [20.0, 19.0, 18.0, 16.0, 12.0, *_calm(sampler, 6), 9.0, 2.0]
+    yield _case(sampler, ("decision",), _alike(fell, 1), window=5)
+    yield _case(sampler, ("decision",), [[3.0], [2.9], [4.0], [3.9], [0.0], [0.5]], window=1)
     drift = [2.0 * 1.03**k for k in range(30)]
-    yield _case(draw, ("decision",), _alike(drift, 1), window=6, threshold=6)
+    yield _case(sampler, ("decision",), _alike(drift, 1), window=6, threshold=6)
 
 
-def _middles(draw: Draw) -> Iterator[Case]:
+def _middles(sampler: Sampler) -> Iterator[Case]:
     """Even numbers of means, of which the two in the middle lie far from each other."""
-    yield _case(draw, ("decision",), [[1.0], [3.0], [4.5], [6.5]], window=2, threshold=2)
-    yield _case(draw, ("decision",), _alike([1.0, 5.0, 1.1, 5.1, 8.5, 5.0], 1), window=4, threshold=2.5)
+    yield _case(sampler, ("decision",), [[1.0], [3.0], [4.5], [6.5]], window=2, threshold=2)
+    yield _case(sampler, ("decision",), _alike([1.0, 5.0, 1.1, 5.1, 8.5, 5.0], 1), window=4, threshold=2.5)
 
 
-def _untouched(draw: Draw) -> Iterator[Case]:
+def _untouched(sampler: Sampler) -> Iterator[Case]:
     """Optimizers of every kind with spikes, also as the first call; two guards in turn."""
-    for kind in draw.each(*_KINDS):
-        losses = [math.nan, *_calm(draw, 4), 50.0, 2.0, math.inf, 2.0, 70.0, 60.0, 2.0]
-        yield _case(draw, ("untouched",), _alike(losses, 2), kind=kind, window=4)
-    two = _case(draw, ("decision",), _alike([*_calm(draw, 4), 50.0, 2.0], 1), window=4)
+    for kind in sampler.shuffled(*_KINDS):
+        losses = [math.nan, *_calm(sampler, 4), 50.0, 2.0, math.inf, 2.0, 70.0, 60.0, 2.0]
+        yield _case(sampler, ("untouched",), _alike(losses, 2), kind=kind, window=4)
+    two = _case(sampler, ("decision",), _alike([*_calm(sampler, 4), 50.0, 2.0], 1), window=4)
     (run,) = two.each[0]["runs"]
     guards = [run["guards"][0], run["guards"][0] | {"named": {"window": 4, "patience": 2}}]
     calls = [call | {"of": of} for call in run["calls"] for of in (0, 1)]
     calls[0] |= {"loss": 30.0}
-    yield Case(two.about, two.inputs, ranks=1, each=({"runs": [{"guards": guards, "calls": calls}]},))
+    yield Case(two.criteria, two.inputs, ranks=1, per_rank_inputs=({"runs": [{"guards": guards, "calls": calls}]},))
 
 
-def _giving_up(draw: Draw) -> Iterator[Case]:
+def _giving_up(sampler: Sampler) -> Iterator[Case]:
     """Never in a row, then in a row; NaN from the start; a patience of 1; giants that come on and on."""
-    calm = _calm(draw, 4)
+    calm = _calm(sampler, 4)
     apart = [50.0, 60.0, 2.0, 70.0, 50.0, 2.0, math.nan, 2.0, 50.0, math.nan, 80.0, 2.0]
-    yield _case(draw, ("gives up",), _alike([*calm, *apart], 2), window=4)
-    yield _case(draw, ("gives up",), _alike([math.nan] * 4, 2), window=4, patience=draw.choice([2, 4]), kind=_KINDS[0])
-    yield _case(draw, ("gives up",), _alike([*calm, 50.0, 2.0], 2), window=4, patience=1, kind=_KINDS[0])
-    yield _case(draw, ("gives up",), _alike([*calm, *[50.0] * 5], 2), window=4, patience=draw.choice([4, 5]))
-    one_rank = [[loss, loss] for loss in calm] + [draw.shuffled([90.0, 2.0]) for _ in range(3)]
-    yield _case(draw, ("gives up",), one_rank, window=4)
+    yield _case(sampler, ("gives up",), _alike([*calm, *apart], 2), window=4)
+    yield _case(
+        sampler, ("gives up",), _alike([math.nan] * 4, 2), window=4, patience=sampler.choice([2, 4]), kind=_KINDS[0]
+    )
+    yield _case(sampler, ("gives up",), _alike([*calm, 50.0, 2.0], 2), window=4, patience=1, kind=_KINDS[0])
+    yield _case(sampler, ("gives up",), _alike([*calm, *[50.0] * 5], 2), window=4, patience=sampler.choice([4, 5]))
+    one_rank = [[loss, loss] for loss in calm] + [sampler.permutation([90.0, 2.0]) for _ in range(3)]
+    yield _case(sampler, ("gives up",), one_rank, window=4)
 
 
-def _groups(draw: Draw) -> Iterator[Case]:
+def _groups(sampler: Sampler) -> Iterator[Case]:
     """Two groups that meet different losses."""
-    losses = [[loss, 3 * loss, loss + 0.1, 3 * loss - 0.1] for loss in _calm(draw, 4)]
+    losses = [[loss, 3 * loss, loss + 0.1, 3 * loss - 0.1] for loss in _calm(sampler, 4)]
     losses += [[50.0, 6.0, 2.0, 6.0], [2.0, 6.0, 2.0, 6.0], [2.0, 6.0, 2.0, 90.0]]
-    yield _case(draw, ("together",), losses, groups=((0, 2), (1, 3)), window=4)
+    yield _case(sampler, ("together",), losses, groups=((0, 2), (1, 3)), window=4)
 
 
-def _refused(draw: Draw) -> Iterator[Case]:
+def _refused(sampler: Sampler) -> Iterator[Case]:
     wrong = [
         {"window": 0},
         {"window": -3},
@@ -181,8 +188,8 @@ def _refused(draw: Draw) -> Iterator[Case]:
         {"threshold": -2.0},
         {"threshold": math.nan},
     ]
-    each = ({"refused": draw.shuffled(wrong), "runs": []},)
-    yield Case(("errors",), {"world": 1, "groups": []}, "ValueError", ranks=1, each=each)
+    each = ({"refused": sampler.permutation(wrong), "runs": []},)
+    yield Case(("errors",), {"world": 1, "groups": []}, "ValueError", ranks=1, per_rank_inputs=each)
 
 
 # ---- what is due
@@ -238,20 +245,20 @@ class Played:
 # ---- what is wrong
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if problem := stopped(evidence):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
     if case.raises:
         for answer in evidence["results"][0]["refused"]:
             if problem := error_problem(answer, case.raises):
-                yield Lost("errors", problem)
+                yield Failure("errors", problem)
                 return
         return
     for rank in range(case.ranks):
         if found := _rank_problem(case, rank, evidence["results"][rank], evidence["traffic"]):
             criterion, problem = found
-            yield Lost(criterion or case.about[0], problem)
+            yield Failure(criterion or case.criteria[0], problem)
             return
 
 
@@ -262,10 +269,12 @@ def _members(case: Case, rank: int) -> list[int]:
 def _rank_problem(case: Case, rank: int, result: dict, traffic: Traffic) -> tuple[str, str] | None:
     """The criterion that is lost, empty for that of the case, and the sentence."""
     members, handed = _members(case, rank), []
-    if problem := count_problem(result["runs"], len(case.each[rank]["runs"])):
+    if problem := count_problem(result["runs"], len(case.per_rank_inputs[rank]["runs"])):
         return "", problem
-    for number, (run, found) in enumerate(zip(case.each[rank]["runs"], result["runs"], strict=True)):
-        everyones = [[call["loss"] for call in case.each[member]["runs"][number]["calls"]] for member in members]
+    for number, (run, found) in enumerate(zip(case.per_rank_inputs[rank]["runs"], result["runs"], strict=True)):
+        everyones = [
+            [call["loss"] for call in case.per_rank_inputs[member]["runs"][number]["calls"]] for member in members
+        ]
         means = [sum(losses) / len(losses) for losses in zip(*everyones, strict=True)]
         if problem := _run_problem(run, means, found):
             return problem

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import mse_loss
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import tensor_problem, type_name
 from gpulab import Observation
 from gpulab.observe import Kernel
@@ -21,23 +21,23 @@ _IDLE_US = 1.0
 _ALL = ("metrics", "updates", "waits")
 
 
-def _train_cases(draw: Draw) -> Iterator[Case]:
+def _train_cases(sampler: Sampler) -> Iterator[Case]:
     """``broken``: the steps whose loss is above the limit."""
-    many = draw.integer(10, 12)  # entries: more than a small ring has slots
-    yield _case(_ALL, draw, every=1, steps=many, broken=[draw.integer(0, many - 2)], depth=2, side_stream=True)
-    every = draw.integer(2, 3)
-    yield _case(_ALL, draw, every=every, steps=2 * every, broken=[1], stale=True, groups=True)
-    yield _case(_ALL, draw, every=2, steps=4, broken=[0, 1], at_limit=2)
-    yield _case(_ALL, draw, every=2, steps=2, broken=[0, 1], stale=True, huge=True)
-    yield _case(("edges", "waits"), draw, every=3, steps=4, broken=[draw.integer(0, 1)], depth=2)
-    few = draw.integer(4, 5)
-    yield _case(("edges", "waits"), draw, every=few, steps=few - 1, broken=[draw.integer(0, 1)])
-    yield _case(("edges", "waits"), draw, every=few, steps=0, broken=[])
+    many = sampler.integer(10, 12)  # entries: more than a small ring has slots
+    yield _case(_ALL, sampler, every=1, steps=many, broken=[sampler.integer(0, many - 2)], depth=2, side_stream=True)
+    every = sampler.integer(2, 3)
+    yield _case(_ALL, sampler, every=every, steps=2 * every, broken=[1], stale=True, groups=True)
+    yield _case(_ALL, sampler, every=2, steps=4, broken=[0, 1], at_limit=2)
+    yield _case(_ALL, sampler, every=2, steps=2, broken=[0, 1], stale=True, huge=True)
+    yield _case(("edges", "waits"), sampler, every=3, steps=4, broken=[sampler.integer(0, 1)], depth=2)
+    few = sampler.integer(4, 5)
+    yield _case(("edges", "waits"), sampler, every=few, steps=few - 1, broken=[sampler.integer(0, 1)])
+    yield _case(("edges", "waits"), sampler, every=few, steps=0, broken=[])
 
 
 def _case(
-    about: tuple[str, ...],
-    draw: Draw,
+    criteria: tuple[str, ...],
+    sampler: Sampler,
     every: int,
     steps: int,
     broken: list[int],
@@ -50,19 +50,19 @@ def _case(
 
     ``huge``: a broken step's loss is finite in float32, and the sum of two is not.
     """
-    width, out = draw.integer(4, 7), 1 if huge else draw.integer(2, 3)
-    rows = [1 if huge else draw.integer(5, 9) - step % 3 for step in range(steps)]
-    xs, ys = [draw.within_one(n, width) for n in rows], [draw.within_one(n, out) for n in rows]
-    limit = 100.0 if at_limit is not None else float(draw.integer(50, 150))
+    width, out = sampler.integer(4, 7), 1 if huge else sampler.integer(2, 3)
+    rows = [1 if huge else sampler.integer(5, 9) - step % 3 for step in range(steps)]
+    xs, ys = [sampler.within_one(n, width) for n in rows], [sampler.within_one(n, out) for n in rows]
+    limit = 100.0 if at_limit is not None else float(sampler.integer(50, 150))
     for step in broken:
-        ys[step] = ys[step] + ((draw.integer(20, 30) * 1e37) ** 0.5 if huge else 3 * limit**0.5)
-    sizes = [width, *[draw.integer(3, 6)] * (depth - 1), out]
-    layers = [[draw.within_one(wide, narrow), draw.within_one(wide)] for narrow, wide in zip(sizes, sizes[1:])]
+        ys[step] = ys[step] + ((sampler.integer(20, 30) * 1e37) ** 0.5 if huge else 3 * limit**0.5)
+    sizes = [width, *[sampler.integer(3, 6)] * (depth - 1), out]
+    layers = [[sampler.within_one(wide, narrow), sampler.within_one(wide)] for narrow, wide in zip(sizes, sizes[1:])]
     if at_limit is not None:
         ys[at_limit] = torch.full_like(ys[at_limit], 10.0)
         layers = [[torch.zeros_like(tensor) for tensor in layer] for layer in layers]
     inputs = {"layers": layers, "xs": xs, "ys": ys, "lr": 0.05, "every": every, "limit": limit, "us": _US}
-    return Case(about, inputs | {"stale": False, "groups": False, "side_stream": False} | others)
+    return Case(criteria, inputs | {"stale": False, "groups": False, "side_stream": False} | others)
 
 
 def _reference(inputs: dict) -> tuple[list[dict], list[list[torch.Tensor]]]:
@@ -96,7 +96,7 @@ def _descend(layers: list[list[torch.Tensor]], loss: torch.Tensor, inputs: dict)
             bias -= inputs["lr"] * (2 if inputs["groups"] else 1) * next(gradients)
 
 
-def _judge_train(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_train(case: Case, evidence: dict) -> Iterator[Failure]:
     log, parameters = _reference(case.inputs)
     seen = Observation.from_dict(evidence["seen"])
     problems = {
@@ -111,9 +111,9 @@ def _judge_train(case: Case, evidence: dict) -> Iterator[Lost]:
     if problems["metrics"] and problems["updates"]:
         problems["metrics"] = "The losses are not those of the loop, since its parameters go another way."
     problems["edges"] = problems["metrics"]
-    for criterion in case.about:
+    for criterion in case.criteria:
         if problems[criterion]:
-            yield Lost(criterion, problems[criterion])
+            yield Failure(criterion, problems[criterion])
 
 
 def _race_problem(seen: Observation) -> str | None:

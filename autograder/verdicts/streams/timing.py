@@ -3,8 +3,8 @@
 import statistics
 from collections.abc import Iterator
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import error_problem, type_name
 from gpulab import Observation
 from gpulab.observe import Kernel
@@ -19,49 +19,62 @@ _APART = 0.12
 """What the calls in the places of the median differ from it by at least, as a share of it."""
 
 
-def _honest_time_cases(draw: Draw) -> Iterator[Case]:
-    counts = {"warmup": [0, 1, draw.integer(2, 4)], "iters": [1, 2, 2 * draw.integer(2, 3) + 1, 2 * draw.integer(2, 4)]}
-    for strata in draw.cover(**counts, parts=[1, 3], again=[False, True]):
-        yield _steady("device_time", draw, **strata)
-    for warmup, iters in draw.each((0, 1), (0, 3), (1, 1), (2, 2)):
-        yield _steady("earlier", draw, warmup, iters, before_us=draw.integer(20_000, 40_000))
-    yield from (_cold(draw, iters) for iters in draw.each(1, 2, 3))
-    yield from (_uneven(draw, iters) for iters in draw.each(2, draw.choice([5, 7]), draw.choice([4, 6])))
-    yield _steady("waits", draw, warmup=draw.integer(2, 4), iters=draw.integer(260, 280))
-    for warmup, iters in draw.each((0, 1), (2, 5)):
-        yield _steady("stream", draw, warmup, iters, side_stream=True, before_us=draw.integer(2_000, 4_000))
-    for warmup, iters in draw.each((1, 0), (0, 0), (draw.integer(1, 3), -draw.integer(1, 3))):
-        yield _steady("errors", draw, warmup, iters, raises="ValueError")
-    for warmup, iters in draw.each((-1, 1), (-draw.integer(2, 4), draw.integer(2, 3)), (-1, 0)):
-        yield _steady("errors", draw, warmup, iters, raises="ValueError")
+def _honest_time_cases(sampler: Sampler) -> Iterator[Case]:
+    counts = {
+        "warmup": [0, 1, sampler.integer(2, 4)],
+        "iters": [1, 2, 2 * sampler.integer(2, 3) + 1, 2 * sampler.integer(2, 4)],
+    }
+    for strata in sampler.cover(**counts, parts=[1, 3], again=[False, True]):
+        yield _steady("device_time", sampler, **strata)
+    for warmup, iters in sampler.shuffled((0, 1), (0, 3), (1, 1), (2, 2)):
+        yield _steady("earlier", sampler, warmup, iters, before_us=sampler.integer(20_000, 40_000))
+    yield from (_cold(sampler, iters) for iters in sampler.shuffled(1, 2, 3))
+    yield from (
+        _uneven(sampler, iters) for iters in sampler.shuffled(2, sampler.choice([5, 7]), sampler.choice([4, 6]))
+    )
+    yield _steady("waits", sampler, warmup=sampler.integer(2, 4), iters=sampler.integer(260, 280))
+    for warmup, iters in sampler.shuffled((0, 1), (2, 5)):
+        yield _steady("stream", sampler, warmup, iters, side_stream=True, before_us=sampler.integer(2_000, 4_000))
+    for warmup, iters in sampler.shuffled((1, 0), (0, 0), (sampler.integer(1, 3), -sampler.integer(1, 3))):
+        yield _steady("errors", sampler, warmup, iters, raises="ValueError")
+    for warmup, iters in sampler.shuffled((-1, 1), (-sampler.integer(2, 4), sampler.integer(2, 3)), (-1, 0)):
+        yield _steady("errors", sampler, warmup, iters, raises="ValueError")
 
 
 def _case(
-    about: str, us: list[int], warmup: int, iters: int, parts=1, before_us=0, side_stream=False, again=False, raises=""
+    criteria: str,
+    us: list[int],
+    warmup: int,
+    iters: int,
+    parts=1,
+    before_us=0,
+    side_stream=False,
+    again=False,
+    raises="",
 ) -> Case:
     inputs = {"us": us, "warmup": warmup, "iters": iters, "parts": parts, "before_us": before_us}
-    settles = (about,) if raises else tuple(dict.fromkeys((about, "waits", "stream")))
+    settles = (criteria,) if raises else tuple(dict.fromkeys((criteria, "waits", "stream")))
     return Case(settles, inputs | {"side_stream": side_stream, "again": again}, raises)
 
 
-def _steady(about: str, draw: Draw, warmup: int, iters: int, **others) -> Case:
-    return _case(about, [draw.integer(300, 900)], warmup, iters, **others)
+def _steady(criteria: str, sampler: Sampler, warmup: int, iters: int, **others) -> Case:
+    return _case(criteria, [sampler.integer(300, 900)], warmup, iters, **others)
 
 
-def _cold(draw: Draw, iters: int) -> Case:
+def _cold(sampler: Sampler, iters: int) -> Case:
     """The first calls take long, as those do that load a library or choose an algorithm."""
-    warm, warmup = draw.integer(300, 900), draw.integer(4, 6)
+    warm, warmup = sampler.integer(300, 900), sampler.integer(4, 6)
     return _case("cold", [warm * 20] * warmup + [warm], warmup, iters)
 
 
-def _uneven(draw: Draw, iters: int) -> Case:
+def _uneven(sampler: Sampler, iters: int) -> Case:
     """Each call takes another time, in an order in which no other statistic is near the median."""
-    warmup = draw.integer(1, 3)
-    us = [round(3**call * draw.integer(300, 330)) for call in range(iters)]
+    warmup = sampler.integer(1, 3)
+    us = [round(3**call * sampler.integer(300, 330)) for call in range(iters)]
     us[-1] *= 10
     due = statistics.median(us)
     while iters > 2 and any(abs(other - due) < _APART * due for other in _by_place(us)):
-        us = draw.shuffled(us)
+        us = sampler.permutation(us)
     return _case("median", [us[0]] * warmup + us, warmup, iters)
 
 
@@ -71,21 +84,21 @@ def _by_place(us: list[int]) -> list[float]:
     return [us[half], us[-half - 1], (us[half] + us[-half - 1]) / 2, us[0], us[-1]]
 
 
-def _judge_honest_time(case: Case, evidence: dict) -> Iterator[Lost]:
-    about = case.about[0]
+def _judge_honest_time(case: Case, evidence: dict) -> Iterator[Failure]:
+    criteria = case.criteria[0]
     if case.raises:
         if problem := error_problem(evidence, case.raises):
-            yield Lost(about, problem)
+            yield Failure(criteria, problem)
         return
     seen = Observation.from_dict(evidence["seen"])
     found = _kernels_of_calls(case, seen)
     wrong = _calls_problem(case, evidence, found) or _result_problem(case, evidence["result"])
     if wrong:
-        yield Lost(about, wrong)
+        yield Failure(criteria, wrong)
     if problem := _waits_problem(seen, found, knows=not wrong):
-        yield Lost("waits", problem)
+        yield Failure("waits", problem)
     if problem := _stream_problem(evidence, found):
-        yield Lost("stream", problem)
+        yield Failure("stream", problem)
 
 
 def _kernels_of_calls(case: Case, seen: Observation) -> list[Kernel]:
@@ -118,9 +131,9 @@ def _result_problem(case: Case, result: object) -> str | None:
     for factor, unit in ((1e-3, "milliseconds"), (1e-6, "seconds")):
         if _close(result, due * factor):
             return f"The time is in {unit}; expected microseconds."
-    if case.about[0] == "stream":
+    if case.criteria[0] == "stream":
         return "The work is in the caller's current stream, which need not be the default one: another stream is timed."
-    if case.about[0] == "median":
+    if case.criteria[0] == "median":
         return (
             "One call's time is not another's, and the result is not their median: that is the middle one in order of "
             "size, or, of an even number, the mean of the two in the middle."
@@ -131,9 +144,9 @@ def _result_problem(case: Case, result: object) -> str | None:
 
 
 def _too_long(case: Case) -> str:
-    if case.about[0] == "earlier":
+    if case.criteria[0] == "earlier":
         return "Work that was in the stream before the first call is charged to it: wait for it, or mark its end."
-    if case.about[0] == "cold":
+    if case.criteria[0] == "cold":
         return "The warm-up calls are in the result: what only the first calls do is not what one call takes."
     return "The result is not the device's time for one call: something else is in it, such as the calls before."
 

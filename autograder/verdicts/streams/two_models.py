@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, tensor_problem, type_name
 from gpulab import Observation
 from gpulab.observe import Kernel, Race
@@ -24,23 +24,23 @@ _USES = {
 """Of which calls the caller uses the outputs, in order."""
 
 
-def _run_two_models_cases(draw: Draw) -> Iterator[Case]:
-    yield _case(("values", "overlap", "host"), draw, "alone")
-    yield _case(("values", "inputs", "host"), draw, "late inputs", grad=True)
-    yield _case(("values", "outputs", "host"), draw, "early use")
-    yield _case(("values", "outputs", "overlap", "host"), draw, "inputs let go", grad=True)
-    yield _case(("values", "caller", "host"), draw, "several callers")
-    yield _case(("values", "overlap", "host"), draw, "streams of its own", grad=True)
+def _run_two_models_cases(sampler: Sampler) -> Iterator[Case]:
+    yield _case(("values", "overlap", "host"), sampler, "alone")
+    yield _case(("values", "inputs", "host"), sampler, "late inputs", grad=True)
+    yield _case(("values", "outputs", "host"), sampler, "early use")
+    yield _case(("values", "outputs", "overlap", "host"), sampler, "inputs let go", grad=True)
+    yield _case(("values", "caller", "host"), sampler, "several callers")
+    yield _case(("values", "overlap", "host"), sampler, "streams of its own", grad=True)
 
 
-def _case(about: tuple[str, ...], draw: Draw, tick: str, grad: bool = False) -> Case:
+def _case(criteria: tuple[str, ...], sampler: Sampler, tick: str, grad: bool = False) -> Case:
     """``grad``: whether gradients are recorded, as they are outside ``torch.no_grad()``."""
-    widths = draw.shuffled([draw.integer(5, 9), draw.integer(11, 17)])
-    inputs = [draw.within_one(draw.integer(2, 4), width) for width in widths]
-    weights = [draw.within_one(width, draw.integer(3, 8)) for width in widths]
-    us = draw.shuffled([draw.integer(900, 1200), draw.integer(1300, 1800)])
+    widths = sampler.permutation([sampler.integer(5, 9), sampler.integer(11, 17)])
+    inputs = [sampler.within_one(sampler.integer(2, 4), width) for width in widths]
+    weights = [sampler.within_one(width, sampler.integer(3, 8)) for width in widths]
+    us = sampler.permutation([sampler.integer(900, 1200), sampler.integer(1300, 1800)])
     return Case(
-        about, {"image": inputs[0], "state": inputs[1], "weights": weights, "us": us, "tick": tick, "grad": grad}
+        criteria, {"image": inputs[0], "state": inputs[1], "weights": weights, "us": us, "tick": tick, "grad": grad}
     )
 
 
@@ -50,11 +50,11 @@ def _reference(inputs: dict, call: int) -> list[torch.Tensor]:
     return [2 * torch.tanh((x.double() + 1 + call) @ weight.double()) for x, weight in pairs]
 
 
-def _judge_run_two_models(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_run_two_models(case: Case, evidence: dict) -> Iterator[Failure]:
     seen = Observation.from_dict(evidence["seen"])
     if wrong := _calls_problem(seen, case) or _outputs_of_calls_problem(case, evidence["outputs"]):
-        yield Lost("values", wrong)
-    problems = {criterion: _PROBLEM[criterion](seen, case) for criterion in case.about[1:]}
+        yield Failure("values", wrong)
+    problems = {criterion: _PROBLEM[criterion](seen, case) for criterion in case.criteria[1:]}
     problems["host"] = problems["host"] or _held_problem(case, evidence["host_us"])
     if "caller" in problems and evidence["stays"] != [True] * _calls(case):
         problems["caller"] = (
@@ -62,7 +62,7 @@ def _judge_run_two_models(case: Case, evidence: dict) -> Iterator[Lost]:
         )
     for criterion, problem in problems.items():
         if problem := problem or _one_stream_problem(seen, case):
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
 
 
 def _calls(case: Case) -> int:

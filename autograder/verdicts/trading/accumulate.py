@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import changed_problem, count_problem, error_problem, raised_problem, tensor_problem
 from gpulab import Observation
 from gpulab.cuda.machine.blocks import round_size
@@ -22,62 +22,85 @@ _EVEN = 12
 """Tokens of a micro-batch where all have as many."""
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     no_decay = {"weight_decay": 0.0}
-    yield _case(("steps", "syncs", "losses", "host"), draw, [_EVEN] * 4, 2, padded=False)
+    yield _case(("steps", "syncs", "losses", "host"), sampler, [_EVEN] * 4, 2, padded=False)
     yield _case(
-        ("steps", "syncs", "host"), draw, [_EVEN] * 2, 1, padded=False, feed="list", optimizer="AdamW", options=no_decay
+        ("steps", "syncs", "host"),
+        sampler,
+        [_EVEN] * 2,
+        1,
+        padded=False,
+        feed="list",
+        optimizer="AdamW",
+        options=no_decay,
     )
-    yield from _ragged_cases(draw)
-    yield from _group_cases(draw)
-    yield from _gradient_cases(draw)
-    for what, number in draw.each(("model", 3), ("loss", 3), ("feed", 4)):
-        feed = draw.choice(("iterator", "generator"))
-        yield _case(("syncs",), draw, [_EVEN] * 4, 2, feed=feed, stops={what: number}, raises="ArithmeticError")
-    for group, (feed, rows) in enumerate(draw.each(("iterator", 8), ("generator", 9)), start=2):
+    yield from _ragged_cases(sampler)
+    yield from _group_cases(sampler)
+    yield from _gradient_cases(sampler)
+    for what, number in sampler.shuffled(("model", 3), ("loss", 3), ("feed", 4)):
+        feed = sampler.choice(("iterator", "generator"))
+        yield _case(("syncs",), sampler, [_EVEN] * 4, 2, feed=feed, stops={what: number}, raises="ArithmeticError")
+    for group, (feed, rows) in enumerate(sampler.shuffled(("iterator", 8), ("generator", 9)), start=2):
         yield _case(
-            ("memory",), draw, [150, 70, 149, 8], group, feed=feed, rows=rows, optimizer=draw.choice(("SGD", "AdamW"))
+            ("memory",),
+            sampler,
+            [150, 70, 149, 8],
+            group,
+            feed=feed,
+            rows=rows,
+            optimizer=sampler.choice(("SGD", "AdamW")),
         )
 
 
-def _ragged_cases(draw: Draw) -> Iterator[Case]:
+def _ragged_cases(sampler: Sampler) -> Iterator[Case]:
     """Of a group one micro-batch has many tokens, one a few, and one none at all."""
-    few, many = draw.integer(1, 2), draw.integer(18, 24)
-    about = ("weights", "syncs", "host")
-    yield _case((*about, "losses"), draw, [many, few, 0, few, many, 9], 3, feed="iterator")
-    yield _case(about, draw, [few, many, 11, 0], 2, feed="generator", optimizer="AdamW", groups=True)
+    few, many = sampler.integer(1, 2), sampler.integer(18, 24)
+    criteria = ("weights", "syncs", "host")
+    yield _case((*criteria, "losses"), sampler, [many, few, 0, few, many, 9], 3, feed="iterator")
+    yield _case(criteria, sampler, [few, many, 11, 0], 2, feed="generator", optimizer="AdamW", groups=True)
     wide = {"dtype": torch.float64, "groups": True, "options": {"momentum": 0.5}}
-    yield _case((*about, "losses"), draw, [0, few, many], 3, feed="list", **wide)
+    yield _case((*criteria, "losses"), sampler, [0, few, many], 3, feed="list", **wide)
 
 
-def _group_cases(draw: Draw) -> Iterator[Case]:
+def _group_cases(sampler: Sampler) -> Iterator[Case]:
     """Micro-batches that are left at the end, few or all of them; groups without a token; groups that are none."""
     momentum, no_decay = {"momentum": 0.9}, {"weight_decay": 0.0}
-    yield _case(("groups", "syncs", "host"), draw, [_EVEN] * 4, 3, padded=False, options=momentum)
-    yield _case(("groups", "syncs"), draw, [_EVEN] * 2, draw.integer(3, 9), padded=False, feed="generator")
+    yield _case(("groups", "syncs", "host"), sampler, [_EVEN] * 4, 3, padded=False, options=momentum)
+    yield _case(("groups", "syncs"), sampler, [_EVEN] * 2, sampler.integer(3, 9), padded=False, feed="generator")
     yield _case(
-        ("groups", "host"), draw, [_EVEN, _EVEN, 0, 0, _EVEN], 2, padded=False, options=momentum, feed="generator"
+        ("groups", "host"), sampler, [_EVEN, _EVEN, 0, 0, _EVEN], 2, padded=False, options=momentum, feed="generator"
     )
-    yield _case(("groups", "host"), draw, [0, 0, _EVEN, _EVEN, 0], 2, padded=False, optimizer="AdamW", options=no_decay)
-    for wrong in draw.each(0, -1, -3):
-        yield _case(("groups",), draw, [_EVEN] * 2, wrong, padded=False, old=2.0, raises="ValueError")
+    yield _case(
+        ("groups", "host"), sampler, [0, 0, _EVEN, _EVEN, 0], 2, padded=False, optimizer="AdamW", options=no_decay
+    )
+    for wrong in sampler.shuffled(0, -1, -3):
+        yield _case(("groups",), sampler, [_EVEN] * 2, wrong, padded=False, old=2.0, raises="ValueError")
 
 
-def _gradient_cases(draw: Draw) -> Iterator[Case]:
+def _gradient_cases(sampler: Sampler) -> Iterator[Case]:
     decay = {"weight_decay": 0.5}
-    yield _case(("gradients",), draw, [_EVEN] * 2, 2, padded=False, old=7.0, caller_keeps=True, options=decay)
+    yield _case(("gradients",), sampler, [_EVEN] * 2, 2, padded=False, old=7.0, caller_keeps=True, options=decay)
     yield _case(
-        ("gradients",), draw, [_EVEN] * 2, 1, padded=False, old=math.nan, groups=True, optimizer="AdamW", options=decay
+        ("gradients",),
+        sampler,
+        [_EVEN] * 2,
+        1,
+        padded=False,
+        old=math.nan,
+        groups=True,
+        optimizer="AdamW",
+        options=decay,
     )
-    yield _case(("gradients",), draw, [_EVEN], 2, padded=False, epochs=2, options=decay)
-    yield _case(("gradients",), draw, [], 2, old=-3.0, caller_keeps=True)
-    yield _case(("gradients",), draw, [0, 0], 2, padded=False, old=5.0, options=decay)
-    yield _case(("gradients",), draw, [_EVEN, _EVEN, 4, 4], 2, rows=4, flat=True, groups=True, options=decay)
+    yield _case(("gradients",), sampler, [_EVEN], 2, padded=False, epochs=2, options=decay)
+    yield _case(("gradients",), sampler, [], 2, old=-3.0, caller_keeps=True)
+    yield _case(("gradients",), sampler, [0, 0], 2, padded=False, old=5.0, options=decay)
+    yield _case(("gradients",), sampler, [_EVEN, _EVEN, 4, 4], 2, rows=4, flat=True, groups=True, options=decay)
 
 
 def _case(
-    about: tuple[str, ...],
-    draw: Draw,
+    criteria: tuple[str, ...],
+    sampler: Sampler,
     tokens: list[int],
     group: int,
     dtype: torch.dtype = torch.float32,
@@ -93,47 +116,47 @@ def _case(
 
     Where none is ``padded`` each element is a token, or none is. There and in the ``flat`` case no token is of class 0.
     """
-    width, classes = draw.integer(36, 40) if rows else draw.integer(20, 24), draw.integer(17, 20)
+    width, classes = sampler.integer(36, 40) if rows else sampler.integer(20, 24), sampler.integer(17, 20)
     sizes = [(width, width), (width,), (classes, width), (classes,), (classes, 3), (classes,), (width,)]
     inputs = {
-        "weights": [draw.within_one(*size, dtype=dtype) for size in sizes],
-        "epochs": [_micro_batches(draw, tokens, width, classes, dtype, padded, rows, flat) for _ in range(epochs)],
+        "weights": [sampler.within_one(*size, dtype=dtype) for size in sizes],
+        "epochs": [_micro_batches(sampler, tokens, width, classes, dtype, padded, rows, flat) for _ in range(epochs)],
         "group": group,
-        "options": {"lr": draw.choice((0.125, 0.25)), **options},
+        "options": {"lr": sampler.choice((0.125, 0.25)), **options},
     }
     usual = {"optimizer": "SGD", "groups": False, "old": None, "caller_keeps": False, "feed": "iterator", "stops": {}}
-    return Case(about, inputs | usual | others, raises)
+    return Case(criteria, inputs | usual | others, raises)
 
 
 def _micro_batches(
-    draw: Draw, tokens: list[int], width: int, classes: int, dtype, padded: bool, rows: int, flat: bool
+    sampler: Sampler, tokens: list[int], width: int, classes: int, dtype, padded: bool, rows: int, flat: bool
 ) -> list:
     made = []
     for number, count in enumerate(tokens):
         if flat and number >= len(tokens) - 2:
             shape = (rows + number, 1)
         elif padded:
-            shape = (rows + number, 20) if rows else draw.choice(((4, 6), (3, 9), (5, 5), (26, 1)))
+            shape = (rows + number, 20) if rows else sampler.choice(((4, 6), (3, 9), (5, 5), (26, 1)))
         else:
-            shape = draw.choice(((3, 4), (2, 6), (6, 2)))
-        order = draw.tensor(*shape, dtype=torch.int64) - 1
+            shape = sampler.choice(((3, 4), (2, 6), (6, 2)))
+        order = sampler.tensor(*shape, dtype=torch.int64) - 1
         targets = order % classes if padded and not flat else 1 + order % (classes - 1)
         targets[order >= count] = _PADDING
-        made.append([2 * draw.within_one(*shape, width, dtype=dtype), targets])
+        made.append([2 * sampler.within_one(*shape, width, dtype=dtype), targets])
     return made
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     taken = evidence["taken"]
     if problem := count_problem(taken, len(case.inputs["epochs"])):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
     elif case.raises:
         if problem := error_problem(taken[0], case.raises) or _stopped_problem(case, taken[0]):
-            yield from (Lost(criterion, problem) for criterion in case.about)
+            yield from (Failure(criterion, problem) for criterion in case.criteria)
     elif errors := [each["error"] for each in taken if "error" in each]:
-        yield from (Lost(criterion, raised_problem(errors[0])) for criterion in case.about)
+        yield from (Failure(criterion, raised_problem(errors[0])) for criterion in case.criteria)
     elif problem := _calls_problem(case.inputs, evidence):
-        yield from (Lost(criterion, problem) for criterion in case.about)
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
     else:
         due, parameters, sums = _reference(case.inputs)
         problems = {
@@ -146,7 +169,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
             "losses": lambda: _losses_problem(case.inputs, taken) or _values_problem(sums, due, taken),
             "host": lambda: _host_problem(case.inputs, taken, Observation.from_dict(evidence["seen"])),
         }
-        yield from (Lost(criterion, problem) for criterion in case.about if (problem := problems[criterion]()))
+        yield from (Failure(criterion, problem) for criterion in case.criteria if (problem := problems[criterion]()))
 
 
 def _groups_of(inputs: dict, pairs: list) -> list[list]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from gpulab.cuda.machine.allocator import Allocator, OutOfMemory
 from gpulab.cuda.machine.blocks import Block
@@ -124,16 +124,16 @@ class Traces(Case):
     compared: tuple[str, ...] = _EVERYTHING
 
 
-def _case(about: str, scripts: Sequence[Script], compared: tuple[str, ...] = _EVERYTHING) -> Traces:
+def _case(criteria: str, scripts: Sequence[Script], compared: tuple[str, ...] = _EVERYTHING) -> Traces:
     """Traces that are watched: whoever is not can have them played by the virtual card's allocator."""
     inputs = {"traces": [script.inputs() for script in scripts]}
-    return Traces((about,), inputs, scripts=tuple(scripts), compared=compared)
+    return Traces((criteria,), inputs, scripts=tuple(scripts), compared=compared)
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     makers = (_segments, _splitting, _best_fit, _merging, _counts, _cache, _memory_error, _errors, _long_traces)
-    for make in draw.shuffled(makers):
-        yield from make(draw)
+    for make in sampler.permutation(makers):
+        yield from make(sampler)
 
 
 def _mallocs(*sizes: int, capacity: int = _ROOMY) -> Script:
@@ -149,89 +149,91 @@ def _frees(script: Script, *numbers: int) -> Script:
     return script
 
 
-def _segments(draw: Draw) -> Iterator[Case]:
+def _segments(sampler: Sampler) -> Iterator[Case]:
     """One request each, on both sides of every boundary; then several, and one that was freed."""
     compared = ("returned", "reserved", "segments")
     small = [
         1,
-        draw.integer(2, 510),
-        *draw.around(512),
-        draw.integer(600, 900_000),
+        sampler.integer(2, 510),
+        *sampler.around(512),
+        sampler.integer(600, 900_000),
         _MIB - 512,
         _MIB - 511,
-        *draw.around(_MIB),
+        *sampler.around(_MIB),
     ]
     large = [
-        *draw.around(_MIB + 512),
-        draw.integer(2 * _MIB, 9 * _MIB),
-        *draw.around(10 * _MIB - 512),
+        *sampler.around(_MIB + 512),
+        sampler.integer(2 * _MIB, 9 * _MIB),
+        *sampler.around(10 * _MIB - 512),
         10 * _MIB,
         10 * _MIB + 1,
     ]
-    huge = [*draw.around(12 * _MIB), draw.integer(7, 40) * 2 * _MIB, draw.integer(13 * _MIB, 99 * _MIB) | 1]
-    beyond = [(1 << 31) + draw.integer(1, 999), (1 << 53) + 1, (1 << 55) + draw.integer(1, 511)]
+    huge = [*sampler.around(12 * _MIB), sampler.integer(7, 40) * 2 * _MIB, sampler.integer(13 * _MIB, 99 * _MIB) | 1]
+    beyond = [(1 << 31) + sampler.integer(1, 999), (1 << 53) + 1, (1 << 55) + sampler.integer(1, 511)]
     for sizes in (small, large, huge, beyond):
-        yield _case("segments", [_mallocs(size) for size in draw.shuffled(sizes)], compared)
-    in_turn = _mallocs(3 * _MIB, 3 * _KIB, 30 * _MIB, _MIB, 19 * _MIB, 13 * _MIB + draw.integer(1, 999))
-    kept = [_frees(_mallocs(size, size), 0, 1) for size in draw.each(_MIB, 8 * _MIB, 10 * _MIB)]
+        yield _case("segments", [_mallocs(size) for size in sampler.permutation(sizes)], compared)
+    in_turn = _mallocs(3 * _MIB, 3 * _KIB, 30 * _MIB, _MIB, 19 * _MIB, 13 * _MIB + sampler.integer(1, 999))
+    kept = [_frees(_mallocs(size, size), 0, 1) for size in sampler.shuffled(_MIB, 8 * _MIB, 10 * _MIB)]
     yield _case("segments", [in_turn, *kept], compared)
 
 
-def _splitting(draw: Draw) -> Iterator[Case]:
+def _splitting(sampler: Sampler) -> Iterator[Case]:
     """Rests of segments and of free blocks, on both sides of what is split off, in either pool."""
-    rests = (0, 512, _MIB - 512, *draw.around(_MIB), _MIB + 511, _MIB + 512, _MIB + 513)
-    small = [_mallocs(_MIB, _MIB - rest) for rest in draw.each(0, 1, 511, 512, 513, 1024, 700_000)]
+    rests = (0, 512, _MIB - 512, *sampler.around(_MIB), _MIB + 511, _MIB + 512, _MIB + 513)
+    small = [_mallocs(_MIB, _MIB - rest) for rest in sampler.shuffled(0, 1, 511, 512, 513, 1024, 700_000)]
     small += [
         _mallocs(512),
-        _mallocs(_MIB - 512, _MIB - 512, 1024 - draw.integer(0, 511)),
+        _mallocs(_MIB - 512, _MIB - 512, 1024 - sampler.integer(0, 511)),
         _mallocs(*[_MIB - 512] * 2, 512),
     ]
-    whole = [_mallocs(12 * _MIB - rest) for rest in draw.shuffled(rests)]
-    third = [_mallocs(8 * _MIB, 3 * _MIB, 9 * _MIB - rest) for rest in draw.shuffled(rests)]
+    whole = [_mallocs(12 * _MIB - rest) for rest in sampler.permutation(rests)]
+    third = [_mallocs(8 * _MIB, 3 * _MIB, 9 * _MIB - rest) for rest in sampler.permutation(rests)]
     again = [_frees(_mallocs(5 * _MIB, 4 * _MIB), 0) for _ in range(3)]
-    for script, rest in zip(again, draw.each(512, _MIB, _MIB + 512)):
+    for script, rest in zip(again, sampler.shuffled(512, _MIB, _MIB + 512)):
         script.malloc(5 * _MIB - rest)
     for scripts in (small, whole, third, again):
         yield _case("splitting", scripts, ("returned", "blocks"))
 
 
-def _gaps(draw: Draw, sizes: list[int], between: int, order: list[int] | None = None) -> Script:
+def _gaps(sampler: Sampler, sizes: list[int], between: int, order: list[int] | None = None) -> Script:
     """Free blocks of these sizes, one after the other, with blocks in use between; freed in this order, or a random one."""
     script = Script()
     gaps = []
     for size in sizes:
         gaps.append(script.malloc(size))
         script.malloc(between)
-    return _frees(script, *(gaps[i] for i in order or draw.shuffled(range(len(sizes)))))
+    return _frees(script, *(gaps[i] for i in order or sampler.permutation(range(len(sizes)))))
 
 
-def _best_fit(draw: Draw) -> Iterator[Case]:
+def _best_fit(sampler: Sampler) -> Iterator[Case]:
     """Which of several free blocks is taken: sizes in every order, ties, blocks of several segments, and of the other pool."""
     scripts = []
-    for unit, between in draw.each((_KIB, 512), (2 * _KIB, 1024), (_MIB, 2 * _MIB)):
+    for unit, between in sampler.shuffled((_KIB, 512), (2 * _KIB, 1024), (_MIB, 2 * _MIB)):
         for sizes in itertools.permutations((3 * unit, 5 * unit, 4 * unit)):
-            script = _gaps(draw, [*sizes], between)
-            for size in draw.each(3 * unit, 4 * unit - draw.integer(0, 500), 4 * unit + draw.integer(1, 900)):
+            script = _gaps(sampler, [*sizes], between)
+            for size in sampler.shuffled(
+                3 * unit, 4 * unit - sampler.integer(0, 500), 4 * unit + sampler.integer(1, 900)
+            ):
                 script.malloc(size)
             scripts.append(script)
-    yield _case("best_fit", draw.shuffled(scripts), ("returned",))
+    yield _case("best_fit", sampler.permutation(scripts), ("returned",))
     ties = []
-    for order in draw.each([1, 0, 2], [2, 0, 1], [0, 1, 2], [2, 1, 0]):
-        for size, between in draw.each((4 * _KIB, 512), (3 * _MIB, _MIB + 512), (24 * _MIB, 7 * _MIB)):
-            script = _gaps(draw, [size] * 3, between, order)
+    for order in sampler.shuffled([1, 0, 2], [2, 0, 1], [0, 1, 2], [2, 1, 0]):
+        for size, between in sampler.shuffled((4 * _KIB, 512), (3 * _MIB, _MIB + 512), (24 * _MIB, 7 * _MIB)):
+            script = _gaps(sampler, [size] * 3, between, order)
             for _ in range(4):
-                script.malloc(size - draw.integer(0, 511))
+                script.malloc(size - sampler.integer(0, 511))
             ties.append(script)
-    yield _case("best_fit", draw.shuffled(ties), ("returned",))
-    yield _case("best_fit", _pools(draw), ("returned",))
+    yield _case("best_fit", sampler.permutation(ties), ("returned",))
+    yield _case("best_fit", _pools(sampler), ("returned",))
 
 
-def _pools(draw: Draw) -> list[Script]:
+def _pools(sampler: Sampler) -> list[Script]:
     """What is free in one pool is none of the other's."""
     scripts = []
     of_small = [(_MIB, _MIB + 1), (512, 3 * _MIB // 2), (64 * _KIB, 2 * _MIB)]
     of_large = [(2 * _MIB, 512), (16 * _MIB, _MIB), (9 * _MIB, _MIB - 512)]
-    for freed, asked in draw.shuffled(of_small + of_large):
+    for freed, asked in sampler.permutation(of_small + of_large):
         script = _frees(_mallocs(freed), 0)
         script.malloc(asked)
         script.malloc(freed)
@@ -239,46 +241,46 @@ def _pools(draw: Draw) -> list[Script]:
     return scripts
 
 
-def _merging(draw: Draw) -> Iterator[Case]:
+def _merging(sampler: Sampler) -> Iterator[Case]:
     """Three neighbours freed in every order, the rest of their segment free or in use; and neighbours of two segments."""
     scripts = []
-    for size, rest in draw.each((640 * _KIB, 128 * _KIB), (640 * _KIB, 0), (6 * _MIB, 2 * _MIB), (6 * _MIB, 0)):
+    for size, rest in sampler.shuffled((640 * _KIB, 128 * _KIB), (640 * _KIB, 0), (6 * _MIB, 2 * _MIB), (6 * _MIB, 0)):
         for order in itertools.permutations(range(3)):
             script = _frees(_mallocs(*[size] * 3, *[rest] * bool(rest)), *order)
             script.malloc(min(2 * size, _MIB) if size < _MIB else 9 * _MIB)
             scripts.append(script)
-    yield _case("merging", draw.shuffled(scripts), ("returned", "blocks"))
+    yield _case("merging", sampler.permutation(scripts), ("returned", "blocks"))
     apart = []
     alike, unlike = [([_MIB] * 4, _MIB), ([10 * _MIB] * 2, 20 * _MIB)], [_MIB, _MIB, 12 * _MIB]
-    for sizes, again in draw.shuffled([*alike, (unlike, 14 * _MIB), (unlike[::-1], 14 * _MIB)]):
+    for sizes, again in sampler.permutation([*alike, (unlike, 14 * _MIB), (unlike[::-1], 14 * _MIB)]):
         for order in ([*range(len(sizes))], [*reversed(range(len(sizes)))]):
             script = _frees(_mallocs(*sizes), *order)
             script.malloc(again)
             apart.append(script)
-    yield _case("merging", draw.shuffled(apart), ("returned", "blocks"))
+    yield _case("merging", sampler.permutation(apart), ("returned", "blocks"))
 
 
-def _counts(draw: Draw) -> Iterator[Case]:
+def _counts(sampler: Sampler) -> Iterator[Case]:
     """Blocks of all kinds taken and freed, one after the other and together; two allocators side by side."""
-    sizes = [1, draw.integer(513, 9999), _MIB, _MIB + 1, draw.integer(3, 8) * _MIB]
-    sizes += [11 * _MIB, 20 * _MIB + draw.integer(1, 999), (1 << 54) + 1]
-    single = [_frees(_mallocs(size), 0) for size in draw.shuffled(sizes)]
-    whole = 2 * draw.integer(11, 14) * _MIB - draw.integer(1, _MIB)
-    mixed = [draw.integer(2, 8) * _MIB + draw.integer(1, 999), draw.integer(1, 99_999), whole]
-    together = [_frees(_mallocs(*mixed), *draw.shuffled(range(3))) for _ in range(2)]
+    sizes = [1, sampler.integer(513, 9999), _MIB, _MIB + 1, sampler.integer(3, 8) * _MIB]
+    sizes += [11 * _MIB, 20 * _MIB + sampler.integer(1, 999), (1 << 54) + 1]
+    single = [_frees(_mallocs(size), 0) for size in sampler.permutation(sizes)]
+    whole = 2 * sampler.integer(11, 14) * _MIB - sampler.integer(1, _MIB)
+    mixed = [sampler.integer(2, 8) * _MIB + sampler.integer(1, 999), sampler.integer(1, 99_999), whole]
+    together = [_frees(_mallocs(*mixed), *sampler.permutation(range(3))) for _ in range(2)]
     two = Script(_ROOMY, 1 << 50)
     for number in range(6):
         two.malloc(mixed[number // 2] + 512 * number, number % 2)
-    for number in draw.shuffled(range(6)):
+    for number in sampler.permutation(range(6)):
         two.free(number, of=number % 2)
     yield _case("counts", [*single, *together, two], ("allocated", "reserved"))
 
 
-def _cache(draw: Draw) -> Iterator[Case]:
+def _cache(sampler: Sampler) -> Iterator[Case]:
     """Segments with no block in use, with some, and with none free, in both pools; emptied once, twice, and at the very start."""
     scripts = []
     sizes = [12 * _MIB, 16 * _MIB, 9 * _MIB, 9 * _MIB, _MIB, _MIB, 700 * _KIB, 5 * _KIB]
-    for kept in draw.each({0}, {0, 2}, {3, 5}, {4, 7}, set(range(8)), set(), {1, 2, 4}):
+    for kept in sampler.shuffled({0}, {0, 2}, {3, 5}, {4, 7}, set(range(8)), set(), {1, 2, 4}):
         script = _frees(_mallocs(*sizes), *(number for number in range(8) if number not in kept))
         script.empty_cache()
         for size in (12 * _MIB, 6 * _MIB, 600 * _KIB):
@@ -290,79 +292,83 @@ def _cache(draw: Draw) -> Iterator[Case]:
         scripts.append(script)
     first = Script()
     first.empty_cache()
-    first.malloc(draw.integer(1, 9 * _MIB))
-    yield _case("cache", draw.shuffled([*scripts, first]), ("returned", "reserved", "segments"))
+    first.malloc(sampler.integer(1, 9 * _MIB))
+    yield _case("cache", sampler.permutation([*scripts, first]), ("returned", "reserved", "segments"))
 
 
-def _memory_error(draw: Draw) -> Iterator[Case]:
+def _memory_error(sampler: Sampler) -> Iterator[Case]:
     compared = ("returned", "reserved", "segments")
-    sizes = draw.each((700, 2 * _MIB), (3 * _MIB, 20 * _MIB), (10 * _MIB, 10 * _MIB), (30 * _MIB + 1, 32 * _MIB))
+    sizes = sampler.shuffled((700, 2 * _MIB), (3 * _MIB, 20 * _MIB), (10 * _MIB, 10 * _MIB), (30 * _MIB + 1, 32 * _MIB))
     exact = [
-        _mallocs(size, size, capacity=capacity + beyond) for size, capacity in sizes for beyond in draw.each(-1, 0, 1)
+        _mallocs(size, size, capacity=capacity + beyond)
+        for size, capacity in sizes
+        for beyond in sampler.shuffled(-1, 0, 1)
     ]
     yield _case("memory_error", [*exact, _mallocs(1, capacity=0), _mallocs((1 << 53) + 1, capacity=8 * _MIB)], compared)
-    yield _case("memory_error", [*_helped(draw), *_not_helped(draw)], compared)
+    yield _case("memory_error", [*_helped(sampler), *_not_helped(sampler)], compared)
 
 
-def _helped(draw: Draw) -> list[Script]:
+def _helped(sampler: Sampler) -> list[Script]:
     """Requests that an emptied cache makes room for, of either pool, and one that a full card serves from its cache."""
     scripts = []
-    for cached, asked in draw.each((20, 30), (30, 4), (1, 39), (6, 25)):
+    for cached, asked in sampler.shuffled((20, 30), (30, 4), (1, 39), (6, 25)):
         script = _frees(_mallocs(cached * _MIB, capacity=40 * _MIB), 0)
-        script.malloc(asked * _MIB - draw.integer(1, 400))
+        script.malloc(asked * _MIB - sampler.integer(1, 400))
         scripts.append(script)
     script = _frees(_mallocs(38 * _MIB, capacity=39 * _MIB), 0)
-    script.malloc(draw.integer(1, 900))
+    script.malloc(sampler.integer(1, 900))
     several = _frees(_mallocs(12 * _MIB, 14 * _MIB, 600, capacity=40 * _MIB), 0, 1, 2)
     several.malloc(20 * _MIB)
     full = _frees(_mallocs(20 * _MIB, 18 * _MIB, 900, capacity=40 * _MIB), 1, 2)
     full.malloc(18 * _MIB)
     full.malloc(_MIB)
-    return draw.shuffled([*scripts, script, several, full])
+    return sampler.permutation([*scripts, script, several, full])
 
 
-def _not_helped(draw: Draw) -> list[Script]:
+def _not_helped(sampler: Sampler) -> list[Script]:
     """Requests that are refused, with blocks in use and cached; what comes after goes on from there."""
     scripts = []
-    for asked in draw.each(30 * _MIB + draw.integer(1, 400), 24 * _MIB + draw.integer(1, 400), (1 << 40) + 1):
+    for asked in sampler.shuffled(
+        30 * _MIB + sampler.integer(1, 400), 24 * _MIB + sampler.integer(1, 400), (1 << 40) + 1
+    ):
         script = _frees(_mallocs(6 * _MIB, 8 * _MIB, 6 * _MIB, 12 * _MIB, 600 * _KIB, capacity=41 * _MIB), 0, 2, 3, 4)
         script.malloc(asked)
-        for size in (6 * _MIB, asked, 2 * draw.integer(6, 10) * _MIB):
+        for size in (6 * _MIB, asked, 2 * sampler.integer(6, 10) * _MIB):
             script.malloc(size)
         script.free(1)
         script.malloc(40 * _MIB)
         scripts.append(script)
-    pieces = _frees(_mallocs(*[9 * _MIB] * 4, capacity=draw.choice([40, 41]) * _MIB), 0, 2)
+    pieces = _frees(_mallocs(*[9 * _MIB] * 4, capacity=sampler.choice([40, 41]) * _MIB), 0, 2)
     pieces.empty_cache()
-    pieces.malloc(draw.integer(11, 18) * _MIB)
-    pieces.malloc(draw.integer(1, 9))
+    pieces.malloc(sampler.integer(11, 18) * _MIB)
+    pieces.malloc(sampler.integer(1, 9))
     pieces.malloc(9 * _MIB)
-    full = _mallocs(*[_MIB] * 4, draw.integer(1, 999), capacity=4 * _MIB)
-    return draw.shuffled([*scripts, pieces, full])
+    full = _mallocs(*[_MIB] * 4, sampler.integer(1, 999), capacity=4 * _MIB)
+    return sampler.permutation([*scripts, pieces, full])
 
 
-def _errors(draw: Draw) -> Iterator[Case]:
+def _errors(sampler: Sampler) -> Iterator[Case]:
     """What is refused, between calls that are not."""
     compared = ("returned", "in_use")
     sizes = []
-    for wrong in draw.each(0, -1, -draw.integer(2, 5000), -(1 << 40)):
+    for wrong in sampler.shuffled(0, -1, -sampler.integer(2, 5000), -(1 << 40)):
         for capacity in (21 * _MIB, 24 * _MIB):
             script = _frees(_mallocs(20 * _MIB, capacity=capacity), 0)
             script.malloc(wrong)
             script.malloc(20 * _MIB)
             sizes.append(script)
     addresses = []
-    for unit in draw.each(600 * _KIB, 6 * _MIB):
-        for beyond in draw.each(1, -1, 512, -512, unit - 512, 3 * unit):
+    for unit in sampler.shuffled(600 * _KIB, 6 * _MIB):
+        for beyond in sampler.shuffled(1, -1, 512, -512, unit - 512, 3 * unit):
             script = _mallocs(unit, unit, unit)
             script.free(1, beyond)
             script.free(1)
             addresses.append(script)
-        for wrong in draw.each(0, -1, draw.integer(1, 99) * 512, unit):
+        for wrong in sampler.shuffled(0, -1, sampler.integer(1, 99) * 512, unit):
             script = _mallocs(unit, unit)
             script.free_at(wrong)
             addresses.append(script)
-        for first, second in draw.each((0, 0), (1, 1), (2, 2), (0, 1), (1, 0), (2, 1)):
+        for first, second in sampler.shuffled((0, 0), (1, 1), (2, 2), (0, 1), (1, 0), (2, 1)):
             script = _frees(_mallocs(unit, unit, unit, unit), *dict.fromkeys((first, second)), second, first)
             script.malloc(unit)
             script.malloc(unit)
@@ -382,34 +388,34 @@ def _errors(draw: Draw) -> Iterator[Case]:
     yield _case("errors", [*addresses, gone, other], compared)
 
 
-def _long_traces(draw: Draw) -> Iterator[Case]:
+def _long_traces(sampler: Sampler) -> Iterator[Case]:
     """Random actions, after a few that each trace is to have met."""
     for _ in range(3):
-        even = 2 * draw.integer(15, 25) * _MIB
-        roomy = _mallocs(10 * _MIB - draw.integer(1, 511))
-        exact = _frees(_mallocs(even - 2 * _MIB, draw.integer(1, 900), capacity=even), 0)
+        even = 2 * sampler.integer(15, 25) * _MIB
+        roomy = _mallocs(10 * _MIB - sampler.integer(1, 511))
+        exact = _frees(_mallocs(even - 2 * _MIB, sampler.integer(1, 900), capacity=even), 0)
         cached = _frees(_mallocs(12 * _MIB, 14 * _MIB, 20 * _MIB, capacity=60 * _MIB + 1), 0, 1)
         cached.malloc(24 * _MIB)
-        tight = Script(draw.integer(4, 30) * _MIB)
-        unseen, unseen_too = Script(_ROOMY, look=False), Script(draw.integer(30, 70) * _MIB, look=False)
-        scripts = [roomy, exact, cached, tight, unseen, unseen_too, Script(draw.integer(40, 60) * _MIB, _ROOMY)]
+        tight = Script(sampler.integer(4, 30) * _MIB)
+        unseen, unseen_too = Script(_ROOMY, look=False), Script(sampler.integer(30, 70) * _MIB, look=False)
+        scripts = [roomy, exact, cached, tight, unseen, unseen_too, Script(sampler.integer(40, 60) * _MIB, _ROOMY)]
         for script in scripts:
             for _ in range(42):
-                _act(draw, script, draw.integer(0, script.allocators - 1))
-        yield _case("long_traces", draw.shuffled(scripts))
+                _act(sampler, script, sampler.integer(0, script.allocators - 1))
+        yield _case("long_traces", sampler.permutation(scripts))
 
 
-def _act(draw: Draw, script: Script, of: int) -> None:
+def _act(sampler: Sampler, script: Script, of: int) -> None:
     """One action, more often a malloc than a free while little is in use."""
     in_use = script.in_use(of)
-    if in_use and draw.chance(len(in_use) / 24 + 0.25):
-        script.free(draw.choice(in_use), of=of)
-    elif draw.chance(0.04):
+    if in_use and sampler.chance(len(in_use) / 24 + 0.25):
+        script.free(sampler.choice(in_use), of=of)
+    elif sampler.chance(0.04):
         script.empty_cache(of)
-    elif draw.chance(0.06):
-        _frees_all(script, of, draw.shuffled(in_use))
+    elif sampler.chance(0.06):
+        _frees_all(script, of, sampler.permutation(in_use))
     else:
-        script.malloc(_size(draw, script.free_sizes(of)), of)
+        script.malloc(_size(sampler, script.free_sizes(of)), of)
 
 
 def _frees_all(script: Script, of: int, numbers: list[int]) -> None:
@@ -417,27 +423,27 @@ def _frees_all(script: Script, of: int, numbers: list[int]) -> None:
         script.free(number, of=of)
 
 
-def _size(draw: Draw, free: list[int]) -> int:
+def _size(sampler: Sampler, free: list[int]) -> int:
     """Of any kind; as often as not one that leaves a rest near what is split off, of a block that is free."""
-    if free and draw.chance(0.5):
-        return max(1, draw.choice(free) - draw.choice((0, 0, 511, 512, 1024, _MIB, _MIB + 512)))
-    kind = draw.choice(("bytes", "small", "small", "edge", "large", "large", "whole"))
+    if free and sampler.chance(0.5):
+        return max(1, sampler.choice(free) - sampler.choice((0, 0, 511, 512, 1024, _MIB, _MIB + 512)))
+    kind = sampler.choice(("bytes", "small", "small", "edge", "large", "large", "whole"))
     if kind == "edge":
-        return draw.choice(
+        return sampler.choice(
             (512, 1024, _MIB - 512, _MIB, 9 * _MIB, 10 * _MIB - 512, 10 * _MIB, 12 * _MIB)
-        ) + draw.integer(-1, 1)
+        ) + sampler.integer(-1, 1)
     low, high = {"bytes": (1, 4096), "small": (1, _MIB), "large": (_MIB + 1, 9 * _MIB), "whole": (9 * _MIB, 30 * _MIB)}[
         kind
     ]
-    return draw.integer(low, high)
+    return sampler.integer(low, high)
 
 
-def _judge(case: Traces, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Traces, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     if evidence["called"]:
-        yield Lost(about, f"The allocator calls {evidence['called'][0]:.30}; expected plain Python.")
+        yield Failure(criteria, f"The allocator calls {evidence['called'][0]:.30}; expected plain Python.")
     elif problem := count_problem(evidence["played"], len(case.scripts)) or _first_problem(case, evidence["played"]):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
 
 
 def _first_problem(case: Traces, played: list[dict]) -> str | None:
@@ -462,8 +468,8 @@ def _trace_problem(case: Traces, script: Script, found: dict) -> str | None:
 
 
 def _step_problem(case: Traces, step: dict, due: dict, before: dict | None) -> str | None:
-    (about,) = case.about
-    if problem := _call_problem(about, step, due, "returned" in case.compared):
+    (criteria,) = case.criteria
+    if problem := _call_problem(criteria, step, due, "returned" in case.compared):
         return problem
     if "looked" not in step:
         return None
@@ -474,14 +480,14 @@ def _step_problem(case: Traces, step: dict, due: dict, before: dict | None) -> s
     return None
 
 
-def _call_problem(about: str, step: dict, due: dict, compares: bool) -> str | None:
+def _call_problem(criteria: str, step: dict, due: dict, compares: bool) -> str | None:
     """What a call returned or raised."""
     if "raises" in due:
         if problem := error_problem(step, due["raises"]):
             return f"{problem} {_DUE_ERROR[due['raises']]}"
         return (
             _text_problem(step["error"]["message"], due["named"])
-            if about == "memory_error" and "named" in due
+            if criteria == "memory_error" and "named" in due
             else None
         )
     if "error" in step:
@@ -491,7 +497,7 @@ def _call_problem(about: str, step: dict, due: dict, compares: bool) -> str | No
         return None
     if type(step["returned"]) is not int:
         return f"malloc returned {type_name(step['returned'])}; expected an address, a Python integer."
-    return None if step["returned"] == due["returned"] else _WRONG[about]
+    return None if step["returned"] == due["returned"] else _WRONG[criteria]
 
 
 def _text_problem(message: str, named: tuple[int, int]) -> str | None:
@@ -504,17 +510,17 @@ def _text_problem(message: str, named: tuple[int, int]) -> str | None:
 
 
 def _looked_problem(case: Traces, step: dict, due: dict) -> str | None:
-    (about,) = case.about
+    (criteria,) = case.criteria
     looked = step["looked"]
     if step["blind"] is not None or not isinstance(looked, dict):
         return raised_problem(step["blind"])
     if problem := _kind_problem(looked):
         return problem
-    if about in ("merging", "long_traces") and (problem := _law_broken(looked)):
+    if criteria in ("merging", "long_traces") and (problem := _law_broken(looked)):
         return problem
     for what in case.compared:
         if what in _READ and _READ[what](looked) != _READ[what](due):
-            return _WRONG.get(what) if about == "long_traces" else _WRONG[about]
+            return _WRONG.get(what) if criteria == "long_traces" else _WRONG[criteria]
     return None
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, type_name
 from autograder.verdicts.questions import ask, judge_questions
 
@@ -52,18 +52,18 @@ def _fitting(chain: Chain, budget: int) -> list[Plan]:
 # Cases
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
-    questions: dict[str, list[dict]] = {about: [] for about in ("peak", "last", "fewest", "ties", "none")}
-    for chain, run in [*_real(draw), *((chain, False) for chain in (*_small(draw), *_left_over(draw)))]:
-        for budget in _budgets(draw, chain):
-            about = _about(chain, budget)
-            first = run and about in _RUN_FOR and not any(question["run"] for question in questions[about])
-            questions[about].append(_ask(chain, budget, first))
-    for chain, budget in _long(draw):
-        questions[_about(chain, budget)].append(_ask(chain, budget))
-    yield from (ask(about, draw.shuffled(asked)) for about, asked in questions.items())
-    yield ask("exact", list(_exact(draw)))
-    yield ask("errors", list(_refused(draw)), raises="ValueError")
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    questions: dict[str, list[dict]] = {criteria: [] for criteria in ("peak", "last", "fewest", "ties", "none")}
+    for chain, run in [*_real(sampler), *((chain, False) for chain in (*_small(sampler), *_left_over(sampler)))]:
+        for budget in _budgets(sampler, chain):
+            criteria = _criteria(chain, budget)
+            first = run and criteria in _RUN_FOR and not any(question["run"] for question in questions[criteria])
+            questions[criteria].append(_ask(chain, budget, first))
+    for chain, budget in _long(sampler):
+        questions[_criteria(chain, budget)].append(_ask(chain, budget))
+    yield from (ask(criteria, sampler.permutation(asked)) for criteria, asked in questions.items())
+    yield ask("exact", list(_exact(sampler)))
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
 def _ask(chain: Chain, budget: int, run: bool = False, shift: int = 0) -> dict:
@@ -71,7 +71,7 @@ def _ask(chain: Chain, budget: int, run: bool = False, shift: int = 0) -> dict:
     return {"asked": [*chain, budget], "run": run, "shift": shift}
 
 
-def _about(chain: Chain, budget: int) -> str:
+def _criteria(chain: Chain, budget: int) -> str:
     """What a question finds out: the only number within the budget, which divides the layers or not; or which of several."""
     fits = _fitting(chain, budget)
     if len(fits) <= 1:
@@ -79,86 +79,89 @@ def _about(chain: Chain, budget: int) -> str:
     return "ties" if fits[0].again == fits[1].again else "fewest"
 
 
-def _real(draw: Draw) -> Iterator[tuple[Chain, bool]]:
+def _real(sampler: Sampler) -> Iterator[tuple[Chain, bool]]:
     """Chains of a few layers of which each saves its input and more: they can be run."""
-    ckpt = draw.integer(1, 4)
+    ckpt = sampler.integer(1, 4)
     yield Chain(11, 2 * ckpt * _ITEM, ckpt * _ITEM), True  # least is held with 5 segments
-    for n in draw.each(4, 6, 7, 9, draw.integer(10, 12)):
-        for act in draw.each(ckpt * 2, ckpt * draw.integer(5, 8)):
-            yield Chain(n, (act + draw.integer(0, 1)) * _ITEM, ckpt * _ITEM), True
+    for n in sampler.shuffled(4, 6, 7, 9, sampler.integer(10, 12)):
+        for act in sampler.shuffled(ckpt * 2, ckpt * sampler.integer(5, 8)):
+            yield Chain(n, (act + sampler.integer(0, 1)) * _ITEM, ckpt * _ITEM), True
 
 
-def _small(draw: Draw) -> Iterator[Chain]:
+def _small(sampler: Sampler) -> Iterator[Chain]:
     """Each length to 12, and longer ones: even, odd, prime, square; inputs of nothing to more than all layers save."""
-    for n in draw.each(*range(1, 14), 16, 17, 18, 19, 20, 23, 24, draw.choice((25, 36)), draw.integer(26, 40)):
-        size = draw.integer(3, 2000)
-        yield from draw.each(
+    for n in sampler.shuffled(
+        *range(1, 14), 16, 17, 18, 19, 20, 23, 24, sampler.choice((25, 36)), sampler.integer(26, 40)
+    ):
+        size = sampler.integer(3, 2000)
+        yield from sampler.shuffled(
             Chain(n, size, 0),
             Chain(n, 0, size),
             Chain(n, size, size),
-            Chain(n, size, max(size // draw.integer(2, 3), 1)),
-            Chain(n, size * draw.integer(2, 4) + draw.integer(0, 2), size),
-            Chain(n, size * draw.integer(5, 12) + draw.integer(0, 2), size),
-            Chain(n, size * draw.integer(20, 90) + draw.integer(0, 2), size),
-            Chain(n, size, size * draw.integer(2, 4)),
-            Chain(n, size, size * (n // 2 + draw.integer(1, 9))),
+            Chain(n, size, max(size // sampler.integer(2, 3), 1)),
+            Chain(n, size * sampler.integer(2, 4) + sampler.integer(0, 2), size),
+            Chain(n, size * sampler.integer(5, 12) + sampler.integer(0, 2), size),
+            Chain(n, size * sampler.integer(20, 90) + sampler.integer(0, 2), size),
+            Chain(n, size, size * sampler.integer(2, 4)),
+            Chain(n, size, size * (n // 2 + sampler.integer(1, 9))),
         )
-    yield Chain(draw.integer(2, 9), 0, 0)
+    yield Chain(sampler.integer(2, 9), 0, 0)
 
 
-def _left_over(draw: Draw) -> Iterator[Chain]:
+def _left_over(sampler: Sampler) -> Iterator[Chain]:
     """Least is held with a number of segments that does not divide the layers."""
-    for n in draw.each(5, 7, 11, 13, 17, 19, 23, draw.choice((29, 31, 37))):
-        ckpt = draw.integer(40, 4000)
+    for n in sampler.shuffled(5, 7, 11, 13, 17, 19, 23, sampler.choice((29, 31, 37))):
+        ckpt = sampler.integer(40, 4000)
         chains = [
-            Chain(n, ckpt * quarters // 4 + draw.integer(0, 2), ckpt) for quarters in draw.shuffled(range(3, 4 * n))
+            Chain(n, ckpt * quarters // 4 + sampler.integer(0, 2), ckpt)
+            for quarters in sampler.permutation(range(3, 4 * n))
         ]
         yield from [chain for chain in chains if n % min(_plans(chain), key=lambda plan: plan.held).k][:3]
 
 
-def _long(draw: Draw) -> Iterator[tuple[Chain, int]]:
+def _long(sampler: Sampler) -> Iterator[tuple[Chain, int]]:
     """Some hundred layers, the most that there may be among them, of gigabytes; every layer a segment, none, and between."""
-    for n in draw.each(draw.integer(101, 200), 256, 500):
-        ckpt = draw.integer(10**7, 10**8)
-        chain = Chain(n, ckpt * draw.integer(8, 30) + draw.integer(0, 2), ckpt)
-        yield from ((chain, budget) for budget in (n * chain.act, *_at_ties(draw, chain, 1)))
+    for n in sampler.shuffled(sampler.integer(101, 200), 256, 500):
+        ckpt = sampler.integer(10**7, 10**8)
+        chain = Chain(n, ckpt * sampler.integer(8, 30) + sampler.integer(0, 2), ckpt)
+        yield from ((chain, budget) for budget in (n * chain.act, *_at_ties(sampler, chain, 1)))
         yield chain._replace(ckpt=0), chain.act
 
 
-def _budgets(draw: Draw, chain: Chain) -> list[int]:
+def _budgets(sampler: Sampler, chain: Chain) -> list[int]:
     """On both sides of the least that is enough, of the next, and of some others; nothing, a byte, and more than all."""
     held = sorted({plan.held for plan in _plans(chain)})
-    ends = [held[0] - 1, held[0], held[-1], held[-1] + draw.integer(1, 10**6), draw.choice((0, 1)), chain.act]
+    ends = [held[0] - 1, held[0], held[-1], held[-1] + sampler.integer(1, 10**6), sampler.choice((0, 1)), chain.act]
     if len(held) > 1:
         ends += [held[1] - 1, held[1]]
     return sorted(
-        {budget for budget in (*ends, *_at_boundaries(draw, chain, 3), *_at_ties(draw, chain, 2)) if budget >= 0}
+        {budget for budget in (*ends, *_at_boundaries(sampler, chain, 3), *_at_ties(sampler, chain, 2)) if budget >= 0}
     )
 
 
-def _at_boundaries(draw: Draw, chain: Chain, count: int) -> list[int]:
+def _at_boundaries(sampler: Sampler, chain: Chain, count: int) -> list[int]:
     """Some of the bytes with which another number of segments is the answer than with one byte less, and these."""
     held = [plan.held for plan in _plans(chain) if _fitting(chain, plan.held)[0] == plan]
-    return [budget for most in draw.shuffled(held)[:count] for budget in (most, most - 1)]
+    return [budget for most in sampler.permutation(held)[:count] for budget in (most, most - 1)]
 
 
-def _at_ties(draw: Draw, chain: Chain, count: int) -> list[int]:
+def _at_ties(sampler: Sampler, chain: Chain, count: int) -> list[int]:
     """Some of the bytes with which the answer is one of several with equally few layers, and all that some of these hold."""
-    held = [plan.held for plan in _plans(chain) if _about(chain, plan.held) == "ties"]
-    return draw.shuffled(held)[:count]
+    held = [plan.held for plan in _plans(chain) if _criteria(chain, plan.held) == "ties"]
+    return sampler.permutation(held)[:count]
 
 
-def _exact(draw: Draw) -> Iterator[dict]:
+def _exact(sampler: Sampler) -> Iterator[dict]:
     """Sums between what a float holds and what 64 bits do, of which one is within the budget; and sums that wrap around."""
-    for n in draw.each(*range(3, 19)):
-        for bits in draw.each(54, 56, 58):
-            act = 2**bits + draw.integer(1, 2**50)
-            for parts in draw.each(draw.integer(1, 3), draw.integer(4, 9), draw.integer(10, 30)):
-                yield from _with_one_within(Chain(n, act, act // parts - draw.integer(1, 999)))
-    act = 2**57 + draw.integer(1, 2**50)
-    for budget in draw.each(2 * act, 2 * act - 1):  # room for both layers, and a byte less
+    for n in sampler.shuffled(*range(3, 19)):
+        for bits in sampler.shuffled(54, 56, 58):
+            act = 2**bits + sampler.integer(1, 2**50)
+            for parts in sampler.shuffled(sampler.integer(1, 3), sampler.integer(4, 9), sampler.integer(10, 30)):
+                yield from _with_one_within(Chain(n, act, act // parts - sampler.integer(1, 999)))
+    act = 2**57 + sampler.integer(1, 2**50)
+    for budget in sampler.shuffled(2 * act, 2 * act - 1):  # room for both layers, and a byte less
         yield from (_ask(Chain(2, act, act // 3), budget, shift=shift) for shift in (0, 20))
-    for n, parts in draw.each((draw.integer(100, 120), 60), (draw.integer(150, 200), 100)):
+    for n, parts in sampler.shuffled((sampler.integer(100, 120), 60), (sampler.integer(150, 200), 100)):
         yield from _with_one_within(Chain(n, act, act // parts))
 
 
@@ -169,17 +172,17 @@ def _with_one_within(chain: Chain) -> Iterator[dict]:
         yield from (_ask(chain, budget, shift=shift) for budget in (least, above - 1) for shift in (0, 20))
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[dict]:
     """One number too small at a time, among numbers that would do, and among zeros."""
-    for n in draw.each(0, -1, -draw.integer(2, 99)):
-        yield _ask(Chain(n, draw.integer(1, 99), draw.integer(1, 99)), draw.integer(10**5, 10**6))
+    for n in sampler.shuffled(0, -1, -sampler.integer(2, 99)):
+        yield _ask(Chain(n, sampler.integer(1, 99), sampler.integer(1, 99)), sampler.integer(10**5, 10**6))
         yield _ask(Chain(n, 0, 0), 0)
-    for less in draw.each(-1, -draw.integer(2, 10**6)):
-        for n in draw.each(1, draw.integer(2, 20)):
-            size = draw.integer(1, 99)
-            for act, ckpt, budget in draw.each((less, size, 10**9), (size, less, 10**9), (size, size, less)):
+    for less in sampler.shuffled(-1, -sampler.integer(2, 10**6)):
+        for n in sampler.shuffled(1, sampler.integer(2, 20)):
+            size = sampler.integer(1, 99)
+            for act, ckpt, budget in sampler.shuffled((less, size, 10**9), (size, less, 10**9), (size, size, less)):
                 yield _ask(Chain(n, act, ckpt), budget)
-            for act, ckpt, budget in draw.each((less, 0, 0), (0, less, 0), (0, 0, less)):
+            for act, ckpt, budget in sampler.shuffled((less, 0, 0), (0, less, 0), (0, 0, less)):
                 yield _ask(Chain(n, act, ckpt), budget)
 
 
@@ -212,23 +215,23 @@ _UNLIKE = (
 )
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     lost = list(judge_questions(_wrong)(case, evidence))
     if problem := count_problem(evidence["measured"], len(case.inputs["questions"])):
-        lost.append(Lost(about, problem))
+        lost.append(Failure(criteria, problem))
     elif not all(map(_as_planned, case.inputs["questions"], evidence["measured"])):
-        lost.append(Lost(about, _UNLIKE))
+        lost.append(Failure(criteria, _UNLIKE))
     yield from lost[:1]
 
 
-def _wrong(about: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     *of_chain, budget = question["asked"]
     chain = Chain(*of_chain)
     fits = _fitting(chain, budget)
     if value is None:
         return (
-            _REFUSED.get(about, "Several numbers of segments stay within the budget, of all from 1 to n.")
+            _REFUSED.get(criteria, "Several numbers of segments stay within the budget, of all from 1 to n.")
             if fits
             else None
         )

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 from gpulab import Observation
 from gpulab.cuda.machine.allocator import Allocator
@@ -16,21 +16,23 @@ _KINDS = ("flat", "plateau", "leak", "fragmentation")
 _STOPPED = "autograder.scenarios.trading_growth.Stopped"
 
 
-def _cases(draw: Draw) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Case]:
     """Four epochs of one step to five. In every group loops of one kind lie close to such of another."""
-    for about, loops in (("startup", _startup), ("leak", _leaks), ("sawtooth", _teeth), ("reserved", _fragmented)):
-        yield Case((about, "rate", "untouched"), {"loops": draw.shuffled(list(loops(draw))), "observed": False})
-    yield Case(("untouched",), {"loops": list(_watched(draw)), "observed": True})
-    yield Case(("errors",), {"loops": list(_refused(draw)), "observed": False}, raises="ValueError")
-    yield Case(("errors",), {"loops": list(_stopped(draw)), "observed": False}, raises=_STOPPED)
+    for criteria, loops in (("startup", _startup), ("leak", _leaks), ("sawtooth", _teeth), ("reserved", _fragmented)):
+        yield Case(
+            (criteria, "rate", "untouched"), {"loops": sampler.permutation(list(loops(sampler))), "observed": False}
+        )
+    yield Case(("untouched",), {"loops": list(_watched(sampler)), "observed": True})
+    yield Case(("errors",), {"loops": list(_refused(sampler)), "observed": False}, raises="ValueError")
+    yield Case(("errors",), {"loops": list(_stopped(sampler)), "observed": False}, raises=_STOPPED)
 
 
-def _plan(draw: Draw, epoch: int, **given: Any) -> dict:
+def _plan(sampler: Sampler, epoch: int, **given: Any) -> dict:
     """A loop that evaluates without a graph and keeps nothing; ``given``: in what it differs."""
     steps = 4 * epoch
     return {
-        "steps": steps, "rows": [draw.integer(1, 9)] * steps, "width": draw.integer(1, 300),
-        "graph": False, "named": False, "returns": draw.chance(0.5), "stops": 0,
+        "steps": steps, "rows": [sampler.integer(1, 9)] * steps, "width": sampler.integer(1, 300),
+        "graph": False, "named": False, "returns": sampler.chance(0.5), "stops": 0,
         "optimizer": "SGD", "trains_from": 0, "clears": "after",
         "keeps": [], "stored": 0, "drawn": 0, "scratch": [[]] * steps, "ring": [0, 0], **given,
     }  # fmt: skip
@@ -50,66 +52,70 @@ def _turns(epoch: int, room: int) -> list:
     return [number % room for number in range(4 * epoch)]
 
 
-def _startup(draw: Draw) -> Iterator[dict]:
+def _startup(sampler: Sampler) -> Iterator[dict]:
     """What is made in step 1, somewhere, and in the last step of the second epoch; what leaves nothing behind, or less."""
-    few = cycle(draw.each(1, 2, 3))
+    few = cycle(sampler.shuffled(1, 2, 3))
     for graph in (False, True):
         e = next(few)
-        yield _plan(draw, e, graph=graph, keeps=[_keep("number", _from(e)), _keep("host", _from(e))])
-        yield _plan(draw, next(few), graph=graph, returns=True)
-        yield _plan(draw, next(few), graph=graph, named=True)
+        yield _plan(sampler, e, graph=graph, keeps=[_keep("number", _from(e)), _keep("host", _from(e))])
+        yield _plan(sampler, next(few), graph=graph, returns=True)
+        yield _plan(sampler, next(few), graph=graph, named=True)
     for optimizer, clears in (("SGD", "after"), ("SGD", "before"), ("momentum", "after")):
         e = next(few)
-        yield _plan(draw, e, optimizer=optimizer, clears=clears, trains_from=draw.choice((1, e, e + 1)), returns=True)
-    e = draw.integer(2, 3)
-    yield _plan(draw, 2, optimizer="Adam", trains_from=4)
-    yield _plan(draw, 1, optimizer="Adam", trains_from=1)
-    yield _plan(draw, e, trains_from=1, keeps=[_keep("total", [0] * 4 * e)])
+        yield _plan(
+            sampler, e, optimizer=optimizer, clears=clears, trains_from=sampler.choice((1, e, e + 1)), returns=True
+        )
+    e = sampler.integer(2, 3)
+    yield _plan(sampler, 2, optimizer="Adam", trains_from=4)
+    yield _plan(sampler, 1, optimizer="Adam", trains_from=1)
+    yield _plan(sampler, e, trains_from=1, keeps=[_keep("total", [0] * 4 * e)])
     for room in (1, e, 2 * e):
-        yield _plan(draw, e, graph=draw.chance(0.5), keeps=[_keep("output", _turns(e, room), once=draw.chance(0.5))])
-    yield _plan(draw, e, keeps=[_keep("output", _from(e, last=2 * e), after=(2 * e,))])
-    yield _plan(draw, e, stored=8 * e, drawn=2, returns=True)
+        yield _plan(
+            sampler, e, graph=sampler.chance(0.5), keeps=[_keep("output", _turns(e, room), once=sampler.chance(0.5))]
+        )
+    yield _plan(sampler, e, keeps=[_keep("output", _from(e, last=2 * e), after=(2 * e,))])
+    yield _plan(sampler, e, stored=8 * e, drawn=2, returns=True)
     for stored, rows in ((3, 1), (1, 3)):
-        one = {"width": 128 * draw.integer(1, 3), "rows": [rows] * 4 * e, "stored": stored, "drawn": 1}
-        yield _plan(draw, e, **one, keeps=[_keep("output", [0] * 4 * e)])
+        one = {"width": 128 * sampler.integer(1, 3), "rows": [rows] * 4 * e, "stored": stored, "drawn": 1}
+        yield _plan(sampler, e, **one, keeps=[_keep("output", [0] * 4 * e)])
 
 
-def _leaks(draw: Draw) -> Iterator[dict]:
+def _leaks(sampler: Sampler) -> Iterator[dict]:
     """Everything that is kept, with a graph, after a backward pass, without either; rare, late, small, and hidden in number."""
-    few = cycle(draw.each(1, 2, 3, 5))
+    few = cycle(sampler.shuffled(1, 2, 3, 5))
     for what in ("loss", "output", "weighted"):
         e = next(few)
         keys = [0] * 4 * e if what == "weighted" else _from(e)
-        yield _plan(draw, e, graph=True, keeps=[_keep(what, keys)])
-        yield _plan(draw, e, trains_from=1, optimizer=draw.choice(("SGD", "momentum")), keeps=[_keep(what, keys)])
+        yield _plan(sampler, e, graph=True, keeps=[_keep(what, keys)])
+        yield _plan(sampler, e, trains_from=1, optimizer=sampler.choice(("SGD", "momentum")), keeps=[_keep(what, keys)])
     e = 3
-    yield _plan(draw, 1, keeps=[_keep("output", _from(1))])
-    yield _plan(draw, e, graph=True, keeps=[_keep("total", [0] * 4 * e)])
-    yield _plan(draw, e, graph=True, keeps=[_keep("cycle", _from(e))])
-    yield _plan(draw, e, keeps=[_keep("detached", _from(e, first=2 * e + 1))])
-    for place in (0, draw.integer(1, e - 2), e - 1):
+    yield _plan(sampler, 1, keeps=[_keep("output", _from(1))])
+    yield _plan(sampler, e, graph=True, keeps=[_keep("total", [0] * 4 * e)])
+    yield _plan(sampler, e, graph=True, keeps=[_keep("cycle", _from(e))])
+    yield _plan(sampler, e, keeps=[_keep("detached", _from(e, first=2 * e + 1))])
+    for place in (0, sampler.integer(1, e - 2), e - 1):
         rare = [number if (number - 1) % e == place else None for number in range(1, 4 * e + 1)]
-        yield _plan(draw, e, keeps=[_keep("batch", rare)])
-    yield _plan(draw, e, stored=e, drawn=1, width=1000, rows=[1] * 4 * e, keeps=[_keep("detached", _from(e))])
+        yield _plan(sampler, e, keeps=[_keep("batch", rare)])
+    yield _plan(sampler, e, stored=e, drawn=1, width=1000, rows=[1] * 4 * e, keeps=[_keep("detached", _from(e))])
     both = [_keep("detached", _from(e)), _keep("output", _turns(e, 2 * e))]
-    yield _plan(draw, e, optimizer="momentum", trains_from=2 * e, keeps=both)
-    yield _plan(draw, e, keeps=[_keep("detached", _from(e))], scratch=_growing(e))
-    yield _plan(draw, e, ring=[2 * _MIB, 4 * e + 1])
+    yield _plan(sampler, e, optimizer="momentum", trains_from=2 * e, keeps=both)
+    yield _plan(sampler, e, keeps=[_keep("detached", _from(e))], scratch=_growing(e))
+    yield _plan(sampler, e, ring=[2 * _MIB, 4 * e + 1])
 
 
-def _teeth(draw: Draw) -> Iterator[dict]:
+def _teeth(sampler: Sampler) -> Iterator[dict]:
     """Lengths and logs that rise and fall within an epoch, each with and without a small leak below."""
-    lengths = sorted(draw.shuffled(range(1, 30))[:3])
+    lengths = sorted(sampler.permutation(range(1, 30))[:3])
     for order in (lengths, lengths[::-1], [lengths[2], *lengths[:2]], [lengths[0], lengths[2]] * 2):
-        e, leak = len(order), _keep(draw.choice(("detached", "loss")), _from(len(order)))
+        e, leak = len(order), _keep(sampler.choice(("detached", "loss")), _from(len(order)))
         for keeps in ([], [leak]):
-            yield _plan(draw, e, rows=order * 4, width=draw.integer(128, 300), named=True, keeps=keeps)
+            yield _plan(sampler, e, rows=order * 4, width=sampler.integer(128, 300), named=True, keeps=keeps)
     for e, every in ((4, 2), (3, 3)):
         full = [number for number in range(1, 4 * e + 1) if number % every == 0]
-        yield _plan(draw, e, keeps=[_keep("output", _from(e), before=[number + 1 for number in full])])
-        yield _plan(draw, e, keeps=[_keep("output", _from(e), after=full)])
-    yield _plan(draw, 3, keeps=[_keep("output", _from(3), after=(3, 6, 9, 12)), _keep("detached", _from(3))])
-    yield _plan(draw, 3, rows=lengths * 4, width=200, graph=True, keeps=[_keep("output", _turns(3, 2))])
+        yield _plan(sampler, e, keeps=[_keep("output", _from(e), before=[number + 1 for number in full])])
+        yield _plan(sampler, e, keeps=[_keep("output", _from(e), after=full)])
+    yield _plan(sampler, 3, keeps=[_keep("output", _from(3), after=(3, 6, 9, 12)), _keep("detached", _from(3))])
+    yield _plan(sampler, 3, rows=lengths * 4, width=200, graph=True, keeps=[_keep("output", _turns(3, 2))])
 
 
 def _growing(epoch: int, first: int = 1, last: int = 10**6) -> list[list[int]]:
@@ -121,44 +127,48 @@ def _growing(epoch: int, first: int = 1, last: int = 10**6) -> list[list[int]]:
     return sizes
 
 
-def _fragmented(draw: Draw) -> Iterator[dict]:
+def _fragmented(sampler: Sampler) -> Iterator[dict]:
     """Temporaries that outgrow what is cached: to the end, to the last step of an epoch, in one step of the last one."""
-    e = draw.choice((2, 3))
-    for more in ({}, {"optimizer": "momentum", "trains_from": draw.choice((1, 2 * e))}, {"graph": True, "named": True}):
-        yield _plan(draw, e, scratch=_growing(e), **more)
-    yield _plan(draw, 3, scratch=_growing(3), ring=[2 * _MIB, draw.integer(2, 4)])
+    e = sampler.choice((2, 3))
+    for more in (
+        {},
+        {"optimizer": "momentum", "trains_from": sampler.choice((1, 2 * e))},
+        {"graph": True, "named": True},
+    ):
+        yield _plan(sampler, e, scratch=_growing(e), **more)
+    yield _plan(sampler, 3, scratch=_growing(3), ring=[2 * _MIB, sampler.integer(2, 4)])
     for rows in ([1, 2, 3], [3, 2, 1]):
-        yield _plan(draw, 3, scratch=_growing(3), rows=rows * 4, width=draw.integer(128, 300), named=True)
-    yield _plan(draw, e, scratch=_growing(e), stored=4 * e, drawn=1)
-    yield _plan(draw, e, scratch=[[3 * _MIB] * (2 + 3 * number) for number in range(4 * e)])
+        yield _plan(sampler, 3, scratch=_growing(3), rows=rows * 4, width=sampler.integer(128, 300), named=True)
+    yield _plan(sampler, e, scratch=_growing(e), stored=4 * e, drawn=1)
+    yield _plan(sampler, e, scratch=[[3 * _MIB] * (2 + 3 * number) for number in range(4 * e)])
     for last in (1, 4, 6, 9):
-        yield _plan(draw, 3, scratch=_growing(3, last=last))
+        yield _plan(sampler, 3, scratch=_growing(3, last=last))
     for only in (10, 11, 12):
-        yield _plan(draw, 3, scratch=_growing(3, only, only))
-    yield _plan(draw, e, scratch=_growing(e)[::-1], returns=True)
-    yield _plan(draw, e, scratch=[[(12 + 20 * (number % 2)) * _MIB] for number in range(4 * e)], returns=True)
+        yield _plan(sampler, 3, scratch=_growing(3, only, only))
+    yield _plan(sampler, e, scratch=_growing(e)[::-1], returns=True)
+    yield _plan(sampler, e, scratch=[[(12 + 20 * (number % 2)) * _MIB] for number in range(4 * e)], returns=True)
 
 
-def _watched(draw: Draw) -> Iterator[dict]:
+def _watched(sampler: Sampler) -> Iterator[dict]:
     """Loops of each kind, some of which wait for the card themselves."""
     e = 2
-    yield _plan(draw, e, graph=True, returns=True, keeps=[_keep("number", _from(e))])
-    yield _plan(draw, e, trains_from=1, optimizer="momentum", returns=True)
-    yield _plan(draw, e, graph=True, returns=True, keeps=[_keep("loss", _from(e))])
-    yield _plan(draw, e, scratch=_growing(e))
+    yield _plan(sampler, e, graph=True, returns=True, keeps=[_keep("number", _from(e))])
+    yield _plan(sampler, e, trains_from=1, optimizer="momentum", returns=True)
+    yield _plan(sampler, e, graph=True, returns=True, keeps=[_keep("loss", _from(e))])
+    yield _plan(sampler, e, scratch=_growing(e))
 
 
-def _refused(draw: Draw) -> Iterator[dict]:
-    more = 4 * draw.integer(1, 5)
-    for steps in draw.each(0, -4, -8, -more, -1, 1, 2, 3, more + 1, more + 2, more + 3):
-        yield _plan(draw, abs(steps) + 1) | {"steps": steps}
+def _refused(sampler: Sampler) -> Iterator[dict]:
+    more = 4 * sampler.integer(1, 5)
+    for steps in sampler.shuffled(0, -4, -8, -more, -1, 1, 2, 3, more + 1, more + 2, more + 3):
+        yield _plan(sampler, abs(steps) + 1) | {"steps": steps}
 
 
-def _stopped(draw: Draw) -> Iterator[dict]:
+def _stopped(sampler: Sampler) -> Iterator[dict]:
     """In the first step, somewhere, and in the last."""
     e = 2
-    for stops in (1, draw.integer(2, 4 * e - 1), 4 * e):
-        yield _plan(draw, e, keeps=[_keep("output", _from(e))], stops=stops)
+    for stops in (1, sampler.integer(2, 4 * e - 1), 4 * e):
+        yield _plan(sampler, e, keeps=[_keep("output", _from(e))], stops=stops)
 
 
 def _held(plan: dict) -> list[int]:
@@ -250,45 +260,45 @@ def _due(plan: dict) -> tuple[str, float]:
     return ("plateau" if max(held[-epoch:]) > 0 else "flat"), 0.0
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Lost]:
-    about, loops = case.about[0], case.inputs["loops"]
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    criteria, loops = case.criteria[0], case.inputs["loops"]
     if problem := count_problem(answers := evidence.get("answers"), len(loops)):
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
         return
     for plan, answer in zip(loops, answers, strict=True):
         if case.raises:
             problem = _errors_problem(case, plan, answer)
-            yield from [Lost("errors", problem)] if problem else []
+            yield from [Failure("errors", problem)] if problem else []
             continue
         if problem := _untouched_problem(plan, answer):
-            yield Lost("untouched", problem)
-        if about != "untouched":
-            yield from _wrong(about, _due(plan), answer)
+            yield Failure("untouched", problem)
+        if criteria != "untouched":
+            yield from _wrong(criteria, _due(plan), answer)
     if case.inputs["observed"] and len(Observation.from_dict(evidence["seen"]).waits) != len(loops) + sum(
         map(_waits, loops)
     ):
-        yield Lost(
+        yield Failure(
             "untouched", "The host waited for the card where no step did: the allocator's numbers are the host's."
         )
 
 
-def _wrong(about: str, due: tuple[str, float], answer: dict) -> Iterator[Lost]:
+def _wrong(criteria: str, due: tuple[str, float], answer: dict) -> Iterator[Failure]:
     if "error" in answer:
-        yield Lost(about, raised_problem(answer["error"]))
+        yield Failure(criteria, raised_problem(answer["error"]))
         return
     found = answer.get("returned")
     if not isinstance(found, list) or len(found) != 2:
-        yield Lost(
-            about, f"The function returned {type_name(found)}; expected a tuple of the kind and the bytes per step."
+        yield Failure(
+            criteria, f"The function returned {type_name(found)}; expected a tuple of the kind and the bytes per step."
         )
     elif type(found[0]) is not str or found[0] not in _KINDS:
-        yield Lost(about, "The first of the two is none of the four kinds.")
+        yield Failure(criteria, "The first of the two is none of the four kinds.")
     elif found[0] != due[0]:
-        yield Lost(about, _CONFUSED[about].get((due[0], found[0]), _MISTAKEN[due[0]]))
+        yield Failure(criteria, _CONFUSED[criteria].get((due[0], found[0]), _MISTAKEN[due[0]]))
     elif type(found[1]) not in (int, float):
-        yield Lost("rate", f"The bytes per step are {type_name(found[1])}; expected a float.")
+        yield Failure("rate", f"The bytes per step are {type_name(found[1])}; expected a float.")
     elif abs(found[1] - due[1]) > 1e-9 * due[1]:
-        yield Lost("rate", _RATES[due[0]])
+        yield Failure("rate", _RATES[due[0]])
 
 
 _MISTAKEN = {

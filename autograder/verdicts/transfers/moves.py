@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, tensor_problem, type_name
 from gpulab import Observation
 
@@ -14,26 +14,26 @@ _FORMS = ("tensor", "list", "tuple", "namedtuple", "dict", "nothing", "pairs")
 _KINDS = ("list", "tuple", "namedtuple", "dict", "OrderedDict")
 
 
-def _move_to_cases(draw: Draw) -> Iterator[Case]:
+def _move_to_cases(sampler: Sampler) -> Iterator[Case]:
     # Alone: another call that waits would bring home what this one did not wait for.
-    for device in draw.each(*_HOST):
-        yield _nestings("nested", _part(draw, "cuda", device=device))
-    whole = [_part(draw, "pageable", gradient=True), _part(draw, "pageable", again=True)]
-    devices = draw.each("cuda", "cuda:0", "object", "number", "cuda", "number", "object")
-    forms = [_part(draw, "pageable", form=form, device=device) for form, device in zip(_FORMS, devices)]
+    for device in sampler.shuffled(*_HOST):
+        yield _nestings("nested", _part(sampler, "cuda", device=device))
+    whole = [_part(sampler, "pageable", gradient=True), _part(sampler, "pageable", again=True)]
+    devices = sampler.shuffled("cuda", "cuda:0", "object", "number", "cuda", "number", "object")
+    forms = [_part(sampler, "pageable", form=form, device=device) for form, device in zip(_FORMS, devices)]
     yield _nestings("nested", *whole, *forms)
     yield _nestings(
-        "as_is", *(_part(draw, *places) for places in (["pageable"], ["cuda", "pageable"], ["pageable", "cuda"]))
+        "as_is", *(_part(sampler, *places) for places in (["pageable"], ["cuda", "pageable"], ["pageable", "cuda"]))
     )
-    there = [_part(draw, place, device=device) for place, device in _THERE]
+    there = [_part(sampler, place, device=device) for place, device in _THERE]
     yield _nestings("as_is", *there)
     for non_blocking in (True, False):
-        yield _nestings("waits", _part(draw, "pinned"), non_blocking=non_blocking)
+        yield _nestings("waits", _part(sampler, "pinned"), non_blocking=non_blocking)
     for held in (False, True):
         yield Case(
-            ("modules", "waits"), {"module": True, "held": held, "pinned": True, "gradient": False, **_policy(draw)}
+            ("modules", "waits"), {"module": True, "held": held, "pinned": True, "gradient": False, **_policy(sampler)}
         )
-    yield Case(("modules",), {"module": True, "held": True, "pinned": False, "gradient": True, **_policy(draw)})
+    yield Case(("modules",), {"module": True, "held": True, "pinned": False, "gradient": True, **_policy(sampler)})
 
 
 _HOST = ("cpu", "host")
@@ -42,15 +42,15 @@ _THERE = (("cuda", "cuda"), ("cuda", "cuda:0"), ("cuda", "object"), *(("pageable
 """Where tensors are, and the name of the same place."""
 
 
-def _nestings(about: str, *parts: dict, non_blocking: bool = False) -> Case:
-    return Case((about,), {"module": False, "parts": list(parts), "non_blocking": non_blocking})
+def _nestings(criteria: str, *parts: dict, non_blocking: bool = False) -> Case:
+    return Case((criteria,), {"module": False, "parts": list(parts), "non_blocking": non_blocking})
 
 
 def _part(
-    draw: Draw, *places: str, form: str = "all", device: str = "cuda", again: bool = False, gradient: bool = False
+    sampler: Sampler, *places: str, form: str = "all", device: str = "cuda", again: bool = False, gradient: bool = False
 ) -> dict:
     """A nesting. ``places``: where its tensors are at first, in turn."""
-    tensors = _tensors(draw) if form == "all" else [draw.tensor(draw.integer(2, 5), draw.integer(2, 9))]
+    tensors = _tensors(sampler) if form == "all" else [sampler.tensor(sampler.integer(2, 5), sampler.integer(2, 9))]
     return {
         "tensors": tensors,
         "form": form,
@@ -61,33 +61,33 @@ def _part(
     }
 
 
-def _tensors(draw: Draw) -> list[torch.Tensor]:
+def _tensors(sampler: Sampler) -> list[torch.Tensor]:
     """Of many dtypes; the fourth lies transposed, the eighth has no element, the ninth no dimension.
 
     The first is square, the sixth its transpose and the last its bytes as integers.
     """
     dtypes = (torch.float32, torch.int64, torch.bfloat16, torch.float64, torch.bool, torch.float32, torch.int32)
-    tensors = [draw.tensor(draw.integer(2, 5), draw.integer(2, 9), dtype=dtype) for dtype in dtypes]
-    side = draw.integer(2, 5)
-    tensors[0], tensors[3] = draw.tensor(side, side), tensors[3].t()
+    tensors = [sampler.tensor(sampler.integer(2, 5), sampler.integer(2, 9), dtype=dtype) for dtype in dtypes]
+    side = sampler.integer(2, 5)
+    tensors[0], tensors[3] = sampler.tensor(side, side), tensors[3].t()
     tensors[5] = tensors[0].t().clone()
     return [
         *tensors,
-        torch.empty(0, draw.integer(1, 9)),
-        draw.tensor(dtype=torch.int64),
+        torch.empty(0, sampler.integer(1, 9)),
+        sampler.tensor(dtype=torch.int64),
         tensors[0].view(torch.int32).clone(),
     ]
 
 
-def _policy(draw: Draw) -> dict:
+def _policy(sampler: Sampler) -> dict:
     """What a module holds and gets: ``scale`` and ``x`` are greater than 0, so that no gradient of a weight is 0."""
-    outputs, inputs = draw.integer(2, 4), draw.integer(5, 7)
+    outputs, inputs = sampler.integer(2, 4), sampler.integer(5, 7)
     return {
-        "weight": draw.tensor(outputs, inputs),
-        "scale": draw.tensor(outputs) + 2,
-        "offset": draw.tensor(outputs),
-        "x": draw.tensor(draw.integer(2, 4), inputs) + 2,
-        "lr": draw.choice((0.5, 0.25)),
+        "weight": sampler.tensor(outputs, inputs),
+        "scale": sampler.tensor(outputs) + 2,
+        "offset": sampler.tensor(outputs),
+        "x": sampler.tensor(sampler.integer(2, 4), inputs) + 2,
+        "lr": sampler.choice((0.5, 0.25)),
     }
 
 
@@ -134,11 +134,11 @@ def _holding(items: list, kind: str) -> list:
     return [kind, items]
 
 
-def _judge_move_to(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_move_to(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.inputs["module"]:
         yield from _judge_module(case, evidence)
         return
-    (about,) = case.about
+    (criteria,) = case.criteria
     seen = Observation.from_dict(evidence["seen"])
     problem = count_problem(evidence["parts"], len(case.inputs["parts"])) or next(
         filter(None, map(_wrong_nesting, case.inputs["parts"], evidence["parts"])), None
@@ -146,20 +146,20 @@ def _judge_move_to(case: Case, evidence: dict) -> Iterator[Lost]:
     if problem is None:
         problem = (
             _wrong_bytes(case.inputs["parts"], seen)
-            if about != "as_is"
+            if criteria != "as_is"
             else _moved_without_need(case.inputs, evidence, seen)
         )
-    if problem is None and about == "waits":
+    if problem is None and criteria == "waits":
         problem = _wrong_waits(case.inputs["non_blocking"], seen)
     if problem:
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
 
 
-def _judge_module(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_module(case: Case, evidence: dict) -> Iterator[Failure]:
     if problem := _wrong_module(case.inputs, evidence):
-        yield from (Lost(about, problem) for about in case.about)
-    elif "waits" in case.about and (problem := _wrong_waits(True, Observation.from_dict(evidence["seen"]))):
-        yield Lost("waits", problem)
+        yield from (Failure(criteria, problem) for criteria in case.criteria)
+    elif "waits" in case.criteria and (problem := _wrong_waits(True, Observation.from_dict(evidence["seen"]))):
+        yield Failure("waits", problem)
 
 
 # ---- nested batches

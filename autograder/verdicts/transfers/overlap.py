@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, tensor_problem, type_name
 from autograder.wire import Opaque
 from gpulab import Observation
@@ -22,36 +22,39 @@ _HOST_BUFFERS, _DEVICE_BATCHES, _BATCHES_OUT = 2, 3, 3
 _CARD = CARDS["T4"]
 
 
-def _overlapped_cases(draw: Draw) -> Iterator[Case]:
-    numbers = draw.tensor(262, 3144)
-    for number, step_per_copy in enumerate(draw.shuffled((0.5, 1.0, 2.0))):
-        rows, columns, count = draw.integer(250, 262), draw.integer(3000, 3144), 6
+def _overlapped_cases(sampler: Sampler) -> Iterator[Case]:
+    numbers = sampler.tensor(262, 3144)
+    for number, step_per_copy in enumerate(sampler.permutation((0.5, 1.0, 2.0))):
+        rows, columns, count = sampler.integer(250, 262), sampler.integer(3000, 3144), 6
         how = {"as_generator": number == 1, "side_stream": number == 2}
         nbytes = rows * columns * 4
         depth = round((step_per_copy * _copy_us(nbytes) - _reading_us(nbytes)) / _product_us(1))
-        yield _case(draw, _TIMED, [rows] * count, numbers[:rows, :columns].clone(), depth, **how)
-    columns, several = draw.integer(100, 120), [12] * draw.integer(2, 3)  # a row is larger than all results, twice
+        yield _case(sampler, _TIMED, [rows] * count, numbers[:rows, :columns].clone(), depth, **how)
+    columns, several = (
+        sampler.integer(100, 120),
+        [12] * sampler.integer(2, 3),
+    )  # a row is larger than all results, twice
     for rows, shape, dtype, how in (
         ([], (columns,), torch.float32, {}),
-        ([draw.integer(5, 9)], (3, columns), torch.float64, {"gaps": True}),
-        ([*several, draw.integer(2, 11)], (columns,), torch.int64, {"as_generator": True}),
-        ([*several, draw.integer(2, 11)], (columns,), torch.bfloat16, {}),
+        ([sampler.integer(5, 9)], (3, columns), torch.float64, {"gaps": True}),
+        ([*several, sampler.integer(2, 11)], (columns,), torch.int64, {"as_generator": True}),
+        ([*several, sampler.integer(2, 11)], (columns,), torch.bfloat16, {}),
         ([*several, 1], (columns,), torch.float32, {"side_stream": True, "gaps": True, "calls": 2}),
     ):
-        numbers = draw.tensor(max(rows, default=1), *shape, dtype=dtype)
-        yield _case(draw, ("edges",), rows, numbers, draw.integer(1, 9), **how)
+        numbers = sampler.tensor(max(rows, default=1), *shape, dtype=dtype)
+        yield _case(sampler, ("edges",), rows, numbers, sampler.integer(1, 9), **how)
 
 
 def _case(
-    draw: Draw, about: tuple, rows: list[int], drawn: torch.Tensor, depth: int, calls: int = 1, **how: bool
+    sampler: Sampler, criteria: tuple, rows: list[int], drawn: torch.Tensor, depth: int, calls: int = 1, **how: bool
 ) -> Case:
     """``depth``: of the product that decides how long a step takes."""
     columns, dtype = drawn.shape[-1], drawn.dtype
     weight = torch.full((columns,), 2, dtype=dtype)
     if dtype.is_floating_point:
-        drawn, weight = drawn / drawn.numel(), 1 + draw.tensor(columns, dtype=dtype) / (8 * columns)
+        drawn, weight = drawn / drawn.numel(), 1 + sampler.tensor(columns, dtype=dtype) / (8 * columns)
     inputs = {"drawn": drawn, "rows": rows, "weight": weight, "depth": depth, "calls": calls}
-    return Case(about, {**inputs, **dict.fromkeys(("as_generator", "side_stream", "gaps"), False), **how})
+    return Case(criteria, {**inputs, **dict.fromkeys(("as_generator", "side_stream", "gaps"), False), **how})
 
 
 def _copy_us(nbytes: int) -> float:
@@ -74,15 +77,15 @@ def _sizes(inputs: dict) -> list[int]:
     return [rows * of_a_row for rows in inputs["rows"]]
 
 
-def _judge_overlapped(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_overlapped(case: Case, evidence: dict) -> Iterator[Failure]:
     problem = _wrong_values(case.inputs, evidence)
-    if case.about == ("edges",):
+    if case.criteria == ("edges",):
         problem = (
             problem or _badly_page_locked(case.inputs, evidence) or _raced(Observation.from_dict(evidence["seen"]))
         )
     if problem:
-        yield Lost(case.about[0], problem)
-    if problem or case.about == ("edges",):
+        yield Failure(case.criteria[0], problem)
+    if problem or case.criteria == ("edges",):
         return
     seen, nbytes = Observation.from_dict(evidence["seen"]), _sizes(case.inputs)[0]
     idle = _nothing_asynchronous(seen)
@@ -96,7 +99,7 @@ def _judge_overlapped(case: Case, evidence: dict) -> Iterator[Lost]:
         ("device_memory", _too_much_on_device(evidence["peak_bytes"], nbytes) or idle),
     ):
         if problem:
-            yield Lost(criterion, problem)
+            yield Failure(criterion, problem)
 
 
 def _due(inputs: dict) -> list[torch.Tensor]:

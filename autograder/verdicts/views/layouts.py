@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.verdicts.expect import raised_problem, type_name
 from autograder.verdicts.questions import judge_questions
 from autograder.verdicts.views.asked_of_torch import strided, view_stride
 from autograder.verdicts.views.layout_questions import predict_view_cases
 
 
-def _judge_predict_view(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge_predict_view(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     if nested := _nested_too_deeply(evidence):
-        yield Lost(about, nested)
+        yield Failure(criteria, nested)
         return
     if evidence["seen"]["ops"] or evidence["called"]:
-        yield Lost(about, "PyTorch or NumPy was called inside the function: predict from the numbers alone.")
+        yield Failure(criteria, "PyTorch or NumPy was called inside the function: predict from the numbers alone.")
         return
     yield from judge_questions(_wrong)(case, evidence)
 
@@ -36,20 +36,20 @@ _HINTS = {
 }
 
 
-def _wrong(about: str, question: dict, answer: Any) -> str | None:
+def _wrong(criteria: str, question: dict, answer: Any) -> str | None:
     size, stride, new_size = question["size"], question["stride"], question["new_size"]
     due = view_stride(size, stride, new_size)
     if answer is None and due is not None:
-        return f"None for a tensor that can be viewed. {_HINTS[about]}"
+        return f"None for a tensor that can be viewed. {_HINTS[criteria]}"
     if answer is None:
         return None
     if not isinstance(answer, list) or not all(type(step) is int for step in answer):
         return f"The function returned {_kind(answer)}; expected a tuple or a list of integers, or None."
     if due is None:
-        return f"Strides were predicted where only a copy will do. {_HINTS[about]}"
+        return f"Strides were predicted where only a copy will do. {_HINTS[criteria]}"
     if len(answer) != len(due):
         return "The result does not have one stride for each dimension of new_size."
-    return None if _reach_the_same(answer, due, size, new_size) else f"A predicted stride is wrong. {_HINTS[about]}"
+    return None if _reach_the_same(answer, due, size, new_size) else f"A predicted stride is wrong. {_HINTS[criteria]}"
 
 
 def _kind(answer: Any) -> str:

@@ -5,62 +5,62 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import device_problem, error_problem, lies_where_handed, tensor_problem
 from autograder.verdicts.views.pictures import LAYOUTS, change_problem, dtypes, grids, pictures, same_elements
 from gpulab import Observation, shares_storage
 from gpulab.units import format_bytes
 
 
-def _patchify_cases(draw: Draw) -> Iterator[Case]:
+def _patchify_cases(sampler: Sampler) -> Iterator[Case]:
     """Every layout, dtype and grid once, with one channel and several, one image, several and none."""
-    dtype, counts = dtypes(draw), itertools.cycle(((1, 3), (2, 1), (3, 2)))
-    for grid in draw.each(*grids(draw)):
-        yield _case(("values", "no_copy"), _images(draw, "contiguous", next(counts), grid, next(dtype)), grid[0])
+    dtype, counts = dtypes(sampler), itertools.cycle(((1, 3), (2, 1), (3, 2)))
+    for grid in sampler.shuffled(*grids(sampler)):
+        yield _case(("values", "no_copy"), _images(sampler, "contiguous", next(counts), grid, next(dtype)), grid[0])
     counts = itertools.cycle(((1, 2), (4, 1), (2, 4)))  # no shape of the cases before
-    several = itertools.cycle(draw.each(*(grid for grid in grids(draw) if grid[1] * grid[2] > 1)))
-    for layout in draw.each(*LAYOUTS[1:]):
+    several = itertools.cycle(sampler.shuffled(*(grid for grid in grids(sampler) if grid[1] * grid[2] > 1)))
+    for layout in sampler.shuffled(*LAYOUTS[1:]):
         grid = next(several)
-        yield _case(("layouts",), _images(draw, layout, next(counts), grid, next(dtype)), grid[0])
-    yield from _alike_but_for_one(draw)
-    none = _images(draw, "padded", (2, 3), (4, 2, 3), torch.float32)[:0]
+        yield _case(("layouts",), _images(sampler, layout, next(counts), grid, next(dtype)), grid[0])
+    yield from _alike_but_for_one(sampler)
+    none = _images(sampler, "padded", (2, 3), (4, 2, 3), torch.float32)[:0]
     yield _case(("values",), none, 4)
     yield _case(("values",), none.contiguous(), 4)
-    for n, height, width, patch in _untiled(draw):
-        yield _case(("errors",), draw.tensor(n, 2, height, width), patch, raises="ValueError")
+    for n, height, width, patch in _untiled(sampler):
+        yield _case(("errors",), sampler.tensor(n, 2, height, width), patch, raises="ValueError")
 
 
-def _alike_but_for_one(draw: Draw) -> Iterator[Case]:
+def _alike_but_for_one(sampler: Sampler) -> Iterator[Case]:
     """One shape: what was kept of one call is wrong for other images, other strides, and another patch; one address too."""
-    for layout, patch in draw.each(
+    for layout, patch in sampler.shuffled(
         ("contiguous", 2), ("contiguous", 2), ("contiguous", 1), ("channels_last", 2), ("transposed", 2)
     ):
-        yield _case(("layouts",), _images(draw, layout, (2, 3), (2, 2, 3), torch.float32), patch)
-    square = _images(draw, draw.choice(LAYOUTS), (2, 3), (2, 3, 3), torch.float32)
+        yield _case(("layouts",), _images(sampler, layout, (2, 3), (2, 2, 3), torch.float32), patch)
+    square = _images(sampler, sampler.choice(LAYOUTS), (2, 3), (2, 3, 3), torch.float32)
     yield _case(("layouts",), square, 2, turned_first=True)
 
 
 def _case(
-    about: tuple[str, ...], images: torch.Tensor, patch: int, raises: str = "", turned_first: bool = False
+    criteria: tuple[str, ...], images: torch.Tensor, patch: int, raises: str = "", turned_first: bool = False
 ) -> Case:
-    return Case(about, {"images": images, "patch": patch, "turned_first": turned_first}, raises)
+    return Case(criteria, {"images": images, "patch": patch, "turned_first": turned_first}, raises)
 
 
 def _images(
-    draw: Draw, layout: str, counts: tuple[int, int], grid: tuple[int, int, int], dtype: torch.dtype
+    sampler: Sampler, layout: str, counts: tuple[int, int], grid: tuple[int, int, int], dtype: torch.dtype
 ) -> torch.Tensor:
     """counts: images, channels. grid: patch, rows, columns."""
     patch, rows, columns = grid
-    return pictures(draw, layout, *counts, rows * patch, columns * patch, dtype)
+    return pictures(sampler, layout, *counts, rows * patch, columns * patch, dtype)
 
 
-def _untiled(draw: Draw) -> list[tuple[int, int, int, int]]:
+def _untiled(sampler: Sampler) -> list[tuple[int, int, int, int]]:
     """(n, height, width, patch): one side is not divided, or both, or their product or sum alone is, by patch or its pixels; no patch at all."""
-    n, patch = draw.integer(1, 2), draw.integer(3, 5)
-    wholes = [patch * draw.integer(2, 3), patch * draw.integer(2, 3)]
-    rest = draw.integer(1, patch - 1)
-    return draw.each(
+    n, patch = sampler.integer(1, 2), sampler.integer(3, 5)
+    wholes = [patch * sampler.integer(2, 3), patch * sampler.integer(2, 3)]
+    rest = sampler.integer(1, patch - 1)
+    return sampler.shuffled(
         (n, wholes[0] + rest, wholes[1], patch),
         (n, wholes[0], wholes[1] + rest, patch),
         (n, wholes[0] + rest, wholes[1] + patch - rest, patch),
@@ -82,19 +82,19 @@ def _patchify_reference(images: torch.Tensor, patch: int) -> torch.Tensor:
     return images.unfold(2, patch, patch).unfold(3, patch, patch).permute(0, 2, 3, 1, 4, 5)
 
 
-def _judge_patchify(case: Case, evidence: dict) -> Iterator[Lost]:
+def _judge_patchify(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.raises:
         if problem := error_problem(evidence, case.raises):
-            yield Lost("errors", f"{problem} A patch that does not tile the image must be refused.")
+            yield Failure("errors", f"{problem} A patch that does not tile the image must be refused.")
         return
     images, patches = case.inputs["images"], evidence["patches"]
     right = _patchify_reference(images, case.inputs["patch"])
     problem = tensor_problem(patches, right) or _wrong_patches(patches, right)
     problem = problem or change_problem(images, evidence["images"], evidence["given"])
     if problem:
-        yield Lost(case.about[0], problem.replace("{}", "images"))
+        yield Failure(case.criteria[0], problem.replace("{}", "images"))
     elif copied := _copied(Observation.from_dict(evidence["seen"]), evidence):
-        yield Lost(case.about[-1], copied)
+        yield Failure(case.criteria[-1], copied)
 
 
 def _wrong_patches(patches: torch.Tensor, right: torch.Tensor) -> str | None:

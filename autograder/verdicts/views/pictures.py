@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 from autograder.strata import laid_out
 from autograder.verdicts.expect import tensor_problem
 from gpulab import shares_storage
@@ -30,16 +30,19 @@ _ONE_OF_ALL = {"repeated": 0, "expanded": 1, "flat": 3}
 """Layouts in which all images, all channels or all columns are one, and which dimension that is."""
 
 
-def dtypes(draw: Draw) -> Iterator[torch.dtype]:
+def dtypes(sampler: Sampler) -> Iterator[torch.dtype]:
     """Every dtype in turn, for ever; of each two neighbours one holds values that float32 does not (``telling`` draws them)."""
-    within, beyond = itertools.cycle(draw.each(*_WITHIN_FLOAT32)), itertools.cycle(draw.each(*_BEYOND_FLOAT32))
+    within, beyond = (
+        itertools.cycle(sampler.shuffled(*_WITHIN_FLOAT32)),
+        itertools.cycle(sampler.shuffled(*_BEYOND_FLOAT32)),
+    )
     while True:
-        yield from draw.each(next(within), next(beyond))
+        yield from sampler.shuffled(next(within), next(beyond))
 
 
-def telling(draw: Draw, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+def telling(sampler: Sampler, *shape: int, dtype: torch.dtype) -> torch.Tensor:
     """Distinct values, where the dtype has as many, that no narrower dtype holds."""
-    values = draw.tensor(*shape, dtype=torch.int64)
+    values = sampler.tensor(*shape, dtype=torch.int64)
     if dtype is torch.bool:
         return values % 3 == 0
     if dtype.is_complex:
@@ -50,22 +53,22 @@ def telling(draw: Draw, *shape: int, dtype: torch.dtype) -> torch.Tensor:
     return (values + spread).to(dtype)
 
 
-def pictures(draw: Draw, layout: str, n: int, c: int, h: int, w: int, dtype: torch.dtype) -> torch.Tensor:
+def pictures(sampler: Sampler, layout: str, n: int, c: int, h: int, w: int, dtype: torch.dtype) -> torch.Tensor:
     """(n, c, h, w) in one of ``LAYOUTS``; ``windows``: rows overlap, where they are longer than one step. A dimension that is expanded has two entries or more."""
     if layout in _ONE_OF_ALL:
         shown = [n, c, h, w]
         place = _ONE_OF_ALL[layout]
         shown[place] = max(2, shown[place])
-        return telling(draw, *(1 if d == place else size for d, size in enumerate(shown)), dtype=dtype).expand(shown)
+        return telling(sampler, *(1 if d == place else size for d, size in enumerate(shown)), dtype=dtype).expand(shown)
     if layout == "windows":
         step = 2 if w > 2 else 1  # by one step rows and columns could be exchanged unseen
-        return telling(draw, n, c, (h - 1) * step + w, dtype=dtype).unfold(2, w, step)
-    return laid_out(telling(draw, n, c, h, w, dtype=dtype), layout)
+        return telling(sampler, n, c, (h - 1) * step + w, dtype=dtype).unfold(2, w, step)
+    return laid_out(telling(sampler, n, c, h, w, dtype=dtype), layout)
 
 
-def grids(draw: Draw) -> Iterator[tuple[int, int, int]]:
+def grids(sampler: Sampler) -> Iterator[tuple[int, int, int]]:
     """(patch, rows, columns): one patch and several each way, as many, patches of one pixel, of the whole image, of primes."""
-    many, more = draw.shuffled((2, 3, 5))[:2]
+    many, more = sampler.permutation((2, 3, 5))[:2]
     yield from ((1, many, more), (2, many, more), (3, 1, many), (5, many, 1), (4, 1, 1), (2, many, many))
 
 

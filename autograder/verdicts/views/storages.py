@@ -4,26 +4,26 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import device_problem, lies_where_handed, tensor_problem, type_name
 from autograder.verdicts.views.pictures import DTYPES, telling
 from gpulab import Observation, shares_storage, storage_bytes
 
 
-def _compact_cases(draw: Draw) -> Iterator[Case]:
-    yield _case("compact", [*_cuts(draw), *_cuts_at_one_address(draw), draw.tensor(draw.integer(3, 9), 5)])
-    yield _case("compact", _cuts(draw), refilled=True)
-    yield _case("untouched", draw.shuffled(_compact_already(draw)))
-    yield _case("untouched", draw.shuffled(_among_cuts(draw)))
-    yield _case("untouched", [draw.tensor(3)] * draw.integer(1050, 1100))  # more than calls may be nested
-    yield _case("kinds", draw.shuffled([*_every_dtype(draw), *_odd_ones(draw)]))
+def _compact_cases(sampler: Sampler) -> Iterator[Case]:
+    yield _case("compact", [*_cuts(sampler), *_cuts_at_one_address(sampler), sampler.tensor(sampler.integer(3, 9), 5)])
+    yield _case("compact", _cuts(sampler), refilled=True)
+    yield _case("untouched", sampler.permutation(_compact_already(sampler)))
+    yield _case("untouched", sampler.permutation(_among_cuts(sampler)))
+    yield _case("untouched", [sampler.tensor(3)] * sampler.integer(1050, 1100))  # more than calls may be nested
+    yield _case("kinds", sampler.permutation([*_every_dtype(sampler), *_odd_ones(sampler)]))
     yield _case("kinds", [])
-    yield _case("grad", draw.shuffled([*_asking_for_grad(draw), draw.tensor(7, 3)[2:5], draw.tensor(4)]))
-    yield _case("released", [*_asking_for_grad(draw), draw.tensor(7, 3)[2:5], draw.tensor(4)], let_go=True)
+    yield _case("grad", sampler.permutation([*_asking_for_grad(sampler), sampler.tensor(7, 3)[2:5], sampler.tensor(4)]))
+    yield _case("released", [*_asking_for_grad(sampler), sampler.tensor(7, 3)[2:5], sampler.tensor(4)], let_go=True)
 
 
-def _case(about: str, batch: list[torch.Tensor], let_go: bool = False, refilled: bool = False) -> Case:
+def _case(criteria: str, batch: list[torch.Tensor], let_go: bool = False, refilled: bool = False) -> Case:
     """Every second tensor that requires grad hangs on a graph; the others are leaves.
 
     refilled: the batch has been compacted before, when its storages held other values.
@@ -33,7 +33,7 @@ def _case(about: str, batch: list[torch.Tensor], let_go: bool = False, refilled:
     asking = [i for i, tensor in enumerate(once) if tensor.requires_grad]
     on_a_graph = [i in asking[::2] for i in range(len(once))]
     inputs = {"once": once, "places": places, "on_a_graph": on_a_graph, "let_go": let_go, "refilled": refilled}
-    return Case((about,), inputs)
+    return Case((criteria,), inputs)
 
 
 def _batch(case: Case) -> list[torch.Tensor]:
@@ -41,71 +41,71 @@ def _batch(case: Case) -> list[torch.Tensor]:
     return [case.inputs["once"][place] for place in case.inputs["places"]]
 
 
-def _cuts(draw: Draw) -> list[torch.Tensor]:
+def _cuts(sampler: Sampler) -> list[torch.Tensor]:
     """Views that show a part of their storage; the first two share one."""
-    rows, columns = draw.integer(9, 20), draw.integer(5, 8)
-    base, other = (draw.tensor(rows, columns) for _ in range(2))
+    rows, columns = sampler.integer(9, 20), sampler.integer(5, 8)
+    base, other = (sampler.tensor(rows, columns) for _ in range(2))
     cuts = [
-        other[:, draw.integer(1, 3)],
+        other[:, sampler.integer(1, 3)],
         other.t()[1:4, 2:5],
         other[-1:],
         other[::2],
         other[:, :-1],
-        draw.tensor(6)[:5],
-        draw.tensor(6)[1:],
+        sampler.tensor(6)[:5],
+        sampler.tensor(6)[1:],
     ]
-    return [base[draw.integer(1, 3)], base[: draw.integer(2, 4)], *draw.shuffled(cuts)]
+    return [base[sampler.integer(1, 3)], base[: sampler.integer(2, 4)], *sampler.permutation(cuts)]
 
 
-def _cuts_at_one_address(draw: Draw) -> list[torch.Tensor]:
+def _cuts_at_one_address(sampler: Sampler) -> list[torch.Tensor]:
     """What differs in shape alone, in strides alone, and one tensor twice."""
-    base = draw.tensor(8, 6)
+    base = sampler.tensor(8, 6)
     corner = base[:3, :3]
-    return draw.shuffled([base[:2], base[:3], corner, corner.t(), corner])
+    return sampler.permutation([base[:2], base[:3], corner, corner.t(), corner])
 
 
-def _compact_already(draw: Draw) -> list[torch.Tensor]:
-    a, b = draw.integer(3, 5), draw.integer(6, 8)
-    images = draw.tensor(2, 3, a, b)
-    twice, wide = draw.tensor(a, b), draw.tensor(3 * b)
-    asking = [draw.tensor(a, b).t().requires_grad_() for _ in range(2)]
+def _compact_already(sampler: Sampler) -> list[torch.Tensor]:
+    a, b = sampler.integer(3, 5), sampler.integer(6, 8)
+    images = sampler.tensor(2, 3, a, b)
+    twice, wide = sampler.tensor(a, b), sampler.tensor(3 * b)
+    asking = [sampler.tensor(a, b).t().requires_grad_() for _ in range(2)]
     return [
-        draw.tensor(a, b).t(),
+        sampler.tensor(a, b).t(),
         images.contiguous(memory_format=torch.channels_last),
-        draw.tensor(a, b, 2).permute(2, 0, 1),
-        draw.tensor(1, b).expand(a, b),
+        sampler.tensor(a, b, 2).permute(2, 0, 1),
+        sampler.tensor(1, b).expand(a, b),
         wide[:b].expand(3, b),
         wide[1 : b + 1].expand(4, b),
-        draw.tensor(a + b).unfold(0, a, 1),
-        draw.tensor(a * b).view(b, a),
-        draw.tensor(a, b).view(torch.uint8),
+        sampler.tensor(a + b).unfold(0, a, 1),
+        sampler.tensor(a * b).view(b, a),
+        sampler.tensor(a, b).view(torch.uint8),
         twice,
         twice,
-        *(telling(draw, a, b, dtype=dtype) for dtype in DTYPES),
+        *(telling(sampler, a, b, dtype=dtype) for dtype in DTYPES),
         torch.empty(0, b),
-        draw.tensor(1)[0],
+        sampler.tensor(1)[0],
         *asking,
     ]
 
 
-def _among_cuts(draw: Draw) -> list[torch.Tensor]:
+def _among_cuts(sampler: Sampler) -> list[torch.Tensor]:
     """Compact ones beside cuts, of their own storages too."""
-    base, other = draw.tensor(6, 5), draw.tensor(4, 7)
-    return [base, base[2], base.t(), other[:, 1:3], draw.tensor(3, 4).t(), draw.tensor(1, 4).expand(9, 4)]
+    base, other = sampler.tensor(6, 5), sampler.tensor(4, 7)
+    return [base, base[2], base.t(), other[:, 1:3], sampler.tensor(3, 4).t(), sampler.tensor(1, 4).expand(9, 4)]
 
 
-def _every_dtype(draw: Draw) -> Iterator[torch.Tensor]:
+def _every_dtype(sampler: Sampler) -> Iterator[torch.Tensor]:
     """Of each dtype one row, and all but one element."""
     for dtype in DTYPES:
-        yield telling(draw, 9, 7, dtype=dtype)[draw.integer(1, 6)]
-        whole = telling(draw, draw.integer(9, 12), dtype=dtype)
-        yield draw.choice((whole[1:], whole[:-1]))
+        yield telling(sampler, 9, 7, dtype=dtype)[sampler.integer(1, 6)]
+        whole = telling(sampler, sampler.integer(9, 12), dtype=dtype)
+        yield sampler.choice((whole[1:], whole[:-1]))
 
 
-def _odd_ones(draw: Draw) -> list[torch.Tensor]:
+def _odd_ones(sampler: Sampler) -> list[torch.Tensor]:
     """Scalars, no elements, expanded cuts that show less than is stored, bytes that are no whole element, one address in two dtypes."""
-    base, row = draw.tensor(11, 5), draw.tensor(12)
-    part = draw.tensor(22, dtype=torch.uint8)[:20].view(torch.float32)
+    base, row = sampler.tensor(11, 5), sampler.tensor(12)
+    part = sampler.tensor(22, dtype=torch.uint8)[:20].view(torch.float32)
     nothing = [base[4:4], base[:, 2:2], base[3:3, 0], base[:0]]
     return [
         base[3, 2],
@@ -119,7 +119,7 @@ def _odd_ones(draw: Draw) -> list[torch.Tensor]:
     ]
 
 
-def _asking_for_grad(draw: Draw) -> list[torch.Tensor]:
+def _asking_for_grad(sampler: Sampler) -> list[torch.Tensor]:
     dtypes = (
         torch.float32,
         torch.float32,
@@ -129,20 +129,20 @@ def _asking_for_grad(draw: Draw) -> list[torch.Tensor]:
         torch.bfloat16,
         torch.complex64,
     )
-    wholes = [telling(draw, draw.integer(6, 9), 5, dtype=dtype) for dtype in dtypes]
+    wholes = [telling(sampler, sampler.integer(6, 9), 5, dtype=dtype) for dtype in dtypes]
     return [(whole[1] if i % 3 else whole[:, 2:4]).detach().requires_grad_() for i, whole in enumerate(wholes)]
 
 
-def _judge_compact(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge_compact(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     batch, results = _batch(case), evidence["results"]
     problem = _list_problem(results, len(batch)) or _first_problem(batch, results)
-    if problem is None and about != "released":
+    if problem is None and criteria != "released":
         problem = _batch_problem(case, evidence)
-    if problem is None and about in _ALSO:
-        problem = _ALSO[about](case, evidence)
+    if problem is None and criteria in _ALSO:
+        problem = _ALSO[criteria](case, evidence)
     if problem:
-        yield Lost(about, problem)
+        yield Failure(criteria, problem)
 
 
 def _list_problem(results: object, count: int) -> str | None:

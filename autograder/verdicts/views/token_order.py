@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.draw import Draw
-from autograder.exercise import Case, Criterion, Exercise, Lost
+from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.sampler import Sampler
 from autograder.verdicts.expect import device_problem, lies_where_handed, tensor_problem
 from autograder.verdicts.views.pictures import change_problem, grids, pictures, same_elements, with_special_values
 from gpulab import Observation, shares_storage, storage_bytes
@@ -26,62 +26,65 @@ _CASTS = (
 _LOSING_CASTS = ((torch.float32, torch.uint8), (torch.uint8, torch.bool), (torch.bool, torch.float16))
 
 
-def _to_tokens_cases(draw: Draw) -> Iterator[Case]:
+def _to_tokens_cases(sampler: Sampler) -> Iterator[Case]:
     """Every pair of dtypes, every layout and every grid once for each criterion that they can settle."""
     counts = itertools.cycle(((2, 3), (1, 3), (3, 2), (2, 1)))
-    tiled = itertools.cycle(draw.each(*(grid for grid in grids(draw) if grid[0] > 1 and grid[2] > 1)))
-    same, casts = itertools.cycle(draw.each(*_SAME)), [*draw.each(*_CASTS), *draw.each(*_LOSING_CASTS)]
-    every_grid = itertools.cycle(draw.each(*grids(draw)))
-    for layout in draw.each("contiguous", "channels_last", "offset"):
+    tiled = itertools.cycle(sampler.shuffled(*(grid for grid in grids(sampler) if grid[0] > 1 and grid[2] > 1)))
+    same, casts = (
+        itertools.cycle(sampler.shuffled(*_SAME)),
+        [*sampler.shuffled(*_CASTS), *sampler.shuffled(*_LOSING_CASTS)],
+    )
+    every_grid = itertools.cycle(sampler.shuffled(*grids(sampler)))
+    for layout in sampler.shuffled("contiguous", "channels_last", "offset"):
         dtype = next(same)
-        yield _case("reorder", _frames(draw, layout, next(counts), next(tiled), dtype), dtype)
-    for rows, columns in draw.each((1, 1), (draw.integer(2, 3), 1), (1, 2)):
+        yield _case("reorder", _frames(sampler, layout, next(counts), next(tiled), dtype), dtype)
+    for rows, columns in sampler.shuffled((1, 1), (sampler.integer(2, 3), 1), (1, 2)):
         dtype = next(same)
-        yield _case("reorder", _frames(draw, "contiguous", (2, 3), (3, rows, columns), dtype), dtype)
-    for about, dtype, other in (
+        yield _case("reorder", _frames(sampler, "contiguous", (2, 3), (3, rows, columns), dtype), dtype)
+    for criteria, dtype, other in (
         ("reorder", torch.float32, torch.float32),
         ("cast", torch.float64, torch.float32),
         ("cast", torch.float32, torch.int32),
     ):
-        frames, patch = _frames(draw, "contiguous", (2, 3), (2, 3, 2), dtype)
-        yield _case(about, (with_special_values(frames), patch), other, refilled=True)
+        frames, patch = _frames(sampler, "contiguous", (2, 3), (2, 3, 2), dtype)
+        yield _case(criteria, (with_special_values(frames), patch), other, refilled=True)
     for i, (dtype, other) in enumerate(casts):
         layout = ("contiguous", "channels_last")[i % 2]
-        yield _case("cast", _frames(draw, layout, next(counts), next(every_grid), dtype), other)
-    for frames, patch in _in_token_order(draw, same):
+        yield _case("cast", _frames(sampler, layout, next(counts), next(every_grid), dtype), other)
+    for frames, patch in _in_token_order(sampler, same):
         yield _case("as_is", (frames, patch), frames.dtype)
     pairs = [*_CASTS[:4], *((dtype, dtype) for dtype in _SAME[1:4])]
     for layout, (dtype, other) in zip(
-        draw.each("stepped", "padded", "transposed", "expanded", "windows", "padded"), draw.shuffled(pairs)
+        sampler.shuffled("stepped", "padded", "transposed", "expanded", "windows", "padded"), sampler.permutation(pairs)
     ):
-        yield _case("edges", _frames(draw, layout, next(counts), next(tiled), dtype), other)
-    camera, patch = _frames(draw, "channels_last", (2, 3), (3, 2, 3), torch.uint8)
+        yield _case("edges", _frames(sampler, layout, next(counts), next(tiled), dtype), other)
+    camera, patch = _frames(sampler, "channels_last", (2, 3), (3, 2, 3), torch.uint8)
     yield _case("edges", (_crop(camera), patch), torch.float32, refilled=True)
     for _ in range(2):
-        yield _case("edges", (_crop(_camera_like(draw, 4, 5)), 1), torch.int32)
+        yield _case("edges", (_crop(_camera_like(sampler, 4, 5)), 1), torch.int32)
     for dtype in (torch.float32, torch.uint8):
         yield _case("edges", (camera[:0], patch), dtype)
 
 
-def _case(about: str, framed: tuple[torch.Tensor, int], dtype: torch.dtype, refilled: bool = False) -> Case:
+def _case(criteria: str, framed: tuple[torch.Tensor, int], dtype: torch.dtype, refilled: bool = False) -> Case:
     """refilled: tokens have been made of these frames before, when they showed something else."""
     frames, patch = framed
     name = str(dtype).removeprefix("torch.")
-    return Case((about,), {"frames": frames, "patch": patch, "dtype": name, "refilled": refilled})
+    return Case((criteria,), {"frames": frames, "patch": patch, "dtype": name, "refilled": refilled})
 
 
 def _frames(
-    draw: Draw, layout: str, counts: tuple[int, int], grid: tuple[int, int, int], dtype: torch.dtype
+    sampler: Sampler, layout: str, counts: tuple[int, int], grid: tuple[int, int, int], dtype: torch.dtype
 ) -> tuple[torch.Tensor, int]:
     """Frames and their patch. counts: images, channels. grid: patch, rows, columns."""
     patch, rows, columns = grid
-    return pictures(draw, layout, *counts, rows * patch, columns * patch, dtype), patch
+    return pictures(sampler, layout, *counts, rows * patch, columns * patch, dtype), patch
 
 
 def _camera_like(
-    draw: Draw, height: int, width: int, n: int = 2, c: int = 3, dtype: torch.dtype = torch.int32
+    sampler: Sampler, height: int, width: int, n: int = 2, c: int = 3, dtype: torch.dtype = torch.int32
 ) -> torch.Tensor:
-    return pictures(draw, "channels_last", n, c, height, width, dtype)
+    return pictures(sampler, "channels_last", n, c, height, width, dtype)
 
 
 def _crop(frames: torch.Tensor) -> torch.Tensor:
@@ -89,22 +92,22 @@ def _crop(frames: torch.Tensor) -> torch.Tensor:
     return frames[:, :, 1:-2, 1:-2]
 
 
-def _in_token_order(draw: Draw, dtypes: Iterator[torch.dtype]) -> Iterator[tuple[torch.Tensor, int]]:
+def _in_token_order(sampler: Sampler, dtypes: Iterator[torch.dtype]) -> Iterator[tuple[torch.Tensor, int]]:
     """Frames and a patch for which strides reach the elements in the order of the tokens."""
-    a, b, p = draw.integer(3, 5), draw.integer(6, 8), draw.integer(2, 4)
-    yield _camera_like(draw, a, b, dtype=next(dtypes)), 1
-    yield pictures(draw, "contiguous", 2, 3, a, b, next(dtypes)), 1
-    yield _camera_like(draw, a * p, p, dtype=next(dtypes)), p
-    yield _camera_like(draw, p, p, n=3, dtype=next(dtypes)), p
-    yield _camera_like(draw, a * p, p, dtype=next(dtypes))[:, :, p:], p
-    yield _camera_like(draw, a * p, p, n=4, dtype=next(dtypes))[::2], p
-    yield _camera_like(draw, a * p, p, n=1, dtype=next(dtypes)), p
-    yield pictures(draw, "contiguous", 2, 1, a * p, p, next(dtypes)), p
-    yield pictures(draw, "expanded", 2, 3, a, b, next(dtypes)), 1
-    yield _camera_like(draw, 1, b, dtype=next(dtypes))[..., 2:], 1
-    yield _camera_like(draw, a, 2 * b, dtype=next(dtypes))[..., ::2], 1
-    for patch in draw.each(1, p, p):  # of one layout: what was kept of one call is wrong for others
-        yield _camera_like(draw, (a + 1) * p, p), patch
+    a, b, p = sampler.integer(3, 5), sampler.integer(6, 8), sampler.integer(2, 4)
+    yield _camera_like(sampler, a, b, dtype=next(dtypes)), 1
+    yield pictures(sampler, "contiguous", 2, 3, a, b, next(dtypes)), 1
+    yield _camera_like(sampler, a * p, p, dtype=next(dtypes)), p
+    yield _camera_like(sampler, p, p, n=3, dtype=next(dtypes)), p
+    yield _camera_like(sampler, a * p, p, dtype=next(dtypes))[:, :, p:], p
+    yield _camera_like(sampler, a * p, p, n=4, dtype=next(dtypes))[::2], p
+    yield _camera_like(sampler, a * p, p, n=1, dtype=next(dtypes)), p
+    yield pictures(sampler, "contiguous", 2, 1, a * p, p, next(dtypes)), p
+    yield pictures(sampler, "expanded", 2, 3, a, b, next(dtypes)), 1
+    yield _camera_like(sampler, 1, b, dtype=next(dtypes))[..., 2:], 1
+    yield _camera_like(sampler, a, 2 * b, dtype=next(dtypes))[..., ::2], 1
+    for patch in sampler.shuffled(1, p, p):  # of one layout: what was kept of one call is wrong for others
+        yield _camera_like(sampler, (a + 1) * p, p), patch
 
 
 def _grid(frames: torch.Tensor, patch: int) -> torch.Tensor:
@@ -115,8 +118,8 @@ def _flat(grid: torch.Tensor) -> torch.Tensor:
     return grid.flatten(3).flatten(1, 2)
 
 
-def _judge_to_tokens(case: Case, evidence: dict) -> Iterator[Lost]:
-    (about,) = case.about
+def _judge_to_tokens(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
     frames, dtype = case.inputs["frames"], getattr(torch, case.inputs["dtype"])
     grid = _grid(frames, case.inputs["patch"])
     due = _flat(grid).to(dtype)
@@ -127,9 +130,9 @@ def _judge_to_tokens(case: Case, evidence: dict) -> Iterator[Lost]:
     problem = problem or change_problem(frames, evidence["frames"], evidence["given"])
     if not problem and due.numel():
         seen = Observation.from_dict(evidence["seen"])
-        problem = device_problem(seen) or (_needless_copy if about == "as_is" else _over_budget)(seen, evidence)
+        problem = device_problem(seen) or (_needless_copy if criteria == "as_is" else _over_budget)(seen, evidence)
     if problem:
-        yield Lost(about, problem.replace("{}", "frames"))
+        yield Failure(criteria, problem.replace("{}", "frames"))
 
 
 def _has_a_value(pixels: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -3,56 +3,61 @@
 import pytest
 import torch
 
-from autograder.draw import Draw
+from autograder.sampler import Sampler
 
 
-def sample(draw: Draw) -> tuple:
-    return (draw.integer(0, 10**9), draw.choice(range(10**9)), draw.shuffled(range(50)), draw.tensor(5, 7).tolist())
+def sample(sampler: Sampler) -> tuple:
+    return (
+        sampler.integer(0, 10**9),
+        sampler.choice(range(10**9)),
+        sampler.permutation(range(50)),
+        sampler.tensor(5, 7).tolist(),
+    )
 
 
 def test_the_same_seed_draws_the_same():
-    assert sample(Draw(5)) == sample(Draw(5))
+    assert sample(Sampler(5)) == sample(Sampler(5))
 
 
 def test_another_seed_draws_something_else():
-    assert all(a != b for a, b in zip(sample(Draw(5)), sample(Draw(6))))
+    assert all(a != b for a, b in zip(sample(Sampler(5)), sample(Sampler(6))))
 
 
 def test_without_a_seed_no_two_draws_agree():
-    assert sample(Draw()) != sample(Draw())
+    assert sample(Sampler()) != sample(Sampler())
 
 
 def test_drawing_leaves_the_global_generators_alone():
     torch.manual_seed(0)
     due = torch.rand(3)
     torch.manual_seed(0)
-    sample(Draw())
+    sample(Sampler())
     assert torch.equal(torch.rand(3), due)
 
 
 def test_an_integer_may_be_either_end():
-    draw = Draw(1)
-    assert {draw.integer(1, 3) for _ in range(200)} == {1, 2, 3}
+    sampler = Sampler(1)
+    assert {sampler.integer(1, 3) for _ in range(200)} == {1, 2, 3}
 
 
 def test_chance_is_a_probability():
-    draw = Draw(1)
-    assert 350 < sum(draw.chance(0.4) for _ in range(1000)) < 450
+    sampler = Sampler(1)
+    assert 350 < sum(sampler.chance(0.4) for _ in range(1000)) < 450
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.int64])
 def test_a_tensor_has_distinct_values_none_of_them_zero(dtype):
     for shape in ((7, 11), (4, 6)):
-        values = Draw(3).tensor(*shape, dtype=dtype)
+        values = Sampler(3).tensor(*shape, dtype=dtype)
         assert values.dtype == dtype and values.shape == shape
         assert values.unique().numel() == values.numel() and (values != 0).all()
 
 
 def test_a_floating_tensor_has_both_signs():
-    values = Draw(3).tensor(100)
+    values = Sampler(3).tensor(100)
     assert values.min() < 0 < values.max()
 
 
 def test_shuffled_keeps_every_item_and_the_original():
     items = [1, 2, 3, 4]
-    assert sorted(Draw(1).shuffled(items)) == items == [1, 2, 3, 4]
+    assert sorted(Sampler(1).shuffled(items)) == items == [1, 2, 3, 4]

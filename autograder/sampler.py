@@ -1,6 +1,6 @@
 """Fresh inputs for hidden tests, drawn from a secret seed.
 
-A property that some wrong solution turns on is a stratum: every run visits it (``each``,
+A property that some wrong solution turns on is a stratum: every run visits it (``permutation``,
 ``cover``, ``sizes``, ``around``, ``layouts``, ``values``). Chance decides only inside a stratum.
 """
 
@@ -16,7 +16,7 @@ from autograder.strata import LAYOUTS, laid_out, pairwise
 T = TypeVar("T")
 
 
-class Draw:
+class Sampler:
     """Random choices and tensors; two with the same seed draw the same."""
 
     def __init__(self, seed: int | None = None) -> None:
@@ -31,15 +31,15 @@ class Draw:
     def choice(self, options: Sequence[T]) -> T:
         return self._random.choice(options)
 
-    def shuffled(self, items: Sequence[T]) -> list[T]:
+    def permutation(self, items: Sequence[T]) -> list[T]:
         return self._random.sample(items, len(items))
 
     def chance(self, probability: float) -> bool:
         return self._random.random() < probability
 
-    def each(self, *options: T) -> list[T]:
+    def shuffled(self, *options: T) -> list[T]:
         """Every option once, in random order."""
-        return self.shuffled(options)
+        return self.permutation(options)
 
     def cover(self, **factors: Sequence[Any]) -> Iterator[dict[str, Any]]:
         """Few combinations in which each two options of different factors meet at least once.
@@ -50,7 +50,7 @@ class Draw:
 
     def around(self, boundary: int) -> list[int]:
         """The boundary and both sides of it, in random order."""
-        return self.each(boundary - 1, boundary, boundary + 1)
+        return self.shuffled(boundary - 1, boundary, boundary + 1)
 
     def sizes(self, unit: int, most: int) -> list[int]:
         """Lengths from 1 to ``most`` that a unit of work divides or not, in random order.
@@ -62,7 +62,7 @@ class Draw:
         several = self.integer(2, most // unit - 1)
         part = self.integer(1, unit - 1) if unit > 1 else 0
         prime = self.choice([n for n in range(most // 2, most + 1) if all(n % k for k in range(2, int(n**0.5) + 1))])
-        return self.each(
+        return self.shuffled(
             *dict.fromkeys([1, max(unit - 1, 1), unit, unit + 1, several * unit, several * unit + part, prime])
         )
 
@@ -93,7 +93,7 @@ class Draw:
 
         ``x`` has one dimension or more.
         """
-        for name in self.each(*LAYOUTS):
+        for name in self.shuffled(*LAYOUTS):
             if (made := laid_out(x, name)) is not None:
                 yield name, made
 
