@@ -31,9 +31,9 @@ class BackgroundWorkDetector:
     def __init__(self) -> None:
         self._threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
         self._watched: int | None = None
-        self._elsewhere: list[str] = []
-        self._due = 0
-        sys.addaudithook(self._hear)
+        self._background: list[str] = []
+        self._forks_expected = 0
+        sys.addaudithook(self._on_audit_event)
 
     @contextmanager
     def watch(self) -> Iterator[list[str]]:
@@ -43,30 +43,34 @@ class BackgroundWorkDetector:
         the notebook's own that worked (used processor time) meanwhile, and for a subinterpreter
         that is there: it runs on the calling thread, without its profiler and audit hooks.
         """
-        self._watched, self._elsewhere, self._due = threading.get_ident(), ["subinterpreter"] * (_interpreters() > 1), 0
+        self._watched, self._background, self._forks_expected = (
+            threading.get_ident(),
+            ["subinterpreter"] * (_interpreters() > 1),
+            0,
+        )
         # Its own processor time, not the clock's: sleeping buys nobody else a moment.
         before, began = self._seconds_of_others(), time.thread_time()
         try:
-            yield self._elsewhere
+            yield self._background
         finally:
             self._watched = None
             idle = _idle_seconds(time.thread_time() - began)
             after = self._seconds_of_others()
             worked = [thread for thread in before if after.get(thread, 0) - before[thread] > idle]
-            self._elsewhere += ["thread"] * len(worked)
+            self._background += ["thread"] * len(worked)
 
     @contextmanager
-    def expects(self, processes: int) -> Iterator[None]:
+    def expect_forks(self, processes: int) -> Iterator[None]:
         """Inside the block the watched thread forks so many processes that are due; any other is not."""
-        self._due = processes
+        self._forks_expected = processes
         try:
             yield
         finally:
-            self._due = 0
+            self._forks_expected = 0
 
-    def heard(self, elsewhere: Iterable[str]) -> None:
+    def add(self, background: Iterable[str]) -> None:
         """What the witness of a process that was due has seen there."""
-        self._elsewhere += elsewhere
+        self._background += background
 
     def _seconds_of_others(self) -> dict[int, float]:
         """Processor seconds of every Python thread that no library started, but for this one."""
@@ -77,16 +81,16 @@ class BackgroundWorkDetector:
         seconds = ((thread, _processor_seconds(thread)) for thread in others)
         return {thread: used for thread, used in seconds if used is not None}
 
-    def _hear(self, event: str, arguments: tuple) -> None:
+    def _on_audit_event(self, event: str, arguments: tuple) -> None:
         if event in _THREAD:
             self._note_thread(getattr(arguments[0], "__self__", None))
         elif event == _INTERPRETER and self._watched == threading.get_ident():
-            self._elsewhere.append("subinterpreter")
+            self._background.append("subinterpreter")
         elif event in _PROCESS and self._watched == threading.get_ident():
-            if event == "os.fork" and self._due:
-                self._due -= 1
+            if event == "os.fork" and self._forks_expected:
+                self._forks_expected -= 1
             else:
-                self._elsewhere.append("process")
+                self._background.append("process")
 
     def _note_thread(self, thread: object) -> None:
         if not _called_by_a_learner():
@@ -94,7 +98,7 @@ class BackgroundWorkDetector:
         if isinstance(thread, threading.Thread):
             self._threads.add(thread)
         if self._watched == threading.get_ident():
-            self._elsewhere.append("thread")
+            self._background.append("thread")
 
 
 def _interpreters() -> int:

@@ -10,9 +10,9 @@ import msgspec
 
 from autograder.channel import Begin, Done, EventRecord, Evidence, Inputs, Refused, receive_at_referee, send
 from autograder.exercise import find
-from autograder.judging import BoundedBench, Judges, judges
+from autograder.judge_server import JudgeServer, SubprocessJudge, judge_server
 from autograder.rank_sockets import send_sockets
-from autograder.referee import Session, at_work_elsewhere
+from autograder.referee import Session, background_work_problem
 from autograder.verdict import Verdict
 
 MAX_CONVERSATIONS = 4
@@ -28,15 +28,15 @@ class GradingServer:
     failed; ``tracebacks`` are theirs. ``of``: the judges; without them, this process's own.
     """
 
-    def __init__(self, folder: Path, of: Judges | None = None) -> None:
-        self._judges = of or judges()
+    def __init__(self, folder: Path, of: JudgeServer | None = None) -> None:
+        self._judge_server = of or judge_server()
         self.address = str(folder / "referee")
         self.incidents: list[str] = []
         self.broken: list[str] = []
         self.tracebacks: list[str] = []
         self._lock = threading.Lock()
         self._session: Session | None = None
-        self._bench: BoundedBench | None = None
+        self._judge: SubprocessJudge | None = None
         self._begun = False
         self._number = 0
         self._closed = False
@@ -56,9 +56,9 @@ class GradingServer:
         self._listener.close()
 
     def open(self, exercise: str) -> None:
-        """Raises LookupError when there is no such exercise, JudgesLost when there is no judge."""
-        self._bench = self._judges.bench(find(exercise).name)
-        session = Session(find(exercise), bench=self._bench)
+        """Raises LookupError when there is no such exercise, JudgeServerLost when there is no judge."""
+        self._judge = self._judge_server.judge_for(find(exercise).name)
+        session = Session(find(exercise), judge=self._judge)
         with self._lock:
             self._session, self._begun, self._number = session, False, 0
 
@@ -69,11 +69,11 @@ class GradingServer:
         """
         with self._lock:
             session, self._session = self._session, None
-        self._bench.close()
+        self._judge.close()
         if message and not session.finished:
             session.abandon(message)
         if helped and session.exercise.alone:
-            session.abandon(at_work_elsewhere("process"))
+            session.abandon(background_work_problem("process"))
         for incident in session.incidents:
             self._incident(incident)
         self.broken += session.broken

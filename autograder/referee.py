@@ -25,7 +25,7 @@ MAX_TRACEBACK_CHARACTERS = 4000
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenCase:
     """A case that waits for evidence: the criteria that it can settle, its inputs as bytes, and how many ranks it has."""
 
     criteria: list[str]
@@ -56,7 +56,7 @@ class JudgingStopped(Exception):
         self.traceback = traceback
 
 
-class Bench(Protocol):
+class CaseJudge(Protocol):
     """Where an exercise's cases come from and are judged. Either may raise JudgingStopped.
 
     ``sockets``: of the open case's switchboard, where it has ranks.
@@ -64,7 +64,7 @@ class Bench(Protocol):
 
     sockets: "RankSockets | None"
 
-    def next_case(self) -> Opened | None: ...
+    def next_case(self) -> OpenCase | None: ...
 
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult: ...
 
@@ -74,14 +74,14 @@ class Session:
 
     ``next_case()`` gives the inputs as bytes, None when there are no more; ``record_event(record)`` keeps
     what an instrument told while the case is played, ``take(evidence)`` judges what came back.
-    ``bench``: where that is done; without one, here.
+    ``judge``: where that is done; without one, here.
     """
 
-    def __init__(self, exercise: Exercise, sampler: Sampler | None = None, bench: Bench | None = None) -> None:
+    def __init__(self, exercise: Exercise, sampler: Sampler | None = None, judge: CaseJudge | None = None) -> None:
         self.exercise = exercise
-        self._bench = bench or OpenBench(exercise, sampler or Sampler())
+        self._judge = judge or InProcessJudge(exercise, sampler or Sampler())
         self._scorecard = Scorecard(exercise)
-        self._open: Opened | None = None
+        self._open: OpenCase | None = None
         self._record = EventLog()
         self.finished = False
         self.incidents: list[str] = []
@@ -95,7 +95,7 @@ class Session:
         if self.finished:
             return None
         try:
-            self._open = self._bench.next_case()
+            self._open = self._judge.next_case()
         except JudgingStopped as why:
             self._stop(why)
         if self._open is None:
@@ -107,7 +107,7 @@ class Session:
     @property
     def sockets(self) -> "RankSockets | None":
         """Of the open case's switchboard, where it has ranks."""
-        return self._bench.sockets if self._open is not None and self._open.ranks else None
+        return self._judge.sockets if self._open is not None and self._open.ranks else None
 
     def record_event(self, record: bytes) -> None:
         self._record.add(record)
@@ -118,14 +118,14 @@ class Session:
             raise RuntimeError("no case is open")
         opened, self._open = self._open, None
         try:
-            findings = self._bench.judge(data, self._record.events)
+            result = self._judge.judge(data, self._record.events)
         except JudgingStopped as why:
             return self._stop(why)
-        for finding in (*findings.lost, *findings.not_gradable):
+        for finding in (*result.lost, *result.not_gradable):
             self._scorecard.found(finding)
-        self.incidents += findings.incidents
-        self.broken += [sentence for sentence in findings.broken if sentence not in self.broken]
-        self.tracebacks += findings.tracebacks
+        self.incidents += result.incidents
+        self.broken += [sentence for sentence in result.broken if sentence not in self.broken]
+        self.tracebacks += result.tracebacks
         for criterion in opened.criteria:
             self._scorecard.judged(criterion)
 
@@ -159,7 +159,7 @@ class Session:
         self.abandon(f"What the function gave could not be judged: {why}.")
 
 
-class OpenBench:
+class InProcessJudge:
     """Judges in this process, with no bound on time and memory."""
 
     def __init__(self, exercise: Exercise, sampler: Sampler) -> None:
@@ -172,7 +172,7 @@ class OpenBench:
     def sockets(self) -> "RankSockets | None":
         return self._broker and self._broker.sockets
 
-    def next_case(self) -> Opened | None:
+    def next_case(self) -> OpenCase | None:
         self._broker = None
         try:
             self._case = next(self._cases, None)
@@ -181,7 +181,7 @@ class OpenBench:
         if self._case is None:
             return None
         self._broker = _broker_for(self._case)
-        return Opened(list(self._case.criteria), wire.encode(self._case.inputs), self._case.ranks)
+        return OpenCase(list(self._case.criteria), wire.encode(self._case.inputs), self._case.ranks)
 
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
         case, self._case = self._case, None
@@ -213,27 +213,27 @@ class OpenBench:
             found = list(self.exercise.judge(case, evidence))
         except Exception as error:
             # Forged evidence, or a defect of the judge: an author must see which.
-            findings = _all_lost(case, _NOT_ASKED_FOR.format(type(error).__name__))
-            findings.broken.append(f"the judge of {self.exercise.name} failed at {_place(error)}")
-            findings.tracebacks.append(_traceback())
-            return findings
+            result = _all_lost(case, _NOT_ASKED_FOR.format(type(error).__name__))
+            result.broken.append(f"the judge of {self.exercise.name} failed at {_place(error)}")
+            result.tracebacks.append(_traceback())
+            return result
         lost = [finding for finding in found if isinstance(finding, Failure)]
         return CaseResult(lost, [finding for finding in found if isinstance(finding, NotGradable)])
 
     def _raised(self, case: Case, evidence: dict) -> CaseResult:
         problem = raised_problem(evidence["raised"])
-        if not isinstance(place := evidence.get("stumbled"), str):
+        if not isinstance(place := evidence.get("scenario_fault"), str):
             return _all_lost(case, problem)
         # What the kernel says of its scenario is a hint for the author, and may be forged.
         what = printable(problem.removeprefix("The function raised "))
-        findings = _all_lost(case, _STUMBLED.format(what))
-        findings.broken.append(f"the scenario of {self.exercise.name} failed at {printable(place)} ({what:.100})")
-        return findings
+        result = _all_lost(case, _SCENARIO_FAULT.format(what))
+        result.broken.append(f"the scenario of {self.exercise.name} failed at {printable(place)} ({what:.100})")
+        return result
 
     def _out_of_sight(self, evidence: dict) -> str | None:
         """Why work was done where no instrument looks, or None."""
-        if self.exercise.alone and (elsewhere := evidence.get("elsewhere")):
-            return at_work_elsewhere(elsewhere[0])
+        if self.exercise.alone and (background := evidence.get("background")):
+            return background_work_problem(background[0])
         return None
 
 
@@ -246,7 +246,7 @@ def _broker_for(case: Case) -> "CollectiveBroker | None":
     return CollectiveBroker(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))
 
 
-def at_work_elsewhere(kind: str) -> str:
+def background_work_problem(kind: str) -> str:
     """``kind``: ``thread``, ``process`` or ``subinterpreter``."""
     return f"A {kind} of the notebook's own was at work, where no instrument looks: use the calling thread alone."
 
@@ -254,7 +254,7 @@ def at_work_elsewhere(kind: str) -> str:
 _NOT_ASKED_FOR = (
     "What came back could not be judged ({}): it is not what this exercise asks for, or its hidden test is wrong."
 )
-_STUMBLED = (
+_SCENARIO_FAULT = (
     "The hidden test stopped at no line of the notebook ({}): the function gave what the test cannot take, "
     "or the test is wrong."
 )
@@ -276,7 +276,7 @@ def _evidence(data: bytes) -> dict:
     evidence = wire.decode(data)
     if not isinstance(evidence, dict):
         raise wire.WireError("evidence is a dictionary")
-    if not isinstance(evidence.get("elsewhere", []), list):
+    if not isinstance(evidence.get("background", []), list):
         raise wire.WireError("what worked elsewhere is a list")
     return evidence
 

@@ -50,18 +50,18 @@ def scenario(name: str) -> Callable[[Learner, dict], dict]:
 def run_case(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
     """Play one case; whatever the learner's code raises becomes evidence.
 
-    ``elsewhere`` in the evidence says which kinds of thing worked where no instrument looks;
+    ``background`` in the evidence says which kinds of thing worked where no instrument looks;
     ``stumbled``: the line of the scenario that raised, where the notebook's code had no part;
     ``unsent``: it was the evidence that could not cross, and no function that raised.
     """
-    with fresh_settings(), detector.watch() as elsewhere:
+    with fresh_settings(), detector.watch() as background:
         try:
             evidence = scenario(name)(Learner(namespace), wire.decode(inputs))
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
             evidence = {"raised": describe(error)} | _scenario_fault(error)
-    evidence["elsewhere"] = sorted(set(elsewhere))
+    evidence["background"] = sorted(set(background))
     with fresh_settings():
         try:
             return wire.encode(evidence)
@@ -96,7 +96,7 @@ def _scenario_fault(error: BaseException) -> dict[str, str]:
     for frame in reversed(frames):
         folder, _, file = frame.filename.rpartition("/autograder/")
         if folder and file.startswith(("scenarios/", "proctor.py")):
-            return {"stumbled": f"{file}:{frame.lineno}"}
+            return {"scenario_fault": f"{file}:{frame.lineno}"}
         if is_learners_file(frame.filename) or frame.filename.startswith(_GPULAB):
             return {}
     return {}

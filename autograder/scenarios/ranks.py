@@ -42,7 +42,7 @@ def in_ranks(
     exception, and ``raised_by``, the ranks in which it did.
     """
     foreign = _open_descriptors()
-    with detector.expects(world):
+    with detector.expect_forks(world):
         run = run_ranks(
             _Apart(fn, foreign, folder),
             world,
@@ -56,7 +56,7 @@ def in_ranks(
         )
     said = [None if data is None else wire.decode(data) for data in run.results]
     for one in filter(None, said):
-        detector.heard(one["elsewhere"])
+        detector.add(one["background"])
     raised = [rank for rank, one in enumerate(said) if one is not None and "raised" in one]
     problem = None if run.error is None else {"kind": run.error.problem.kind, "text": run.error.problem.text}
     evidence = {"results": [one and one.get("value") for one in said], "problem": problem}
@@ -79,9 +79,9 @@ class _Apart:
             _close(descriptor)
         domain.enter(self._folder)
         syscalls.refuse_to_a_rank()
-        with detector.watch() as elsewhere:
+        with detector.watch() as background:
             said = self._said(rank, world)
-        return wire.encode(said | {"elsewhere": sorted(set(elsewhere))})
+        return wire.encode(said | {"background": sorted(set(background))})
 
     def _said(self, rank: int, world: int) -> dict[str, Any]:
         try:

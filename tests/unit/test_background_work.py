@@ -63,22 +63,22 @@ def test_a_thread_that_has_ended_since_it_was_listed_used_nothing(monkeypatch):
 
     monkeypatch.setattr("time.pthread_getcpuclockid", ended)
     assert _processor_seconds(threading.get_ident()) is None
-    with detector.watch() as elsewhere:
+    with detector.watch() as background:
         pass
-    assert elsewhere == []
+    assert background == []
 
 
 def test_a_command_is_a_process():
-    with detector.watch() as elsewhere:
+    with detector.watch() as background:
         subprocess.run([sys.executable, "-c", ""], check=True)
-    assert "process" in elsewhere
+    assert "process" in background
 
 
 def test_what_is_started_after_the_block_is_not_named():
-    with detector.watch() as elsewhere:
+    with detector.watch() as background:
         pass
     in_a_thread()
-    assert elsewhere == []
+    assert background == []
 
 
 EARLIER = """
@@ -151,9 +151,9 @@ def test_sleeping_buys_another_thread_no_time():
 def test_a_pool_of_threads_is_heard():
     from concurrent.futures import ThreadPoolExecutor
 
-    with detector.watch() as elsewhere, ThreadPoolExecutor(1) as pool:
+    with detector.watch() as background, ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()
-    assert elsewhere == ["thread"]
+    assert background == ["thread"]
 
 
 def evidence_of(predict_view) -> dict:
@@ -162,8 +162,8 @@ def evidence_of(predict_view) -> dict:
 
 
 def test_evidence_says_what_was_started():
-    assert evidence_of(lambda *a: in_a_thread())["elsewhere"] == ["thread"]
-    assert evidence_of(lambda *a: None)["elsewhere"] == []
+    assert evidence_of(lambda *a: in_a_thread())["background"] == ["thread"]
+    assert evidence_of(lambda *a: None)["background"] == []
 
 
 @pytest.mark.parametrize(("alone", "score"), [(True, 0), (False, 3)])
@@ -173,6 +173,6 @@ def test_an_exercise_says_whether_its_function_must_work_alone(alone, score):
     )
     session = Session(exercise, Sampler(1))
     session.next_case()
-    session.take(wire.encode({"elsewhere": ["thread"]}))
+    session.take(wire.encode({"background": ["thread"]}))
     assert session.next_case() is None
     assert session.verdict().score == score

@@ -88,6 +88,8 @@ def test_a_forged_place_is_cut_and_printable():
     )
     session.next_case()
     session.take(
-        wire.encode({"raised": {"type": "E", "message": "x" * 5000, "line": ""}, "stumbled": "\x1b[2J\n" + "y" * 5000})
+        wire.encode(
+            {"raised": {"type": "E", "message": "x" * 5000, "line": ""}, "scenario_fault": "\x1b[2J\n" + "y" * 5000}
+        )
     )
     assert session.broken[0].isprintable() and len(session.broken[0]) < 500

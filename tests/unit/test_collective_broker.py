@@ -117,13 +117,13 @@ def test_more_than_an_exercise_needs_is_not_carried(monkeypatch):
 
 
 def test_ranks_are_due_and_no_other_process_is():
-    with detector.watch() as elsewhere:
-        with detector.expects(2):
+    with detector.watch() as background:
+        with detector.expect_forks(2):
             for _ in range(3):
                 if (pid := os.fork()) == 0:
                     os._exit(0)
                 os.waitpid(pid, 0)
-    assert elsewhere == ["process"]
+    assert background == ["process"]
 
 
 @pytest.fixture
@@ -153,6 +153,8 @@ def test_what_the_kernel_says_of_what_crossed_is_not_asked(server, monkeypatch):
 
     sent = scenario_runner.wire.encode
     monkeypatch.setattr(
-        scenario_runner.wire, "encode", lambda value: sent(value | {"traffic": None} if "elsewhere" in value else value)
+        scenario_runner.wire,
+        "encode",
+        lambda value: sent(value | {"traffic": None} if "background" in value else value),
     )
     assert graded(server, honest).score == 8

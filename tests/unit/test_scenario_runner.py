@@ -36,7 +36,7 @@ def test_calls_nested_too_deeply_for_an_instrument_are_the_functions_own():
 
     inputs = wire.encode({"kinds": [0], "costs": [1], "threads": 1})
     seen = wire.decode(run_case("execution.divergence_cost", {"divergence_cost": divergence_cost}, inputs))
-    assert seen["raised"]["type"] == "RecursionError" and "stumbled" not in seen
+    assert seen["raised"]["type"] == "RecursionError" and "scenario_fault" not in seen
 
 
 def test_an_interrupt_goes_through():

@@ -4,7 +4,7 @@ A server imports PyTorch and the verdicts once and forks a process for each grad
 draws the cases, holds the references and judges. What evidence makes it do, it does there: it is
 killed at its bounds, and the grader loses nothing but the exercise.
 
-    python -m autograder.judging <descriptor> <module>:<function that finds an exercise> <processor seconds> <seconds>
+    python -m autograder.judge_server <descriptor> <module>:<function that finds an exercise> <processor seconds> <seconds>
 """
 
 import atexit
@@ -26,7 +26,7 @@ import msgspec
 from autograder.channel import MAX_FRAME_BYTES, send
 from autograder.event_sink import MAX_EVENT_BYTES
 from autograder.rank_sockets import receive_sockets, send_sockets
-from autograder.referee import CaseResult, JudgingStopped, OpenBench, Opened
+from autograder.referee import CaseResult, InProcessJudge, JudgingStopped, OpenCase
 from autograder.sampler import Sampler
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _MAX_NAME_BYTES = 1000
 _LIMIT = f"it took more than {CPU_SECONDS} s or {MEMORY_BYTES >> 30} GiB of memory, or it crashed"
 
 
-class JudgesLost(RuntimeError):
+class JudgeServerLost(RuntimeError):
     """The judges cannot be had, for no reason of a submission's."""
 
 
@@ -62,11 +62,11 @@ class Judge(msgspec.Struct, tag="judge"):
 
 
 class Case(msgspec.Struct, tag="case"):
-    opened: Opened | None
+    opened: OpenCase | None
 
 
 class Found(msgspec.Struct, tag="found"):
-    findings: CaseResult
+    result: CaseResult
 
 
 class Broke(msgspec.Struct, tag="broke"):
@@ -80,7 +80,7 @@ _to_judge = msgspec.msgpack.Decoder(Next | Judge)
 _from_judge = msgspec.msgpack.Decoder(Ready | Case | Found | Broke)
 
 
-class Judges:
+class JudgeServer:
     """The server, started at once and not waited for; another one when it has died.
 
     ``find``: ``module:function``, what gives the exercise of a name.
@@ -92,16 +92,16 @@ class Judges:
         self._start()
         atexit.register(self.close)
 
-    def bench(self, exercise: str) -> "BoundedBench":
-        """Raises JudgesLost."""
+    def bench(self, exercise: str) -> "SubprocessJudge":
+        """Raises JudgeServerLost."""
         with self._lock:
             for _ in range(2):
                 try:
-                    return BoundedBench(self._call_for(exercise))
+                    return SubprocessJudge(self._call_for(exercise))
                 except (OSError, EOFError):
                     self.close()
                     self._start()
-        raise JudgesLost(f"no judge of {exercise} could be started")
+        raise JudgeServerLost(f"no judge of {exercise} could be started")
 
     def close(self) -> None:
         self._line.close()
@@ -120,7 +120,7 @@ class Judges:
         # A stream, since macOS has no packets in order: each call waits for its answer before the next.
         self._line, theirs = socket.socketpair()
         with theirs:
-            run = [sys.executable, "-P", "-m", "autograder.judging", str(theirs.fileno()), *self._arguments]
+            run = [sys.executable, "-P", "-m", "autograder.judge_server", str(theirs.fileno()), *self._arguments]
             self._process = subprocess.Popen(
                 run,
                 pass_fds=[theirs.fileno()],
@@ -130,21 +130,21 @@ class Judges:
             )
 
 
-class BoundedBench:
+class SubprocessJudge:
     """A bench in a process of its own, for one graded cell."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.sockets: RankSockets | None = None
 
-    def next_case(self) -> Opened | None:
+    def next_case(self) -> OpenCase | None:
         opened = self._ask(Next()).opened
         if opened is not None and opened.ranks:
             self.sockets = self._heard(lambda connection: receive_sockets(connection, opened.ranks))
         return opened
 
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
-        return self._ask(Judge(data, events)).findings
+        return self._ask(Judge(data, events)).result
 
     def close(self) -> None:
         self._connection.close()
@@ -163,15 +163,15 @@ class BoundedBench:
             raise JudgingStopped(_LIMIT) from None
 
 
-_judges: Judges | None = None
+_server: JudgeServer | None = None
 
 
-def judges() -> Judges:
+def judge_server() -> JudgeServer:
     """Those of this process; started when they are first asked for."""
-    global _judges
-    if _judges is None:
-        _judges = Judges()
-    return _judges
+    global _server
+    if _server is None:
+        _server = JudgeServer()
+    return _server
 
 
 # The server
@@ -188,11 +188,11 @@ def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -
         exercise = find_exercise(name.decode())  # its chapter is imported before the fork
         if os.fork() == 0:
             line.close()
-            _run_judge(Connection(descriptors[0]), OpenBench(exercise, Sampler()), cpu_seconds, seconds)
+            _run_judge(Connection(descriptors[0]), InProcessJudge(exercise, Sampler()), cpu_seconds, seconds)
         os.close(descriptors[0])
 
 
-def _run_judge(connection: Connection, bench: OpenBench, cpu_seconds: float, seconds: float) -> None:
+def _run_judge(connection: Connection, bench: InProcessJudge, cpu_seconds: float, seconds: float) -> None:
     """In the fork for one graded cell. Never returns."""
     try:
         _bound_memory()
@@ -211,7 +211,7 @@ def _run_judge(connection: Connection, bench: OpenBench, cpu_seconds: float, sec
         os._exit(0)
 
 
-def _answer(bench: OpenBench, message: Next | Judge) -> Case | Found | Broke:
+def _answer(bench: InProcessJudge, message: Next | Judge) -> Case | Found | Broke:
     try:
         if isinstance(message, Next):
             return Case(bench.next_case())

@@ -5,8 +5,8 @@ import os
 import psutil
 import pytest
 
-from autograder import judging, wire
-from autograder.judging import Judges
+from autograder import judge_server, wire
+from autograder.judge_server import JudgeServer
 from autograder.referee import Session
 from tests.unit.judges_that_fail import find
 
@@ -17,13 +17,13 @@ FIND = "tests.unit.judges_that_fail:find"
 def judges():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.getcwd())
-        judges = Judges(FIND, cpu_seconds=2, seconds=3)
+        judges = JudgeServer(FIND, cpu_seconds=2, seconds=3)
     yield judges
     judges.close()
 
 
 def played(judges, name) -> Session:
-    session = Session(find(name), bench=judges.bench(name))
+    session = Session(find(name), judge=judges.judge_for(name))
     while (inputs := session.next_case()) is not None:
         session.take(wire.encode({"x": wire.decode(inputs)["x"]}))
     return session
@@ -72,10 +72,10 @@ def test_cases_that_fail_are_named_with_their_line_and_deny_points(judges):
 
 
 def test_a_server_that_died_is_started_again_and_one_that_was_closed_leaves_nothing():
-    judges = Judges()
+    judges = JudgeServer()
     judges._process.kill()
     judges._process.wait()
-    bench = judges.bench("views.patchify")
+    bench = judges.judge_for("views.patchify")
     assert bench.next_case() is not None
     children = psutil.Process(judges._process.pid).children()
     judges.close()
@@ -85,8 +85,8 @@ def test_a_server_that_died_is_started_again_and_one_that_was_closed_leaves_noth
 
 
 def test_judges_that_cannot_be_had_are_no_fault_of_a_submission(monkeypatch):
-    monkeypatch.setattr(judging.sys, "executable", "/bin/false")
-    judges = Judges()
-    with pytest.raises(judging.JudgesLost):
-        judges.bench("t.right")
+    monkeypatch.setattr(judge_server.sys, "executable", "/bin/false")
+    judges = JudgeServer()
+    with pytest.raises(judge_server.JudgeServerLost):
+        judges.judge_for("t.right")
     judges.close()
