@@ -1,4 +1,4 @@
-"""What a learner's code lets run where no instrument looks: threads, processes and subinterpreters."""
+"""Detects work of the learner's code that no instrument observes: threads, processes and subinterpreters."""
 
 import _thread
 import ctypes
@@ -61,7 +61,7 @@ class BackgroundWorkDetector:
 
     @contextmanager
     def expect_forks(self, processes: int) -> Iterator[None]:
-        """Inside the block the watched thread forks so many processes that are due; any other is not."""
+        """Inside the block the watched thread may fork so many processes; any further one counts as background work."""
         self._forks_expected = processes
         try:
             yield
@@ -69,7 +69,7 @@ class BackgroundWorkDetector:
             self._forks_expected = 0
 
     def add(self, background: Iterable[str]) -> None:
-        """What the witness of a process that was due has seen there."""
+        """Background work that the detector of an expected child process has found."""
         self._background += background
 
     def _seconds_of_others(self) -> dict[int, float]:
@@ -117,7 +117,7 @@ def _processor_seconds(thread: int) -> float | None:
 
 
 def _idle_seconds(own_seconds: float) -> float:
-    """What another thread may use while the watched one uses ``own_seconds``."""
+    """Processor seconds that another thread may use while the watched one uses ``own_seconds``."""
     return min(IDLE_SECONDS + IDLE_SHARE * own_seconds, MOST_IDLE_SECONDS)
 
 

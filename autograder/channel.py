@@ -1,4 +1,4 @@
-"""How scenarios in the sandbox talk to the referee: a few typed messages over a Unix socket.
+"""The protocol between scenarios in the sandbox and the referee: a few typed messages over a Unix socket.
 
 Frames are the standard library's ``multiprocessing.connection`` ones, bytes only: its
 pickling ``send``/``recv`` are never called.
@@ -24,21 +24,21 @@ class Begin(msgspec.Struct, tag="begin", forbid_unknown_fields=True):
 
 
 class Evidence(msgspec.Struct, tag="evidence", forbid_unknown_fields=True):
-    """What case ``number`` gave; ``data`` is a message of :mod:`autograder.wire`."""
+    """The result of case ``number``; ``data`` is a message of :mod:`autograder.wire`."""
 
     number: int
     data: bytes
 
 
-class EventRecord(msgspec.Struct, tag="told", forbid_unknown_fields=True):
-    """A record that an instrument made while case ``number`` is played; nothing answers it."""
+class EventRecord(msgspec.Struct, tag="event", forbid_unknown_fields=True):
+    """An event that an instrument sends while case ``number`` runs; it gets no answer."""
 
     number: int
     data: bytes
 
 
 class Inputs(msgspec.Struct, tag="inputs", forbid_unknown_fields=True):
-    """Play case ``number`` with these inputs, and with so many ranks, whose ends of a switchboard follow."""
+    """Run case ``number`` with these inputs. With ``ranks``, the file descriptors of their sockets follow."""
 
     number: int
     data: bytes
@@ -50,7 +50,7 @@ class Done(msgspec.Struct, tag="done", forbid_unknown_fields=True):
 
 
 class Refused(msgspec.Struct, tag="refused", forbid_unknown_fields=True):
-    """The referee takes no such message now."""
+    """The referee does not accept this message now."""
 
     why: str
 
@@ -69,7 +69,7 @@ def receive_at_referee(connection: Connection) -> Begin | Evidence | EventRecord
 
 
 def play(exercise: str, namespace: Mapping[str, Any], address: str) -> None:
-    """Play every case of ``exercise`` that the referee at ``address`` sends."""
+    """Run every case of ``exercise`` that the referee at ``address`` sends."""
     from autograder.event_sink import sending_events
     from autograder.scenario_runner import run_case
 
@@ -85,7 +85,7 @@ def play(exercise: str, namespace: Mapping[str, Any], address: str) -> None:
 
 
 def _event_sender(referee: Connection, number: int) -> Callable[[bytes], None]:
-    # The card tells from whichever thread works on it; a frame may be written in two parts.
+    # The device emits from whichever thread works on it, and a frame may be written in two parts.
     lock = threading.Lock()
 
     def emit(data: bytes) -> None:

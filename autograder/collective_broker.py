@@ -1,7 +1,7 @@
-"""The switchboard of one case with ranks: a process of the referee's, which the learner's code can neither read nor write.
+"""Carries the collectives of one case with ranks, in a process of the referee's that the learner's code cannot reach.
 
-It is forked before the case is played, and keeps its record in a file without a name. The kernel gets the ranks' and
-the supervisor's ends of its sockets, and nothing else of it.
+It is forked before the case runs and logs to an unnamed file. The kernel gets one socket for each rank and one for
+their supervisor, and nothing else of it.
 """
 
 import os
@@ -26,12 +26,12 @@ from gpulab.collectives.journal import Entry
 
 CPU_SECONDS, SECONDS = 10, 60
 MAX_RECORD_BYTES = 32 << 20
-"""What an exercise lets cross. A switchboard that would carry more ends, and the ranks are told that it is gone."""
+"""Limit of the log. A broker that would exceed it ends, and the ranks fail: nobody carries their collectives."""
 
 
 @dataclass(frozen=True)
 class CollectiveRecord:
-    """One collective or message, as the switchboard saw it: ``given`` are the bytes that each of its ranks handed in."""
+    """One collective or point-to-point message as the broker saw it. ``given``: each rank's input, as bytes."""
 
     entry: Entry
     given: tuple[bytes, ...]
@@ -39,10 +39,10 @@ class CollectiveRecord:
 
 @dataclass(frozen=True)
 class Traffic:
-    """All that crossed between the ranks of a case, in order, and what the switchboard found wrong, if anything.
+    """All communication between the ranks of a case, in order, and the problem that the broker found, if any.
 
-    ``stored``: (rank, what, key) of each time that a rank asked the store, which carries bytes beside the collectives.
-    ``asked``: of each time that a rank asked for inputs of its own, the rank and how many crossings there were by then.
+    ``stored``: (rank, operation, key) of each use of the process group's store, which carries bytes beside collectives.
+    ``asked``: (rank, number of collectives by then) of each request for a rank's own inputs.
     """
 
     collectives: tuple[CollectiveRecord, ...] = ()
@@ -57,9 +57,9 @@ class Traffic:
 
 @dataclass
 class CollectiveBroker:
-    """A switchboard for ``ranks`` ranks that begins to serve at once. ``sockets``: what the kernel works with.
+    """Serves ``ranks`` ranks from its creation on. ``sockets``: the ranks' and the supervisor's side.
 
-    ``per_rank_inputs``: the pieces that each rank may ask for one by one, as bytes, and no other rank can.
+    ``per_rank_inputs``: for each rank its encoded inputs, one for each request; no other rank can request them.
     """
 
     ranks: int
@@ -83,7 +83,7 @@ class CollectiveBroker:
         brokers_sockets.close()
 
     def traffic(self) -> Traffic:
-        """Ends the switchboard and gives its record."""
+        """Stop the broker and read its log."""
         self.sockets.close()
         self._end()
         with self._record as record:
@@ -91,7 +91,7 @@ class CollectiveBroker:
             return _read(record.read())
 
     def _end(self) -> None:
-        """By a word to it and not by a signal: where SIGCHLD is ignored, its number may be another process's by now."""
+        """By closing its socket, not by a signal: where SIGCHLD is ignored, its pid may belong to another process."""
         with self._line as line:
             line.shutdown(socket.SHUT_WR)
             line.recv(1)
@@ -152,7 +152,7 @@ def _read(record: bytes) -> Traffic:
 
 
 def _frames(record: bytes) -> Iterator[bytes]:
-    """Those that are whole: the switchboard may have been ended within one."""
+    """Complete frames only: the broker may have been stopped while it wrote one."""
     at = 0
     while at + 8 <= len(record):
         end = at + 8 + int.from_bytes(record[at : at + 8], "big")

@@ -7,7 +7,7 @@ from gpulab.observe.copies import copy_kind
 
 
 def inconsistency(seen: dict) -> str | None:
-    """What in an observation's plain data cannot be, or None.
+    """What in the plain data of an observation contradicts itself, or None.
 
     Records of a device that did something are left alone: its copies and allocations have no
     operation of their own on the host. Raises KeyError or TypeError on what is no observation.

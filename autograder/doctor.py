@@ -118,7 +118,7 @@ def _sandbox() -> Iterator[Finding]:
 
 def _kernel() -> Iterator[Finding]:
     """The whole way to a running kernel, as grading goes it."""
-    from autograder.kernels.workspace import desk
+    from autograder.kernels.workspace import workspace
     from autograder.notebooks.environment import kernel_environment
 
     async def start(seat) -> None:
@@ -132,8 +132,8 @@ def _kernel() -> Iterator[Finding]:
 
     started = time.monotonic()
     try:
-        with desk("off" if sandbox.problem() else "required") as seat:
-            asyncio.run(start(seat))
+        with workspace("off" if sandbox.problem() else "required") as fresh:
+            asyncio.run(start(fresh))
     except Exception as error:
         yield Finding("kernel", "does not start", f"{type(error).__name__}: {error}", needed=True)
         return

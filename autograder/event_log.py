@@ -1,4 +1,4 @@
-"""What the referee was told of a case while it was played, and whether an observation is that."""
+"""The events of a case as they arrived while it ran, and whether a later observation matches them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import msgspec
 
 from autograder.event_sink import BLOCK, INPUT_ADDRESSES, LIBRARY_CALL, MAX_EVENT_BYTES
 
-_LISTS = {
+_LISTS_BY_KIND = {
     "op": "ops",
     "copy": "copies",
     "kernel": "kernels",
@@ -21,7 +21,7 @@ _LISTS = {
 
 
 class EventLog:
-    """What one case's block told, in order; it only grows, up to MAX_TOLD_BYTES."""
+    """The encoded events of one case, in order of arrival: append-only, up to MAX_EVENT_BYTES."""
 
     def __init__(self) -> None:
         self.events: list[bytes] = []
@@ -34,34 +34,34 @@ class EventLog:
 
 
 def input_addresses(events: Sequence[bytes]) -> list[int]:
-    """Where the storages lay that the learner's function was handed, as it was told first; empty when it was not."""
+    """Storage addresses of the tensors passed to the learner's function, by the first such event; empty without one."""
     return next(iter(_by_kind(events)[INPUT_ADDRESSES]), [])
 
 
 def libraries_called(events: Sequence[bytes]) -> list[str]:
-    """The libraries that were called, each once, as it was told at the time."""
+    """Names of the libraries that the learner's code called, each once, in order of the first call."""
     return list(dict.fromkeys(_by_kind(events)[LIBRARY_CALL]))
 
 
 def disagreement(events: Sequence[bytes], seen: dict[str, Any]) -> str | None:
-    """Why an observation's plain data is not that of the block that told its records, or None.
+    """Why the plain data of an observation does not match the logged events, or None.
 
     Raises msgspec.DecodeError, KeyError or TypeError on what is no record.
     """
     records = _by_kind(events)
     if len(records[BLOCK]) != 1:
-        return "it was not told while it came about" if not records[BLOCK] else "more than one was begun"
-    for kind, name in _LISTS.items():
-        due = _DUE.get(kind, list)(records[kind])
+        return "no event was logged for it" if not records[BLOCK] else "more than one observation was begun"
+    for kind, name in _LISTS_BY_KIND.items():
+        expected = _EXPECTED.get(kind, list)(records[kind])
         # What a GPU did is not known where its instrument came too late.
-        if due != (seen[name] or []):
-            return f"its {name} are not those that were told as they came about"
+        if expected != (seen[name] or []):
+            return f"its {name} are not those of the event log"
     if _without_order(records["saved"]) != _without_order(seen.get("saved") or []):
-        return "what autograd saved is not what was told as it came about"
+        return "the tensors saved by autograd are not those of the event log"
     if sum(op["new_bytes"] for op in records["op"]) + sum(records["new"]) != seen["new_bytes"]:
-        return "what it allocated is not what was told"
+        return "its allocated bytes are not those of the event log"
     if max((op["live_bytes"] for op in records["op"]), default=0) > seen["peak_bytes"]:
-        return "more was alive than at its peak"
+        return "the event log has more live bytes than its peak"
     return None
 
 
@@ -74,7 +74,7 @@ def _by_kind(events: Sequence[bytes]) -> defaultdict[str, list]:
 
 
 def _without_order(saved: list) -> list[bytes]:
-    """Told when the operation is known; whether it is still kept is known at the end alone."""
+    """Sorted, without ``kept``: an event is sent when its operation is known, and only the end knows what is kept."""
     return sorted(
         msgspec.msgpack.encode({name: value for name, value in record.items() if name != "kept"}) for record in saved
     )
@@ -86,8 +86,8 @@ def _each_once(records: list) -> list:
 
 
 def _newest(records: list) -> list:
-    """A collective is told when it is posted and when it has ended: the second counts, in the place of the first."""
+    """A collective is logged when posted and again when completed: the later event replaces the earlier one."""
     return list({record["number"]: record for record in records}.values())
 
 
-_DUE = {"race": _each_once, "collective": _newest}
+_EXPECTED = {"race": _each_once, "collective": _newest}

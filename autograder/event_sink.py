@@ -1,7 +1,6 @@
-"""An instrument's records leave the process as they are made.
+"""Sends each record of an instrument out of the process as soon as it is made.
 
-What a learner's code edits afterwards on the notebook's heap is then no longer what is judged:
-the referee compares an observation with what it was told while it came about.
+A learner's code can edit an observation afterwards, but not the events already sent: the referee compares the two.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,16 +11,16 @@ import msgspec
 from autograder.wire import MAX_BODY_BYTES
 
 MAX_EVENT_BYTES = 2 * MAX_BODY_BYTES
-"""Of a case. Evidence that holds as many records could not cross either."""
+"""Per case. Evidence with that many records would be too large to send, too."""
 
 BLOCK = "block"
-"""The kind of a block's first record."""
+"""The kind of an observation's first event."""
 
-INPUT_ADDRESSES = "handed"
-"""The kind of the record that tells what a function is handed."""
+INPUT_ADDRESSES = "input_addresses"
+"""The kind of the event with the storage addresses of a function's arguments."""
 
-LIBRARY_CALL = "called"
-"""The kind of the record that tells which library was called."""
+LIBRARY_CALL = "library_call"
+"""The kind of the event that names a library which was called."""
 
 _out: Callable[[bytes], None] | None = None
 _called: set[str] = set()
@@ -29,7 +28,7 @@ _called: set[str] = set()
 
 @contextmanager
 def sending_events(out: Callable[[bytes], None]) -> Iterator[None]:
-    """Blocks that begin inside tell their records to ``out``, each in bytes."""
+    """Observations that begin inside the block send their encoded events to ``out``."""
     global _out, _called
     before = _out, _called
     _out, _called = out, set()
@@ -40,7 +39,7 @@ def sending_events(out: Callable[[bytes], None]) -> Iterator[None]:
 
 
 def observation_sink() -> Callable[[str, object], None]:
-    """For one block of ``gpulab.observe``: says that it has begun, and then each of its records."""
+    """A sink for one ``gpulab.observe`` block: sends a BLOCK event, then an event for each ``(kind, record)``."""
     out, events = _out, 0
 
     def emit(kind: str, record: object) -> None:
@@ -55,14 +54,14 @@ def observation_sink() -> Callable[[str, object], None]:
     return emit
 
 
-def emit_input_addresses(places: list[int]) -> None:
-    """Where the storages lie that the learner's function is about to be handed."""
+def emit_input_addresses(addresses: list[int]) -> None:
+    """Send the storage addresses of the tensors about to be passed to the learner's function."""
     if _out is not None:
-        _out(msgspec.msgpack.encode((INPUT_ADDRESSES, places)))
+        _out(msgspec.msgpack.encode((INPUT_ADDRESSES, addresses)))
 
 
 def emit_library_call(library: str) -> None:
-    """That the learner's code called a library, when it first does."""
+    """Send that the learner's code called ``library``, the first time that it does."""
     if _out is not None and library not in _called:
         _called.add(library)
         _out(msgspec.msgpack.encode((LIBRARY_CALL, library)))

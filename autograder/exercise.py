@@ -32,16 +32,16 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs for a scenario. ``criteria``: the criteria that it can settle.
+    """One set of inputs for a scenario. ``criteria``: names of the criteria that this case decides.
 
-    ``raises``: the exception that is due, by its name. It stays in the referee, so nothing in
-    the kernel tells such a case from another.
+    ``raises``: name of the expected exception. It stays in the referee, so that nothing in the kernel distinguishes
+    such a case from the others.
 
-    ``ranks``: how many its scenario starts, once, with :func:`autograder.scenarios.ranks.in_ranks`. The judge then finds
-    in ``evidence["crossed"]`` an :class:`autograder.collective_broker.Traffic`: what a switchboard of the referee's own carried
-    between them, over ``network``. ``per_rank_inputs``: inputs of each rank, or a list of them, one for each call, which it asks that
-    switchboard for (:func:`autograder.scenarios.ranks.own_inputs`): they never lie in the kernel's memory, nor in another
-    rank's, and those of a later call nowhere before it.
+    ``ranks``: how many ranks its scenario starts, once, with :func:`autograder.scenarios.ranks.in_ranks`. The judge
+    then finds in ``evidence["traffic"]`` an :class:`autograder.collective_broker.Traffic`, logged by the referee's own
+    broker, which models ``network``. ``per_rank_inputs``: for each rank its inputs, or a list of them, one for each
+    call. A rank requests them with :func:`autograder.scenarios.ranks.own_inputs`: they never lie in the memory of the
+    kernel or of another rank, nor anywhere before their call.
     """
 
     criteria: tuple[str, ...]
@@ -58,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Failure:
-    """A criterion that a case has shown not to hold; ``message`` names the misconception."""
+    """A criterion that does not hold; ``message`` tells the learner what was expected and what was found."""
 
     criterion: str
     message: str
@@ -66,7 +66,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class NotGradable:
-    """A criterion that this runtime cannot show. It earns nothing and is reported so."""
+    """A criterion that this machine cannot decide. It earns nothing and is reported as such."""
 
     criterion: str
     message: str
@@ -77,10 +77,9 @@ Judge = Callable[[Case, dict[str, Any]], Iterable[Failure | NotGradable]]
 
 @dataclass(frozen=True)
 class Exercise:
-    """``cases`` draws fresh inputs; ``judge`` says what one case's evidence has lost.
+    """``cases`` draws fresh inputs; ``judge`` gives the failures that the evidence of one case shows.
 
-    ``alone``: no thread or process of the learner's may work meanwhile, where no instrument
-    looks.
+    ``alone``: background work (threads, processes of the learner's) loses every criterion of its case.
     """
 
     name: str
@@ -99,7 +98,7 @@ class Exercise:
             raise ValueError(f"{self.name}: two criteria share a name")
         for criterion in self.criteria:
             if unknown := set(criterion.requires) - set(names):
-                raise ValueError(f"{self.name}: {criterion.name} rests on unknown {sorted(unknown)}")
+                raise ValueError(f"{self.name}: {criterion.name} requires unknown criteria {sorted(unknown)}")
 
 
 def find(name: str) -> Exercise:

@@ -1,4 +1,4 @@
-"""The referee's side of one submission: a socket, one open exercise at a time."""
+"""The referee's server for one submission: a Unix socket, one open exercise at a time."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ import msgspec
 
 from autograder.channel import Begin, Done, EventRecord, Evidence, Inputs, Refused, receive_at_referee, send
 from autograder.exercise import find
-from autograder.judge_server import JudgeServer, SubprocessJudge, judge_server
+from autograder.judge_server import SubprocessJudge, judge_server
 from autograder.rank_sockets import send_sockets
 from autograder.referee import Session, background_work_problem
 from autograder.verdict import Verdict
@@ -25,11 +25,11 @@ class GradingServer:
     ``open(exercise)`` before its graded cell is executed, ``close()`` after: only between
     the two is evidence for that exercise taken, and only once. ``incidents`` are sentences
     about messages that an honest notebook never sends, ``broken`` about judges and scenarios that
-    failed; ``tracebacks`` are theirs. ``of``: the judges; without them, this process's own.
+    failed; ``tracebacks`` are theirs.
     """
 
-    def __init__(self, folder: Path, of: JudgeServer | None = None) -> None:
-        self._judge_server = of or judge_server()
+    def __init__(self, folder: Path) -> None:
+        self._judge_server = judge_server()
         self.address = str(folder / "referee")
         self.incidents: list[str] = []
         self.broken: list[str] = []
@@ -56,16 +56,16 @@ class GradingServer:
         self._listener.close()
 
     def open(self, exercise: str) -> None:
-        """Raises LookupError when there is no such exercise, JudgeServerLost when there is no judge."""
+        """Raises LookupError when there is no such exercise, JudgeServerLost when no judge can be started."""
         self._judge = self._judge_server.judge_for(find(exercise).name)
         session = Session(find(exercise), judge=self._judge)
         with self._lock:
             self._session, self._begun, self._number = session, False, 0
 
     def close(self, message: str = "", helped: bool = False) -> Verdict:
-        """The verdict; ``message`` says what stopped the cell, when something did.
+        """The verdict. ``message``: what stopped the cell, or empty.
 
-        ``helped``: another process of the notebook's was at work meanwhile.
+        ``helped``: another process of the notebook used the processor meanwhile.
         """
         with self._lock:
             session, self._session = self._session, None
@@ -121,7 +121,7 @@ class GradingServer:
                     return
 
     def _on_event(self, message: EventRecord) -> None:
-        """One that comes late, from a cell that was interrupted, is nobody's fault."""
+        """An event of another case is dropped: it may come late from a cell that was interrupted."""
         with self._lock:
             if self._session is not None and message.number == self._number:
                 self._session.record_event(message.data)

@@ -1,8 +1,8 @@
-"""Judges in processes of their own, which may use so much time and memory and no more.
+"""Judges in subprocesses with limits of time and memory.
 
-A server imports PyTorch and the verdicts once and forks a process for each graded cell; that one
-draws the cases, holds the references and judges. What evidence makes it do, it does there: it is
-killed at its bounds, and the grader loses nothing but the exercise.
+A server imports PyTorch and the verdicts once and forks a process for each graded cell. That process draws the
+cases, holds the references and judges. Evidence that makes it exceed a limit gets it killed, and the grader loses
+nothing but the exercise.
 
     python -m autograder.judge_server <descriptor> <module>:<function that finds an exercise> <processor seconds> <seconds>
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CPU_SECONDS, SECONDS = 10, 60
-"""Of processor time, which a busy machine does not stretch, and of the clock; for each case."""
+"""For each case: of processor time, which a busy machine does not stretch, and of wall-clock time."""
 MEMORY_BYTES = 1 << 30
 """Beyond what the process has when it begins."""
 _FIND = "autograder.exercise:find"
@@ -43,7 +43,7 @@ _LIMIT = f"it took more than {CPU_SECONDS} s or {MEMORY_BYTES >> 30} GiB of memo
 
 
 class JudgeServerLost(RuntimeError):
-    """The judges cannot be had, for no reason of a submission's."""
+    """No judge can be started; the submission is not the cause."""
 
 
 class Ready(msgspec.Struct, tag="ready"):
@@ -55,7 +55,7 @@ class Next(msgspec.Struct, tag="next"):
 
 
 class Judge(msgspec.Struct, tag="judge"):
-    """Judge the open case by this evidence, and by what was told of it."""
+    """Judge the open case by its evidence and its events."""
 
     data: bytes
     events: list[bytes]
@@ -81,9 +81,9 @@ _from_judge = msgspec.msgpack.Decoder(Ready | Case | Found | Broke)
 
 
 class JudgeServer:
-    """The server, started at once and not waited for; another one when it has died.
+    """Starts the server at once, without waiting for it, and again when it has died.
 
-    ``find``: ``module:function``, what gives the exercise of a name.
+    ``find``: ``module:function``, which returns the exercise of a name.
     """
 
     def __init__(self, find: str = _FIND, cpu_seconds: float = CPU_SECONDS, seconds: float = SECONDS) -> None:
@@ -92,8 +92,8 @@ class JudgeServer:
         self._start()
         atexit.register(self.close)
 
-    def bench(self, exercise: str) -> "SubprocessJudge":
-        """Raises JudgeServerLost."""
+    def judge_for(self, exercise: str) -> "SubprocessJudge":
+        """A judge forked for one graded cell. Raises JudgeServerLost."""
         with self._lock:
             for _ in range(2):
                 try:
@@ -131,7 +131,7 @@ class JudgeServer:
 
 
 class SubprocessJudge:
-    """A bench in a process of its own, for one graded cell."""
+    """Judges one graded cell in a process of the judge server."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -140,7 +140,7 @@ class SubprocessJudge:
     def next_case(self) -> OpenCase | None:
         opened = self._ask(Next()).opened
         if opened is not None and opened.ranks:
-            self.sockets = self._heard(lambda connection: receive_sockets(connection, opened.ranks))
+            self.sockets = self._talk(lambda connection: receive_sockets(connection, opened.ranks))
         return opened
 
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
@@ -150,13 +150,14 @@ class SubprocessJudge:
         self._connection.close()
 
     def _ask(self, message: msgspec.Struct) -> Case | Found:
-        self._heard(lambda connection: send(connection, message))
-        answer = self._heard(lambda connection: _from_judge.decode(connection.recv_bytes()))
+        self._talk(lambda connection: send(connection, message))
+        answer = self._talk(lambda connection: _from_judge.decode(connection.recv_bytes()))
         if isinstance(answer, Broke):
             raise JudgingStopped(answer.why, answer.traceback)
         return answer
 
-    def _heard(self, talk: Callable[[Connection], T]) -> T:
+    def _talk(self, talk: Callable[[Connection], T]) -> T:
+        """Raises JudgingStopped where the process has ended: it exceeded a limit."""
         try:
             return talk(self._connection)
         except (OSError, EOFError):
@@ -167,7 +168,7 @@ _server: JudgeServer | None = None
 
 
 def judge_server() -> JudgeServer:
-    """Those of this process; started when they are first asked for."""
+    """The server of this process, started when first asked for."""
     global _server
     if _server is None:
         _server = JudgeServer()
@@ -192,7 +193,7 @@ def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -
         os.close(descriptors[0])
 
 
-def _run_judge(connection: Connection, bench: InProcessJudge, cpu_seconds: float, seconds: float) -> None:
+def _run_judge(connection: Connection, judge: InProcessJudge, cpu_seconds: float, seconds: float) -> None:
     """In the fork for one graded cell. Never returns."""
     try:
         _bound_memory()
@@ -200,28 +201,28 @@ def _run_judge(connection: Connection, bench: InProcessJudge, cpu_seconds: float
         while True:
             message = _to_judge.decode(connection.recv_bytes(MAX_FRAME_BYTES + 2 * MAX_EVENT_BYTES))
             _allow(cpu_seconds, seconds)
-            answer = _answer(bench, message)
+            answer = _answer(judge, message)
             _allow(0, 0)
             send(connection, answer)
-            if isinstance(answer, Case) and bench.sockets is not None:
-                send_sockets(connection, bench.sockets)
+            if isinstance(answer, Case) and judge.sockets is not None:
+                send_sockets(connection, judge.sockets)
     except EOFError:
         pass
     finally:
         os._exit(0)
 
 
-def _answer(bench: InProcessJudge, message: Next | Judge) -> Case | Found | Broke:
+def _answer(judge: InProcessJudge, message: Next | Judge) -> Case | Found | Broke:
     try:
         if isinstance(message, Next):
-            return Case(bench.next_case())
-        return Found(bench.judge(message.data, message.events))
+            return Case(judge.next_case())
+        return Found(judge.judge(message.data, message.events))
     except JudgingStopped as why:
         return Broke(str(why), why.traceback)
 
 
 def _allow(cpu_seconds: float, seconds: float) -> None:
-    """The signals at the end of either end the process; nothing handles them. 0: no bound."""
+    """Set both timers, whose unhandled signals end the process. 0: no limit."""
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     signal.setitimer(signal.ITIMER_REAL, seconds)
 

@@ -1,7 +1,6 @@
-"""How the ends of a switchboard's sockets reach the kernel, and its ranks.
+"""Passes the sockets of a collective broker to the kernel, as file descriptors over the Unix socket of the protocol.
 
-They are passed over the Unix sockets on which a case's inputs come; what arrives is what :func:`run_ranks` works
-with, once.
+:func:`run_ranks` uses the sockets that arrive, for one run.
 """
 
 import os
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def send_sockets(connection: Connection, sockets: "RankSockets") -> None:
-    """Behind the message that says how many ranks there are. They are closed here."""
+    """After the message that says how many ranks there are. Closes them in this process."""
     descriptors = [sock.fileno() for sock in (sockets.supervisor, *sockets.ranks)]
     try:
         with _socket_of(connection) as line:
@@ -33,13 +32,13 @@ def receive_sockets(connection: Connection, ranks: int) -> "RankSockets":
         said, descriptors, *_ = socket.recv_fds(line, 1, ranks + 1)
     supervisor, *others = map(_socket, descriptors)
     if not said or len(others) != ranks:
-        raise EOFError(f"{len(descriptors)} ends came for {ranks} ranks")
+        raise EOFError(f"received {len(descriptors)} descriptors for {ranks} ranks and a supervisor")
     return RankSockets(others, supervisor)
 
 
 @contextmanager
 def use_sockets(sockets: "RankSockets | None") -> Iterator[None]:
-    """Inside the block one call of :func:`run_ranks` works with ``sockets``; None: as everywhere."""
+    """Inside the block, one call of :func:`run_ranks` uses ``sockets``. With None nothing changes."""
     if sockets is None:
         yield
         return

@@ -26,7 +26,7 @@ MAX_TRACEBACK_CHARACTERS = 4000
 
 @dataclass(frozen=True)
 class OpenCase:
-    """A case that waits for evidence: the criteria that it can settle, its inputs as bytes, and how many ranks it has."""
+    """A case that waits for evidence: the criteria that it decides, its encoded inputs, and its number of ranks."""
 
     criteria: list[str]
     inputs: bytes
@@ -35,10 +35,10 @@ class OpenCase:
 
 @dataclass
 class CaseResult:
-    """What one case's evidence has shown.
+    """The outcome of one case.
 
-    ``incidents``: sentences about evidence that no honest notebook gives; ``broken``: about a judge
-    or a scenario that failed, with its place; ``tracebacks``: of such judges.
+    ``incidents``: sentences about evidence that no honest notebook gives; ``broken``: about a judge or a scenario
+    that failed, with file and line; ``tracebacks``: of such judges.
     """
 
     lost: list[Failure] = field(default_factory=list)
@@ -49,7 +49,7 @@ class CaseResult:
 
 
 class JudgingStopped(Exception):
-    """The hidden tests end before their end; says why, and where when their own code failed."""
+    """The hidden tests cannot go on; with the reason, and a traceback where their own code failed."""
 
     def __init__(self, why: str, traceback: str = "") -> None:
         super().__init__(why)
@@ -57,9 +57,9 @@ class JudgingStopped(Exception):
 
 
 class CaseJudge(Protocol):
-    """Where an exercise's cases come from and are judged. Either may raise JudgingStopped.
+    """Draws the cases of one exercise and judges their evidence. Both methods may raise JudgingStopped.
 
-    ``sockets``: of the open case's switchboard, where it has ranks.
+    ``sockets``: of the open case's collective broker, where it has ranks.
     """
 
     sockets: "RankSockets | None"
@@ -70,11 +70,10 @@ class CaseJudge(Protocol):
 
 
 class Session:
-    """One exercise of one submission, case by case, in order.
+    """Grades one exercise of one submission, case by case, in order.
 
-    ``next_case()`` gives the inputs as bytes, None when there are no more; ``record_event(record)`` keeps
-    what an instrument told while the case is played, ``take(evidence)`` judges what came back.
-    ``judge``: where that is done; without one, here.
+    ``next_case()`` gives the encoded inputs, None when there are no more; ``record_event(event)`` logs an event of
+    the running case; ``take(evidence)`` judges what came back. ``judge``: by default one in this process.
     """
 
     def __init__(self, exercise: Exercise, sampler: Sampler | None = None, judge: CaseJudge | None = None) -> None:
@@ -82,7 +81,7 @@ class Session:
         self._judge = judge or InProcessJudge(exercise, sampler or Sampler())
         self._scorecard = Scorecard(exercise)
         self._open: OpenCase | None = None
-        self._record = EventLog()
+        self._log = EventLog()
         self.finished = False
         self.incidents: list[str] = []
         self.broken: list[str] = []
@@ -101,24 +100,24 @@ class Session:
         if self._open is None:
             self.finished = True
             return None
-        self._record = EventLog()
+        self._log = EventLog()
         return self._open.inputs
 
     @property
     def sockets(self) -> "RankSockets | None":
-        """Of the open case's switchboard, where it has ranks."""
+        """Of the open case's collective broker, where it has ranks."""
         return self._judge.sockets if self._open is not None and self._open.ranks else None
 
-    def record_event(self, record: bytes) -> None:
-        self._record.add(record)
+    def record_event(self, event: bytes) -> None:
+        self._log.add(event)
 
     def take(self, data: bytes) -> None:
-        """Judge the evidence of the open case. Malformed evidence loses what the case is about."""
+        """Judge the evidence of the open case. Malformed evidence loses the criteria of the case."""
         if self._open is None:
             raise RuntimeError("no case is open")
         opened, self._open = self._open, None
         try:
-            result = self._judge.judge(data, self._record.events)
+            result = self._judge.judge(data, self._log.events)
         except JudgingStopped as why:
             return self._stop(why)
         for finding in (*result.lost, *result.not_gradable):
@@ -143,7 +142,7 @@ class Session:
         return self._scorecard.nothing_left
 
     def abandon(self, message: str) -> None:
-        """The cases stop here: every criterion is lost unless something worse was found."""
+        """Stop here: every criterion without a finding so far is lost, with this message."""
         self._open = None
         self._scorecard.lose_all(message)
 
@@ -160,7 +159,7 @@ class Session:
 
 
 class InProcessJudge:
-    """Judges in this process, with no bound on time and memory."""
+    """Judges in this process, without limits of time and memory."""
 
     def __init__(self, exercise: Exercise, sampler: Sampler) -> None:
         self.exercise = exercise
@@ -192,17 +191,17 @@ class InProcessJudge:
             return _all_lost(
                 case, _NOT_ASKED_FOR.format("WireError"), f"evidence that cannot be read: {str(error):.200}"
             )
-        is_due = case.raises and "unsent" not in evidence
-        if "raised" in evidence and not (is_due and is_written(evidence["raised"])):
+        expected = case.raises and "unsent" not in evidence
+        if "raised" in evidence and not (expected and is_written(evidence["raised"])):
             return self._raised(case, evidence)
-        if problem := self._out_of_sight(evidence):
+        if problem := self._background_problem(evidence):
             return _all_lost(case, problem)
         if problem := _untrue(evidence, events):
             message = (
                 f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
             )
             return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
-        # What evidence itself says of it is not asked.
+        # These replace whatever the evidence itself says.
         facts = {"input_addresses": input_addresses(events) if "seen" in evidence else [], "traffic": traffic}
         if isinstance(evidence.get("called"), list):
             facts["called"] = evidence["called"] + libraries_called(events)
@@ -230,8 +229,8 @@ class InProcessJudge:
         result.broken.append(f"the scenario of {self.exercise.name} failed at {printable(place)} ({what:.100})")
         return result
 
-    def _out_of_sight(self, evidence: dict) -> str | None:
-        """Why work was done where no instrument looks, or None."""
+    def _background_problem(self, evidence: dict) -> str | None:
+        """The sentence about background work in the evidence, or None."""
         if self.exercise.alone and (background := evidence.get("background")):
             return background_work_problem(background[0])
         return None
@@ -248,7 +247,7 @@ def _broker_for(case: Case) -> "CollectiveBroker | None":
 
 def background_work_problem(kind: str) -> str:
     """``kind``: ``thread``, ``process`` or ``subinterpreter``."""
-    return f"A {kind} of the notebook's own was at work, where no instrument looks: use the calling thread alone."
+    return f"A {kind} of the notebook worked in the background, where nothing is measured: use the calling thread only."
 
 
 _NOT_ASKED_FOR = (
@@ -277,7 +276,7 @@ def _evidence(data: bytes) -> dict:
     if not isinstance(evidence, dict):
         raise wire.WireError("evidence is a dictionary")
     if not isinstance(evidence.get("background", []), list):
-        raise wire.WireError("what worked elsewhere is a list")
+        raise wire.WireError("background is a list")
     return evidence
 
 
@@ -296,12 +295,12 @@ def _untrue(evidence: dict, events: list[bytes]) -> str | None:
 
 
 def judge_here(name: str, run_case, sampler: Sampler | None = None) -> Verdict:
-    """What :func:`play_here` comes to."""
+    """The verdict of :func:`play_here`."""
     return play_here(name, run_case, sampler).verdict()
 
 
 def score_here(name: str, run_case, sampler: Sampler | None = None) -> float:
-    """The score of :func:`judge_here`, without the cases from which nothing can be earned any more."""
+    """The score of :func:`judge_here`. Cases are skipped once nothing can be earned any more."""
     session = Session(find(name), sampler)
     _play(session, run_case, lambda: session.nothing_left)
     return session.verdict().score
@@ -310,12 +309,11 @@ def score_here(name: str, run_case, sampler: Sampler | None = None) -> float:
 def play_here(
     name: str, run_case, sampler: Sampler | None = None, to_the_first: bool = False, until: Collection[str] = ()
 ) -> Session:
-    """Cases, scenario and judge in one process: for authors, with no defence at all.
+    """Cases, scenario and judge in one process: for authors, without any protection.
 
-    ``run_case(inputs: bytes) -> bytes`` runs the scenario. An author's notebook may have switched PyTorch's
-    settings: cases are drawn and judged under a fresh process's. ``to_the_first``: it ends with the first
-    case that lost something. ``until``: it ends with the case by which all these criteria are lost, and cases that
-    can lose none of those left are not played.
+    ``run_case(inputs: bytes) -> bytes`` runs the scenario. Cases are drawn and judged under PyTorch's default
+    settings, whatever the notebook has set. ``to_the_first``: end with the first case that loses something.
+    ``until``: end once all these criteria are lost, and skip cases that decide none of those left.
     """
     exercise = find(name)
     whole = exercise.cases

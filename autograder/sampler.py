@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Sampler:
-    """Random choices and tensors; two with the same seed draw the same."""
+    """Random choices and tensors, reproducible by seed."""
 
     def __init__(self, seed: int | None = None) -> None:
         seed = secrets.randbits(63) if seed is None else seed

@@ -1,4 +1,4 @@
-"""Runs scenarios beside the learner's code. It knows no expected answer."""
+"""Runs scenarios in the learner's process. It knows no expected answer."""
 
 import builtins
 import os
@@ -34,7 +34,7 @@ class Learner:
 
 
 def scenario(name: str) -> Callable[[Learner, dict], dict]:
-    """The function that plays ``<chapter>.<exercise>``. Raises LookupError when there is none."""
+    """The scenario function of ``<chapter>.<exercise>``. Raises LookupError when there is none."""
     chapter, _, exercise = name.partition(".")
     module = f"autograder.scenarios.{chapter}"
     if find_spec(module) is None:
@@ -48,11 +48,10 @@ def scenario(name: str) -> Callable[[Learner, dict], dict]:
 
 
 def run_case(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
-    """Play one case; whatever the learner's code raises becomes evidence.
+    """Run one case and encode its evidence; an exception of the learner's code becomes evidence, too.
 
-    ``background`` in the evidence says which kinds of thing worked where no instrument looks;
-    ``stumbled``: the line of the scenario that raised, where the notebook's code had no part;
-    ``unsent``: it was the evidence that could not cross, and no function that raised.
+    Keys of the evidence: ``background``, the kinds of background work that were detected; ``scenario_fault``, the
+    line of the scenario that raised without any code of the notebook; ``unsent``, the evidence could not be encoded.
     """
     with fresh_settings(), detector.watch() as background:
         try:
@@ -70,9 +69,9 @@ def run_case(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """The exception's type, message and the innermost line that belongs to the notebook.
+    """The exception's type, its message and the innermost source line of the notebook.
 
-    ``kinds``: every class by which an ``except`` catches it; one that Python does not bring has its module before it.
+    ``kinds``: names of all its classes, by which ``except`` catches it; qualified by module unless built in.
     """
     kinds = [_full_name(kind) for kind in type(error).__mro__]
     return {"type": type(error).__name__, "kinds": kinds, "message": _message(error), "line": _learners_frame(error)}
@@ -95,7 +94,7 @@ def _scenario_fault(error: BaseException) -> dict[str, str]:
         return {}
     for frame in reversed(frames):
         folder, _, file = frame.filename.rpartition("/autograder/")
-        if folder and file.startswith(("scenarios/", "proctor.py")):
+        if folder and file.startswith(("scenarios/", "scenario_runner.py")):
             return {"scenario_fault": f"{file}:{frame.lineno}"}
         if is_learners_file(frame.filename) or frame.filename.startswith(_GPULAB):
             return {}

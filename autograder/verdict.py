@@ -44,7 +44,7 @@ class Verdict:
 
 
 class Scorecard:
-    """Collects what the cases of one exercise have settled."""
+    """Collects the findings of an exercise's cases, criterion by criterion."""
 
     def __init__(self, exercise: Exercise) -> None:
         self.exercise = exercise
@@ -103,7 +103,7 @@ class Scorecard:
         return "earned", ""
 
     def _bases(self, name: str) -> list[str]:
-        """All criteria that ``name`` rests on, nearest first."""
+        """All criteria that ``name`` requires, directly or not, nearest first."""
         requires = {criterion.name: criterion.requires for criterion in self.exercise.criteria}
         bases = list(requires[name])
         for base in bases:

@@ -1,1 +1,1 @@
-"""The instructor's desk: courses to plan, and where a class stands, on one page that loads nothing."""
+"""For the instructor: a course to plan, and a report on a class, each one page that loads nothing from elsewhere."""

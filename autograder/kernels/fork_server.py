@@ -1,8 +1,8 @@
 """The kernel server: has imported everything once, and forks a kernel for each submission.
 
-Runs inside the sandbox. It forks a zygote for each grader that connects to an inherited socket;
-that one reads requests, one JSON document a packet, and answers each. Neither ever runs a
-learner's code or touches a GPU.
+Runs inside the sandbox. It forks a fork server of its own for each grader that connects to an inherited
+socket; that one reads requests, one JSON document a packet, and answers each. Neither ever runs a learner's
+code or touches a GPU.
 """
 
 import gc
@@ -32,7 +32,7 @@ PRELOAD = (
 
 
 def serve_graders(listener: socket.socket, isolate: bool) -> None:
-    """A zygote for each grader, until whoever started the server is gone (standard input ends)."""
+    """A fork server for each grader, until whoever started this process is gone (standard input ends)."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         ready, _, _ = select.select([listener, sys.stdin], [], [])
@@ -62,7 +62,7 @@ class ForkServer:
     def __init__(self, channel: socket.socket, isolate: bool) -> None:
         self._channel = channel
         self._isolate = isolate
-        self._kernels: dict[int, int | None] = {}  # keeper's pid -> exit status, None while alive
+        self._kernels: dict[int, int | None] = {}  # supervisor's pid -> exit status, None while alive
         self._met: set[str] = set()
 
     def serve(self) -> None:
@@ -83,7 +83,7 @@ class ForkServer:
         if pid == 0:
             os.close(ready)
             self._channel.close()
-            _keep(request, report, self._isolate)
+            _supervise(request, report, self._isolate)
         os.close(report)
         problem = _read_all(ready)
         if problem:
@@ -106,7 +106,7 @@ class ForkServer:
 
 
 def _import_scenarios(chapter: str) -> None:
-    """What a chapter's kernels would each import. What fails here fails there too, and is told."""
+    """What each of a chapter's kernels would import. What fails here fails in the kernel too, and is reported there."""
     try:
         scenarios = importlib.import_module(f"autograder.scenarios.{chapter}")
         for module in getattr(scenarios, "PRELOAD", ()):
@@ -122,10 +122,10 @@ def _share_all() -> None:
     gc.freeze()
 
 
-def _keep(request: dict, report: int, isolate: bool) -> None:
+def _supervise(request: dict, report: int, isolate: bool) -> None:
     """In the first fork: make the namespaces, fork into them, wait. Never returns.
 
-    The keeper hands interrupts on; whoever kills it kills all that it keeps.
+    This process is the kernel's supervisor: it forwards interrupts, and killing it kills the kernel.
     """
     try:
         os.setsid()
@@ -139,7 +139,7 @@ def _keep(request: dict, report: int, isolate: bool) -> None:
     except BaseException as error:
         _fail(report, error)
     os.close(report)
-    _hand_interrupts_to(child)
+    _forward_interrupts_to(child)
     _, status = os.waitpid(child, 0)
     os._exit(_as_exit(status))
 
@@ -158,7 +158,7 @@ def _first_process(request: dict, report: int) -> None:
     except BaseException as error:
         _fail(report, error)
     os.close(report)
-    _hand_interrupts_to(kernel)
+    _forward_interrupts_to(kernel)
     _seal(request)
     while True:
         pid, status = os.wait()
@@ -171,7 +171,7 @@ def _fail(report: int, error: BaseException) -> None:
     os._exit(1)
 
 
-def _hand_interrupts_to(child: int) -> None:
+def _forward_interrupts_to(child: int) -> None:
     signal.signal(signal.SIGINT, lambda *_: os.kill(child, signal.SIGINT))
 
 

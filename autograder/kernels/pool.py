@@ -24,7 +24,7 @@ from autograder.kernels.watch import MemoryWatch, used_too_much
 class KernelPool:
     """Asks a kernel server for kernels. One for each grader process.
 
-    ``server``: a server that others use too; without one, or when that one is gone, the nursery
+    ``server``: a server that others use too; without one, or when that one is gone, the pool
     starts its own. ``sandboxed`` says whether kernels are inside bubblewrap.
     """
 
@@ -98,7 +98,7 @@ class KernelPool:
     def siblings(self, kernel: int) -> CpuSnapshot:
         """The processes beside the kernel, and their work so far."""
         supervisor = self._watch.supervisor_of(kernel)
-        # Below the keeper: the namespace's first process, which starts and reaps, and the kernel.
+        # Below the supervisor: the namespace's first process, which starts and reaps, and the kernel.
         return CpuSnapshot() if supervisor is None else cpu_snapshot(supervisor, 1 + int(self.sandboxed))
 
     def lost(self, server: int) -> bool:

@@ -29,7 +29,7 @@ class ForkedKernel(KernelProvisionerBase):
 
     @property
     def kernel(self) -> int:
-        """The nursery's handle of it."""
+        """The pool's handle of it."""
         return self._kernel
 
     @property

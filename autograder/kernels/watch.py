@@ -17,23 +17,23 @@ class MemoryWatch:
 
     ``server`` is the process id of the kernel server (or of the sandbox around it) as the
     grader sees it; ``depth`` is how many process namespaces lie between the two. A kernel is
-    known by its keeper's process id in the server's namespace.
+    known by its supervisor's process id in the server's namespace.
     """
 
     def __init__(self, server: int, depth: int, limit_bytes: int) -> None:
         self._server, self._depth, self._limit_bytes = psutil.Process(server), depth, limit_bytes
-        self._keepers: dict[int, psutil.Process | None] = {}
+        self._supervisors: dict[int, psutil.Process | None] = {}
         self._causes: dict[int, str] = {}
         self._something_to_watch, self._stop = threading.Event(), threading.Event()
         threading.Thread(target=self._watch, daemon=True, name="memory watch").start()
 
     def add(self, kernel: int) -> None:
         self._causes.pop(kernel, None)
-        self._keepers[kernel] = None
+        self._supervisors[kernel] = None
         self._something_to_watch.set()
 
     def forget(self, kernel: int) -> None:
-        self._keepers.pop(kernel, None)
+        self._supervisors.pop(kernel, None)
 
     def process_of(self, pid: int) -> int:
         """As we see it, a process that the kernel server knows under ``pid``. Raises psutil.NoSuchProcess."""
@@ -44,13 +44,13 @@ class MemoryWatch:
         return self._causes.get(kernel, "")
 
     def supervisor_of(self, kernel: int) -> int | None:
-        """The keeper's process id, None when it has ended."""
+        """The supervisor's process id, None when it has ended."""
         try:
-            supervisor = self._keepers.get(kernel) or self._supervisor(kernel)
+            supervisor = self._supervisors.get(kernel) or self._supervisor(kernel)
         except psutil.Error:
             return None
-        if kernel in self._keepers:
-            self._keepers[kernel] = supervisor
+        if kernel in self._supervisors:
+            self._supervisors[kernel] = supervisor
         return supervisor.pid
 
     def close(self) -> None:
@@ -61,16 +61,16 @@ class MemoryWatch:
         """Sleeps while no kernel runs."""
         while self._something_to_watch.wait() and not self._stop.wait(INTERVAL_SECONDS):
             self._something_to_watch.clear()
-            for kernel in list(self._keepers):
+            for kernel in list(self._supervisors):
                 try:
                     self._look_at(kernel)
                 except psutil.Error:
                     self.forget(kernel)  # it has ended meanwhile
-            if self._keepers:
+            if self._supervisors:
                 self._something_to_watch.set()
 
     def _look_at(self, kernel: int) -> None:
-        supervisor = self._keepers[kernel] = self._keepers.get(kernel) or self._supervisor(kernel)
+        supervisor = self._supervisors[kernel] = self._supervisors.get(kernel) or self._supervisor(kernel)
         if _tree_bytes(supervisor, self._limit_bytes) <= self._limit_bytes:
             return
         self._causes[kernel] = used_too_much(self._limit_bytes)
@@ -87,7 +87,7 @@ class MemoryWatch:
 
 
 def used_too_much(limit_bytes: int) -> str:
-    """What a learner is told whose kernel was ended for its memory."""
+    """The sentence for a learner whose kernel was killed for its memory."""
     return (
         f"The code used more than {limit_bytes / 1024**3:g} GiB of memory, all its processes together, and was stopped."
     )
@@ -105,7 +105,7 @@ def _ids(process: psutil.Process) -> list[int]:
 
 
 def _tree_bytes(supervisor: psutil.Process, limit_bytes: int) -> int:
-    """Bytes of memory of the keeper and all below it.
+    """Bytes of memory of the supervisor and all processes below it.
 
     The cheap sum counts shared pages once for each process; only when it is above the limit
     is every page's share looked up.

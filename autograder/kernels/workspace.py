@@ -1,4 +1,4 @@
-"""Where one submission sits: a folder, and the way to a kernel in it."""
+"""The workspace of one submission: a folder, and how to start a kernel in it."""
 
 import shutil
 import signal
@@ -69,7 +69,7 @@ class Workspace:
 
 @contextmanager
 def workspace(policy: str, limits: Limits = Limits(), warm: bool = True) -> Iterator[Workspace]:
-    """A fresh desk. ``policy``: ``required`` or ``off``, see :func:`why_unsandboxed`.
+    """A fresh workspace. ``policy``: ``required`` or ``off``, see :func:`why_unsandboxed`.
 
     ``warm``: kernels are forked from a server that has imported everything, where that is possible.
     """

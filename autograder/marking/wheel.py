@@ -10,7 +10,9 @@ import nbformat
 from autograder.authoring.pipeline import chapters, copy_room, wheel_of
 from autograder.marking.chapters import Chapter, site_address
 
-LEFT_OUT = ("authoring", "demo.py", "desk", "doctor.py", "glue", "grading", "ledger.py", "wheel.py", "pyproject.toml")
+LEFT_OUT = (
+    "authoring", "demo.py", "doctor.py", "glue", "grading", "instructor", "ledger.py", "pyproject.toml", "wheel.py",
+)  # fmt: skip
 """Instructors' and authors' rooms, by name."""
 
 

@@ -1,7 +1,7 @@
-"""Whether objects of a class written in C come about, seen below Python.
+"""A hook on the allocation of objects of a class written in C, below Python.
 
-A profiler sees calls that Python code makes; those of ``map(numpy.ndarray, ...)`` are none. Every
-object is allocated by its class's ``tp_alloc``, whoever asks for it, so that is what is watched.
+A profiler sees calls made by Python code, and ``map(numpy.ndarray, ...)`` makes none. Every object is allocated by
+the ``tp_alloc`` of its class, whoever asks for it, so that slot is replaced.
 """
 
 import ctypes
@@ -16,18 +16,18 @@ _allocate = _Allocate(_GENERIC)
 
 
 @contextmanager
-def on_allocation(kind: type, tell: Callable[[], object]) -> Iterator[None]:
-    """Call ``tell`` for every object of ``kind``, or of a class derived from it, that is made inside the block.
+def on_allocation(kind: type, callback: Callable[[], object]) -> Iterator[None]:
+    """Call ``callback`` for every object of ``kind``, or of a subclass, that is allocated inside the block.
 
-    For a class derived from it inside the block too. Raises RuntimeError where a class does not
-    allocate as Python's own do: nothing would be seen.
+    Also for a subclass made inside the block. Raises RuntimeError where a class does not use Python's generic
+    allocator: its objects would not be seen.
     """
 
-    def told(cls: int, items: int) -> int:
-        tell()
+    def allocate(cls: int, items: int) -> int:
+        callback()
         return _allocate(cls, items)
 
-    watched = _Allocate(told)
+    watched = _Allocate(allocate)
     address = ctypes.cast(watched, ctypes.c_void_p).value
     family = _family(kind)
     for member in family:
@@ -36,17 +36,17 @@ def on_allocation(kind: type, tell: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         if not all([_put(member, address, _GENERIC, strictly=False) for member in family]) or _family(kind) != family:
-            tell()
+            callback()
 
 
-def _put(kind: type, due: int, address: int, strictly: bool = True) -> bool:
-    """Replace the slot; whether it was what was ``due``."""
+def _put(kind: type, expected: int, address: int, strictly: bool = True) -> bool:
+    """Replace the slot; returns whether it held ``expected``."""
     slot = ctypes.c_void_p.from_address(id(kind) + _TP_ALLOC)
-    as_due = slot.value == due
-    if strictly and not as_due:
+    as_expected = slot.value == expected
+    if strictly and not as_expected:
         raise RuntimeError(f"{kind.__name__} is not allocated as Python's own objects are")
     slot.value = address
-    return as_due
+    return as_expected
 
 
 def _family(kind: type) -> set[type]:

@@ -1,4 +1,4 @@
-"""E13.1: the learner's all-reduce among ranks, by messages that the referee's switchboard carries."""
+"""E13.1: the learner's all-reduce among ranks, by messages that the referee's collective broker carries."""
 
 import torch
 import torch.distributed as dist

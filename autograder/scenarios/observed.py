@@ -1,4 +1,4 @@
-"""What ran, from records that leave the process before the learner's code goes on."""
+"""Observations whose events leave the process before the learner's code goes on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,20 +12,20 @@ from gpulab import Observation
 
 @contextmanager
 def observe(saved: bool = False) -> Iterator[Observation]:
-    """As :func:`gpulab.observe`; the referee is told each record as it is made, but not what is ``kept`` of ``saved``.
+    """As :func:`gpulab.observe`, with each record sent to the referee's event log, except ``kept`` of ``saved``.
 
-    Once for each case. The lists of an observation are any code's in the process to edit: one that
-    is not what was told loses the case.
+    Once per case. Any code in the process can edit the lists of an observation: one that does not match the event log
+    loses the case.
     """
     with gpulab.observe(observation_sink(), saved=saved) as seen:
         yield seen
 
 
 def record_inputs(*tensors: torch.Tensor) -> None:
-    """Tell the referee where these tensors lie, before the learner's function gets hold of them."""
-    emit_input_addresses([place(tensor) for tensor in tensors])
+    """Log the storage addresses of these tensors before they are passed to the learner's function."""
+    emit_input_addresses([storage_address(tensor) for tensor in tensors])
 
 
-def place(value: object) -> int:
+def storage_address(value: object) -> int:
     """The address of a tensor's storage; 0 for anything else."""
     return value.untyped_storage().data_ptr() if isinstance(value, torch.Tensor) else 0

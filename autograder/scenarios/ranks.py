@@ -1,4 +1,4 @@
-"""Many ranks in one case: ``in_ranks`` calls a scenario's function in each, and gives what came of it as evidence.
+"""Many ranks in one case: ``in_ranks`` calls a scenario's function in each rank and gathers the evidence.
 
     def exchange(learner: Learner, case: dict) -> dict:
         def in_rank(rank: int, world: int) -> dict:
@@ -8,9 +8,9 @@
 
         return in_ranks(in_rank, case["world"])
 
-The verdict's case says ``Case(about, {"xs": xs, "world": 4}, ranks=4)``, and its judge finds, beside what the
-ranks returned, what crossed between them: the referee's switchboard carried it. What no rank may know of another
-comes by ``Case(about, {"world": 4}, ranks=4, each=({"x": ...}, ...))``, and ``x = own_inputs()["x"]`` in the rank.
+The verdict's case is ``Case(criteria, {"xs": xs, "world": 4}, ranks=4)``, and its judge finds, beside what the ranks
+returned, their traffic: the referee's collective broker carried and logged it. Inputs that no other rank may know are
+``Case(criteria, {"world": 4}, ranks=4, per_rank_inputs=({"x": ...}, ...))``, and ``x = own_inputs()["x"]`` in the rank.
 """
 
 import os
@@ -35,11 +35,11 @@ def in_ranks(
 ) -> dict[str, Any]:
     """Call ``fn(rank, world)`` in ``world`` processes, each with the default process group ``backend``.
 
-    Ranks write files in ``folder`` alone, where one is given: all of them read what lies there.
+    Ranks may write files in ``folder`` only, where one is given; all of them may read there.
 
-    Gives ``results``, by rank, None of a rank that did not return; ``problem``, None or what stopped the ranks, of the
-    kinds of :class:`gpulab.collectives.Problem`. Where the function raised: ``raised``, as the proctor describes an
-    exception, and ``raised_by``, the ranks in which it did.
+    Returns ``results``, by rank, with None for a rank that did not return; ``problem``, None or the
+    :class:`gpulab.collectives.Problem` that stopped the ranks. Where the function raised: ``raised``, the exception as
+    :func:`autograder.scenario_runner.describe` gives it, and ``raised_by``, the ranks in which it did.
     """
     foreign = _open_descriptors()
     with detector.expect_forks(world):
@@ -64,12 +64,12 @@ def in_ranks(
 
 
 def own_inputs() -> dict[str, Any]:
-    """In a rank: what its case has for it alone, in ``each``; the next of its list, one before each call and after a barrier."""
+    """In a rank: its own of the case's ``per_rank_inputs``; of a list the next, asked for after a barrier and before a call."""
     return wire.decode(bytes(session.current().given()))
 
 
 class _Apart:
-    """The function in one rank, which shares nothing with the others but the switchboard."""
+    """The function in one rank, which shares nothing with the others but the collective broker."""
 
     def __init__(self, fn: Callable[[int, int], Any], foreign: set[int], folder: str | None) -> None:
         self._fn, self._foreign, self._folder = fn, foreign, folder
@@ -93,7 +93,7 @@ class _Apart:
 
 
 def _open_descriptors() -> set[int]:
-    """What a rank would inherit beside standard input and output: the socket to the referee, pipes that an earlier cell made."""
+    """Descriptors that a rank would inherit beside the standard streams: the referee's socket, pipes of earlier cells."""
     folder = next((path for path in ("/proc/self/fd", "/dev/fd") if os.path.isdir(path)), None)
     return {int(name) for name in os.listdir(folder)} - {0, 1, 2} if folder else set()
 

@@ -1,4 +1,4 @@
-"""What judges ask of evidence before they compare a value."""
+"""Checks of evidence that judges make before they compare a value."""
 
 from typing import Any
 
@@ -25,16 +25,16 @@ def tensor_problem(value: Any, like: torch.Tensor) -> str | None:
     return None
 
 
-def error_problem(evidence: dict[str, Any], due: str) -> str | None:
-    """Why evidence, of a case or of one :func:`outcome`, is not what ``except due`` catches; None when it is."""
+def error_problem(evidence: dict[str, Any], expected: str) -> str | None:
+    """Why evidence, of a case or of one :func:`outcome`, is not what ``except expected`` catches; None when it is."""
     error = evidence.get("raised") or evidence.get("error")
     if error is None:
         value = evidence.get("returned", evidence.get("result", evidence))
         returned = "" if value is evidence else f" {type_name(value)}"
-        return f"The function returned{returned}; expected {due}."
-    if due in error["kinds"]:
+        return f"The function returned{returned}; expected {expected}."
+    if expected in error["kinds"]:
         return None
-    return f"The function raised {error['type']}; expected {due}."
+    return f"The function raised {error['type']}; expected {expected}."
 
 
 def is_written(error: dict[str, Any]) -> bool:
@@ -43,7 +43,7 @@ def is_written(error: dict[str, Any]) -> bool:
 
 
 def raised_problem(error: object) -> str:
-    """What a learner is told of an exception that was not due."""
+    """The sentence for a learner about an unexpected exception."""
     if not isinstance(error, dict):
         return "The function raised an exception."
     kind, message, line = (str(error.get(key, ""))[:300] for key in ("type", "message", "line"))
@@ -56,7 +56,7 @@ def raised_problem(error: object) -> str:
 
 
 def changed_problem(after: Any, before: torch.Tensor, what: str) -> str | None:
-    """Why what a function was handed does not hold what it held ``before`` the call, or None. ``what``: its name."""
+    """Why an argument does not hold what it held ``before`` the call, or None. ``what``: its name in the sentence."""
     if tensor_problem(after, before) or not torch.equal(after, before):
         return f"The function changed {what}."
     return None
@@ -70,20 +70,20 @@ def device_problem(seen: Observation) -> str | None:
     return None
 
 
-def lies_where_handed(evidence: dict[str, Any], number: int = 0) -> bool:
-    """Whether the function's ``number``-th result is in the storage of the ``number``-th tensor that it was handed.
+def shares_input_storage(evidence: dict[str, Any], number: int = 0) -> bool:
+    """Whether the function's ``number``-th result is in the storage of its ``number``-th input tensor.
 
-    By addresses, the one of them told before the call: a tensor can be pointed elsewhere.
+    By storage addresses; that of the input was logged before the call, since a tensor can be pointed elsewhere.
     """
     input_addresses, lie_at = evidence["input_addresses"], evidence["lie_at"]
     return number < min(len(input_addresses), len(lie_at)) and input_addresses[number] == lie_at[number]
 
 
-def count_problem(values: Any, due: int) -> str | None:
-    """Why evidence is not a list of ``due`` entries, or None: a judge that loops over fewer finds nothing wrong."""
+def count_problem(values: Any, expected: int) -> str | None:
+    """Why evidence is not a list of ``expected`` entries, or None: a judge that loops over fewer finds nothing wrong."""
     return (
         None
-        if isinstance(values, list) and len(values) == due
+        if isinstance(values, list) and len(values) == expected
         else "The record does not hold every call of the function."
     )
 

@@ -1,4 +1,4 @@
-"""Whether a result is the work of the learner's own kernels."""
+"""Whether a result was computed by the learner's own kernels."""
 
 from collections.abc import Collection
 

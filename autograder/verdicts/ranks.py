@@ -1,4 +1,4 @@
-"""What verdicts of exercises with ranks have in common."""
+"""What verdicts of exercises with ranks share: launches of a rank, calls, and why ranks stopped."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ _DEFAULT_GROUP = "0"
 
 
 def is_of_all(collective: CollectiveRecord, ranks: int) -> bool:
-    """Whether it crossed between all ranks of the case, in the default process group."""
+    """Whether all ranks of the case took part, in the default process group."""
     return collective.entry.group == _DEFAULT_GROUP and collective.entry.ranks == tuple(range(ranks))
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A rank's part in what crossed: what it handed in, and when, by the switchboard's count of that rank's wishes."""
+    """A rank's part in a collective: its input as bytes, and ``at``, the broker's count of that rank's requests by then."""
 
     collective: CollectiveRecord
     at: int
@@ -34,7 +34,7 @@ class Launch:
 
 
 def launches_of(collectives: Sequence[CollectiveRecord], rank: int) -> list[Launch]:
-    """All parts that ``rank`` had, in the order in which it asked."""
+    """All launches of ``rank``, in the order of its requests."""
     return sorted(_parts(collectives, rank), key=lambda launch: launch.at)
 
 
@@ -46,8 +46,8 @@ def _parts(collectives: Sequence[CollectiveRecord], rank: int) -> Iterator[Launc
                 yield Launch(collective, at, given)
 
 
-def told_alone(launch: Launch, count: int) -> list[int] | None:
-    """The ``count`` numbers that a rank let cross in a group of its own, as scenarios do to say where it is; None for all else."""
+def marker_of(launch: Launch, count: int) -> list[int] | None:
+    """The ``count`` integers of a scenario's marker: a rank reduces them in a group of its own. None for all else."""
     entry = launch.collective.entry
     if (entry.operation, entry.dtype, entry.bytes, len(entry.ranks)) != ("reduce", "int64", 8 * count, 1):
         return None
@@ -55,7 +55,7 @@ def told_alone(launch: Launch, count: int) -> list[int] | None:
 
 
 def by_call(collectives: Sequence[CollectiveRecord]) -> list[list[CollectiveRecord]]:
-    """What crossed in each call, where the scenario puts a barrier between two."""
+    """The collectives of each call, where the scenario puts a barrier between two."""
     calls: list[list[CollectiveRecord]] = [[]]
     for collective in collectives:
         if collective.entry.operation == "barrier":
@@ -76,7 +76,7 @@ def _asked_too_early(traffic: Traffic) -> bool:
 
 
 def stopped(evidence: dict) -> str | None:
-    """What ended the ranks before their end, or None."""
+    """The sentence about what stopped the ranks early, or None."""
     if evidence["traffic"].problem is not None:
         return _sentence(evidence["traffic"].problem.text)
     if evidence["problem"] is not None:

@@ -45,7 +45,7 @@ def test_the_grader_killed_at_random_moments(group, kills):
 
 
 def _has_a_kernel(grader) -> bool:
-    """Grader, its judges' server, the sandbox's two, the kernel server, and of one kernel: keeper, first process, itself."""
+    """Grader, its judges' server, the sandbox's two, the kernel server, and of one kernel: supervisor, first process, itself."""
     return len(processes_of(grader)) >= 8
 
 

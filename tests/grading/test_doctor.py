@@ -33,7 +33,7 @@ def test_a_kernel_that_does_not_start_stops_grading(monkeypatch):
     def broken(policy):
         raise OSError("no fork today")
 
-    monkeypatch.setattr("autograder.kernels.workspace.desk", broken)
+    monkeypatch.setattr("autograder.kernels.workspace.workspace", broken)
     (finding,) = doctor._kernel()
     assert not doctor.can_grade([finding]) and "no fork today" in finding.advice
 

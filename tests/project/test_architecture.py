@@ -44,7 +44,7 @@ def test_nobody_imports_what_he_may_not_and_nothing_in_a_circle(tmp_path):
     [
         ("gpulab/units.py", "import autograder.sampler", "What learners install"),
         ("autograder/scenarios/views.py", "from autograder.verdicts import views", "Scenarios run"),
-        ("autograder/verdicts/expect.py", "from autograder import proctor", "Verdicts never touch"),
+        ("autograder/verdicts/expect.py", "from autograder import scenario_runner", "Verdicts never touch"),
         ("gpulab/units.py", "import gpulab.plots.figure", "No folder and no file"),
     ],
 )

@@ -31,9 +31,9 @@ try:
     import _interpreters as interpreters
 except ImportError:
     import _xxsubinterpreters as interpreters
-from autograder.background_work import witness
+from autograder.background_work import detector
 
-with witness.watch() as elsewhere:
+with detector.watch() as elsewhere:
     {starter}
 print(elsewhere)
 """
@@ -83,7 +83,7 @@ def test_what_is_started_after_the_block_is_not_named():
 
 EARLIER = """
 import threading, time
-from autograder.background_work import witness
+from autograder.background_work import detector
 
 def busy(seconds):
     end = time.thread_time() + seconds
@@ -99,7 +99,7 @@ def wait_and_work():
 asked, done, over = threading.Event(), threading.Event(), threading.Event()
 thread = threading.Thread(target=wait_and_work)
 thread.start()
-with witness.watch() as elsewhere:
+with detector.watch() as elsewhere:
     if {seconds}:
         asked.set()
         done.wait()
@@ -117,7 +117,7 @@ def test_an_earlier_thread_is_named_when_it_worked(seconds, named):
 
 TICKING = """
 import threading, time
-from autograder.background_work import witness
+from autograder.background_work import detector
 
 def tick():
     while not over.wait(0.02):
@@ -131,7 +131,7 @@ def work(seconds):
 over = threading.Event()
 thread = threading.Thread(target=tick)
 thread.start()
-with witness.watch() as elsewhere:
+with detector.watch() as elsewhere:
     work(0.3)
 over.set()
 thread.join()

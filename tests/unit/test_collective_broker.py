@@ -1,4 +1,4 @@
-"""The referee's own switchboard: its record is its own, and its ends travel to the kernel over the referee's socket."""
+"""The referee's own broker: its log is its own, and its sockets travel to the kernel over the referee's socket."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The proctor: whatever the learner's code does becomes evidence."""
+"""The scenario runner: whatever the learner's code does becomes evidence."""
 
 import pytest
 import torch

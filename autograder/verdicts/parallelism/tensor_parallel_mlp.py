@@ -1,7 +1,7 @@
 """E16.1 tensor_parallel_mlp: its judge.
 
 Before each pass a rank gets a share of its own, which no other rank knows: what the whole MLP makes of x can only be had by what
-crosses. What a rank handed in is on the switchboard's record.
+crosses. What a rank handed in is in the broker's log.
 """
 
 from collections.abc import Iterator

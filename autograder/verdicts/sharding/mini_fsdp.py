@@ -1,6 +1,6 @@
 """E15.2 mini_fsdp: its judge.
 
-Every rank asks for its own batches, which nobody else can know. What it handed in, and when, is on the switchboard's
+Every rank asks for its own batches, which nobody else can know. What it handed in, and when, is in the broker's
 record, and so is what its card held, as the units told it when they ran; its parts and their gradients are what it says.
 """
 

@@ -1,6 +1,6 @@
 """E15.1 zero_adam: its judge.
 
-Every rank asks for its own gradients, which nobody else can know. What it handed in is on the switchboard's record: its
+Every rank asks for its own gradients, which nobody else can know. What it handed in is in the broker's log: its
 gradients to a reduce-scatter, and to an all-gather the new values of its share, which it cannot work out before. The
 parameters in the ranks after a step, and what they hold, is what they say; parameters are to be what crossed, to the last bit.
 """
