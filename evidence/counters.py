@@ -145,10 +145,10 @@ def parsed(output: str) -> list[dict[str, str]]:
 def matched(probes: dict[str, Probe], launches: list[dict[str, str]]) -> dict[str, dict]:
     """Each probe's counts, its launch known by order and by name. Raises NotCounted."""
     if len(launches) != len(probes):
-        raise NotCounted(f"ncu saw {len(launches)} launches, and {len(probes)} were due")
+        raise NotCounted(f"ncu saw {len(launches)} launches; expected {len(probes)}")
     for (name, probe), row in zip(probes.items(), launches):
         if probe.kernel not in row["Kernel Name"]:
-            raise NotCounted(f"{name}: ncu saw {row['Kernel Name']} where {probe.kernel} was due")
+            raise NotCounted(f"{name}: ncu saw {row['Kernel Name']}; expected {probe.kernel}")
     return {name: _counts(row) for name, row in zip(probes, launches)}
 
 

@@ -43,7 +43,7 @@ def _error(contest: Contest) -> float:
     """The largest error of the kernel's result, over the largest element of the exact one."""
     found, exact = contest.kernel().double(), contest.exact()
     if found.shape != exact.shape:
-        raise ValueError(f"the result has shape {tuple(found.shape)} where {tuple(exact.shape)} is due")
+        raise ValueError(f"the result has shape {tuple(found.shape)}; expected {tuple(exact.shape)}")
     # A NaN is no maximum to every max(): let it be the error.
     error = (found - exact).abs()
     return float("inf") if bool(error.isnan().any()) else (error.max() / exact.abs().max()).item()

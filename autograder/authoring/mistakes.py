@@ -121,7 +121,7 @@ def _require_reason(loses: tuple[str, ...], because: str) -> None:
 
 def _marked(exercise: str, loses: tuple[str, ...], because: str, breaks: str) -> Callable:
     if not isinstance(exercise, str):
-        raise TypeError("the name of the exercise is due in parentheses, as in @alternative('patchify')")
+        raise TypeError("write the name of the exercise in parentheses, as in @alternative('patchify')")
 
     def mark(function: Callable) -> Callable:
         source = inspect.getsource(function)

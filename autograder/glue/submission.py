@@ -88,7 +88,7 @@ class AutogradeSubmissions(Autograde):
         self._entry.notes += notes
         self.ledger.write(self._entry)
         self._reset_scores(assignment_id, student_id)
-        self.notebooks = self._notebooks_due(assignment_id, student_id)
+        self.notebooks = self._notebooks_to_grade(assignment_id, student_id)
         ignored_otherwise, self.coursedir.ignore = self.coursedir.ignore, [*self.coursedir.ignore, *ignored]
         try:
             super().init_assignment(assignment_id, student_id)
@@ -105,11 +105,11 @@ class AutogradeSubmissions(Autograde):
 
     def _tell(self, entry: Entry) -> None:
         earned = sum(verdict.score for verdict in entry.verdicts.values())
-        due = sum(verdict.max_score for verdict in entry.verdicts.values())
+        expected = sum(verdict.max_score for verdict in entry.verdicts.values())
         seconds = time.monotonic() - self._started
         remark = f"  ({entry.notes[0]})" if entry.notes else ""
         print(
-            f"graded {printable(entry.student)}: {points(earned)} of {points(due)} in {seconds:.1f} s{remark}",
+            f"graded {printable(entry.student)}: {points(earned)} of {points(expected)} in {seconds:.1f} s{remark}",
             flush=True,
         )
         for sentence in entry.broken:
@@ -145,7 +145,7 @@ class AutogradeSubmissions(Autograde):
         submitted, graded = map(self.coursedir.get_existing_timestamp, folders)
         return submitted is not None and graded is not None and submitted > graded
 
-    def _notebooks_due(self, assignment_id: str, student_id: str) -> list[str]:
+    def _notebooks_to_grade(self, assignment_id: str, student_id: str) -> list[str]:
         """Where each released notebook should be in the submission, there or not."""
         folder = self._format_source(assignment_id, student_id)
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:

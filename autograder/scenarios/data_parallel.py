@@ -20,10 +20,10 @@ PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
 
 
 def mini_ddp(learner: Learner, case: dict) -> dict:
-    """Make the models data parallel in every rank, and go through its own steps; numbers that cross alone say when."""
+    """Make the models data parallel in every rank, and train its own steps; markers in the log say when."""
 
     def in_rank(rank: int, world: int) -> dict:
-        own, tell = own_inputs(), _teller(rank)
+        own, mark = own_inputs(), _marker(rank)
         models = [_Stack(**spec) for spec in own["models"]]
         held = [[*model.parameters(), *model.buffers()] for model in models]
         lies = [[tensor.detach() for tensor in of_model] for of_model in held]
@@ -31,14 +31,14 @@ def mini_ddp(learner: Learner, case: dict) -> dict:
         optimizer = torch.optim.SGD(parameters, lr=0.1)
         finishes = [_function(learner.mini_ddp(*asked)) for asked in zip(models, case["bucket_bytes"], strict=True)]
         starts, written, grads = _now(held), _now(lies), []
-        tell(-1)
+        mark(-1)
         for step in own["steps"]:
-            _backward(models, step, tell)
+            _backward(models, step, mark)
             grads.append([])
             for model, finish in zip(models, finishes, strict=True):
                 finish()
                 grads[-1] += [_gradient(parameter) for parameter in model.parameters()]
-            tell(-1)
+            mark(-1)
             optimizer.zero_grad(set_to_none=step["to_none"])
         return {"starts": starts, "written": written, "grads": grads}
 
@@ -61,8 +61,8 @@ def _function(value: object) -> Callable[[], object]:
     return value
 
 
-def _teller(rank: int) -> Callable[[int], object]:
-    """A function that lets a number cross in a group of this rank alone, without waiting: its order is on record."""
+def _marker(rank: int) -> Callable[[int], object]:
+    """A function that reduces a number in a group of this rank alone, without waiting: the broker logs it in order."""
     alone = dist.new_group([rank], use_local_synchronization=True)
     return lambda number: dist.reduce(torch.tensor([number]), rank, group=alone, async_op=True)
 
@@ -96,34 +96,34 @@ class _Stack(nn.Module):
 
 
 class _Passed(torch.autograd.Function):
-    """The identity; its backward says that it was come by."""
+    """The identity; its backward calls ``on_backward`` first."""
 
     @staticmethod
-    def forward(ctx, h, told):
-        ctx.told = told
+    def forward(ctx, h, on_backward):
+        ctx.on_backward = on_backward
         return h.view_as(h)
 
     @staticmethod
     def backward(ctx, grad):
-        ctx.told()
+        ctx.on_backward()
         return grad, None
 
 
-def _backward(models: list[_Stack], step: dict, tell: Callable[[int], object]) -> None:
-    """Through all models and back. Each place before a layer, and the one behind all, tells its number, the last first.
+def _backward(models: list[_Stack], step: dict, mark: Callable[[int], object]) -> None:
+    """Forward and backward through all models. Backward marks each place before a layer, and that after all, last first.
 
-    ``gates``: (place, ``"isend"`` or ``"recv"``, peer), what else a rank does there.
+    ``gates``: (place, ``"isend"`` or ``"recv"``, peer), a message of this rank at that place.
     """
     places = itertools.count()
 
-    def told(place: int) -> None:
-        tell(place)
+    def on_backward(place: int) -> None:
+        mark(place)
         for at, operation, peer in step["gates"]:
             if at == place:
                 getattr(dist, operation)(torch.zeros(1), peer)
 
     def passed(h: torch.Tensor) -> torch.Tensor:
-        return _Passed.apply(h, functools.partial(told, next(places)))
+        return _Passed.apply(h, functools.partial(on_backward, next(places)))
 
     h = step["x"].requires_grad_()
     for model, path in zip(models, step["paths"], strict=True):
@@ -226,12 +226,12 @@ def find_desync(learner: Learner, case: dict) -> dict:
     """Ask every question; give what the logs are after it, too."""
     answers = []
     for question in case["questions"]:
-        answer = outcome(lambda logs=question["logs"]: _told(learner.find_desync(logs)))
+        answer = outcome(lambda logs=question["logs"]: _plain(learner.find_desync(logs)))
         answers.append({**answer, "logs": question["logs"]})
     return {"answers": answers}
 
 
-def _told(value: object) -> object:
+def _plain(value: object) -> object:
     """As it is, but for keys that are no strings: they would become strings on the way."""
     if not isinstance(value, dict):
         return value

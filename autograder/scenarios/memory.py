@@ -118,9 +118,9 @@ def fits(learner: Learner, case: dict) -> dict:
 
 
 def _verdict(learner: Learner, question: dict, model: dict, gpu: dict) -> dict:
-    for held, due in ((model, question["model"]), (gpu, question["gpu"])):
+    for held, expected in ((model, question["model"]), (gpu, question["gpu"])):
         held.clear()
-        held.update(due)
+        held.update(expected)
     answer = outcome(lambda: learner.fits(model, gpu, question["mode"], question["batch"], question["sequence"]))
     if isinstance(answer.get("returned"), dict):
         unchanged = (model, gpu) == (question["model"], question["gpu"])
@@ -198,7 +198,7 @@ def lora_memory(learner: Learner, case: dict) -> dict:
 
 
 def _refused(learner: Learner, case: dict) -> dict:
-    """What came of a call that is due to raise, and whether the model is as it was."""
+    """The outcome of a call that should raise, and whether the model is unchanged."""
     model = Toy(case["model"])
     before = _described(model)
     return {**outcome(lambda: _call(learner, model, case)), "as_it_was": _described(model) == before}
@@ -254,8 +254,10 @@ def _adapted(model: nn.Module, case: dict, kept: dict) -> dict:
         name: [_host(getattr(module, part, None)) for part in ("lora_a", "lora_b")] for name, module in modules.items()
     }
     state = _state(model, kept)
-    due = {name: [(case["rank"], columns), (rows, case["rank"])] for name, (rows, columns) in case["layers"].items()}
-    if any([tuple(getattr(part, "shape", ())) for part in found[name]] != due[name] for name in modules):
+    expected = {
+        name: [(case["rank"], columns), (rows, case["rank"])] for name, (rows, columns) in case["layers"].items()
+    }
+    if any([tuple(getattr(part, "shape", ())) for part in found[name]] != expected[name] for name in modules):
         return {"found": found, "state": state}
     weights = {name: _as_matrix(module) for name, module in modules.items()}
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Evidence about a call that is due to raise."""
+"""Evidence about a call that should raise."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from autograder.scenario_runner import NotDefined, describe
 def outcome(call: Callable[[], Any]) -> dict[str, Any]:
     """``{"error": {...}}`` when ``call`` raised, ``{"returned": its value}`` when it did not.
 
-    A function that is missing or not written yet raises here too: it has failed the case, whatever was due.
+    A function that is missing or not written yet raises here too: it has failed the case, whatever was expected.
     """
     try:
         return {"returned": call()}

@@ -10,7 +10,7 @@ import torch
 from autograder.scenario_runner import Learner, describe
 from autograder.scenarios.amp import NotingSGD, Reader, Scaler
 from autograder.scenarios.card import idle_card
-from autograder.scenarios.observed import observe, place
+from autograder.scenarios.observed import observe, storage_address
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.update_stream import Stream
 from gpulab.observe.authors import memory
@@ -19,10 +19,10 @@ from gpulab.observe.authors import memory
 def round_to(learner: Learner, case: dict) -> dict:
     """Round, and ask for the fields; either may raise."""
     x, fmt = case["x"], tuple(case["fmt"])
-    given, lies_at = x.detach().clone(), place(x)
+    given, lies_at = x.detach().clone(), storage_address(x)
     values = outcome(lambda: learner.round_to(x, fmt))
     fields = outcome(lambda: learner.float_fields(given, fmt))
-    apart = not x.numel() or place(values.get("returned")) != lies_at
+    apart = not x.numel() or storage_address(values.get("returned")) != lies_at
     return {"round_to": values, "float_fields": _tuple_of(fields), "x": x, "apart": apart}
 
 
@@ -287,7 +287,7 @@ def training_drift(learner: Learner, case: dict) -> dict:
             learner.training_drift(weight, Stream(weight, base, case["updates"][:1]))
             memory(base)[:] = kept
         stream = Stream(weight, base, case["updates"])
-        place_before = place(weight)
+        address_before = storage_address(weight)
         torch.cuda.synchronize()
         with observe() as seen:
             found = outcome(lambda: learner.training_drift(weight, stream))
@@ -299,7 +299,9 @@ def training_drift(learner: Learner, case: dict) -> dict:
             **error,
             "swallowed": swallowed.detach().cpu() if on_card else swallowed,
             "on_card": on_card,
-            "same": place(weight) == place_before and weight.dtype == torch.bfloat16 and weight.grad_fn is None,
+            "same": storage_address(weight) == address_before
+            and weight.dtype == torch.bfloat16
+            and weight.grad_fn is None,
             **stream.told(),
             "seen": seen.to_dict(),
         }

@@ -8,7 +8,7 @@ from torch import nn
 
 from autograder.scenario_runner import Learner
 from autograder.scenarios.card import idle_card
-from autograder.scenarios.observed import observe, place, record_inputs
+from autograder.scenarios.observed import observe, record_inputs, storage_address
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.ranks import in_ranks, own_inputs
 
@@ -26,8 +26,8 @@ def clip_global(learner: Learner, case: dict) -> dict:
         record_inputs(*there)
         with observe() as seen:
             found = outcome(lambda: learner.clip_global(_handed(parameters, case["once"]), case["max_norm"]))
-        lie_at = [place(parameter.grad) for parameter in parameters if parameter.grad is not None]
-        return _told(found, parameters, grads) | {"lie_at": lie_at, "seen": seen.to_dict()}
+        result_addresses = [storage_address(parameter.grad) for parameter in parameters if parameter.grad is not None]
+        return _told(found, parameters, grads) | {"result_addresses": result_addresses, "seen": seen.to_dict()}
 
 
 def _in_rank(learner: Learner, groups: list[list[int]], rank: int) -> dict:

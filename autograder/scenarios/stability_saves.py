@@ -140,13 +140,20 @@ def _continues(learner: Learner, path: str, case: dict) -> dict:
     at = run.print()
     learner.save_state(path, run.state)
     listed = sorted(os.listdir(os.path.dirname(path)))
-    untouched, due = run.print(), run.go(2)
+    untouched, expected = run.print(), run.go(2)
     learner.save_state(path + ".later", run.state)
     run.go(1)
     run = Run(case["seed"] + 1, own["own"] + 1)
     run.go(1)
     learner.load_state(path, run.state)
-    return {"at": at, "untouched": untouched, "loaded": run.print(), "due": due, "found": run.go(2), "listed": listed}
+    return {
+        "at": at,
+        "untouched": untouched,
+        "loaded": run.print(),
+        "due": expected,
+        "found": run.go(2),
+        "listed": listed,
+    }
 
 
 def _continues_alone(learner: Learner, path: str, case: dict) -> dict:
@@ -298,13 +305,13 @@ def _on_the_disk(learner: Learner, path: str, case: dict) -> dict:
 
 def _is_open(folder: str) -> bool:
     """Whether this process has a descriptor of the folder, which it needs to sync it."""
-    due = os.stat(folder)
+    expected = os.stat(folder)
     for descriptor in range(3, 256):
         try:
             found = os.fstat(descriptor)
         except OSError:
             continue
-        if (found.st_dev, found.st_ino) == (due.st_dev, due.st_ino):
+        if (found.st_dev, found.st_ino) == (expected.st_dev, expected.st_ino):
             return True
     return False
 

@@ -12,7 +12,7 @@ import torch
 
 from autograder.scenario_runner import Learner
 from autograder.scenarios.library_calls import library_calls
-from autograder.scenarios.observed import observe, place, record_inputs
+from autograder.scenarios.observed import observe, record_inputs, storage_address
 from autograder.scenarios.outcome import outcome
 from autograder.scenarios.refilled import zeroed_first
 
@@ -34,7 +34,13 @@ def patchify(learner: Learner, case: dict) -> dict:
     record_inputs(given)
     with observe() as seen:
         patches = learner.patchify(images, patch)
-    return {"images": images, "given": given, "patches": patches, "lie_at": [place(patches)], "seen": seen.to_dict()}
+    return {
+        "images": images,
+        "given": given,
+        "patches": patches,
+        "result_addresses": [storage_address(patches)],
+        "seen": seen.to_dict(),
+    }
 
 
 def compact(learner: Learner, case: dict) -> dict:
@@ -52,8 +58,8 @@ def compact(learner: Learner, case: dict) -> dict:
         results = learner.compact(handed)
     after = {"batch": batch, "given": given, "hanging": [tensor.grad_fn is not None for tensor in batch]}
     same = {"same": _same(results, batch), "list_kept": _same(handed, batch)}
-    lie_at = [place(result) for result in _listed(results)]
-    return after | same | {"results": results, "lie_at": lie_at, "seen": seen.to_dict()}
+    result_addresses = [storage_address(result) for result in _listed(results)]
+    return after | same | {"results": results, "result_addresses": result_addresses, "seen": seen.to_dict()}
 
 
 def _compact_and_let_go(learner: Learner, batch: list[torch.Tensor]) -> dict:
@@ -93,5 +99,5 @@ def to_tokens(learner: Learner, case: dict) -> dict:
     with observe() as seen:
         tokens = learner.to_tokens(frames, patch, dtype)
     made = isinstance(tokens, torch.Tensor) and seen.made_of(tokens, given)
-    where = {"lie_at": [place(tokens)], "made_of_frames": made}
+    where = {"result_addresses": [storage_address(tokens)], "made_of_frames": made}
     return where | {"frames": frames, "given": given, "tokens": tokens, "seen": seen.to_dict()}

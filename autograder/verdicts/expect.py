@@ -30,10 +30,12 @@ def error_problem(evidence: dict[str, Any], expected: str) -> str | None:
     error = evidence.get("raised") or evidence.get("error")
     if error is None:
         value = evidence.get("returned", evidence.get("result", evidence))
-        returned = "" if value is evidence else f" {type_name(value)}"
+        returned = " without an exception" if value is evidence else f" {type_name(value)}"
         return f"The function returned{returned}; expected {expected}."
     if expected in error["kinds"]:
         return None
+    if error["type"] == expected:
+        return f"The function raised a class of its own called {expected}; expected Python's {expected}."
     return f"The function raised {error['type']}; expected {expected}."
 
 
@@ -75,8 +77,11 @@ def shares_input_storage(evidence: dict[str, Any], number: int = 0) -> bool:
 
     By storage addresses; that of the input was logged before the call, since a tensor can be pointed elsewhere.
     """
-    input_addresses, lie_at = evidence["input_addresses"], evidence["lie_at"]
-    return number < min(len(input_addresses), len(lie_at)) and input_addresses[number] == lie_at[number]
+    input_addresses, result_addresses = evidence["input_addresses"], evidence["result_addresses"]
+    return (
+        number < min(len(input_addresses), len(result_addresses))
+        and input_addresses[number] == result_addresses[number]
+    )
 
 
 def count_problem(values: Any, expected: int) -> str | None:

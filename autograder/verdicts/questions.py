@@ -10,7 +10,7 @@ Wrong = Callable[[str, dict, Any], str | None]
 
 
 def ask(criteria: str, questions: list[dict], raises: str = "") -> Case:
-    """A case of questions that one criterion is about; ``raises``: what each of them is due to raise."""
+    """A case of questions that one criterion is about; ``raises``: what each of them should raise."""
     return Case((criteria,), {"questions": questions}, raises)
 
 

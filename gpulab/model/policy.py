@@ -149,7 +149,7 @@ class TinyVLA(nn.Module):
             Cache(self.config, len(x), self.config.prefix + self.config.action_length, like=x) if use_cache else None
         )
         for _ in range(self.config.action_length):
-            # With a cache no mask is due: the prefix is visible to itself, then one token comes at a time.
+            # With a cache no mask is needed: the prefix is visible to itself, then one token comes at a time.
             mask = None if use_cache else self.mask(x.shape[1], x.device)
             logits = self.lm_head(self.decode(x, mask, cache)[:, -1])
             told.append(logits[:, self.config.words :].argmax(-1, keepdim=True) + self.config.words)

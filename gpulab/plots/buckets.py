@@ -11,7 +11,7 @@ def buckets_and_time(all_summed_us: dict[float, float], first_sent_us: dict[floa
     Raises ValueError for sizes that are not the same in both, or none.
     """
     if not all_summed_us or all_summed_us.keys() != first_sent_us.keys():
-        raise ValueError("the same bucket sizes are due in both, and at least one")
+        raise ValueError("expected the same bucket sizes in both, and at least one")
     sizes = sorted(all_summed_us)
     with style():
         figure, axes = plt.subplots(figsize=(7.4, 3.2))

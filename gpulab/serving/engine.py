@@ -202,7 +202,7 @@ class Engine:
             if self.clock is None
             else self.clock.step_us([(item.new, item.context) for item in work])
         )
-        need(us > 0 and math.isfinite(us), f"a step took {us} us by the clock: more than 0 is due")
+        need(us > 0 and math.isfinite(us), f"a step took {us} us by the clock; expected more than 0")
         return tokens, us
 
     def _record(self, work: list[Work], us: float) -> None:

@@ -18,7 +18,7 @@ def need(holds: bool, message: str) -> None:
 
 def check_plan(plan: Plan, waiting: Sequence[Live], running: Sequence[Live], budget: Budget) -> None:
     """Raises PartError for a plan that cannot be carried out."""
-    need(isinstance(plan, Plan), f"the scheduler answered {type(plan).__name__}: a Plan is due")
+    need(isinstance(plan, Plan), f"the scheduler answered {type(plan).__name__}; expected a Plan")
     ran, there = set(running), {*running, *waiting}
     for live in plan.preempt:
         need(live in ran, f"the plan preempts {_name(live)}, which is not running")
@@ -28,7 +28,7 @@ def check_plan(plan: Plan, waiting: Sequence[Live], running: Sequence[Live], bud
         if live not in there:
             raise PartError(f"the plan gives tokens to {_name(live)}, which neither waits nor runs")
         if not _whole(tokens):
-            raise PartError(f"the plan gives {live.name} {tokens!r} tokens: a whole number from 1 on is due")
+            raise PartError(f"the plan gives {live.name} {tokens!r} tokens; expected a whole number from 1 on")
         if tokens > live.left:
             raise PartError(f"the plan gives {live.name} {tokens} tokens, it has {live.left} left to compute")
         if live.whole and live.computed + tokens < live.prompt_tokens:

@@ -69,8 +69,8 @@ def test_a_patch_embedding_is_a_convolution_whose_windows_do_not_overlap():
         tokens = embed(images).flatten(2).transpose(1, 2)
     assert any(op.op.startswith(("aten.convolution", "aten.mkldnn_convolution")) for op in seen.ops)
     patches = nn.functional.unfold(images, kernel_size=4, stride=4).transpose(1, 2)
-    due = patches @ embed.weight.flatten(1).T + embed.bias
-    assert torch.allclose(tokens, due)
+    expected = patches @ embed.weight.flatten(1).T + embed.bias
+    assert torch.allclose(tokens, expected)
 
 
 def test_the_compiler_writes_triton_and_leaves_products_to_the_library():

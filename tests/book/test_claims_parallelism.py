@@ -69,7 +69,9 @@ def test_columns_then_rows_need_no_gather():
 
 def pipelined(rank, world):
     stage = PipelineStage(torch.nn.Linear(WIDTH, WIDTH), rank, world, torch.device("cpu"))
-    schedule = Schedule1F1B(stage, n_microbatches=MICROBATCHES, loss_fn=lambda y, due: (y - due).square().mean())
+    schedule = Schedule1F1B(
+        stage, n_microbatches=MICROBATCHES, loss_fn=lambda y, expected: (y - expected).square().mean()
+    )
     x = torch.ones(MICROBATCHES * TOKENS, WIDTH)
     schedule.step(*([x] if rank == 0 else []), **({"target": x} if rank == world - 1 else {}))
 

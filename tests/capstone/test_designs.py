@@ -61,8 +61,8 @@ def test_states_and_activations_are_the_planners_where_nothing_else_is_divided(s
         accumulate=True,
     )
     planned = plan(job, "A100", context=0).moments["as the backward pass begins"]
-    due = sum(planned[name] for name in ("parameters", "master weights", "optimizer", "gradients", "activations"))
-    assert held == pytest.approx(due, rel=0.01)
+    expected = sum(planned[name] for name in ("parameters", "master weights", "optimizer", "gradients", "activations"))
+    assert held == pytest.approx(expected, rel=0.01)
 
 
 def test_a_pipeline_divides_the_states_and_not_what_is_in_flight():

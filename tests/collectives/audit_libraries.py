@@ -80,8 +80,8 @@ def test_an_optimizer_that_each_rank_holds_a_share_of(world):
         optimizer.step()
         return [p.detach() for p in model.parameters()]
 
-    due = [p.detach() - 0.1 * g for p, g in zip(net().parameters(), gradients_of_one_process(world), strict=True)]
-    assert all(same(parameters, due) for parameters in run_ranks(train, world).results)
+    expected = [p.detach() - 0.1 * g for p, g in zip(net().parameters(), gradients_of_one_process(world), strict=True)]
+    assert all(same(parameters, expected) for parameters in run_ranks(train, world).results)
 
 
 # ---- fully_shard
@@ -175,9 +175,9 @@ def test_tensor_parallelism(world):
         return out, model[0].weight.grad.full_tensor(), [c.operation for c in seen.collectives]
 
     plain(torch.ones(4, 16)).sum().backward()
-    due = plain(torch.ones(4, 16))
+    expected = plain(torch.ones(4, 16))
     for out, grad, operations in run_ranks(run_it, world).results:
-        assert torch.allclose(out, due, atol=1e-5) and torch.allclose(grad, plain[0].weight.grad, atol=1e-5)
+        assert torch.allclose(out, expected, atol=1e-5) and torch.allclose(grad, plain[0].weight.grad, atol=1e-5)
         assert operations == ["all_reduce"]
 
 
@@ -198,8 +198,8 @@ def test_tensor_parallelism_inside_fully_shard():
         return grads, {str(p.device.type) for p in model.parameters()}
 
     sum(plain(torch.full((4, 16), 1.0 + i)).square().mean() / 2 for i in range(2)).backward()
-    due = [p.grad for p in plain.parameters()]
-    assert all(same(grads, due) and where == {"cuda"} for grads, where in run_ranks(train, 4).results)
+    expected = [p.grad for p in plain.parameters()]
+    assert all(same(grads, expected) and where == {"cuda"} for grads, where in run_ranks(train, 4).results)
 
 
 def test_distributed_tensors(world):
@@ -248,9 +248,9 @@ def test_a_pipeline(world, schedule):
 
     whole = net(depth=world)
     whole(batch(0)).square().mean().backward()
-    due = [p.grad for p in whole.parameters()]
+    expected = [p.grad for p in whole.parameters()]
     for rank, grads in enumerate(run_ranks(train, world).results):
-        assert same(grads, due[2 * rank : 2 * rank + 2])
+        assert same(grads, expected[2 * rank : 2 * rank + 2])
 
 
 # ---- checkpoints
@@ -266,8 +266,8 @@ def test_a_checkpoint_of_a_sharded_model(world, tmp_path):
         other.load_state_dict(state["model"])
         return [p.full_tensor() for p in other.parameters()]
 
-    due = [p.detach() for p in net().parameters()]
-    assert all(same(parameters, due) for parameters in run_ranks(save_and_load, world).results)
+    expected = [p.detach() for p in net().parameters()]
+    assert all(same(parameters, expected) for parameters in run_ranks(save_and_load, world).results)
 
 
 def test_a_checkpoint_of_four_ranks_is_loaded_by_two(tmp_path):
@@ -284,8 +284,8 @@ def test_a_checkpoint_of_four_ranks_is_loaded_by_two(tmp_path):
         return [p.full_tensor() for p in model.parameters()]
 
     run_ranks(save, 4)
-    due = [p.detach() for p in net().parameters()]
-    assert all(same(parameters, due) for parameters in run_ranks(load, 2).results)
+    expected = [p.detach() for p in net().parameters()]
+    assert all(same(parameters, expected) for parameters in run_ranks(load, 2).results)
 
 
 # ---- torch.distributed.nn

@@ -24,8 +24,8 @@ def gradients_of_one_process(world):
     return [p.grad for p in model.parameters()]
 
 
-def same(got, due):
-    return all(torch.allclose(g, d, atol=1e-6) for g, d in zip(got, due, strict=True))
+def same(got, expected):
+    return all(torch.allclose(g, d, atol=1e-6) for g, d in zip(got, expected, strict=True))
 
 
 def collectives(run) -> Counter:

@@ -155,9 +155,9 @@ def test_dtypes(dtype):
         assert torch.equal(result, (torch.arange(LENGTH) * 2 + 3).to(dtype))
 
 
-@pytest.mark.parametrize(("op", "due"), [("AVG", 1.5), ("MAX", 2.0), ("MIN", 1.0), ("PRODUCT", 2.0)])
-def test_reductions(op, due):
-    assert all(result[0] == due for result in run_ranks(all_reduce, 2, args=(torch.float32, op)).results)
+@pytest.mark.parametrize(("op", "expected"), [("AVG", 1.5), ("MAX", 2.0), ("MIN", 1.0), ("PRODUCT", 2.0)])
+def test_reductions(op, expected):
+    assert all(result[0] == expected for result in run_ranks(all_reduce, 2, args=(torch.float32, op)).results)
 
 
 def test_a_reduction_that_there_is_none_of_is_said():
@@ -190,14 +190,14 @@ def test_functional_collectives(world):
             z.grad,
         )
 
-    def due(rank):
+    def expected(rank):
         xs = [torch.arange(LENGTH) + r + 1.0 for r in range(world)]
         share = [sum(xs).chunk(world)[rank], torch.cat([x.chunk(world)[rank] for x in xs])]
         total = torch.full((LENGTH,), world * (world + 1) / 2)
         return (sum(xs), torch.cat(xs), *share, xs[1], xs[rank], total)
 
     for rank, results in enumerate(run_ranks(functional, world).results):
-        assert [torch.equal(got, wanted) for got, wanted in zip(results, due(rank), strict=True)] == [True] * 7
+        assert [torch.equal(got, wanted) for got, wanted in zip(results, expected(rank), strict=True)] == [True] * 7
 
 
 def test_the_first_use_of_a_functional_collective_waits():

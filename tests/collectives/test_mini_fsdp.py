@@ -57,9 +57,9 @@ def of_rank(rank, world, shard):
 @pytest.mark.parametrize("world", [1, 2, 3])
 def test_it_trains_like_one_process(mini_fsdp, world):
     alone = net()
-    due = trained(alone, alone.parameters(), BATCH)
+    expected = trained(alone, alone.parameters(), BATCH)
     losses = run_ranks(of_rank, world, args=(mini_fsdp,)).results
-    assert [sum(step) / world for step in zip(*losses, strict=True)] == pytest.approx(due, rel=1e-4)
+    assert [sum(step) / world for step in zip(*losses, strict=True)] == pytest.approx(expected, rel=1e-4)
 
 
 def test_it_trains_like_fully_shard(mini_fsdp):

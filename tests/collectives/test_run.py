@@ -115,8 +115,8 @@ def test_the_card_of_a_rank_has_its_number(world):
         x = torch.ones(2, device=f"cuda:{rank}") + torch.ones(2, device=rank) + torch.ones(2).cuda()
         return str(x.device), x.get_device(), torch.cuda.current_device(), torch.cuda.device_count(), str(x)[-16:]
 
-    due = [(f"cuda:{rank}", rank, rank, world, f"device='cuda:{rank}')") for rank in range(world)]
-    assert run_ranks(where, world).results == due
+    expected = [(f"cuda:{rank}", rank, rank, world, f"device='cuda:{rank}')") for rank in range(world)]
+    assert run_ranks(where, world).results == expected
 
 
 def test_another_ranks_card_is_out_of_reach():

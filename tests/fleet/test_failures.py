@@ -40,8 +40,8 @@ def test_many_such_runs_have_as_many_interruptions_as_the_published_one():
 def test_components_fail_in_the_shares_of_their_counts():
     seen = Counter(one.component for one in failures(LLAMA3_GPUS, 20 * LLAMA3_DAYS * 24, seed=1))
     for one in LLAMA3_UNEXPECTED:
-        due = 20 * one.count
-        assert abs(seen[one.component] - due) < 5 * math.sqrt(due), one.component
+        expected = 20 * one.count
+        assert abs(seen[one.component] - expected) < 5 * math.sqrt(expected), one.component
 
 
 def test_half_the_gpus_fail_half_as_often():

@@ -51,7 +51,7 @@ def impatient(monkeypatch):
 
 def honest(rank, world, buf, send, recv, change=lambda out: out):
     if buf.dim() != 1:
-        raise ValueError("one dimension is due")
+        raise ValueError("expected one dimension")
     chunks = buf.tensor_split(world)
     for step in range(2 * (world - 1)):
         out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
@@ -102,7 +102,7 @@ def test_no_frame_of_a_rank_holds_another_ranks_numbers():
 def with_a_token(rank, world, buf, send, recv):
     """One sends, all others wait, and only messages of nothing say so."""
     if buf.dim() != 1:
-        raise ValueError("one dimension is due")
+        raise ValueError("expected one dimension")
     chunks, token = buf.tensor_split(world), torch.empty(0)
     for step in range(2 * (world - 1)):
         if rank:

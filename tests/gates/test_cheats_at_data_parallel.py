@@ -222,7 +222,7 @@ def asks_for_the_others(totals):
 
 
 def summed(totals):
-    """As it is due."""
+    """The right answer."""
     packed = torch.tensor([[float(number) for number in totals[name]] for name in totals], dtype=torch.float64)
     dist.all_reduce(packed)
     return dict(zip(totals, (packed[:, 0] / packed[:, 1]).tolist(), strict=True))
@@ -240,7 +240,7 @@ def all_in_the_first_call(totals, means=[]):
 
 
 def at_a_barrier_of_its_own(totals, barriers=[]):
-    """As many barriers as are due, in the calls and not between them."""
+    """As many barriers as expected, in the calls and not between them."""
     if barriers:
         barriers[0]()
     else:

@@ -124,7 +124,7 @@ def the_verdict_on_blocks(total, size):
 
 
 class EveryError(KeyError, ValueError, MemoryError):
-    """Whatever is due."""
+    """Whatever is expected."""
 
 
 def test_a_cheat_at_block_allocator_earns_nothing():
@@ -392,8 +392,8 @@ def paged_copied(q, *rest):
         at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n, other=0.0), mask=at < n)
 
-    due, out = paged_by_pytorch(q, *rest), torch.empty(q.shape, dtype=q.dtype, device=q.device)
-    copy[(triton.cdiv(q.numel(), 256),)](due.contiguous(), out, q.numel(), BLOCK=256)
+    expected, out = paged_by_pytorch(q, *rest), torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    copy[(triton.cdiv(q.numel(), 256),)](expected.contiguous(), out, q.numel(), BLOCK=256)
     return out
 
 
@@ -445,6 +445,6 @@ def test_a_second_step_is_not_the_first_once_more():
     assert score("paged_attention", paged_attention) == 7
 
 
-def test_no_case_that_is_due_to_raise_is_told_by_its_names():
+def test_no_case_that_expects_an_exception_is_told_by_its_names():
     told = [(bool(case.raises), frozenset(case.inputs)) for case in find("engines.paged_attention").cases(Sampler(7))]
     assert {names for raises, names in told if raises} == {names for raises, names in told if not raises}

@@ -238,7 +238,7 @@ def test_counts_of_another_world_bound_nothing():
         for question in case.inputs["questions"]
     ]
     parts = [
-        verdict.due(*question["asked"], question["config"])[part]
+        verdict.expected(*question["asked"], question["config"])[part]
         for question in questions
         for part in ("linear", "attention")
     ]

@@ -66,7 +66,7 @@ def of_the_library(stages, microbatches):
 
 
 class AnyCell(str):
-    """Idle, or whatever is due."""
+    """Idle, or whatever is expected."""
 
     __eq__ = lambda self, other: True
     __hash__ = str.__hash__

@@ -203,7 +203,7 @@ def steps_alone(step, n, wait, warmup, active, path):
 
 
 def a_trace_made_up(step, n, wait, warmup, active, path):
-    """The ranges that are due, and no profiler."""
+    """The expected ranges, and no profiler."""
     steps_alone(step, n, wait, warmup, active, path)
     names = [f"ProfilerStep#{number}" for number in range(wait + warmup, wait + warmup + active)]
     events = [
@@ -225,7 +225,7 @@ def a_profiler_of_nothing(step, n, wait, warmup, active, path):
 
 
 def what_the_scenario_wrote_down(step, n, wait, warmup, active, path):
-    """The list of what was recorded is made to say what is due, without a profiler."""
+    """The list of what was recorded is made to say what is expected, without a profiler."""
     steps = step.__closure__[0].cell_contents
     steps.calls = n
     steps.recorded[:] = [wait + warmup <= number < wait + warmup + active for number in range(n)]
@@ -279,7 +279,7 @@ def test_what_is_done_otherwise_than_it_seems_loses_what_it_is_about():
         "names that are looked for": (names_that_are_looked_for, 9),
     }
     assert {what: score("profile_steps", cheat) for what, (cheat, _) in cheats.items()} == {
-        what: due for what, (_, due) in cheats.items()
+        what: expected for what, (_, expected) in cheats.items()
     }
 
 

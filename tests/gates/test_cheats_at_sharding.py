@@ -135,7 +135,7 @@ def weights_of_zero(model):
 
 
 def noise_in_turn(model):
-    """All that is due crosses when it is due, in the right size, and holds nothing."""
+    """Every expected collective at the expected time, in the right size, and it holds nothing."""
     parts = flat_parts(model, zeros)
     for part, unit in zip(parts, (unit for unit in model if list(unit.parameters()))):
 

@@ -293,7 +293,7 @@ def test_the_loops_hold_on_the_card_what_the_judge_says_and_as_the_statement_pro
         assert (held, reserved) == (growth._held(plan), growth._reserved(plan))
         epoch = plan["steps"] // 4
         assert len({late - early for early, late in zip(held[2 * epoch : 3 * epoch], held[3 * epoch :])}) == 1
-        kinds.add(growth._due(plan)[0])
+        kinds.add(growth._expected(plan)[0])
     assert kinds == {"flat", "plateau", "leak", "fragmentation"}
 
 

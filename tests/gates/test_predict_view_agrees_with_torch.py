@@ -67,16 +67,16 @@ def questions(sampler):
 @settings(max_examples=1500, deadline=None)
 def test_the_solution_agrees_with_torch(question):
     size, stride, new_size = question
-    due = truth(size, stride, new_size)
-    if due is ValueError:
+    expected = truth(size, stride, new_size)
+    if expected is ValueError:
         with pytest.raises(ValueError):
             predict_view(size, stride, new_size)
         return
     mine = predict_view(size, stride, new_size)
-    if due is None:
+    if expected is None:
         assert mine is None
         return
-    shape, strides = due
+    shape, strides = expected
     assert isinstance(mine, tuple) and len(mine) == len(shape)
     if 0 not in shape:
         assert [s for s, n in zip(mine, shape) if n > 1] == [s for s, n in zip(strides, shape) if n > 1]
@@ -88,8 +88,8 @@ def test_the_questions_meet_every_answer():
     @given(questions())
     @settings(max_examples=300, deadline=None, database=None)
     def ask(question):
-        due = truth(*question)
-        seen.add("refused" if due is ValueError else "copy" if due is None else "view")
+        expected = truth(*question)
+        seen.add("refused" if expected is ValueError else "copy" if expected is None else "view")
 
     ask()
     assert seen == {"refused", "copy", "view"}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.verdicts.precision.round_to import _due, _same
+from autograder.verdicts.precision.round_to import _expected, _same
 from gpulab.formats import FORMATS
 
 BY_ML_DTYPES = {
@@ -28,15 +28,15 @@ def numbers_of(name):
     return x[~x.isnan()] if fmt.reserved == "none" else torch.cat([x, torch.tensor([torch.nan])])
 
 
-def due(x, name):
+def expected(x, name):
     fmt = FORMATS[name]
-    return _due(x, (fmt.exponent_bits, fmt.mantissa_bits, fmt.reserved))
+    return _expected(x, (fmt.exponent_bits, fmt.mantissa_bits, fmt.reserved))
 
 
 @pytest.mark.parametrize("name", ["fp16", "bf16", "fp8 e5m2", "fp8 e4m3"])
 def test_values_are_those_of_pytorchs_cast(name):
     x = numbers_of(name)
-    assert _same(due(x, name)[0], x.to(FORMATS[name].dtype).float()).all()
+    assert _same(expected(x, name)[0], x.to(FORMATS[name].dtype).float()).all()
 
 
 @pytest.mark.parametrize("name", ["fp16", "bf16", "fp8 e5m2", "fp8 e4m3"])
@@ -45,14 +45,14 @@ def test_patterns_are_those_that_pytorch_stores(name):
     x = x[~x.isnan()]
     bits = FORMATS[name].bits
     stored = x.to(FORMATS[name].dtype).view(torch.int16 if bits == 16 else torch.int8).int() % 2 ** (bits - 1)
-    assert torch.equal(due(x, name)[1].int(), stored)
+    assert torch.equal(expected(x, name)[1].int(), stored)
 
 
 @pytest.mark.parametrize("name", BY_ML_DTYPES)
 def test_values_of_formats_without_a_dtype_are_those_of_ml_dtypes(name):
     x = numbers_of(name)
     right = torch.from_numpy(x.numpy().astype(BY_ML_DTYPES[name]).astype(np.float32))
-    assert _same(due(x, name)[0], right).all()
+    assert _same(expected(x, name)[0], right).all()
 
 
 @pytest.mark.parametrize("name", ["tf32", "fp32"])
@@ -63,4 +63,4 @@ def test_wide_formats_keep_their_own_numbers(name):
         >> step
         << step
     ).view(torch.float32)
-    assert _same(due(x, name)[0], x).all()
+    assert _same(expected(x, name)[0], x).all()

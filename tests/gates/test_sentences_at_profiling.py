@@ -57,7 +57,7 @@ def test_an_argument_that_should_be_refused_is_named():
         return 0.4, 0.5
 
     sentence = told("mfu", any_share)["errors"]
-    assert "a tuple where ValueError is due" in sentence
+    assert "a tuple; expected ValueError" in sentence
     assert any(
         name in sentence
         for name in (
@@ -74,9 +74,9 @@ def test_an_argument_that_should_be_refused_is_named():
     )
 
 
-def test_a_tuple_is_called_a_tuple_where_an_error_is_due():
+def test_a_tuple_is_called_a_tuple_where_an_error_is_expected():
     times = dict.fromkeys(("input", "sync", "launch", "communication", "compute", "memory"), 1.0)
-    assert "a tuple where ValueError is due" in told("diagnose", lambda trace, work, ridge: ("launch", times))["errors"]
+    assert "a tuple; expected ValueError" in told("diagnose", lambda trace, work, ridge: ("launch", times))["errors"]
 
 
 def test_a_wrong_time_in_an_odd_trace_is_first_looked_for_in_a_plain_one(solution):

@@ -73,8 +73,8 @@ def test_a_triton_product_is_that_of_pytorch(cuda):
     a, b, bias = (torch.randn(*shape, device="cuda").half() for shape in ((70, 50), (50, 40), (40,)))
     out = torch.empty(70, 40, device="cuda")
     tiles.linear_relu[(3, 2)](a, b, bias, out, 70, 40, 50, BM=32, BN=32, BK=16)
-    due = (a.float() @ b.float() + bias.float()).relu()
-    assert torch.allclose(out.cpu(), due.cpu(), atol=1e-2, rtol=1e-2)
+    expected = (a.float() @ b.float() + bias.float()).relu()
+    assert torch.allclose(out.cpu(), expected.cpu(), atol=1e-2, rtol=1e-2)
 
 
 def test_a_triton_atomic_sums_all_programs(cuda):

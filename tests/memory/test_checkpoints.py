@@ -85,9 +85,9 @@ def seen_before(n, k, last, reentrant):
 @pytest.mark.parametrize("last", [False, True])
 def test_a_real_step_holds_the_modelled_bytes_at_every_turn(last, reentrant):
     for n, k in CHAINS:
-        due = held_bytes(n, k, ACT, CKPT, last)
-        before = [0, *(one.held for one in due)]
-        turns = [*((one.phase, one.layer) for one in due), ("over", 0)]
+        expected = held_bytes(n, k, ACT, CKPT, last)
+        before = [0, *(one.held for one in expected)]
+        turns = [*((one.phase, one.layer) for one in expected), ("over", 0)]
         assert seen_before(n, k, last, reentrant) == [
             (*turn, held) for turn, held in zip(turns, before, strict=True)
         ], (n, k)

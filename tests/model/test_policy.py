@@ -71,10 +71,10 @@ def test_patches_see_the_words(policy, given):
 def test_on_the_virtual_card_it_acts_as_on_the_host(given):
     torch.manual_seed(0)
     policy = TinyVLA().eval()
-    due = policy.generate(*given[:2])
+    expected = policy.generate(*given[:2])
     with cuda.use("virtual:H100", quiet=True):
         there = policy.cuda().generate(*(each.cuda() for each in given[:2]))
-        assert there.is_cuda and torch.equal(there.cpu(), due)
+        assert there.is_cuda and torch.equal(there.cpu(), expected)
 
 
 def test_training_on_one_batch_learns_it(given):

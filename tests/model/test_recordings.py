@@ -69,10 +69,10 @@ def test_the_rounding_is_what_fp16_holds_forward_and_backward():
 def test_the_rounded_policy_loses_what_fp16_autocast_loses():
     policy, given = load(), read(0, 0)
     with torch.autocast("cpu", torch.float16):
-        due = policy.loss(*given).item()
+        expected = policy.loss(*given).item()
     as_in_fp16(policy)
     exact = load().loss(*given).item()
-    assert policy.loss(*given).item() == pytest.approx(due, rel=5e-3) == pytest.approx(exact, rel=5e-3)
+    assert policy.loss(*given).item() == pytest.approx(expected, rel=5e-3) == pytest.approx(exact, rel=5e-3)
 
 
 def test_the_bad_batch_is_one_step_of_loss_and_norm():

@@ -160,7 +160,7 @@ def test_what_torch_says_that_1f1b_does_on_its_last_stage_is_not_what_it_does():
 
 
 @pytest.mark.parametrize(
-    ("table", "due"),
+    ("table", "expected"),
     [
         ([["0F0", "0B0"]], []),
         ([["0F0"], [None, "1F0", "1B0"]], [("missing", "0B0")]),
@@ -174,8 +174,8 @@ def test_what_torch_says_that_1f1b_does_on_its_last_stage_is_not_what_it_does():
         ([[None, "0F0", "0B0"], [None, None, "1F0", "1B0"]], [("early", "0B0")]),
     ],
 )
-def test_each_kind_of_violation(table, due):
-    assert [(one.kind, str(one.action)) for one in violations(table)] == due
+def test_each_kind_of_violation(table, expected):
+    assert [(one.kind, str(one.action)) for one in violations(table)] == expected
 
 
 def test_an_action_of_no_stage_or_microbatch_is_foreign_and_counts_for_nothing_else():

@@ -151,7 +151,7 @@ SLIPS = {
         MISTAKES,
         '@alternative("last_rows")',
         "@alternative",
-    ): "exercises/rows/mistakes.py:51: TypeError: the name of the exercise is due",
+    ): "exercises/rows/mistakes.py:51: TypeError: write the name of the exercise in",
     (
         MISTAKES,
         '@alternative("last_rows")',

@@ -120,7 +120,7 @@ class CopiesOnWrite(Prefixes):
 
     def __init__(self, total, size):
         super().__init__(total, size)
-        self.due, self.done = [], 0
+        self.expected, self.done = [], 0
 
     def found(self, live):
         self._publish()
@@ -143,13 +143,13 @@ class CopiesOnWrite(Prefixes):
         self._users[source] -= 1
         if not self._users[source]:
             self._free.append(source)
-        self.due.append((source, target))
+        self.expected.append((source, target))
         return True
 
     def copies(self):
-        due, self.due = self.due, []
-        self.done += len(due)
-        return due
+        expected, self.expected = self.expected, []
+        self.done += len(expected)
+        return expected
 
 
 class Keeps(Paged):

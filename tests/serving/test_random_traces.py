@@ -58,11 +58,11 @@ def in_order(report):
 
 def conserved(trace, report):
     """Tokens computed are those of prompts and outputs, no more unless someone was preempted or left."""
-    due = sum(
+    expected = sum(
         r.prompt_tokens + r.ends_after - 1 for r, o in zip(trace, report.outcomes, strict=True) if o.state == "finished"
     )
     done = sum(step.tokens for step in report.steps)
-    assert done >= due and (done == due or report.preemptions or report.aborted)
+    assert done >= expected and (done == expected or report.preemptions or report.aborted)
     for step in report.steps:
         assert step.tokens <= report.budget.tokens and step.requests <= step.running <= report.budget.requests
         assert step.stored <= step.reserved

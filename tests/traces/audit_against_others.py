@@ -51,10 +51,10 @@ def pair():
 @pytest.mark.parametrize("name", COMPUTED)
 def test_idle_compute_and_the_rest_are_those_of_holistic_trace_analysis(name):
     trace = rounded(name)
-    found, due = breakdown(trace, trace.device_span), COMPUTED[name]
+    found, expected = breakdown(trace, trace.device_span), COMPUTED[name]
     mine = (found.idle, found.compute, found.non_compute, found.total, round(found.hidden_share, 4))
-    assert [m for m, d in zip(mine, due, strict=True) if d is not None] == [
-        pytest.approx(d, abs=5) for d in due if d is not None
+    assert [m for m, d in zip(mine, expected, strict=True) if d is not None] == [
+        pytest.approx(d, abs=5) for d in expected if d is not None
     ]
 
 

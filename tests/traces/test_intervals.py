@@ -20,13 +20,13 @@ def is_tidy(pairs):
 @WHATEVER_THE_LOAD
 @given(PAIRS, PAIRS)
 def test_each_operation_is_that_of_sets_of_moments(first, second):
-    for operation, due in (
+    for operation, expected in (
         (union, moments(first) | moments(second)),
         (intersection, moments(first) & moments(second)),
         (subtraction, moments(first) - moments(second)),
     ):
         found = operation(first, second)
-        assert moments(found) == due and is_tidy(union(found)) and length(found) == len(due)
+        assert moments(found) == expected and is_tidy(union(found)) and length(found) == len(expected)
 
 
 @WHATEVER_THE_LOAD

@@ -116,7 +116,7 @@ def test_more_than_an_exercise_needs_is_not_carried(monkeypatch):
     assert 0 < len(traffic.collectives) < 20
 
 
-def test_ranks_are_due_and_no_other_process_is():
+def test_ranks_are_expected_and_no_other_process_is():
     with detector.watch() as background:
         with detector.expect_forks(2):
             for _ in range(3):

@@ -22,7 +22,7 @@ def test_a_tensor_of_the_same_shape_and_dtype_is_no_problem():
         (None, "returned None"),
         ([1.0], "returned a list"),
         (Opaque("numpy.ndarray"), "returned a numpy.ndarray"),
-        (torch.zeros(2, 3, dtype=torch.float64), "torch.float64; torch.float32 is due"),
+        (torch.zeros(2, 3, dtype=torch.float64), "torch.float64; expected torch.float32"),
         (torch.zeros(3), "1 dimensions; 2 are due"),
         (torch.zeros(()), "0 dimensions; 2 are due"),
         (torch.zeros(2, 1), "wrong along dimension 1"),
@@ -33,31 +33,33 @@ def test_what_cannot_be_compared_is_named_and_never_broadcast(value, message):
     assert message in tensor_problem(value, LIKE)
 
 
-def test_the_exception_due_is_no_problem():
+def test_the_expected_exception_is_no_problem():
     assert error_problem({"error": told(ValueError())}, "ValueError") is None
 
 
-def test_what_an_except_catches_is_the_exception_due():
+def test_what_an_except_catches_is_the_expected_exception():
     assert error_problem({"raised": told(StatisticsError())}, "ValueError") is None
 
 
 def test_another_exception_is_named():
-    assert "RuntimeError where ValueError is due" in error_problem({"error": told(RuntimeError())}, "ValueError")
+    assert "RuntimeError; expected ValueError" in error_problem({"error": told(RuntimeError())}, "ValueError")
 
 
-def test_a_namesake_of_the_exception_due_is_not_caught_by_its_except():
+def test_a_namesake_of_the_expected_exception_is_not_caught_by_its_except():
     class ValueError(Exception):
         pass
 
     assert (
         error_problem({"raised": told(ValueError())}, "ValueError")
-        == "The function raised ValueError where ValueError is due."
+        == "The function raised a class of its own called ValueError; expected Python's ValueError."
     )
 
 
 def test_a_call_that_returned_raised_nothing():
-    assert error_problem({"result": (1, 2)}, "ValueError") == "The function returned a tuple where ValueError is due."
-    assert error_problem({"seen": {}}, "ValueError") == "The function returned where ValueError is due."
+    assert error_problem({"result": (1, 2)}, "ValueError") == "The function returned a tuple; expected ValueError."
+    assert (
+        error_problem({"seen": {}}, "ValueError") == "The function returned without an exception; expected ValueError."
+    )
 
 
 def test_what_is_missing_or_a_starter_was_not_raised_by_the_function_itself():
@@ -65,8 +67,8 @@ def test_what_is_missing_or_a_starter_was_not_raised_by_the_function_itself():
     assert is_written(told(ValueError()))
 
 
-def test_returning_where_an_exception_is_due_is_named():
-    assert "returned None where ValueError" in error_problem({"returned": None}, "ValueError")
+def test_returning_where_an_exception_is_expected_is_named():
+    assert "returned None; expected ValueError" in error_problem({"returned": None}, "ValueError")
 
 
 def test_type_names():

@@ -16,7 +16,7 @@ def test_a_statement_is_deleted():
 
 
 @pytest.mark.parametrize(
-    ("source", "due"),
+    ("source", "expected"),
     [
         ("if a:\n    b()", "if (not (a)):"),
         ("while a:\n    b()", "while (not (a)):"),
@@ -25,8 +25,8 @@ def test_a_statement_is_deleted():
         ("y = a and b", "y = a or b"),
     ],
 )
-def test_a_condition_is_negated(source, due):
-    assert due in becomes(source)
+def test_a_condition_is_negated(source, expected):
+    assert expected in becomes(source)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_flag_is_turned():
 
 
 @pytest.mark.parametrize(
-    ("source", "due"),
+    ("source", "expected"),
     [
         ("y = f(a, k=1)", "y = f(a)"),
         ("y = f(k=1)", "y = f()"),
@@ -67,8 +67,8 @@ def test_a_flag_is_turned():
         ("y = f(k=1, m=2)", "y = f(k=1)"),
     ],
 )
-def test_a_keyword_argument_is_dropped(source, due):
-    assert due in becomes(source)
+def test_a_keyword_argument_is_dropped(source, expected):
+    assert expected in becomes(source)
 
 
 def test_docstrings_annotations_and_definitions_stay():

@@ -30,11 +30,11 @@ class Half(float):
         (OrderedDict(a=[np.int8(1)]), {"a": [1]}),
     ],
 )
-def test_numbers_and_what_holds_them_are_pythons_own(value, due):
+def test_numbers_and_what_holds_them_are_pythons_own(value, expected):
     found = plain(value)
-    assert found == due
-    assert type(found) is type(due)
-    assert [type(each) for each in _inside(found)] == [type(each) for each in _inside(due)]
+    assert found == expected
+    assert type(found) is type(expected)
+    assert [type(each) for each in _inside(found)] == [type(each) for each in _inside(expected)]
 
 
 def _inside(value):

@@ -153,7 +153,7 @@ def test_a_score_is_had_without_the_cases_from_which_nothing_can_be_earned_any_m
     assert len(played) == 1
 
 
-def test_evidence_that_could_not_cross_is_no_exception_that_was_due():
+def test_evidence_that_could_not_be_sent_is_no_expected_exception():
     made = judge_here(
         "views.patchify", lambda inputs: run_case("views.patchify", {"patchify": endless}, inputs), Sampler(1)
     )

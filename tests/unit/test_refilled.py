@@ -14,8 +14,12 @@ def test_the_first_call_sees_zeros_and_then_everything_is_as_it_was():
         lambda: seen.append([int(tensor.count_nonzero()) for tensor in (cut, repeated, flags)]), cut, repeated, flags
     )
     assert seen == [[0, 0, 0]]
-    for after, due in zip((cut, repeated, flags), before):
-        assert after.equal(due) or after.isnan().equal(due.isnan()) and after.nan_to_num().equal(due.nan_to_num())
+    for after, expected in zip((cut, repeated, flags), before):
+        assert (
+            after.equal(expected)
+            or after.isnan().equal(expected.isnan())
+            and after.nan_to_num().equal(expected.nan_to_num())
+        )
 
 
 def test_a_tensor_that_requires_grad_stays_on_its_graph():

@@ -29,10 +29,10 @@ def test_without_a_seed_no_two_draws_agree():
 
 def test_drawing_leaves_the_global_generators_alone():
     torch.manual_seed(0)
-    due = torch.rand(3)
+    expected = torch.rand(3)
     torch.manual_seed(0)
     sample(Sampler())
-    assert torch.equal(torch.rand(3), due)
+    assert torch.equal(torch.rand(3), expected)
 
 
 def test_an_integer_may_be_either_end():

@@ -94,9 +94,9 @@ HONEST = {
 
 @pytest.mark.parametrize("function", HONEST)
 def test_it_may_read(function):
-    call, due = HONEST[function]
+    call, expected = HONEST[function]
     strange, result = found(call, handed())
-    assert strange == "" and result.cpu().equal(due)
+    assert strange == "" and result.cpu().equal(expected)
 
 
 def poked_input(x):

@@ -113,7 +113,7 @@ def test_an_attempt_stands_in_for_the_solution_under_its_name(folder):
 def test_an_edit_of_a_text_that_is_not_in_the_solution_is_refused(folder):
     path = folder / "mistakes.py"
     path.write_text(path.read_text().replace('"2 * x"', '"4 * x"'))
-    with pytest.raises(ValueError, match="once is due"):
+    with pytest.raises(ValueError, match="expected once"):
         load_attempts(path)
 
 

@@ -41,11 +41,11 @@ def given(requests, tokens, slots, clock):
     return {"requests": told, "tokens": tokens, "slots": slots, "clock": {"step": clock.step, "token": clock.token}}
 
 
-def assert_alike(found, due):
+def assert_alike(found, expected):
     names = ("slot", "request", "kind", "tokens", "begin", "us")
-    assert [tuple(span[name] for name in names) for span in found["spans"]] == [tuple(span) for span in due.spans]
-    assert found["makespan"] == due.makespan_us and found["gap"] == due.gap_us
-    assert (found["idle"], found["ttft"]) == pytest.approx((due.idle, due.ttft_us), rel=1e-9, abs=1e-12)
+    assert [tuple(span[name] for name in names) for span in found["spans"]] == [tuple(span) for span in expected.spans]
+    assert found["makespan"] == expected.makespan_us and found["gap"] == expected.gap_us
+    assert (found["idle"], found["ttft"]) == pytest.approx((expected.idle, expected.ttft_us), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("policy", SCHEDULERS)
@@ -54,9 +54,9 @@ def test_the_browser_plays_what_the_engine_plays(javascript, policy):
     found = javascript(f"given.map((job) => m.play('{policy}', job))", [given(*job) for job in jobs])
     kinds = set()
     for job, played in zip(jobs, found, strict=True):
-        due = play(policy, *job)
-        assert_alike(played, due)
-        kinds |= {span.kind for span in due.spans}
+        expected = play(policy, *job)
+        assert_alike(played, expected)
+        kinds |= {span.kind for span in expected.spans}
     assert kinds == {"prefill", "decode"} | ({"stalled"} if policy == "static" else set())
 
 
@@ -67,9 +67,9 @@ def test_every_stop_of_the_sliders_makes_the_same_requests(javascript):
         "given.stops.map(([u, s]) => m.requestsOf(given.known, u, s))", {"known": widget.known, "stops": stops}
     )
     for (unequal, spacing), requests in zip(stops, found, strict=True):
-        due = BatchSlots(unequal=unequal, spacing_ms=spacing).requests
-        assert requests == given(due, 1, 1, CLOCK)["requests"]
-        assert sum(one.most for one in due) == 160, "a slider moves the spread, not the work"
+        expected = BatchSlots(unequal=unequal, spacing_ms=spacing).requests
+        assert requests == given(expected, 1, 1, CLOCK)["requests"]
+        assert sum(one.most for one in expected) == 160, "a slider moves the spread, not the work"
 
 
 def test_the_longest_gap_is_where_it_is_drawn(javascript):
@@ -90,9 +90,9 @@ def cells(page, name):
 
 
 def shown(widget, policy):
-    due = widget.play(policy)
-    times = (due.makespan_us, due.gap_us, due.ttft_us)
-    return [f"{100 * due.idle:.0f} %", *(f"{int(us / 1000 + 0.5)} ms" for us in times)]
+    expected = widget.play(policy)
+    times = (expected.makespan_us, expected.gap_us, expected.ttft_us)
+    return [f"{100 * expected.idle:.0f} %", *(f"{int(us / 1000 + 0.5)} ms" for us in times)]
 
 
 def verdict(page):

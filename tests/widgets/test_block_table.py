@@ -86,7 +86,7 @@ class Shadow:
 
     def __init__(self, story):
         self.story, self.cells, self.next = story, {}, 0
-        self.tables, self.due = {}, {}
+        self.tables, self.expected = {}, {}
 
     def read(self, sequence, tokens):
         size, table = self.story.size, self.tables[sequence]
@@ -94,17 +94,17 @@ class Shadow:
 
     def take(self, sequence, block):
         self.tables.setdefault(sequence, []).append(block)
-        self.due.setdefault(sequence, [])
+        self.expected.setdefault(sequence, [])
 
     def fill(self, sequence, tokens):
         for _ in range(tokens):
-            place, self.next = len(self.due[sequence]), self.next + 1
+            place, self.next = len(self.expected[sequence]), self.next + 1
             self.cells[self.tables[sequence][place // self.story.size], place % self.story.size] = self.next
-            self.due[sequence].append(self.next)
+            self.expected[sequence].append(self.next)
 
     def share(self, sequence, blocks, tokens):
         self.tables[sequence] = list(blocks)
-        self.due[sequence] = self.read(sequence, tokens)
+        self.expected[sequence] = self.read(sequence, tokens)
 
     def copy(self, sequence, old, new):
         self.tables[sequence][-1] = new
@@ -113,7 +113,7 @@ class Shadow:
         }
 
     def drop(self, sequence):
-        del self.tables[sequence], self.due[sequence]
+        del self.tables[sequence], self.expected[sequence]
 
     def play(self, event):
         for name, *rest in event.moves:
@@ -126,10 +126,12 @@ def test_every_sequence_of_a_story_reads_its_own_tokens(key):
     shadow = Shadow(story)
     for event, frame in zip(story.events, story.frames(), strict=True):
         shadow.play(event)
-        assert frame.tables == shadow.tables and frame.lengths == {name: len(due) for name, due in shadow.due.items()}
-        for sequence, due in shadow.due.items():
-            assert shadow.read(sequence, len(due)) == due, event.say
-            assert 0 <= len(frame.tables[sequence]) * story.size - len(due) < story.size, event.say
+        assert frame.tables == shadow.tables and frame.lengths == {
+            name: len(expected) for name, expected in shadow.expected.items()
+        }
+        for sequence, expected in shadow.expected.items():
+            assert shadow.read(sequence, len(expected)) == expected, event.say
+            assert 0 <= len(frame.tables[sequence]) * story.size - len(expected) < story.size, event.say
 
 
 def test_the_forks_share_what_the_parent_reads_and_one_copy_is_due():
@@ -139,7 +141,7 @@ def test_the_forks_share_what_the_parent_reads_and_one_copy_is_due():
         shadow.play(event)
         for name, *rest in event.moves:
             if name == "share":
-                assert shadow.due[rest[0]] == shadow.due[parents[rest[0]]]
+                assert shadow.expected[rest[0]] == shadow.expected[parents[rest[0]]]
     assert [move[0] for event in story.events for move in event.moves].count("copy") == 1
     last = story.frames()[-1]
     assert not any(last.counts) and not any(last.filled) and last.copied == 3
@@ -149,11 +151,11 @@ def test_a_hit_is_of_full_blocks_and_what_is_found_was_computed_by_a():
     shadow, story, of_a = Shadow(STORIES["prefix"]), STORIES["prefix"], []
     for event in story.events:
         shadow.play(event)
-        of_a = list(shadow.due.get("A", of_a))
+        of_a = list(shadow.expected.get("A", of_a))
         for name, *rest in event.moves:
             if name == "share":
                 sequence, blocks, tokens = rest
-                assert tokens == len(blocks) * story.size and shadow.due[sequence][:tokens] == of_a[:tokens]
+                assert tokens == len(blocks) * story.size and shadow.expected[sequence][:tokens] == of_a[:tokens]
     last = story.frames()[-1]
     assert not any(last.counts) and all(filled in (0, story.size) for filled in last.filled)
 
@@ -214,13 +216,13 @@ def test_each_step_shows_pythons_frame(mount, key):
             page.get_by_role("status").inner_text()
             == f"Step {number} of {len(story.events)}. {story.events[number - 1].say}"
         )
-        due = [
+        expected = [
             [str(frame.lengths[name]), " ".join(map(str, table)), str(len(table) * story.size - frame.lengths[name])]
             if (table := frame.tables.get(name))
             else ["–"] * 3
             for name in story.sequences
         ]
-        assert rows(page) == due
+        assert rows(page) == expected
         counts = page.locator(".physical .count").all_inner_texts()
         assert counts == [f"× {count}" if count else "" for count in frame.counts]
         squares = page.locator(".physical li").evaluate_all(
@@ -306,13 +308,13 @@ def test_without_a_script_every_step_of_both_stories_stands_in_the_page():
     html, without = still_of(BlockTable()).split("<noscript>")
     assert "which block will be taken" in html and "Step 1 of 14." in html
     told = re.findall(r"<tr><td[^>]*>(\d+)</td><td[^>]*>.*?</td><td[^>]*>(.*?)</td><td[^>]*>(\d+)</td></tr>", without)
-    due = []
+    expected = []
     for story in STORIES.values():
         for number, frame in enumerate(story.frames(), 1):
             tables = "; ".join(f"{name}: {' '.join(map(str, table))}" for name, table in frame.tables.items()) or "–"
             free = sum(not count and not kept for count, kept in zip(frame.counts, frame.kept, strict=True))
-            due.append((str(number), tables, str(free)))
-    assert told == due
+            expected.append((str(number), tables, str(free)))
+    assert told == expected
 
 
 @in_every_look

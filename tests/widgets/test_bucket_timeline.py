@@ -46,13 +46,15 @@ def test_the_browser_computes_pythons_times(javascript):
     for widget, found in zip(
         widgets, javascript("given.map(m.overlap)", [job(widget) for widget in widgets]), strict=True
     ):
-        due = widget.overlapped()
+        expected = widget.overlapped()
         assert [found[name] for name in ("backward_us", "step_us")] == [
-            due.backward_us,
-            pytest.approx(due.step_us, rel=1e-12),
+            expected.backward_us,
+            pytest.approx(expected.step_us, rel=1e-12),
         ]
-        assert found["exposed_us"] == pytest.approx(due.exposed_us, abs=1e-9 * due.step_us)
-        assert found["sent"] == [pytest.approx(asdict(one), rel=1e-9, abs=1e-9 * due.step_us) for one in due.sent]
+        assert found["exposed_us"] == pytest.approx(expected.exposed_us, abs=1e-9 * expected.step_us)
+        assert found["sent"] == [
+            pytest.approx(asdict(one), rel=1e-9, abs=1e-9 * expected.step_us) for one in expected.sent
+        ]
 
 
 def test_the_browsers_u_is_the_one_of_the_exercise(javascript, best_bucket):
@@ -64,9 +66,9 @@ def test_the_browsers_u_is_the_one_of_the_exercise(javascript, best_bucket):
     for widget, (steps, shortest) in zip(widgets, found, strict=True):
         one = job(widget)
         layers = [{"us": one["layer_us"], "bytes": one["layer_bytes"]}] * one["layers"]
-        due = best_bucket(layers, one, [one["layer_bytes"] * count for count in range(1, one["layers"] + 1)])
-        assert steps == pytest.approx(list(due["step_us"].values()), rel=1e-9)
-        assert shortest == pytest.approx(due["step_us"][due["best"]], rel=1e-9)
+        expected = best_bucket(layers, one, [one["layer_bytes"] * count for count in range(1, one["layers"] + 1)])
+        assert steps == pytest.approx(list(expected["step_us"].values()), rel=1e-9)
+        assert shortest == pytest.approx(expected["step_us"][expected["best"]], rel=1e-9)
 
 
 def test_sizes_between_two_layers_fill_as_the_larger_does():

@@ -34,16 +34,16 @@ def test_the_browser_times_what_python_times(javascript):
     found = javascript("given.starts.map((start) => m.timeline(start, given.rates))", asked)
     critical = set()
     for widget, timeline in zip(widgets, found, strict=True):
-        due = widget.timeline()
-        for name, span in due.spans.items():
+        expected = widget.timeline()
+        for name, span in expected.spans.items():
             assert timeline["spans"][name] == pytest.approx(list(span), rel=1e-9), widget.get_state()
-        assert timeline["ready"] == pytest.approx(due.ready) and set(timeline["saves"]) == set(due.saves)
-        for name, saved in due.saves.items():
-            assert timeline["saves"][name] == pytest.approx(saved, abs=1e-9 * due.ready)
-        assert due.saves[timeline["bottleneck"]] == pytest.approx(max(due.saves.values()))
+        assert timeline["ready"] == pytest.approx(expected.ready) and set(timeline["saves"]) == set(expected.saves)
+        for name, saved in expected.saves.items():
+            assert timeline["saves"][name] == pytest.approx(saved, abs=1e-9 * expected.ready)
+        assert expected.saves[timeline["bottleneck"]] == pytest.approx(max(expected.saves.values()))
         critical.add(tuple(timeline["critical"]))
-        if widget.graphs and abs(due.spans["runtime"][1] - due.spans["weights"][1]) > 1e-9:
-            assert tuple(timeline["critical"]) == due.critical
+        if widget.graphs and abs(expected.spans["runtime"][1] - expected.spans["weights"][1]) > 1e-9:
+            assert tuple(timeline["critical"]) == expected.critical
     assert critical == {("image", "runtime", "graphs"), ("weights", "graphs")}
 
 
@@ -62,9 +62,9 @@ def verdict(page):
 
 def test_the_first_picture_is_pythons(mount):
     widget = ColdStart()
-    page, due = mount(widget), widget.timeline()
-    assert shown(page, "ready after") == f"{due.ready:.3g} s" and cell(page, "graphs") == "10.0 s"
-    assert verdict(page).startswith("The weights are waited for, and the image is not.") and due.critical == (
+    page, expected = mount(widget), widget.timeline()
+    assert shown(page, "ready after") == f"{expected.ready:.3g} s" and cell(page, "graphs") == "10.0 s"
+    assert verdict(page).startswith("The weights are waited for, and the image is not.") and expected.critical == (
         "weights",
         "graphs",
     )
@@ -131,8 +131,10 @@ def test_without_a_script_question_picture_and_every_origins_answer_stand_in_the
         and "The weights are waited for" in html
     )
     rows = re.findall(r"<tr><th scope=\"row\"[^>]*>(.*?)</th><td>([^<]*)</td><td>([^<]*)</td></tr>", without)
-    due = [(origin, ColdStart(origin=origin).timeline()) for origin in CHOICES["origin"]]
-    assert rows == [(origin, f"{one.ready:.3g} s".replace("25 s", "25.0 s"), one.bottleneck) for origin, one in due]
+    expected = [(origin, ColdStart(origin=origin).timeline()) for origin in CHOICES["origin"]]
+    assert rows == [
+        (origin, f"{one.ready:.3g} s".replace("25 s", "25.0 s"), one.bottleneck) for origin, one in expected
+    ]
 
 
 @in_every_look

@@ -63,8 +63,8 @@ def test_the_browsers_rates_are_pytorchs(javascript):
     assert {job["loop"] for job in jobs} == set(LOOPS) and {job["shape"] for job in jobs} == set(SHAPES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        due = [by_pytorch(job) for job in jobs]
-    for job, found, right in zip(jobs, javascript("given.map((job) => m.rates(job))", jobs), due, strict=True):
+        expected = [by_pytorch(job) for job in jobs]
+    for job, found, right in zip(jobs, javascript("given.map((job) => m.rates(job))", jobs), expected, strict=True):
         assert found == pytest.approx(right, rel=1e-6, abs=1e-9 * job["peak"]), job
 
 

@@ -56,19 +56,23 @@ def test_the_browser_plans_what_python_plans_byte_for_byte(javascript, seeds):
     plans = javascript("given.bars.map((bar) => m.plan(m.jobOf(given.known, bar)))", given)
     bindings, fits = set(), set()
     for bar, found in zip(bars, plans, strict=True):
-        due = bar.planned()
+        expected = bar.planned()
         moments = {
             name: {term: count for term, count in terms.items() if term != "reserve"}
-            for name, terms in due.moments.items()
+            for name, terms in expected.moments.items()
         }
-        if due.peak > EXACT:
-            assert found["peak"] == pytest.approx(due.peak, rel=1e-12)
+        if expected.peak > EXACT:
+            assert found["peak"] == pytest.approx(expected.peak, rel=1e-12)
             continue
         assert found["moments"] == moments, chosen(bar)
-        assert (found["moment"], found["terms"], found["binding"]) == (due.moment, due.terms, due.binding), chosen(bar)
-        assert (found["peak"], found["capacity"], found["fits"]) == (due.peak, due.capacity, due.fits)
-        bindings.add(due.binding)
-        fits.add(due.fits)
+        assert (found["moment"], found["terms"], found["binding"]) == (
+            expected.moment,
+            expected.terms,
+            expected.binding,
+        ), chosen(bar)
+        assert (found["peak"], found["capacity"], found["fits"]) == (expected.peak, expected.capacity, expected.fits)
+        bindings.add(expected.binding)
+        fits.add(expected.fits)
     assert fits == {True, False} and {"parameters", "optimizer", "activations", "cache"} <= bindings
 
 

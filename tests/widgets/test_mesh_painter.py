@@ -24,13 +24,13 @@ def random_widgets(count):
 
 def test_the_browsers_groups_are_pythons(javascript):
     for widget in random_widgets(30):
-        due = {
+        expected = {
             name: [next(ranks for ranks in groups if rank in ranks) for rank in range(WORLD)]
             for name, groups in mesh_groups(widget.sizes).items()
         }
         expression = "Object.fromEntries(given.map(([name]) => [name, Array.from({ length: 64 }, (_, rank) => m.group(given, name, rank))]))"
         sizes = [list(pair) for pair in widget.sizes.items()]
-        assert javascript(expression, sizes) == due
+        assert javascript(expression, sizes) == expected
         spread = {
             name: max(len({rank // NODE for rank in ranks}) for ranks in groups)
             for name, groups in mesh_groups(widget.sizes).items()

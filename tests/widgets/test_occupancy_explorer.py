@@ -30,18 +30,21 @@ def in_python(threads, registers, shared, sm):
 
 def test_the_browsers_blocks_and_limits_are_the_instruments(model):
     rng, cards = random.Random(4), OccupancyExplorer().cards
-    asked, due = [], []
+    asked, expected = [], []
     for _ in range(1500):
         key = rng.choice(list(CARDS))
         threads, registers, shared = rng.randint(1, 1024), rng.randint(8, 255), rng.choice([0, rng.randint(0, 98304)])
         asked.append([{"threads": threads, "registers": registers, "shared": shared}, cards[key]])
-        due.append(list(in_python(threads, registers, shared, multiprocessor(CARDS[key].capability))))
+        expected.append(list(in_python(threads, registers, shared, multiprocessor(CARDS[key].capability))))
     found = model(
         "all => all.map(([launch, sm]) => { const f = occupancy.resident(launch, sm); return [f.blocks, f.limit]; })",
         asked,
     )
-    assert found == due
-    assert {limit for _, limit in due} == {"warps", "blocks", "shared memory", "registers"} and [0, "registers"] in due
+    assert found == expected
+    assert {limit for _, limit in expected} == {"warps", "blocks", "shared memory", "registers"} and [
+        0,
+        "registers",
+    ] in expected
 
 
 def test_waves_are_counted_to_the_last_block(model):

@@ -40,10 +40,10 @@ def told(times):
     return times and {name: getattr(times, name) for name in TIMES}
 
 
-def assert_close(found, due):
-    assert (found is None) == (due is None)
-    if due is not None:
-        assert found == pytest.approx(due, rel=1e-9)
+def assert_close(found, expected):
+    assert (found is None) == (expected is None)
+    if expected is not None:
+        assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_browser_places_as_python_does(javascript):
@@ -74,8 +74,10 @@ def test_a_step_is_the_rooflines(javascript):
         told = chunk and {"fresh": chunk[0], "before": chunk[1]}
         sent.append({"clock": terms[f"{card} {model}"], "batch": batch, "at": at, "chunk": told})
     found = javascript("given.map(({ clock, batch, at, chunk }) => m.seconds(clock, batch, at, chunk))", sent)
-    due = [clock.step_us([(1, at)] * batch + ([chunk] if chunk else [])) / 1e6 for clock, batch, at, chunk in asked]
-    assert found == pytest.approx(due, rel=1e-9)
+    expected = [
+        clock.step_us([(1, at)] * batch + ([chunk] if chunk else [])) / 1e6 for clock, batch, at, chunk in asked
+    ]
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 def pipelined(layers, computed, sent):
@@ -93,8 +95,8 @@ def test_the_transfer_is_a_pipeline_of_layers():
             continue
         times, sent = found
         layers = widget.clock.shape.layers
-        due = pipelined(layers, times.prefill / layers, sent.seconds / layers)
-        assert sent.exposed == pytest.approx(due, rel=1e-6)
+        expected = pipelined(layers, times.prefill / layers, sent.seconds / layers)
+        assert sent.exposed == pytest.approx(expected, rel=1e-6)
         assert sent.nbytes == widget.load.new * widget.clock.kv_bytes
         reached = LINKS[PORTS[VALUES["gbit"].index(widget.gbit)]].reached_bytes_per_s
         assert sent.seconds == pytest.approx(sent.nbytes / reached) and reached == pytest.approx(
@@ -298,8 +300,8 @@ def test_without_a_script_question_picture_and_tables_stand_in_the_page():
     settings += [{"budget": budget} for budget in VALUES["budget"]]
     assert len(rows) == len(settings)
     for (_, even), moved in zip(rows, settings, strict=True):
-        due = PlacePhases(**moved).break_even()
-        assert even == ("–" if due is None else f"{three(due)} Gb/s"), moved
+        expected = PlacePhases(**moved).break_even()
+        assert even == ("–" if expected is None else f"{three(expected)} Gb/s"), moved
 
 
 @in_every_look

@@ -46,8 +46,8 @@ def test_the_rule_finds_what_was_planted(name):
     both = [min(pair) for pair in zip(*held, strict=True)]
     found = [rank for rank, by in enumerate(both) if by >= 5]
     assert found == ([] if PLANTED[name] is None else [PLANTED[name]])
-    due = next(choice.text for choice in QUESTIONS[name].choices if choice.correct)
-    assert due.startswith("None" if PLANTED[name] is None else f"Rank {PLANTED[name]}")
+    expected = next(choice.text for choice in QUESTIONS[name].choices if choice.correct)
+    assert expected.startswith("None" if PLANTED[name] is None else f"Rank {PLANTED[name]}")
 
 
 def test_every_card_looks_busy():
@@ -80,9 +80,9 @@ def test_every_job_is_judged_with_why_and_then_measured(mount, number):
     page = mount(RankDashboard())
     page.get_by_role("button", name=f"Job {'ABCDE'[number]}").click()
     name = list(QUESTIONS)[number]
-    due = next(choice for choice in QUESTIONS[name].choices if choice.correct)
+    expected = next(choice for choice in QUESTIONS[name].choices if choice.correct)
     assert page.locator(".after").inner_text() == ""
-    page.get_by_label(due.text, exact=True).check()
+    page.get_by_label(expected.text, exact=True).check()
     page.get_by_role("button", name="Commit").click()
     whys = [text for text in page.locator(".why").all_inner_texts() if text]
     assert len(whys) == len(QUESTIONS[name].choices) and sum(text.startswith("Right.") for text in whys) == 1

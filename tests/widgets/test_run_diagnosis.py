@@ -68,8 +68,8 @@ def test_every_run_is_diagnosed_with_why(mount, number):
     page = mount(RunDiagnosis())
     page.get_by_role("button", name=f"Run {'ABCDEFG'[number]}").click()
     question = QUESTIONS[RUNS[number]]
-    due = next(choice for choice in question.choices if choice.correct)
-    page.get_by_label(due.text, exact=True).check()
+    expected = next(choice for choice in question.choices if choice.correct)
+    page.get_by_label(expected.text, exact=True).check()
     page.get_by_role("button", name="Commit").click()
     whys = [text for text in page.locator(".why").all_inner_texts() if text]
     assert len(whys) == len(question.choices) and sum(text.startswith("Right.") for text in whys) == 1

@@ -55,9 +55,9 @@ def test_the_browser_names_the_violations_that_python_names(javascript):
         "given.map(([table, stages, microbatches]) => m.violations(table, { stages, microbatches })"
         ".map((one) => [one.kind, one.action, one.places.map(({ gpu, slot }) => [gpu, slot]), one.waits]))"
     )
-    due = [[told(one) for one in violations(*case)] for case in given]
-    assert javascript(expression, given) == due
-    assert {kind for case in due for kind, *_ in case} == {"early", "missing", "twice", "foreign", "split"}
+    expected = [[told(one) for one in violations(*case)] for case in given]
+    assert javascript(expression, given) == expected
+    assert {kind for case in expected for kind, *_ in case} == {"early", "missing", "twice", "foreign", "split"}
 
 
 def test_the_browser_counts_slots_bubble_and_activations_as_python_does(javascript):

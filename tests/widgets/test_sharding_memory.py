@@ -42,9 +42,9 @@ def test_what_is_counted_of_bare_parameters_is_what_the_plan_of_a_whole_model_co
         widget, rng = random_widget(seed), random.Random(seed)
         shape, stage = rng.choice(list(SHAPES.values())), rng.choice(list(STAGES))
         whole = Job(shape, precision=widget.precision, optimizer=widget.optimizer, stage=stage, world=widget.ranks)
-        due = plan(whole, widget.card).moments["in the embedding's backward pass"]
+        expected = plan(whole, widget.card).moments["in the embedding's backward pass"]
         widget.billions = shape.parameters / 1e9
-        assert widget.held(stage) == {name: due[name] for name in widget.held(stage)}
+        assert widget.held(stage) == {name: expected[name] for name in widget.held(stage)}
 
 
 def test_the_zero_papers_example_comes_out():

@@ -58,13 +58,13 @@ def test_the_collectives_are_those_of_pytorchs_tensor_parallelism(cut):
     first, second = (i for i, entry in enumerate(run.journal) if entry.operation == "barrier")
     passes = {"forward": run.journal[first + 1 : second], "backward": run.journal[second + 1 :]}
     for passing, entries in passes.items():
-        due = [one for one in crossings(cut) if one.passing == passing]
+        expected = [one for one in crossings(cut) if one.passing == passing]
         sizes = [
             4 * TOKENS_ * (HIDDEN if one.tensor == "z" else WIDTH) // (4 if one.kind == "all_to_all" else 1)
-            for one in due
+            for one in expected
         ]
         assert [(e.operation, e.bytes) for e in entries] == [
-            (one.kind, size) for one, size in zip(due, sizes, strict=True)
+            (one.kind, size) for one, size in zip(expected, sizes, strict=True)
         ]
 
 

@@ -131,7 +131,7 @@ def test_no_path_of_this_machine_is_in_the_page(player):
 
 
 def test_what_cannot_be_drawn_is_refused(traced):
-    with pytest.raises(ValueError, match="shapes are due"):
+    with pytest.raises(ValueError, match="expected shapes"):
         TilePlayer(traced[0], {"a": (SIZE, SIZE)})
     with pytest.raises(ValueError, match="does not hold element"):
         TilePlayer(traced[0], {**SHAPES, "a_tile": (2, 2)})

@@ -74,11 +74,11 @@ def test_the_browsers_lanes_are_the_python_timelines(layout):
         [TimelinePlayer(seen).timeline for seen in observations],
     )
     for seen, found in zip(observations, there, strict=True):
-        due = [
+        expected = [
             [name, [[start, end, label, colour == WARNING] for start, end, label, colour in bars]]
             for name, bars in _lanes(seen).items()
         ]
-        assert found == due
+        assert found == expected
 
 
 def test_every_bar_is_one_step_in_order_of_time(layout):
@@ -89,9 +89,9 @@ def test_every_bar_is_one_step_in_order_of_time(layout):
         [TimelinePlayer(seen).timeline for seen in observations],
     )
     for seen, found in zip(observations, there, strict=True):
-        due = [(start, end) for bars in _lanes(seen).values() for start, end, *_ in bars]
-        assert sorted(map(tuple, found)) == sorted(due)
-        assert [start for start, _ in found] == sorted(start for start, _ in due)
+        expected = [(start, end) for bars in _lanes(seen).values() for start, end, *_ in bars]
+        assert sorted(map(tuple, found)) == sorted(expected)
+        assert [start for start, _ in found] == sorted(start for start, _ in expected)
 
 
 def test_the_step_of_a_race_is_its_second_use(layout):

@@ -36,8 +36,8 @@ def test_the_browser_counts_what_python_counts(javascript):
     found = javascript(counted, [given(widget) for widget in widgets])
     for widget, (tokens, frames, budget) in zip(widgets, found, strict=True):
         assert (tokens, frames) == (widget.request.tokens, widget.request.frames), widget.request
-        due = {"cached": widget.cached(), "left": widget.left(), "fitting": widget.fitting()}
-        assert budget == due, (widget.request, widget.card)
+        expected = {"cached": widget.cached(), "left": widget.left(), "fitting": widget.fitting()}
+        assert budget == expected, (widget.request, widget.card)
     fitting = [widget.fitting() for widget in widgets]
     assert {0, 1} < set(fitting) and any(widget.left() < 0 for widget in widgets)
 

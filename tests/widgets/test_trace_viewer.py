@@ -47,14 +47,14 @@ def test_the_browsers_breakdown_self_times_and_exposed_times_are_pythons(found):
         trace = read(one["document"])
         assert there["window"] == pytest.approx(trace.window)
         for window, parts in zip(one["windows"], there["parts"], strict=True):
-            due = breakdown(trace, window)
-            if due.device:
+            expected = breakdown(trace, window)
+            if expected.device:
                 names = ("total", "compute", "communication", "hidden", "copies", "idle")
                 assert [parts[name] for name in names] == pytest.approx(
-                    [getattr(due, name) for name in names], abs=1e-6
+                    [getattr(expected, name) for name in names], abs=1e-6
                 )
-        due = sorted((t.event.name, t.event.start, t.total, t.self_time) for t in self_times(trace, calls=True))
-        assert [tuple(each) for each in sorted(there["selves"])] == [_near(each) for each in due]
+        expected = sorted((t.event.name, t.event.start, t.total, t.self_time) for t in self_times(trace, calls=True))
+        assert [tuple(each) for each in sorted(there["selves"])] == [_near(each) for each in expected]
         collectives = [breakdown(trace, e.span).communication for e in trace.of("collective") if e.duration]
         assert there["exposed"] == pytest.approx(collectives, abs=1e-6)
 
@@ -68,8 +68,10 @@ def _near(row):
 def test_every_format_of_the_public_traces_is_read_alike(found, name):
     document = json.loads(gzip.decompress(public(name).read_bytes()))
     there = found([{"document": document, "windows": [read(document).device_span]}])[0]
-    due = breakdown(read(document), read(document).device_span)
-    assert [there["parts"][0]["idle"], there["parts"][0]["compute"]] == pytest.approx([due.idle, due.compute], abs=1e-3)
+    expected = breakdown(read(document), read(document).device_span)
+    assert [there["parts"][0]["idle"], there["parts"][0]["compute"]] == pytest.approx(
+        [expected.idle, expected.compute], abs=1e-3
+    )
 
 
 def document(collective=(10, 30), kernel=(0, 20)):

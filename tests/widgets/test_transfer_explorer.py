@@ -53,13 +53,13 @@ def test_the_browser_computes_the_machines_times(javascript):
     loops = [random_loop(random.Random(seed)) for seed in range(LOOPS)]
     for widget, spans in zip(loops, javascript([plan(widget) for widget in loops]), strict=True):
         log = widget.observed()
-        due = {
+        expected = {
             "host": [(w.start_us, w.end_us) for w in log.waits],
             "copy": [(c.start_us, c.end_us) for c in log.copied],
             "step": [(k.start_us, k.end_us) for k in log.kernels],
         }
-        assert len(due["step"]) == widget.batches
-        for name, times in due.items():
+        assert len(expected["step"]) == widget.batches
+        for name, times in expected.items():
             assert lane(spans, name) == [pytest.approx(time, rel=1e-9) for time in times], (name, plan(widget))
 
 

@@ -32,9 +32,9 @@ def test_the_browser_replays_what_python_replays(javascript):
     pools = [{name: getattr(widget, name) for name in ("load", *VALUES)} for widget in widgets]
     found = javascript(PLAYED, {"pools": pools, "loads": LOADS, "settle": SETTLE})
     for widget, one in zip(widgets, found, strict=True):
-        due, (size, theirs) = widget.played(), widget.in_hindsight()
-        assert one["waits"] == list(due.waits) and one["sizes"] == list(due.sizes), widget.get_state()
-        assert (one["unused"], one["starts"], one["p99"]) == (due.unused, due.starts, due.percentile(99))
+        expected, (size, theirs) = widget.played(), widget.in_hindsight()
+        assert one["waits"] == list(expected.waits) and one["sizes"] == list(expected.sizes), widget.get_state()
+        assert (one["unused"], one["starts"], one["p99"]) == (expected.unused, expected.starts, expected.percentile(99))
         assert (one["size"], one["theirs"]) == (size, [theirs.unused, theirs.starts])
 
 
@@ -79,10 +79,10 @@ def test_every_setting_is_told_truly(mount):
         widget = random_widget(seed)
         for name in ("load", *VALUES):
             page.evaluate("([name, value]) => model.set(name, value)", [name, getattr(widget, name)])
-        due, (_, theirs), said = widget.played(), widget.in_hindsight(), verdict(page)
-        assert said.startswith("One request" if due.percentile(99) > widget.cold / 2 else "99 of 100")
-        assert ("started again" in said) == (12 * due.starts > len(due.waits))
-        ratio = due.unused / theirs.unused
+        expected, (_, theirs), said = widget.played(), widget.in_hindsight(), verdict(page)
+        assert said.startswith("One request" if expected.percentile(99) > widget.cold / 2 else "99 of 100")
+        assert ("started again" in said) == (12 * expected.starts > len(expected.waits))
+        ratio = expected.unused / theirs.unused
         assert ("less is paid" in said, "more is paid" in said) == (ratio < 0.95, ratio > 1.05)
 
 

@@ -79,7 +79,7 @@ def test_the_browsers_sums_are_the_traces(masks):
         exists = np.arange(32 * warps).reshape(warps, 32) < block[0] * block[1]
         lanes = np.stack([step.lanes for step in steps.steps])
         running = lanes.any(axis=2)
-        due = [
+        expected = [
             {
                 "issued": int(running[: at + 1].sum()),
                 "used": int(lanes[: at + 1].sum()),
@@ -91,7 +91,7 @@ def test_the_browsers_sums_are_the_traces(masks):
             "([steps, block]) => steps.map((_, at) => masks.totals(steps, block, at))",
             [widget.runs[0]["steps"], widget.block],
         )
-        assert there == due
+        assert there == expected
 
 
 def test_the_browsers_lanes_are_the_traces(masks):

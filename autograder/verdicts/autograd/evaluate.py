@@ -111,10 +111,10 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 
 
 def _judge_of_an_error(case: Case, evidence: dict) -> Iterator[Failure]:
-    due = error_problem(evidence, case.raises)
+    expected = error_problem(evidence, case.raises)
     problems = {
-        "errors": due and f"{due} Of no samples there is no mean.",
-        "modes": (None if "errors" in case.criteria else due) or _restored_problem(case.inputs, evidence),
+        "errors": expected and f"{expected} Of no samples there is no mean.",
+        "modes": (None if "errors" in case.criteria else expected) or _restored_problem(case.inputs, evidence),
         "untouched": _untouched_problem(evidence),
     }
     yield from (Failure(criterion, problems[criterion]) for criterion in case.criteria if problems[criterion])
@@ -156,8 +156,8 @@ def _numbers_problem(inputs: dict, evidence: dict, tolerance: float) -> str | No
     return None
 
 
-def _close(found: float, due: float, tolerance: float) -> bool:
-    return math.isnan(found) if math.isnan(due) else abs(found - due) <= tolerance * abs(due)
+def _close(found: float, expected: float, tolerance: float) -> bool:
+    return math.isnan(found) if math.isnan(expected) else abs(found - expected) <= tolerance * abs(expected)
 
 
 def _calls_problem(inputs: dict, evidence: dict) -> str | None:
@@ -223,8 +223,12 @@ def _untouched_problem(evidence: dict) -> str | None:
     return None
 
 
-def _equal(found: object, due: object) -> bool:
-    return found is due if due is None else tensor_problem(found, due) is None and torch.equal(found, due)
+def _equal(found: object, expected: object) -> bool:
+    return (
+        found is expected
+        if expected is None
+        else tensor_problem(found, expected) is None and torch.equal(found, expected)
+    )
 
 
 evaluate = Exercise(

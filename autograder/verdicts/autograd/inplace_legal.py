@@ -86,8 +86,8 @@ def _problem(program: Program, answer: dict, criteria: str) -> str | None:
         return "The list does not hold a bool for each step."
     if not answer["kept"]:
         return "The function changed the program."
-    due = verdict(program) if len(program) <= _SMALL else long(len(program))[1]
-    wrong = [number for number, right in enumerate(due) if found[number] != right]
+    expected = verdict(program) if len(program) <= _SMALL else long(len(program))[1]
+    wrong = [number for number, right in enumerate(expected) if found[number] != right]
     if not wrong:
         return None
     said, meant = ("legal", "not") if found[wrong[0]] else ("not legal", "legal")

@@ -146,9 +146,9 @@ def leaves(sampler: Sampler) -> Iterator[Program]:
 def long(length: int) -> tuple[Program, list[bool]]:
     """One after another, with the verdict: what stands behind ``exp`` cannot be in place, all else can but the first."""
     pattern = (("exp", True), ("shift", False), ("sin", True), ("neg", True))
-    program, due = [["leaf"], ["double", 0]], [False, False]
+    program, expected = [["leaf"], ["double", 0]], [False, False]
     while len(program) < length:
         operation, legal = pattern[len(program) % 4]
-        due.append(legal or program[-1][0] != "exp")
+        expected.append(legal or program[-1][0] != "exp")
         program.append([operation, len(program) - 1])
-    return program, due
+    return program, expected

@@ -128,7 +128,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
             yield Failure(criterion, found)
 
 
-def _due(question: dict) -> int:
+def _expected(question: dict) -> int:
     """Of a product with an input that requires no gradient only that one is saved; without any, nothing."""
     if not question["grad_mode"] or (question["program"] in _ALONE and not any(question["grads"])):
         return 0
@@ -140,19 +140,19 @@ def _due(question: dict) -> int:
     return size(question["rows"], question["columns"], getattr(torch, question["dtype"]).itemsize)
 
 
-def _number_problem(answer: dict, due: int, why: str) -> str | None:
+def _number_problem(answer: dict, expected: int, why: str) -> str | None:
     if "error" in answer:
         return raised_problem(answer["error"])
     found = answer["returned"]
     if type(found) is not int:
         return f"The function returned {type_name(found)}; expected a Python int."
-    return None if found == due else f"{why} The number is too {'large' if found > due else 'small'}."
+    return None if found == expected else f"{why} The number is too {'large' if found > expected else 'small'}."
 
 
 def _bytes_problem(question: dict, answer: dict) -> str | None:
     return _number_problem(
         answer,
-        _due(question),
+        _expected(question),
         "The bytes are not those that one operation saves: some save their input, some their result, some neither.",
     )
 
@@ -160,7 +160,7 @@ def _bytes_problem(question: dict, answer: dict) -> str | None:
 def _storages_problem(question: dict, answer: dict) -> str | None:
     return _number_problem(
         answer,
-        _due(question),
+        _expected(question),
         "A storage counts once, whoever saved it and wherever in it, and with all its bytes; on `meta` none has an address to know "
         "it by.",
     )
@@ -169,7 +169,7 @@ def _storages_problem(question: dict, answer: dict) -> str | None:
 def _held_problem(question: dict, answer: dict) -> str | None:
     return _number_problem(
         answer,
-        _due(question),
+        _expected(question),
         "What was saved is not what is still held when the function has returned: graphs are dropped, and gone back through, before "
         "that.",
     )
@@ -178,7 +178,7 @@ def _held_problem(question: dict, answer: dict) -> str | None:
 def _parameters_problem(question: dict, answer: dict) -> str | None:
     return _number_problem(
         answer,
-        _due(question),
+        _expected(question),
         "Of a module the storages of parameters and buffers do not count, a transposed or sliced weight is one of them; all else "
         "does.",
     )
@@ -194,7 +194,7 @@ def _memory_problem(question: dict, answer: dict) -> str | None:
         )
     if answer["peak_more"] > 0:
         return "The instrument took memory of its own, or held what the function had let go of."
-    return _number_problem(answer, _due(question), "On the device the bytes are not those that are saved.")
+    return _number_problem(answer, _expected(question), "On the device the bytes are not those that are saved.")
 
 
 def _function_problem(question: dict, answer: dict) -> str | None:
@@ -209,16 +209,16 @@ def _function_problem(question: dict, answer: dict) -> str | None:
         return "Hooks are still in force after the call, whether `fn` returned or raised."
     if question["program"] == "stops":
         return error_problem(answer, "KeyError")
-    if not _same(answer["found"], _found_due(question, answer["x"])):
+    if not _same(answer["found"], _found_and_expected(question, answer["x"])):
         return "`fn` did not find what it finds without the instrument: what is unpacked must be what was packed."
     return _number_problem(
         answer,
-        _due(question),
+        _expected(question),
         "What `fn` packs with hooks of its own, or asks by itself, does not count; what else it saves does.",
     )
 
 
-def _found_due(question: dict, x: torch.Tensor) -> list:
+def _found_and_expected(question: dict, x: torch.Tensor) -> list:
     """What the function notes itself: gradients, or an answer of the instrument's."""
     if question["program"] == "asks itself":
         return [3 * question["rows"] * question["columns"] * 4]
@@ -231,12 +231,12 @@ def _found_due(question: dict, x: torch.Tensor) -> list:
     return []
 
 
-def _same(found: Iterable, due: list) -> bool:
-    if not isinstance(found, list) or len(found) != len(due):
+def _same(found: Iterable, expected: list) -> bool:
+    if not isinstance(found, list) or len(found) != len(expected):
         return False
     return all(
         one == right if isinstance(right, int) else tensor_problem(one, right) is None and torch.equal(one, right)
-        for one, right in zip(found, due)
+        for one, right in zip(found, expected)
     )
 
 

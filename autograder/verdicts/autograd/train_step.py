@@ -127,11 +127,11 @@ def _groups(parameters: list[torch.Tensor], inputs: dict) -> list:
     return [{"params": slow}, {"params": fast, "lr": 2 * inputs["options"]["lr"]}]
 
 
-def _parameters_problem(due: list[torch.Tensor], evidence: dict) -> str | None:
+def _parameters_problem(expected: list[torch.Tensor], evidence: dict) -> str | None:
     found = evidence["parameters"]
-    if problem := count_problem(found, len(due)):
+    if problem := count_problem(found, len(expected)):
         return problem
-    if not all(map(_near, found, due)):
+    if not all(map(_near, found, expected)):
         return (
             "The parameters are not those of the steps: each takes one step of the optimizer, with this batch's gradients, which "
             "are there between `backward` and `step` and at no other time thrown away."
@@ -139,11 +139,11 @@ def _parameters_problem(due: list[torch.Tensor], evidence: dict) -> str | None:
     return None
 
 
-def _near(found: object, due: torch.Tensor) -> bool:
-    if tensor_problem(found, due):
+def _near(found: object, expected: torch.Tensor) -> bool:
+    if tensor_problem(found, expected):
         return False
-    small = 1e-9 if due.dtype == torch.float64 else 2e-4
-    return bool((found - due).norm() <= small * due.norm() + small * 1e-3)
+    small = 1e-9 if expected.dtype == torch.float64 else 2e-4
+    return bool((found - expected).norm() <= small * expected.norm() + small * 1e-3)
 
 
 def _steps_problem(taken: list[dict]) -> str | None:
@@ -152,11 +152,11 @@ def _steps_problem(taken: list[dict]) -> str | None:
     return None
 
 
-def _gradients_problem(due: list[torch.Tensor | None], evidence: dict) -> str | None:
+def _gradients_problem(expected: list[torch.Tensor | None], evidence: dict) -> str | None:
     found = evidence["gradients"]
-    if problem := count_problem(found, len(due)):
+    if problem := count_problem(found, len(expected)):
         return problem
-    for gradient, right in zip(found, due, strict=True):
+    for gradient, right in zip(found, expected, strict=True):
         if right is None and gradient is not None:
             return (
                 "A parameter that took no part in the loss holds a gradient, of zeros perhaps: by decay or momentum an "
@@ -270,8 +270,8 @@ def _host_problem(taken: list[dict], seen: Observation) -> str | None:
 
 def _changed_problem(inputs: dict, evidence: dict) -> str | None:
     *layers, spare, gain = inputs["weights"]
-    for found, due in zip(evidence["parameters"], (spare, gain, *layers), strict=True):
-        if tensor_problem(found, due) or not torch.equal(found, due):
+    for found, expected in zip(evidence["parameters"], (spare, gain, *layers), strict=True):
+        if tensor_problem(found, expected) or not torch.equal(found, expected):
             return "A parameter changed, though the loss was none that autograd takes."
     if evidence["taken"][0]["steps"]:
         return "The optimizer stepped, though the loss was none that autograd takes."

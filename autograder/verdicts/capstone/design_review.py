@@ -5,7 +5,7 @@ from typing import Any
 
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
-from autograder.verdicts.capstone import designs as due
+from autograder.verdicts.capstone import designs as expected
 from autograder.verdicts.capstone import designs_drawn as drawn
 from autograder.verdicts.expect import count_problem, raised_problem, type_name
 
@@ -35,7 +35,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 
 
 def _problems(criteria: tuple[str, ...], spec: dict, answer: dict) -> Iterator[tuple[str, str]]:
-    plans, binds = due.reviewed(spec)
+    plans, binds = expected.reviewed(spec)
     if problem := raised_problem(answer["error"]) if "error" in answer else _form_problem(spec, answer["returned"]):
         yield from ((each, problem) for each in criteria)
         return
@@ -79,14 +79,14 @@ def _near(told: float, right: float) -> bool:
 
 
 def _training_problems(spec: dict, plan: dict, plans: list) -> Iterator[tuple[str, str]]:
-    layout = due.Layout(*(plan[key] for key in ("tensor", "pipeline", "data", "stage", "micro_batch")))
-    if not due.is_legal(spec, layout):
+    layout = expected.Layout(*(plan[key] for key in ("tensor", "pipeline", "data", "stage", "micro_batch")))
+    if not expected.is_legal(spec, layout):
         yield from ((criteria, _illegal(spec, layout)) for criteria in ("legal", "memory"))
         return
     every_s = plan["save_every_s"]
     checks: dict[str, Callable[[], str | None]] = {
-        "memory": lambda: None if due.meets(spec, layout, "memory") else _MEMORY,
-        "network": lambda: None if due.meets(spec, layout, "network") else _NETWORK,
+        "memory": lambda: None if expected.meets(spec, layout, "memory") else _MEMORY,
+        "network": lambda: None if expected.meets(spec, layout, "network") else _NETWORK,
         "time": lambda: _time_problem(spec, plan, layout, every_s),
         "cost": lambda: _cost_problem(spec, plan, layout, every_s, plans),
         "interval": lambda: _interval_problem(spec, layout, every_s),
@@ -94,21 +94,21 @@ def _training_problems(spec: dict, plan: dict, plans: list) -> Iterator[tuple[st
     yield from ((criteria, problem) for criteria, check in checks.items() if (problem := check()))
 
 
-def _illegal(spec: dict, layout: due.Layout) -> str:
+def _illegal(spec: dict, layout: expected.Layout) -> str:
     if layout.tensor > spec["node_gpus"]:
         return "A tensor-parallel group reaches across nodes: it sums activations twice in every layer, over NVLink or not at all."
     return "The degrees do not divide what they divide, need more GPUs than there are, or shard what a pipeline keeps."
 
 
-def _time_problem(spec: dict, plan: dict, layout: due.Layout, every_s: float) -> str | None:
-    if not _near(plan["days"], due.days(spec, layout, every_s)):
+def _time_problem(spec: dict, plan: dict, layout: expected.Layout, every_s: float) -> str | None:
+    if not _near(plan["days"], expected.days(spec, layout, every_s)):
         return _DAYS
-    return None if due.meets(spec, layout, "time") else "The plan takes longer than is allowed."
+    return None if expected.meets(spec, layout, "time") else "The plan takes longer than is allowed."
 
 
-def _cost_problem(spec: dict, plan: dict, layout: due.Layout, every_s: float, plans: list) -> str | None:
+def _cost_problem(spec: dict, plan: dict, layout: expected.Layout, every_s: float, plans: list) -> str | None:
     """Of days and of an interval that are wrong other criteria judge."""
-    days, dollars = due.days(spec, layout, every_s), due.dollars(spec, layout, every_s)
+    days, dollars = expected.days(spec, layout, every_s), expected.dollars(spec, layout, every_s)
     if not _near(plan["dollars"], plan["days"] * dollars / days):
         return "The dollars are not those of all GPUs for all hours of the days that the plan says."
     least = min(_least_dollars(spec, each) for each in plans)
@@ -116,33 +116,33 @@ def _cost_problem(spec: dict, plan: dict, layout: due.Layout, every_s: float, pl
     return "There is a plan that meets everything for less." if own > min(_CHEAP * least, spec["max_dollars"]) else None
 
 
-def _least_dollars(spec: dict, layout: due.Layout) -> float:
-    return due.dollars(spec, layout, due.best_interval_s(spec, layout))
+def _least_dollars(spec: dict, layout: expected.Layout) -> float:
+    return expected.dollars(spec, layout, expected.best_interval_s(spec, layout))
 
 
-def _interval_problem(spec: dict, layout: due.Layout, every_s: float) -> str | None:
-    best = due.wasted(spec, layout, due.best_interval_s(spec, layout))
-    return None if due.wasted(spec, layout, every_s) <= _WASTE * best else _INTERVAL
+def _interval_problem(spec: dict, layout: expected.Layout, every_s: float) -> str | None:
+    best = expected.wasted(spec, layout, expected.best_interval_s(spec, layout))
+    return None if expected.wasted(spec, layout, every_s) <= _WASTE * best else _INTERVAL
 
 
 def _service_problem(spec: dict, plan: dict, plans: list) -> str | None:
-    service = due.Service(*(plan[key] for key in ("tensor", "replicas", "batch")))
-    if not due.fits_nodes(spec, service.tensor) or min(service.replicas, service.batch) < 1:
+    service = expected.Service(*(plan[key] for key in ("tensor", "replicas", "batch")))
+    if not expected.fits_nodes(spec, service.tensor) or min(service.replicas, service.batch) < 1:
         return "A replica is a part of one node with whole heads of keys on each GPU."
     if service.batch * service.replicas < spec["users"]:
         return "The replicas' batches together have no room for all users."
-    if not due.serves_within(spec, service, "memory"):
+    if not expected.serves_within(spec, service, "memory"):
         return "A replica does not fit: on each GPU lie its share of the weights and of the keys and values of the whole batch, at full context."
-    if not _near(plan["between_tokens_s"], due.between_tokens_s(spec, service)):
+    if not _near(plan["between_tokens_s"], expected.between_tokens_s(spec, service)):
         return "The time from token to token is not that of the whole batch at full context."
-    if not all(due.serves_within(spec, service, limit) for limit in ("latency", "gpus", "cost")):
+    if not all(expected.serves_within(spec, service, limit) for limit in ("latency", "gpus", "cost")):
         return "The plan is slower than is allowed, needs more GPUs than there are, or costs too much."
-    if not _near(plan["dollars_per_hour"], due.dollars_per_hour(spec, service)):
+    if not _near(plan["dollars_per_hour"], expected.dollars_per_hour(spec, service)):
         return "The dollars are not those of all GPUs of all replicas."
-    least = min(due.dollars_per_hour(spec, each) for each in plans)
+    least = min(expected.dollars_per_hour(spec, each) for each in plans)
     return (
         "There is a plan that meets everything for less."
-        if due.dollars_per_hour(spec, service) > _CHEAP * least
+        if expected.dollars_per_hour(spec, service) > _CHEAP * least
         else None
     )
 

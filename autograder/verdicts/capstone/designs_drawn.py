@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from autograder.sampler import Sampler
-from autograder.verdicts.capstone import designs as due
+from autograder.verdicts.capstone import designs as expected
 from gpulab.cards.cards import CARDS
 from gpulab.memory import SHAPES, Job
 from gpulab.memory.activations import layer
@@ -34,16 +34,16 @@ def _training(sampler: Sampler, shape: str, card: str, nodes: int, batch: int) -
     }  # fmt: skip
 
 
-def _taken(spec: dict, layout: due.Layout) -> tuple[float, float]:
-    every_s = due.best_interval_s(spec, layout)
-    return due.days(spec, layout, every_s), due.dollars(spec, layout, every_s)
+def _taken(spec: dict, layout: expected.Layout) -> tuple[float, float]:
+    every_s = expected.best_interval_s(spec, layout)
+    return expected.days(spec, layout, every_s), expected.dollars(spec, layout, every_s)
 
 
 def _limited(sampler: Sampler, spec: dict) -> dict:
     """The days that all machines together need, and a little more; the dollars of the cheapest, and a little more."""
-    fastest = min(_taken(spec, layout)[0] for layout in due.reviewed(spec)[0])
+    fastest = min(_taken(spec, layout)[0] for layout in expected.reviewed(spec)[0])
     spec = spec | {"max_days": fastest * sampler.integer(120, 170) / 100}
-    return spec | {"max_dollars": 1.2 * min(_taken(spec, layout)[1] for layout in due.reviewed(spec)[0])}
+    return spec | {"max_dollars": 1.2 * min(_taken(spec, layout)[1] for layout in expected.reviewed(spec)[0])}
 
 
 def trainings(sampler: Sampler) -> Iterator[dict]:
@@ -79,10 +79,11 @@ def _serving(sampler: Sampler, shape: str, card: str, nodes: int, users: int) ->
 
 def _bounded(sampler: Sampler, spec: dict, tight: bool = True) -> dict:
     """The time of the fastest service that fits, and a little more, or so much more that memory binds; the dollars of the cheapest within it."""
-    fast = min(due.between_tokens_s(spec, service) for service in due.reviewed(spec)[0])
+    fast = min(expected.between_tokens_s(spec, service) for service in expected.reviewed(spec)[0])
     spec = spec | {"max_between_tokens_s": fast * sampler.integer(150, 300) / 100 if tight else 1.0}
     return spec | {
-        "max_dollars_per_hour": 1.5 * min(due.dollars_per_hour(spec, service) for service in due.reviewed(spec)[0])
+        "max_dollars_per_hour": 1.5
+        * min(expected.dollars_per_hour(spec, service) for service in expected.reviewed(spec)[0])
     }
 
 

@@ -101,13 +101,15 @@ _MISREAD = {
 
 
 def _wrong(criterion: str, question: dict, value: Any) -> str | None:
-    due = _reference(question)
-    if not isinstance(value, dict) or set(value) != set(due):
+    expected = _reference(question)
+    if not isinstance(value, dict) or set(value) != set(expected):
         return f"The function returned {type_name(value)}; expected a dictionary with the three entries."
     if criterion == "seconds":
-        return number_problem(value["seconds"], due["seconds"], "The seconds are not those of the faster algorithm.")
+        return number_problem(
+            value["seconds"], expected["seconds"], "The seconds are not those of the faster algorithm."
+        )
     found = value[criterion]
-    return None if isinstance(found, str) and found == due[criterion] else _MISREAD[criterion]
+    return None if isinstance(found, str) and found == expected[criterion] else _MISREAD[criterion]
 
 
 choose_algorithm = Exercise(

@@ -55,12 +55,12 @@ def steps(messages: Sequence[Message]) -> int:
     What a rank sends after it asked for a message is sent after that one came. Which message arrived first does not
     count: a rank that is given the processor sooner changes nothing.
     """
-    due, sent = _asked_for(messages), {}
+    expected, sent = _asked_for(messages), {}
     last_sent, last_received = (defaultdict(int) for _ in range(2))
     waiting = True
     while waiting:
         waiting = False
-        for rank, events in due.items():
+        for rank, events in expected.items():
             while events and (not events[0][1] or id(events[0][2]) in sent):
                 _, is_arrival, message = events.pop(0)
                 if is_arrival:
@@ -68,17 +68,17 @@ def steps(messages: Sequence[Message]) -> int:
                 else:
                     last_sent[rank] = sent[id(message)] = 1 + max(last_sent[rank], last_received[rank])
                 waiting = True
-    each_alone = sum(is_arrival for events in due.values() for _, is_arrival, _ in events)
+    each_alone = sum(is_arrival for events in expected.values() for _, is_arrival, _ in events)
     return max((*last_received.values(), 0)) + each_alone
 
 
 def _asked_for(messages: Sequence[Message]) -> dict[int, list[tuple[int, bool, Message]]]:
     """By rank, in the order in which it asked: (where it stood, whether it is received, the message)."""
-    due: defaultdict[int, list[tuple[int, bool, Message]]] = defaultdict(list)
+    expected: defaultdict[int, list[tuple[int, bool, Message]]] = defaultdict(list)
     for message in messages:
-        due[message.sender].append((message.sent_at, False, message))
-        due[message.receiver].append((message.received_at, True, message))
-    return {rank: sorted(events, key=lambda event: event[:2]) for rank, events in due.items()}
+        expected[message.sender].append((message.sent_at, False, message))
+        expected[message.receiver].append((message.received_at, True, message))
+    return {rank: sorted(events, key=lambda event: event[:2]) for rank, events in expected.items()}
 
 
 class Knowledge:

@@ -39,8 +39,8 @@ def able(kind: str) -> tuple[str, ...]:
     return ("ring", "tree") if kind in TREES else ("ring",)
 
 
-def number_problem(value: Any, due: float, message: str) -> str | None:
+def number_problem(value: Any, expected: float, message: str) -> str | None:
     """Why a value is not this number of seconds, or None."""
     if type(value) not in (int, float):
         return f"The seconds are {type_name(value)}; expected a float."
-    return None if abs(value - due) <= 1e-9 * due else message
+    return None if abs(value - expected) <= 1e-9 * expected else message

@@ -260,7 +260,7 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
         return None if type(value["best"]) is int and value["best"] == right else _MISREAD["best"]
     entry, from_us = ("exposed_us", _backward(question)) if criteria == "exposed" else ("step_us", 0)
     given = {bucket: Fraction(us) for bucket, us in value[entry]}
-    right = all(abs(given[bucket] - (due - from_us)) <= due / 10**9 for bucket, due in steps.items())
+    right = all(abs(given[bucket] - (expected - from_us)) <= expected / 10**9 for bucket, expected in steps.items())
     return None if right else _MISREAD[criteria]
 
 

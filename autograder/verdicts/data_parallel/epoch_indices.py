@@ -159,8 +159,12 @@ def _random_problem(question: dict, answer: dict) -> str | None:
     generator = torch.Generator("cpu").manual_seed(noise)
     numpy, python = np.random.RandomState(noise), random.Random(noise)
     torch.rand((), generator=generator), numpy.rand(), python.random()
-    due = [int(torch.randint(2**40, (), generator=generator)), int(numpy.randint(2**31 - 1)), python.randrange(2**40)]
-    if answer["following"] == due:
+    expected = [
+        int(torch.randint(2**40, (), generator=generator)),
+        int(numpy.randint(2**31 - 1)),
+        python.randrange(2**40),
+    ]
+    if answer["following"] == expected:
         return None
     return "A global random state is another one after the call: dropout, for one, draws other numbers."
 
@@ -173,9 +177,9 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
             return f"An entry of the result is {type_name(entry)}; expected a list."
         if strange := next((item for item in entry if type(item) is not int), None):
             return f"A list holds {type_name(strange)}; expected Python integers."
-    due = _reference(*question["asked"], **question["named"])
-    entries = {"order": ("indices",), "padding": ("indices",), "repeated": ("repeated",)}.get(criteria, tuple(due))
-    return None if all(value[entry] == due[entry] for entry in entries) else _MISREAD[criteria]
+    expected = _reference(*question["asked"], **question["named"])
+    entries = {"order": ("indices",), "padding": ("indices",), "repeated": ("repeated",)}.get(criteria, tuple(expected))
+    return None if all(value[entry] == expected[entry] for entry in entries) else _MISREAD[criteria]
 
 
 epoch_indices = Exercise(

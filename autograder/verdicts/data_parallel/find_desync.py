@@ -218,8 +218,8 @@ def _outside(entries: list, key: Callable[[dict], Any] = _key) -> list[int]:
 
 def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     logs = question["logs"]
-    due = _first(logs)
-    if due is None:
+    expected = _first(logs)
+    if expected is None:
         return (
             None if value is None else f"The function returned {type_name(value)} where the logs agree; expected None."
         )
@@ -229,7 +229,7 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
         return "Expected a dictionary of `index`, `culprits` and `lines`, and of nothing else."
     problems = {"index": _index_problem, "culprits": _culprits_problem, "lines": _lines_problem}
     for name in ("index", "culprits") if criterion == "ended" else (criterion,):
-        if problem := problems[name](logs, value[name], *due):
+        if problem := problems[name](logs, value[name], *expected):
             return problem
     return None
 
@@ -250,10 +250,10 @@ def _index_problem(logs: list, value: Any, index: int, entries: list) -> str | N
 def _culprits_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
     if not isinstance(value, list) or any(type(rank) is not int for rank in value):
         return f"The culprits are {type_name(value)}; expected a list of ints."
-    due = _outside(entries)
-    if value == due:
+    expected = _outside(entries)
+    if value == expected:
         return None
-    if sorted(value) == due:
+    if sorted(value) == expected:
         return "The culprits are right, and not in ascending order."
     ended = [rank for rank, entry in enumerate(entries) if entry is None]
     if not set(ended) <= set(value):
@@ -280,10 +280,10 @@ def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | N
     if not isinstance(value, dict):
         return f"The lines are {type_name(value)}; expected a dictionary, rank to line."
     value = value["items"]
-    due = [[rank, entry and entry["line"]] for rank, entry in enumerate(entries)]
-    if sorted(value, key=str) == sorted(due, key=str):
+    expected = [[rank, entry and entry["line"]] for rank, entry in enumerate(entries)]
+    if sorted(value, key=str) == sorted(expected, key=str):
         return None
-    if sorted(str(rank) for rank, _ in value) != sorted(str(rank) for rank, _ in due):
+    if sorted(str(rank) for rank, _ in value) != sorted(str(rank) for rank, _ in expected):
         return "The lines of some ranks are missing: each rank has one, or None where its log has ended."
     return "These are not the lines of the ranks' entries at the first difference, with None where a log has ended."
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 import torch
 
 from autograder.collective_broker import CollectiveRecord
-from autograder.verdicts.ranks import Launch, launches_of, told_alone
+from autograder.verdicts.ranks import Launch, launches_of, marker_of
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 @dataclass
-class Told:
+class RankLog:
     """A rank's steps, from the numbers that it alone let cross: when it came by which place, and what it launched.
 
     ``numbers``: all that it let cross alone, in order, in how many ``groups``. ``sends``: how many messages it sent.
@@ -26,11 +26,11 @@ class Told:
     sends: int = 0
 
 
-def told(collectives: Sequence[CollectiveRecord], rank: int) -> Told:
+def log_of_rank(collectives: Sequence[CollectiveRecord], rank: int) -> RankLog:
     """What ``rank`` did, in order."""
-    found, step = Told(), -1
+    found, step = RankLog(), -1
     for launch in launches_of(collectives, rank):
-        if (alone := told_alone(launch, 1)) is None:
+        if (alone := marker_of(launch, 1)) is None:
             found.sends += launch.operation == "send" and launch.collective.entry.ranks[0] == rank
             (found.launches[step] if step >= 0 else found.before).append(launch)
             continue

@@ -11,7 +11,7 @@ import torch
 from autograder.collective_broker import Traffic
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.verdicts.data_parallel import launches, replica
-from autograder.verdicts.data_parallel.launches import Told, is_all_reduce, same_in_any_order, told
+from autograder.verdicts.data_parallel.launches import RankLog, is_all_reduce, log_of_rank, same_in_any_order
 from autograder.verdicts.data_parallel.mini_ddp_cases import cases
 from autograder.verdicts.data_parallel.played import Elements, Played
 from autograder.verdicts.data_parallel.replica import Parameter
@@ -23,8 +23,8 @@ Tensor = torch.Tensor
 
 def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     traffic: Traffic = evidence["traffic"]
-    ranks = [told(traffic.collectives, rank) for rank in range(case.ranks)]
-    if problem := _stopped(case, evidence) or _told_otherwise(case, ranks) or _forged(case, evidence["results"]):
+    ranks = [log_of_rank(traffic.collectives, rank) for rank in range(case.ranks)]
+    if problem := _stopped(case, evidence) or _marker_problem(case, ranks) or _forged(case, evidence["results"]):
         yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
     played = _played(case, evidence["results"], ranks)
@@ -33,7 +33,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
             yield Failure(criterion, problem)
 
 
-def _played(case: Case, results: list[dict], ranks: list[Told]) -> Played:
+def _played(case: Case, results: list[dict], ranks: list[RankLog]) -> Played:
     starts, written, grads = ([result[name] for result in results] for name in ("starts", "written", "grads"))
     own = [
         [replica.gradients(mine["models"], start, step) for step in mine["steps"]]
@@ -56,13 +56,13 @@ _WAITS = (
 )
 
 
-def _told_otherwise(case: Case, ranks: list[Told]) -> str | None:
+def _marker_problem(case: Case, ranks: list[RankLog]) -> str | None:
     """Why the numbers that say where a rank is are not those of its steps, in their order and no more, or None."""
     for mine, said in zip(case.per_rank_inputs, ranks, strict=True):
         tops = [replica.top(step) for step in mine["steps"]]
-        due = [-1, *(number for top in tops for number in (*range(top, -1, -1), -1))]
+        expected = [-1, *(number for top in tops for number in (*range(top, -1, -1), -1))]
         sends = sum(operation == "isend" for step in mine["steps"] for _, operation, _ in step["gates"])
-        if (said.numbers, len(said.groups), said.sends) != (due, 1, sends):
+        if (said.numbers, len(said.groups), said.sends) != (expected, 1, sends):
             return "A rank communicated something beside its buckets: expected all-reduces of buckets alone."
     return None
 
@@ -92,7 +92,7 @@ def _values_problem(played: Played) -> str | None:
         return (
             "Rank 0's values are in new tensors: copy them into the model's own, which an optimizer may hold already."
         )
-    if any(launch.given for rank in played.told[1:] for launch in rank.before):
+    if any(launch.given for rank in played.rank_logs[1:] for launch in rank.before):
         return "Before the first step a rank other than 0 sent data: expected a broadcast from rank 0."
     return _mean_problem(played)
 
@@ -147,7 +147,7 @@ def _is_near(one: Tensor, other: Tensor, near: float) -> bool:
 
 def _buckets_problem(played: Played) -> str | None:
     for step in played.steps:
-        if problem := _step_problem(played, step, played.told[0].launches[step]):
+        if problem := _step_problem(played, step, played.rank_logs[0].launches[step]):
             return problem
     return None
 
@@ -156,7 +156,9 @@ def _step_problem(played: Played, step: int, traffic: list[Launch]) -> str | Non
     """Why what rank 0 launched in a step, in order, is not every model's buckets."""
     left = played.buckets()
     if any(
-        len(launch.collective.entry.ranks) < played.case.ranks for rank in played.told for launch in rank.launches[step]
+        len(launch.collective.entry.ranks) < played.case.ranks
+        for rank in played.rank_logs
+        for launch in rank.launches[step]
     ):
         return "In a step a collective ran in which not all ranks took part."
     if any(not is_all_reduce(launch) for launch in traffic):
@@ -183,9 +185,9 @@ def _is(played: Played, step: int, model: int, bucket: list[Parameter], launch: 
     if not is_of_all(launch.collective, played.case.ranks) or launches.DTYPES[entry.dtype] != bucket[0].like.dtype:
         return False
     given = launches.of_all_ranks(launch)
-    due = [played.flat(rank, step, model, bucket) for rank in entry.ranks]
+    expected = [played.flat(rank, step, model, bucket) for rank in entry.ranks]
     return any(
-        all(same_in_any_order(factor * one, other, played.near) for one, other in zip(given, due, strict=True))
+        all(same_in_any_order(factor * one, other, played.near) for one, other in zip(given, expected, strict=True))
         for factor in (1, len(entry.ranks))
     )
 
@@ -200,7 +202,7 @@ def _arranged_alike(played: Played, step: int, launch: Launch) -> bool:
 def _why_no_bucket(next_ones: list[list[Parameter]], launch: Launch) -> str:
     sizes = {(bucket[0].like.dtype, sum(p.like.numel() for p in bucket)) for bucket in next_ones}
     dtype, size = launches.DTYPES[launch.collective.entry.dtype], len(launches.values(launch))
-    if dtype not in {due for due, _ in sizes}:
+    if dtype not in {expected for expected, _ in sizes}:
         return "A bucket is reduced in a dtype other than its gradients', or mixes two dtypes."
     if (dtype, size) not in sizes:
         return (
@@ -218,14 +220,14 @@ def _why_no_bucket(next_ones: list[list[Parameter]], launch: Launch) -> str:
 
 
 def _launched_problem(played: Played) -> str | None:
-    for rank, said in enumerate(played.told):
+    for rank, said in enumerate(played.rank_logs):
         for step in played.steps:
             if problem := _launch_problem(played, rank, step, said):
                 return problem
     return None
 
 
-def _launch_problem(played: Played, rank: int, step: int, said: Told) -> str | None:
+def _launch_problem(played: Played, rank: int, step: int, said: RankLog) -> str | None:
     """Why a rank launched something later than it could, whatever its buckets are, or None.
 
     What it handed in says of itself which parameters' gradients it holds.
@@ -246,13 +248,13 @@ def _launch_problem(played: Played, rank: int, step: int, said: Told) -> str | N
 
 
 def _first_problem(played: Played, own: Elements, handed: list, places: dict[int, int]) -> str | None:
-    """A model's first bucket, where it is full to the last byte, is due for whoever begins at the last parameter."""
+    """A model's first bucket, where it is exactly full, must be launched early by whoever begins at the last parameter."""
     rooms = played.case.inputs["bucket_bytes"]
     for model, first in enumerate(queue[0] for queue in played.buckets() if queue):
-        due = own.of_bucket(model, first)
-        by = places.get(min(place for _, place in own.ready(due)), 0)
+        expected = own.of_bucket(model, first)
+        by = places.get(min(place for _, place in own.ready(expected)), 0)
         by_then = set().union(*(numbers for at, numbers in handed if at < by))
-        if sum(p.like.nbytes for p in first) == rooms[model] and not set(due.tolist()) <= by_then:
+        if sum(p.like.nbytes for p in first) == rooms[model] and not set(expected.tolist()) <= by_then:
             return _LATE
     return None
 
@@ -281,7 +283,7 @@ def _dtypes_problem(played: Played) -> str | None:
     trained = [p.like for model in played.models for p in replica.parameters(model) if not p.frozen]
     for step in played.steps:
         for name, dtype in launches.DTYPES.items():
-            of_it = [launch for launch in played.told[0].launches[step] if launch.collective.entry.dtype == name]
+            of_it = [launch for launch in played.rank_logs[0].launches[step] if launch.collective.entry.dtype == name]
             if sum(len(launch.given) for launch in of_it) != sum(
                 like.nbytes for like in trained if like.dtype == dtype
             ):

@@ -6,7 +6,7 @@ import torch
 
 from autograder.exercise import Case
 from autograder.verdicts.data_parallel import replica
-from autograder.verdicts.data_parallel.launches import Told
+from autograder.verdicts.data_parallel.launches import RankLog
 from autograder.verdicts.data_parallel.replica import Parameter
 
 Tensor = torch.Tensor
@@ -16,7 +16,7 @@ Tensor = torch.Tensor
 class Played:
     """What each rank said: its models' ``starts``, what is ``written`` where they lay before, and its ``grads`` by step.
 
-    What each did: ``told``. ``own``: the gradients that each has of its own, by step, model and parameter, at the weights
+    What each did: ``rank_logs``. ``own``: the gradients that each has of its own, by step, model and parameter, at the weights
     that it said. ``near``: how much of a number's size two computations of it may differ by.
     """
 
@@ -24,7 +24,7 @@ class Played:
     starts: list
     written: list
     grads: list
-    told: list[Told]
+    rank_logs: list[RankLog]
     own: list[list]
     near: float
     _elements: dict = field(default_factory=dict)

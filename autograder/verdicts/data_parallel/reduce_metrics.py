@@ -251,10 +251,10 @@ def _means_problem(criteria: str, metrics: dict, own: list, means: Any) -> str |
     return None
 
 
-def _is_close(value: float, due: float, tolerance: float) -> bool:
-    if math.isnan(due) or math.isnan(value):
-        return math.isnan(due) and math.isnan(value)
-    return math.isclose(value, due, rel_tol=tolerance, abs_tol=tolerance if tolerance == _LOOSE else 0.0)
+def _is_close(value: float, expected: float, tolerance: float) -> bool:
+    if math.isnan(expected) or math.isnan(value):
+        return math.isnan(expected) and math.isnan(value)
+    return math.isclose(value, expected, rel_tol=tolerance, abs_tol=tolerance if tolerance == _LOOSE else 0.0)
 
 
 def _what_it_is(criteria: str, value: float, parts: tuple, own: tuple) -> str:
@@ -357,10 +357,10 @@ def _handed_problem(call: tuple, collective: CollectiveRecord) -> str | None:
     given = [torch.frombuffer(bytearray(data), dtype=torch.float64).tolist() for data in collective.given]
     given = [list(map(_token, numbers)) for numbers in given]
     metrics = _metrics(call)
-    due = [tuple(_token(_float(one[at])) for one in parts) for parts in metrics.values() for at in (1, 2)]
-    if Counter(zip(*given, strict=True)) == Counter(due):
+    expected = [tuple(_token(_float(one[at])) for one in parts) for parts in metrics.values() for at in (1, 2)]
+    if Counter(zip(*given, strict=True)) == Counter(expected):
         return None
-    if all(Counter(numbers) == Counter(column[rank] for column in due) for rank, numbers in enumerate(given)):
+    if all(Counter(numbers) == Counter(column[rank] for column in expected) for rank, numbers in enumerate(given)):
         return "Ranks passed their metrics in different orders, so that sums of different metrics were added."
     return "A rank's tensor does not hold its own sums and counts, each once and unchanged."
 

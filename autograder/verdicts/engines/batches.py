@@ -37,14 +37,14 @@ class Held:
         )
         self.room = {one.name: self.room[one.name] for one in running}
         self._look(step, waiting, running)
-        due_out = self._due_out(running)
-        if set(step.preempt) != due_out:
+        expected_out = self._expected_out(running)
+        if set(step.preempt) != expected_out:
             yield "preemption"
         stay = [one for one in running if one.name not in step.preempt]
         left, faults = self._go_on(step, stay)
         yield from faults
-        if step.preempt or due_out:
-            self._look_out(step, waiting, running, due_out)
+        if step.preempt or expected_out:
+            self._look_out(step, waiting, running, expected_out)
             yield from self._let_in_regardless(step, waiting)
         else:
             yield from self._let_in(step, waiting, left, self._requests - len(stay))
@@ -58,7 +58,7 @@ class Held:
     def _free(self) -> int:
         return self._total - sum(self.room.values())
 
-    def _due_out(self, running: Sequence[Stood]) -> set[str]:
+    def _expected_out(self, running: Sequence[Stood]) -> set[str]:
         """The fewest of the last without whom the others have room for a token each."""
         stay = list(running)
         free = self._free
@@ -115,14 +115,14 @@ class Held:
     def _why(self, got: int, one: Stood, fits: bool, barred: bool, left: int, spare: int) -> Iterator[str]:
         """What is wrong with letting it in. left: tokens at its turn. spare: without those of the ones that came after it."""
         long = one.left > self._tokens
-        due = min(one.left, left) if long else one.left
+        expected = min(one.left, left) if long else one.left
         if barred:
             yield "patience"
-        if got != due and one.preemptions and (not long or got == one.prompt_tokens):
+        if got != expected and one.preemptions and (not long or got == one.prompt_tokens):
             yield "preemption"
-        elif got != due and long and got == min(one.left, spare):
+        elif got != expected and long and got == min(one.left, spare):
             yield "order"
-        elif got != due or not fits:
+        elif got != expected or not fits:
             yield "long"
 
     def _why_not(self, step: Decision, waiting: Sequence[Stood], number: int, behind: Sequence[Stood]) -> Iterator[str]:

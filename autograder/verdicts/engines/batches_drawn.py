@@ -66,11 +66,11 @@ class Due:
 
 def seen_in(play: dict) -> Counter:
     """What comes about in a play where all is done as is due."""
-    due = Due(play)
-    engine = engine_of(play, due)
+    expected = Due(play)
+    engine = engine_of(play, expected)
     while engine.busy:
         engine.step()
-    return due.held.seen
+    return expected.held.seen
 
 
 def drawn(sampler: Sampler, make: Callable[[Sampler], dict], *wanted: str) -> dict:

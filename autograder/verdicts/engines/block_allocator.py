@@ -374,7 +374,7 @@ def _step(sampler: Sampler, script: Script, names: Iterator[str]) -> None:
     for name in list(books.tables):
         if name in books.tables:
             script.append(name, *sampler.choice(((), (1,), (sampler.integer(1, books.size),))))
-            if "raises" in script.due[-1]:
+            if "raises" in script.expected[-1]:
                 script.release(list(books.tables)[-1])
     new = next(names)
     script.append(new, sampler.integer(1, 4 * books.size))
@@ -405,7 +405,7 @@ def _apart_problem(case: Traces, script: Script, every: list[dict], played: dict
     if played["changed"]:
         return "A list that was returned has changed since: each call is due to return a new one."
     for number, alone in enumerate(script.alone):
-        beside = [step for step, due in zip(played["steps"], script.due) if due["of"] == number]
+        beside = [step for step, expected in zip(played["steps"], script.expected) if expected["of"] == number]
         if problem := rules.crosstalk(beside, every[case.scripts.index(alone)]["steps"]):
             return problem
     return None
@@ -415,56 +415,56 @@ def _made_problem(script: Script, played: dict) -> str | None:
     if problem := count_problem(played["made"], len(script.made)):
         return problem
     for sizes, error in zip(script.made, played["made"]):
-        due = min(sizes) < 1
-        if due and (problem := error_problem({"error": error} if error else {}, "ValueError")):
+        expected = min(sizes) < 1
+        if expected and (problem := error_problem({"error": error} if error else {}, "ValueError")):
             return f"{problem} A cache without blocks, or with blocks without places, is refused."
-        if not due and error:
+        if not expected and error:
             return raised_problem(error)
     return None
 
 
 def _trace_problem(criteria: str, script: Script, steps: list[dict]) -> str | None:
-    if problem := count_problem(steps, len(script.due)):
+    if problem := count_problem(steps, len(script.expected)):
         return problem
     stands = [rules.Stand(total, {}, {}) for total, _ in script.made]
     memories = [rules.Memory() for _ in script.made]
-    for step, due in zip(steps, script.due):
-        of = due["of"]
-        if problem := _call_problem(step, due) or _seen_problem(step, due, script.made[of][0]):
+    for step, expected in zip(steps, script.expected):
+        of = expected["of"]
+        if problem := _call_problem(step, expected) or _seen_problem(step, expected, script.made[of][0]):
             return problem
-        moment = _moment(script, step, due, stands[of])
+        moment = _moment(script, step, expected, stands[of])
         if criteria in _FOLLOWED:
             memories[of].follow(moment)
         if problem := next(filter(None, (rule(moment, memories[of]) for rule in _RULES[criteria])), None):
             return problem
-        stands[of].goes_on(due, moment.now)
+        stands[of].goes_on(expected, moment.now)
     return None
 
 
-def _call_problem(step: dict, due: dict) -> str | None:
+def _call_problem(step: dict, expected: dict) -> str | None:
     """What a call raised and should not have, or should have."""
-    if "raises" in due:
-        problem = error_problem(step, due["raises"])
-        return f"{problem} {_DUE_ERROR[due['raises']]}" if problem else None
+    if "raises" in expected:
+        problem = error_problem(step, expected["raises"])
+        return f"{problem} {_DUE_ERROR[expected['raises']]}" if problem else None
     if "error" not in step:
         return None
     problem = raised_problem(step["error"])
     return f"{problem} {_DUE_ERROR['none']}" if "MemoryError" in step["error"]["kinds"] else problem
 
 
-def _seen_problem(step: dict, due: dict, total: int) -> str | None:
+def _seen_problem(step: dict, expected: dict, total: int) -> str | None:
     looked = step["looked"]
     if step["blind"] is not None or not isinstance(looked, dict):
         return raised_problem(step["blind"])
-    return count_problem(looked["sequences"], len(due["standing"])) or rules.kind_problem(looked, total)
+    return count_problem(looked["sequences"], len(expected["standing"])) or rules.kind_problem(looked, total)
 
 
-def _moment(script: Script, step: dict, due: dict, stood: rules.Stand) -> rules.Moment:
+def _moment(script: Script, step: dict, expected: dict, stood: rules.Stand) -> rules.Moment:
     looked = step["looked"]
-    seen = dict(zip(due["standing"], looked["sequences"]))
+    seen = dict(zip(expected["standing"], looked["sequences"]))
     lengths, tables = {name: one[0] for name, one in seen.items()}, {name: one[1] for name, one in seen.items()}
     now = rules.Stand(looked["free"], lengths, tables)
-    return rules.Moment(*script.made[due["of"]], due, step.get("returned"), stood, now)
+    return rules.Moment(*script.made[expected["of"]], expected, step.get("returned"), stood, now)
 
 
 _RULES: dict[str, tuple[rules.Rule, ...]] = {

@@ -86,7 +86,7 @@ class Script:
         self.made, self._sees, self._spoils = made, sees, spoils
         self.books = [Books(*sizes) for sizes in made]
         self._actions: list[dict] = []
-        self.due: list[dict] = []
+        self.expected: list[dict] = []
 
     def append(self, seq: Hashable, *n: int, of: int = 0, **named: int) -> None:
         """``n`` by place, by name, or not at all."""
@@ -108,7 +108,7 @@ class Script:
         """Tokens that still go into the last block of a sequence."""
         return -self.books[of].lengths[seq] % self.books[of].size
 
-    def _note(self, of: int, what: str, due: dict, by: Sequence, named: dict | None = None) -> None:
+    def _note(self, of: int, what: str, expected: dict, by: Sequence, named: dict | None = None) -> None:
         books = self.books[of]
         seen = (
             list(books.tables) if self._sees else [name for name in by[-1:] if what == "fork" and name in books.tables]
@@ -119,8 +119,8 @@ class Script:
         standing = {name: (books.lengths[name], len(books.tables[name])) for name in seen}
         tokens = (named or {}).get("n", (*by, 1)[1])
         seen_all = len(seen) == len(books.tables)
-        self.due.append(
-            due
+        self.expected.append(
+            expected
             | {"of": of, "what": what, "by": by, "tokens": tokens, "free": books.free, "standing": standing}
             | {"all": seen_all}
         )

@@ -18,14 +18,14 @@ class Stand:
     lengths: dict[Hashable, int]
     tables: Tables
 
-    def goes_on(self, due: dict, now: "Stand") -> None:
+    def goes_on(self, expected: dict, now: "Stand") -> None:
         """What is known after an action: of who was looked at, what was seen; of who has gone, nothing."""
         self.free = now.free
         self.lengths.update(now.lengths)
         self.tables.update(now.tables)
-        if due["what"] == "release" and "raises" not in due:
-            self.lengths.pop(due["by"][0], None)
-            self.tables.pop(due["by"][0], None)
+        if expected["what"] == "release" and "raises" not in expected:
+            self.lengths.pop(expected["by"][0], None)
+            self.tables.pop(expected["by"][0], None)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Moment:
 
     total: int
     size: int
-    due: dict
+    expected: dict
     returned: Any
     stood: Stand
     now: Stand
@@ -49,20 +49,20 @@ class Moment:
 
     @property
     def seq(self) -> Hashable:
-        return self.due["by"][0]
+        return self.expected["by"][0]
 
     @property
     def appended(self) -> bool:
-        return self.due["what"] == "append" and "raises" not in self.due
+        return self.expected["what"] == "append" and "raises" not in self.expected
 
     @property
     def length_before(self) -> int:
         """Of the sequence that was written to."""
-        return self.due["standing"][self.seq][0] - self.tokens
+        return self.expected["standing"][self.seq][0] - self.tokens
 
     @property
     def tokens(self) -> int:
-        return self.due["tokens"]
+        return self.expected["tokens"]
 
 
 class Memory:
@@ -74,14 +74,14 @@ class Memory:
         self._serial = count()
 
     def follow(self, moment: Moment) -> None:
-        due = moment.due
-        if "raises" in due:
+        expected = moment.expected
+        if "raises" in expected:
             return
-        if due["what"] == "append":
+        if expected["what"] == "append":
             self._append(moment)
-        elif due["what"] == "fork":
-            self._tokens[due["by"][1]] = list(self._tokens[moment.seq])
-        elif due["what"] == "release":
+        elif expected["what"] == "fork":
+            self._tokens[expected["by"][1]] = list(self._tokens[moment.seq])
+        elif expected["what"] == "release":
             del self._tokens[moment.seq]
 
     def _append(self, moment: Moment) -> None:
@@ -126,13 +126,13 @@ def _are_copies(value: Any, total: int) -> bool:
 
 
 def lengths(moment: Moment, memory: Memory) -> str | None:
-    if any(moment.now.lengths[name] != length for name, (length, _) in moment.due["standing"].items()):
+    if any(moment.now.lengths[name] != length for name, (length, _) in moment.expected["standing"].items()):
         return "`length` is not the number of tokens that room was made for."
     return None
 
 
 def room(moment: Moment, memory: Memory) -> str | None:
-    for name, (_, blocks) in moment.due["standing"].items():
+    for name, (_, blocks) in moment.expected["standing"].items():
         if len(moment.after[name]) > blocks:
             return (
                 "A sequence holds more blocks than its tokens fill: it may waste `size` - 1 places at most, and takes a block "
@@ -146,12 +146,12 @@ def room(moment: Moment, memory: Memory) -> str | None:
 
 
 def free(moment: Moment, memory: Memory) -> str | None:
-    if moment.now.free < moment.due["free"]:
+    if moment.now.free < moment.expected["free"]:
         return "`free` is too small: a block in several tables is taken once, and is free at once when the last of them has gone."
-    if moment.now.free > moment.due["free"]:
+    if moment.now.free > moment.expected["free"]:
         return "`free` is too large: a block is free when no table names it any more, and not before."
     named = {block for table in moment.after.values() for block in table}
-    if moment.due["all"] and len(named) != moment.total - moment.due["free"]:
+    if moment.expected["all"] and len(named) != moment.total - moment.expected["free"]:
         return "`free` is right, and the tables name another number of blocks than the others: some are given to two, or lost."
     return None
 
@@ -181,8 +181,12 @@ def unshared(moment: Moment, memory: Memory) -> str | None:
 
 
 def copies(moment: Moment, memory: Memory) -> str | None:
-    due, after = moment.due, moment.after
-    if due["what"] == "fork" and "raises" not in due and after[due["by"][1]] != moment.before[moment.seq]:
+    expected, after = moment.expected, moment.after
+    if (
+        expected["what"] == "fork"
+        and "raises" not in expected
+        and after[expected["by"][1]] != moment.before[moment.seq]
+    ):
         return "A fork is due to share every block of its parent, and to take none."
     if not moment.appended:
         return others_kept(moment, memory)
@@ -190,21 +194,21 @@ def copies(moment: Moment, memory: Memory) -> str | None:
         told = "a list of something else" if isinstance(moment.returned, list) else type_name(moment.returned)
         return f"`append` returned {told}; expected a list of tuples (source, target), and an empty one where nothing is copied."
     own, at = moment.before.get(moment.seq, []), moment.length_before // moment.size
-    if due["copied"] and not moment.returned:
+    if expected["copied"] and not moment.returned:
         return "A copy is due before anyone writes into a last block that others have too, and none was returned."
-    if moment.returned and not due["copied"]:
+    if moment.returned and not expected["copied"]:
         return (
             "Something is copied that need not be: only a last block that is partly filled and stands in another table too is "
             "copied, and the last that has it writes in place."
         )
-    if due["copied"] and moment.returned != [[*own[at : at + 1], *after[moment.seq][at : at + 1]]]:
+    if expected["copied"] and moment.returned != [[*own[at : at + 1], *after[moment.seq][at : at + 1]]]:
         return (
             "The copies are not those that are due: one, from the last block as it was to the one that takes its place in the "
             "table of who writes."
         )
-    if due["copied"] and any(after[moment.seq][at] in table for table in moment.before.values()):
+    if expected["copied"] and any(after[moment.seq][at] in table for table in moment.before.values()):
         return "A block that is in use was taken as the target of a copy."
-    kept = own[:at] if due["copied"] else own
+    kept = own[:at] if expected["copied"] else own
     if after[moment.seq][: len(kept)] != kept:
         return "A block of the sequence was replaced that no copy is due of."
     return others_kept(moment, memory)
@@ -220,7 +224,7 @@ def others_kept(moment: Moment, memory: Memory) -> str | None:
 
 def nothing_changed(moment: Moment, memory: Memory) -> str | None:
     """By what was seen before, after a call that raised."""
-    if "raises" not in moment.due:
+    if "raises" not in moment.expected:
         return None
     now, stood = moment.now, moment.stood
     if now.free != stood.free or any(stood.lengths.get(name) != length for name, length in now.lengths.items()):

@@ -113,6 +113,6 @@ class Step:
     def odd_room(self) -> Iterator[tuple[Stood, bool]]:
         """Who runs with more (True) or fewer blocks than its tokens so far take; a decode's next may or may not have its own."""
         for one in self._decision.running:
-            due = blocks_for(one.computed + one.left, self._size)
-            if one.blocks > due or (one not in self.decodes and one.blocks < due):
-                yield one, one.blocks > due
+            expected = blocks_for(one.computed + one.left, self._size)
+            if one.blocks > expected or (one not in self.decodes and one.blocks < expected):
+                yield one, one.blocks > expected

@@ -174,11 +174,14 @@ def _judge_apart(case: Plays, plays: list[dict], records: list[dict]) -> Iterato
 def _judge_together(plays: list[dict], evidence: dict) -> Iterator[Failure]:
     """What a scheduler does beside another, or in its second trace, is what it does alone."""
     alone = [_planned(play, record) for play, record in zip(plays, evidence["plays"], strict=True)]
-    for how, due in (("beside", alone), ("again", [alone[0], alone[0]])):
+    for how, expected in (("beside", alone), ("again", [alone[0], alone[0]])):
         played = [plays[0], plays[0]] if how == "again" else plays
         if count_problem(evidence.get(how), 2):
             yield Failure("state", "The record does not hold every call.")
-        elif None in due or [_planned(play, record) for play, record in zip(played, evidence[how], strict=True)] != due:
+        elif (
+            None in expected
+            or [_planned(play, record) for play, record in zip(played, evidence[how], strict=True)] != expected
+        ):
             yield Failure("state", _SAYS["state"])
 
 

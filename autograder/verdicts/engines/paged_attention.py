@@ -180,8 +180,8 @@ def _case(criteria: tuple[str, ...], case: Paged, way: str = "once", more: dict 
 
 def _value_problem(case: Step, evidence: dict, message: str) -> str | None:
     inputs, found = case.inputs, evidence["result"]
-    due = attended(inputs)
-    if problem := tensor_problem(found, due.to(inputs["q"].dtype)):
+    expected = attended(inputs)
+    if problem := tensor_problem(found, expected.to(inputs["q"].dtype)):
         return problem
     before = [inputs[name] for name in ("q", "k_cache", "v_cache", "tables", "lengths")]
     if "inputs" in evidence and not all(_same_bits(*pair) for pair in zip(before, evidence["inputs"], strict=True)):
@@ -189,7 +189,7 @@ def _value_problem(case: Step, evidence: dict, message: str) -> str | None:
     if problem := own_memory_problem({"handed_out_twice": False, "contiguous": True, "is_an_input": False} | evidence):
         return problem
     relative, absolute = (_ROUNDED[found.dtype], _OFF) if case.digits else (_TOLERANCE[found.dtype],) * 2
-    return values_problem(found, due, relative, message, absolute)
+    return values_problem(found, expected, relative, message, absolute)
 
 
 def _same_bits(before: torch.Tensor, after: object) -> bool:

@@ -102,7 +102,7 @@ def _garbage(sampler: Sampler, batch: int, most: int) -> torch.Tensor:
 def attended(inputs: dict) -> torch.Tensor:
     """What is due, float64, in the shape of q: each sequence's tokens gathered, one head after another."""
     q, (size, kv_heads) = inputs["q"].double(), inputs["k_cache"].shape[1:3]
-    due, group = torch.zeros(q.shape, dtype=torch.float64), max(1, q.shape[1] // kv_heads)
+    expected, group = torch.zeros(q.shape, dtype=torch.float64), max(1, q.shape[1] // kv_heads)
     for row, length in enumerate(inputs["lengths"].tolist()):
         places = [(int(inputs["tables"][row, token // size]), token % size) for token in range(length)]
         for head in range(q.shape[1] if length else 0):
@@ -110,8 +110,8 @@ def attended(inputs: dict) -> torch.Tensor:
                 torch.stack([inputs[name][block, slot, head // group] for block, slot in places]).double()
                 for name in ("k_cache", "v_cache")
             )
-            due[row, head] = torch.softmax(k @ q[row, head] / q.shape[2] ** 0.5, 0) @ v
-    return due
+            expected[row, head] = torch.softmax(k @ q[row, head] / q.shape[2] ** 0.5, 0) @ v
+    return expected
 
 
 def needed_bytes(inputs: dict) -> int:

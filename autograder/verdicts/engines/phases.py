@@ -147,7 +147,7 @@ def reaches(rising: Callable[[Fraction], Fraction], height: Fraction, bends: lis
     raise AssertionError("the last piece has no end")
 
 
-def due(question: dict) -> Due:
+def expected(question: dict) -> Due:
     model = Model(question)
     plans = {"shared": model.shared(), "split": model.split(model.has.link_gbps)}
     placement = None

@@ -9,7 +9,7 @@ from typing import Any
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
 from autograder.verdicts.engines import phases_drawn as drawn
-from autograder.verdicts.engines.phases import Due, due, refused
+from autograder.verdicts.engines.phases import Due, expected, refused
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
 
 _NEAR = Fraction(1, 10**9)
@@ -59,7 +59,7 @@ def _problem(criteria: str, question: dict, answer: dict) -> str | None:
     value = answer.get("returned")
     if problem := _form_problem(value):
         return problem
-    return _WRONG[criteria](question, value, due(question))
+    return _WRONG[criteria](question, value, expected(question))
 
 
 def _form_problem(value: Any) -> str | None:

@@ -619,45 +619,45 @@ class Read:
     def problem(self, steps: list[dict]) -> str | None:
         if problem := count_problem(steps, len(self._script.events)):
             return problem
-        for event, step, due in zip(self._script.events, steps, self._script.due):
-            if problem := self._event_problem(event, step, due):
+        for event, step, expected in zip(self._script.events, steps, self._script.expected):
+            if problem := self._event_problem(event, step, expected):
                 return problem
         return None
 
-    def _event_problem(self, event: list, step: dict, due: dict) -> str | None:
+    def _event_problem(self, event: list, step: dict, expected: dict) -> str | None:
         of, what, number, *by = event
         if "error" in step:
             return raised_problem(step["error"])
-        answer = getattr(self, f"_{what}")(of, number, step["returned"], due["returned"], *by)
-        return answer or ("free" in due and self._looked_problem(of, step, due)) or None
+        answer = getattr(self, f"_{what}")(of, number, step["returned"], expected["returned"], *by)
+        return answer or ("free" in expected and self._looked_problem(of, step, expected)) or None
 
-    def _found(self, of: int, number: int, said: Any, due: int) -> str | None:
+    def _found(self, of: int, number: int, said: Any, expected: int) -> str | None:
         if type(said) is not int:
             return f"found returned {type_name(said)}; expected a Python integer."
-        self._computed[number] = due
-        if said > due:
+        self._computed[number] = expected
+        if said > expected:
             return _TOO_MUCH.get(self._criteria, _TOO_MUCH["found"])
-        return _TOO_LITTLE.get(self._criteria, _TOO_LITTLE["found"]) if said < due else None
+        return _TOO_LITTLE.get(self._criteria, _TOO_LITTLE["found"]) if said < expected else None
 
-    def _reserve(self, of: int, number: int, said: Any, due: bool, tokens: int) -> str | None:
+    def _reserve(self, of: int, number: int, said: Any, expected: bool, tokens: int) -> str | None:
         if type(said) is not bool:
             return f"reserve returned {type_name(said)}; expected True or False."
-        self._held[number] |= due
-        if said != due:
-            return _REFUSED if due else _GRANTED
+        self._held[number] |= expected
+        if said != expected:
+            return _REFUSED if expected else _GRANTED
         return None
 
-    def _release(self, of: int, number: int, said: Any, due: None) -> str | None:
+    def _release(self, of: int, number: int, said: Any, expected: None) -> str | None:
         self._held[number] = False
         return None
 
-    def _copies(self, of: int, number: None, said: Any, due: list[int]) -> str | None:
+    def _copies(self, of: int, number: None, said: Any, expected: list[int]) -> str | None:
         if not isinstance(said, list) or not all(
             isinstance(pair, list) and [*map(type, pair)] == [int, int] for pair in said
         ):
             return "copies is due to return a list of tuples (source, target) of Python integers."
-        if len(said) != len(due):
-            return _COPIES[len(said) > len(due)]
+        if len(said) != len(expected):
+            return _COPIES[len(said) > len(expected)]
         memory = self._memory[of]
         for source, target in said:
             if not (0 <= source < len(memory) and 0 <= target < len(memory)):
@@ -665,7 +665,7 @@ class Read:
             memory[target] = [*memory[source]]
         return None
 
-    def _compute(self, of: int, number: int, said: Any, due: None, tokens: int) -> str | None:
+    def _compute(self, of: int, number: int, said: Any, expected: None, tokens: int) -> str | None:
         """The new tokens are written, then all are read, as attention does."""
         table, size, memory = self._tables[number], self._script.caches[of][1], self._memory[of]
         first, last = self._computed[number], self._computed[number] + tokens
@@ -681,10 +681,10 @@ class Read:
             return "A request reads keys and values that are not of its own beginning: its table's blocks hold something else."
         return None
 
-    def _tell(self, of: int, number: int, said: Any, due: None, *ids: int) -> None:
+    def _tell(self, of: int, number: int, said: Any, expected: None, *ids: int) -> None:
         self._ids[number] += ids
 
-    def _waits(self, of: int, number: int, said: Any, due: None) -> None:
+    def _waits(self, of: int, number: int, said: Any, expected: None) -> None:
         self._computed[number] = 0
 
     def _contents(self, number: int, tokens: int) -> list[int]:
@@ -699,7 +699,7 @@ class Read:
     def _kind(self, key: tuple) -> int:
         return self._kinds.setdefault(key, len(self._kinds))
 
-    def _looked_problem(self, of: int, step: dict, due: dict) -> str | None:
+    def _looked_problem(self, of: int, step: dict, expected: dict) -> str | None:
         if step["blind"] is not None or not isinstance(step["looked"], dict):
             return raised_problem(step["blind"])
         looked, total = step["looked"], self._script.caches[of][0]
@@ -711,14 +711,14 @@ class Read:
                 return "table is due to return a list of numbers of blocks, Python integers from 0 to total - 1."
             if len(set(table)) < len(table):
                 return "A table names a block twice."
-            if len(table) != due["lengths"].get(number, 0):
-                return _LENGTH[number in due["lengths"]]
+            if len(table) != expected["lengths"].get(number, 0):
+                return _LENGTH[number in expected["lengths"]]
             self._tables[number] = table
         if type(looked["free"]) is not int:
             return f"`free` is {type_name(looked['free'])}; expected a property that is a Python integer."
         if looked["free"] != total - len({block for table in looked["tables"] for block in table}):
             return "`free` is not the number of blocks that are in nobody's table: shared ones count once, and kept ones are free."
-        return None if looked["free"] == due["free"] else _SHARED[looked["free"] > due["free"]]
+        return None if looked["free"] == expected["free"] else _SHARED[looked["free"] > expected["free"]]
 
 
 _TOO_MUCH = {

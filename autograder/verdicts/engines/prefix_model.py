@@ -41,7 +41,7 @@ class Model:
         self.order: list[int] = []
         self.index: dict[tuple, Block] = {}
         self.blank = list(range(total))
-        self.due: list[int] = []
+        self.expected: list[int] = []
         self.evicted = self.refused = 0
 
     @property
@@ -73,7 +73,7 @@ class Model:
         more = [self._new(number) for _ in range(need - len(live.table))]
         live.table += more
         if copied:
-            self.due.append(number)
+            self.expected.append(number)
         return True
 
     def release(self, number: int) -> None:
@@ -92,8 +92,8 @@ class Model:
 
     def copies(self) -> list[int]:
         """Of which requests copies are due."""
-        due, self.due = self.due, []
-        return due
+        expected, self.expected = self.expected, []
+        return expected
 
     def _take(self, live: Asked, number: int, shared: list[Block], rewritten: Block | None) -> None:
         if live.table is None:
@@ -170,7 +170,7 @@ class Script:
         self.requests: list[dict] = []
         self.of: list[int] = []
         self.events: list[list] = []
-        self.due: list[dict] = []
+        self.expected: list[dict] = []
 
     def comes(self, ids: Sequence[int] = (), of: int = 0, counted: int = 0, **fields) -> int:
         """A request's number; ``counted``: its tokens where they have no ids."""
@@ -250,4 +250,4 @@ class Script:
         looks = what == "copies" or (self.look and what in ("found", "reserve", "release"))
         stood = {"free": model.free, "lengths": model.lengths()} if looks else {}
         self.events.append([of, what, number, *by])
-        self.due.append({"returned": came, **stood})
+        self.expected.append({"returned": came, **stood})

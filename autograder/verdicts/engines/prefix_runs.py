@@ -68,9 +68,14 @@ def _shown(script: Script) -> float:
 def counts(script: Script) -> tuple[int, int, int, int]:
     """Tokens found, blocks evicted, refusals, copies."""
     (model,) = script.models
-    done = list(zip(script.events, script.due, strict=True))
-    found = sum(due["returned"] for event, due in done if event[1] == "found")
-    return found, model.evicted, model.refused, sum(len(due["returned"]) for event, due in done if event[1] == "copies")
+    done = list(zip(script.events, script.expected, strict=True))
+    found = sum(expected["returned"] for event, expected in done if event[1] == "found")
+    return (
+        found,
+        model.evicted,
+        model.refused,
+        sum(len(expected["returned"]) for event, expected in done if event[1] == "copies"),
+    )
 
 
 class _Long(Exception):

@@ -132,9 +132,9 @@ def _order_problem(kinds: list[int], evidence: dict) -> str | None:
 
 def _run_problem(kinds: list[int], turns: list[int], evidence: dict) -> str | None:
     """Whether the kernel that ran over the order did its work: its values are known."""
-    due = [j + turns[branch] * (branch + 1) for j, branch in enumerate(min(kind, _BRANCHES - 1) for kind in kinds)]
+    expected = [j + turns[branch] * (branch + 1) for j, branch in enumerate(min(kind, _BRANCHES - 1) for kind in kinds)]
     foreign = one_launch_problem(evidence, Observation.from_dict(evidence["seen"]), _VALUE_BYTES * len(kinds))
-    if foreign or evidence["out"].tolist() != due:
+    if foreign or evidence["out"].tolist() != expected:
         return "The kernel did not run over the order as it is."
     return None
 

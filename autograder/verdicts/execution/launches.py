@@ -27,11 +27,11 @@ def one_launch_problem(evidence: dict, seen: Observation, nbytes: int) -> str | 
     return "There is more than one launch; expected one." if len(seen.launches) > 1 else None
 
 
-def values_problem(seen: Observation, out: object, due: torch.Tensor) -> str | None:
-    """Why what the one kernel wrote into a tensor of NaN is not ``due``, or None. A fault of its is named first."""
-    if problem := tensor_problem(out, due):
+def values_problem(seen: Observation, out: object, expected: torch.Tensor) -> str | None:
+    """Why what the one kernel wrote into a tensor of NaN is not ``expected``, or None. A fault of its is named first."""
+    if problem := tensor_problem(out, expected):
         return problem
-    right = (out == due) | (out.isnan() & due.isnan())
+    right = (out == expected) | (out.isnan() & expected.isnan())
     if not right.all() and (fault := _unordered(seen.launches[0])):
         return fault
     if (out.isnan() & ~right).any():

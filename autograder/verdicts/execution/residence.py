@@ -211,11 +211,11 @@ def _problem(inputs: dict, evidence: dict) -> str | None:
     if type(result) is not int:
         return f"The function returned {type_name(result)}; expected an int."
     limits = resident(*inputs["launch"], inputs["sm"])
-    due = min(limits.values())
-    if result == due:
+    expected = min(limits.values())
+    if result == expected:
         return None
     binding = min(limits, key=limits.get)
-    return f"{'Too many' if result > due else 'Too few'} blocks. {_WHAT[binding]}"
+    return f"{'Too many' if result > expected else 'Too few'} blocks. {_WHAT[binding]}"
 
 
 occupancy = Exercise(

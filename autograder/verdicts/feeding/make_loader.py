@@ -182,8 +182,8 @@ def _batches(asked: list[dict], found: list[dict]) -> str | None:
         config = loader["config"]
         for number, epoch in enumerate(one["epochs"]):
             order, size = _order(config, number), config["batch"]
-            due = [order[at : at + size] for at in range(0, len(order), size)]
-            if [[row[_INDEX] for row in batch] for batch in epoch] != due:
+            expected = [order[at : at + size] for at in range(0, len(order), size)]
+            if [[row[_INDEX] for row in batch] for batch in epoch] != expected:
                 return (
                     "The batches are not those of the sampler, which is asked anew in each epoch: its order, as many samples as the "
                     "configuration says, and at the end those that are left."

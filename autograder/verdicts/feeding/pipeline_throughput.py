@@ -294,7 +294,7 @@ def _errors(sampler: Sampler) -> Iterator[Case]:
 # Judge
 
 
-def _due(question: dict) -> tuple[float, float, set[str]]:
+def _expected(question: dict) -> tuple[float, float, set[str]]:
     """Samples a second, idle share, bottleneck: where stages take equally long, each of them is it."""
     asked = {name: question[name] for name in ("stages", "batch", "workers", "cores", "prefetch")}
     rate = played_rate(**asked)
@@ -332,12 +332,12 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     rate, idle, bottleneck = value
     if not all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in (rate, idle)):
         return f"The rate and the idle share are due as numbers, Python's or NumPy's; they came as {type_name(rate)} and {type_name(idle)}."
-    due_rate, due_idle, due_bottleneck = _due(question)
+    expected_rate, expected_idle, expected_bottleneck = _expected(question)
     if criteria == "idle":
-        return None if abs(idle - due_idle) <= WITHIN else _SAYS["idle"]
+        return None if abs(idle - expected_idle) <= WITHIN else _SAYS["idle"]
     if criteria == "bottleneck":
-        return None if isinstance(bottleneck, str) and bottleneck in due_bottleneck else _SAYS["bottleneck"]
-    return None if abs(rate - due_rate) <= WITHIN * due_rate else _SAYS[criteria]
+        return None if isinstance(bottleneck, str) and bottleneck in expected_bottleneck else _SAYS["bottleneck"]
+    return None if abs(rate - expected_rate) <= WITHIN * expected_rate else _SAYS[criteria]
 
 
 _SAYS = {

@@ -289,7 +289,7 @@ def _keys(samples: list) -> list[str]:
 
 
 def _parts_problem(criteria: str, inputs: dict, given: list) -> str | None:
-    due = sorted(sample["__key__"] for members in inputs["shards"] for sample, _ in samples_of(members))
+    expected = sorted(sample["__key__"] for members in inputs["shards"] for sample, _ in samples_of(members))
     whole, plays = (given[:1], inputs["plays"][1:]) if criteria == "once" else ([], inputs["plays"])
     given = given[len(whole) :]
     for epoch in range(len(plays[0]["epochs"])):
@@ -300,7 +300,7 @@ def _parts_problem(criteria: str, inputs: dict, given: list) -> str | None:
             by_rank[play["rank"]] = by_rank.get(play["rank"], 0) + len(epochs[epoch])
         if criteria == "even" and len(set(by_rank.values())) > 1:
             return "The ranks get different numbers of samples: one has no batch left while the others wait for it in a collective."
-        if sorted(keys) != due:
+        if sorted(keys) != expected:
             return "Not every sample comes once in an epoch: ranks share the shards, and then the workers of each rank share its own."
         if whole and any(
             _shards_of(epochs[epoch]) != _turns_of(whole[0][epoch], play) for play, epochs in zip(plays, given)

@@ -134,14 +134,14 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
 
 def _miscounted(operation: dict, flops: int, nbytes: int) -> str | None:
     kind = operation["kind"]
-    due, read, written = _COUNTS[kind](**{name: size for name, size in operation.items() if name != "kind"})
-    if (flops, nbytes) == (due, 2 * (read + written)):
+    expected, read, written = _COUNTS[kind](**{name: size for name, size in operation.items() if name != "kind"})
+    if (flops, nbytes) == (expected, 2 * (read + written)):
         return None
     if nbytes in (2 * read, 2 * written):
         return (
             f"Bytes that are {'read' if nbytes == 2 * read else 'written'} are only a part of those that move ({kind})."
         )
-    if flops == due:
+    if flops == expected:
         return f"The bytes are not those that must move ({kind}): each element of each input and of the output, once."
     return (
         f"The floating-point operations are not those of the table ({kind}): a multiplication and an addition are two."

@@ -46,9 +46,9 @@ def kept_bytes(launches: Iterable[Launch], result_bytes: int) -> int:
     return max(0, written - result_bytes)
 
 
-def result_problem(evidence: dict, due: torch.Tensor) -> str | None:
-    """Why the result cannot be ``due``, whoever made it: its type, shape, dtype or device."""
-    if problem := tensor_problem(evidence["result"], due):
+def result_problem(evidence: dict, expected: torch.Tensor) -> str | None:
+    """Why the result cannot be ``expected``, whoever made it: its type, shape, dtype or device."""
+    if problem := tensor_problem(evidence["result"], expected):
         return problem
     return (
         None
@@ -57,11 +57,11 @@ def result_problem(evidence: dict, due: torch.Tensor) -> str | None:
     )
 
 
-def again_problem(evidence: dict, due: torch.Tensor, due_again: torch.Tensor) -> str | None:
+def again_problem(evidence: dict, expected: torch.Tensor, expected_again: torch.Tensor) -> str | None:
     """What a second call has done to the first one's result, or got wrong itself."""
-    if torch.equal(evidence["result"], due_again) and not torch.equal(evidence["result"], due):
+    if torch.equal(evidence["result"], expected_again) and not torch.equal(evidence["result"], expected):
         return "A second call wrote over the result of the first: each returns a new tensor."
-    if tensor_problem(evidence["again"], due_again) or not torch.equal(evidence["again"], due_again):
+    if tensor_problem(evidence["again"], expected_again) or not torch.equal(evidence["again"], expected_again):
         return "A second call is wrong: something was kept from the first."
     return None
 
@@ -73,14 +73,14 @@ def order_problem(seen: Observation) -> str | None:
     return "A kernel does not wait for its inputs: it is not in the stream that is current, where they are still being written."
 
 
-def answers_problem(evidence: dict, dues: list[torch.Tensor]) -> str | None:
+def answers_problem(evidence: dict, all_expected: list[torch.Tensor]) -> str | None:
     """Why the results of calls are not these, or None."""
-    for answer, due in zip(evidence["answers"], dues, strict=True):
+    for answer, expected in zip(evidence["answers"], all_expected, strict=True):
         if "error" in answer:
             return raised_problem(answer["error"])
-        if problem := result_problem(answer["returned"], due):
+        if problem := result_problem(answer["returned"], expected):
             return problem
-        if not torch.equal(answer["returned"]["result"], due):
+        if not torch.equal(answer["returned"]["result"], expected):
             return "A sum of no element is not 0."
     return None
 

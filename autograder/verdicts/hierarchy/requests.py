@@ -97,12 +97,12 @@ _HINTS = {
 
 
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
-    due = len({address // 32 for address in question["addresses"]})
+    expected = len({address // 32 for address in question["addresses"]})
     if type(value) is not int:
         return f"The function returned {type_name(value)}; expected an integer."
-    if value == due:
+    if value == expected:
         return None
-    return f"The number of sectors is too {'large' if value > due else 'small'}. {_HINTS[criteria]}"
+    return f"The number of sectors is too {'large' if value > expected else 'small'}. {_HINTS[criteria]}"
 
 
 def _judge_sectors(case: Case, evidence: dict) -> Iterator[Failure]:

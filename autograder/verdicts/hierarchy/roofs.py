@@ -144,13 +144,13 @@ _HINTS = {
 
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict) or not {"seconds", "bound", "ridge"} <= set(value):
-        return f'The function returned {type_name(value)}; a dictionary of "seconds", "bound" and "ridge" is due.'
+        return f'The function returned {type_name(value)}; expected a dictionary of "seconds", "bound" and "ridge".'
     if criteria == "bound":
         return None
-    return None if _is(value["seconds"], _due_seconds(question)) else f"The time is wrong. {_HINTS[criteria]}"
+    return None if _is(value["seconds"], _expected_seconds(question)) else f"The time is wrong. {_HINTS[criteria]}"
 
 
-def _due_seconds(question: dict) -> float:
+def _expected_seconds(question: dict) -> float:
     peak, bandwidth = _rates(question["card"], question["dtype"])
     return max(question["flops"] / peak, question["nbytes"] / bandwidth)
 
@@ -189,8 +189,8 @@ def _bound_problem(value: dict, flops: int, nbytes: int, peak: float, bandwidth:
     return None
 
 
-def _is(value: object, due: float) -> bool:
-    return type(value) in (int, float) and isclose(value, due, rel_tol=1e-6)
+def _is(value: object, expected: float) -> bool:
+    return type(value) in (int, float) and isclose(value, expected, rel_tol=1e-6)
 
 
 def _criteria(name: str, points: float, says: str) -> Criterion:

@@ -86,14 +86,16 @@ def _answers_problem(case: Case, evidence: dict) -> str | None:
 
 def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
     x, launches = case.inputs["x"], seen.launches
-    due, *due_again = (rows.double().sum(1).float() for rows in (x, *case.inputs.get("again", [])))
-    if problem := result_problem(evidence, due):
+    expected, *expected_again = (rows.double().sum(1).float() for rows in (x, *case.inputs.get("again", [])))
+    if problem := result_problem(evidence, expected):
         return problem
-    if x.numel() and (problem := own_work_problem(evidence, seen, due.nbytes, ZEROS)):
+    if x.numel() and (problem := own_work_problem(evidence, seen, expected.nbytes, ZEROS)):
         return problem
-    if problem := order_problem(seen) or (again_problem(evidence, due, *due_again) if due_again else None):
+    if problem := order_problem(seen) or (
+        again_problem(evidence, expected, *expected_again) if expected_again else None
+    ):
         return problem
-    if not torch.equal(evidence["result"], due):
+    if not torch.equal(evidence["result"], expected):
         return (
             _safe_problem(x, seen)
             or "A sum is wrong: is each element of a row added once, the last ones too, and by whom?"

@@ -97,23 +97,27 @@ def _answers_problem(case: Case, evidence: dict) -> str | None:
 
 def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
     a, b = case.inputs["a"], case.inputs["b"]
-    due, launches = _product(a, b), seen.launches
+    expected, launches = _product(a, b), seen.launches
     works = a.numel() and b.numel()
-    if problem := result_problem(evidence, due):
+    if problem := result_problem(evidence, expected):
         return problem
-    if works and (problem := own_work_problem(evidence, seen, due.nbytes, ZEROS)):
+    if works and (problem := own_work_problem(evidence, seen, expected.nbytes, ZEROS)):
         return problem
     if problem := order_problem(seen):
         return problem
-    if problem := again_problem(evidence, due, _product(*case.inputs["again"])) if "again" in case.inputs else None:
+    if (
+        problem := again_problem(evidence, expected, _product(*case.inputs["again"]))
+        if "again" in case.inputs
+        else None
+    ):
         return problem
-    if not torch.equal(evidence["result"], due):
+    if not torch.equal(evidence["result"], expected):
         return race_problem(launches) or fault_problem(launches) or _WRONG
     if problem := fault_problem(launches):
         return problem
     if not evidence["inputs_kept"]:
         return "The function changed an input."
-    return did_less(launches, 2 * a.numel() * b.shape[1], a.numel() + b.numel(), due.numel()) if works else None
+    return did_less(launches, 2 * a.numel() * b.shape[1], a.numel() + b.numel(), expected.numel()) if works else None
 
 
 _WRONG = (

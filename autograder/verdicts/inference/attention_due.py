@@ -20,7 +20,7 @@ class Call:
     def start(self) -> int:
         return self.x.shape[1] - self.new
 
-    def due(self) -> torch.Tensor:
+    def expected(self) -> torch.Tensor:
         return self._attended(torch.arange(self.x.shape[1]), self._causal)
 
     def misread(self) -> Iterator[tuple[torch.Tensor, str]]:

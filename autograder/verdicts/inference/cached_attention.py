@@ -299,10 +299,10 @@ def _error_problem(action: dict, step: dict) -> str | None:
     return None
 
 
-def _length_problem(step: dict, due: int) -> str | None:
+def _length_problem(step: dict, expected: int) -> str | None:
     if type(step["length"]) is not int:
         return f"`length` is of the type {str(step['length']):.40}; expected an int."
-    if step["length"] != due:
+    if step["length"] != expected:
         return (
             "`length` is not the number of tokens that each sequence has: a call adds its new ones, a refused call none, and a "
             "reset leaves none."
@@ -315,20 +315,20 @@ def _step_problem(case: Case, call: Call, step: dict) -> str | None:
         return raised_problem(step["error"])
     if call.new == 0:  # made, or reset
         return None
-    due = call.due()
-    if problem := tensor_problem(step["returned"], due.to(call.dtype)):
+    expected = call.expected()
+    if problem := tensor_problem(step["returned"], expected.to(call.dtype)):
         return problem
     if step["device"] != case.inputs["device"]:
         return "The result is not on the layer's device."
     if step["same"] is not True:
         return "`x` was changed: it is the caller's."
-    if _near(step["returned"], due):
+    if _near(step["returned"], expected):
         return None
     return next((sentence for wrong, sentence in call.misread() if _near(step["returned"], wrong)), _unlike(call))
 
 
-def _near(found: torch.Tensor, due: torch.Tensor) -> bool:
-    return bool((found.double() - due).abs().max() <= _TOLERANCE[found.dtype] * due.abs().max())
+def _near(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    return bool((found.double() - expected).abs().max() <= _TOLERANCE[found.dtype] * expected.abs().max())
 
 
 def _unlike(call: Call) -> str:

@@ -203,7 +203,7 @@ def _both_sides(sampler: Sampler) -> Iterator[dict]:
 
 def _beside(sampler: Sampler, phase: str, part: str, side: float, config: dict) -> dict:
     batch, seq = sampler.integer(1, 60), sampler.integer(100, 4000)
-    flops, nbytes = due(phase, batch, seq, config)[part]
+    flops, nbytes = expected(phase, batch, seq, config)[part]
     bandwidth = sampler.integer(3 * 10**11, 8 * 10**12)
     card = _card(sampler, config["dtype"], bandwidth, round(side * flops / nbytes * bandwidth))
     return _question(sampler, phase, batch, seq, config, card)
@@ -311,7 +311,7 @@ def _products(config: dict, requests: int, new: int) -> Iterator[tuple[int, int,
     yield requests, width, config["vocabulary"]
 
 
-def due(phase: str, batch: int, seq: int, config: dict) -> dict[str, tuple[int, int]]:
+def expected(phase: str, batch: int, seq: int, config: dict) -> dict[str, tuple[int, int]]:
     """FLOPs and bytes by part."""
     new, before = (seq, 0) if phase == "prefill" else (1, seq)
     item, flops, nbytes = _ITEM_BYTES[config["dtype"]], 0, 0
@@ -330,7 +330,7 @@ def due(phase: str, batch: int, seq: int, config: dict) -> dict[str, tuple[int, 
 
 def _affine(config: dict) -> tuple[int, int, int]:
     """FLOPs of a row in decode, bytes of the weights, and bytes that a row adds to them."""
-    (flops, one), (_, two) = (due("decode", batch, 1, config)["linear"] for batch in (1, 2))
+    (flops, one), (_, two) = (expected("decode", batch, 1, config)["linear"] for batch in (1, 2))
     return flops, 2 * one - two, two - one
 
 
@@ -377,7 +377,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 
 def _as_ran(question: dict, ran: Any) -> bool:
     """A pass of the notebook's decoder agrees with what is due."""
-    return not question["measure"] or ran == list(due(*question["asked"], question["config"])[question["measure"]])
+    return not question["measure"] or ran == list(expected(*question["asked"], question["config"])[question["measure"]])
 
 
 def _problem(criteria: str, question: dict, answer: dict) -> str | None:
@@ -402,7 +402,7 @@ def _parts_problem(criteria: str, question: dict, value: dict) -> str | None:
         if not isinstance(value[part], dict) or not {"flops", "bytes", "intensity", "bound"} <= set(value[part]):
             return 'A part is a dictionary of "flops", "bytes", "intensity" and "bound".'
         if criteria == "bound":
-            problem = _bound_problem(question, value[part], due(*question["asked"], question["config"])[part])
+            problem = _bound_problem(question, value[part], expected(*question["asked"], question["config"])[part])
         else:
             problem = _counts_problem(criteria, part, question, value[part])
         if problem:
@@ -412,7 +412,7 @@ def _parts_problem(criteria: str, question: dict, value: dict) -> str | None:
 
 def _counts_problem(criteria: str, part: str, question: dict, told: dict) -> str | None:
     """``formats`` is about bytes alone."""
-    for key, right in zip(("flops", "bytes"), due(*question["asked"], question["config"])[part], strict=True):
+    for key, right in zip(("flops", "bytes"), expected(*question["asked"], question["config"])[part], strict=True):
         if key == "flops" and criteria == "formats":
             continue
         if type(told[key]) is not int:

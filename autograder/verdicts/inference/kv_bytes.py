@@ -388,7 +388,7 @@ def _lengths(question: dict) -> list[int]:
     ]
 
 
-def _due(question: dict, lengths: list[int] | None = None, **named: Any) -> int:
+def _expected(question: dict, lengths: list[int] | None = None, **named: Any) -> int:
     """Bytes; of other lengths, or of another decoder, where these are given."""
     config, kept = question["config"] | named, 0
     lengths = _lengths(question) if lengths is None else lengths
@@ -425,56 +425,62 @@ def _is_no_request(request: dict, config: dict) -> bool:
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if type(value) is not int:
         return f"The function returned {type_name(value)}; expected an int."
-    due = _due(question)
-    if value == due:
+    expected = _expected(question)
+    if value == expected:
         return None
     return next(
-        (sentence for rival, sentence in _rivals(criteria, question, due) if rival == value), _SENTENCES[criteria]
+        (sentence for rival, sentence in _rivals(criteria, question, expected) if rival == value), _SENTENCES[criteria]
     )
 
 
-def _rivals(criteria: str, question: dict, due: int) -> Iterator[tuple[Any, str]]:
+def _rivals(criteria: str, question: dict, expected: int) -> Iterator[tuple[Any, str]]:
     """What some misconceptions come to, each with its sentence."""
     config, item = question["config"], _ITEM_BYTES[question["dtype"]]
-    yield float(due), "That is the nearest float: bytes are counted exactly, in integers."
+    yield float(expected), "That is the nearest float: bytes are counted exactly, in integers."
     if criteria == "heads":
         yield (
-            _due(question, kv_heads=config["heads"]),
+            _expected(question, kv_heads=config["heads"]),
             "Heads of queries were counted: several of them share a head of keys and values.",
         )
         yield (
-            _due(question, kv_heads=1, head_dim=config["width"]),
+            _expected(question, kv_heads=1, head_dim=config["width"]),
             "The width was counted: keys and values have kv_heads times head_dim elements.",
         )
         yield (
-            _due(question, head_dim=config["width"] // config["heads"]),
+            _expected(question, head_dim=config["width"] // config["heads"]),
             "A head has head_dim elements: the heads need not fill the width.",
         )
-        yield due * 2 // item, "Every element was counted as 2 bytes, whatever the dtype."
+        yield expected * 2 // item, "Every element was counted as 2 bytes, whatever the dtype."
     if config["latent"] is None:
-        yield due // 2, "That is half of what is kept: there are keys, and there are values."
+        yield expected // 2, "That is half of what is kept: there are keys, and there are values."
     if criteria == "requests":
         prompts = [_prompt(request, config) for request in question["requests"]]
         sampled = [prompt + request["generated"] for prompt, request in zip(prompts, question["requests"], strict=True)]
         lengths = _lengths(question)
         yield (
-            _due(question, [max(lengths, default=0)] * len(lengths)),
+            _expected(question, [max(lengths, default=0)] * len(lengths)),
             "Requests were padded to the longest: each keeps its own tokens.",
         )
         yield (
-            _due(question, sampled),
+            _expected(question, sampled),
             "The last token that was generated has not been read: its keys and values are not there yet.",
         )
-        yield _due(question, prompts), "Tokens that were generated and read again are kept like those of the prompt."
-        yield _due(question, lengths[:1]), "Only one request was counted: every one has keys and values of its own."
+        yield (
+            _expected(question, prompts),
+            "Tokens that were generated and read again are kept like those of the prompt.",
+        )
+        yield (
+            _expected(question, lengths[:1]),
+            "Only one request was counted: every one has keys and values of its own.",
+        )
     if criteria == "layers":
-        yield _due(question, window=None), "A layer with a window keeps no more than its last tokens."
-        yield _due(question, full_every=None), "Some layers have no window, and keep every token."
-        yield _due(question, shared=0), "The last layers that share keep nothing themselves."
+        yield _expected(question, window=None), "A layer with a window keeps no more than its last tokens."
+        yield _expected(question, full_every=None), "Some layers have no window, and keep every token."
+        yield _expected(question, shared=0), "The last layers that share keep nothing themselves."
     if criteria == "latents":
-        yield _due(question, latent=None), "With a latent no keys and values of heads are kept."
-        yield _due(question, rope_dim=0), "Beside the latent a rotary key is kept."
-        yield 2 * due, "One latent stands for keys and values together: it is kept once."
+        yield _expected(question, latent=None), "With a latent no keys and values of heads are kept."
+        yield _expected(question, rope_dim=0), "Beside the latent a rotary key is kept."
+        yield 2 * expected, "One latent stands for keys and values together: it is kept once."
 
 
 _SENTENCES = {

@@ -52,7 +52,7 @@ def _case(
     return Case(_EVERY, {"x": x, "columns": columns, "steps": steps, **used} | ({} if apart else {"gate": None}))
 
 
-def _due(inputs: dict) -> dict[str, int]:
+def _expected(inputs: dict) -> dict[str, int]:
     """By following the chain: how many elements, of how many bytes, each step reads and leaves."""
     shape, size = [*inputs["x"].shape[:-1], inputs["columns"]], inputs["x"].element_size()
     whole = math.prod(shape) * size
@@ -80,12 +80,12 @@ def _due(inputs: dict) -> dict[str, int]:
 
 
 def _judge_fuse_budget(case: Case, evidence: dict) -> Iterator[Failure]:
-    due, results = _due(case.inputs), evidence["results"]
+    expected, results = _expected(case.inputs), evidence["results"]
     if problem := count_problem(results, 2) or next(filter(None, map(_shape_problem, results)), None):
         yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
     for criterion in case.criteria:
-        problems = (_PROBLEM[criterion](due, found, evidence) for found in results)
+        problems = (_PROBLEM[criterion](expected, found, evidence) for found in results)
         if problem := next(filter(None, problems), None):
             yield Failure(criterion, problem)
 
@@ -99,8 +99,8 @@ def _shape_problem(found: object) -> str | None:
     return None
 
 
-def _kernels_problem(due: dict, found: dict, evidence: dict) -> str | None:
-    if found["kernels"] == due["kernels"]:
+def _kernels_problem(expected: dict, found: dict, evidence: dict) -> str | None:
+    if found["kernels"] == expected["kernels"]:
         return None
     ops = len(evidence["seen"]["ops"])
     if found["kernels"] == ops:
@@ -108,25 +108,25 @@ def _kernels_problem(due: dict, found: dict, evidence: dict) -> str | None:
     return "That is not how many kernels one call launches: a line can launch several, and a view launches none."
 
 
-def _bytes_problem(due: dict, found: dict, evidence: dict) -> str | None:
-    if found["bytes"] == due["bytes"]:
+def _bytes_problem(expected: dict, found: dict, evidence: dict) -> str | None:
+    if found["bytes"] == expected["bytes"]:
         return None
-    if found["bytes"] < due["bytes"]:
+    if found["bytes"] < expected["bytes"]:
         return "Bytes are missing: every kernel reads its inputs from memory and writes its output to memory, intermediates too."
     return "More bytes than the kernels move: each kernel reads each of its inputs once and writes its output once."
 
 
-def _fused_problem(due: dict, found: dict, evidence: dict) -> str | None:
-    if found["fused_bytes"] == due["fused_bytes"]:
+def _fused_problem(expected: dict, found: dict, evidence: dict) -> str | None:
+    if found["fused_bytes"] == expected["fused_bytes"]:
         return None
     return "One kernel for the whole chain would read each input once and write the result once, and nothing else."
 
 
-def _once_problem(due: dict, found: dict, evidence: dict) -> str | None:
+def _once_problem(expected: dict, found: dict, evidence: dict) -> str | None:
     if evidence["strangers"]:
         return "The chain is called with other tensors than the inputs: making them is work that it does not do."
     # The number of calls is in the notebook's reach; the card's kernels are counted elsewhere.
-    if evidence["calls"] == [1, 1] and len(evidence["seen"]["kernels"]) < 2 * due["kernels"]:
+    if evidence["calls"] == [1, 1] and len(evidence["seen"]["kernels"]) < 2 * expected["kernels"]:
         return None
     return "The chain is to be called once: a chain may write to what it is given, and a second call then works on something else."
 

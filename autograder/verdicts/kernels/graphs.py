@@ -102,10 +102,10 @@ def _values_problem(case: Case, evidence: dict) -> str | None:
             how = "on the card"
         if name == "compiled" and (not case.inputs["compiled"] or evidence["broke"]):
             break  # not called, or another criterion's matter
-        for (due, _), found in zip(references, evidence[name], strict=True):
-            if problem := tensor_problem(found, due.float()):
+        for (expected, _), found in zip(references, evidence[name], strict=True):
+            if problem := tensor_problem(found, expected.float()):
                 return problem
-            if not torch.allclose(found.double(), due, _TOLERANCE, _TOLERANCE):
+            if not torch.allclose(found.double(), expected, _TOLERANCE, _TOLERANCE):
                 return f"The result of the function, {how}, is not that of first_squash: each branch is taken by some batches and not by others."
     return None
 
@@ -145,7 +145,7 @@ def _shapes_problem(case: Case, evidence: dict) -> str | None:
 
 
 def _gradient_problem(case: Case, evidence: dict) -> str | None:
-    for (_, due), found in zip(_references(case), evidence["gradients"], strict=True):
+    for (_, expected), found in zip(_references(case), evidence["gradients"], strict=True):
         if not isinstance(found, torch.Tensor):
             return "No gradient reaches x."
         if not torch.isfinite(found).all():
@@ -153,7 +153,7 @@ def _gradient_problem(case: Case, evidence: dict) -> str | None:
                 "The gradient is not a number where a row is zero: torch.where computes both branches, and the one that "
                 "is not chosen divides by zero; what it divides by has to be made safe."
             )
-        if found.shape != due.shape or not torch.allclose(found.double(), due, 1e-4, 1e-4):
+        if found.shape != expected.shape or not torch.allclose(found.double(), expected, 1e-4, 1e-4):
             return "The gradient is not that of first_squash: a row of zeros passes it on unchanged, and a value read on the host passes none."
     return None
 

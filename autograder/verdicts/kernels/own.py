@@ -18,7 +18,7 @@ def judge_own(problems: dict[str, Problem], edge: str = "") -> Callable[[Case, d
     """A judge by criterion, for results that kernels of the learner's own have to compute.
 
     A result that they did not compute loses every criterion of the case. Where the case is
-    ``raises``, that exception is due. ``edge``: the criterion that alone is lost where a kernel
+    ``raises``, that exception is expected. ``edge``: the criterion that alone is lost where a kernel
     leaves a part of the result unwritten, in cases that are about it.
     """
 
@@ -117,12 +117,12 @@ def in_memory_problem(seen: Observation) -> str | None:
 
 
 def values_problem(
-    found: torch.Tensor, due: torch.Tensor, tolerance: float, what: str, absolute: float | None = None
+    found: torch.Tensor, expected: torch.Tensor, tolerance: float, what: str, absolute: float | None = None
 ) -> str | None:
-    """due: float64, in the result's shape. ``tolerance``: relative, and ``absolute`` where that is not given."""
-    if problem := tensor_problem(found, due.to(found.dtype) if isinstance(found, torch.Tensor) else due):
+    """expected: float64, in the result's shape. ``tolerance``: relative, and ``absolute`` where that is not given."""
+    if problem := tensor_problem(found, expected.to(found.dtype) if isinstance(found, torch.Tensor) else expected):
         return problem
-    if torch.allclose(found.double(), due, tolerance, tolerance if absolute is None else absolute):
+    if torch.allclose(found.double(), expected, tolerance, tolerance if absolute is None else absolute):
         return None
     return what
 

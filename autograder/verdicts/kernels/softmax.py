@@ -91,14 +91,14 @@ def _far(sampler: Sampler, columns: int) -> torch.Tensor:
 
 def _value_problem(case: Case, evidence: dict, message: str) -> str | None:
     x, first, found = case.inputs["x"], case.inputs["first"], evidence["result"]
-    due = torch.softmax(x[:, first : first + case.inputs["columns"]].double(), 1)
-    if problem := tensor_problem(found, due.float()):
+    expected = torch.softmax(x[:, first : first + case.inputs["columns"]].double(), 1)
+    if problem := tensor_problem(found, expected.float()):
         return problem
     if not torch.equal(evidence["inputs"][0], x):
         return "The input is not what it was: the result belongs in a tensor of its own."
     if problem := own_memory_problem(evidence):
         return problem
-    return None if torch.allclose(found.double(), due, _TOLERANCE, _TOLERANCE) else message
+    return None if torch.allclose(found.double(), expected, _TOLERANCE, _TOLERANCE) else message
 
 
 def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None:

@@ -125,7 +125,7 @@ def _refused(sampler: Sampler) -> Iterator[dict]:
             yield _ask(sampler, how, **_large(sampler) | changed, dtype="float32", wider=4)
 
 
-def due(shape: dict, attention: str = "flash") -> int:
+def expected(shape: dict, attention: str = "flash") -> int:
     """Bytes that the notebook's decoder keeps on the CPU, to the last."""
     width, heads, item = shape["width"], shape["heads"], _ITEM_BYTES[shape["dtype"]]
     tokens, norms = shape["batch"] * shape["sequence"], 2 * shape["layers"] + 1
@@ -159,7 +159,7 @@ def _problems(case: Case, criteria: str, evidence: dict) -> list[Failure]:
 def _as_measured(question: dict, measured: Any) -> bool:
     if not question["measure"]:
         return True
-    right = due(question["shape"], *question["how"])
+    right = expected(question["shape"], *question["how"])
     return type(measured) is int and abs(measured - right) <= _ALIKE * right
 
 
@@ -167,7 +167,7 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if type(value) is not int:
         return f"The function returned {type_name(value)}; expected a Python integer, of bytes."
     shape = question["shape"]
-    right = due(shape, *question["how"])
+    right = expected(shape, *question["how"])
     if abs(value - right) <= _TOLERANCE * right:
         return None
     if value == shape["batch"] * shape["sequence"] * shape["width"] * shape["layers"] * 2:

@@ -242,31 +242,31 @@ _MISREAD = {
 
 
 def _wrong(criterion: str, question: dict, value: Any) -> str | None:
-    due = _reference(question)
-    if not isinstance(value, dict) or set(value) - {"unchanged"} != set(due):
+    expected = _reference(question)
+    if not isinstance(value, dict) or set(value) - {"unchanged"} != set(expected):
         return f"The function returned {type_name(value)}; expected a dictionary with the five entries."
     if value["unchanged"] is not True:
         return "The function changed a dictionary that it was given."
     for name in _LOOKED_AT[criterion]:
         if (
-            problem := _terms_problem(value[name], due[name])
+            problem := _terms_problem(value[name], expected[name])
             if name == "terms"
-            else _entry_problem(name, value[name], due[name])
+            else _entry_problem(name, value[name], expected[name])
         ):
             return problem
     return None
 
 
-def _terms_problem(terms: Any, due: dict) -> str | None:
-    if not isinstance(terms, dict) or set(terms) != set(due):
+def _terms_problem(terms: Any, expected: dict) -> str | None:
+    if not isinstance(terms, dict) or set(terms) != set(expected):
         return "The terms are not those of this mode: expected each of them by its name, and no others."
-    return next((problem for name in due if (problem := _entry_problem(name, terms[name], due[name]))), None)
+    return next((problem for name in expected if (problem := _entry_problem(name, terms[name], expected[name]))), None)
 
 
-def _entry_problem(name: str, found: Any, due: Any) -> str | None:
-    if type(found) is not type(due):
-        return f"`{name}` is {type_name(found)}; expected {type_name(due)}."
-    return None if found == due else _MISREAD[name]
+def _entry_problem(name: str, found: Any, expected: Any) -> str | None:
+    if type(found) is not type(expected):
+        return f"`{name}` is {type_name(found)}; expected {type_name(expected)}."
+    return None if found == expected else _MISREAD[name]
 
 
 fits = Exercise(

@@ -195,23 +195,23 @@ def _moved_problem(case: Case, evidence: dict) -> str | None:
     if "output" not in evidence:
         return "The adapters have the wrong shape."
     for name, (a, _) in evidence["found"].items():
-        due = 16 / case.inputs["rank"] * case.inputs["moved"][name] @ a
+        expected = 16 / case.inputs["rank"] * case.inputs["moved"][name] @ a
         if not _near(
             evidence["moved"][name] - evidence["weights"][name],
-            due,
+            expected,
             1e-4 * float(evidence["weights"][name].abs().max()),
         ):
             return "With other values in `lora_b` a target does not add 16 / rank times x A^T B^T."
-    due = _forward(case, _effective(case, evidence))
-    if not _near(evidence["output"], due, 1e-5):
+    expected = _forward(case, _effective(case, evidence))
+    if not _near(evidence["output"], expected, 1e-5):
         return "Before the first step the model's output is not that of its frozen layers."
     return None
 
 
-def _near(found: Any, due: torch.Tensor, slack: float) -> bool:
-    if tensor_problem(found, due):
+def _near(found: Any, expected: torch.Tensor, slack: float) -> bool:
+    if tensor_problem(found, expected):
         return False
-    return bool((found - due).abs().max() <= 1e-3 * due.abs().max() + slack)
+    return bool((found - expected).abs().max() <= 1e-3 * expected.abs().max() + slack)
 
 
 def _effective(case: Case, evidence: dict) -> dict[str, torch.Tensor]:
@@ -390,10 +390,10 @@ def _held_problem(case: Case, evidence: dict) -> str | None:
 
 
 def _account_problem(case: Case, evidence: dict) -> str | None:
-    found, due = evidence["account"], _account(case)
-    if not isinstance(found, dict) or set(found) != set(due):
+    found, expected = evidence["account"], _account(case)
+    if not isinstance(found, dict) or set(found) != set(expected):
         return f"The function returned {type_name(found)}; expected a dictionary with the five entries."
-    for name, nbytes in due.items():
+    for name, nbytes in expected.items():
         if type(found[name]) is not int:
             return f"`{name}` is {type_name(found[name])}; expected an int."
         if found[name] != nbytes:

@@ -174,7 +174,7 @@ def _refused(sampler: Sampler) -> Iterator[dict]:
             yield _ask(parameters, recipe, *sampler.choice([(), (3, 4)]))
 
 
-def due(parameters: int, recipe: dict, stage: int = 0, world: int = 1) -> dict[str, int]:
+def expected(parameters: int, recipe: dict, stage: int = 0, world: int = 1) -> dict[str, int]:
     """Bytes by kind, and their total."""
     share = (parameters + world - 1) // world
     count = {kind: share if stage >= first else parameters for kind, first in _SHARDED_FROM.items()}
@@ -202,15 +202,17 @@ def _as_held(question: dict, held: dict | None) -> bool:
     """Whether a real step with the recipe held what it says, where one was run."""
     if not question["run"]:
         return True
-    return held == {kind: nbytes for kind, nbytes in _due(question).items() if kind in (held or ())} and len(held) > 2
+    return (
+        held == {kind: nbytes for kind, nbytes in _expected(question).items() if kind in (held or ())} and len(held) > 2
+    )
 
 
-def _due(question: dict) -> dict[str, int]:
-    return due(question["parameters"], _plain(question["recipe"]), *question["ranks"], **question["named"])
+def _expected(question: dict) -> dict[str, int]:
+    return expected(question["parameters"], _plain(question["recipe"]), *question["ranks"], **question["named"])
 
 
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
-    right = _due(question)
+    right = _expected(question)
     if not isinstance(value, dict) or set(value) != set(right):
         return f"The function returned {type_name(value)}; expected a dictionary of the six kinds and the total, and no others."
     if strange := next((number for number in value.values() if type(number) is not int), None):

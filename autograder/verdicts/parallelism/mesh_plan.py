@@ -94,11 +94,11 @@ def _groups_problem(plan: plans.Plan, groups: Any, model: dict, cluster: dict) -
         return f"The groups are {type_name(groups)}; expected a dictionary with the keys dp, pp and tp."
     if min(plan) < 1 or prod(plan) != cluster["nodes"] * cluster["gpus"]:
         return _divides_problem(plan, groups, model, cluster)
-    due = mesh_groups(sizes)
+    expected = mesh_groups(sizes)
     for name in sizes:
-        if groups[name] == due[name]:
+        if groups[name] == expected[name]:
             continue
-        if _sorted(groups[name]) == due[name]:
+        if _sorted(groups[name]) == expected[name]:
             return (
                 "The groups are right, and not in the order that is due: ranks ascending, groups by their first ranks."
             )

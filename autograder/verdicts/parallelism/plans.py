@@ -214,8 +214,8 @@ def of_every_shape(sampler: Sampler) -> Iterator[tuple[dict, dict]]:
             model, cluster = job(sampler)
             if wanted == (1, 1, 1):
                 cluster |= {"nodes": 1, "gpus": 1}
-            due = best(model, cluster)
-            if due and _is_clear(model, cluster) and tuple(min(2, size) for size in due) == wanted:
+            expected = best(model, cluster)
+            if expected and _is_clear(model, cluster) and tuple(min(2, size) for size in expected) == wanted:
                 yield model, cluster
                 break
 

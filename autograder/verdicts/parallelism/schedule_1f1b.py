@@ -102,12 +102,12 @@ _VIOLATED = {
 
 
 def _slots(table: list, stages: int, microbatches: int) -> str | None:
-    due = 2 * (microbatches + stages - 1)
-    if all(len(row) == due for row in table):
+    expected = 2 * (microbatches + stages - 1)
+    if all(len(row) == expected for row in table):
         return None
-    if any(cell is not None for row in table for cell in row[due:]):
+    if any(cell is not None for row in table for cell in row[expected:]):
         return "The schedule takes more slots than it needs: a stage waits longer for its turn than the pipeline's filling takes."
-    if min(map(len, table)) < due:
+    if min(map(len, table)) < expected:
         return "A row has too few cells: filling and draining the pipeline takes slots beside those in which a stage works."
     return "A row has more cells than the schedule has slots."
 

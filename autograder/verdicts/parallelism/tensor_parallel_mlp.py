@@ -22,9 +22,9 @@ Tensor = torch.Tensor
 
 def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     problem = stopped(evidence) or _record_problem(case, evidence["results"])
-    due = [] if problem else played(case)
+    expected = [] if problem else played(case)
     for criterion in case.criteria:
-        if found := problem or _PROBLEMS[criterion](case, evidence, due):
+        if found := problem or _PROBLEMS[criterion](case, evidence, expected):
             yield Failure(criterion, found)
 
 
@@ -40,8 +40,8 @@ def _record_problem(case: Case, results: list[dict]) -> str | None:
 # ---- values
 
 
-def _outputs_problem(case: Case, evidence: dict, due: list[Played]) -> str | None:
-    for number, step in enumerate(due):
+def _outputs_problem(case: Case, evidence: dict, expected: list[Played]) -> str | None:
+    for number, step in enumerate(expected):
         for result in evidence["results"]:
             outs = result["passes"][number]["outs"]
             if problem := count_problem(outs, len(step.outs)):
@@ -69,8 +69,8 @@ def _why_not(out: Tensor, right: Tensor, bias: Tensor | None, ranks: int) -> str
     )
 
 
-def _gradients_problem(case: Case, evidence: dict, due: list[Played]) -> str | None:
-    for number, step in enumerate(due):
+def _gradients_problem(case: Case, evidence: dict, expected: list[Played]) -> str | None:
+    for number, step in enumerate(expected):
         for rank, result in enumerate(evidence["results"]):
             found = result["passes"][number]
             problem = _of_x_problem(found["of_x"], step, case.ranks)
@@ -124,9 +124,9 @@ def _of_parameters_problem(case: Case, found: list, step: Played, rank: int) -> 
     return None
 
 
-def _is_near(value: Tensor, due: Tensor) -> bool:
-    scale = float(due.abs().max()) if due.numel() else 0.0
-    return bool(((value.double() - due.double()).abs() <= _NEAR[due.dtype] * (scale + 1e-30)).all())
+def _is_near(value: Tensor, expected: Tensor) -> bool:
+    scale = float(expected.abs().max()) if expected.numel() else 0.0
+    return bool(((value.double() - expected.double()).abs() <= _NEAR[expected.dtype] * (scale + 1e-30)).all())
 
 
 # ---- what crossed
@@ -138,23 +138,23 @@ def _segments(case: Case, evidence: dict) -> list[list[CollectiveRecord]] | None
     return found if len(found) == 1 + 3 * len(case.per_rank_inputs[0]["passes"]) else None
 
 
-def _forward_problem(case: Case, evidence: dict, due: list[Played]) -> str | None:
+def _forward_problem(case: Case, evidence: dict, expected: list[Played]) -> str | None:
     segments = _segments(case, evidence)
     if segments is None:
         return "Ranks were called to a barrier where none is due."
     if segments[0]:
         return "Something crosses before the module is called: every rank has the whole layers, and takes its share."
-    for number, step in enumerate(due):
+    for number, step in enumerate(expected):
         if problem := _traffic_problem(case, segments[1 + 3 * number], step.forward, "forward"):
             return problem
     return None
 
 
-def _backward_problem(case: Case, evidence: dict, due: list[Played]) -> str | None:
+def _backward_problem(case: Case, evidence: dict, expected: list[Played]) -> str | None:
     segments = _segments(case, evidence)
     if segments is None:
         return "Ranks were called to a barrier where none is due."
-    for number, step in enumerate(due):
+    for number, step in enumerate(expected):
         if problem := _traffic_problem(case, segments[2 + 3 * number], step.backward, "backward"):
             return problem
         if segments[3 + 3 * number]:
@@ -162,19 +162,21 @@ def _backward_problem(case: Case, evidence: dict, due: list[Played]) -> str | No
     return None
 
 
-def _traffic_problem(case: Case, collectives: list[CollectiveRecord], due: list[list[Tensor]], way: str) -> str | None:
-    """``due``: what each rank hands in to each all-reduce; they may come in any order."""
+def _traffic_problem(
+    case: Case, collectives: list[CollectiveRecord], expected: list[list[Tensor]], way: str
+) -> str | None:
+    """``expected``: what each rank hands in to each all-reduce; they may come in any order."""
     if case.ranks == 1:
         return None
     operations = [collective.entry.operation for collective in collectives]
     if foreign := sorted(set(operations) - {"all_reduce"}):
         return f"In the {way} pass something else crosses than an all-reduce: {foreign[0]}."
-    if len(operations) != len(due):
-        few = "Fewer" if len(operations) < len(due) else "More"
+    if len(operations) != len(expected):
+        few = "Fewer" if len(operations) < len(expected) else "More"
         return f"{few} all-reduces cross in the {way} pass than one for each call{_WHERE[way]}."
-    open_ = list(due)
+    open_ = list(expected)
     for collective in collectives:
-        if problem := _kind_problem(case, collective, due[0][0].dtype):
+        if problem := _kind_problem(case, collective, expected[0][0].dtype):
             return problem
         given = [_decoded(one, collective) for one in collective.given]
         place = next((i for i, right in enumerate(open_) if all(map(_is_handed, given, right))), None)
@@ -218,7 +220,7 @@ _NOT_HANDED = {
 # ---- shares and errors
 
 
-def _shares_problem(case: Case, evidence: dict, due: list[Played]) -> str | None:
+def _shares_problem(case: Case, evidence: dict, expected: list[Played]) -> str | None:
     for rank, result in enumerate(evidence["results"]):
         for spec, share, kept in zip(case.per_rank_inputs[0]["specs"], result["shares"], result["kept"], strict=True):
             whole = [spec[name] for name in LAYERS]
@@ -242,7 +244,7 @@ def _shares_problem(case: Case, evidence: dict, due: list[Played]) -> str | None
     return None
 
 
-def _errors_problem(case: Case, evidence: dict, due: list[Played]) -> str | None:
+def _errors_problem(case: Case, evidence: dict, expected: list[Played]) -> str | None:
     for result in evidence["results"]:
         for spec, answer in zip(case.per_rank_inputs[0]["refused"], result["answers"], strict=True):
             if is_sound(spec, case.ranks) and "error" in answer:

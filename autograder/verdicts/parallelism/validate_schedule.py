@@ -30,7 +30,7 @@ def _asked(criteria: str, kinds: tuple[str, ...], questions: list[dict]) -> Case
     return Case((criteria,), {"questions": questions, "kinds": list(kinds)})
 
 
-def _due(question: dict) -> set[tuple[str, str]]:
+def _expected(question: dict) -> set[tuple[str, str]]:
     found = violations(question["table"], question["stages"], question["microbatches"])
     return {(one.kind, str(one.action.stage) if one.kind == "split" else str(one.action)) for one in found}
 
@@ -56,20 +56,22 @@ def _problem(case: Case, question: dict, answer: dict) -> str | None:
     value = answer["returned"]
     if problem := _form_problem(value):
         return problem
-    found, due = {tuple(pair) for pair in value}, _due(question)
+    found, expected = {tuple(pair) for pair in value}, _expected(question)
     if len(found) < len(value):
         return "A violation is in the list more than once."
     if case.criteria == ("sound",):
         return _REFUSED[min(found)[0]] if found else None
     for kind in case.inputs["kinds"]:
-        if {pair for pair in found if pair[0] == kind} != {pair for pair in due if pair[0] == kind}:
-            return _too_few(kind, found, due)
+        if {pair for pair in found if pair[0] == kind} != {pair for pair in expected if pair[0] == kind}:
+            return _too_few(kind, found, expected)
     return None
 
 
-def _too_few(kind: str, found: set, due: set) -> str:
-    too_many = {pair for pair in found - due if pair[0] == kind}
-    return _TOO_MANY[kind] if too_many and not {pair for pair in due - found if pair[0] == kind} else _TOO_FEW[kind]
+def _too_few(kind: str, found: set, expected: set) -> str:
+    too_many = {pair for pair in found - expected if pair[0] == kind}
+    return (
+        _TOO_MANY[kind] if too_many and not {pair for pair in expected - found if pair[0] == kind} else _TOO_FEW[kind]
+    )
 
 
 def _form_problem(value: Any) -> str | None:

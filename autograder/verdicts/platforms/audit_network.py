@@ -26,7 +26,7 @@ def _statements(told: list[dict]) -> tuple[Statement, ...]:
     return tuple(Statement(one["effect"], tuple(one["actions"]), tuple(one["resources"])) for one in told)
 
 
-def _due(question: dict) -> dict:
+def _expected(question: dict) -> dict:
     graph, policies = question["graph"], question["policies"]
     endpoints = {place: Endpoint(_statements(told)) for place, told in graph["endpoints"].items()}
     roles = {role: _statements(told) for role, told in policies["roles"].items()}
@@ -43,12 +43,12 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     found = _members(value[criteria]) if criteria in _SETS else _least(value["least"])
     if found is None:
         return f"`{criteria}` is no set of what is due, or no dictionary from roles to sets of actions."
-    due = _due(question)[criteria]
-    if found == due:
+    expected = _expected(question)[criteria]
+    if found == expected:
         return None
     if criteria == "least":
         return "The least of a role is what the log has of it, where its statements allow that on that resource, and no more."
-    return _TOO_MANY[criteria] if found - due else _TOO_FEW[criteria]
+    return _TOO_MANY[criteria] if found - expected else _TOO_FEW[criteria]
 
 
 def _members(told: Any) -> set | None:

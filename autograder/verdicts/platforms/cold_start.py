@@ -30,48 +30,48 @@ def _wrong(criteria: str, plan: dict, value: Any) -> str | None:
     return _CHECKS[criteria](value, plan, timeline(drawn.as_stages(plan), plan["tiers"]))
 
 
-def _near(told: Any, right: float, due: Timeline) -> bool:
-    return type(told) in (int, float) and math.isfinite(told) and abs(told - right) <= 1e-9 * due.ready
+def _near(told: Any, right: float, expected: Timeline) -> bool:
+    return type(told) in (int, float) and math.isfinite(told) and abs(told - right) <= 1e-9 * expected.ready
 
 
-def _spans_problem(value: dict, plan: dict, due: Timeline) -> str | None:
+def _spans_problem(value: dict, plan: dict, expected: Timeline) -> str | None:
     spans = value["spans"]
-    if not isinstance(spans, dict) or set(spans) != set(due.spans):
+    if not isinstance(spans, dict) or set(spans) != set(expected.spans):
         return "The spans are not those of the plan's stages, one for each."
     if not all(isinstance(span, list) and len(span) == 2 for span in spans.values()):
         return "A span is a pair: when the stage begins, and when it is done."
-    for name, (begin, done) in due.spans.items():
-        if not _near(spans[name][0], begin, due):
+    for name, (begin, done) in expected.spans.items():
+        if not _near(spans[name][0], begin, expected):
             return "A stage begins when all that it waits for is done, and not when anything else is."
-        if not _near(spans[name][1], done, due):
+        if not _near(spans[name][1], done, expected):
             return _LOADS if "path" in plan["stages"][name] else "A stage is done its seconds after it began."
     return None
 
 
-def _critical_problem(value: dict, plan: dict, due: Timeline) -> str | None:
+def _critical_problem(value: dict, plan: dict, expected: Timeline) -> str | None:
     chain, stages = value["critical"], plan["stages"]
     if not isinstance(chain, list) or not chain or not all(isinstance(name, str) and name in stages for name in chain):
         return "The critical list is no list of the plan's stages."
-    if abs(due.spans[chain[-1]][1] - due.ready) > 1e-9 * due.ready:
+    if abs(expected.spans[chain[-1]][1] - expected.ready) > 1e-9 * expected.ready:
         return "The last critical stage is done when the instance is ready, and this one is done before."
     for before, after in zip(chain, chain[1:]):
         if before not in stages[after]["after"]:
             return "A critical stage does not wait for the one before it in the list."
-        if abs(due.spans[before][1] - due.spans[after][0]) > 1e-9 * due.ready:
+        if abs(expected.spans[before][1] - expected.spans[after][0]) > 1e-9 * expected.ready:
             return "Between two critical stages there is time: it was another one that was waited for."
     return (
         None
-        if due.spans[chain[0]][0] == 0
+        if expected.spans[chain[0]][0] == 0
         else "The first critical stage does not begin at 0: something was waited for."
     )
 
 
-def _bottleneck_problem(value: dict, plan: dict, due: Timeline) -> str | None:
+def _bottleneck_problem(value: dict, plan: dict, expected: Timeline) -> str | None:
     saves = value["saves"]
-    if not isinstance(saves, dict) or set(saves) != set(due.saves):
+    if not isinstance(saves, dict) or set(saves) != set(expected.saves):
         return "The entries of saves are the tiers that loads cross, and the stages with seconds."
-    for name, seconds in due.saves.items():
-        if not _near(saves[name], seconds, due):
+    for name, seconds in expected.saves.items():
+        if not _near(saves[name], seconds, expected):
             return (
                 "What an improvement saves is not how long the thing takes: the rest is still there, and what went on meanwhile, "
                 "or in other chunks, may be what is waited for then."
@@ -80,7 +80,7 @@ def _bottleneck_problem(value: dict, plan: dict, due: Timeline) -> str | None:
     if (
         not isinstance(named, str)
         or named not in saves
-        or due.saves[named] < max(due.saves.values()) - 1e-9 * due.ready
+        or expected.saves[named] < max(expected.saves.values()) - 1e-9 * expected.ready
     ):
         return "The bottleneck is not what saves most."
     return None

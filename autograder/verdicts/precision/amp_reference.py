@@ -24,7 +24,7 @@ def start(inputs: dict) -> list[torch.Tensor]:
 
 
 def reference(inputs: dict, products: torch.dtype | None = None, loss_in: torch.dtype = torch.float32) -> Steps:
-    """The steps of a case; ``products`` and ``loss_in`` are the dtypes of products and loss where they are not those due."""
+    """The steps of a case; ``products`` and ``loss_in`` are the dtypes of products and loss where they are not the expected ones."""
     parameters = [value.clone().requires_grad_() for value in start(inputs)]
     trained = parameters[2:] if inputs["frozen"] else parameters
     slow, fast = (p for p in trained if p.ndim == 2), (p for p in trained if p.ndim == 1)
@@ -59,10 +59,12 @@ def rounding(inputs: dict) -> float:
 
     Against products in float32, and against a loss in 16 bits.
     """
-    due = _lengths(inputs, reference(inputs))
+    expected = _lengths(inputs, reference(inputs))
     others = (reference(inputs, products=torch.float32), reference(inputs, loss_in=getattr(torch, inputs["dtype"])))
     moved = [
-        (found - right).norm() / right.norm() for other in others for found, right in zip(_lengths(inputs, other), due)
+        (found - right).norm() / right.norm()
+        for other in others
+        for found, right in zip(_lengths(inputs, other), expected)
     ]
     return max((float(one) for one in moved if one.isfinite()), default=0.0)
 

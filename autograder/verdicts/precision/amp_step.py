@@ -108,12 +108,12 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if "error" in evidence:
         yield from (Failure(criterion, raised_problem(evidence["error"])) for criterion in case.criteria)
         return
-    due = reference(case.inputs)
-    values = _loss_problem(due, evidence["losses"]) or _values_problem(case.inputs, due, evidence)
+    expected = reference(case.inputs)
+    values = _loss_problem(expected, evidence["losses"]) or _values_problem(case.inputs, expected, evidence)
     problems = {
         "dtypes": _dtypes_problem(case.inputs, evidence, seen),
         "updates": values or _stale_problem(evidence),
-        "scaler": _scaler_problem(case.inputs, due, evidence)
+        "scaler": _scaler_problem(case.inputs, expected, evidence)
         or (values if case.inputs["dtype"] == "float16" else None),
         "clipping": values,
         "host": _host_problem(case.inputs, evidence, seen),
@@ -130,8 +130,8 @@ def _unrefused_problem(inputs: dict, evidence: dict, seen: Observation) -> str |
     return None
 
 
-def _equal(found: object, due: torch.Tensor) -> bool:
-    return tensor_problem(found, due) is None and torch.equal(found, due)
+def _equal(found: object, expected: torch.Tensor) -> bool:
+    return tensor_problem(found, expected) is None and torch.equal(found, expected)
 
 
 def _dtypes_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:
@@ -155,8 +155,8 @@ def _dtypes_problem(inputs: dict, evidence: dict, seen: Observation) -> str | No
     return None
 
 
-def _loss_problem(due: Steps, losses: list) -> str | None:
-    for loss, right in zip(losses, due.losses, strict=True):
+def _loss_problem(expected: Steps, losses: list) -> str | None:
+    for loss, right in zip(losses, expected.losses, strict=True):
         if not isinstance(loss, dict):
             return f"The function returned {type_name(loss)}; expected a torch.Tensor."
         if loss["value"].numel() != 1 or not abs(float(loss["value"].double().sum()) - right) <= 0.01 * abs(right):
@@ -164,15 +164,15 @@ def _loss_problem(due: Steps, losses: list) -> str | None:
     return None
 
 
-def _values_problem(inputs: dict, due: Steps, evidence: dict) -> str | None:
-    for before, right, found in zip(start(inputs), due.parameters, evidence["parameters"], strict=True):
+def _values_problem(inputs: dict, expected: Steps, evidence: dict) -> str | None:
+    for before, right, found in zip(start(inputs), expected.parameters, evidence["parameters"], strict=True):
         if tensor_problem(found, right):
             return "A parameter is not what it was in shape and dtype: parameters stay float32, autocast casts copies of them."
         if not _near(found - before, right - before) or (torch.equal(right, before) and not torch.equal(found, before)):
             return _WRONG_STEP
     if len(evidence["met"]) != len(inputs["xs"]):
         return "The model was not called once in each step."
-    for right, found in zip(due.gradients, evidence["gradients"]):
+    for right, found in zip(expected.gradients, evidence["gradients"]):
         if not isinstance(found, torch.Tensor) or tensor_problem(found, right):
             return "A gradient is missing after the call, or is not float32."
         if not _near(found, right):
@@ -188,8 +188,8 @@ _WRONG_STEP = (
 )
 
 
-def _near(found: torch.Tensor, due: torch.Tensor) -> bool:
-    return bool((found - due).norm() <= _TOLERANCE * due.norm() + 1e-6)
+def _near(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    return bool((found - expected).norm() <= _TOLERANCE * expected.norm() + 1e-6)
 
 
 def _stale_problem(evidence: dict) -> str | None:
@@ -198,16 +198,18 @@ def _stale_problem(evidence: dict) -> str | None:
     return None
 
 
-def _scaler_problem(inputs: dict, due: Steps, evidence: dict) -> str | None:
+def _scaler_problem(inputs: dict, expected: Steps, evidence: dict) -> str | None:
     calls, steps = evidence["calls"], len(inputs["xs"])
     if inputs["dtype"] == "bfloat16":
         return "With bfloat16 the scaler is to be left alone: its range is float32's." if calls else None
     if any(calls.count(name) != steps for name in ("scale", "step", "update")) or calls.count("unscale_") > steps:
         return "In a float16 step the scaler scales, steps and updates once each, and unscales once at most."
-    for (taken, scale, _), steps_due, scale_due in zip(evidence["after"], due.taken, due.scales, strict=True):
-        if taken != steps_due:
+    for (taken, scale, _), expected_steps, expected_scale in zip(
+        evidence["after"], expected.taken, expected.scales, strict=True
+    ):
+        if taken != expected_steps:
             return "The optimizer was called where the scaler skips, or not where it steps: scaler.step alone decides."
-        if scale != scale_due:
+        if scale != expected_scale:
             return (
                 "The scale after the step is wrong: the scaler must see the gradients as the backward pass left them."
             )

@@ -25,9 +25,9 @@ _DEFAULT_SCALE, _DEFAULT_INTERVAL = 65536.0, 2000
 
 @dataclass(frozen=True)
 class Step(Case):
-    """``due``: what the actions are to come to. It stays in the referee."""
+    """``expected``: what the actions are to come to. It stays in the referee."""
 
-    due: dict = field(default_factory=dict)
+    expected: dict = field(default_factory=dict)
 
 
 class Truth:
@@ -162,7 +162,7 @@ def _played(job: dict, steps: list[tuple[tuple[str, ...], list[dict]]]) -> Itera
         yield Step(
             criteria + on_the_card,
             ({} if number else {"job": job}) | {"actions": actions, "last": number == len(steps) - 1},
-            due=truth.play(actions),
+            expected=truth.play(actions),
         )
 
 
@@ -425,16 +425,16 @@ def _library_problem(seen: Observation) -> str | None:
 def _many_problem(scales: dict) -> str | None:
     if "error" in scales:
         return raised_problem(scales["error"])
-    due = [_DEFAULT_SCALE, _DEFAULT_SCALE, 2 * _DEFAULT_SCALE]
-    if scales["returned"] != due:
+    expected = [_DEFAULT_SCALE, _DEFAULT_SCALE, 2 * _DEFAULT_SCALE]
+    if scales["returned"] != expected:
         return "Without arguments the scale starts at 65536 and doubles after 2000 updates in a row without inf or NaN."
     return None
 
 
 def _calls_problem(case: Step, evidence: dict) -> str | None:
-    """Of errors that were not due, or were."""
-    outcomes, due = evidence["outcomes"], case.due["outcomes"]
-    for action, outcome, right in zip(case.inputs["actions"], outcomes, due, strict=True):
+    """Of errors that were not expected, or were."""
+    outcomes, expected = evidence["outcomes"], case.expected["outcomes"]
+    for action, outcome, right in zip(case.inputs["actions"], outcomes, expected, strict=True):
         if right == "RuntimeError" and (problem := error_problem(outcome, right)):
             return f"{action['do']}: {problem} {_OUT_OF_ORDER[action['do']]}"
         if not isinstance(right, str) and "error" in outcome:
@@ -452,46 +452,46 @@ _OUT_OF_ORDER = {
 def _gradients_problem(case: Step, evidence: dict, seen: Observation) -> str | None:
     if problem := _calls_problem(case, evidence):
         return problem
-    for action, outcome, due in zip(case.inputs["actions"], evidence["outcomes"], case.due["outcomes"]):
-        if action["do"] == "backward" and (problem := _scaled_problem(outcome["returned"], due)):
+    for action, outcome, expected in zip(case.inputs["actions"], evidence["outcomes"], case.expected["outcomes"]):
+        if action["do"] == "backward" and (problem := _scaled_problem(outcome["returned"], expected)):
             return problem
-    for found, due in zip(evidence["gradients"], case.due["gradients"], strict=True):
-        if problem := _gradient_problem(found, due, case.due["before"]):
+    for found, expected in zip(evidence["gradients"], case.expected["gradients"], strict=True):
+        if problem := _gradient_problem(found, expected, case.expected["before"]):
             return problem
     return _parameters_problem(case, evidence)
 
 
-def _scaled_problem(found: object, due: Tensor) -> str | None:
-    if problem := tensor_problem(found, due):
+def _scaled_problem(found: object, expected: Tensor) -> str | None:
+    if problem := tensor_problem(found, expected):
         return f"scale: {problem}"
-    if found.isinf().any() and due.isfinite().all():
+    if found.isinf().any() and expected.isfinite().all():
         return "The scaled loss is infinite: it was multiplied in 16 bits; expected float32."
-    if not torch.allclose(found, due, 1e-3, 1e-3):
+    if not torch.allclose(found, expected, 1e-3, 1e-3):
         return "scale does not return the loss times the scale."
     return None
 
 
-def _gradient_problem(found: object, due: Tensor | None, scale: float) -> str | None:
-    if due is None:
+def _gradient_problem(found: object, expected: Tensor | None, scale: float) -> str | None:
+    if expected is None:
         return None if found is None else "A parameter without a gradient has one now."
-    if problem := tensor_problem(found, due):
+    if problem := tensor_problem(found, expected):
         return f"A gradient is gone or of another kind after the step: {problem}"
-    if _close(found, due):
+    if _close(found, expected):
         return None
-    if _close(found * scale, due):
+    if _close(found * scale, expected):
         return "The gradients are divided by the scale twice."
-    if _close(found, due * scale):
+    if _close(found, expected * scale):
         return "The gradients are not divided by the scale, or not in place."
     return "The gradients after the step are not those of the loss: scaled with it, and divided by the scale once."
 
 
-def _close(found: Tensor, due: Tensor) -> bool:
-    return torch.allclose(found, due, 1e-4, 1e-9, equal_nan=True)
+def _close(found: Tensor, expected: Tensor) -> bool:
+    return torch.allclose(found, expected, 1e-4, 1e-9, equal_nan=True)
 
 
 def _parameters_problem(case: Step, evidence: dict) -> str | None:
-    for found, due in zip(evidence["after"][0], case.due["parameters"], strict=True):
-        if tensor_problem(found, due) or not torch.allclose(found, due, 1e-3, 1e-5):
+    for found, expected in zip(evidence["after"][0], case.expected["parameters"], strict=True):
+        if tensor_problem(found, expected) or not torch.allclose(found, expected, 1e-3, 1e-5):
             return "The parameters are not those of one optimizer step with the unscaled gradients."
     return None
 
@@ -499,24 +499,24 @@ def _parameters_problem(case: Step, evidence: dict) -> str | None:
 def _skip_problem(case: Step, evidence: dict, seen: Observation) -> str | None:
     if problem := _calls_problem(case, evidence):
         return problem
-    for action, outcome, due in zip(case.inputs["actions"], evidence["outcomes"], case.due["outcomes"]):
-        if action["do"] == "step" and outcome["returned"] is not due:
+    for action, outcome, expected in zip(case.inputs["actions"], evidence["outcomes"], case.expected["outcomes"]):
+        if action["do"] == "step" and outcome["returned"] is not expected:
             if type(outcome["returned"]) is not bool:
                 return f"step returned {type_name(outcome['returned'])}; expected a bool, whether it took the step."
-            if due:
+            if expected:
                 return "A step was skipped though its optimizer's gradients are finite."
             return "A step was taken with an inf or a NaN among the gradients that unscale_ found."
     if problem := _kept_problem(case, evidence):
         return problem
-    for found, due in zip(evidence["after"][1], case.due["states"], strict=True):
-        if problem := _state_problem(found, due):
+    for found, expected in zip(evidence["after"][1], case.expected["states"], strict=True):
+        if problem := _state_problem(found, expected):
             return problem
     return _parameters_problem(case, evidence)
 
 
 def _kept_problem(case: Step, evidence: dict) -> str | None:
     """Nothing may change, not by a bit, where no optimizer was to step."""
-    if any(due is True for due in case.due["outcomes"]):
+    if any(expected is True for expected in case.expected["outcomes"]):
         return None
     before, after = evidence["before"][0], evidence["after"][0]
     if not all(map(torch.equal, before, after)):
@@ -524,10 +524,10 @@ def _kept_problem(case: Step, evidence: dict) -> str | None:
     return None
 
 
-def _state_problem(found: dict, due: dict) -> str | None:
-    if set(found) != set(due):
+def _state_problem(found: dict, expected: dict) -> str | None:
+    if set(found) != set(expected):
         return "A skipped step leaves the optimizer's state alone, and a step that is taken makes it."
-    for key, value in due.items():
+    for key, value in expected.items():
         if tensor_problem(found[key], value) or not torch.allclose(found[key], value, 1e-3, 1e-7):
             return f"The optimizer's {key} is not that of the steps that were taken: a skipped one leaves it alone."
     return None
@@ -538,21 +538,21 @@ def _scale_problem(case: Step, evidence: dict, seen: Observation) -> str | None:
         return problem
     if "error" in evidence["get_scale"]:
         return raised_problem(evidence["get_scale"]["error"])
-    found, due, before = evidence["get_scale"]["returned"], case.due["scale"], case.due["before"]
+    found, expected, before = evidence["get_scale"]["returned"], case.expected["scale"], case.expected["before"]
     if type(found) is not float:
         return f"get_scale returned {type_name(found)}; expected a float."
-    if math.isclose(found, due, rel_tol=1e-6):
+    if math.isclose(found, expected, rel_tol=1e-6):
         return None
-    if due < before:
+    if expected < before:
         return "The scale did not halve once, to no less than 1, after gradients that were not finite."
-    if due > before:
+    if expected > before:
         return (
             "The scale did not double after growth_interval updates in a row without inf or NaN, whatever "
             "the size of the gradients."
         )
-    if due == _MOST and found > due:
+    if expected == _MOST and found > expected:
         return "The scale grew beyond 2**24."
-    if due == _LEAST and found < due:
+    if expected == _LEAST and found < expected:
         return "The scale fell below 1."
     return "The scale changed too early: the growth counter restarts after every change of the scale."
 
@@ -573,8 +573,8 @@ def _waits_problem(case: Step, evidence: dict, seen: Observation) -> str | None:
 def _errors_problem(case: Step, evidence: dict, seen: Observation) -> str | None:
     if problem := _calls_problem(case, evidence) or _scale_problem(case, evidence, seen):
         return problem
-    for found, due in zip(evidence["gradients"], case.due["gradients"], strict=True):
-        if problem := _gradient_problem(found, due, case.due["before"]):
+    for found, expected in zip(evidence["gradients"], case.expected["gradients"], strict=True):
+        if problem := _gradient_problem(found, expected, case.expected["before"]):
             return f"After a call out of order: {problem}"
     return _parameters_problem(case, evidence)
 

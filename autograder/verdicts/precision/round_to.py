@@ -152,7 +152,7 @@ def _nearest(x: Tensor, fmt: tuple[int, int, str]) -> Tensor:
     return torch.where(lower & (size < grid[-1]), below, above)
 
 
-def _due(x: Tensor, fmt: tuple[int, int, str]) -> tuple[Tensor, Tensor]:
+def _expected(x: Tensor, fmt: tuple[int, int, str]) -> tuple[Tensor, Tensor]:
     """What ``x`` is to become, and its pattern with the sign bit aside; any NaN for NaN."""
     known, nearest = Format("", *fmt), _nearest(x, fmt)
     last, top = known.last_pattern, (2 ** fmt[0] - 1) << fmt[1]
@@ -169,16 +169,16 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
             if problem := error_problem(evidence[name], case.raises):
                 yield Failure("errors", f"{name}: {problem} {_WHY[case.raises]}")
         return
-    due, pattern = _due(x, fmt)
+    expected, pattern = _expected(x, fmt)
     first = case.criteria[0]
-    if problem := _kind_problem(evidence["round_to"], due, fmt) or _kept_problem(evidence, x):
+    if problem := _kind_problem(evidence["round_to"], expected, fmt) or _kept_problem(evidence, x):
         yield Failure(first, problem)
         return
     values = evidence["round_to"]["returned"]
-    wrong = ~_same(values, due)
+    wrong = ~_same(values, expected)
     for criterion, problem in _value_problems(wrong, x, values, fmt):
         yield Failure(first if criterion == "nearest" else criterion, problem)
-    if problem := _fields_problem(evidence["float_fields"], due, pattern, wrong, fmt):
+    if problem := _fields_problem(evidence["float_fields"], expected, pattern, wrong, fmt):
         yield Failure("fields", problem)
 
 
@@ -188,10 +188,10 @@ _WHY = {
 }
 
 
-def _kind_problem(outcome: dict, due: Tensor, fmt: tuple[int, int, str]) -> str | None:
+def _kind_problem(outcome: dict, expected: Tensor, fmt: tuple[int, int, str]) -> str | None:
     if "error" in outcome:
         return raised_problem(outcome["error"])
-    problem = tensor_problem(outcome["returned"], due)
+    problem = tensor_problem(outcome["returned"], expected)
     if problem and fmt == _TF32:
         return f"{problem} TF32 says how many bits of a number count; in memory it is a 32-bit number."
     return problem
@@ -205,10 +205,10 @@ def _kept_problem(evidence: dict, x: Tensor) -> str | None:
     return None
 
 
-def _same(found: Tensor, due: Tensor) -> Tensor:
+def _same(found: Tensor, expected: Tensor) -> Tensor:
     """Where two tensors hold the same number, signs of zeros included, or both NaN."""
-    equal = (found == due) & (found.signbit() == due.signbit())
-    return equal | (found.isnan() & due.isnan())
+    equal = (found == expected) & (found.signbit() == expected.signbit())
+    return equal | (found.isnan() & expected.isnan())
 
 
 def _value_problems(wrong: Tensor, x: Tensor, found: Tensor, fmt: tuple[int, int, str]) -> Iterator[tuple[str, str]]:
@@ -260,7 +260,7 @@ def _large_problem(x: Tensor, found: Tensor, fmt: tuple[int, int, str]) -> str:
 
 
 def _fields_problem(
-    outcome: dict, due: Tensor, pattern: Tensor, wrong: Tensor, fmt: tuple[int, int, str]
+    outcome: dict, expected: Tensor, pattern: Tensor, wrong: Tensor, fmt: tuple[int, int, str]
 ) -> str | None:
     """Only where the number itself is right: another criterion speaks of the rest."""
     if "error" in outcome:
@@ -269,12 +269,12 @@ def _fields_problem(
     if not isinstance(fields, list) or len(fields) != 3:
         what = fields if fields == "a list" else type_name(fields)
         return f"float_fields returned {what}; expected a tuple of three tensors."
-    whole = due.to(torch.int32) if due.isfinite().all() else torch.zeros_like(due, dtype=torch.int32)
+    whole = expected.to(torch.int32) if expected.isfinite().all() else torch.zeros_like(expected, dtype=torch.int32)
     if problem := next(filter(None, (tensor_problem(field, whole) for field in fields)), None):
         return f"float_fields: {problem}"
     sign, exponent, mantissa = fields
-    nan = due.isnan()
-    if ((sign != due.signbit()) & ~nan & ~wrong).any():
+    nan = expected.isnan()
+    if ((sign != expected.signbit()) & ~nan & ~wrong).any():
         return "A sign field is wrong: it is 1 for what is negative, -0 and negative infinity included."
     if ((exponent != pattern >> fmt[1]) & ~nan & ~wrong).any():
         return "An exponent field is wrong: it is the exponent with the bias added, 0 for zeros and subnormal numbers, all ones for infinity."

@@ -133,9 +133,9 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 def _used_problem(inputs: dict, evidence: dict) -> str | None:
     if inputs["base"].dtype != torch.bfloat16:
         return None if evidence["given"] == 0 else "An update was asked for before the weight's dtype was looked at."
-    due = _exact(inputs, steps=len(inputs["updates"]) - 2)[-1]
+    expected = _exact(inputs, steps=len(inputs["updates"]) - 2)[-1]
     found = _view(inputs, evidence["looks"][-1]).double()
-    near = ((found - due).abs() < _spacing(torch.maximum(found.abs(), due.abs()))).all()
+    near = ((found - expected).abs() < _spacing(torch.maximum(found.abs(), expected.abs()))).all()
     return (
         None
         if bool(near) and _rest_is_kept(inputs, evidence)
@@ -158,10 +158,10 @@ def _exact(inputs: dict, steps: int) -> list[torch.Tensor]:
 
 
 def _drift_problem(inputs: dict, evidence: dict) -> str | None:
-    due, looks = _exact(inputs, len(inputs["updates"])), evidence["looks"]
-    if len(looks) < len(due) or evidence["given"] != len(inputs["updates"]):
+    expected, looks = _exact(inputs, len(inputs["updates"])), evidence["looks"]
+    if len(looks) < len(expected) or evidence["given"] != len(inputs["updates"]):
         return "Not every update was asked for."
-    for sums, look in zip((*due, due[-1]), (*looks[: len(due)], looks[-1])):
+    for sums, look in zip((*expected, expected[-1]), (*looks[: len(expected)], looks[-1])):
         found = _view(inputs, look).double()
         if not bool(((found - sums).abs() < _spacing(torch.maximum(found.abs(), sums.abs()))).all()):
             return (
@@ -173,15 +173,15 @@ def _drift_problem(inputs: dict, evidence: dict) -> str | None:
 
 def _swallowed_problem(inputs: dict, evidence: dict) -> str | None:
     start = _view(inputs, inputs["base"])
-    still, due = torch.ones(start.shape, dtype=torch.bool), torch.zeros(start.shape, dtype=torch.int32)
+    still, expected = torch.ones(start.shape, dtype=torch.bool), torch.zeros(start.shape, dtype=torch.int32)
     for update in inputs["updates"]:
         still &= (start.float() + update.float()).bfloat16() == start
-        due += still
+        expected += still
     if not evidence["on_card"]:
         return "What came back is not a tensor on the device."
-    if problem := tensor_problem(evidence["swallowed"], due):
+    if problem := tensor_problem(evidence["swallowed"], expected):
         return problem
-    if not torch.equal(evidence["swallowed"], due):
+    if not torch.equal(evidence["swallowed"], expected):
         return (
             "The count of swallowed updates is wrong: it starts at the initial weight and ends at the first "
             "update that moves it; ties go to the even neighbour, and below a power of two the spacing is "

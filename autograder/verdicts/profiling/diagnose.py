@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, raised_problem, type_name
+from autograder.verdicts.profiling.answers import calls_problem, refusal_problem, returned
 from autograder.verdicts.profiling.drawer import (
     CAUSES,
     COMPUTE,
@@ -23,7 +24,6 @@ from autograder.verdicts.profiling.drawer import (
     work,
     written,
 )
-from autograder.verdicts.profiling.told import calls_problem, refusal_problem, returned
 
 _US = 1000
 _NEAR_US = 1.0
@@ -35,20 +35,20 @@ class Asked(NamedTuple):
     """Arguments of a call, and what the trace comes to."""
 
     arguments: list
-    due: Found
+    expected: Found
 
 
 @dataclass(frozen=True)
 class Traces(Case):
-    """``due``: of each trace in turn; ``compared``: the times that are to be right, and whether the verdict is. In the referee."""
+    """``expected``: of each trace in turn; ``compared``: the times that are to be right, and whether the verdict is. In the referee."""
 
-    due: tuple[Found, ...] = ()
+    expected: tuple[Found, ...] = ()
     compared: tuple[str, ...] = ()
 
 
 def _ask(criteria: str, asked: list[Asked], compared: tuple[str, ...] = CAUSES) -> Traces:
     traces = {"traces": [each.arguments for each in asked]}
-    return Traces((criteria,), traces, due=tuple(each.due for each in asked), compared=compared)
+    return Traces((criteria,), traces, expected=tuple(each.expected for each in asked), compared=compared)
 
 
 # ---- what is drawn
@@ -383,18 +383,20 @@ def _just_enough(sampler: Sampler) -> Iterator[Asked]:
 def _judge(case: Traces, evidence: dict) -> Iterator[Failure]:
     (criteria,) = case.criteria
     answers = evidence["answers"]
-    if problem := count_problem(answers, len(case.due)):
+    if problem := count_problem(answers, len(case.expected)):
         yield Failure(criteria, problem)
     elif problem := calls_problem(evidence):
         yield Failure(criteria, problem)
-    elif problem := next(filter(None, (_problem(case, *pair) for pair in zip(case.due, answers, strict=True))), None):
+    elif problem := next(
+        filter(None, (_problem(case, *pair) for pair in zip(case.expected, answers, strict=True))), None
+    ):
         yield Failure(criteria, problem)
 
 
-def _problem(case: Traces, due: Found, answer: dict) -> str | None:
+def _problem(case: Traces, expected: Found, answer: dict) -> str | None:
     if answer["kept"] is not True:
         return "The function changed the trace, or the table of work, that it was given: the caller still needs them."
-    if due.window is None:
+    if expected.window is None:
         problem = refusal_problem(answer)
         return problem and f"{problem} Where no step was taken and nothing ran on the card, there is nothing to judge."
     if "error" in answer:
@@ -406,17 +408,17 @@ def _problem(case: Traces, due: Found, answer: dict) -> str | None:
     if not isinstance(times, dict) or set(times) != set(CAUSES):
         return "The second entry is a dictionary of the six times, by cause."
     if case.compared == ("verdict",):
-        return None if verdict == due.verdict else _verdict_problem(verdict, due)
+        return None if verdict == expected.verdict else _verdict_problem(verdict, expected)
     if strange := [time for time in times.values() if type(time) not in (int, float)]:
         return f"A time is {type_name(strange[0])}; expected a number of microseconds."
-    wrong = [cause for cause in case.compared if not abs(times[cause] - due.times[cause] / _US) <= _NEAR_US]
-    return _time_problem(case.criteria[0], wrong[0], times, due) if wrong else None
+    wrong = [cause for cause in case.compared if not abs(times[cause] - expected.times[cause] / _US) <= _NEAR_US]
+    return _time_problem(case.criteria[0], wrong[0], times, expected) if wrong else None
 
 
-def _verdict_problem(told: Any, due: Found) -> str:
+def _verdict_problem(told: Any, expected: Found) -> str:
     if told not in CAUSES:
         return "The verdict is none of the six causes."
-    lost = sum(due.times[cause] for cause in LOSSES) * 10 >= sum(due.times.values())
+    lost = sum(expected.times[cause] for cause in LOSSES) * 10 >= sum(expected.times.values())
     if lost and told in CAUSES[4:]:
         return "The verdict is of a card that is busy, where a tenth of the time or more is lost: kernels may well be the longest then."
     if not lost and told in LOSSES:
@@ -424,10 +426,10 @@ def _verdict_problem(told: Any, due: Found) -> str:
     return "The verdict is not the longest of its kind, or of equal ones not the first."
 
 
-def _time_problem(criteria: str, cause: str, times: dict[str, float], due: Found) -> str:
-    many = "short" if times[cause] < due.times[cause] / _US else "long"
+def _time_problem(criteria: str, cause: str, times: dict[str, float], expected: Found) -> str:
+    many = "short" if times[cause] < expected.times[cause] / _US else "long"
     sentence = _SENTENCES.get(criteria) or _SENTENCES[cause]
-    if criteria == "window" and abs(sum(times.values()) - sum(due.times.values()) / _US) <= _NEAR_US:
+    if criteria == "window" and abs(sum(times.values()) - sum(expected.times.values()) / _US) <= _NEAR_US:
         sentence = f"The times add up to the window, so what divides it is wrong. {_SENTENCES[cause]}"
     elif criteria in ("formats", "window"):
         sentence = f"Where this time is wrong in plain traces of whole steps, too, begin there. Else: {sentence}"

@@ -8,7 +8,7 @@ from typing import Any
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, raised_problem, type_name
-from autograder.verdicts.profiling.told import refusal_problem, returned
+from autograder.verdicts.profiling.answers import refusal_problem, returned
 from gpulab.cards.cards import CARDS, card_named
 
 _NEAR = Fraction(1, 10**9)
@@ -37,7 +37,7 @@ def _per_token(call: dict) -> int:
     return 3 * (products + scores_and_values)
 
 
-def due(call: dict) -> tuple[Fraction, Fraction]:
+def expected(call: dict) -> tuple[Fraction, Fraction]:
     """MFU and HFU of numbers that make sense."""
     call = _DEFAULTS | call
     allowed = call["n_gpus"] * Fraction(card_named(call["gpu"]).flops_per_s[call["dtype"]])
@@ -62,7 +62,7 @@ def _refused(call: dict) -> str | None:
         return "`tokens_per_s` is not in its range."
     if not 0 <= call["again"] <= 1:
         return "`again` is not in its range."
-    return "No card is faster than its peak." if due(call)[1] > 1 else None
+    return "No card is faster than its peak." if expected(call)[1] > 1 else None
 
 
 # ---- what is drawn
@@ -95,7 +95,7 @@ def _call(sampler: Sampler, share: float = 0.0, **given: Any) -> dict:
     } | given
     if "tokens_per_s" not in given:
         share = share or sampler.integer(50, 450) / 1000
-        call["tokens_per_s"] = float(Fraction(share) / due(call)[0])
+        call["tokens_per_s"] = float(Fraction(share) / expected(call)[0])
     return call
 
 
@@ -206,7 +206,7 @@ def _problems(criteria: str, calls: list[dict], answers: list[dict]) -> Iterator
     if criteria == "errors":
         return
     told = [tuple(map(Fraction, answer["returned"])) for answer in answers]
-    right = [due(call) for call in calls]
+    right = [expected(call) for call in calls]
     if _is_rounded(_flat(told), _flat(right)):
         yield _ROUNDED
     if criteria == "value":

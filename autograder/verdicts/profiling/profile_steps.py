@@ -138,12 +138,12 @@ def _calls_problem(plan: dict, answer: dict) -> str | None:
 
 
 def _recorded_problem(plan: dict, answer: dict) -> str | None:
-    due = _recorded(plan)
+    expected = _recorded(plan)
     if not any(answer["recorded"]):
         return "No step was recorded: PyTorch's profiler was on in none of them. A schedule goes on when `prof.step()` says so."
-    if answer["recorded"] != [number in due for number in range(len(answer["recorded"]))]:
+    if answer["recorded"] != [number in expected for number in range(len(answer["recorded"]))]:
         return "The profiler was on in other steps than the active ones: of waiting, of warming up, or of what comes after."
-    if answer["started"] != [due.start] or answer["stopped"] != [due.stop] or answer["left_on"]:
+    if answer["started"] != [expected.start] or answer["stopped"] != [expected.stop] or answer["left_on"]:
         return "The recording did not start before the first active step and stop after the last one, once."
     return None
 
@@ -160,8 +160,8 @@ def _file_problem(plan: dict, answer: dict) -> str | None:
     ranges = answer["file"]["ranges"]
     steps = {name: (start, end) for name, start, end in ranges if name.startswith("ProfilerStep#")}
     marks = [(name, start, end) for name, start, end in ranges if not name.startswith("ProfilerStep#")]
-    due = _recorded(plan)
-    if len(ranges) != 2 * len(due) or set(steps) != {f"ProfilerStep#{number}" for number in due}:
+    expected = _recorded(plan)
+    if len(ranges) != 2 * len(expected) or set(steps) != {f"ProfilerStep#{number}" for number in expected}:
         return "The trace does not hold one `ProfilerStep#` for each recorded step, with its number, and what that step did, and nothing else."
     for name, start, end in marks:
         low, high = steps.get(f"ProfilerStep#{name.rpartition(' ')[2]}", (end, start))
@@ -208,8 +208,8 @@ def _device_problem(plan: dict, table: Any, times: list[dict[str, float]]) -> st
     if problem := _table_problem(plan, table):
         return problem
     for name in _operations(plan):
-        told, due = table[name][1], sum(times[number][name] for number in _recorded(plan)) if times else 0
-        if type(told) not in (int, float) or abs(told - due) > max(1e-6 * due, _NEAR_US):
+        told, expected = table[name][1], sum(times[number][name] for number in _recorded(plan)) if times else 0
+        if type(told) not in (int, float) or abs(told - expected) > max(1e-6 * expected, _NEAR_US):
             return (
                 "The self time on the device is not that of the operation's own kernels in the recorded steps, in microseconds: none on "
                 "the host, and none of an operation that only calls others."

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, type_name
-from autograder.verdicts.profiling.told import calls_problem
+from autograder.verdicts.profiling.answers import calls_problem
 
 _SINCE_1970 = 1_790_000_000 * 10**9
 """Nanoseconds: a float64 there is right to 256."""
@@ -26,14 +26,14 @@ class Asked(NamedTuple):
     """Events, and what is due of each."""
 
     events: list[dict]
-    due: list[int | None]
+    expected: list[int | None]
 
 
 @dataclass(frozen=True)
 class Forests(Case):
-    """``due``: of each question in turn. It stays in the referee."""
+    """``expected``: of each question in turn. It stays in the referee."""
 
-    due: tuple[list[int | None], ...] = ()
+    expected: tuple[list[int | None], ...] = ()
 
 
 def _ask(criteria: str, questions: list[Asked], raises: str = "") -> Forests:
@@ -41,7 +41,7 @@ def _ask(criteria: str, questions: list[Asked], raises: str = "") -> Forests:
         (criteria,),
         {"questions": [asked.events for asked in questions]},
         raises,
-        due=tuple(asked.due for asked in questions),
+        expected=tuple(asked.expected for asked in questions),
     )
 
 
@@ -237,18 +237,18 @@ def _refused(sampler: Sampler) -> Iterator[Asked]:
 def _judge(case: Forests, evidence: dict) -> Iterator[Failure]:
     (criteria,) = case.criteria
     answers = evidence["answers"]
-    if problem := count_problem(answers, len(case.due)):
+    if problem := count_problem(answers, len(case.expected)):
         yield Failure(criteria, problem)
         return
     if problem := calls_problem(evidence):
         yield Failure(criteria, problem)
         return
-    problems = (_problem(case, *asked) for asked in zip(case.inputs["questions"], case.due, answers, strict=True))
+    problems = (_problem(case, *asked) for asked in zip(case.inputs["questions"], case.expected, answers, strict=True))
     if problem := next(filter(None, problems), None):
         yield Failure(criteria, problem)
 
 
-def _problem(case: Forests, events: list[dict], due: list[int | None], answer: dict) -> str | None:
+def _problem(case: Forests, events: list[dict], expected: list[int | None], answer: dict) -> str | None:
     if answer["kept"] is not True:
         return "The function changed the events that it was given: the caller still needs them."
     if case.raises:
@@ -256,18 +256,18 @@ def _problem(case: Forests, events: list[dict], due: list[int | None], answer: d
         return problem and f"{problem} {_NO_TREE}"
     if "error" in answer:
         return raised_problem(answer["error"])
-    return _times_problem(case.criteria[0], events, due, answer["returned"])
+    return _times_problem(case.criteria[0], events, expected, answer["returned"])
 
 
 _NO_TREE = "A duration below 0 is none, and of two events in a thread that overlap one lies inside the other."
 
 
-def _times_problem(criteria: str, events: list[dict], due: list[int | None], value: Any) -> str | None:
+def _times_problem(criteria: str, events: list[dict], expected: list[int | None], value: Any) -> str | None:
     if not isinstance(value, list):
         return f"The function returned {type_name(value)}; expected a list."
-    if len(value) != len(due):
+    if len(value) != len(expected):
         return "The list does not have one entry for each event."
-    for event, told, right in zip(events, value, due, strict=True):
+    for event, told, right in zip(events, value, expected, strict=True):
         if right is None and told is not None:
             return "An event on the device has an entry other than None: time there is not the host's."
         if right is not None and type(told) is not int:

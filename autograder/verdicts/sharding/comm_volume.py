@@ -159,7 +159,7 @@ def _collectives(strategy: str, parameters: int, ranks: int, options: dict) -> I
         yield "all_gather", ranks, weights
 
 
-def _due(question: dict) -> dict[str, Fraction]:
+def _expected(question: dict) -> dict[str, Fraction]:
     (strategy, parameters, ranks), options = question["asked"], _DEFAULTS | question["named"]
     found = dict.fromkeys(_KINDS, Fraction(0))
     for kind, ring, nbytes in _collectives(strategy, parameters, ranks, options):
@@ -174,10 +174,10 @@ def _due(question: dict) -> dict[str, Fraction]:
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict):
         return f"The function returned {type_name(value)}; expected a dictionary."
-    due = _due(question)
-    if set(value) != set(due):
+    expected = _expected(question)
+    if set(value) != set(expected):
         return "The dictionary has not the entries that are due: the three kinds and the total, and between_nodes for hsdp alone."
-    for key, number in due.items():
+    for key, number in expected.items():
         if type(value[key]) not in (int, float):
             return f"An entry is {type_name(value[key])}; expected a number."
         if not math.isfinite(value[key]) or abs(value[key] - number) > _NEAR * number:
@@ -185,11 +185,11 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     return None
 
 
-def _why(question: dict, key: str, value: float, due: Fraction) -> str:
+def _why(question: dict, key: str, value: float, expected: Fraction) -> str:
     ranks = question["asked"][2]
-    rivals = ((due * ranks, _OF_ALL), (due * Fraction(ranks, ranks - 1) if ranks > 1 else -1, _NO_RING))
+    rivals = ((expected * ranks, _OF_ALL), (expected * Fraction(ranks, ranks - 1) if ranks > 1 else -1, _NO_RING))
     for rival, sentence in rivals:
-        if due and math.isclose(value, rival, rel_tol=_NEAR):
+        if expected and math.isclose(value, rival, rel_tol=_NEAR):
             return sentence
     return _SENTENCES[key]
 

@@ -3,7 +3,7 @@
 import torch
 
 from autograder.verdicts.ranks import Launch, is_of_all
-from autograder.verdicts.sharding.fsdp_crossed import Pass, handed_in
+from autograder.verdicts.sharding.fsdp_log import Pass, handed_in
 from autograder.verdicts.sharding.fsdp_played import Played
 
 _NEAR = 2e-5
@@ -11,7 +11,7 @@ Tensor = torch.Tensor
 
 
 def gathers_problem(played: Played) -> str | None:
-    for said in played.told:
+    for said in played.rank_logs:
         if said.before:
             return "Something crosses before the first pass: the ranks begin with the same weights."
         if said.after:
@@ -24,7 +24,7 @@ def gathers_problem(played: Played) -> str | None:
 
 
 def _pass_problem(played: Played, number: int, rank: int) -> str | None:
-    one = played.told[rank].passes[number]
+    one = played.rank_logs[rank].passes[number]
     if problem := runs_problem(played, number, one) or _twice_problem(one):
         return problem
     if any(not is_of_all(launch.collective, played.world) for launch in one.launches):
@@ -109,7 +109,7 @@ _ONCE = "A unit is not gathered again for its backward pass: it was freed after 
 def scattered_problem(played: Played) -> str | None:
     for number, what in enumerate(played.passes):
         for rank in range(played.world):
-            one = played.told[rank].passes[number]
+            one = played.rank_logs[rank].passes[number]
             if problem := runs_problem(played, number, one) or _reduced_problem(played, number, rank, one):
                 return problem
             if what["do"] == "train" and (problem := _turns_problem(played, one)):
@@ -134,8 +134,8 @@ def _reduced_problem(played: Played, number: int, rank: int, one: Pass) -> str |
         launch = _of_unit(reduced, unit.part_bytes * played.world)
         if launch is None or launch.collective.entry.dtype != "float32":
             return "A reduce-scatter has another size or dtype than a unit's parameters with their padding."
-        due = played.own(rank, number)[i][: played.world * unit.part - played.padding(i)]
-        if not _is_own(launch, due, (1, played.world), _NEAR * played.size(number, due)):
+        expected = played.own(rank, number)[i][: played.world * unit.part - played.padding(i)]
+        if not _is_own(launch, expected, (1, played.world), _NEAR * played.size(number, expected)):
             return "What a rank hands in to a reduce-scatter are not its own gradients of the unit, laid out like the parts."
     return None
 
@@ -144,10 +144,10 @@ def _of_unit(reduced: list[Launch], nbytes: int) -> Launch | None:
     return next((launch for launch in reduced if len(launch.given) == nbytes), None)
 
 
-def _is_own(launch: Launch, due: Tensor, factors: tuple[int, ...], near: float) -> bool:
-    """What stands behind ``due`` may be anything."""
-    given = handed_in(launch).double()[: len(due)]
-    return any(bool(((factor * given - due).abs() <= near).all()) for factor in factors)
+def _is_own(launch: Launch, expected: Tensor, factors: tuple[int, ...], near: float) -> bool:
+    """What stands behind ``expected`` may be anything."""
+    given = handed_in(launch).double()[: len(expected)]
+    return any(bool(((factor * given - expected).abs() <= near).all()) for factor in factors)
 
 
 def _turns_problem(played: Played, one: Pass) -> str | None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from autograder.verdicts.sharding.fsdp_crossed import Pass
 from autograder.verdicts.sharding.fsdp_launches import runs_problem
+from autograder.verdicts.sharding.fsdp_log import Pass
 from autograder.verdicts.sharding.fsdp_played import Played
 
 _BLOCK_BYTES = 512
@@ -24,7 +24,7 @@ def memory_problem(played: Played) -> str | None:
 def _less_problem(played: Played) -> str | None:
     """Why the figures cannot be the card's, which holds the parts all the time, or None."""
     parts = sum(unit.part_bytes for unit in played.units)
-    for said in played.told:
+    for said in played.rank_logs:
         figures = [
             said.held,
             *(one.left for one in said.passes),
@@ -56,7 +56,7 @@ def between_problem(played: Played) -> str | None:
     for number, one in _passes(played):
         if problem := _vain_problem(played, number, one):
             return problem
-    if any(said.held > _room(played) for said in played.told):
+    if any(said.held > _room(played) for said in played.rank_logs):
         return "After the call the card holds more than the rank's parts: something of full size is still there."
     return next(filter(None, (_left_problem(played, number, one) for number, one in _passes(played))), None)
 
@@ -83,7 +83,7 @@ def forward_alone_problem(played: Played) -> str | None:
 
 
 def _passes(played: Played) -> Iterator[tuple[int, Pass]]:
-    for said in played.told:
+    for said in played.rank_logs:
         yield from enumerate(said.passes)
 
 

@@ -7,7 +7,7 @@ import torch
 
 from autograder.exercise import Case
 from autograder.verdicts.sharding import fsdp_units
-from autograder.verdicts.sharding.fsdp_crossed import Told
+from autograder.verdicts.sharding.fsdp_log import RankLog
 from autograder.verdicts.sharding.fsdp_units import Sharded
 
 Tensor = torch.Tensor
@@ -16,14 +16,14 @@ Tensor = torch.Tensor
 @dataclass(frozen=True)
 class Played:
     """What each rank said: its ``parts`` at the beginning and after each pass, its ``grads``, what came out (``outs``), and
-    the gradients of its ``inputs``; what it did: ``told``."""
+    the gradients of its ``inputs``; what it did: ``rank_logs``."""
 
     case: Case
     parts: list
     grads: list
     outs: list
     inputs: list
-    told: list[Told]
+    rank_logs: list[RankLog]
     units: list[Sharded]
     _own: dict = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class Played:
         """Of each unit what all ranks together hold before pass ``number``."""
         return [torch.cat([parts[number][i] for parts in self.parts]) for i in range(len(self.units))]
 
-    def due_out(self, rank: int, number: int) -> Tensor:
+    def expected_out(self, rank: int, number: int) -> Tensor:
         """What ``rank`` computes in a pass, as float64."""
         with torch.no_grad():
             return fsdp_units.output(
@@ -70,7 +70,7 @@ class Played:
             self._own[rank, number] = fsdp_units.gradients(self.models, self.whole(number), x)
         return self._own[rank, number]
 
-    def due_grads(self, number: int) -> list[Tensor | None]:
+    def expected_grads(self, number: int) -> list[Tensor | None]:
         """Of each unit what all ranks' gradients together are after a pass, with what was there before it."""
         before = self._left(number)
         if self.passes[number]["do"] != "train":
@@ -84,7 +84,7 @@ class Played:
         """What is there before a pass; zeros are as good as None."""
         if number == 0 or self.passes[number - 1]["then"] != "keep":
             return [None] * len(self.units)
-        return self.due_grads(number - 1)
+        return self.expected_grads(number - 1)
 
     def of_rank(self, whole: Tensor, rank: int) -> Tensor:
         """The part of ``rank``."""

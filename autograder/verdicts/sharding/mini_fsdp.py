@@ -11,9 +11,9 @@ import torch
 from autograder.collective_broker import Traffic
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.verdicts.expect import count_problem, error_problem, raised_problem, tensor_problem
-from autograder.verdicts.ranks import launches_of, stopped, told_alone
+from autograder.verdicts.ranks import launches_of, marker_of, stopped
 from autograder.verdicts.sharding import fsdp_launches, fsdp_memory, fsdp_units
-from autograder.verdicts.sharding.fsdp_crossed import told
+from autograder.verdicts.sharding.fsdp_log import log_of_rank
 from autograder.verdicts.sharding.fsdp_played import Played
 from autograder.verdicts.sharding.mini_fsdp_cases import cases
 
@@ -40,7 +40,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 
 
 def _missing(played: Played) -> str | None:
-    whole = all(len(said.passes) == len(played.passes) for said in played.told)
+    whole = all(len(said.passes) == len(played.passes) for said in played.log_of_rank)
     return None if whole else "The record does not hold every pass."
 
 
@@ -59,7 +59,7 @@ _FREED = "Something was read whose storage holds nothing, so parameters were fre
 
 def _played(case: Case, results: list[dict], traffic: Traffic) -> Played:
     said = ([result[name] for result in results] for name in ("parts", "grads", "outs", "inputs"))
-    return Played(case, *said, [told(traffic.collectives, rank) for rank in range(case.ranks)], _units(case))
+    return Played(case, *said, [log_of_rank(traffic.collectives, rank) for rank in range(case.ranks)], _units(case))
 
 
 def _units(case: Case) -> list[fsdp_units.Sharded]:
@@ -75,10 +75,10 @@ def _forged(case: Case, results: list[dict]) -> str | None:
                 return _COUNT
             for part, unit in zip(parts, _units(case), strict=True):
                 whole = fsdp_units.flat(fsdp_units.parameters(unit.unit), unit.part * case.ranks)
-                due, real = whole.chunk(case.ranks)[rank], _real(unit, rank)
-                if problem := tensor_problem(part, due):
+                expected, real = whole.chunk(case.ranks)[rank], _real(unit, rank)
+                if problem := tensor_problem(part, expected):
                     return f"A part of a unit is wrong: {problem}"
-                if number == 0 and not torch.equal(part[:real], due[:real]):
+                if number == 0 and not torch.equal(part[:real], expected[:real]):
                     return _OTHER_PART
     return None
 
@@ -111,9 +111,9 @@ def _shards_problem(played: Played) -> str | None:
 
 def _gradients_problem(played: Played) -> str | None:
     for number in range(len(played.passes)):
-        due = played.due_grads(number)
+        expected = played.expected_grads(number)
         for rank in range(played.world):
-            for i, whole in enumerate(due):
+            for i, whole in enumerate(expected):
                 if problem := _grad_problem(played, number, rank, i, whole):
                     return problem
             if problem := _input_problem(played, number, rank):
@@ -124,8 +124,8 @@ def _gradients_problem(played: Played) -> str | None:
 def _input_problem(played: Played, number: int, rank: int) -> str | None:
     if not played.passes[number]["input_requires_grad"]:
         return None
-    grad, due = played.inputs[rank][number], played.of_input(rank, number)
-    if tensor_problem(grad, due.float()) or not _is_near(grad, due, _size(due)):
+    grad, expected = played.inputs[rank][number], played.of_input(rank, number)
+    if tensor_problem(grad, expected.float()) or not _is_near(grad, expected, _size(expected)):
         return "The model's input has another gradient than its own rank's loss gives it."
     return None
 
@@ -143,24 +143,24 @@ def _grad_problem(played: Played, number: int, rank: int, i: int, whole: Tensor 
         return _why_no_mean(played, number, rank, i, grad)
     before, after = (played.parts[rank][at][i] for at in (number, number + 1))
     steps = played.passes[number]["then"] != "keep"
-    due = (before.double() - steps * played.case.inputs["lr"] * played.of_rank(whole, rank))[:real]
+    expected = (before.double() - steps * played.case.inputs["lr"] * played.of_rank(whole, rank))[:real]
     return (
         None
-        if _is_near(after[:real], due, _size(due))
+        if _is_near(after[:real], expected, _size(expected))
         else "A part changes in another way than by the optimizer's steps."
     )
 
 
 def _why_no_mean(played: Played, number: int, rank: int, i: int, grad: Tensor) -> str:
     of = [played.own(r, number)[i] for r in range(played.world)]
-    for due, why in (
+    for expected, why in (
         (sum(of), "is the sum over all ranks; expected the mean."),
         (sum(of) / len(of) ** 2, "is divided by the number of ranks twice."),
         (of[rank], "is of the rank's own batch alone: the mean over all ranks is due."),
         (sum(of) / len(of), "is the last backward pass's alone: it is to be added to what is there."),
     ):
         real = _real(played.units[i], rank)
-        if _is_near(grad[:real], played.of_rank(due, rank)[:real], _size(due)):
+        if _is_near(grad[:real], played.of_rank(expected, rank)[:real], _size(expected)):
             return f"The gradient of a part {why}"
     return "The gradient of a part is not this rank's part of the mean over all ranks, added to what was there."
 
@@ -181,21 +181,23 @@ def _evaluation_problem(played: Played) -> str | None:
         for rank in range(played.world):
             if problem := _out_problem(played, number, rank) or _grads_after_problem(played, number, rank):
                 return problem
-            if one["do"] != "train" and any(launch.reduces for launch in played.told[rank].passes[number].launches):
+            if one["do"] != "train" and any(
+                launch.reduces for launch in played.log_of_rank[rank].passes[number].launches
+            ):
                 return "A pass that goes forward alone reduces something: it has no gradients."
     return fsdp_launches.gathers_problem(played) or fsdp_memory.forward_alone_problem(played)
 
 
 def _out_problem(played: Played, number: int, rank: int) -> str | None:
-    out, due = played.outs[rank][number], played.due_out(rank, number)
-    if tensor_problem(out, due.float()) or not _is_near(out, due, _size(due)):
+    out, expected = played.outs[rank][number], played.expected_out(rank, number)
+    if tensor_problem(out, expected.float()) or not _is_near(out, expected, _size(expected)):
         return "What the model returns is not what its units give with all ranks' parts."
     return None
 
 
 def _grads_after_problem(played: Played, number: int, rank: int) -> str | None:
     """A sum for a mean is another criterion's."""
-    for i, whole in enumerate(played.due_grads(number)):
+    for i, whole in enumerate(played.expected_grads(number)):
         grad = played.grads[rank][number][i]
         if whole is None:
             if grad is not None and grad.any():
@@ -203,9 +205,11 @@ def _grads_after_problem(played: Played, number: int, rank: int) -> str | None:
             continue
         if tensor_problem(grad, played.parts[rank][0][i]):
             return "A part has no gradient, or another one than is due, in a step after a pass that went forward alone."
-        real, due = _real(played.units[i], rank), played.of_rank(whole, rank)
+        real, expected = _real(played.units[i], rank), played.of_rank(whole, rank)
         size = played.size(number, whole)
-        if not any(_is_near(factor * grad[:real], due[:real], size) for factor in (1, played.world, 1 / played.world)):
+        if not any(
+            _is_near(factor * grad[:real], expected[:real], size) for factor in (1, played.world, 1 / played.world)
+        ):
             return "A part has another gradient than is due in a step after a pass that went forward alone."
     return None
 
@@ -237,7 +241,7 @@ def _crossing_problem(case: Case, traffic: Traffic) -> str | None:
         faults = iter(given["fault"]["kind"] for given in case.per_rank_inputs[rank]["models"])
         fault = "before all"
         for launch in launches_of(traffic.collectives, rank):
-            if told_alone(launch, 2) is not None:
+            if marker_of(launch, 2) is not None:
                 fault = next(faults, "after all")
             elif fault != "none":
                 return "Something crosses before a model is refused, or when it runs after that."
@@ -265,8 +269,8 @@ def _computes_as_before(after: dict, given: dict) -> bool:
     values = [
         torch.cat([p.reshape(-1) for p in fsdp_units.parameters(unit)]) for unit in units if fsdp_units.parameters(unit)
     ]
-    due, out = fsdp_units.output([units], values, given["x"]), after.get("returned")
-    return not tensor_problem(out, due.float()) and _is_near(out, due, _size(due))
+    expected, out = fsdp_units.output([units], values, given["x"]), after.get("returned")
+    return not tensor_problem(out, expected.float()) and _is_near(out, expected, _size(expected))
 
 
 _PROBLEMS = {

@@ -83,26 +83,26 @@ def _record_problem(case: Case, results: list[dict]) -> str | None:
 
 
 def _dues(case: Case) -> list[Due]:
-    def due(spec: dict) -> Due:
+    def expected(spec: dict) -> Due:
         places = [place for place, frozen in enumerate(spec["frozen"]) if not frozen]
         return Due(places, [spec["values"][place] for place in places], case.ranks)
 
-    return [due(spec) for spec in case.per_rank_inputs[0]["optimizers"]]
+    return [expected(spec) for spec in case.per_rank_inputs[0]["optimizers"]]
 
 
 def _played(case: Case, **otherwise) -> list[Step]:
     """What is due in every step; ``otherwise``: what is done otherwise than right."""
-    dues, specs = _dues(case), case.per_rank_inputs[0]["optimizers"]
-    pairs = zip(dues, specs, strict=True)
-    made = [Adam(due.flat(spec["values"]), **DEFAULTS | spec["options"], **otherwise) for due, spec in pairs]
+    all_expected, specs = _dues(case), case.per_rank_inputs[0]["optimizers"]
+    pairs = zip(all_expected, specs, strict=True)
+    made = [Adam(expected.flat(spec["values"]), **DEFAULTS | spec["options"], **otherwise) for expected, spec in pairs]
     found = []
     for every in zip(*(own["steps"] for own in case.per_rank_inputs), strict=True):
-        due, adam = dues[every[0]["of"]], made[every[0]["of"]]
+        expected, adam = all_expected[every[0]["of"]], made[every[0]["of"]]
         if any(written is not None for written in every[0]["written"]):
-            adam.values = due.flat(every[0]["written"])
-        grads = [due.flat(step["grads"]) for step in every]
+            adam.values = expected.flat(every[0]["written"])
+        grads = [expected.flat(step["grads"]) for step in every]
         adam.step(grads)
-        found.append(Step(due, grads, adam.values))
+        found.append(Step(expected, grads, adam.values))
     return found
 
 
@@ -125,44 +125,48 @@ def _values_problem(case: Case, results: list[dict], traffic: Traffic) -> str | 
 
 def _after_problem(case: Case, number: int, after: dict, now: list[list[Tensor]]) -> str | None:
     """Why a rank's parameters after a step are not ``now``, or None."""
-    for which, (spec, dues) in enumerate(zip(case.per_rank_inputs[0]["optimizers"], now, strict=True)):
+    for which, (spec, all_expected) in enumerate(zip(case.per_rank_inputs[0]["optimizers"], now, strict=True)):
         found = [after[name][which] if len(after[name]) > which else None for name in ("values", "lies")]
-        if any(count_problem(values, len(dues)) for values in found):
+        if any(count_problem(values, len(all_expected)) for values in found):
             return "The record does not hold every parameter."
-        for like, frozen, due, value, lies in zip(spec["values"], spec["frozen"], dues, *found, strict=True):
+        for like, frozen, expected, value, lies in zip(
+            spec["values"], spec["frozen"], all_expected, *found, strict=True
+        ):
             if problem := tensor_problem(value, like):
                 return problem
             if frozen and not torch.equal(value, like):
                 return "A frozen parameter has changed: no share holds it."
-            if not _is_near(value, due, like.dtype):
+            if not _is_near(value, expected, like.dtype):
                 return _why_not(case, number, which, after["values"][which])
             if tensor_problem(lies, like) or not torch.equal(lies, value):
                 return "The new values are in new tensors: the memory that the parameters had in the call does not hold them."
     return None
 
 
-def _is_near(value: Tensor, due: Tensor, dtype: torch.dtype) -> bool:
+def _is_near(value: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
     if not dtype.is_floating_point:
-        return torch.equal(value, due)
-    return bool(((value.double() - due.double()).abs() <= _NEAR.get(dtype, 0.0) * (1 + due.double().abs())).all())
+        return torch.equal(value, expected)
+    return bool(
+        ((value.double() - expected.double()).abs() <= _NEAR.get(dtype, 0.0) * (1 + expected.double().abs())).all()
+    )
 
 
 def _why_not(case: Case, number: int, which: int, values: list) -> str:
-    due = _dues(case)[which]
+    expected = _dues(case)[which]
     if case.per_rank_inputs[0]["steps"][number]["of"] != which:
         return "A step has changed parameters of another optimizer."
-    if not due.places or any(
-        tensor_problem(values[place], like) for place, like in zip(due.places, due.likes, strict=True)
+    if not expected.places or any(
+        tensor_problem(values[place], like) for place, like in zip(expected.places, expected.likes, strict=True)
     ):
         return _NOT_ADAM
-    flat = due.flat(values)
-    before = next((step.values for step in _played(case)[:number][::-1] if step.of.places is due.places), None)
+    flat = expected.flat(values)
+    before = next((step.values for step in _played(case)[:number][::-1] if step.of.places is expected.places), None)
     if torch.equal(
-        flat, due.flat(case.per_rank_inputs[0]["optimizers"][which]["values"]) if before is None else before
+        flat, expected.flat(case.per_rank_inputs[0]["optimizers"][which]["values"]) if before is None else before
     ):
         return "After a step a rank's parameters are what they were: new values are written in place in every rank."
     for otherwise, sentence in RIVALS:
-        if _is_near(flat, _played(case, **otherwise)[number].values, due.dtype):
+        if _is_near(flat, _played(case, **otherwise)[number].values, expected.dtype):
             return sentence
     return _NOT_ADAM
 
@@ -215,13 +219,13 @@ def _contents_problem(case: Case, steps: list[Step], collectives: tuple[Collecti
     return None
 
 
-def _shape_problem(due: Due, collective: CollectiveRecord) -> str | None:
+def _shape_problem(expected: Due, collective: CollectiveRecord) -> str | None:
     entry = collective.entry
-    if not is_of_all(collective, due.ranks):
+    if not is_of_all(collective, expected.ranks):
         return "A collective does not cross between all ranks in the default process group."
-    if _DTYPES.get(entry.dtype) != due.dtype:
+    if _DTYPES.get(entry.dtype) != expected.dtype:
         return "What crosses has another dtype than the parameters."
-    if entry.bytes != due.share * due.ranks * due.dtype.itemsize:
+    if entry.bytes != expected.share * expected.ranks * expected.dtype.itemsize:
         return (
             "What crosses is larger or smaller than all elements, padded to the next multiple of the ranks: shares are equal "
             "parts of the elements, whatever the sizes of the tensors."
@@ -250,8 +254,8 @@ def _is_handed(given: Tensor, own: Tensor) -> bool:
 
 def _gather_problem(step: Step, collective: CollectiveRecord) -> str | None:
     for rank in range(step.of.ranks):
-        due = step.values[rank * step.of.share : (rank + 1) * step.of.share]
-        if not _is_near(_decoded(collective, rank)[: len(due)], due, step.of.dtype):
+        expected = step.values[rank * step.of.share : (rank + 1) * step.of.share]
+        if not _is_near(_decoded(collective, rank)[: len(expected)], expected, step.of.dtype):
             return "What a rank hands in to the all-gather are not the new values of its own share of the elements."
     return None
 
@@ -285,10 +289,10 @@ def _uneven_problem(case: Case, results: list[dict], traffic: Traffic) -> str | 
 
 
 def _state_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    (due,) = _dues(case)
-    moments, all_moments = (2 * elements * due.dtype.itemsize for elements in (due.share, due.elements))
+    (expected,) = _dues(case)
+    moments, all_moments = (2 * elements * expected.dtype.itemsize for elements in (expected.share, expected.elements))
     for rank, result in enumerate(results):
-        if min(result["kept"][1:]) < 2 * due.of_rank(rank) * due.dtype.itemsize:
+        if min(result["kept"][1:]) < 2 * expected.of_rank(rank) * expected.dtype.itemsize:
             return "After a step a rank holds less in tensors than two moments of its own share take."
     kept = max(number for result in results for number in result["kept"])
     if kept <= moments + _FREE_BYTES:

@@ -43,7 +43,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
         yield Failure("device", problem)
 
 
-def _norm_problem(evidence: dict, due: float) -> str | None:
+def _norm_problem(evidence: dict, expected: float) -> str | None:
     norm = evidence["returned"]
     if not isinstance(norm, torch.Tensor) or not evidence["on_card"]:
         what = "a tensor on the host" if isinstance(norm, torch.Tensor) else type_name(norm)
@@ -51,16 +51,16 @@ def _norm_problem(evidence: dict, due: float) -> str | None:
     if problem := tensor_problem(norm, torch.zeros(())):
         return problem
     value = float(norm)
-    if not math.isfinite(due):
-        same = math.isnan(value) if math.isnan(due) else value == due
+    if not math.isfinite(expected):
+        same = math.isnan(value) if math.isnan(expected) else value == expected
         return (
             None
             if same
             else "The norm of gradients that are not finite is not what their squares add up to: NaN, or infinity."
         )
-    if math.isfinite(value) and abs(value - due) <= 1e-4 * due:
+    if math.isfinite(value) and abs(value - expected) <= 1e-4 * expected:
         return None
-    if abs(value - due) <= 0.02 * due:
+    if abs(value - expected) <= 0.02 * expected:
         return "The norm is rounded: squares of bfloat16 are to be added up in float32."
     return "The norm is not the root of the sum of all squares, of the gradients as they came."
 
@@ -101,14 +101,14 @@ def _grads_problem(grads: list, norm: float, max_norm: float, evidence: dict) ->
     return None if evidence["same"] is True else _REPLACED
 
 
-def _is_near(now: Tensor, due: Tensor) -> bool:
-    return bool(((now.double() - due).abs() <= _NEAR[now.dtype] * due.abs()).all())
+def _is_near(now: Tensor, expected: Tensor) -> bool:
+    return bool(((now.double() - expected).abs() <= _NEAR[now.dtype] * expected.abs()).all())
 
 
 def _place_problem(evidence: dict) -> str | None:
     return (
         None
-        if evidence["lie_at"] == evidence["input_addresses"]
+        if evidence["result_addresses"] == evidence["input_addresses"]
         else "The gradients lie in other memory than before: they are written in place."
     )
 
@@ -186,9 +186,9 @@ def _traffic_problem(case: Case, traffic: Traffic) -> str | None:
         if entry.bytes != _SQUARES[entry.dtype].itemsize:
             return "More than one element crosses: the sum of a rank's squares is one number."
         for rank, data in zip(entry.ranks, collective.given, strict=True):
-            due = norm_of(case.per_rank_inputs[rank]["grads"]) ** 2
+            expected = norm_of(case.per_rank_inputs[rank]["grads"]) ** 2
             given = float(torch.frombuffer(bytearray(data), dtype=_SQUARES[entry.dtype]))
-            if math.isfinite(due) and not abs(given - due) <= 1e-4 * due:
+            if math.isfinite(expected) and not abs(given - expected) <= 1e-4 * expected:
                 return "What a rank hands in is not the sum of the squares of its own gradients: norms do not add up, their squares do."
     return None
 

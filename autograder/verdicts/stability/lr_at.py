@@ -163,7 +163,7 @@ def _refused(sampler: Sampler) -> list[dict]:
 # ---- what is due
 
 
-def due(step: int, config: dict) -> float:
+def expected(step: int, config: dict) -> float:
     """The rate of a step, from the angle that the cosine has come to."""
     warmup, total = config["warmup_steps"], total_steps(config)
     if step < warmup:
@@ -189,7 +189,7 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     step, config = question["asked"]
     if type(value) is not float:
         return f"The function returned {type_name(value)}; expected a Python float."
-    if math.isfinite(value) and abs(value - due(step, config)) <= _NEAR * config["peak"]:
+    if math.isfinite(value) and abs(value - expected(step, config)) <= _NEAR * config["peak"]:
         return None
     return _why(criteria, step, config, value)
 
@@ -209,7 +209,7 @@ def _why(criteria: str, step: int, config: dict, value: float) -> str:
         )
     if step == warmup:
         return "The step behind the warm-up does not have the peak."
-    if criteria == "steps" and near(due(step, config | {"accumulate": 1})):
+    if criteria == "steps" and near(expected(step, config | {"accumulate": 1})):
         return "The run is as long as its micro-batches: the rate changes with optimizer steps, of several micro-batches each."
     if criteria == "steps":
         return "The run's optimizer steps are miscounted: in each epoch one for every full set of micro-batches, and one for the rest."

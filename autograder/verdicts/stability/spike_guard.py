@@ -284,30 +284,30 @@ def _rank_problem(case: Case, rank: int, result: dict, traffic: Traffic) -> tupl
 
 
 def _run_problem(run: dict, means: list[float], found: list[dict]) -> tuple[str, str] | None:
-    guards, due = [Played(spec) for spec in run["guards"]], []
+    guards, expected = [Played(spec) for spec in run["guards"]], []
     for call, mean in zip(run["calls"], means, strict=True):
         guard = guards[call["of"]]
-        due.append(guard.call(mean, call["grads"]))
-        if len(found) < len(due):
+        expected.append(guard.call(mean, call["grads"]))
+        if len(found) < len(expected):
             return "", "A call that is none of the last raised an exception."
-        if problem := _call_problem(due[-1], guard, found[len(due) - 1]):
+        if problem := _call_problem(expected[-1], guard, found[len(expected) - 1]):
             return problem
-        if due[-1] == "given up":
+        if expected[-1] == "given up":
             break
-    problem = count_problem(found, len(due))
+    problem = count_problem(found, len(expected))
     return ("", problem) if problem else None
 
 
-def _call_problem(due: str, guard: Played, found: dict) -> tuple[str, str] | None:
-    if due == "given up":
+def _call_problem(expected: str, guard: Played, found: dict) -> tuple[str, str] | None:
+    if expected == "given up":
         if problem := error_problem(found, "RuntimeError"):
             return "gives up", f"{problem} So many spikes in a row do not end by themselves."
     elif "error" in found:
         return "", raised_problem(found["error"])
-    elif found["returned"] is not (due == "made"):
+    elif found["returned"] is not (expected == "made"):
         if not isinstance(found["returned"], bool):
             return "", f"A call returned {type_name(found['returned'])}; expected True or False."
-        return "", _WRONG[due]
+        return "", _WRONG[expected]
     if not _is_alike(found["values"], [parameter.detach() for parameter in guard.parameters]):
         return (
             "untouched",
@@ -335,12 +335,12 @@ _WRONG = {
 }
 
 
-def _is_alike(found: Any, due: list) -> bool:
-    if count_problem(found, len(due)):
+def _is_alike(found: Any, expected: list) -> bool:
+    if count_problem(found, len(expected)):
         return False
     return all(
         not tensor_problem(one, other) and torch.allclose(one, other, rtol=1e-5, atol=1e-6)
-        for one, other in zip(found, due, strict=True)
+        for one, other in zip(found, expected, strict=True)
     )
 
 

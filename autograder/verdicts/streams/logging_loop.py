@@ -138,18 +138,18 @@ def _last_us(seen: Observation) -> float:
     return max((copy.end_us for copy in seen.copies if copy.kind == "DtoH"), default=0.0)
 
 
-def _log_problem(due: list[dict], log: object) -> str | None:
+def _log_problem(expected: list[dict], log: object) -> str | None:
     if not isinstance(log, list):
         return f"The function returned {type_name(log)}; expected a list."
-    if len(log) != len(due):
+    if len(log) != len(expected):
         return "The log does not have one entry for each `every` steps and one for the steps left over."
-    return next((problem for problem in map(_entry_problem, due, log) if problem), None)
+    return next((problem for problem in map(_entry_problem, expected, log) if problem), None)
 
 
-def _entry_problem(due: dict, found: object) -> str | None:
-    if not isinstance(found, dict) or set(found) != set(due):
+def _entry_problem(expected: dict, found: object) -> str | None:
+    if not isinstance(found, dict) or set(found) != set(expected):
         return 'An entry of the log is not a dictionary of "mean", "worst" and "skipped".'
-    for key, value in due.items():
+    for key, value in expected.items():
         if isinstance(found[key], bool) or not isinstance(found[key], (int, float)):
             return f'"{key}" is {type_name(found[key])}; expected a Python number.'
         if not math.isfinite(found[key]):
@@ -159,8 +159,8 @@ def _entry_problem(due: dict, found: object) -> str | None:
     return None
 
 
-def _parameter_problem(due: list[list[torch.Tensor]], found: list) -> str | None:
-    for right, parameter in zip(sum(due, []), sum(found, []), strict=True):
+def _parameter_problem(expected: list[list[torch.Tensor]], found: list) -> str | None:
+    for right, parameter in zip(sum(expected, []), sum(found, []), strict=True):
         if tensor_problem(parameter, right.float()) or not torch.allclose(parameter.double(), right, 1e-4, 1e-5):
             return (
                 "The parameters are not those of the loop: a step whose loss is above the limit changes nothing, "

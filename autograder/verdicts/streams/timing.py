@@ -72,8 +72,8 @@ def _uneven(sampler: Sampler, iters: int) -> Case:
     warmup = sampler.integer(1, 3)
     us = [round(3**call * sampler.integer(300, 330)) for call in range(iters)]
     us[-1] *= 10
-    due = statistics.median(us)
-    while iters > 2 and any(abs(other - due) < _APART * due for other in _by_place(us)):
+    expected = statistics.median(us)
+    while iters > 2 and any(abs(other - expected) < _APART * expected for other in _by_place(us)):
         us = sampler.permutation(us)
     return _case("median", [us[0]] * warmup + us, warmup, iters)
 
@@ -104,13 +104,13 @@ def _judge_honest_time(case: Case, evidence: dict) -> Iterator[Failure]:
 def _kernels_of_calls(case: Case, seen: Observation) -> list[Kernel]:
     """The kernels of the function's calls, told by how long they take from any that the solution adds."""
     us, parts, calls = case.inputs["us"], case.inputs["parts"], case.inputs["warmup"] + case.inputs["iters"]
-    due = [us[min(call, len(us) - 1)] / parts for call in range(calls) for _ in range(parts)]
+    expected = [us[min(call, len(us) - 1)] / parts for call in range(calls) for _ in range(parts)]
     found: list[Kernel] = []
     for kernel in seen.kernels:
         took = kernel.end_us - kernel.start_us
-        if kernel.name == "spin_kernel" and len(found) < len(due) and abs(took - due[len(found)]) < 0.5:
+        if kernel.name == "spin_kernel" and len(found) < len(expected) and abs(took - expected[len(found)]) < 0.5:
             found.append(kernel)
-    return found if len(found) == len(due) else []
+    return found if len(found) == len(expected) else []
 
 
 def _calls_problem(case: Case, evidence: dict, found: list[Kernel]) -> str | None:
@@ -125,11 +125,11 @@ def _calls_problem(case: Case, evidence: dict, found: list[Kernel]) -> str | Non
 def _result_problem(case: Case, result: object) -> str | None:
     if type(result) is not float:
         return f"The function returned {type_name(result)}; expected a float."
-    due = _due(case)
-    if _close(result, due):
+    expected = _expected(case)
+    if _close(result, expected):
         return None
     for factor, unit in ((1e-3, "milliseconds"), (1e-6, "seconds")):
-        if _close(result, due * factor):
+        if _close(result, expected * factor):
             return f"The time is in {unit}; expected microseconds."
     if case.criteria[0] == "stream":
         return "The work is in the caller's current stream, which need not be the default one: another stream is timed."
@@ -138,7 +138,7 @@ def _result_problem(case: Case, result: object) -> str | None:
             "One call's time is not another's, and the result is not their median: that is the middle one in order of "
             "size, or, of an even number, the mean of the two in the middle."
         )
-    if result < 0.2 * due:
+    if result < 0.2 * expected:
         return "The time is far below the device's: the host's clock was read while the device was still at work."
     return _too_long(case)
 
@@ -151,7 +151,7 @@ def _too_long(case: Case) -> str:
     return "The result is not the device's time for one call: something else is in it, such as the calls before."
 
 
-def _due(case: Case) -> float:
+def _expected(case: Case) -> float:
     us, warmup = case.inputs["us"], case.inputs["warmup"]
     calls = range(warmup, warmup + case.inputs["iters"])
     return float(statistics.median(us[min(call, len(us) - 1)] for call in calls))

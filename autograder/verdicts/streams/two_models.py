@@ -93,22 +93,22 @@ def _held_problem(case: Case, host_us: object) -> str | None:
     return None
 
 
-def _values_problem(due: list[torch.Tensor], used: object) -> str | None:
+def _values_problem(expected: list[torch.Tensor], used: object) -> str | None:
     if not isinstance(used, list) or len(used) != 2:
         return f"The function returned {type_name(used)}; expected a tuple of two device tensors."
-    if _agree(due[::-1], used):
+    if _agree(expected[::-1], used):
         return "The pair is the other way round: expected (image_model(image), action_model(state))."
-    if any(tensor_problem(value, right.float()) for value, right in zip(used, due)):
+    if any(tensor_problem(value, right.float()) for value, right in zip(used, expected)):
         return "The pair is not (image_model(image), action_model(state)): a type or a shape is wrong."
-    if not _agree(due, used):
+    if not _agree(expected, used):
         return "The pair does not hold the values of (image_model(image), action_model(state))."
     return None
 
 
-def _agree(due: list[torch.Tensor], used: list) -> bool:
+def _agree(expected: list[torch.Tensor], used: list) -> bool:
     return all(
         not tensor_problem(value, right.float()) and torch.allclose(value.double(), right, 1e-3, 1e-4)
-        for value, right in zip(used, due, strict=True)
+        for value, right in zip(used, expected, strict=True)
     )
 
 

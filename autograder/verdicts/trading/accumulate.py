@@ -158,15 +158,17 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     elif problem := _calls_problem(case.inputs, evidence):
         yield from (Failure(criterion, problem) for criterion in case.criteria)
     else:
-        due, parameters, sums = _reference(case.inputs)
+        expected, parameters, sums = _reference(case.inputs)
         problems = {
-            "steps": lambda: _steps_problem(due, parameters, evidence) or _untouched_problem(case.inputs, evidence),
-            "weights": lambda: _weights_problem(due, evidence),
-            "groups": lambda: _groups_problem(due, parameters, evidence),
-            "gradients": lambda: _gradients_problem(case, due, parameters, evidence),
+            "steps": lambda: (
+                _steps_problem(expected, parameters, evidence) or _untouched_problem(case.inputs, evidence)
+            ),
+            "weights": lambda: _weights_problem(expected, evidence),
+            "groups": lambda: _groups_problem(expected, parameters, evidence),
+            "gradients": lambda: _gradients_problem(case, expected, parameters, evidence),
             "syncs": lambda: _syncs_problem(case.inputs, taken),
             "memory": lambda: _memory_problem(case.inputs, taken),
-            "losses": lambda: _losses_problem(case.inputs, taken) or _values_problem(sums, due, taken),
+            "losses": lambda: _losses_problem(case.inputs, taken) or _values_problem(sums, expected, taken),
             "host": lambda: _host_problem(case.inputs, taken, Observation.from_dict(evidence["seen"])),
         }
         yield from (Failure(criterion, problem) for criterion in case.criteria if (problem := problems[criterion]()))
@@ -189,7 +191,7 @@ def _reference(inputs: dict) -> tuple[list[list[dict]], list[torch.Tensor], list
     trained = [parameter.requires_grad_() for parameter in (spare, mix, *layers)]
     parameters = [spare, gain, mix, *layers]
     optimizer = getattr(torch.optim, inputs["optimizer"])(_parameter_groups(trained, inputs), **inputs["options"])
-    due, sums = [], []
+    expected, sums = [], []
     for pairs in inputs["epochs"]:
         steps, losses, after = [], [], 0
         for group in _groups_of(inputs, pairs):
@@ -205,9 +207,9 @@ def _reference(inputs: dict) -> tuple[list[list[dict]], list[torch.Tensor], list
                 {"after": after, "gradients": [None if p.grad is None else p.grad.clone() for p in parameters]}
             )
             optimizer.step()
-        due.append(steps)
+        expected.append(steps)
         sums.append([(before, loss.detach()) for before, loss in losses])
-    return due, [parameter.detach() for parameter in parameters], sums
+    return expected, [parameter.detach() for parameter in parameters], sums
 
 
 def _sum_of_losses(
@@ -252,8 +254,8 @@ def _untouched_problem(inputs: dict, evidence: dict) -> str | None:
     return None
 
 
-def _steps_problem(due: list[list[dict]], parameters: list[torch.Tensor], evidence: dict) -> str | None:
-    for each, steps in zip(evidence["taken"], due, strict=True):
+def _steps_problem(expected: list[list[dict]], parameters: list[torch.Tensor], evidence: dict) -> str | None:
+    for each, steps in zip(evidence["taken"], expected, strict=True):
         if [step["after"] for step in each["steps"]] != [step["after"] for step in steps]:
             return "The optimizer was not asked for one step after each group of micro-batches."
         if not _same_in_all(each["steps"], steps):
@@ -268,29 +270,31 @@ def _steps_problem(due: list[list[dict]], parameters: list[torch.Tensor], eviden
     return None
 
 
-def _same_in_all(found: list[dict], due: list[dict]) -> bool:
+def _same_in_all(found: list[dict], expected: list[dict]) -> bool:
     """Whether as many steps were made, each with the gradients that are due."""
-    if len(found) != len(due):
+    if len(found) != len(expected):
         return False
-    return all(_same_gradients(step["gradients"], right["gradients"]) for step, right in zip(found, due, strict=True))
-
-
-def _same_gradients(found: list, due: list) -> bool:
-    """Where a gradient is due; whether one is there that is not due is another question."""
-    return len(found) == len(due) and all(
-        _near(one, right) for one, right in zip(found, due, strict=True) if right is not None
+    return all(
+        _same_gradients(step["gradients"], right["gradients"]) for step, right in zip(found, expected, strict=True)
     )
 
 
-def _near(found: object, due: torch.Tensor) -> bool:
-    if tensor_problem(found, due):
+def _same_gradients(found: list, expected: list) -> bool:
+    """Where a gradient is due; whether one is there that is not due is another question."""
+    return len(found) == len(expected) and all(
+        _near(one, right) for one, right in zip(found, expected, strict=True) if right is not None
+    )
+
+
+def _near(found: object, expected: torch.Tensor) -> bool:
+    if tensor_problem(found, expected):
         return False
-    small = 1e-9 if due.dtype == torch.float64 else 3e-4
-    return bool((found - due).norm() <= small * due.norm() + small * 1e-3)
+    small = 1e-9 if expected.dtype == torch.float64 else 3e-4
+    return bool((found - expected).norm() <= small * expected.norm() + small * 1e-3)
 
 
-def _weights_problem(due: list[list[dict]], evidence: dict) -> str | None:
-    for each, steps in zip(evidence["taken"], due, strict=True):
+def _weights_problem(expected: list[list[dict]], evidence: dict) -> str | None:
+    for each, steps in zip(evidence["taken"], expected, strict=True):
         if not _same_in_all(each["steps"], steps):
             return (
                 "With unequal numbers of tokens a gradient is not that of the mean over the group's tokens: each token counts "
@@ -300,8 +304,8 @@ def _weights_problem(due: list[list[dict]], evidence: dict) -> str | None:
     return None
 
 
-def _groups_problem(due: list[list[dict]], parameters: list[torch.Tensor], evidence: dict) -> str | None:
-    for each, steps in zip(evidence["taken"], due, strict=True):
+def _groups_problem(expected: list[list[dict]], parameters: list[torch.Tensor], evidence: dict) -> str | None:
+    for each, steps in zip(evidence["taken"], expected, strict=True):
         found = [step["after"] for step in each["steps"]]
         right = [step["after"] for step in steps]
         if missing := set(right) - set(found):
@@ -326,8 +330,10 @@ def _groups_problem(due: list[list[dict]], parameters: list[torch.Tensor], evide
     return None
 
 
-def _gradients_problem(case: Case, due: list[list[dict]], parameters: list[torch.Tensor], evidence: dict) -> str | None:
-    for each, steps in zip(evidence["taken"], due, strict=True):
+def _gradients_problem(
+    case: Case, expected: list[list[dict]], parameters: list[torch.Tensor], evidence: dict
+) -> str | None:
+    for each, steps in zip(evidence["taken"], expected, strict=True):
         firsts = each["calls"][:: case.inputs["group"]]
         if any(call["old"] for call in firsts):
             return "A group began while a parameter still held a gradient: backward adds to it, and NaN stays NaN."
@@ -440,9 +446,9 @@ def _losses_problem(inputs: dict, taken: list[dict]) -> str | None:
     return None
 
 
-def _values_problem(sums: list[list[tuple]], due: list[list[dict]], taken: list[dict]) -> str | None:
+def _values_problem(sums: list[list[tuple]], expected: list[list[dict]], taken: list[dict]) -> str | None:
     """As far as the steps are those that are due: behind another one a loss is another."""
-    for each, losses, steps in zip(taken, sums, due, strict=True):
+    for each, losses, steps in zip(taken, sums, expected, strict=True):
         for found, (before, right) in zip(each["values"], losses, strict=True):
             if not _same_in_all(each["steps"][:before], steps[:before]):
                 break

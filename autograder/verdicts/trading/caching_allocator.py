@@ -70,7 +70,7 @@ class Script:
         self._actions: list[list] = []
         self._given: list[tuple[int, int | None]] = []
         self._freed: set[int] = set()
-        self.due: list[dict] = []
+        self.expected: list[dict] = []
 
     @property
     def allocators(self) -> int:
@@ -79,8 +79,8 @@ class Script:
     def malloc(self, size: int, of: int = 0) -> int:
         """The number of this malloc in the trace."""
         self._note(of, self._memories[of].malloc(size), "malloc", size)
-        self._given.append((of, self.due[-1].get("returned")))
-        if "raises" in self.due[-1]:
+        self._given.append((of, self.expected[-1].get("returned")))
+        if "raises" in self.expected[-1]:
             self._freed.add(len(self._given) - 1)
         return len(self._given) - 1
 
@@ -107,7 +107,7 @@ class Script:
 
     def _note(self, of: int, came_to: dict, what: str, *by: int) -> None:
         self._actions.append([of, what, *by])
-        self.due.append(came_to | {"looked": self._memories[of].standing()})
+        self.expected.append(came_to | {"looked": self._memories[of].standing()})
 
     def inputs(self) -> dict:
         return {"capacities": list(self._capacities), "actions": self._actions, "look": self._look}
@@ -454,50 +454,50 @@ def _first_problem(case: Traces, played: list[dict]) -> str | None:
 
 
 def _trace_problem(case: Traces, script: Script, found: dict) -> str | None:
-    if problem := count_problem(found["steps"], len(script.due)) or count_problem(found["end"], len(script.end())):
+    if problem := count_problem(found["steps"], len(script.expected)) or count_problem(found["end"], len(script.end())):
         return problem
     before = None
-    for step, due in zip(found["steps"], script.due):
-        if problem := _step_problem(case, step, due, before):
+    for step, expected in zip(found["steps"], script.expected):
+        if problem := _step_problem(case, step, expected, before):
             return problem
         before = step.get("looked")
-    for step, due in zip(found["end"], script.end()):
-        if problem := _looked_problem(case, step, due):
+    for step, expected in zip(found["end"], script.end()):
+        if problem := _looked_problem(case, step, expected):
             return problem
     return None
 
 
-def _step_problem(case: Traces, step: dict, due: dict, before: dict | None) -> str | None:
+def _step_problem(case: Traces, step: dict, expected: dict, before: dict | None) -> str | None:
     (criteria,) = case.criteria
-    if problem := _call_problem(criteria, step, due, "returned" in case.compared):
+    if problem := _call_problem(criteria, step, expected, "returned" in case.compared):
         return problem
     if "looked" not in step:
         return None
-    if problem := _looked_problem(case, step, due["looked"]):
+    if problem := _looked_problem(case, step, expected["looked"]):
         return problem
-    if due.get("raises") == "ValueError" and before is not None and step["looked"] != before:
+    if expected.get("raises") == "ValueError" and before is not None and step["looked"] != before:
         return "A call that is refused with ValueError has changed something."
     return None
 
 
-def _call_problem(criteria: str, step: dict, due: dict, compares: bool) -> str | None:
+def _call_problem(criteria: str, step: dict, expected: dict, compares: bool) -> str | None:
     """What a call returned or raised."""
-    if "raises" in due:
-        if problem := error_problem(step, due["raises"]):
-            return f"{problem} {_DUE_ERROR[due['raises']]}"
+    if "raises" in expected:
+        if problem := error_problem(step, expected["raises"]):
+            return f"{problem} {_DUE_ERROR[expected['raises']]}"
         return (
-            _text_problem(step["error"]["message"], due["named"])
-            if criteria == "memory_error" and "named" in due
+            _text_problem(step["error"]["message"], expected["named"])
+            if criteria == "memory_error" and "named" in expected
             else None
         )
     if "error" in step:
         told = raised_problem(step["error"])
         return f"{told} {_DUE_ERROR['none']}" if "MemoryError" in step["error"]["kinds"] else told
-    if due["returned"] is None or not compares:
+    if expected["returned"] is None or not compares:
         return None
     if type(step["returned"]) is not int:
         return f"malloc returned {type_name(step['returned'])}; expected an address, a Python integer."
-    return None if step["returned"] == due["returned"] else _WRONG[criteria]
+    return None if step["returned"] == expected["returned"] else _WRONG[criteria]
 
 
 def _text_problem(message: str, named: tuple[int, int]) -> str | None:
@@ -509,7 +509,7 @@ def _text_problem(message: str, named: tuple[int, int]) -> str | None:
     return None
 
 
-def _looked_problem(case: Traces, step: dict, due: dict) -> str | None:
+def _looked_problem(case: Traces, step: dict, expected: dict) -> str | None:
     (criteria,) = case.criteria
     looked = step["looked"]
     if step["blind"] is not None or not isinstance(looked, dict):
@@ -519,7 +519,7 @@ def _looked_problem(case: Traces, step: dict, due: dict) -> str | None:
     if criteria in ("merging", "long_traces") and (problem := _law_broken(looked)):
         return problem
     for what in case.compared:
-        if what in _READ and _READ[what](looked) != _READ[what](due):
+        if what in _READ and _READ[what](looked) != _READ[what](expected):
             return _WRONG.get(what) if criteria == "long_traces" else _WRONG[criteria]
     return None
 

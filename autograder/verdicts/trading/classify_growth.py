@@ -249,7 +249,7 @@ def _reserved(plan: dict) -> list[int]:
     return reserved
 
 
-def _due(plan: dict) -> tuple[str, float]:
+def _expected(plan: dict) -> tuple[str, float]:
     """The kind, and the bytes of an epoch by its steps, from what the loop was made of."""
     epoch, held, reserved = plan["steps"] // 4, _held(plan), _reserved(plan)
     leaked, taken = held[-1] - held[-1 - epoch], reserved[-1] - reserved[-1 - epoch]
@@ -273,7 +273,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
         if problem := _untouched_problem(plan, answer):
             yield Failure("untouched", problem)
         if criteria != "untouched":
-            yield from _wrong(criteria, _due(plan), answer)
+            yield from _wrong(criteria, _expected(plan), answer)
     if case.inputs["observed"] and len(Observation.from_dict(evidence["seen"]).waits) != len(loops) + sum(
         map(_waits, loops)
     ):
@@ -282,7 +282,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
         )
 
 
-def _wrong(criteria: str, due: tuple[str, float], answer: dict) -> Iterator[Failure]:
+def _wrong(criteria: str, expected: tuple[str, float], answer: dict) -> Iterator[Failure]:
     if "error" in answer:
         yield Failure(criteria, raised_problem(answer["error"]))
         return
@@ -293,12 +293,12 @@ def _wrong(criteria: str, due: tuple[str, float], answer: dict) -> Iterator[Fail
         )
     elif type(found[0]) is not str or found[0] not in _KINDS:
         yield Failure(criteria, "The first of the two is none of the four kinds.")
-    elif found[0] != due[0]:
-        yield Failure(criteria, _CONFUSED[criteria].get((due[0], found[0]), _MISTAKEN[due[0]]))
+    elif found[0] != expected[0]:
+        yield Failure(criteria, _CONFUSED[criteria].get((expected[0], found[0]), _MISTAKEN[expected[0]]))
     elif type(found[1]) not in (int, float):
         yield Failure("rate", f"The bytes per step are {type_name(found[1])}; expected a float.")
-    elif abs(found[1] - due[1]) > 1e-9 * due[1]:
-        yield Failure("rate", _RATES[due[0]])
+    elif abs(found[1] - expected[1]) > 1e-9 * expected[1]:
+        yield Failure("rate", _RATES[expected[0]])
 
 
 _MISTAKEN = {

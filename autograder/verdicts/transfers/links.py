@@ -121,12 +121,12 @@ _HINTS = {
 
 
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
-    due = _seconds(question)
+    expected = _seconds(question)
     if type(value) is not float:
         return f"The function returned {type_name(value)}; expected a float, in seconds."
-    if isclose(value, due, rel_tol=1e-6):
+    if isclose(value, expected, rel_tol=1e-6):
         return None
-    return f"{_by_how_much(value, due)}. {_HINTS[criteria]}"
+    return f"{_by_how_much(value, expected)}. {_HINTS[criteria]}"
 
 
 def _judge_transfer_time(case: Case, evidence: dict) -> Iterator[Failure]:
@@ -136,11 +136,11 @@ def _judge_transfer_time(case: Case, evidence: dict) -> Iterator[Failure]:
     yield from judge_questions(_wrong)(case, evidence)
 
 
-def _by_how_much(value: float, due: float) -> str:
+def _by_how_much(value: float, expected: float) -> str:
     for factor, what in ((8, "8 times"), (2, "twice"), (1000, "1,000 times"), (1e6, "a million times")):
-        if isclose(value, due * factor, rel_tol=1e-3):
+        if isclose(value, expected * factor, rel_tol=1e-3):
             return f"The time is {what} what it takes"
-        if isclose(value * factor, due, rel_tol=1e-3):
+        if isclose(value * factor, expected, rel_tol=1e-3):
             return f"It takes {what} the time that is returned"
     return "The time is wrong"
 

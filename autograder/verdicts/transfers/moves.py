@@ -99,7 +99,7 @@ def _other(value: Any) -> list:
     return ["other", value]
 
 
-def _due(form: str) -> list:
+def _expected(form: str) -> list:
     """The nesting that was handed in: each tensor by its place among the case's tensors."""
     alone = {
         "tensor": _tensor(0),
@@ -167,13 +167,13 @@ def _judge_module(case: Case, evidence: dict) -> Iterator[Failure]:
 
 def _wrong_nesting(part: dict, evidence: dict) -> str | None:
     pairs: list[tuple[int, int]] = []
-    problem = _difference(evidence["result"], _due(part["form"]), pairs)
+    problem = _difference(evidence["result"], _expected(part["form"]), pairs)
     if problem:
         return problem
-    for due, number in pairs:
+    for expected, number in pairs:
         if evidence["on_device"][number] == (part["device"] in _HOST):
             return "A tensor is not on the device that was asked for: a device may be a string, a number or an object."
-        if not _same_tensor(evidence["tensors"][number], part["tensors"][due]):
+        if not _same_tensor(evidence["tensors"][number], part["tensors"][expected]):
             return "A tensor does not have the values and the dtype that were handed in."
     if part["gradient"] and not _all_flow(part["tensors"], evidence["gradients"], dict(pairs)):
         return "A tensor that requires a gradient was detached from the graph of the one that was passed in."
@@ -188,7 +188,7 @@ def _all_flow(tensors: list, gradients: list, become: dict[int, int]) -> bool:
 
 
 def _wrong_bytes(parts: list[dict], seen: Observation) -> str | None:
-    if _sent_bytes(seen) < sum(_due_bytes(part) for part in parts):
+    if _sent_bytes(seen) < sum(_expected_bytes(part) for part in parts):
         return "Not every tensor was seen to travel to the device."
     return None
 
@@ -198,7 +198,7 @@ def _sent_bytes(seen: Observation) -> int:
     return sum(copy.bytes for copy in seen.copies if copy.kind == "HtoD")
 
 
-def _due_bytes(part: dict) -> int:
+def _expected_bytes(part: dict) -> int:
     """Bytes of the tensors that are to be sent to the device."""
     if part["device"] in _HOST or part["form"] == "nothing":
         return 0
@@ -211,35 +211,35 @@ def _is_there(part: dict, number: int) -> bool:
     return (place == "cuda") == (part["device"] not in _HOST)
 
 
-def _same_tensor(value: Any, due: torch.Tensor) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype == due.dtype and torch.equal(value, due)
+def _same_tensor(value: Any, expected: torch.Tensor) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == expected.dtype and torch.equal(value, expected)
 
 
-def _difference(found: Any, due: list, pairs: list[tuple[int, int]]) -> str | None:
+def _difference(found: Any, expected: list, pairs: list[tuple[int, int]]) -> str | None:
     """Why two described nestings differ; ``pairs``: (tensor of the case, tensor that came back)."""
-    if found[0] != due[0]:
-        return f"Where {_kind(due)} was handed in, {_kind(found)} came back."
-    if due[0] == "tensor":
-        pairs.append((due[1], found[1]))
+    if found[0] != expected[0]:
+        return f"Where {_kind(expected)} was handed in, {_kind(found)} came back."
+    if expected[0] == "tensor":
+        pairs.append((expected[1], found[1]))
         return None
-    if due[0] == "set":
+    if expected[0] == "set":
         return (
             None
             if found[1:] == [True, 3]
             else "A set is to come back as it is: the same set, with the same things in it."
         )
-    if due[0] == "other":
-        same = type(found[1]) is type(due[1]) and found[1] == due[1]
+    if expected[0] == "other":
+        same = type(found[1]) is type(expected[1]) and found[1] == expected[1]
         return None if same else "Anything that is not a tensor must come back as the same object."
-    if due[0] in ("dict", "OrderedDict"):
-        return _different_items(list(zip(found[1::2], found[2::2])), due[1], pairs, keyed=True)
-    return _different_items(found[1:], due[1], pairs, keyed=False)
+    if expected[0] in ("dict", "OrderedDict"):
+        return _different_items(list(zip(found[1::2], found[2::2])), expected[1], pairs, keyed=True)
+    return _different_items(found[1:], expected[1], pairs, keyed=False)
 
 
-def _different_items(found: list, due: list, pairs: list, keyed: bool) -> str | None:
-    if len(found) != len(due):
+def _different_items(found: list, expected: list, pairs: list, keyed: bool) -> str | None:
+    if len(found) != len(expected):
         return "A container came back with another number of items."
-    for mine, right in zip(found, due):
+    for mine, right in zip(found, expected):
         if keyed:
             if mine[0] != right[0]:
                 return "A dictionary came back with other keys, or in another order."
@@ -263,8 +263,8 @@ def _moved_without_need(inputs: dict, evidence: dict, seen: Observation) -> str 
             return _SEVERAL
     if _wrong_bytes(inputs["parts"], seen):
         return _wrong_bytes(inputs["parts"], seen)
-    due = sum(map(_due_bytes, inputs["parts"]))
-    return _SEVERAL if _sent_bytes(seen) > due or (seen.copies and not due) else None
+    expected = sum(map(_expected_bytes, inputs["parts"]))
+    return _SEVERAL if _sent_bytes(seen) > expected or (seen.copies and not expected) else None
 
 
 _SEVERAL = (
@@ -276,8 +276,8 @@ _SEVERAL = (
 def _tensors_of(result: list, part: dict) -> Iterator[tuple[int, bool]]:
     """For each tensor of a described nesting: its number among the case's, and whether it is the one handed in."""
     pairs: list[tuple[int, int]] = []
-    _difference(result, _due(part["form"]), pairs)
-    yield from ((due, original) for (due, _), original in zip(pairs, _are_original(result), strict=True))
+    _difference(result, _expected(part["form"]), pairs)
+    yield from ((expected, original) for (expected, _), original in zip(pairs, _are_original(result), strict=True))
 
 
 def _are_original(described: Any) -> Iterator[bool]:

@@ -102,7 +102,7 @@ def _judge_overlapped(case: Case, evidence: dict) -> Iterator[Failure]:
             yield Failure(criterion, problem)
 
 
-def _due(inputs: dict) -> list[torch.Tensor]:
+def _expected(inputs: dict) -> list[torch.Tensor]:
     """The result of each batch: those of what was drawn, turned as the batch is."""
     drawn = inputs["drawn"]
     results = ((drawn.double() * inputs["weight"].double()).sum(1) + 1).to(drawn.dtype)
@@ -118,10 +118,10 @@ def _wrong_values(inputs: dict, evidence: dict) -> str | None:
         if len(values) != len(inputs["rows"]):
             return "There is not one result for each batch."
     values = [value for each in evidence["values"] for value in each]
-    due = _due(inputs) * inputs["calls"]
+    expected = _expected(inputs) * inputs["calls"]
     if evidence["rows"] != inputs["rows"] * inputs["calls"]:
         return "step was not called once for each batch, in order, on the device."
-    problem = next(filter(None, map(_wrong_value, values, due)), None)
+    problem = next(filter(None, map(_wrong_value, values, expected)), None)
     if problem or _travelled(inputs, Observation.from_dict(evidence["seen"])):
         return problem
     return (
@@ -168,12 +168,14 @@ def _rounding(x: torch.Tensor) -> float:
     return torch.finfo(x.dtype).eps if x.is_floating_point() else 0
 
 
-def _wrong_value(value: Any, due: torch.Tensor) -> str | None:
+def _wrong_value(value: Any, expected: torch.Tensor) -> str | None:
     if isinstance(value, Opaque) and "cuda" in value.type_name:
         return "A result is still on the device: the caller reads host tensors."
-    problem = tensor_problem(value, due)
+    problem = tensor_problem(value, expected)
     # The sum that precedes the addition of 1 is rounded as it is, however near to -1.
-    if problem or torch.allclose(value, due, rtol=max(1e-3, 4 * _rounding(due)), atol=max(1e-4, _rounding(due))):
+    if problem or torch.allclose(
+        value, expected, rtol=max(1e-3, 4 * _rounding(expected)), atol=max(1e-4, _rounding(expected))
+    ):
         return problem
     if not value.any():
         return (
@@ -192,7 +194,7 @@ def _not_hidden(seen: Observation, nbytes: int, count: int, depth: int) -> str |
             "A batch travelled from pageable memory: the driver stages it and the host stands still, "
             "whatever non_blocking says."
         )
-    if _from_third_copy(copies, seen, 2 * nbytes) <= _due_us(nbytes, count, depth):
+    if _from_third_copy(copies, seen, 2 * nbytes) <= _expected_us(nbytes, count, depth):
         return None
     if _one_stream(seen):
         return "Copies and steps are in one stream, so they take turns: a stream is a queue."
@@ -223,7 +225,7 @@ def _from_third_copy(copies: list, seen: Observation, skip: int) -> float:
     return float("inf")
 
 
-def _due_us(nbytes: int, count: int, depth: int) -> float:
+def _expected_us(nbytes: int, count: int, depth: int) -> float:
     """What the third batch and all that follow may take, from the first of their copies to the last kernel."""
     copy, step = _copy_us(nbytes), _product_us(depth) + _reading_us(nbytes)
     return _SLACK * ((count - 3) * max(copy, step) + copy + step)

@@ -38,18 +38,22 @@ _HINTS = {
 
 def _wrong(criteria: str, question: dict, answer: Any) -> str | None:
     size, stride, new_size = question["size"], question["stride"], question["new_size"]
-    due = view_stride(size, stride, new_size)
-    if answer is None and due is not None:
+    expected = view_stride(size, stride, new_size)
+    if answer is None and expected is not None:
         return f"None for a tensor that can be viewed. {_HINTS[criteria]}"
     if answer is None:
         return None
     if not isinstance(answer, list) or not all(type(step) is int for step in answer):
         return f"The function returned {_kind(answer)}; expected a tuple or a list of integers, or None."
-    if due is None:
+    if expected is None:
         return f"Strides were predicted where only a copy will do. {_HINTS[criteria]}"
-    if len(answer) != len(due):
+    if len(answer) != len(expected):
         return "The result does not have one stride for each dimension of new_size."
-    return None if _reach_the_same(answer, due, size, new_size) else f"A predicted stride is wrong. {_HINTS[criteria]}"
+    return (
+        None
+        if _reach_the_same(answer, expected, size, new_size)
+        else f"A predicted stride is wrong. {_HINTS[criteria]}"
+    )
 
 
 def _kind(answer: Any) -> str:
@@ -57,12 +61,12 @@ def _kind(answer: Any) -> str:
     return type_name(answer) if odd is None else f"a tuple with {type_name(odd)} in it"
 
 
-def _reach_the_same(stride: list[int], due: list[int], size: list[int], new_size: list[int]) -> bool:
+def _reach_the_same(stride: list[int], expected: list[int], size: list[int], new_size: list[int]) -> bool:
     """Equal wherever a stride is used: not along a size of 1, not in a tensor of no elements."""
     if 0 in size:
         return True
     shape = strided(size, [1] * len(size)).reshape(new_size).shape
-    return all(n == 1 or mine == right for n, mine, right in zip(shape, stride, due))
+    return all(n == 1 or mine == right for n, mine, right in zip(shape, stride, expected))
 
 
 predict_view = Exercise(

@@ -7,7 +7,7 @@ import torch
 
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
-from autograder.verdicts.expect import device_problem, error_problem, lies_where_handed, tensor_problem
+from autograder.verdicts.expect import device_problem, error_problem, shares_input_storage, tensor_problem
 from autograder.verdicts.views.pictures import LAYOUTS, change_problem, dtypes, grids, pictures, same_elements
 from gpulab import Observation, shares_storage
 from gpulab.units import format_bytes
@@ -118,7 +118,7 @@ def _copied(seen: Observation, evidence: dict) -> str | None:
             f"The patches are right, but {format_bytes(seen.copied_bytes)} were copied "
             f"({copy.op}): splitting and reordering dimensions needs no copy, merging them does."
         )
-    if not shares_storage(evidence["patches"], evidence["given"]) or not lies_where_handed(evidence):
+    if not shares_storage(evidence["patches"], evidence["given"]) or not shares_input_storage(evidence):
         return "The patches are right, but they live in a storage of their own: the pixels were copied."
     if allocated := sum(op.new_bytes for op in seen.ops if op.op != "aten.set_"):
         return f"The patches are right, but {format_bytes(allocated)} of storage were allocated: a view takes none."

@@ -6,7 +6,7 @@ import torch
 
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
-from autograder.verdicts.expect import device_problem, lies_where_handed, tensor_problem, type_name
+from autograder.verdicts.expect import device_problem, shares_input_storage, tensor_problem, type_name
 from autograder.verdicts.views.pictures import DTYPES, telling
 from gpulab import Observation, shares_storage, storage_bytes
 
@@ -196,7 +196,7 @@ def _kept_problem(case: Case, evidence: dict) -> str | None:
     compact_already = [_is_compact(tensor) for tensor in batch]
     rows = zip(range(len(batch)), evidence["given"], evidence["results"], evidence["same"], strict=True)
     for number, before, after, same in (row for row in rows if compact_already[row[0]]):
-        if not shares_storage(before, after) or not lies_where_handed(evidence, number):
+        if not shares_storage(before, after) or not shares_input_storage(evidence, number):
             return _copied(before)
         if not same:
             return "A tensor that was compact already came back as another tensor over its storage: give back itself."

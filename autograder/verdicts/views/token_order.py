@@ -7,7 +7,7 @@ import torch
 
 from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
-from autograder.verdicts.expect import device_problem, lies_where_handed, tensor_problem
+from autograder.verdicts.expect import device_problem, shares_input_storage, tensor_problem
 from autograder.verdicts.views.pictures import change_problem, grids, pictures, same_elements, with_special_values
 from gpulab import Observation, shares_storage, storage_bytes
 from gpulab.units import format_bytes
@@ -122,13 +122,13 @@ def _judge_to_tokens(case: Case, evidence: dict) -> Iterator[Failure]:
     (criteria,) = case.criteria
     frames, dtype = case.inputs["frames"], getattr(torch, case.inputs["dtype"])
     grid = _grid(frames, case.inputs["patch"])
-    due = _flat(grid).to(dtype)
+    expected = _flat(grid).to(dtype)
     tokens = evidence["tokens"]
-    problem = tensor_problem(tokens, due) or _wrong_tokens(
-        tokens, due, _flat(_has_a_value(grid, dtype)), frames.shape[1]
+    problem = tensor_problem(tokens, expected) or _wrong_tokens(
+        tokens, expected, _flat(_has_a_value(grid, dtype)), frames.shape[1]
     )
     problem = problem or change_problem(frames, evidence["frames"], evidence["given"])
-    if not problem and due.numel():
+    if not problem and expected.numel():
         seen = Observation.from_dict(evidence["seen"])
         problem = device_problem(seen) or (_needless_copy if criteria == "as_is" else _over_budget)(seen, evidence)
     if problem:
@@ -143,13 +143,13 @@ def _has_a_value(pixels: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return (whole >= limits.min) & (whole <= limits.max)
 
 
-def _wrong_tokens(tokens: torch.Tensor, due: torch.Tensor, has_a_value: torch.Tensor, channels: int) -> str | None:
-    both_nan = (tokens != tokens) & (due != due)
-    if ((tokens == due) | both_nan | ~has_a_value).all():
+def _wrong_tokens(tokens: torch.Tensor, expected: torch.Tensor, has_a_value: torch.Tensor, channels: int) -> str | None:
+    both_nan = (tokens != tokens) & (expected != expected)
+    if ((tokens == expected) | both_nan | ~has_a_value).all():
         return None
-    if not same_elements(tokens, due):
+    if not same_elements(tokens, expected):
         return "The tokens do not hold the frames' pixels."
-    if torch.equal(tokens, due.unflatten(-1, (-1, channels)).transpose(-1, -2).flatten(-2)):
+    if torch.equal(tokens, expected.unflatten(-1, (-1, channels)).transpose(-1, -2).flatten(-2)):
         return "Inside each token the channels come one after the other; those of a pixel belong side by side."
     return "The pixels are there, but in the wrong order: a view of merged dimensions does not reorder them."
 
@@ -179,7 +179,7 @@ def _came_from_outside(seen: Observation, evidence: dict) -> bool:
 
 
 def _lie_in_the_frames(evidence: dict) -> bool:
-    return shares_storage(evidence["tokens"], evidence["given"]) and lies_where_handed(evidence)
+    return shares_storage(evidence["tokens"], evidence["given"]) and shares_input_storage(evidence)
 
 
 def _why(seen: Observation) -> str:

@@ -194,7 +194,7 @@ def _tell_errors(app: FastAPI) -> None:
     async def unreadable(asked: Asked, error: RequestValidationError):
         first, sent = error.errors()[0], asked.headers.get("content-type", "nothing")
         if "json" not in sent:
-            return errors.answer(f"the header Content-Type says {sent}: application/json is due", 400)
+            return errors.answer(f"the header Content-Type says {sent}; expected application/json", 400)
         where = ".".join(str(part) for part in first["loc"] if part not in ("body",))
         said = (
             first["msg"].removeprefix("Value error, ")

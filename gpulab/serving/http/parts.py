@@ -23,7 +23,7 @@ def scheduler(told: str) -> Scheduler:
     found = _made(Path(file), call)
     if not callable(getattr(found, "plan", None)):
         raise ValueError(
-            f"{call} of {file} gives {type(found).__name__}: an object with plan(waiting, running, blocks, budget) is due"
+            f"{call} of {file} gives {type(found).__name__}; expected an object with plan(waiting, running, blocks, budget)"
         )
     return found
 

@@ -46,7 +46,7 @@ def events(units: int, reshard: bool, prefetch: bool) -> Iterator[Event]:
     one is gathered and the gradients of the one before are summed.
     """
     if units < 1:
-        raise ValueError(f"{units} units: at least one is due")
+        raise ValueError(f"{units} units; expected at least one")
     yield from _forward(units, reshard, prefetch)
     yield from _backward(units, reshard, prefetch)
     yield Event(("update", -1))

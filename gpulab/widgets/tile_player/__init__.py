@@ -49,7 +49,7 @@ class TilePlayer(anywidget.AnyWidget):
 
 def _frames(steps: "Steps", shapes: Mapping[str, tuple[int, int]]) -> list[dict]:
     if missing := {access.array for access in steps.accesses} ^ set(shapes):
-        raise ValueError(f"shapes are due for the arrays that the block uses, and for no other: see {sorted(missing)}")
+        raise ValueError(f"expected shapes for the arrays that the block uses, and for no other: see {sorted(missing)}")
     bases = _bases(steps.accesses)
     waiting, frames = list(steps.accesses), []
     for step in steps.steps:

@@ -42,8 +42,8 @@ def test_causal_attention(kind):
     q, k, v = (torch.randn(2, 40, 16).to(kind) for _ in range(3))
     out = torch.empty(2, 40, 16)
     launch = launched(learners.attention, (3, 2), q, k, v, out, 40, 0.25, D=16, BM=16, BN=16)
-    due = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=True)
-    torch.testing.assert_close(out, due, rtol=2e-3, atol=2e-3)
+    expected = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=True)
+    torch.testing.assert_close(out, expected, rtol=2e-3, atol=2e-3)
     # Query tiles of 16, 16 and 8 rows read once; keys and values below the diagonal by each.
     assert loads_and_stores(launch) == (2 * 16 * (40 + 2 * (16 + 32 + 40)), 2 * 640)
     assert launch.total("flops") > 2 * 6 * 2 * 2 * 16**3
@@ -76,13 +76,13 @@ def test_dropout_draws_philoxs_numbers():
 
 def test_histograms():
     x = torch.randint(0, 16, (1000,), dtype=torch.int32)
-    due = torch.bincount(x, minlength=16).int()
+    expected = torch.bincount(x, minlength=16).int()
     out = torch.zeros(16, dtype=torch.int32)
     assert launched(learners.histogram, (4,), x, out, 1000, BLOCK=256).total("atomics") == 1000
-    assert torch.equal(out, due)
+    assert torch.equal(out, expected)
     out.zero_()
     assert launched(learners.histogram_in_tiles, (4,), x, out, 1000, BINS=16, BLOCK=256).total("atomics") == 64
-    assert torch.equal(out, due)
+    assert torch.equal(out, expected)
 
 
 def test_scans_and_reductions_with_a_combination_of_ones_own():

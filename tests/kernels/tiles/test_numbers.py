@@ -25,8 +25,8 @@ def largest_of_two(x_ptr, y_ptr, out_ptr):
 def test_a_maximum_takes_the_number_unless_it_is_told_to_propagate_nan():
     x, y, out = torch.tensor([NAN, 1.0, NAN, 2.0]), torch.tensor([1.0, NAN, NAN, 3.0]), torch.zeros(5, 4)
     largest_of_two[(1,)](x, y, out)
-    due = torch.tensor([[1, 1, NAN, 3], [1, 1, NAN, 2], [NAN, NAN, NAN, 3], [0, 1, 0, 1], [NAN, 1, NAN, 1]])
-    torch.testing.assert_close(out, due, equal_nan=True)
+    expected = torch.tensor([[1, 1, NAN, 3], [1, 1, NAN, 2], [NAN, NAN, NAN, 3], [0, 1, 0, 1], [NAN, 1, NAN, 1]])
+    torch.testing.assert_close(out, expected, equal_nan=True)
 
 
 @triton.jit

@@ -64,8 +64,8 @@ def test_a_chat_is_a_completion_of_all_it_says(served):
 
 def test_a_picture_and_an_instruction_give_the_actions_of_the_policy(served):
     images, texts, _ = frames(3, np.random.default_rng(8))
-    due = load().generate(torch.from_numpy(images), torch.from_numpy(texts))
-    for image, text, actions in zip(images, texts, due, strict=True):
+    expected = load().generate(torch.from_numpy(images), torch.from_numpy(texts))
+    for image, text, actions in zip(images, texts, expected, strict=True):
         file = io.BytesIO()
         Image.fromarray(image).save(file, "png")
         url = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -123,11 +123,11 @@ def test_a_body_that_is_no_request_is_refused(served, body):
     assert works(served)
 
 
-def test_a_body_of_another_kind_is_told_which_is_due(served):
+def test_a_body_of_another_kind_is_told_which_is_expected(served):
     answer = httpx.post(
         f"{served.url}/v1/completions", content=json.dumps(LONG), headers={"Content-Type": "text/plain"}
     )
-    assert answer.status_code == 400 and "application/json is due" in answer.json()["error"]["message"]
+    assert answer.status_code == 400 and "expected application/json" in answer.json()["error"]["message"]
 
 
 def test_another_path_and_another_method_are_told_in_the_same_shape(served):

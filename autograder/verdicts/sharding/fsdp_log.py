@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 
 from autograder.collective_broker import CollectiveRecord
-from autograder.verdicts.ranks import Launch, launches_of, told_alone
+from autograder.verdicts.ranks import Launch, launches_of, marker_of
 
 BOUNDARY = -1
 Tensor = torch.Tensor
@@ -34,7 +34,7 @@ class Pass:
 
 
 @dataclass
-class Told:
+class RankLog:
     """A rank's passes. ``before`` and ``after``: what it launched before the first and after the last; ``held``: bytes on the card then."""
 
     before: list[Launch] = field(default_factory=list)
@@ -43,11 +43,11 @@ class Told:
     held: int = 0
 
 
-def told(collectives: Sequence[CollectiveRecord], rank: int) -> Told:
+def log_of_rank(collectives: Sequence[CollectiveRecord], rank: int) -> RankLog:
     """What ``rank`` did, in order."""
-    found, now, begun = Told(), Pass(), False
+    found, now, begun = RankLog(), Pass(), False
     for launch in launches_of(collectives, rank):
-        if (alone := told_alone(launch, 2)) is None:
+        if (alone := marker_of(launch, 2)) is None:
             (now.launches if begun else found.before).append(launch)
             continue
         number, held = alone
