@@ -82,7 +82,7 @@ _CALLED_WRONG = re.compile(r"[\w.<>]+\(\) (takes|missing|got) ")
 
 
 def _scenario_fault(error: BaseException) -> dict[str, str]:
-    """``{"stumbled": place}`` where the innermost line of the course's or the notebook's code is the scenario's.
+    """``{"scenario_fault": place}`` where the innermost line of the course's or the notebook's code is the scenario's.
 
     A learner's function that does not take the arguments raises there too, and is no fault of it; nor is it
     where the learner's calls are nested too deeply for an instrument that watches them.

@@ -304,7 +304,7 @@ def test_a_process_that_a_rank_starts_is_no_rank():
         os.wait()
         honest(rank, world, buf, send, recv)
 
-    assert "process of the notebook's own" in reason(with_a_child)
+    assert "A process of the notebook worked in the background" in reason(with_a_child)
 
 
 # What goes wrong reaches the learner as one sentence, and ends.

@@ -127,9 +127,9 @@ SLIPS = {
     ): "the judge of rows.last_rows failed at verdicts/rows/last_rows.py:27 (KeyError: 'row')",
     (
         VERDICT,
-        "draw.each(-1,",
-        "draw.every(-1,",
-    ): "its cases failed at verdicts/rows/last_rows.py:18 (AttributeError: 'Draw' object",
+        "sampler.shuffled(-1,",
+        "sampler.every(-1,",
+    ): "its cases failed at verdicts/rows/last_rows.py:18 (AttributeError: 'Sampler' object",
     (
         VERDICT,
         "last_rows = Exercise(",

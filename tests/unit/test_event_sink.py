@@ -1,4 +1,4 @@
-"""What an instrument made has left the process before the code that it watches goes on."""
+"""Events leave the process as they are made, and an observation that was edited afterwards does not match them."""
 
 import copy
 import gc
@@ -38,26 +38,26 @@ def on_the_host():
     torch.cat([x.t().reshape(-1), torch.zeros(3)]).to(torch.float64).sum().backward()
 
 
-def told_of(block, saved=False) -> tuple[list[bytes], dict]:
-    told: list[bytes] = []
-    with gpulab.cuda.use("virtual:H100", quiet=True), sending_events(told.append), observe(saved) as seen:
+def logged(block, saved=False) -> tuple[list[bytes], dict]:
+    events: list[bytes] = []
+    with gpulab.cuda.use("virtual:H100", quiet=True), sending_events(events.append), observe(saved) as seen:
         block()
-    return told, wire.decode(wire.encode(seen.to_dict()))
+    return events, wire.decode(wire.encode(seen.to_dict()))
 
 
 @pytest.mark.parametrize("block", [lambda: None, on_the_host, on_the_card])
-def test_what_was_told_is_what_was_seen(block):
-    assert disagreement(*told_of(block)) is None
+def test_an_honest_observation_matches_its_events(block):
+    assert disagreement(*logged(block)) is None
 
 
-def test_what_autograd_saved_is_told_and_may_not_be_edited():
+def test_what_autograd_saved_is_logged_and_an_edit_does_not_match():
     def block():
         on_the_host()
         x = torch.ones(3, requires_grad=True)
         return x.exp().sin(), torch.nn.functional.layer_norm(x, (3,))
 
-    told, seen = told_of(block, saved=True)
-    assert disagreement(told, seen) is None and len(seen["saved"]) == 5
+    events, seen = logged(block, saved=True)
+    assert disagreement(events, seen) is None and len(seen["saved"]) == 5
     for edit in (
         list.clear,
         list.pop,
@@ -66,12 +66,12 @@ def test_what_autograd_saved_is_told_and_may_not_be_edited():
     ):
         edited = copy.deepcopy(seen)
         edit(edited["saved"])
-        assert edited != seen and disagreement(told, edited) is not None
-    assert disagreement(told, seen | {"saved": None}) is not None
+        assert edited != seen and disagreement(events, edited) is not None
+    assert disagreement(events, seen | {"saved": None}) is not None
 
 
-def test_every_kind_of_record_is_told():
-    _, seen = told_of(on_the_card)
+def test_every_kind_of_record_is_logged():
+    _, seen = logged(on_the_card)
     assert all(seen[name] for name in ("ops", "copies", "kernels", "waits", "races", "launches"))
 
 
@@ -92,55 +92,55 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_an_edited_observation_is_not_what_was_told(edit):
-    told, seen = told_of(on_the_card)
+def test_an_edited_observation_does_not_match(edit):
+    events, seen = logged(on_the_card)
     edited = copy.deepcopy(seen)
     edit(edited)
-    assert edited != seen and disagreement(told, edited) is not None
+    assert edited != seen and disagreement(events, edited) is not None
 
 
-def test_records_edited_on_the_heap_are_not_what_was_told():
+def test_records_edited_on_the_heap_do_not_match():
     def edits():
         on_the_card()
         for found in gc.get_objects():
             if type(found) is LineCounts:
                 object.__setattr__(found, "read_sectors", 0)
 
-    assert "launches" in disagreement(*told_of(edits))
+    assert "launches" in disagreement(*logged(edits))
 
 
-def test_an_observation_that_nobody_was_told_of_is_none():
-    _, seen = told_of(on_the_host)
-    assert "not told" in disagreement([], seen)
+def test_an_observation_without_events_does_not_match():
+    _, seen = logged(on_the_host)
+    assert "no event" in disagreement([], seen)
 
 
-def test_a_second_block_does_not_wipe_out_the_first():
-    told: list[bytes] = []
-    with sending_events(told.append):
+def test_a_second_observation_does_not_replace_the_first():
+    events: list[bytes] = []
+    with sending_events(events.append):
         with observe():
             on_the_host()
         with observe() as seen:
             pass
-    assert "more than one" in disagreement(told, seen.to_dict())
+    assert "more than one" in disagreement(events, seen.to_dict())
 
 
-def test_a_block_of_the_learners_own_is_not_told():
+def test_an_observation_of_the_learners_own_sends_no_events():
     def nested():
         with gpulab.observe():
             on_the_host()
 
-    assert disagreement(*told_of(nested)) is None
+    assert disagreement(*logged(nested)) is None
 
 
-def test_records_are_bounded_where_they_are_made_and_where_they_arrive():
-    record = EventLog()
+def test_the_event_log_is_bounded():
+    log = EventLog()
     for _ in range(20):
-        record.add(b"x" * (MAX_EVENT_BYTES // 4))
-    assert sum(map(len, record.told)) <= 2 * MAX_EVENT_BYTES
-    assert len(record.told) < 20
+        log.add(b"x" * (MAX_EVENT_BYTES // 4))
+    assert sum(map(len, log.events)) <= 2 * MAX_EVENT_BYTES
+    assert len(log.events) < 20
 
 
-def test_without_anybody_to_tell_a_block_works_as_ever():
+def test_without_an_event_sink_an_observation_works_as_ever():
     with observe() as seen:
         torch.ones(3).clone()
     assert [copy.op for copy in seen.copies] == ["aten.clone"]

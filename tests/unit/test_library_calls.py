@@ -176,7 +176,7 @@ def test_what_answers_an_exercise_says_so_by_itself(answer):
     with sending_events(told.append), gpulab_answers() as called:
         ANSWERS[answer]()
         ANSWERS[answer]()
-    assert called == {"gpulab"} and [msgspec.msgpack.decode(record) for record in told] == [["called", "gpulab"]]
+    assert called == {"gpulab"} and [msgspec.msgpack.decode(record) for record in told] == [["library_call", "gpulab"]]
 
 
 def test_answers_that_cannot_be_heard_any_more_count_as_given(monkeypatch):

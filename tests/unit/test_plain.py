@@ -18,7 +18,7 @@ class Half(float):
 
 
 @pytest.mark.parametrize(
-    ("value", "due"),
+    ("value", "expected"),
     [
         (np.float64(0.5), 0.5),
         (np.float32(0.5), 0.5),

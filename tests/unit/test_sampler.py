@@ -1,4 +1,4 @@
-"""Draw: fresh inputs, the same for the same seed."""
+"""Sampler: fresh inputs, the same for the same seed."""
 
 import pytest
 import torch
@@ -58,6 +58,6 @@ def test_a_floating_tensor_has_both_signs():
     assert values.min() < 0 < values.max()
 
 
-def test_shuffled_keeps_every_item_and_the_original():
+def test_a_permutation_keeps_every_item_and_the_original():
     items = [1, 2, 3, 4]
-    assert sorted(Sampler(1).shuffled(items)) == items == [1, 2, 3, 4]
+    assert sorted(Sampler(1).permutation(items)) == items == [1, 2, 3, 4]

@@ -29,8 +29,8 @@ def test_options_need_not_be_hashable():
     assert len(list(Sampler(1).cover(shape=[[1], [2]], x=[torch.ones(1)]))) == 2
 
 
-def test_each_comes_in_an_order_of_the_seed():
-    orders = {tuple(Sampler(seed).each(1, 2, 3)) for seed in SEEDS}
+def test_shuffled_options_come_in_an_order_of_the_seed():
+    orders = {tuple(Sampler(seed).shuffled(1, 2, 3)) for seed in SEEDS}
     assert all(sorted(order) == [1, 2, 3] for order in orders) and len(orders) > 3
 
 
