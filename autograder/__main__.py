@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from autograder.marking.command import add_options
-from autograder.marking.packed import ROOT, is_packed
+from autograder.selfcheck.command import add_options
+from autograder.selfcheck.packed import ROOT, is_packed
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -143,7 +143,7 @@ def _source(options: argparse.Namespace) -> int:
 
 def _downloads(options: argparse.Namespace) -> int:
     from autograder.authoring.pipeline import write_downloads, write_wheel
-    from autograder.marking.wheel import write_mark_wheel
+    from autograder.selfcheck.wheel import write_mark_wheel
 
     options.to.mkdir(parents=True, exist_ok=True)
     wheels = [write_wheel(ROOT, options.to), write_mark_wheel(ROOT, options.to)]
@@ -168,7 +168,7 @@ def _grade(options: argparse.Namespace) -> int:
 
 
 def _mark(options: argparse.Namespace) -> int:
-    from autograder.marking.command import run
+    from autograder.selfcheck.command import run
 
     return run(options)
 
@@ -228,10 +228,10 @@ def _mutate(options: argparse.Namespace) -> int:
     from autograder.authoring.check import chosen
     from autograder.authoring.trials import run
 
-    benches, unreadable = chosen(ROOT / "exercises", options.names)
-    if not benches:
+    authored_exercises, unreadable = chosen(ROOT / "exercises", options.names)
+    if not authored_exercises:
         return 1 if unreadable else 2
-    return run(benches, options.jobs, options.all, options.mutants) or int(bool(unreadable))
+    return run(authored_exercises, options.jobs, options.all, options.mutants) or int(bool(unreadable))
 
 
 def _positive(text: str) -> int:

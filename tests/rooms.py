@@ -112,6 +112,6 @@ def _parameters(item: pytest.Item) -> list:
 
 
 def _chapter(value: object) -> str:
-    """Of an exercise's bench or name, ``views.patchify``, or a page's, ``tensors/views.html``."""
+    """Of an authored exercise or its name, ``views.patchify``, or a page's, ``tensors/views.html``."""
     name = getattr(value, "name", value)
     return Path(name.partition(".")[0]).name if isinstance(name, str) else ""

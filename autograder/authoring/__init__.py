@@ -1,5 +1,5 @@
 """What an author of exercises uses: mistakes, alternatives, the pipeline from text, the gates."""
 
-from autograder.authoring.mistakes import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring.mistakes import alternative, edited, equivalent_mutant, mistake, unbreakable
 
-__all__ = ["alternative", "edited", "harmless", "mistake", "unbreakable"]
+__all__ = ["alternative", "edited", "equivalent_mutant", "mistake", "unbreakable"]

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from autograder.authoring import trials
-from autograder.authoring.bench import readable, records
+from autograder.authoring.authored import readable, records
 from autograder.authoring.drafts import Drafts
-from autograder.authoring.gates import GATES, ON_RECORD, Bench, gate
-from autograder.authoring.left import left_to_write
+from autograder.authoring.gates import GATES, ON_RECORD, AuthoredExercise, gate
+from autograder.authoring.todos import todos
 
 
 def run(exercises: Path, names: list[str], every: bool = False, keep: bool = False) -> int:
@@ -17,21 +17,21 @@ def run(exercises: Path, names: list[str], every: bool = False, keep: bool = Fal
 
     ``every``: try all attempts, also those that a record knows. ``keep``: write into the record which were judged rightly.
     """
-    benches, unreadable = chosen(exercises, names)
-    if not benches and not unreadable:
+    authored_exercises, unreadable = chosen(exercises, names)
+    if not authored_exercises and not unreadable:
         return 2
-    checked = [_checked(replace(bench, every=every), keep) for bench in benches]
-    return 1 if sum([*checked, _chapters_checked(exercises, benches, names), len(unreadable)]) else 0
+    checked = [_checked(replace(authored, every=every), keep) for authored in authored_exercises]
+    return 1 if sum([*checked, _chapters_checked(exercises, authored_exercises, names), len(unreadable)]) else 0
 
 
-def chosen(exercises: Path, names: list[str]) -> tuple[list[Bench], dict[str, str]]:
+def chosen(exercises: Path, names: list[str]) -> tuple[list[AuthoredExercise], dict[str, str]]:
     """The exercises that ``names`` mean, without names all that are no draft's, and the chapters among them that cannot be read.
 
     Those are printed, with the reason; nothing is returned, and a sentence printed, for an unknown name.
     """
     every, unreadable = readable(exercises)
     drafts = {} if names else Drafts(exercises.parent).contents.drafts
-    every = [bench for bench in every if bench.name.partition(".")[0] not in drafts]
+    every = [authored for authored in every if authored.name.partition(".")[0] not in drafts]
     unreadable = {
         chapter: why
         for chapter, why in unreadable.items()
@@ -44,11 +44,11 @@ def chosen(exercises: Path, names: list[str]) -> tuple[list[Bench], dict[str, st
         print(f"{chapter}: cannot be read, and is left out\n  {why.replace(f'{exercises.parent}/', '')}")
     if not every and not unreadable:
         print(f"autograder: {exercises} holds no exercise", file=sys.stderr)
-    wanted = {id(bench) for name in names for bench in _named(every, name)}
-    return [bench for bench in every if not names or id(bench) in wanted], unreadable
+    wanted = {id(authored) for name in names for authored in _named(every, name)}
+    return [authored for authored in every if not names or id(authored) in wanted], unreadable
 
 
-def _say_unknown(exercises: Path, every: list[Bench], unknown: list[str]) -> None:
+def _say_unknown(exercises: Path, every: list[AuthoredExercise], unknown: list[str]) -> None:
     for name in unknown:
         if (exercises / name).is_dir():
             print(
@@ -56,7 +56,7 @@ def _say_unknown(exercises: Path, every: list[Bench], unknown: list[str]) -> Non
                 file=sys.stderr,
             )
             return
-    known = ", ".join(bench.name for bench in every)
+    known = ", ".join(authored.name for authored in every)
     print(f"autograder: no exercise {', '.join(unknown)}; there are: {known}", file=sys.stderr)
 
 
@@ -64,35 +64,35 @@ def _speaks_of(names: list[str], chapter: str) -> bool:
     return any(name.partition(".")[0] == chapter for name in names)
 
 
-def _named(every: list[Bench], name: str) -> list[Bench]:
+def _named(every: list[AuthoredExercise], name: str) -> list[AuthoredExercise]:
     """``views`` names a chapter's exercises, ``views.patchify`` one."""
-    return [bench for bench in every if bench.name == name or bench.name.startswith(f"{name}.")]
+    return [authored for authored in every if authored.name == name or authored.name.startswith(f"{name}.")]
 
 
-def _checked(bench: Bench, keep: bool) -> int:
+def _checked(authored: AuthoredExercise, keep: bool) -> int:
     started = time.monotonic()
     try:
-        problems = gate(bench)
+        problems = gate(authored)
     except Exception as error:  # a cell that is not there, or a gate that stumbles
-        problems = [f"{bench.name}: the gates stopped at {type(error).__name__}: {error}"]
-    counts = f"{len(GATES)} gates, {_counted(len(bench.mistakes), 'mistake')}, {_counted(len(bench.alternatives), 'alternative')}"
+        problems = [f"{authored.name}: the gates stopped at {type(error).__name__}: {error}"]
+    counts = f"{len(GATES)} gates, {_counted(len(authored.mistakes), 'mistake')}, {_counted(len(authored.alternatives), 'alternative')}"
     says = _counted(len(problems), "problem") if problems else "nothing wrong"
-    print(f"{bench.name}: {says} ({counts}, {time.monotonic() - started:.1f} s)")
+    print(f"{authored.name}: {says} ({counts}, {time.monotonic() - started:.1f} s)")
     for problem in problems:
-        print(f"  {problem.removeprefix(f'{bench.name}: ')}")
+        print(f"  {problem.removeprefix(f'{authored.name}: ')}")
     if keep and not problems:
-        trials.keep_seen(bench)
-        bench = replace(bench, record=records(bench.folder)[bench.name])
-    for left in [] if problems else [sentence for check in ON_RECORD for sentence in check(bench)]:
+        trials.keep_seen(authored)
+        authored = replace(authored, record=records(authored.folder)[authored.name])
+    for left in [] if problems else [sentence for check in ON_RECORD for sentence in check(authored)]:
         print(f"  left to do: {left}")
     return len(problems)
 
 
-def _chapters_checked(exercises: Path, benches: list[Bench], names: list[str]) -> int:
+def _chapters_checked(exercises: Path, authored_exercises: list[AuthoredExercise], names: list[str]) -> int:
     """What is left to write of the chapters themselves; not asked where one exercise alone was named."""
     count = 0
-    for chapter in sorted({bench.name.partition(".")[0] for bench in benches}):
-        left = [one.sentence for one in left_to_write(exercises, chapter) if one.of == chapter]
+    for chapter in sorted({authored.name.partition(".")[0] for authored in authored_exercises}):
+        left = [one.sentence for one in todos(exercises, chapter) if one.of == chapter]
         if left and (not names or chapter in names):
             print(f"{chapter}: {_counted(len(left), 'place')} of the chapter left to write")
             print("\n".join(f"  {sentence}" for sentence in left))

@@ -1,20 +1,20 @@
-"""What must hold of every exercise before it is handed out; each problem is a sentence."""
+"""Checks that every exercise must pass before its release; each problem is a sentence."""
 
 import re
 from collections.abc import Iterator
 
 from autograder.authoring import trials
-from autograder.authoring.apart import STOPPED, Apart, Trial, in_a_fork, silence
-from autograder.authoring.bench import SEEDS, Bench, HiddenTestBroken, benches, run_notebook
+from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, run_notebook
 from autograder.authoring.clauses import is_quoted, statement, unquoted
-from autograder.authoring.left import left_to_write
+from autograder.authoring.isolated import STOPPED, IsolatedRuns, Trial, in_a_fork, silence
 from autograder.authoring.mistakes import NOTHING, Attempt, in_autograder, listed
 from autograder.authoring.text import starter_of
+from autograder.authoring.todos import todos
 from autograder.hidden_region import BEGIN, END, without_hidden_tests
 from autograder.notebooks.cells import cell_of, solution_of
 from autograder.scenario_runner import scenario
 
-__all__ = ["GATES", "ON_RECORD", "SEEDS", "Bench", "benches", "gate", "run_notebook"]
+__all__ = ["GATES", "ON_RECORD", "SEEDS", "AuthoredExercise", "gate", "run_notebook"]
 
 WORTH_A_TRY_BEFORE = 16
 """More tries than these, and the solution is tried before them in their parent: what it imports and compiles is then there."""
@@ -31,15 +31,15 @@ IDLE = {
 """Answers that did no work, for any function."""
 
 
-def nothing_is_left_to_write(bench: Bench) -> Iterator[str]:
+def nothing_is_left_to_write(authored: AuthoredExercise) -> Iterator[str]:
     """Nor is a file missing in which the exercise's own would stand."""
-    if bench.folder is not None:
-        chapter = bench.folder.name
-        yield from (left.sentence for left in left_to_write(bench.folder.parent, chapter) if left.of == bench.function)
+    if authored.folder is not None:
+        chapter = authored.folder.name
+        yield from (left.sentence for left in todos(authored.folder.parent, chapter) if left.of == authored.function)
 
 
-def hidden_tests_can_be_had(bench: Bench) -> Iterator[str]:
-    for find in (lambda: bench.exercise, lambda: scenario(bench.name)):
+def hidden_tests_can_be_had(authored: AuthoredExercise) -> Iterator[str]:
+    for find in (lambda: authored.exercise, lambda: scenario(authored.name)):
         try:
             find()
         except LookupError as why:
@@ -48,83 +48,83 @@ def hidden_tests_can_be_had(bench: Bench) -> Iterator[str]:
             yield in_autograder(error)
 
 
-def starter_earns_nothing(bench: Bench) -> Iterator[str]:
-    starter = starter_of(bench.notebook, bench.function)
-    if f"def {bench.function}(" not in starter or "raise NotImplementedError" not in starter:
-        yield f"the starter is not a function {bench.function} that raises NotImplementedError"
-    ((lost,),) = _apart(bench, [Trial(bench, starter, SEEDS[:1], until=frozenset(bench.criteria))])
-    if kept := bench.criteria - set(lost):
+def starter_earns_nothing(authored: AuthoredExercise) -> Iterator[str]:
+    starter = starter_of(authored.notebook, authored.function)
+    if f"def {authored.function}(" not in starter or "raise NotImplementedError" not in starter:
+        yield f"the starter is not a function {authored.function} that raises NotImplementedError"
+    ((lost,),) = _isolated(authored, [Trial(authored, starter, SEEDS[:1], until=frozenset(authored.criteria))])
+    if kept := authored.criteria - set(lost):
         yield f"the starter earns {listed(kept)}"
 
 
-def solution_earns_everything(bench: Bench) -> Iterator[str]:
+def solution_earns_everything(authored: AuthoredExercise) -> Iterator[str]:
     """In this process: what it imports and computes once is then there in all that are forked from here."""
-    source, seeds = solution_of(bench.notebook, bench.function), _seeds(bench)
+    source, seeds = solution_of(authored.notebook, authored.function), _seeds(authored)
     with silence():
-        verdicts = [sorted(bench.lost(source, seed)) for seed in seeds]
+        verdicts = [sorted(authored.lost(source, seed)) for seed in seeds]
     for lost, which in _by_verdict(seeds, verdicts):
         if lost != NOTHING:
             yield f"the solution loses {lost}{which}"
 
 
-def solved_notebook_runs(bench: Bench) -> Iterator[str]:
+def solved_notebook_runs(authored: AuthoredExercise) -> Iterator[str]:
     """To the graded cell, and to its end where all attempts are tried; and the visible check passes after mistakes too.
 
     A learner tries again in the same kernel: what a wrong try left there is not held against the next.
     """
-    bench.begin()
-    yield from in_a_fork(_fails_in, bench)
+    authored.begin()
+    yield from in_a_fork(_fails_in, authored)
 
 
-def _fails_in(bench: Bench) -> Iterator[str]:
-    solution = solution_of(bench.notebook, bench.function)
-    for grade_id, error in bench.go_on(solution, None if bench.every else bench.grade_id).items():
+def _fails_in(authored: AuthoredExercise) -> Iterator[str]:
+    solution = solution_of(authored.notebook, authored.function)
+    for grade_id, error in authored.go_on(solution, None if authored.every else authored.grade_id).items():
         yield f"the solved notebook fails in {grade_id}: {type(error).__name__}: {error}"
-    for attempt in _sampled(bench, bench.mistakes)[: None if bench.every else 1]:
+    for attempt in _sampled(authored, authored.mistakes)[: None if authored.every else 1]:
         for source in (attempt.as_cell(), solution):
-            error = bench.run_again(source)
+            error = authored.run_again(source)
         if error:
-            yield f"after {attempt.name} the solution fails in {bench.check}: {type(error).__name__}: {error}"
+            yield f"after {attempt.name} the solution fails in {authored.check}: {type(error).__name__}: {error}"
 
 
-def mistakes_lose_what_they_name(bench: Bench) -> Iterator[str]:
-    for attempt in bench.mistakes:
-        if unknown := set(attempt.loses) - bench.criteria:
-            yield f"{attempt.name} is to lose {listed(unknown)}: {bench.name} has no such criterion"
-    yield from _differences(bench, bench.mistakes)
+def mistakes_lose_what_they_name(authored: AuthoredExercise) -> Iterator[str]:
+    for attempt in authored.mistakes:
+        if unknown := set(attempt.loses) - authored.criteria:
+            yield f"{attempt.name} is to lose {listed(unknown)}: {authored.name} has no such criterion"
+    yield from _differences(authored, authored.mistakes)
 
 
-def alternatives_earn_everything(bench: Bench) -> Iterator[str]:
-    if not bench.alternatives:
+def alternatives_earn_everything(authored: AuthoredExercise) -> Iterator[str]:
+    if not authored.alternatives:
         yield "no right solution is written another way"
-    yield from _differences(bench, bench.alternatives)
+    yield from _differences(authored, authored.alternatives)
 
 
-def _differences(bench: Bench, attempts: list[Attempt]) -> Iterator[str]:
+def _differences(authored: AuthoredExercise, attempts: list[Attempt]) -> Iterator[str]:
     """Every seed must lose exactly what is named: so two runs with other seeds agree.
 
     Of one of the sample only the cases are played by which that is lost, and without the visible check before them.
     """
-    attempts = _sampled(bench, attempts)
-    tries = [_trial(bench, attempt) for attempt in attempts]
-    for attempt, trial, verdicts in zip(attempts, tries, _apart(bench, tries), strict=True):
+    attempts = _sampled(authored, attempts)
+    tries = [_trial(authored, attempt) for attempt in attempts]
+    for attempt, trial, verdicts in zip(attempts, tries, _isolated(authored, tries), strict=True):
         for lost, which in _by_verdict(trial.seeds, verdicts):
             if lost != listed(attempt.loses):
                 yield f"{attempt.name} loses {lost}{which}, not {listed(attempt.loses)}"
 
 
-def _trial(bench: Bench, attempt: Attempt) -> Trial:
-    if bench.every or attempt in trials.not_yet_seen(bench):
-        return Trial(bench, attempt.as_cell(), SEEDS)
-    return trials.as_sampled(bench, attempt.as_cell(), attempt.loses)
+def _trial(authored: AuthoredExercise, attempt: Attempt) -> Trial:
+    if authored.every or attempt in trials.not_yet_seen(authored):
+        return Trial(authored, attempt.as_cell(), SEEDS)
+    return trials.as_sampled(authored, attempt.as_cell(), attempt.loses)
 
 
-def _seeds(bench: Bench) -> tuple[int, ...]:
-    return SEEDS if bench.every or trials.not_yet_seen(bench) else SEEDS[:1]
+def _seeds(authored: AuthoredExercise) -> tuple[int, ...]:
+    return SEEDS if authored.every or trials.not_yet_seen(authored) else SEEDS[:1]
 
 
-def _sampled(bench: Bench, attempts: list[Attempt]) -> list[Attempt]:
-    chosen = trials.sample(bench)
+def _sampled(authored: AuthoredExercise, attempts: list[Attempt]) -> list[Attempt]:
+    chosen = trials.sample(authored)
     return [attempt for attempt in attempts if attempt in chosen]
 
 
@@ -137,115 +137,117 @@ def _by_verdict(seeds: tuple[int, ...], verdicts: list) -> Iterator[tuple[str, s
         yield lost, "" if len(its_seeds) == len(seeds) else f" with seed {its_seeds[0]}"
 
 
-def _apart(bench: Bench, tries: list[Trial]) -> list[list[list[str]]]:
+def _isolated(authored: AuthoredExercise, tries: list[Trial]) -> list[list[list[str]]]:
     """What is lost, each try in a process of its own: what one leaves behind cannot help or hurt the next.
 
     Raises HiddenTestBroken.
     """
-    apart = Apart()
+    isolated = IsolatedRuns()
     if len(tries) > WORTH_A_TRY_BEFORE:
-        apart.after(bench, solution_of(bench.notebook, bench.function))
-    found = apart.all(tries)
-    _require_whole(bench, [lost for verdicts in found for lost in verdicts])
+        isolated.after(authored, solution_of(authored.notebook, authored.function))
+    found = isolated.all(tries)
+    _require_whole(authored, [lost for verdicts in found for lost in verdicts])
     return found
 
 
-def _require_whole(bench: Bench, verdicts: list[list[str]]) -> None:
-    if broken := {word for lost in verdicts for word in lost} - bench.criteria - {STOPPED}:
+def _require_whole(authored: AuthoredExercise, verdicts: list[list[str]]) -> None:
+    if broken := {word for lost in verdicts for word in lost} - authored.criteria - {STOPPED}:
         raise HiddenTestBroken("; ".join(sorted(broken)))
 
 
-def idle_answers_earn_nothing(bench: Bench) -> Iterator[str]:
+def idle_answers_earn_nothing(authored: AuthoredExercise) -> Iterator[str]:
     """One after the other in one process: they keep nothing of each other."""
-    bench.begin()
-    found = in_a_fork(_lost_by_idle_answers, bench)
-    _require_whole(bench, found)
+    authored.begin()
+    found = in_a_fork(_lost_by_idle_answers, authored)
+    _require_whole(authored, found)
     for what, lost in zip(IDLE, found, strict=True):
-        if kept := bench.criteria - set(lost):
+        if kept := authored.criteria - set(lost):
             yield f"a function that {what} earns {listed(kept)}"
 
 
-def _lost_by_idle_answers(bench: Bench) -> Iterator[list[str]]:
+def _lost_by_idle_answers(authored: AuthoredExercise) -> Iterator[list[str]]:
     for body in IDLE.values():
-        trial = trials.as_sampled(bench, f"def {bench.function}(*arguments):\n    {body}", bench.criteria)
+        trial = trials.as_sampled(authored, f"def {authored.function}(*arguments):\n    {body}", authored.criteria)
         trial.go_on()
         yield trial.lost(SEEDS[0])
 
 
-def every_criterion_is_lost_by_a_mistake(bench: Bench) -> Iterator[str]:
-    named = {criterion for attempt in bench.mistakes for criterion in attempt.loses}
-    if never := bench.criteria - named:
+def every_criterion_is_lost_by_a_mistake(authored: AuthoredExercise) -> Iterator[str]:
+    named = {criterion for attempt in authored.mistakes for criterion in attempt.loses}
+    if never := authored.criteria - named:
         yield f"no mistake loses {listed(never)}"
 
 
-def mistakes_quote_what_they_break(bench: Bench) -> Iterator[str]:
-    text = statement(bench.notebook, bench.function)
-    for attempt in bench.mistakes:
+def mistakes_quote_what_they_break(authored: AuthoredExercise) -> Iterator[str]:
+    text = statement(authored.notebook, authored.function)
+    for attempt in authored.mistakes:
         if not is_quoted(text, attempt.breaks):
-            yield f"{attempt.name} breaks {attempt.breaks!r}, words that the statement of {bench.function} does not have"
-    for clause in bench.unbreakable:
+            yield f"{attempt.name} breaks {attempt.breaks!r}, words that the statement of {authored.function} does not have"
+    for clause in authored.unbreakable:
         if not is_quoted(text, clause.words) or not clause.because:
             yield f"{clause.words!r} is said to be unbreakable: the statement has no such words, or no reason is given"
 
 
-def every_clause_is_broken_by_a_mistake(bench: Bench) -> Iterator[str]:
-    quotations = [attempt.breaks for attempt in bench.mistakes] + [clause.words for clause in bench.unbreakable]
-    for clause in unquoted(statement(bench.notebook, bench.function), quotations):
+def every_clause_is_broken_by_a_mistake(authored: AuthoredExercise) -> Iterator[str]:
+    quotations = [attempt.breaks for attempt in authored.mistakes] + [clause.words for clause in authored.unbreakable]
+    for clause in unquoted(statement(authored.notebook, authored.function), quotations):
         yield f"no mistake breaks this clause of the statement: {clause}"
 
 
-def attempts_are_on_record(bench: Bench) -> Iterator[str]:
+def attempts_are_on_record(authored: AuthoredExercise) -> Iterator[str]:
     """Each was judged rightly with two seeds at least, since solution, scenario and verdict are what they are."""
-    if unknown := trials.not_yet_seen(bench):
-        names, chapter = listed(attempt.name for attempt in unknown), bench.name.partition(".")[0]
+    if unknown := trials.not_yet_seen(authored):
+        names, chapter = listed(attempt.name for attempt in unknown), authored.name.partition(".")[0]
         yield f"not on record as judged rightly: {names}: {trials.HOW_TO_KEEP} {chapter}"
 
 
-def harmless_mutants_are_those_of_the_record(bench: Bench) -> Iterator[str]:
-    record = trials.current(bench)
-    if trials.has_mutants(record) and record["harmless"] != sorted([one.line, one.becomes] for one in bench.harmless):
-        yield f"mistakes.py names other harmless mutants than the record: {_how_to_try(bench)}"
-    for one in bench.harmless:
+def equivalent_mutants_are_those_of_the_record(authored: AuthoredExercise) -> Iterator[str]:
+    record = trials.current(authored)
+    if trials.has_mutants(record) and record["equivalent_mutants"] != sorted(
+        [one.line, one.becomes] for one in authored.equivalent_mutants
+    ):
+        yield f"mistakes.py names other equivalent mutants than the record: {_how_to_try(authored)}"
+    for one in authored.equivalent_mutants:
         if not one.because:
-            yield f"no reason is given why a mutant is harmless: {one.becomes}"
+            yield f"no reason is given why a mutant is equivalent to the solution: {one.becomes}"
 
 
-def mutants_were_tried(bench: Bench) -> Iterator[str]:
+def mutants_were_tried(authored: AuthoredExercise) -> Iterator[str]:
     """The record beside the mistakes is that of what stands there now."""
-    if not trials.has_mutants(trials.current(bench)):
-        yield f"its mutants were not tried since it changed: {_how_to_try(bench)}"
+    if not trials.has_mutants(trials.current(authored)):
+        yield f"its mutants were not tried since it changed: {_how_to_try(authored)}"
 
 
-def attempts_were_tried_with_many_seeds(bench: Bench) -> Iterator[str]:
-    if untried := trials.not_yet_tried(bench):
+def attempts_were_tried_with_many_seeds(authored: AuthoredExercise) -> Iterator[str]:
+    if untried := trials.not_yet_tried(authored):
         names = listed(attempt.name for attempt in untried)
-        yield f"not tried with many seeds, or with a verdict that is a chance: {names}: {_how_to_try(bench)}"
+        yield f"not tried with many seeds, or with a verdict that is a chance: {names}: {_how_to_try(authored)}"
 
 
-def _how_to_try(bench: Bench) -> str:
-    return f"{trials.HOW_TO_TRY} {bench.name.partition('.')[0]}"
+def _how_to_try(authored: AuthoredExercise) -> str:
+    return f"{trials.HOW_TO_TRY} {authored.name.partition('.')[0]}"
 
 
-def points_are_those_of_the_criteria(bench: Bench) -> Iterator[str]:
-    if bench.points != bench.exercise.points:
-        yield f"the cell is worth {bench.points:g} points, its criteria {bench.exercise.points:g}"
+def points_are_those_of_the_criteria(authored: AuthoredExercise) -> Iterator[str]:
+    if authored.points != authored.exercise.points:
+        yield f"the cell is worth {authored.points:g} points, its criteria {authored.exercise.points:g}"
 
 
-def statement_names_the_function(bench: Bench) -> Iterator[str]:
+def statement_names_the_function(authored: AuthoredExercise) -> Iterator[str]:
     """Some text above the solution cell says how the function is called."""
     above: list[str] = []
-    for cell in bench.notebook.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") == bench.function:
+    for cell in authored.notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == authored.function:
             break
         above += [cell.source] if cell.cell_type == "markdown" else []
-    if not re.search(rf"`{bench.function}\([^`]*\)`", "\n".join(above)):
-        yield f"no text above the solution cell shows how `{bench.function}(...)` is called"
+    if not re.search(rf"`{authored.function}\([^`]*\)`", "\n".join(above)):
+        yield f"no text above the solution cell shows how `{authored.function}(...)` is called"
 
 
-def hidden_part_is_one_line(bench: Bench) -> Iterator[str]:
+def hidden_part_is_one_line(authored: AuthoredExercise) -> Iterator[str]:
     """And the visible rest of the graded cell is comments alone, so it earns nothing by itself."""
-    source = cell_of(bench.notebook, bench.grade_id).source
-    hidden = f'{BEGIN}\nimport autograder; autograder.grade("{bench.name}")\n{END}'
+    source = cell_of(authored.notebook, authored.grade_id).source
+    hidden = f'{BEGIN}\nimport autograder; autograder.grade("{authored.name}")\n{END}'
     if source.count(BEGIN) != 1 or hidden not in source:
         yield "the graded cell's hidden part is not the one line that names the exercise"
     if not all(line.startswith("#") for line in without_hidden_tests(source).splitlines()):
@@ -264,7 +266,7 @@ GATES = (
     every_criterion_is_lost_by_a_mistake,
     mistakes_quote_what_they_break,
     every_clause_is_broken_by_a_mistake,
-    harmless_mutants_are_those_of_the_record,
+    equivalent_mutants_are_those_of_the_record,
     points_are_those_of_the_criteria,
     statement_names_the_function,
     hidden_part_is_one_line,
@@ -273,7 +275,7 @@ ON_RECORD = (attempts_are_on_record, mutants_were_tried, attempts_were_tried_wit
 """What the record beside the mistakes must say before an exercise is handed out."""
 
 
-def gate(bench: Bench) -> list[str]:
+def gate(authored: AuthoredExercise) -> list[str]:
     """Every problem of one exercise, each a sentence; empty when it may be handed out.
 
     What is not written yet, or cannot judge the solution, is said alone: the rest would follow from it.
@@ -283,12 +285,12 @@ def gate(bench: Bench) -> list[str]:
         if problems and check in _AFTER_THESE:
             break
         try:
-            problems += check(bench)
+            problems += check(authored)
         except HiddenTestBroken as why:
             problems += [str(why)] if str(why) not in problems else []
             if check is solution_earns_everything:
                 break
-    return [f"{bench.name}: {problem}" for problem in problems]
+    return [f"{authored.name}: {problem}" for problem in problems]
 
 
 _AFTER_THESE = (hidden_tests_can_be_had, solution_earns_everything)

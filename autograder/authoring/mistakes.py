@@ -93,7 +93,7 @@ class Unbreakable:
 
 
 @dataclass(frozen=True)
-class Harmless:
+class EquivalentMutant:
     """A mutant of the solution of ``exercise`` that is right: the line, what becomes of it, and why."""
 
     exercise: str
@@ -107,9 +107,9 @@ def unbreakable(exercise: str, words: str, because: str) -> Unbreakable:
     return Unbreakable(exercise, words, because)
 
 
-def harmless(exercise: str, line: str, becomes: str, because: str) -> Harmless:
+def equivalent_mutant(exercise: str, line: str, becomes: str, because: str) -> EquivalentMutant:
     """Says why the solution with ``line`` replaced by ``becomes`` is right, as ``autograder mutate`` prints them."""
-    return Harmless(exercise, line, becomes, because)
+    return EquivalentMutant(exercise, line, becomes, because)
 
 
 def _require_reason(loses: tuple[str, ...], because: str) -> None:
@@ -138,7 +138,7 @@ class AuthorsFile:
 
     attempts: tuple[Attempt, ...]
     unbreakable: tuple[Unbreakable, ...]
-    harmless: tuple[Harmless, ...]
+    equivalent_mutants: tuple[EquivalentMutant, ...]
 
 
 class Unreadable(ValueError):
@@ -146,7 +146,7 @@ class Unreadable(ValueError):
 
 
 def load(path: Path) -> AuthorsFile:
-    """All that a ``mistakes.py`` says. Unbreakable clauses and harmless mutants may stand in lists.
+    """All that a ``mistakes.py`` says. Unbreakable clauses and equivalent mutants may stand in lists.
 
     Raises Unreadable.
     """
@@ -157,7 +157,7 @@ def load(path: Path) -> AuthorsFile:
     return AuthorsFile(
         tuple(replace(value.attempt, name=name) for name, value in values if hasattr(value, "attempt")),
         tuple(value for _, value in values if isinstance(value, Unbreakable)),
-        tuple(value for _, value in values if isinstance(value, Harmless)),
+        tuple(value for _, value in values if isinstance(value, EquivalentMutant)),
     )
 
 

@@ -12,7 +12,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from autograder.authoring.drafts import Drafts, in_the_book
-from autograder.glue.config import configure
+from autograder.nbgrader_plugins.config import configure
 
 
 def chapters(exercises: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What hidden tests said of an exercise's mutants and attempts, kept beside its mistakes under a key of all that it depends on.
+"""The verdicts on an exercise's mutants and attempts, kept beside its mistakes under a hash of all that they depend on.
 
 ``python -m autograder mutate`` tries mutants, and every attempt with thirty seeds; ``check --keep`` keeps which attempts the
 gates judged rightly with their two. Both take minutes: gates ask that the key is still the right one, and try a sample of
@@ -17,8 +17,8 @@ from functools import cache
 from importlib import util
 from pathlib import Path
 
-from autograder.authoring.apart import Apart, Trial
-from autograder.authoring.bench import RECORD, SEEDS, Bench, records
+from autograder.authoring.authored import RECORD, SEEDS, AuthoredExercise, records
+from autograder.authoring.isolated import IsolatedRuns, Trial
 from autograder.authoring.mistakes import Attempt, listed
 from autograder.authoring.mutants import Mutant, mutants
 from autograder.notebooks.cells import solution_of
@@ -29,94 +29,98 @@ HOW_TO_TRY = "python -m autograder mutate"
 HOW_TO_KEEP = "python -m autograder check --keep"
 
 
-def key(bench: Bench) -> str:
+def key(authored: AuthoredExercise) -> str:
     """A hash of the solution, the scenario and the verdict, their comments and docstrings left out.
 
     Of the chapter's scenarios it takes what this exercise's comes to, and not those of its neighbours.
     """
     return _hash(
-        (solution_of(bench.notebook, bench.function), *_of_scenario(bench), *map(Path.read_text, _verdicts(bench)))
+        (
+            solution_of(authored.notebook, authored.function),
+            *_of_scenario(authored),
+            *map(Path.read_text, _verdicts(authored)),
+        )
     )
 
 
-def current(bench: Bench) -> dict:
+def current(authored: AuthoredExercise) -> dict:
     """The exercise's record, or nothing where it is that of another solution, scenario or verdict."""
-    return bench.record if bench.record.get("key") == key(bench) else {}
+    return authored.record if authored.record.get("key") == key(authored) else {}
 
 
 def has_mutants(record: dict) -> bool:
     return "mutants" in record
 
 
-def not_yet_tried(bench: Bench) -> list[Attempt]:
+def not_yet_tried(authored: AuthoredExercise) -> list[Attempt]:
     """Its attempts that the record does not know with thirty seeds, or knows with another verdict."""
-    return _unknown(bench, "tried")
+    return _unknown(authored, "tried")
 
 
-def not_yet_seen(bench: Bench) -> list[Attempt]:
+def not_yet_seen(authored: AuthoredExercise) -> list[Attempt]:
     """Its attempts that the record does not know at all, or knows with another verdict."""
-    return _unknown(bench, "tried", "seen")
+    return _unknown(authored, "tried", "seen")
 
 
-def _unknown(bench: Bench, *lists: str) -> list[Attempt]:
-    record = current(bench)
+def _unknown(authored: AuthoredExercise, *lists: str) -> list[Attempt]:
+    record = current(authored)
     known = {one for name in lists for one in record.get(name, ())}
-    return [attempt for attempt in bench.attempts if _hash_of(attempt) not in known]
+    return [attempt for attempt in authored.attempts if _hash_of(attempt) not in known]
 
 
-def sample(bench: Bench) -> list[Attempt]:
+def sample(authored: AuthoredExercise) -> list[Attempt]:
     """The attempts that gates try: those that the record does not know, and of the others one for every criterion and a right one.
 
     A mistake that loses one criterion alone says most of it; of those alike the record may know the cheapest.
     What a record knows can change only by what exercises share (the instruments, the referee), and that shows in a sample.
     """
-    unknown = not_yet_seen(bench)
-    cheap = set(current(bench).get("cheapest", ()))
+    unknown = not_yet_seen(authored)
+    cheap = set(current(authored).get("cheapest", ()))
     says_most = lambda one: (len(one.loses), _hash_of(one) not in cheap, _hash_of(one))
-    known = sorted((attempt for attempt in bench.attempts if attempt not in unknown), key=says_most)
+    known = sorted((attempt for attempt in authored.attempts if attempt not in unknown), key=says_most)
     right = [attempt for attempt in known if not attempt.loses][:1]
     wrong = [
         next(attempt for attempt in known if lost in attempt.loses)
         for lost in {lost for one in known for lost in one.loses}
     ]
-    return [attempt for attempt in bench.attempts if bench.every or attempt in (*unknown, *right, *wrong)]
+    return [attempt for attempt in authored.attempts if authored.every or attempt in (*unknown, *right, *wrong)]
 
 
-def as_sampled(bench: Bench, source: str, loses: Collection[str]) -> Trial:
+def as_sampled(authored: AuthoredExercise, source: str, loses: Collection[str]) -> Trial:
     """One seed, the cases alone by which ``loses`` is lost, and no visible check before them."""
-    return Trial(bench, source, SEEDS[:1], until=frozenset(loses), checked=False)
+    return Trial(authored, source, SEEDS[:1], until=frozenset(loses), checked=False)
 
 
-def with_cheapest(bench: Bench, record: dict) -> dict:
+def with_cheapest(authored: AuthoredExercise, record: dict) -> dict:
     """The record, which says what is cheapest from now on if it did not, or if attempts were tried since it did."""
-    kept = "cheapest" in record and record.get("tried") == current(bench).get("tried")
-    return record if kept else record | {"cheapest": cheapest(bench)}
+    kept = "cheapest" in record and record.get("tried") == current(authored).get("tried")
+    return record if kept else record | {"cheapest": cheapest(authored)}
 
 
-def cheapest(bench: Bench) -> list[str]:
+def cheapest(authored: AuthoredExercise) -> list[str]:
     """The alternative that takes least processor time, and for every criterion the mistake that does of those that say most."""
-    wrong = [[one for one in bench.mistakes if lost in one.loses] for lost in sorted(bench.criteria)]
+    wrong = [[one for one in authored.mistakes if lost in one.loses] for lost in sorted(authored.criteria)]
     alike = [
         [one for one in some if len(one.loses) == min(len(one.loses) for one in some)]
-        for some in (bench.alternatives, *wrong)
+        for some in (authored.alternatives, *wrong)
     ]
-    seconds = {attempt: _seconds(bench, attempt) for some in alike if len(some) > 1 for attempt in some}
+    seconds = {attempt: _seconds(authored, attempt) for some in alike if len(some) > 1 for attempt in some}
     return sorted({_hash_of(min(some, key=seconds.get)) for some in alike if len(some) > 1})
 
 
-def _seconds(bench: Bench, attempt: Attempt) -> float:
+def _seconds(authored: AuthoredExercise, attempt: Attempt) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    Apart().all([as_sampled(bench, attempt.as_cell(), attempt.loses)])
+    IsolatedRuns().all([as_sampled(authored, attempt.as_cell(), attempt.loses)])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def keep_seen(bench: Bench) -> None:
+def keep_seen(authored: AuthoredExercise) -> None:
     """All its attempts were judged as they name with the gates' seeds: say so in the record, and keep what else it knows."""
-    tried = {*current(bench).get("tried", ())}
-    seen = sorted({_hash_of(attempt) for attempt in bench.attempts} - tried)
-    record = current(bench) | {"key": key(bench), "seen": seen}
-    keep(bench, record)
+    tried = {*current(authored).get("tried", ())}
+    seen = sorted({_hash_of(attempt) for attempt in authored.attempts} - tried)
+    record = current(authored) | {"key": key(authored), "seen": seen}
+    keep(authored, record)
 
 
 def _hash_of(attempt: Attempt) -> str:
@@ -128,17 +132,17 @@ def _hash(sources: tuple[str, ...]) -> str:
     return hashlib.sha256("\n".join(map(_meaning, sources)).encode()).hexdigest()[:16]
 
 
-def _verdicts(bench: Bench) -> list[Path]:
+def _verdicts(authored: AuthoredExercise) -> list[Path]:
     """Those modules of its chapter's verdicts that the exercise comes from."""
-    return _modules(bench.exercise.cases.__module__, f"autograder.verdicts.{bench.name.partition('.')[0]}.")
+    return _modules(authored.exercise.cases.__module__, f"autograder.verdicts.{authored.name.partition('.')[0]}.")
 
 
-def _of_scenario(bench: Bench) -> list[str]:
+def _of_scenario(authored: AuthoredExercise) -> list[str]:
     """The definitions that its scenario comes to, and the chapter's other modules that those import."""
-    played = scenario(bench.name)
+    played = scenario(authored.name)
     module = Path(util.find_spec(played.__module__).origin)
     names = reached(ast.parse(module.read_text()), played.__name__)
-    prefix = f"autograder.scenarios.{bench.name.partition('.')[0]}_"
+    prefix = f"autograder.scenarios.{authored.name.partition('.')[0]}_"
     others = sorted(
         {one.module for one in names if isinstance(one, ast.ImportFrom) and (one.module or "").startswith(prefix)}
     )
@@ -194,28 +198,30 @@ def _meaning(source: str) -> str:
     return ast.dump(tree)
 
 
-def tried(bench: Bench, apart: Apart, attempts: list[Attempt] | None = None) -> tuple[dict, list[str]]:
+def tried(
+    authored: AuthoredExercise, isolated: IsolatedRuns, attempts: list[Attempt] | None = None
+) -> tuple[dict, list[str]]:
     """The exercise's record, and what is wrong with it in sentences. What its old record knows is not tried again.
 
     ``attempts``: those to try besides mutants; None: all that the record does not know.
     """
-    solution, old = solution_of(bench.notebook, bench.function), current(bench)
-    attempts = not_yet_tried(bench) if attempts is None else attempts
+    solution, old = solution_of(authored.notebook, authored.function), current(authored)
+    attempts = not_yet_tried(authored) if attempts is None else attempts
     if attempts or not has_mutants(old):
-        apart.after(bench, solution)
+        isolated.after(authored, solution)
     if not has_mutants(old):
-        old = old | _tried_mutants(bench, list(mutants(solution)), apart)
-    survivors = [*_of_survivors(bench, old["harmless"])]
+        old = old | _tried_mutants(authored, list(mutants(solution)), isolated)
+    survivors = [*_of_survivors(authored, old["equivalent_mutants"])]
     if not attempts:
         return old, survivors
-    lost = apart.all([Trial(bench, attempt.as_cell(), MANY_SEEDS) for attempt in attempts])
+    lost = isolated.all([Trial(authored, attempt.as_cell(), MANY_SEEDS) for attempt in attempts])
     chances = dict(_of_seeds(attempts, lost))
-    return _with_tried(bench, old, attempts, chances), [*survivors, *chances.values()]
+    return _with_tried(authored, old, attempts, chances), [*survivors, *chances.values()]
 
 
-def _with_tried(bench: Bench, old: dict, attempts: list[Attempt], chances: Collection[str]) -> dict:
+def _with_tried(authored: AuthoredExercise, old: dict, attempts: list[Attempt], chances: Collection[str]) -> dict:
     """What is tried is no longer only seen; of an attempt among ``chances`` nothing is known any more."""
-    known = {_hash_of(attempt) for attempt in bench.attempts}
+    known = {_hash_of(attempt) for attempt in authored.attempts}
     right = {_hash_of(attempt) for attempt in attempts if attempt.name not in chances}
     seen = {*old.get("seen", ())} & known - {_hash_of(attempt) for attempt in attempts}
     record = {name: value for name, value in old.items() if name != "seen"}
@@ -224,21 +230,26 @@ def _with_tried(bench: Bench, old: dict, attempts: list[Attempt], chances: Colle
     )
 
 
-def _tried_mutants(bench: Bench, made: list[Mutant], apart: Apart) -> dict:
-    lost = apart.all([Trial(bench, mutant.source, SEEDS, to_the_first=True) for mutant in made])
+def _tried_mutants(authored: AuthoredExercise, made: list[Mutant], isolated: IsolatedRuns) -> dict:
+    lost = isolated.all([Trial(authored, mutant.source, SEEDS, to_the_first=True) for mutant in made])
     survivors = [
         [mutant.line, mutant.becomes] for mutant, verdicts in zip(made, lost, strict=True) if not all(verdicts)
     ]
-    return {"key": key(bench), "mutants": len(made), "harmless": sorted(survivors), "seeds": len(MANY_SEEDS)}
+    return {
+        "key": key(authored),
+        "mutants": len(made),
+        "equivalent_mutants": sorted(survivors),
+        "seeds": len(MANY_SEEDS),
+    }
 
 
-def _of_survivors(bench: Bench, survivors: list[list[str]]) -> Iterator[str]:
-    declared = {(one.line, one.becomes) for one in bench.harmless}
+def _of_survivors(authored: AuthoredExercise, survivors: list[list[str]]) -> Iterator[str]:
+    declared = {(one.line, one.becomes) for one in authored.equivalent_mutants}
     found = {(line, becomes) for line, becomes in survivors}
     for line, becomes in sorted(found - declared):
         yield f"a mutant keeps every point with some seed: `{line}` became `{becomes}`"
     for line, becomes in sorted(declared - found):
-        yield f"mistakes.py calls a mutant harmless that loses, or is none: `{line}` became `{becomes}`"
+        yield f"mistakes.py calls a mutant equivalent that loses points, or is no mutant: `{line}` became `{becomes}`"
 
 
 def _of_seeds(attempts: list[Attempt], lost_by_attempts: list[list[list[str]]]) -> Iterator[tuple[str, str]]:
@@ -256,12 +267,12 @@ def _of_seeds(attempts: list[Attempt], lost_by_attempts: list[list[list[str]]]) 
             )
 
 
-def keep(bench: Bench, record: dict) -> None:
+def keep(authored: AuthoredExercise, record: dict) -> None:
     """Put it beside the mistakes, among those of its chapter's other exercises, which may be tried at the same time."""
-    lock = os.open(bench.folder, os.O_RDONLY)
+    lock = os.open(authored.folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        write(bench.folder, records(bench.folder) | {bench.name: record})
+        write(authored.folder, records(authored.folder) | {authored.name: record})
     finally:
         os.close(lock)
 
@@ -270,27 +281,30 @@ def write(folder: Path, records: dict[str, dict]) -> None:
     (folder / RECORD).write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
 
 
-def _to_try_again(bench: Bench, mutants_alone: bool) -> dict:
+def _to_try_again(authored: AuthoredExercise, mutants_alone: bool) -> dict:
     """What its record goes on knowing when all is tried once more: of mutants alone, what it says of attempts."""
     return (
-        {name: value for name, value in bench.record.items() if name in ("key", "tried", "seen")}
+        {name: value for name, value in authored.record.items() if name in ("key", "tried", "seen")}
         if mutants_alone
         else {}
     )
 
 
-def run(benches: list[Bench], jobs: int, every: bool, mutants_alone: bool = False) -> int:
+def run(authored_exercises: list[AuthoredExercise], jobs: int, every: bool, mutants_alone: bool = False) -> int:
     """Try what is stale, or ``every`` exercise whole; keep what was found. Returns 1 when something is wrong."""
     bad = 0
-    for bench in benches:
-        bench = replace(bench, record=_to_try_again(bench, mutants_alone)) if every else bench
-        count = 0 if mutants_alone else len(not_yet_tried(bench))
-        record, problems = tried(bench, Apart(jobs), [] if mutants_alone else None)
-        record = record if mutants_alone else with_cheapest(bench, record)
+    for authored in authored_exercises:
+        authored = replace(authored, record=_to_try_again(authored, mutants_alone)) if every else authored
+        count = 0 if mutants_alone else len(not_yet_tried(authored))
+        record, problems = tried(authored, IsolatedRuns(jobs), [] if mutants_alone else None)
+        record = record if mutants_alone else with_cheapest(authored, record)
         bad += bool(problems)
-        print(f"{bench.name}: {record['mutants']} mutants, {len(record['harmless'])} of them keep all points;", end=" ")
+        print(
+            f"{authored.name}: {record['mutants']} mutants, {len(record['equivalent_mutants'])} of them keep all points;",
+            end=" ",
+        )
         print(f"{count} attempts with {len(MANY_SEEDS)} seeds; {len(problems) or 'no'} problems", flush=True)
         for problem in problems:
             print(f"  {problem}", flush=True)
-        keep(bench, record)
+        keep(authored, record)
     return 1 if bad else 0

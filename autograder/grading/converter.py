@@ -10,11 +10,11 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.autogradeapp import AutogradeApp
 from nbgrader.converters import NbGraderException
 
-from autograder.glue.submission import AutogradeSubmissions
 from autograder.grading.job import Graded, Job
 from autograder.kernels import workspace
 from autograder.kernels.server import Address
 from autograder.ledger import Entry
+from autograder.nbgrader_plugins.submission import AutogradeSubmissions
 
 
 class OneSubmission(AutogradeSubmissions):

@@ -3,7 +3,7 @@
 import multiprocessing
 from multiprocessing import forkserver
 
-_WARM = ["autograder.glue.config", "autograder.grading.converter", "autograder.verdicts", "distributed"]
+_WARM = ["autograder.nbgrader_plugins.config", "autograder.grading.converter", "autograder.verdicts", "distributed"]
 
 
 def start() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from autograder.exercise import find
-from autograder.marking.chapters import Chapter
 from autograder.notebooks.cells import exercises_of, solution_of
+from autograder.selfcheck.chapters import Chapter
 from gpulab.book.length import WORDS_A_MINUTE
 
 MINUTES_A_STATEMENT = 2

@@ -6,10 +6,10 @@ from pathlib import Path
 import jinja2
 
 from autograder.instructor.standing import Row, Standing, outcome
-from autograder.marking.chapters import Chapter
-from autograder.marking.packed import ROOT
-from autograder.marking.page import template
 from autograder.report import printable
+from autograder.selfcheck.chapters import Chapter
+from autograder.selfcheck.packed import ROOT
+from autograder.selfcheck.page import template
 
 SIGNS = {"earned": "+", "lost": "0", "not judged": "-", "not gradable": "?", "missing": " "}
 """What stands in a cell of the heat map, beside its colour."""

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from autograder.instructor.effort import Effort, efforts
-from autograder.marking.packed import ROOT
+from autograder.selfcheck.packed import ROOT
 from gpulab.book.contents import Contents
 from gpulab.book.length import minutes
 from gpulab.yaml_files import read_yaml

@@ -6,13 +6,13 @@ The one copy of the lines that a learner types; ``:extras:`` names further extra
 from pathlib import Path
 
 import edition
+from autograder.selfcheck.chapters import anchor_of, site_address
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from autograder.instructor.effort import efforts
-from autograder.marking.chapters import anchor_of, site_address
 from autograder.report import points, with_code
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,6 @@
 """Chapter "Autograd as a memory system": wrong solutions, and right ones written another way."""
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E2.1 train_step
 
@@ -1184,7 +1184,7 @@ SAVED_BYTES_UNBREAKABLE = [
 ]
 
 SAVED_BYTES_HARMLESS = [
-    harmless(
+    equivalent_mutant(
         "saved_bytes",
         "del result # as long as it is there, so is its graph",
         "pass # as long as it is there, so is its graph",
@@ -1614,7 +1614,7 @@ INPLACE_LEGAL_UNBREAKABLE = [
 ]
 
 INPLACE_LEGAL_HARMLESS = [
-    harmless("inplace_legal", line, line.replace(first, last), "the only item is the first and the last")
+    equivalent_mutant("inplace_legal", line, line.replace(first, last), "the only item is the first and the last")
     for line, first, last in (
         ("memory.append(memory[arguments[0]] if operation in ALIASES else at)", "arguments[0]", "arguments[(-1)]"),
         ('is_a_leafs = grads[written] and steps[block][0] == "leaf"', "[block][0]", "[block][(-1)]"),

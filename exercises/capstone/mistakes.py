@@ -1,6 +1,6 @@
 """Chapter "Capstone: fix a slow, unstable job": wrong solutions, and right ones written another way."""
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable  # noqa: F401
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable  # noqa: F401
 
 # E22.1 triage
 

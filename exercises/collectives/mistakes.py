@@ -6,7 +6,7 @@ import math
 import torch
 import torch.distributed as dist
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E13.1 ring_all_reduce
 
@@ -274,7 +274,7 @@ alone_is_refused = edited(
 )
 
 said_of_ring_all_reduce = [
-    harmless("ring_all_reduce", "sent.wait()", "pass", because="what is sent is taken at once, and the next rank gets it all the same"),
+    equivalent_mutant("ring_all_reduce", "sent.wait()", "pass", because="what is sent is taken at once, and the next rank gets it all the same"),
     unbreakable("ring_all_reduce", "`rank`: the number of this rank, from 0", because="it says what is handed over"),
     unbreakable("ring_all_reduce", "takes the elements of `tensor` at once, and returns a handle", because="it says what send does"),
     unbreakable("ring_all_reduce", "a chunk is a `world`-th part of the buffer, rounded up to whole elements", because="it says what a word means"),
@@ -772,7 +772,7 @@ counted_for_you = [
 
 BUSIEST = "return max(port_bytes(place, dims, topology).values(), default=0)"
 nothing_leaves = [
-    harmless("place_groups", BUSIEST, BUSIEST.replace("=0)", f"={other})"), "where nothing leaves a node, any number below a group's bytes is least")
+    equivalent_mutant("place_groups", BUSIEST, BUSIEST.replace("=0)", f"={other})"), "where nothing leaves a node, any number below a group's bytes is least")
     for other in ("(-1)", "1")
 ]
 

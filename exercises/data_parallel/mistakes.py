@@ -6,7 +6,7 @@ import math
 import torch
 import torch.distributed as dist
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E14.1 mini_ddp
 
@@ -544,7 +544,7 @@ what_it_is_called_with = [
 ]
 
 BEGINS = "if not buckets or parameter.nbytes > room or parameter.dtype != buckets[-1][0].dtype:"
-any_of_its_dtype = harmless("mini_ddp", BEGINS, BEGINS.replace("[0]", "[(-1)]"), "all parameters of a bucket have one dtype")
+any_of_its_dtype = equivalent_mutant("mini_ddp", BEGINS, BEGINS.replace("[0]", "[(-1)]"), "all parameters of a bucket have one dtype")
 
 
 nobodys_gradient_is_none = parallel(
@@ -1170,7 +1170,7 @@ def best_bucket_by_chains(layers, link, buckets):
     return found
 
 
-before_the_step = harmless("best_bucket", "free = 0", "free = (-1)", "no bucket is ready before the step begins, so the later moment is the same")
+before_the_step = equivalent_mutant("best_bucket", "free = 0", "free = (-1)", "no bucket is ready before the step begins, so the later moment is the same")
 
 # E14.3 epoch_indices
 
@@ -2265,7 +2265,7 @@ def looked_up(logs):
 
 
 said_of_find_desync = [
-    harmless("find_desync", "return None", "pass", because="a function that comes to its end returns None"),
+    equivalent_mutant("find_desync", "return None", "pass", because="a function that comes to its end returns None"),
     unbreakable("find_desync", "a list, `logs[rank]` is the log of a rank", because="it says what is handed over"),
     unbreakable("find_desync", 'an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are', because="it says what is handed over"),
     unbreakable("find_desync", "else returns a dictionary of three", because="its entries follow, and mistakes break each of them"),

@@ -1,6 +1,6 @@
 """Chapter "The CUDA execution model": wrong solutions, and right ones written another way."""
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 from gpulab.kernels import cuda, float32
 
 # E3.1 add_vectors -------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Chapter "Feeding the device": wrong solutions, and right ones written another way."""
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable  # noqa: F401
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable  # noqa: F401
 
 # E11.1 pipeline_throughput
 
@@ -622,8 +622,8 @@ def bisected(measure, cores, ranks_per_node):
 
 
 harmless_pick = [
-    harmless("pick_workers", "fewest, most = 0, max(len(cores) // ranks_per_node - 1, 0)", "fewest, most = 0, max(len(cores) // ranks_per_node - 1, (-1))", "a range that ends below its beginning is as empty as one that ends there"),
-    harmless("pick_workers", "if measure(middle + 1) > 1.02 * measure(middle):", "if measure(middle + 1) >= 1.02 * measure(middle):", "no two calls differ by just 2 %: by 1 % at most, or by 3 % at least"),
+    equivalent_mutant("pick_workers", "fewest, most = 0, max(len(cores) // ranks_per_node - 1, 0)", "fewest, most = 0, max(len(cores) // ranks_per_node - 1, (-1))", "a range that ends below its beginning is as empty as one that ends there"),
+    equivalent_mutant("pick_workers", "if measure(middle + 1) > 1.02 * measure(middle):", "if measure(middle + 1) >= 1.02 * measure(middle):", "no two calls differ by just 2 %: by 1 % at most, or by 3 % at least"),
 ]
 
 unbreakable_pick = [
@@ -1235,7 +1235,7 @@ def iterator_object(paths, open_shard, rank, world_size, seed):
 
 
 harmless_shards = [
-    harmless("tar_shards", "self.epoch = torch.zeros((), dtype=torch.int64).share_memory_()", "self.epoch = torch.zeros(()).share_memory_()", "a float32 tells all integers of a million apart"),
+    equivalent_mutant("tar_shards", "self.epoch = torch.zeros((), dtype=torch.int64).share_memory_()", "self.epoch = torch.zeros(()).share_memory_()", "a float32 tells all integers of a million apart"),
 ]
 
 unbreakable_shards = [
@@ -1514,12 +1514,12 @@ zero_is_no_seed = edited(
 LEAST = 'least = {"batch": 1, "workers": 0, "prefetch": 1, "seed": 0, "rank": 0}'
 SEEDED = "generator=torch.Generator().manual_seed(int(state >> np.uint64({}))),"
 harmless_loader = [
-    harmless("make_loader", LEAST, LEAST.replace('"batch": 1', '"batch": 0'), "DataLoader refuses a batch of 0 with ValueError"),
-    harmless("make_loader", LEAST, LEAST.replace('"workers": 0', '"workers": (-1)'), "DataLoader refuses -1 workers with ValueError"),
-    harmless("make_loader", LEAST, LEAST.replace('"seed": 0', '"seed": (-1)'), "SeedSequence refuses a negative number with ValueError"),
-    harmless("make_loader", LEAST, LEAST.replace('"rank": 0', '"rank": (-1)'), "SeedSequence refuses a negative number with ValueError"),
-    harmless("make_loader", SEEDED.format(1), SEEDED.format(0), "manual_seed takes all 64 bits, too"),
-    harmless("make_loader", SEEDED.format(1), SEEDED.format(2), "62 bits tell seeds and ranks apart as well as 63"),
+    equivalent_mutant("make_loader", LEAST, LEAST.replace('"batch": 1', '"batch": 0'), "DataLoader refuses a batch of 0 with ValueError"),
+    equivalent_mutant("make_loader", LEAST, LEAST.replace('"workers": 0', '"workers": (-1)'), "DataLoader refuses -1 workers with ValueError"),
+    equivalent_mutant("make_loader", LEAST, LEAST.replace('"seed": 0', '"seed": (-1)'), "SeedSequence refuses a negative number with ValueError"),
+    equivalent_mutant("make_loader", LEAST, LEAST.replace('"rank": 0', '"rank": (-1)'), "SeedSequence refuses a negative number with ValueError"),
+    equivalent_mutant("make_loader", SEEDED.format(1), SEEDED.format(0), "manual_seed takes all 64 bits, too"),
+    equivalent_mutant("make_loader", SEEDED.format(1), SEEDED.format(2), "62 bits tell seeds and ranks apart as well as 63"),
 ]
 
 

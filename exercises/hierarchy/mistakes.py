@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 from gpulab.kernels import cuda, float32
 
 TILE = 16
@@ -605,8 +605,8 @@ ALLOCATES = "PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make v
 
 LAUNCHED = "a_warp_a_row[-(-rows // 4), (32, 4)](x, out)"
 harmless_of_row_sums = [
-    harmless("row_sums", LAUNCHED, "a_warp_a_row[-(-rows // 3), (32, 4)](x, out)", "more blocks than rows need find none, and stop"),
-    harmless("row_sums", LAUNCHED, "a_warp_a_row[-(-rows // 4), (32, 5)](x, out)", "more warps than rows need find none, and stop"),
+    equivalent_mutant("row_sums", LAUNCHED, "a_warp_a_row[-(-rows // 3), (32, 4)](x, out)", "more blocks than rows need find none, and stop"),
+    equivalent_mutant("row_sums", LAUNCHED, "a_warp_a_row[-(-rows // 4), (32, 5)](x, out)", "more warps than rows need find none, and stop"),
 ]
 
 unbreakable_of_row_sums = [
@@ -1632,7 +1632,7 @@ _A_TILE = "a_tile[y, x] = a[row, start + x] if row < m and start + x < k else fl
 _B_TILE = "b_tile[y, x] = b[start + y, column] if start + y < k and column < n else float32({})"
 _OTHER_IS_ZERO = "what it fills meets the other tile's zeros, or a sum that is not stored"
 harmless_of_tiled_matmul = [
-    harmless("tiled_matmul", tile.format("0"), tile.format(other), _OTHER_IS_ZERO)
+    equivalent_mutant("tiled_matmul", tile.format("0"), tile.format(other), _OTHER_IS_ZERO)
     for tile in (_A_TILE, _B_TILE)
     for other in ("1", "(-1)")
 ]

@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E18.1 cached_attention
 
@@ -620,10 +620,10 @@ CACHED_ALONE = "if new > 1: # row i is the token at position length + i; one tok
 CACHED_WORDS = "a message names another number"
 CACHED_SEES_ALL = "a mask that hides nothing, a number for each token so far"
 cached_harmless = [
-    harmless("cached_attention", CACHED_TOO_MANY, CACHED_TOO_MANY.replace("shape[1]", "shape[2]"), CACHED_WORDS),
-    harmless("cached_attention", CACHED_TOO_MANY, CACHED_TOO_MANY.replace("shape[1]", "shape[0]"), CACHED_WORDS),
-    harmless("cached_attention", CACHED_ALONE, CACHED_ALONE.replace("> 1", ">= 1"), CACHED_SEES_ALL),
-    harmless("cached_attention", CACHED_ALONE, CACHED_ALONE.replace("> 1", "> 0"), CACHED_SEES_ALL),
+    equivalent_mutant("cached_attention", CACHED_TOO_MANY, CACHED_TOO_MANY.replace("shape[1]", "shape[2]"), CACHED_WORDS),
+    equivalent_mutant("cached_attention", CACHED_TOO_MANY, CACHED_TOO_MANY.replace("shape[1]", "shape[0]"), CACHED_WORDS),
+    equivalent_mutant("cached_attention", CACHED_ALONE, CACHED_ALONE.replace("> 1", ">= 1"), CACHED_SEES_ALL),
+    equivalent_mutant("cached_attention", CACHED_ALONE, CACHED_ALONE.replace("> 1", "> 0"), CACHED_SEES_ALL),
 ]
 
 sequence_by_sequence = edited(

@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import silu
 
 import gpulab
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 from gpulab.kernels import tl, triton
 
 # E7.1 fuse_budget -------------------------------------------------------------------------
@@ -359,7 +359,7 @@ unbreakable_of_fused_gate = [
 ]
 
 harmless_of_fused_gate = [
-    harmless("fused_gate", load, load.replace(", other=0.0", ""), "what a switched-off lane holds is never stored")
+    equivalent_mutant("fused_gate", load, load.replace(", other=0.0", ""), "what a switched-off lane holds is never stored")
     for load in (
         "y = tl.load(x_ptr + at, mask=inside, other=0.0)",
         "y += tl.load(bias_ptr + at % columns, mask=inside, other=0.0)",
@@ -1952,9 +1952,9 @@ _MAXIMUM = "e = tl.exp(x - tl.max(x, axis=0))"
 _QUOTIENT = "tl.store(out_ptr + row * columns + column, e / tl.sum(e, axis=0), mask=inside)"
 _ONE_AXIS = "a row has one axis: it is the first, the last and all of them"
 harmless_of_row_softmax = [
-    harmless("row_softmax", line, line.replace(", axis=0", axis), _ONE_AXIS)
+    equivalent_mutant("row_softmax", line, line.replace(", axis=0", axis), _ONE_AXIS)
     for line in (_MAXIMUM, _QUOTIENT)
     for axis in ("", ", axis=(-1)")
 ]
 _BIAS = "acc += tl.load(bias_ptr + column, mask=column < N, other=0.0)"
-harmless_of_linear_silu = [harmless("linear_silu", _BIAS, _BIAS.replace(", other=0.0", ""), "what a switched-off column holds is never stored")]
+harmless_of_linear_silu = [equivalent_mutant("linear_silu", _BIAS, _BIAS.replace(", other=0.0", ""), "what a switched-off column holds is never stored")]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E9.1 state_bytes
 
@@ -1498,9 +1498,9 @@ A_TENTH = "of a head of 8 or more it is less than the tenth that is allowed"
 ZEROS = "a block of zeros is zeros by any divisor, and NaN becomes 0 as an int8"
 
 said_of_mutants = [
-    *(harmless("activation_bytes", SEEN, SEEN.replace("4 * heads", other), because=A_TENTH) for other in ("3 * heads", "5 * heads")),
+    *(equivalent_mutant("activation_bytes", SEEN, SEEN.replace("4 * heads", other), because=A_TENTH) for other in ("3 * heads", "5 * heads")),
     *(
-        harmless("lora_memory", NEAREST, NEAREST.replace("> 0, 1", divisor), because=ZEROS)
+        equivalent_mutant("lora_memory", NEAREST, NEAREST.replace("> 0, 1", divisor), because=ZEROS)
         for divisor in ("> (-1), 1", "> 0, 0", "> 0, 2", ">= 0, 1")
     ),
 ]

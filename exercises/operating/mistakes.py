@@ -4,7 +4,7 @@ import inspect
 import math
 import re
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable  # noqa: F401
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable  # noqa: F401
 from autograder.authoring.mistakes import Attempt, Edited
 
 # E21.1 gang_schedule

@@ -1,6 +1,6 @@
 """Chapter "Platforms: serverless, tenancy, compliance": wrong solutions, and right ones written another way."""
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E20.1 cold_start
 
@@ -679,8 +679,8 @@ def by_buckets(cold, service, returns):
 
 
 warm_pool_harmless = (
-    harmless("warm_pool", "return max(needed) + 2", "return max(needed) + 3", "one more holds within what may be paid"),
-    harmless("warm_pool", "return max(needed) + 2", "return max(needed) + 1", "one less is enough in nearly all loads"),
+    equivalent_mutant("warm_pool", "return max(needed) + 2", "return max(needed) + 3", "one more holds within what may be paid"),
+    equivalent_mutant("warm_pool", "return max(needed) + 2", "return max(needed) + 1", "one less is enough in nearly all loads"),
 )
 warm_pool_says = (
     unbreakable("warm_pool", "All three are integers", "it says what is handed over"),
@@ -1490,9 +1490,9 @@ def by_layers(jobs, gpus):
 
 
 mig_pack_harmless = (
-    harmless("mig_pack", "if not set(gpus) <= set(GEOMETRY) or any(gb <= 0 or compute < 1 for gb, compute in jobs):", "if not set(gpus) < set(GEOMETRY) or any(gb <= 0 or compute < 1 for gb, compute in jobs):", "two GPUs are never all that there are"),
-    harmless("mig_pack", "return 0, ()", "return (-1), ()", "all counts are less by one, and are compared with each other; the bound spares work alone"),
-    harmless("mig_pack", "if found[0] < len(jobs) - number and not taken[gpu] & slices:", "if found[0] <= len(jobs) - number and not taken[gpu] & slices:", "the bound spares work alone"),
+    equivalent_mutant("mig_pack", "if not set(gpus) <= set(GEOMETRY) or any(gb <= 0 or compute < 1 for gb, compute in jobs):", "if not set(gpus) < set(GEOMETRY) or any(gb <= 0 or compute < 1 for gb, compute in jobs):", "two GPUs are never all that there are"),
+    equivalent_mutant("mig_pack", "return 0, ()", "return (-1), ()", "all counts are less by one, and are compared with each other; the bound spares work alone"),
+    equivalent_mutant("mig_pack", "if found[0] < len(jobs) - number and not taken[gpu] & slices:", "if found[0] <= len(jobs) - number and not taken[gpu] & slices:", "the bound spares work alone"),
 )
 mig_pack_says = (
     unbreakable("mig_pack", "There are at most 8 jobs and 2 GPUs", "it bounds what is asked"),

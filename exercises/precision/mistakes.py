@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E8.1 round_to ----------------------------------------------------------------------------
 
@@ -375,7 +375,7 @@ def on_the_bits_of_float64(x, fmt):
 
 
 HARMLESS_OF_ROUNDING = [
-    harmless(
+    equivalent_mutant(
         "round_to",
         "finite = torch.where(value.isfinite(), value, 0).abs()",
         f"finite = torch.where(value.isfinite(), value, {instead}).abs()",
@@ -817,7 +817,7 @@ OF_SCALING = [
 IN_FLOAT16 = ("dtypes", "scaler", "clipping", "host")
 ALL_OF_AMP_STEP = ("dtypes", "updates", "scaler", "clipping", "host", "errors")
 
-THE_DEFAULT = harmless(
+THE_DEFAULT = equivalent_mutant(
     "amp_step",
     "model.zero_grad(set_to_none=True)",
     "model.zero_grad()",

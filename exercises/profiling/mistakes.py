@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E12.1 self_times
 
@@ -969,7 +969,7 @@ diagnose_words = [
 ]
 
 diagnose_harmless = [
-    harmless("diagnose", line, becomes, because)
+    equivalent_mutant("diagnose", line, becomes, because)
     for line, becomes, because in (
         ('if event.get("ph") == "X" and event.get("dur", 0) > 0:', 'if event.get("ph") == "X" and event.get("dur", (-1)) > 0:', "no duration is left out like one below 0"),
         ('if not ends: raise ValueError("the trace has no step, and nothing that ran on the card")', "pass", "min of nothing raises ValueError"),
@@ -1549,11 +1549,11 @@ useful_below_the_peak = used(
 )
 
 mfu_harmless = [
-    harmless(
+    equivalent_mutant(
         "mfu", "if not 0 <= tokens_per_s < inf or not 0 <= again <= 1:", "if not 0 <= tokens_per_s <= inf or not 0 <= again <= 1:",
         "infinity is above the peak",
     ),
-    harmless("mfu", "if with_what_runs_again > 1:", "if with_what_runs_again >= 1:", "at exactly 1 rounding decides, which is nobody's fault"),
+    equivalent_mutant("mfu", "if with_what_runs_again > 1:", "if with_what_runs_again >= 1:", "at exactly 1 rounding decides, which is nobody's fault"),
 ]
 mfu_at_the_peak = unbreakable("mfu", "Within a billionth of 1 rounding decides, and either is right", "a permission")
 mfu_words = [

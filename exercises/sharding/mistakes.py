@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E15.1 zero_adam
 
@@ -636,8 +636,8 @@ def piece_by_piece(parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
 
 
 of_any_parameters_dtype = [
-    harmless("zero_adam", MOMENTS, MOMENTS.replace("steps = trained[0]", "steps = trained[(-1)]"), "all trained parameters have one dtype"),
-    harmless("zero_adam", MOMENTS, MOMENTS.replace(", trained[0]", ", trained[(-1)]"), "all trained parameters have one dtype"),
+    equivalent_mutant("zero_adam", MOMENTS, MOMENTS.replace("steps = trained[0]", "steps = trained[(-1)]"), "all trained parameters have one dtype"),
+    equivalent_mutant("zero_adam", MOMENTS, MOMENTS.replace(", trained[0]", ", trained[(-1)]"), "all trained parameters have one dtype"),
 ]
 zero_adam_unbroken = [
     unbreakable("zero_adam", "`lr`, `eps` and the two `betas` are numbers, the same in all ranks", "it says what the caller gives"),
@@ -1095,12 +1095,12 @@ def the_parameters_themselves(model):
 
 
 said_of_mini_fsdp = [
-    harmless(
+    equivalent_mutant(
         "mini_fsdp", "return torch.cat([*(t.reshape(-1) for t in tensors), tensors[0].new_zeros(padding)])",
         "return torch.cat([*(t.reshape(-1) for t in tensors), tensors[(-1)].new_zeros(padding)])",
         because="all parameters have one dtype and one device",
     ),
-    harmless("mini_fsdp", "storage.resize_(0)", "storage.resize_(1)", because="one byte is nothing of full size"),
+    equivalent_mutant("mini_fsdp", "storage.resize_(0)", "storage.resize_(1)", because="one byte is nothing of full size"),
     unbreakable("mini_fsdp", "an `nn.Sequential` on the card. Its children are the **units**", because="it says what is handed over"),
     unbreakable("mini_fsdp", "Only where its backward needs no parameters may this be left out", because="it allows something"),
     unbreakable(

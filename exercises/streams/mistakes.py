@@ -6,7 +6,7 @@ import statistics
 import torch
 from torch.nn.functional import mse_loss
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E6.1 honest_time -------------------------------------------------------------------------
 
@@ -410,11 +410,11 @@ OF_TIME = [
 ]
 
 HARMLESS_OF_TIME = [
-    harmless(
+    equivalent_mutant(
         "honest_time", "if warmup < 0 or iters < 1:", "if warmup < 0 or iters < 0:",
         because="the median of no calls raises a StatisticsError, which is a ValueError",
     ),
-    harmless(
+    equivalent_mutant(
         "honest_time", "torch.cuda.synchronize()", "pass", because="the first mark stands behind the work that was there before"
     ),
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E10.1 choose_segments
 
@@ -415,7 +415,7 @@ any_order = unbreakable(
     "it comes to the checkpointed segments from the last to the first",
     "in any order as much is held at most, and as many layers run again",
 )
-one_too_many = harmless(
+one_too_many = equivalent_mutant(
     "choose_segments",
     "for k in range(1, n + 1):",
     "for k in range(1, n + 2):",

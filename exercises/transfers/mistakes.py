@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E5.1 overlapped --------------------------------------------------------------------------
 
@@ -1137,4 +1137,4 @@ UNBREAKABLE = [
 
 _SENT = "self.device[:n].copy_(self.host[:n], non_blocking=True)"
 _TWO_AHEAD = "the host waits for the copy while the step before is still computed: the copy is hidden as before"
-HARMLESS = [harmless("overlapped", _SENT, f"self.device[:n].copy_(self.host[:n]{rest})", _TWO_AHEAD) for rest in ("", ", non_blocking=False")]
+HARMLESS = [equivalent_mutant("overlapped", _SENT, f"self.device[:n].copy_(self.host[:n]{rest})", _TWO_AHEAD) for rest in ("", ", non_blocking=False")]

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from autograder.authoring import alternative, edited, harmless, mistake, unbreakable
+from autograder.authoring import alternative, edited, equivalent_mutant, mistake, unbreakable
 
 # E1.1 predict_view ------------------------------------------------------------------------
 
@@ -575,10 +575,10 @@ def from_the_outside_in(size, stride, new_size):
 
 _UNUSED = "the stride is never used there: any integer will do"
 clear_of_predict_view = [
-    harmless("predict_view", "return (1,) * len(new_size)", "return (2,) * len(new_size)", _UNUSED),
-    harmless("predict_view", "return (1,) * len(new_size)", "return (0,) * len(new_size)", _UNUSED),
-    harmless("predict_view", "new_stride.append(1)", "new_stride.append(2)", _UNUSED),
-    harmless("predict_view", "new_stride.append(1)", "new_stride.append(0)", _UNUSED),
+    equivalent_mutant("predict_view", "return (1,) * len(new_size)", "return (2,) * len(new_size)", _UNUSED),
+    equivalent_mutant("predict_view", "return (1,) * len(new_size)", "return (0,) * len(new_size)", _UNUSED),
+    equivalent_mutant("predict_view", "new_stride.append(1)", "new_stride.append(2)", _UNUSED),
+    equivalent_mutant("predict_view", "new_stride.append(1)", "new_stride.append(0)", _UNUSED),
     unbreakable("predict_view", "tuples of integers that describe a tensor", "it says what is handed in"),
     unbreakable("predict_view", "`new_size`: a tuple of integers", "it says what is handed in"),
     unbreakable("predict_view", "it has a million elements at most", "it says what is handed in"),

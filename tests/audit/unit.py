@@ -10,9 +10,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from autograder.authoring import trials
-from autograder.authoring.apart import Apart
-from autograder.authoring.bench import Bench, Unreadable, benches_of, records
+from autograder.authoring.authored import AuthoredExercise, Unreadable, authored_in, records
 from autograder.authoring.gates import gate
+from autograder.authoring.isolated import IsolatedRuns
 from tests.audit.found import Found
 from tests.audit.units import EXERCISES
 from tests.outcomes import FAILED, NOT_RUN, PASSED, Test, read
@@ -27,31 +27,31 @@ def exercise(name: str) -> dict[str, Found]:
     """The gates with every attempt; then what the record lacks: mutants, and every attempt with thirty seeds."""
     chapter = name.partition(".")[0]
     try:
-        bench = next(bench for bench in benches_of(EXERCISES / chapter) if bench.name == name)
+        authored = next(authored for authored in authored_in(EXERCISES / chapter) if authored.name == name)
     except Unreadable as why:
         return {f"chapter {chapter}": Found(failed=1, failures=[str(why)])}
-    problems = gate(replace(bench, every=True)) or _tried(bench)
-    record = trials.current(_again(bench))
-    counts = {"attempts": len(bench.attempts), "mutants": record.get("mutants", 0)}
+    problems = gate(replace(authored, every=True)) or _tried(authored)
+    record = trials.current(_again(authored))
+    counts = {"attempts": len(authored.attempts), "mutants": record.get("mutants", 0)}
     return {f"chapter {chapter}": Found(int(not problems), int(bool(problems)), **counts, failures=problems)}
 
 
-def _tried(bench: Bench) -> list[str]:
+def _tried(authored: AuthoredExercise) -> list[str]:
     """What was tried is kept before more is: thirty seeds of some attempts take minutes each."""
-    began = _again(bench)
-    record, problems = trials.tried(began, Apart(), attempts=[])
-    trials.keep(bench, record)
-    todo = trials.not_yet_tried(_again(bench))
+    began = _again(authored)
+    record, problems = trials.tried(began, IsolatedRuns(), attempts=[])
+    trials.keep(authored, record)
+    todo = trials.not_yet_tried(_again(authored))
     for first in range(0, len(todo), AT_ONCE):
-        record, found = trials.tried(_again(bench), Apart(), todo[first : first + AT_ONCE])
-        trials.keep(bench, record)
+        record, found = trials.tried(_again(authored), IsolatedRuns(), todo[first : first + AT_ONCE])
+        trials.keep(authored, record)
         problems += [problem for problem in found if problem not in problems]
-    trials.keep(bench, trials.with_cheapest(began, record))
-    return [f"{bench.name}: {problem}" for problem in problems]
+    trials.keep(authored, trials.with_cheapest(began, record))
+    return [f"{authored.name}: {problem}" for problem in problems]
 
 
-def _again(bench: Bench) -> Bench:
-    return replace(bench, record=records(bench.folder).get(bench.name, {}))
+def _again(authored: AuthoredExercise) -> AuthoredExercise:
+    return replace(authored, record=records(authored.folder).get(authored.name, {}))
 
 
 def chapter(name: str) -> dict[str, Found]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from autograder.authoring.bench import Bench, Unreadable, benches_of
+from autograder.authoring.authored import AuthoredExercise, Unreadable, authored_in
 from autograder.authoring.gates import (
     attempts_are_on_record,
     attempts_were_tried_with_many_seeds,
@@ -54,17 +54,19 @@ def _begin() -> None:
 def found(exercise: str) -> list[str]:
     """Where an attempt is not on record, that alone: to try them all takes minutes, and the command that does it is said."""
     try:
-        bench = next(bench for bench in benches_of(EXERCISES / exercise.partition(".")[0]) if bench.name == exercise)
+        authored = next(
+            authored for authored in authored_in(EXERCISES / exercise.partition(".")[0]) if authored.name == exercise
+        )
     except Unreadable as why:
         return [str(why)]
-    return list(attempts_are_on_record(bench)) or [*gate(bench), *_left_to_try(bench)]
+    return list(attempts_are_on_record(authored)) or [*gate(authored), *_left_to_try(authored)]
 
 
-def _left_to_try(bench: Bench) -> list[str]:
-    found = {check: list(check(bench)) for check in NOT_YET}
+def _left_to_try(authored: AuthoredExercise) -> list[str]:
+    found = {check: list(check(authored)) for check in NOT_YET}
     tried = [
         f"{check.__name__}: take it from tests/gates/not_yet.py"
         for check in NOT_YET
-        if bench.name in NOT_YET[check] and not found[check]
+        if authored.name in NOT_YET[check] and not found[check]
     ]
-    return tried + [problem for check in NOT_YET if bench.name not in NOT_YET[check] for problem in found[check]]
+    return tried + [problem for check in NOT_YET if authored.name not in NOT_YET[check] for problem in found[check]]

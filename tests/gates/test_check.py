@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring import gates
-from autograder.authoring.bench import Bench, benches, records
+from autograder.authoring.authored import AuthoredExercise, authored_exercises, records
 from autograder.authoring.check import run
 from autograder.authoring.trials import has_mutants, not_yet_seen, not_yet_tried, sample, write
-from tests.gates.records import AsDue, record_of
+from tests.gates.records import AsExpected, record_of
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
 
 
-def patchify_in(exercises: Path) -> Bench:
-    return next(bench for bench in benches(exercises) if bench.name == "views.patchify")
+def patchify_in(exercises: Path) -> AuthoredExercise:
+    return next(authored for authored in authored_exercises(exercises) if authored.name == "views.patchify")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def exercises(tmp_path) -> Path:
 @pytest.fixture
 def as_due(exercises, monkeypatch) -> None:
     """No attempt is tried: each loses what it must."""
-    monkeypatch.setattr(gates, "Apart", lambda: AsDue(patchify_in(exercises)))
+    monkeypatch.setattr(gates, "IsolatedRuns", lambda: AsExpected(patchify_in(exercises)))
 
 
 def test_a_sound_exercise_passes(exercises, capsys):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from docutils.nodes import make_id
 
-from autograder.marking.chapters import Chapter, anchor_of, chapters
 from autograder.notebooks.cells import cell_of
+from autograder.selfcheck.chapters import Chapter, anchor_of, chapters
 
 PAGES = Path(__file__).parents[2] / "chapters"
 CHAPTERS = {chapter.name: chapter for chapter in chapters()}
@@ -67,7 +67,7 @@ def test_the_title_is_that_of_the_page(chapter):
 
 
 def test_a_section_leads_to_the_published_book_once_its_address_is_known(monkeypatch):
-    monkeypatch.setattr("autograder.marking.chapters._site", lambda: "https://example.org/course/")
+    monkeypatch.setattr("autograder.selfcheck.chapters._site", lambda: "https://example.org/course/")
     assert CHAPTERS["views"].where("When does `view` work?") == (
         "https://example.org/course/chapters/tensors/views.html#when-does-view-work"
     )

@@ -9,7 +9,7 @@ import os
 import pytest
 import torch
 
-from autograder.authoring.bench import run_notebook
+from autograder.authoring.authored import run_notebook
 from tests.gates.test_seen_cells_take_no_names import NOTEBOOKS
 
 

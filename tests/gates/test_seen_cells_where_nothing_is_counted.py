@@ -3,7 +3,7 @@
 import pytest
 
 import gpulab.cuda
-from autograder.authoring.bench import run_notebook
+from autograder.authoring.authored import run_notebook
 from gpulab.observe.device import DeviceLog
 from tests.gates.test_seen_cells_take_no_names import NOTEBOOKS
 from tests.sampling import sampled

@@ -15,10 +15,10 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from autograder.authoring.pipeline import write_release
-from autograder.glue.config import configure
 from autograder.kernels import sandbox, workspace
 from autograder.kernels.server import KernelServer
 from autograder.ledger import Ledger
+from autograder.nbgrader_plugins.config import configure
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,9 +9,9 @@ import nbformat
 import pytest
 
 from autograder.kernels import sandbox
-from autograder.marking import command
-from autograder.marking.chapters import chapters
-from autograder.marking.command import main
+from autograder.selfcheck import command
+from autograder.selfcheck.chapters import chapters
+from autograder.selfcheck.command import main
 from tests.screens import px_beyond
 
 COPIES = (

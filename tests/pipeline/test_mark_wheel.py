@@ -15,7 +15,7 @@ import pytest
 
 from autograder.authoring.drafts import Drafts
 from autograder.authoring.pipeline import chapters, write_wheel
-from autograder.marking.wheel import write_mark_wheel
+from autograder.selfcheck.wheel import write_mark_wheel
 from tests.site.conftest import newest
 
 ROOT = Path(__file__).parents[2]
@@ -84,9 +84,11 @@ def test_every_chapter_with_exercises_prints_them():
 
 def test_the_wheel_holds_no_room_of_instructors_and_no_mistakes(page, folder):
     held = zipfile.ZipFile(folder / page.wheels()[1]).namelist()
-    assert "autograder/marking/chapters/views/hints.yml" in held
+    assert "autograder/selfcheck/chapters/views/hints.yml" in held
     assert not [
-        name for name in held if "authoring" in name or "glue" in name or "mistakes" in name or "grading/" in name
+        name
+        for name in held
+        if "authoring" in name or "nbgrader_plugins" in name or "mistakes" in name or "grading/" in name
     ]
 
 
@@ -107,7 +109,7 @@ def test_the_wheels_hold_nothing_that_drafts_alone_need_and_can_be_imported_whol
         {
             name.split("/")[3]
             for name in held
-            if name.startswith("autograder/marking/chapters/") and name.endswith(".ipynb")
+            if name.startswith("autograder/selfcheck/chapters/") and name.endswith(".ipynb")
         }
     ) == chapters(ROOT / "exercises")
     done = subprocess.run(
@@ -131,7 +133,7 @@ def test_the_last_line_marks_a_notebook_in_the_sandbox_and_without_nbgrader(page
 
 LOOKS = """\
 import importlib.util
-for name in ("autograder.verdicts", "autograder.marking", "autograder.referee"):
+for name in ("autograder.verdicts", "autograder.selfcheck", "autograder.referee"):
     try:
         print(name, importlib.util.find_spec(name) is not None)
     except ModuleNotFoundError:

@@ -6,7 +6,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import is_grade
 
-from autograder.glue.restore import Restore
+from autograder.nbgrader_plugins.restore import Restore
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import nbformat
 import pytest
 
 from autograder.kernels import sandbox
-from autograder.marking.chapters import chapters
-from autograder.marking.mark import mark
+from autograder.selfcheck.chapters import chapters
+from autograder.selfcheck.mark import mark
 
 IN_TORCH = "self.epoch = torch.zeros((), dtype=torch.int64).share_memory_()"
 KEPT = {

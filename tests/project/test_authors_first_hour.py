@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from autograder import authoring, exercise
-from autograder.authoring.left import rooms
+from autograder.authoring.todos import rooms
 from autograder.sampler import Sampler
 from gpulab.book.contents import Contents
 from tests.project.authoring import CONTRIBUTING, ROOT, Copy
@@ -161,7 +161,7 @@ SLIPS = {
         MISTAKES,
         'loses=("no_copy",)',
         'loses=("no_copy")',
-    ): "exercises/rows/mistakes.py:14: TypeError: loses is 'no_copy'; a tuple",
+    ): "exercises/rows/mistakes.py:14: TypeError: loses is 'no_copy'; expected a tuple",
     (
         MISTAKES,
         '"x[-n:]"}',

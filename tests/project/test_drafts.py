@@ -79,7 +79,7 @@ def test_the_pipeline_takes_the_chapters_of_the_book_and_all_where_there_is_none
 
 
 def test_check_and_mutate_take_a_draft_when_it_is_named_and_not_otherwise(book):
-    names = lambda asked: [bench.name for bench in chosen(book / "exercises", asked)[0]]
+    names = lambda asked: [authored.name for authored in chosen(book / "exercises", asked)[0]]
     assert names([]) == ["views.first"] and names(["later"]) == ["later.first"]
     (book / "exercises/later/mistakes.py").write_text("def unfinished(:\n")
     assert chosen(book / "exercises", [])[1] == {} and "later" in chosen(book / "exercises", ["later"])[1]
@@ -191,8 +191,10 @@ def test_tests_of_drafts_are_left_alone_until_their_chapter_or_their_room_is_ask
         and not is_draft_file(claims, "engines")
         and not is_draft_file(live)
     )
-    item = lambda *benches: SimpleNamespace(
-        callspec=SimpleNamespace(params={"bench": SimpleNamespace(name=f"{name}.any") for name in benches})
+    item = lambda *authored_exercises: SimpleNamespace(
+        callspec=SimpleNamespace(
+            params={"authored": SimpleNamespace(name=f"{name}.any") for name in authored_exercises}
+        )
     )
     assert (
         is_draft(item("engines"))

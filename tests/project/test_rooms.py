@@ -55,7 +55,7 @@ def test_every_chapter_with_exercises_has_a_page():
     [
         ("book/test_claims_views.py", {}, {"views"}),
         ("gates/test_cheats_at_streams.py", {"card": "H100"}, {"streams"}),
-        ("gates/test_gates.py", {"bench": SimpleNamespace(name="kernels.squash")}, {"kernels"}),
+        ("gates/test_gates.py", {"authored": SimpleNamespace(name="kernels.squash")}, {"kernels"}),
         ("book/test_pages.py", {"page": "device/execution.md"}, {"execution"}),
         ("site/test_every_page.py", {"page": "chapters/tensors/views.html"}, {"views"}),
         ("widgets/test_stride_explorer.py", {}, {"views"}),
@@ -107,7 +107,7 @@ def test_where_time_went_is_a_table_of_forty_five_lines():
 @pytest.mark.parametrize(
     ("path", "parameters", "payers"),
     [
-        ("gates/test_gates.py", {"bench": SimpleNamespace(name="kernels.squash")}, ["chapter kernels"]),
+        ("gates/test_gates.py", {"authored": SimpleNamespace(name="kernels.squash")}, ["chapter kernels"]),
         ("pipeline/test_odd_learners.py", {"odd_class": "hierarchy"}, ["room grader"]),
         ("unit/test_wire.py", {}, ["room unit"]),
     ],

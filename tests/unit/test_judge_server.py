@@ -75,11 +75,11 @@ def test_a_server_that_died_is_started_again_and_one_that_was_closed_leaves_noth
     judges = JudgeServer()
     judges._process.kill()
     judges._process.wait()
-    bench = judges.judge_for("views.patchify")
-    assert bench.next_case() is not None
+    authored = judges.judge_for("views.patchify")
+    assert authored.next_case() is not None
     children = psutil.Process(judges._process.pid).children()
     judges.close()
-    bench.close()
+    authored.close()
     _, alive = psutil.wait_procs(children, timeout=60)
     assert len(children) == 1 and alive == []
 

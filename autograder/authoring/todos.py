@@ -1,4 +1,4 @@
-"""What an author has still to write, by file and line."""
+"""What is still to be written by the author, by file and line."""
 
 import re
 from collections.abc import Iterator
@@ -10,25 +10,25 @@ _MARK = re.compile(r"WRITE\((?P<of>\w+)\): (?P<what>.+?)[\"'`*)\],.;]*$", re.M)
 
 
 @dataclass(frozen=True)
-class Left:
-    """A place where something is left to write. ``of``: the exercise's function or the chapter."""
+class Todo:
+    """A place that is still to be written. ``of``: the exercise's function or the chapter."""
 
     of: str
     sentence: str
 
 
-def left_to_write(exercises: Path, chapter: str) -> Iterator[Left]:
+def todos(exercises: Path, chapter: str) -> Iterator[Todo]:
     """Every mark that ``autograder new`` wrote and nobody replaced, and every file of the chapter's that is missing."""
     for path, holds in rooms(exercises, chapter).items():
         base = exercises.parent if path.is_relative_to(exercises.parent) else ROOT
         name = path.relative_to(base).as_posix()
         if not path.exists():
-            yield Left(chapter, f"{name} is missing: write {holds}")
+            yield Todo(chapter, f"{name} is missing: write {holds}")
             continue
         for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
             for mark in _MARK.finditer(line):
                 if mark["of"] == chapter or path.name not in ("claims.yml", "_toc.yml"):
-                    yield Left(mark["of"], f"{name}:{number}: write {mark['what']}")
+                    yield Todo(mark["of"], f"{name}:{number}: write {mark['what']}")
 
 
 def rooms(exercises: Path, chapter: str) -> dict[Path, str]:

@@ -1,4 +1,4 @@
-"""Sources tried each in a process of its own: one that never ends, or eats memory, is stopped and has lost."""
+"""Runs each attempt in a process of its own, with limits: one that never ends, or takes too much memory, has lost."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from autograder.authoring.bench import HiddenTestBroken
+from autograder.authoring.authored import HiddenTestBroken
 
 CPU_SECONDS, TIMES_THE_FIRST = 10.0, 10
 MEMORY_BYTES = 6 << 30
@@ -28,9 +28,9 @@ _fork = multiprocessing.get_context("fork")
 
 
 class Trial(NamedTuple):
-    """``source`` in the solution cell of ``bench``, with each of ``seeds``."""
+    """``source`` in the solution cell of ``authored``, with each of ``seeds``."""
 
-    bench: Any
+    authored: Any
     source: str
     seeds: tuple[int, ...]
     to_the_first: bool = False
@@ -43,42 +43,42 @@ class Trial(NamedTuple):
     def go_on(self) -> None:
         """In a process of its own, before ``lost``: run the notebook from the solution cell on."""
         with silence():
-            self.bench.go_on(self.source, self.bench.grade_id if self.checked else self.bench.check)
+            self.authored.go_on(self.source, self.authored.grade_id if self.checked else self.authored.check)
 
     def lost(self, seed: int) -> list[str]:
         """The criteria lost; where a hidden test broke, the sentence that says so, which no attempt is to lose."""
         try:
             with silence():
-                return sorted(self.bench.lost(self.source, seed, self.to_the_first, self.until))
+                return sorted(self.authored.lost(self.source, seed, self.to_the_first, self.until))
         except HiddenTestBroken as why:
             return [str(why)]
 
 
 @dataclass
-class Apart:
+class IsolatedRuns:
     """Runs trials, ``jobs`` at once. Forked children share what is imported already."""
 
     jobs: int = 1
     cpu_seconds: float = 20.0
     """A trial may use ``CPU_SECONDS`` and this for its notebook, and again for each of its seeds."""
 
-    def after(self, bench: Any, source: str) -> None:
+    def after(self, authored: Any, source: str) -> None:
         """Try ``source`` here first: what it imports and compiles is then there in every process.
 
         With one thread, as in all of them: a pool of OpenMP's does not live through a fork. A trial may
         then take ``TIMES_THE_FIRST`` as long for each seed.
         """
         torch.set_num_threads(1)
-        bench.begin(anew=True)
-        bench.lost(source, 1)
+        authored.begin(anew=True)
+        authored.lost(source, 1)
         began = time.process_time()
-        bench.lost(source, 2)
+        authored.lost(source, 2)
         self.cpu_seconds = TIMES_THE_FIRST * (time.process_time() - began)
 
     def all(self, trials: list[Trial]) -> list[list[list[str]]]:
         """For each trial and each of its seeds the criteria lost, in order."""
         for trial in trials:
-            trial.bench.begin()
+            trial.authored.begin()
         lost: list = [None] * len(trials)
         running: dict[Connection, tuple[int, Any]] = {}
         todo = list(reversed(range(len(trials))))
@@ -122,7 +122,7 @@ def _forked(target: Callable, *arguments: Any) -> tuple[Connection, Any]:
 
 
 def _heard(mine: Connection, process: Any, stopped: list) -> list:
-    """What a process sends, or ``stopped`` where it ended without. Raises RuntimeError for a fault of its bench, not of its source."""
+    """What a process sends, or ``stopped`` where it ended without. Raises RuntimeError for a fault of its exercise, not of its source."""
     with mine:
         try:
             told = mine.recv()

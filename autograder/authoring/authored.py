@@ -1,4 +1,4 @@
-"""One graded exercise on its author's bench, and how its notebook is run there."""
+"""A graded exercise with its author's material (notebook, mistakes, record), and how its notebook is run."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from autograder.authoring.mistakes import Attempt, Harmless, Unbreakable, Unreadable, load, where
+from autograder.authoring.mistakes import Attempt, EquivalentMutant, Unbreakable, Unreadable, load, where
 from autograder.authoring.text import read_text_notebook
 from autograder.exercise import Exercise, find
 from autograder.notebooks.cells import cell_of, exercises_of
@@ -28,8 +28,8 @@ class HiddenTestBroken(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
-    """One graded exercise on its author's bench: its notebook, its cells, its attempts."""
+class AuthoredExercise:
+    """A graded exercise with its author's material: notebook, cells, attempts, record."""
 
     notebook: NotebookNode
     grade_id: str
@@ -37,7 +37,7 @@ class Bench:
     points: float
     attempts: tuple[Attempt, ...]
     unbreakable: tuple[Unbreakable, ...] = ()
-    harmless: tuple[Harmless, ...] = ()
+    equivalent_mutants: tuple[EquivalentMutant, ...] = ()
     record: dict = field(default_factory=dict)
     folder: Path | None = None
     every: bool = False
@@ -116,24 +116,24 @@ class Bench:
         return {line.criterion for line in played.verdict().lines if line.status != "earned"}
 
 
-def benches(exercises: Path) -> list[Bench]:
-    """A bench for each graded exercise of every chapter in the folder ``exercises``. Raises Unreadable."""
-    return [bench for chapter in _folders(exercises) for bench in benches_of(exercises / chapter)]
+def authored_exercises(exercises: Path) -> list[AuthoredExercise]:
+    """Every graded exercise of every chapter in the folder ``exercises``. Raises Unreadable."""
+    return [authored for chapter in _folders(exercises) for authored in authored_in(exercises / chapter)]
 
 
-def readable(exercises: Path) -> tuple[list[Bench], dict[str, str]]:
+def readable(exercises: Path) -> tuple[list[AuthoredExercise], dict[str, str]]:
     """The benches that can be had, and by chapter why the others cannot: each spoils its own chapter alone."""
     found, unreadable = [], {}
     for chapter in _folders(exercises):
         try:
-            found += benches_of(exercises / chapter)
+            found += authored_in(exercises / chapter)
         except Unreadable as why:
             unreadable[chapter] = str(why)
     return found, unreadable
 
 
-def benches_of(folder: Path) -> list[Bench]:
-    """A bench for each graded exercise of the chapter in ``folder``. Raises Unreadable."""
+def authored_in(folder: Path) -> list[AuthoredExercise]:
+    """Every graded exercise of the chapter in ``folder``. Raises Unreadable."""
     text = folder / f"{folder.name}.py"
     try:
         notebook = read_text_notebook(text)
@@ -141,9 +141,9 @@ def benches_of(folder: Path) -> list[Bench]:
         raise Unreadable(where(error, text)) from error
     said, kept, found = load(folder / "mistakes.py"), records(folder), []
     for grade_id, name, points in exercises_of(notebook):
-        own = (_of(name, said.attempts), _of(name, said.unbreakable), _of(name, said.harmless))
-        found.append(Bench(notebook, grade_id, name, points, *own, record=kept.get(name, {}), folder=folder))
-    functions = {bench.function for bench in found}
+        own = (_of(name, said.attempts), _of(name, said.unbreakable), _of(name, said.equivalent_mutants))
+        found.append(AuthoredExercise(notebook, grade_id, name, points, *own, record=kept.get(name, {}), folder=folder))
+    functions = {authored.function for authored in found}
     for attempt in said.attempts:
         if attempt.exercise not in functions:
             raise Unreadable(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from autograder.marking.chapters import Chapter
 from autograder.notebooks.reading import MAX_NOTEBOOK_BYTES, parsed
+from autograder.selfcheck.chapters import Chapter
 
 
 class CannotMark(Exception):

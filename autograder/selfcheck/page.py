@@ -1,4 +1,4 @@
-"""The page a learner reads after marking: points by criterion, what to read again, hints, the solution."""
+"""The page of a self-check: points by criterion, what to read again, hints, the solution."""
 
 from collections.abc import Callable
 from functools import cache
@@ -7,8 +7,8 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from autograder.marking.mark import Marked
 from autograder.report import as_html, points, with_code
+from autograder.selfcheck.mark import Marked
 from autograder.verdict import Verdict
 
 HERE = Path(__file__).parent

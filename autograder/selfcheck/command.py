@@ -10,7 +10,7 @@ import webbrowser
 from importlib import metadata, util
 from pathlib import Path
 
-from autograder.marking.packed import ROOT, is_packed
+from autograder.selfcheck.packed import ROOT, is_packed
 
 ABOUT = "Run the hidden tests of a chapter on your own notebook, and open a page that says what they found."
 
@@ -46,9 +46,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _mark(options: argparse.Namespace) -> int:
     print("Getting ready ...", flush=True)  # what follows imports for seconds
-    from autograder.marking.mark import mark
-    from autograder.marking.page import page
-    from autograder.marking.reading import CannotMark
+    from autograder.selfcheck.mark import mark
+    from autograder.selfcheck.page import page
+    from autograder.selfcheck.reading import CannotMark
 
     try:
         written = _place(options)
@@ -115,7 +115,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _cannot_write(path: Path) -> None:
-    from autograder.marking.reading import CannotMark
+    from autograder.selfcheck.reading import CannotMark
 
     raise CannotMark(f"The page cannot be written to {path}: name another place with --page.")
 

@@ -8,11 +8,19 @@ from pathlib import Path
 import nbformat
 
 from autograder.authoring.pipeline import chapters, copy_room, wheel_of
-from autograder.marking.chapters import Chapter, site_address
+from autograder.selfcheck.chapters import Chapter, site_address
 
 LEFT_OUT = (
-    "authoring", "demo.py", "doctor.py", "glue", "grading", "instructor", "ledger.py", "pyproject.toml", "wheel.py",
-)  # fmt: skip
+    "authoring",
+    "demo.py",
+    "doctor.py",
+    "grading",
+    "instructor",
+    "ledger.py",
+    "nbgrader_plugins",
+    "pyproject.toml",
+    "wheel.py",
+)
 """Instructors' and authors' rooms, by name."""
 
 
@@ -21,9 +29,9 @@ def write_mark_wheel(root: Path, folder: Path) -> Path:
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "source"
         copy_room(root, "autograder", source, *LEFT_OUT)
-        shutil.copy(root / "autograder" / "marking" / "pyproject.toml", source)
+        shutil.copy(root / "autograder" / "selfcheck" / "pyproject.toml", source)
         (source / "VERSION").write_text(version(root))
-        packed = source / "autograder" / "marking" / "chapters"
+        packed = source / "autograder" / "selfcheck" / "chapters"
         for name in chapters(root / "exercises"):
             _pack(Chapter(root / "exercises" / name), packed / name)
         (packed / "site.txt").write_text(site_address(root))

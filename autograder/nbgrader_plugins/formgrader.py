@@ -2,7 +2,7 @@
 
 import html
 
-from autograder.glue.inert import EscapeLearners, InertExporter
+from autograder.nbgrader_plugins.inert import EscapeLearners, InertExporter
 
 _NAMES = ("student", "first_name", "last_name", "notebook_path")
 

@@ -10,10 +10,10 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 
 from autograder.kernels import sandbox
-from autograder.marking.chapters import Chapter, chapters
-from autograder.marking.reading import CannotMark, chapter_of, read
 from autograder.notebooks.restore import restore
 from autograder.notebooks.run import RunGraded
+from autograder.selfcheck.chapters import Chapter, chapters
+from autograder.selfcheck.reading import CannotMark, chapter_of, read
 from autograder.verdict import Verdict
 
 

@@ -6,9 +6,9 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from traitlets import Bool
 
-from autograder.glue.inert import InertExporter, OfPages
 from autograder.hidden_region import without_hidden_tests
 from autograder.ledger import Ledger
+from autograder.nbgrader_plugins.inert import InertExporter, OfPages
 from autograder.report import with_code
 
 TEMPLATES = [str(Path(__file__).parent / "templates")]

@@ -13,9 +13,9 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import parse_utc
 
-from autograder.glue.execute import ExecuteGraded
 from autograder.kernels.workspace import SandboxRequired, why_unsandboxed
 from autograder.ledger import Entry, Ledger
+from autograder.nbgrader_plugins.execute import ExecuteGraded
 from autograder.report import points, printable
 
 # What may lie beside a notebook: a kernel's working folder takes twice as much.

@@ -9,15 +9,15 @@ from nbformat.warnings import DuplicateCellId
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
-from autograder.glue.execute import ExecuteGraded
-from autograder.glue.feedback import STYLES, TEMPLATES, FeedbackExporter, HideHiddenTests, ShowLedger
-from autograder.glue.formgrader import use_in_formgrader
-from autograder.glue.gradebook import share_engines
-from autograder.glue.inert import EscapeLearners
-from autograder.glue.reading import SubmissionExporter
-from autograder.glue.record import SaveLedgerGrades
-from autograder.glue.restore import Restore
-from autograder.glue.submission import AutogradeSubmissions
+from autograder.nbgrader_plugins.execute import ExecuteGraded
+from autograder.nbgrader_plugins.feedback import STYLES, TEMPLATES, FeedbackExporter, HideHiddenTests, ShowLedger
+from autograder.nbgrader_plugins.formgrader import use_in_formgrader
+from autograder.nbgrader_plugins.gradebook import share_engines
+from autograder.nbgrader_plugins.inert import EscapeLearners
+from autograder.nbgrader_plugins.reading import SubmissionExporter
+from autograder.nbgrader_plugins.record import SaveLedgerGrades
+from autograder.nbgrader_plugins.restore import Restore
+from autograder.nbgrader_plugins.submission import AutogradeSubmissions
 
 STUB = '# YOUR CODE HERE\nraise NotImplementedError("write your code in place of this line")'
 

@@ -10,8 +10,8 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from autograder.marking.packed import PACKED, ROOT, is_packed
 from autograder.notebooks.cells import exercises_of, solution_of
+from autograder.selfcheck.packed import PACKED, ROOT, is_packed
 
 
 @dataclass(frozen=True)

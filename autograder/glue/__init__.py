@@ -1,1 +1,0 @@
-"""nbgrader's extension points: how ``nbgrader autograde`` reaches the referee."""

@@ -1,0 +1,1 @@
+"""Plugins for nbgrader's extension points: how ``nbgrader autograde`` reaches the referee."""
