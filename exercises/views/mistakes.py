@@ -30,7 +30,7 @@ always_possible = edited(
     {_MERGED_RUNS: "    return tuple(math.prod(new_size[d + 1 :]) for d in range(len(new_size)))\n    runs = evenly"},
     loses=NOTHING_RIGHT,
     because="reshape, which may copy, is taken for view",
-    breaks="when no strides reach the elements in order, so that only a copy will do",
+    breaks="when no strides reach the elements in order, so that a copy is required",
 )
 
 whatever_is_dense = edited(
@@ -194,7 +194,7 @@ refuses_minus_one = edited(
     {"if -1 in new_size and known and elements % known == 0:": "if False:"},
     loses=("inferred", "empty"),
     because="-1 is taken for an ordinary, wrong size",
-    breaks="one of them may be -1, the size that makes the numbers of elements agree",
+    breaks="one of them may be -1, which stands for the size inferred from the number of elements",
 )
 
 minus_one_at_the_end = edited(
@@ -210,7 +210,7 @@ minus_one_is_never_one = edited(
     {"if -1 in new_size and known and": "if -1 in new_size and known and known != elements and"},
     loses=("inferred",),
     because="-1 is thought to stand for more than one element",
-    breaks="the size that makes the numbers of elements agree",
+    breaks="the size inferred from the number of elements",
 )
 
 rounds_minus_one_down = edited(
@@ -222,7 +222,7 @@ rounds_minus_one_down = edited(
     },
     loses=("errors",),
     because="// is trusted to leave no remainder",
-    breaks="cannot hold the elements",
+    breaks="is invalid for the tensor",
 )
 
 forgets_zero_elements = edited(
@@ -230,7 +230,7 @@ forgets_zero_elements = edited(
     {"and known and elements": "and elements", "    if 0 in new_size:\n        return (1,) * len(new_size)\n": ""},
     loses=("empty", "errors"),
     because="-1 is divided out without a look at tensors of no elements",
-    breaks="or -1 could be any size (`(0, -1)` for a tensor of no elements)",
+    breaks="or -1 is ambiguous (`(0, -1)` for a tensor of no elements)",
 )
 
 any_size_will_do = edited(
@@ -238,7 +238,7 @@ any_size_will_do = edited(
     {"    if -1 in new_size or math": "    if -1 in new_size and not known and not elements:\n        return (0,) * len(new_size)\n    if -1 in new_size or math"},
     loses=("empty",),
     because="an open size is thought to be 0 where nothing else is known",
-    breaks="-1 could be any size",
+    breaks="-1 is ambiguous",
 )
 
 lays_out_nothing = edited(
@@ -246,7 +246,7 @@ lays_out_nothing = edited(
     {"    if 0 in new_size:\n        return (1,) * len(new_size)\n": ""},
     loses=("empty",),
     because="a tensor of no elements is held to its strides",
-    breaks="or the tensor has no element, the stride is never used",
+    breaks="or the tensor has no elements, the stride is never used",
 )
 
 nothing_to_view = edited(
@@ -254,7 +254,7 @@ nothing_to_view = edited(
     {"        return (1,) * len(new_size)\n": "        return None\n"},
     loses=("empty",),
     because="a tensor of no elements is thought to have no view",
-    breaks="any integer will do there",
+    breaks="any integer is accepted there",
 )
 
 multiplies_the_signs_away = edited(
@@ -288,7 +288,7 @@ holds_at_least = edited(
     {"math.prod(new_size) != elements": "math.prod(new_size) > elements", "        if elements % n:\n": "        if elements % n or elements < n:\n"},
     loses=("errors",),
     because="a size that holds fewer elements is thought to fit",
-    breaks="their number differs",
+    breaks="the number of elements differs",
 )
 
 none_for_a_misfit = edited(
@@ -299,7 +299,7 @@ none_for_a_misfit = edited(
     },
     loses=("empty", "errors"),
     because="a size that does not fit is taken for one that needs a copy",
-    breaks="raises `ValueError` when `new_size` cannot hold the elements",
+    breaks="raises `ValueError` when `new_size` is invalid for the tensor",
 )
 
 raises_for_a_copy = edited(
@@ -344,7 +344,7 @@ counts_with_numpy = edited(
     "predict_view",
     loses=NOTHING_RIGHT,
     because="the question is put to PyTorch instead of answered",
-    breaks="it calls neither PyTorch nor NumPy, it predicts from the numbers",
+    breaks="it calls neither PyTorch nor NumPy, it predicts from the integers alone",
 )
 def asks_torch(size, stride, new_size):
     try:
@@ -385,7 +385,7 @@ def splits_only(size, stride, new_size):
     "predict_view",
     loses=NOTHING_RIGHT,
     because="each element is compared by a call of its own, and calls are thought to nest without end",
-    breaks="it has a million elements at most",
+    breaks="the tensor has at most a million elements",
 )
 def a_call_for_each_element(size, stride, new_size):
     elements, new_size = math.prod(size), list(new_size)
@@ -581,7 +581,7 @@ clear_of_predict_view = [
     equivalent_mutant("predict_view", "new_stride.append(1)", "new_stride.append(0)", _UNUSED),
     unbreakable("predict_view", "tuples of integers that describe a tensor", "it says what is handed in"),
     unbreakable("predict_view", "`new_size`: a tuple of integers", "it says what is handed in"),
-    unbreakable("predict_view", "it has a million elements at most", "it says what is handed in"),
+    unbreakable("predict_view", "the tensor has at most a million elements", "it says what is handed in"),
 ]
 
 
@@ -623,7 +623,7 @@ clones_what_is_a_crop = edited(
     {"    grid =": "    if images.untyped_storage().nbytes() > images.nbytes:\n        images = images.clone()\n    grid ="},
     loses=("layouts",),
     because="a part of something larger is thought to have no view",
-    breaks="a crop of something larger",
+    breaks="a crop of a larger tensor",
 )
 
 columns_before_rows = edited(
@@ -834,7 +834,7 @@ def assumes_contiguous_strides(images, patch):
     "patchify",
     loses=("layouts",),
     because="a view is thought to begin where its storage begins",
-    breaks="a crop of something larger",
+    breaks="a crop of a larger tensor",
 )
 def forgets_the_offset(images, patch):
     n, c, h, w = images.shape
@@ -862,7 +862,7 @@ def steps_by_one_pixel(images, patch):
     "patchify",
     loses=NO_PATCHES,
     because="the in-place method is taken for the one that gives a view",
-    breaks="`images` stays as it was",
+    breaks="`images` is unchanged",
 )
 def in_place(images, patch):
     n, c, h, w = images.shape
@@ -1024,7 +1024,7 @@ def axes_by_name(images, patch):
 
 
 clear_of_patchify = [
-    unbreakable("patchify", "Of no images there is nothing to share", "it frees from a clause"),
+    unbreakable("patchify", "With no images there is no storage to share", "it frees from a clause"),
 ]
 
 
@@ -1095,7 +1095,7 @@ def deepcopies(batch):
     "compact",
     loses=STILL_LARGE,
     because="the storage is shrunk under the batch's own tensors",
-    breaks="the batch and its tensors stay as they were",
+    breaks="the batch and its tensors are unchanged",
 )
 def swaps_the_storage_in_place(batch):
     for tensor in batch:
@@ -1178,7 +1178,7 @@ def forgets_requires_grad(batch):
     "compact",
     loses=("released",),
     because="clone is thought to stand alone: its graph holds what it was cut from",
-    breaks="nothing of it leads back to the tensor it was cut from",
+    breaks="nothing in it refers back to the tensor it was copied from",
 )
 def stays_on_the_graph(batch):
     return [tensor if tensor.untyped_storage().nbytes() <= tensor.nbytes else tensor.clone() for tensor in batch]
@@ -1188,7 +1188,7 @@ def stays_on_the_graph(batch):
     "compact",
     loses=("untouched",),
     because="a batch is thought to be short",
-    breaks="returns as many tensors, in a list or a tuple",
+    breaks="returns one tensor for each entry, in a list or a tuple",
 )
 def a_call_for_each_tensor(batch):
     def from_place(i):
@@ -1269,7 +1269,7 @@ expanded_only_if_equal = edited(
     {"nbytes() <=": "nbytes() =="},
     loses=("untouched",),
     because="a storage is thought never to be smaller than what it shows",
-    breaks="That includes an expanded tensor that shows as many elements as are stored, or more",
+    breaks="That includes an expanded tensor that has at least as many elements as its storage",
 )
 
 expanded_is_compact = edited(
@@ -1277,7 +1277,7 @@ expanded_is_compact = edited(
     {_COMPACT: f"0 in tensor.stride() or {_COMPACT}"},
     loses=("kinds",),
     because="an expanded tensor is thought to store one element only",
-    breaks="an expanded tensor that shows as many elements as are stored, or more",
+    breaks="an expanded tensor that has at least as many elements as its storage",
 )
 
 nothing_is_compact = edited(
@@ -1301,7 +1301,7 @@ another_over_the_storage = edited(
     {"[tensor if is": "[tensor.view_as(tensor) if is"},
     loses=("untouched",),
     because="a new tensor over the same storage is taken for the tensor",
-    breaks="the very object (`results[i] is batch[i]`)",
+    breaks="the same object (`results[i] is batch[i]`)",
 )
 
 detaches_what_is_compact = edited(
@@ -1309,7 +1309,7 @@ detaches_what_is_compact = edited(
     {"[tensor if is": "[tensor.detach().requires_grad_(tensor.requires_grad) if is"},
     loses=("untouched",),
     because="what is kept is thought to have to leave its graph",
-    breaks="the very object (`results[i] is batch[i]`)",
+    breaks="the same object (`results[i] is batch[i]`)",
 )
 
 asks_autograd = edited(
@@ -1385,7 +1385,7 @@ fills_the_list_in_place = edited(
     },
     loses=("compact", "untouched", "kinds", "grad", "released"),
     because="the caller's list is thought to be one's own",
-    breaks="the batch and its tensors stay as they were: the list",
+    breaks="the batch and its tensors are unchanged: the list",
 )
 
 empties_the_list = edited(
@@ -1399,7 +1399,7 @@ empties_the_list = edited(
     },
     loses=STILL_LARGE,
     because="a list is emptied to let its tensors go",
-    breaks="the batch and its tensors stay as they were: the list",
+    breaks="the batch and its tensors are unchanged: the list",
 )
 
 detaches_the_batch = edited(
@@ -1415,7 +1415,7 @@ takes_the_grad_from_the_batch = edited(
     {_CUT: "tensor.data.clone().requires_grad_(tensor.requires_grad) if tensor.grad_fn else tensor.requires_grad_(False).clone()"},
     loses=("grad",),
     because="requires_grad is switched off on the caller's tensor, to copy without a graph",
-    breaks="the batch and its tensors stay as they were",
+    breaks="the batch and its tensors are unchanged",
 )
 
 refuses_complex_grad = edited(
@@ -1447,7 +1447,7 @@ leaves_off_the_graph_only_leaves = edited(
     {_CUT: "(tensor.detach() if tensor.is_leaf else tensor).clone()" + " if tensor.requires_grad and not tensor.is_leaf else " + _CUT},
     loses=("released",),
     because="a tensor on a graph is thought to have to stay on it",
-    breaks="nothing of it leads back to the tensor it was cut from",
+    breaks="nothing in it refers back to the tensor it was copied from",
 )
 
 clones_leaves = edited(
@@ -1455,7 +1455,7 @@ clones_leaves = edited(
     {_CUT: "tensor.clone() if tensor.is_leaf else " + _CUT},
     loses=("released",),
     because="a leaf is thought to have no graph that a clone could hang on",
-    breaks="nothing of it leads back to the tensor it was cut from",
+    breaks="nothing in it refers back to the tensor it was copied from",
 )
 
 hangs_on_itself = edited(
@@ -1463,7 +1463,7 @@ hangs_on_itself = edited(
     {_CUT: _CUT + ".clone()"},
     loses=("released",),
     because="a copy that is let go is thought to leave a leaf behind",
-    breaks="what is copied is a leaf",
+    breaks="each copy is a leaf of autograd",
 )
 
 remembers_the_batch = edited(
@@ -1482,7 +1482,7 @@ one_for_each_object = edited(
     {" for tensor in batch]": " for tensor in {id(tensor): tensor for tensor in batch}.values()]"},
     loses=STILL_LARGE,
     because="a tensor that comes twice is given back once",
-    breaks="returns as many tensors",
+    breaks="returns one tensor for each entry",
 )
 
 
@@ -1555,7 +1555,7 @@ def remembers_by_object(batch):
 
 
 clear_of_compact = [
-    unbreakable("compact", "two results need not share what two entries shared", "it leaves a choice to the learner"),
+    unbreakable("compact", "two results need not share a storage that two entries shared", "it leaves a choice to the learner"),
 ]
 
 
@@ -1581,7 +1581,7 @@ def contiguous_after_each_permute(frames, patch, dtype):
     "to_tokens",
     loses=NO_TOKENS,
     because="view is thought to reorder what it merges",
-    breaks="the patches of each image row by row",
+    breaks="the patches of each image in row-major order",
 )
 def views_across_the_order(frames, patch, dtype):
     n, c, h, w = frames.shape
@@ -1592,7 +1592,7 @@ def views_across_the_order(frames, patch, dtype):
     "to_tokens",
     loses=NO_TOKENS,
     because="the channels are left outermost in a patch, as patchify has them",
-    breaks="the channels of a pixel side by side",
+    breaks="the channels of a pixel innermost",
 )
 def channels_outermost(frames, patch, dtype):
     n, c, h, w = frames.shape
@@ -1682,7 +1682,7 @@ def leaves_the_grid_to_minus_one(frames, patch, dtype):
     "to_tokens",
     loses=("reorder", "as_is", "edges"),
     because="arithmetic is thought to change the layout for free: it allocates, and keeps the strides",
-    breaks="and the frames' own storage",
+    breaks="and a result in the frames' own storage",
 )
 def multiplies_by_one(frames, patch, dtype):
     n, c, h, w = frames.shape
@@ -1697,7 +1697,7 @@ def multiplies_by_one(frames, patch, dtype):
     "to_tokens",
     loses=NO_TOKENS,
     because="a copy that the table does not show is thought not to count",
-    breaks="it is written in PyTorch, where the instrument can see it",
+    breaks="it is written in PyTorch, whose operations `gpulab.observe()` records",
 )
 def copies_in_numpy(frames, patch, dtype):
     n, c, h, w = frames.shape
@@ -1720,7 +1720,7 @@ views_kept_by_layout = edited(
     },
     loses=("as_is", "edges"),
     because="a view of frames of one layout is thought to be a view of all of them",
-    breaks="and the frames' own storage",
+    breaks="and a result in the frames' own storage",
 )
 
 
@@ -1773,7 +1773,7 @@ columns_of_patches_first = edited(
     {"unflatten(1, (rows, patch)).transpose(2, 3)": "unflatten(1, (rows, patch)).permute(0, 3, 1, 2, 4, 5)"},
     loses=NO_TOKENS,
     because="patches are taken column by column",
-    breaks="the patches of each image row by row",
+    breaks="the patches of each image in row-major order",
 )
 
 turns_each_token = edited(
@@ -1781,7 +1781,7 @@ turns_each_token = edited(
     {"unflatten(1, (rows, patch)).transpose(2, 3)": "unflatten(1, (rows, patch)).permute(0, 1, 3, 4, 2, 5)"},
     loses=NO_TOKENS,
     because="a patch is flattened column by column",
-    breaks="each patch flattened row by row",
+    breaks="each patch flattened in row-major order",
 )
 
 in_float32 = edited(
@@ -1797,7 +1797,7 @@ one_copy_at_least = edited(
     {_TO: "grid.to(dtype, copy=True, memory_format=torch.contiguous_format)"},
     loses=("as_is",),
     because="a copy is made to be safe",
-    breaks="no copy at all, and the frames' own storage",
+    breaks="no copy at all, and a result in the frames' own storage",
 )
 
 permutes_in_place = edited(
@@ -1805,7 +1805,7 @@ permutes_in_place = edited(
     {"frames.permute(0, 2, 3, 1)": "frames.transpose_(1, 2).transpose_(2, 3)"},
     loses=NO_TOKENS,
     because="the in-place method is taken for the one that gives a view",
-    breaks="the frames stay as they were: their values, their shape and their strides",
+    breaks="the frames are unchanged: their values, their shape and their strides",
 )
 
 leaves_pixels_to_minus_one = edited(
@@ -1832,7 +1832,7 @@ only_when_channels_last = edited(
      "    grid = torch.empty(grid.shape, dtype=dtype).copy_(grid)\n"},
     loses=("as_is",),
     because="only whole camera frames are thought to lie in order",
-    breaks="when the dtype is right and the elements already lie such that strides can reach them in this order",
+    breaks="when the frames already have this dtype and strides exist that reach their elements in this order",
 )
 
 contiguous_first_of_all = edited(
@@ -1850,7 +1850,7 @@ writes_where_nobody_looks = edited(
      "    return torch.from_numpy(grid.numpy().copy()).to(dtype).view(n, rows * columns, patch * patch * c)"},
     loses=NO_TOKENS,
     because="a copy in NumPy is thought not to count",
-    breaks="it is written in PyTorch, where the instrument can see it",
+    breaks="it is written in PyTorch, whose operations `gpulab.observe()` records",
 )
 
 strips_are_views = edited(
@@ -1858,7 +1858,7 @@ strips_are_views = edited(
     {f"    grid = {_TO}\n": f"    if columns == 1 and grid.dtype == dtype:\n        return grid.view(n, rows, patch * patch * c)\n    grid = {_TO}\n"},
     loses=("reorder",),
     because="patches as wide as the image are thought to lie in order, whatever the strides",
-    breaks="when the dtype is right and the elements already lie such that strides can reach them in this order",
+    breaks="when the frames already have this dtype and strides exist that reach their elements in this order",
 )
 
 tokens_kept_by_address = edited(
@@ -1878,7 +1878,7 @@ cleans_the_frames = edited(
     {"    n, c, h, w = frames.shape\n": "    n, c, h, w = frames.shape\n    if frames.is_floating_point() and frames.is_contiguous():\n        frames.nan_to_num_()\n"},
     loses=("reorder", "cast"),
     because="what is no number is thought to be nobody's",
-    breaks="the frames stay as they were: their values",
+    breaks="the frames are unchanged: their values",
 )
 
 turned_in_a_square_grid = edited(
@@ -1886,7 +1886,7 @@ turned_in_a_square_grid = edited(
     {"    grid = grid.to(": "    if rows == columns:\n        grid = grid.transpose(1, 2)\n    grid = grid.to("},
     loses=("reorder", "cast", "edges"),
     because="in a square grid rows and columns are taken for the same",
-    breaks="the patches of each image row by row",
+    breaks="the patches of each image in row-major order",
 )
 
 
@@ -1927,5 +1927,5 @@ def image_by_image(frames, patch, dtype):
 clear_of_to_tokens = [
     unbreakable("to_tokens", "`patch`: the side of a patch in pixels; it divides `H` and `W`", "it says what is handed in"),
     unbreakable("to_tokens", "`dtype`: a real `torch.dtype`", "it says what is handed in"),
-    unbreakable("to_tokens", "one operation may copy all or several a part each", "it leaves a choice to the learner"),
+    unbreakable("to_tokens", "one operation may copy all elements, or several operations a part each", "it leaves a choice to the learner"),
 ]

@@ -37,23 +37,23 @@ import torch
 # read on.
 #
 # `view` never copies. It finds strides that reach the same elements in the same order, or it
-# raises. Write `predict_view(size, stride, new_size)`, which says what it will do:
+# raises. Write `predict_view(size, stride, new_size)`, which predicts the result of `view`:
 #
 # - `size`, `stride`: tuples of integers that describe a tensor (strides count elements, none
 #   is negative; a stride of 0 repeats one element, as `expand` does; elements may overlap, as in
-#   the windows of `unfold`; a size may be 0 or 1, and both tuples may be empty; it has a million
-#   elements at most);
-# - `new_size`: a tuple of integers; one of them may be -1, the size that makes the numbers of
-#   elements agree;
+#   the windows of `unfold`; a size may be 0 or 1, and both tuples may be empty; the tensor has
+#   at most a million elements);
+# - `new_size`: a tuple of integers; one of them may be -1, which stands for the size inferred
+#   from the number of elements;
 # - returns the **strides of the view**, a tuple or a list with one integer for each dimension
-#   of `new_size`, or **None** when no strides reach the elements in order, so that only a copy
-#   will do. It agrees with `Tensor.view`;
-# - where a dimension of the result has size 1, or the tensor has no element, the stride is
-#   never used: any integer will do there;
-# - raises `ValueError` when `new_size` cannot hold the elements: their number differs, an entry
-#   is less than -1, two are -1, or -1 could be any size (`(0, -1)` for a tensor of no
-#   elements);
-# - **is plain Python**: it calls neither PyTorch nor NumPy, it predicts from the numbers.
+#   of `new_size`, or **None** when no strides reach the elements in order, so that a copy is
+#   required. It agrees with `Tensor.view`;
+# - where a dimension of the result has size 1, or the tensor has no elements, the stride is
+#   never used: any integer is accepted there;
+# - raises `ValueError` when `new_size` is invalid for the tensor: the number of elements
+#   differs, an entry is less than -1, two are -1, or -1 is ambiguous (`(0, -1)` for a tensor of
+#   no elements);
+# - **is plain Python**: it calls neither PyTorch nor NumPy, it predicts from the integers alone.
 
 # %% nbgrader={"grade": false, "grade_id": "predict_view", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def predict_view(size, stride, new_size):
@@ -132,10 +132,10 @@ def _see_predict_view():
         except RuntimeError:
             truth = None
         print(f"{name:32}{answers[name]!s:16}{truth!s:16}")
-        assert (answers[name] is None) == (truth is None), f"{name}: Tensor.view says otherwise"
+        assert (answers[name] is None) == (truth is None), f"{name}: Tensor.view gives {truth}, predict_view {answers[name]}"
         if truth is not None:
-            assert used(answers[name], view.shape) == used(truth, view.shape), f"{name}: a stride is wrong"
-    assert not seen.ops, "predict_view ran PyTorch: predict from the numbers alone"
+            assert used(answers[name], view.shape) == used(truth, view.shape), f"{name}: expected strides {truth}, found {answers[name]}"
+    assert not seen.ops, "predict_view called PyTorch: predict the strides from the integers alone"
 
 
 _see_predict_view()
@@ -154,19 +154,19 @@ import autograder; autograder.grade("views.predict_view")
 # `patchify(images, patch)`:
 #
 # - `images`: a tensor of shape `(N, C, H, W)`, any dtype, **any strides** (it may be
-#   `channels_last`, a crop of something larger, or an expanded tensor; `N` may be 0, the other
+#   `channels_last`, a crop of a larger tensor, or an expanded tensor; `N` may be 0, the other
 #   sizes are 1 or more);
 # - `patch`: the side of a patch in pixels;
 # - returns a tensor of shape `(N, H // patch, W // patch, C, patch, patch)`: `[n, i, j]` is
 #   the patch in row `i`, column `j` of image `n`;
-# - **not one byte is copied**: the result shares the storage of `images`, as
-#   `gpulab.shares_storage` tells, and no other storage is allocated; writing to a patch changes
-#   the image. Of no images there is nothing to share;
-# - `images` stays as it was: its values, its shape and its strides;
+# - **not one byte is copied**: the result shares the storage of `images`, as reported by
+#   `gpulab.shares_storage`, and no other storage is allocated; writing to a patch changes the
+#   image. With no images there is no storage to share;
+# - `images` is unchanged: its values, its shape and its strides;
 # - raises `ValueError` when `patch` is less than 1 or does not divide both `H` and `W`.
 #
 # Why six dimensions and not `(N, patches, C, patch, patch)`? Try to merge the two grid
-# dimensions, and look at what the table says.
+# dimensions, and look at the copies in the table.
 
 # %% nbgrader={"grade": false, "grade_id": "patchify", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def patchify(images, patch):
@@ -182,20 +182,22 @@ def patchify(images, patch):
 
 # %% nbgrader={"grade": false, "grade_id": "patchify_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_patchify():
-    """The patches of two pictures, and what was copied."""
+    """The patches of two images, and the copies made."""
     images = torch.arange(2 * 3 * 16 * 24).view(2, 3, 16, 24)
     with gpulab.observe() as seen:
         patches = patchify(images, 8)
     print(seen.table())
 
-    assert isinstance(patches, torch.Tensor), f"patchify returned {patches!r}: a tensor is due"
-    assert patches.shape == (2, 2, 3, 3, 8, 8), f"the shape is {tuple(patches.shape)}"
+    assert isinstance(patches, torch.Tensor), f"expected a tensor, patchify returned {patches!r}"
+    assert patches.shape == (2, 2, 3, 3, 8, 8), f"expected shape (2, 2, 3, 3, 8, 8), found {tuple(patches.shape)}"
     assert torch.equal(patches[1, 0, 2], images[1, :, 0:8, 16:24]), (
         "patches[1, 0, 2] is not the patch in rows 0-7, columns 16-23 of image 1"
     )
-    assert gpulab.shares_storage(patches, images), "the patches are a copy: see the table above"
+    assert gpulab.shares_storage(patches, images), "the patches are a copy, expected a view of the storage of images: see the table above"
     others = images.clone()
-    assert gpulab.shares_storage(patchify(others, 8), others), "of other images of this size come patches of the first ones"
+    assert gpulab.shares_storage(patchify(others, 8), others), (
+        "other images of this size: the patches do not share their storage; was a result of the first call kept?"
+    )
 
 
 _see_patchify()
@@ -211,23 +213,22 @@ import autograder; autograder.grade("views.patchify")
 #
 # A robot records 1,000 readings of 1,024 numbers each, 4 MB in all, and keeps one, 4 KB:
 # `kept = readings[10]`. How large is the file that `torch.save(kept, ...)` writes? And after
-# `kept.contiguous()`? Commit to two numbers, then run the check below.
+# `kept.contiguous()`? Predict both sizes, then run the check below.
 #
-# Write `compact(batch)`, for what goes into a file or a replay buffer:
+# Write `compact(batch)`, which prepares tensors for a file or a replay buffer:
 #
 # - `batch`: a list of tensors on the CPU (it may be empty), any dtype, shape and strides. They
-#   may share storages, require grad, or hang on a graph;
-# - returns as many tensors, in a list or a tuple. Result `i` has the values, shape, dtype and
-#   `requires_grad` of `batch[i]`, and **its storage holds no more bytes than its elements
-#   take** (`numel * itemsize`; 0 for a tensor of no elements);
-# - a tensor whose storage already holds no more than that is returned **as it is**, the very
+#   may share storages, require grad, or be part of an autograd graph;
+# - returns one tensor for each entry, in a list or a tuple. Result `i` has the values, shape,
+#   dtype and `requires_grad` of `batch[i]`, and **its storage holds no more bytes than its
+#   elements take** (`numel * itemsize`; 0 for a tensor of no elements);
+# - a tensor whose storage already holds no more than that is returned **as it is**, the same
 #   object (`results[i] is batch[i]`), not one byte copied, whatever its strides. That includes an
-#   expanded tensor that shows as many elements as are stored, or more;
-# - what is copied is a **leaf**: nothing of it leads back to the tensor it was cut from, so
-#   the large storage is freed once the batch is gone. How it is copied and its strides are yours
-#   to choose, and two results need not share what two entries shared;
-# - the batch and its tensors stay as they were: the list, values, storages, `requires_grad`,
-#   graphs.
+#   expanded tensor that has at least as many elements as its storage;
+# - each copy is a **leaf** of autograd: nothing in it refers back to the tensor it was copied
+#   from, so the large storage is freed once the batch is gone. How you copy and the strides of a
+#   copy are your choice, and two results need not share a storage that two entries shared;
+# - the batch and its tensors are unchanged: the list, values, storages, `requires_grad`, graphs.
 
 # %% nbgrader={"grade": false, "grade_id": "compact", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def compact(batch):
@@ -248,7 +249,7 @@ def cut_loose(tensor):
 
 # %% nbgrader={"grade": false, "grade_id": "compact_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_compact():
-    """What the tensors of a batch hold, and what torch.save writes of them, before and after."""
+    """The storage bytes of a batch's tensors, and the bytes that torch.save writes, before and after."""
 
     def file_bytes(tensor):
         """How many bytes torch.save writes for tensor."""
@@ -262,7 +263,7 @@ def _see_compact():
     with gpulab.observe() as seen:
         kept = compact(batch)
     print(seen.table(), "\n")
-    assert isinstance(kept, (list, tuple)) and len(kept) == 5, f"compact returned {kept!r:.40}: 5 tensors are due"
+    assert isinstance(kept, (list, tuple)) and len(kept) == 5, f"expected 5 tensors in a list or a tuple, compact returned {kept!r:.40}"
     assert [gpulab.storage_bytes(tensor) for tensor in batch] == stored, "the tensors of the batch were changed"
 
     print(f"{'elements':>10}{'storage before':>16}{'after':>10}{'file before':>14}{'after':>10}{'contiguous()':>14}   (bytes)")
@@ -271,9 +272,13 @@ def _see_compact():
             f"{before.nbytes:10}{gpulab.storage_bytes(before):16}{gpulab.storage_bytes(after):10}"
             f"{file_bytes(before):14}{file_bytes(after):10}{file_bytes(before.contiguous()):14}"
         )
-        assert torch.equal(before, after), "a value has changed"
-        assert gpulab.storage_bytes(after) <= before.nbytes, "a storage is larger than what it shows"
-    assert all(before is after for before, after in zip(batch[3:], kept[3:])), "a compact tensor did not come back itself"
+        assert torch.equal(before, after), "a result does not have the values of its tensor in the batch"
+        assert gpulab.storage_bytes(after) <= before.nbytes, (
+            f"expected a storage of at most {before.nbytes} bytes, found {gpulab.storage_bytes(after)}"
+        )
+    assert all(before is after for before, after in zip(batch[3:], kept[3:])), (
+        "a tensor that is already compact was copied, expected the same object"
+    )
 
 
 _see_compact()
@@ -290,12 +295,12 @@ import autograder; autograder.grade("views.compact")
 #
 # The camera of TinyVLA, this course's robot policy, delivers `uint8` frames of shape
 # `(N, H, W, C)`; `permute` makes them the `(N, C, H, W)` that PyTorch's layers expect. The
-# policy's first layer wants tokens: one row of numbers for each patch. The function below makes
-# them, and it is right. How many copies does it make of those frames? Decide, then run the cell.
+# policy's first layer takes tokens: one row of numbers for each patch. The function below returns
+# the correct tokens. How many copies of the frames does it make? Decide, then run the cell.
 
 # %% nbgrader={"grade": false, "grade_id": "first_try", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _first_try(frames, patch, dtype):
-    """Tokens of (N, C, H, W) frames: right, and wasteful."""
+    """Tokens of (N, C, H, W) frames: correct, with redundant copies."""
     n, c, h, w = frames.shape
     rows, columns = h // patch, w // patch
     pixels = frames.contiguous().to(dtype)
@@ -311,22 +316,22 @@ with gpulab.observe() as _seen:
 print(_seen.table())
 
 # %% [markdown]
-# Write `to_tokens(frames, patch, dtype)`, with the same result and without the waste:
+# Write `to_tokens(frames, patch, dtype)`, with the same result and without redundant copies:
 #
 # - `frames`: a tensor of shape `(N, C, H, W)`, any real dtype, **any strides**: a camera's
 #   (`channels_last`), contiguous, a crop, expanded; `N` may be 0, the other sizes are 1 or more;
 # - `patch`: the side of a patch in pixels; it divides `H` and `W`. `dtype`: a real `torch.dtype`;
 # - returns a tensor of shape `(N, H // patch * (W // patch), patch * patch * C)` and of
-#   `dtype`: the patches of each image row by row, each patch flattened row by row, the
-#   channels of a pixel side by side;
+#   `dtype`: the patches of each image in row-major order, each patch flattened in row-major
+#   order, the channels of a pixel innermost;
 # - **at most one copy** of each element, and no more new storage than the result takes, whatever
-#   the strides and the dtypes; one operation may copy all or several a part each, as long as no
-#   more bytes are copied than the result takes;
-# - **no copy at all**, and the frames' own storage, when the dtype is right and the elements
-#   already lie such that strides can reach them in this order, as in camera frames with patches
-#   of one pixel or with patches as wide as the image (which question of E1.1 is that?);
-# - it is written in PyTorch, where the instrument can see it;
-# - the frames stay as they were: their values, their shape and their strides.
+#   the strides and the dtypes; one operation may copy all elements, or several operations a part
+#   each, as long as no more bytes are copied than the result takes;
+# - **no copy at all**, and a result in the frames' own storage, when the frames already have this
+#   dtype and strides exist that reach their elements in this order, as for camera frames with
+#   patches of one pixel or with patches as wide as the image (which question of E1.1 is that?);
+# - it is written in PyTorch, whose operations `gpulab.observe()` records;
+# - the frames are unchanged: their values, their shape and their strides.
 
 # %% nbgrader={"grade": false, "grade_id": "to_tokens", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def to_tokens(frames, patch, dtype):
@@ -349,17 +354,26 @@ def _see_to_tokens():
     with gpulab.observe() as seen:
         tokens = to_tokens(frames, 8, torch.float32)
     print(seen.table(), "\n")
-    assert isinstance(tokens, torch.Tensor), f"to_tokens returned {tokens!r}: a tensor is due"
+    assert isinstance(tokens, torch.Tensor), f"expected a tensor, to_tokens returned {tokens!r}"
     with gpulab.observe() as seen_strips:
         strips = to_tokens(frames, 64, torch.uint8)
     print(seen_strips.table())
 
     assert torch.equal(frames, _camera.permute(0, 3, 1, 2)), "the frames were changed"
-    assert tokens.dtype == torch.float32 and tokens.shape == _expected.shape, "a token is missing, or of another dtype"
+    assert tokens.dtype == torch.float32 and tokens.shape == _expected.shape, (
+        f"expected shape {tuple(_expected.shape)} and torch.float32, found {tuple(tokens.shape)} and {tokens.dtype}"
+    )
     assert torch.equal(tokens, _expected), "the tokens are not those of _first_try"
-    assert torch.equal(strips, _first_try(frames, 64, torch.uint8)), "patches as wide as the image come out wrong"
-    assert max(seen.copied_bytes, seen.new_bytes) <= tokens.nbytes, "more than one copy: see the first table"
-    assert not seen_strips.copies and gpulab.shares_storage(strips, frames), "a needless copy: see the second table"
+    assert torch.equal(strips, _first_try(frames, 64, torch.uint8)), (
+        "patches as wide as the image: the tokens are not those of _first_try"
+    )
+    assert max(seen.copied_bytes, seen.new_bytes) <= tokens.nbytes, (
+        f"expected at most {tokens.nbytes} bytes copied and allocated, found {seen.copied_bytes} and {seen.new_bytes}: "
+        "see the first table"
+    )
+    assert not seen_strips.copies and gpulab.shares_storage(strips, frames), (
+        "patches as wide as the image: expected a view, found a copy; see the second table"
+    )
 
 
 _see_to_tokens()
