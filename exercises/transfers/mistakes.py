@@ -13,7 +13,7 @@ non_blocking_from_pageable_memory = edited(
     {", pin_memory=True": ""},
     loses=("hidden", "edges"),
     because="non_blocking is thought to make any copy asynchronous",
-    breaks="The batches travel from page-locked memory",
+    breaks="The batches are sent from pinned (page-locked) memory",
 )
 
 one_buffer = edited(
@@ -29,7 +29,7 @@ one_stream = edited(
     {"torch.cuda.current_stream(), torch.cuda.Stream()": "torch.cuda.current_stream(), torch.cuda.current_stream()"},
     loses=("hidden",),
     because="pinned memory and non_blocking are thought to overlap copies with kernels of the same stream",
-    breaks="while one step runs, the next batch travels",
+    breaks="while one step runs, the next batch is copied to the device",
 )
 
 reads_each_result_at_once = edited(
@@ -53,7 +53,7 @@ refills_too_early = edited(
     {"        self.arrived.synchronize()\n": ""},
     loses=("races", "edges"),
     because="a copy that was started is taken for one that has ended",
-    breaks="overwritten or handed out again while a copy or a kernel may still need it",
+    breaks="overwritten or reused by the caching allocator while a copy or a kernel may still need it",
 )
 
 refills_too_early_when_a_batch_is_shorter = edited(
@@ -61,7 +61,7 @@ refills_too_early_when_a_batch_is_shorter = edited(
     {"        self.arrived.synchronize()\n": "        if n == len(self.host):\n            self.arrived.synchronize()\n"},
     loses=("edges",),
     because="the last, shorter batch is thought to find its buffer free",
-    breaks="overwritten or handed out again while a copy or a kernel may still need it",
+    breaks="overwritten or reused by the caching allocator while a copy or a kernel may still need it",
 )
 
 stages_through_numpy = edited(
@@ -69,7 +69,7 @@ stages_through_numpy = edited(
     {"self.host[:n].copy_(batch)": "self.host[:n].numpy()[:] = batch.numpy()"},
     loses=("edges",),
     because="a host tensor is thought to be an array: NumPy has no bfloat16",
-    breaks="All have one dtype, any",
+    breaks="All have the same dtype, any",
 )
 
 computes_too_early = edited(
@@ -85,7 +85,7 @@ overwrites_what_a_step_reads = edited(
     {"            copies.wait_event(self.used)\n": ""},
     loses=("races", "edges"),
     because="an order of copy and step is thought to give one of step and next copy",
-    breaks="overwritten or handed out again while a copy or a kernel may still need it",
+    breaks="overwritten or reused by the caching allocator while a copy or a kernel may still need it",
 )
 
 waits_for_an_event_recorded_too_early = edited(
@@ -101,7 +101,7 @@ reads_before_arrival = edited(
     {"result.cpu() for": 'result.to("cpu", non_blocking=True) for'},
     loses=ALL_OF_OVERLAPPED,
     because="non_blocking is thought to be safe in both directions",
-    breaks="host tensors that can be read at once",
+    breaks="host tensors that can be read immediately",
 )
 
 leaves_results_on_the_device = edited(
@@ -109,7 +109,7 @@ leaves_results_on_the_device = edited(
     {"[result.cpu() for result in results]": "results"},
     loses=ALL_OF_OVERLAPPED,
     because="results are thought to be wherever they are read",
-    breaks="host tensors that can be read at once",
+    breaks="host tensors that can be read immediately",
 )
 
 expects_full_batches = edited(
@@ -154,7 +154,7 @@ forgets_record_stream = edited(
     A_TENSOR_FOR_EACH_BATCH,
     loses=("races", "edges"),
     because="the allocator is thought to know which streams use a tensor",
-    breaks="overwritten or handed out again while a copy or a kernel may still need it",
+    breaks="overwritten or reused by the caching allocator while a copy or a kernel may still need it",
 )
 
 copies_run_ahead = edited(
@@ -170,7 +170,7 @@ copies_run_ahead = edited(
     "overlapped",
     loses=("hidden", "host_memory", "device_memory", "edges"),
     because="all copies are made first: the link idles during the steps, the card during the copies",
-    breaks="while one step runs, the next batch travels",
+    breaks="while one step runs, the next batch is copied to the device",
 )
 def copies_everything_first(batches, step):
     there = [batch.pin_memory().to("cuda", non_blocking=True) for batch in batches]
@@ -192,7 +192,7 @@ first_copy_waits_for_nothing = edited(
     {"        self.used.record()\n": ""},
     loses=("races", "edges"),
     because="new memory is thought to be nobody's: what was freed in the caller's stream may still be in use there",
-    breaks="memory that it gets may have been freed by that work",
+    breaks="memory that the function allocates may have been freed while that work still uses it",
 )
 
 takes_the_default_stream = edited(
@@ -200,7 +200,7 @@ takes_the_default_stream = edited(
     {"compute, copies = torch.cuda.current_stream()": "compute, copies = torch.cuda.default_stream()"},
     loses=("races", "edges"),
     because="the default stream is thought to be where everybody works",
-    breaks="The call may come in any stream, with work still pending there",
+    breaks="Any stream may be current at the call, with work still pending in it",
 )
 
 a_third_for_a_shorter_batch = edited(
@@ -209,7 +209,7 @@ a_third_for_a_shorter_batch = edited(
      "            self.host = torch.empty(batch.shape, dtype=batch.dtype, pin_memory=True)\n"},
     loses=("edges",),
     because="a buffer is thought to be due to each shape",
-    breaks="**two** page-locked buffers of one batch each, once",
+    breaks="**two** pinned buffers of one batch each, once",
 )
 
 three_page_locked_buffers = edited(
@@ -217,7 +217,7 @@ three_page_locked_buffers = edited(
     {"if len(slots) < 2": "if len(slots) < 3", "slots[i % 2]": "slots[i % 3]"},
     loses=("host_memory", "edges"),
     because="more buffers are thought to hide more",
-    breaks="at most two page-locked buffers of one batch each, once",
+    breaks="at most two pinned buffers of one batch each, once",
 )
 
 reads_the_iterable_first = edited(
@@ -225,7 +225,7 @@ reads_the_iterable_first = edited(
     {"enumerate(batches)": "enumerate(list(batches))"},
     loses=("host_memory",),
     because="a generator is thought to be a list that is not written out",
-    breaks="it never has more than three batches out of `batches` that `step` has not been called on",
+    breaks="it never has more than three batches taken from `batches` on which `step` has not been called",
 )
 
 indexes_the_batches = edited(
@@ -242,7 +242,7 @@ expects_float32 = edited(
      'torch.empty(like.shape, dtype=like.dtype, device="cuda")': 'torch.empty(like.shape, device="cuda")'},
     loses=("edges",),
     because="batches are thought to be float32",
-    breaks="All have one dtype, any",
+    breaks="All have the same dtype, any",
 )
 
 expects_matrices = edited(
@@ -250,7 +250,7 @@ expects_matrices = edited(
     {"torch.empty(like.shape, dtype=like.dtype, pin_memory=True)": "torch.empty(like.shape[0], like.shape[1], dtype=like.dtype, pin_memory=True)"},
     loses=("edges",),
     because="batches are thought to be matrices",
-    breaks="one shape, of two dimensions or more",
+    breaks="the same shape, of two dimensions or more",
 )
 
 expects_no_gaps = edited(
@@ -258,7 +258,7 @@ expects_no_gaps = edited(
     {"self.host[:n].copy_(batch)": "self.host[:n].view(-1).copy_(batch.view(-1))"},
     loses=("edges",),
     because="every tensor is thought to lie without gaps",
-    breaks="They may have gaps",
+    breaks="They may be non-contiguous, with gaps",
 )
 
 warms_the_step_up = edited(
@@ -282,7 +282,7 @@ keeps_its_buffers = edited(
     {"    slots, results = [], []\n": "    slots, results = overlapped.__dict__.setdefault('slots', []), []\n"},
     loses=ALL_OF_OVERLAPPED,
     because="the next call is thought to have batches of the same shape",
-    breaks="everything it needs (streams, events, buffers) is made inside it",
+    breaks="everything it needs (streams, events, buffers) is created inside the call",
 )
 
 
@@ -297,7 +297,7 @@ keeps_its_buffers_by_shape = edited(
      "        self.host = self.KEPT[key]\n"},
     loses=("edges",),
     because="page-locked memory is dear, so it is kept for the next call",
-    breaks="everything it needs (streams, events, buffers) is made inside it",
+    breaks="everything it needs (streams, events, buffers) is created inside the call",
 )
 
 sends_a_short_batch_as_it_is = edited(
@@ -305,7 +305,7 @@ sends_a_short_batch_as_it_is = edited(
     {"self.device[:n].copy_(self.host[:n], non_blocking=True)": "self.device[:n].copy_(self.host[:n] if n == len(self.host) else batch, non_blocking=True)"},
     loses=("edges",),
     because="what is small is thought not to be worth a page-locked buffer",
-    breaks="The batches travel from page-locked memory",
+    breaks="The batches are sent from pinned (page-locked) memory",
 )
 
 returns_a_tuple = edited(
@@ -475,7 +475,7 @@ all_of_it_one_way = edited(
     {"ways = 2 if": "ways = 1 if"},
     loses=("directions",),
     because="a rate that adds up both directions is thought to be there for one",
-    breaks="when the rate adds up the two directions",
+    breaks="when the rate is the sum of the two directions",
 )
 
 halves_every_rate = edited(
@@ -523,7 +523,7 @@ latency_once = edited(
     {"return messages * link": "return link"},
     loses=("latency",),
     because="messages that wait for each other are thought to share one latency",
-    breaks="each sent when the one before has arrived",
+    breaks="each sent when the previous one has arrived",
 )
 
 nothing_takes_no_time = edited(
@@ -531,7 +531,7 @@ nothing_takes_no_time = edited(
     {"    ways = 2": "    if nbytes == 0:\n        return 0.0\n    ways = 2"},
     loses=("latency", "errors"),
     because="a message of no bytes is thought to be no message",
-    breaks="A message of no bytes still takes its latency",
+    breaks="A message of zero bytes still takes its latency",
 )
 
 takes_any_unit = edited(
@@ -572,7 +572,7 @@ writes_into_the_link = edited(
     {"    ways = 2 if": '    if link["counts"] == "both ways":\n        link["rate"] /= 2\n    ways = 1 if'},
     loses=("directions", "latency"),
     because="the caller's dictionary is taken for one's own",
-    breaks="which stays as it is",
+    breaks="which is not modified",
 )
 
 halves_the_rate_in_the_link = edited(
@@ -580,7 +580,7 @@ halves_the_rate_in_the_link = edited(
     {"    ways = 2 if": '    if link["counts"] == "both ways":\n        link["rate"], link["counts"] = link["rate"] / 2, "one way"\n    ways = 2 if'},
     loses=("directions", "latency"),
     because="a dictionary that means the same as before is thought to be the same",
-    breaks="which stays as it is",
+    breaks="which is not modified",
 )
 
 whole_seconds_are_integers = edited(
@@ -605,7 +605,7 @@ whole_rates = edited(
     {'link["rate"] * 1e9': 'max(1, link["rate"] // 1) * 1e9'},
     loses=ALL_OF_TRANSFER_TIME,
     because="rates are thought to be whole numbers",
-    breaks="a number greater than 0, whole or not",
+    breaks="a number greater than 0, integer or not",
 )
 
 one_encoding = edited(
@@ -782,7 +782,7 @@ puts_new_parameters_in = edited(
     },
     loses=("modules", "waits"),
     because="an optimizer is thought to find parameters by their names: it holds the objects",
-    breaks="an optimizer that was made before still updates the parameters the model computes with",
+    breaks="an optimizer created before the move still updates the parameters that the model uses",
 )
 
 always_copies = edited(
@@ -790,7 +790,7 @@ always_copies = edited(
     {"obj.to(device, non_blocking=non_blocking)": "obj.to(device, non_blocking=non_blocking, **({'copy': True} if isinstance(obj, torch.Tensor) else {}))"},
     loses=("as_is",),
     because="a tensor that is there already is copied to be safe",
-    breaks="no byte moves without need: a tensor that is on the device already is returned as it is",
+    breaks="no unnecessary copy: a tensor that is on the device already is returned as it is",
 )
 
 copies_each_occurrence = edited(
@@ -840,7 +840,7 @@ writes_into_what_was_handed_in = edited(
     {"        return type(obj)((key, again(value)) for key, value in obj.items())": "        for key in obj:\n            obj[key] = again(obj[key])\n        return obj"},
     loses=NOTHING_NESTED,
     because="the caller's batch is taken for one's own",
-    breaks="the containers handed in are not changed",
+    breaks="the containers passed in are not modified",
 )
 
 forgets_non_blocking = edited(
@@ -848,7 +848,7 @@ forgets_non_blocking = edited(
     {"obj.to(device, non_blocking=non_blocking)": "obj.to(device)"},
     loses=("waits",),
     because="an argument is taken and not passed on",
-    breaks="the host does not wait for copies from page-locked memory",
+    breaks="the host does not wait for copies from pinned memory",
 )
 
 never_waits = edited(
@@ -873,7 +873,7 @@ remembers_the_last_call = edited(
     {"return moved(obj, device, non_blocking, {})": "return moved(obj, device, non_blocking, move_to.__dict__.setdefault('known', {}))"},
     loses=NOTHING_NESTED,
     because="a memo of what was moved is thought to stay true",
-    breaks="the next call moves what the tensors hold then",
+    breaks="the next call moves the values that the tensors have then",
 )
 
 tells_tensors_by_their_address = edited(
@@ -910,7 +910,7 @@ cuts_gradients_off = edited(
     {"obj.to(device, non_blocking=non_blocking)": "(obj.detach() if isinstance(obj, torch.Tensor) and not obj.is_cuda else obj).to(device, non_blocking=non_blocking)"},
     loses=NOTHING_NESTED,
     because="a copy is thought to be data without a past",
-    breaks="Gradients flow back through a tensor that requires one",
+    breaks="Gradients flow back through a tensor that requires grad",
 )
 
 knows_one_device = edited(
@@ -918,7 +918,7 @@ knows_one_device = edited(
     {"obj.to(device, non_blocking=non_blocking)": "obj.cuda(non_blocking=non_blocking) if isinstance(obj, torch.Tensor) else obj.to(device, non_blocking=non_blocking)"},
     loses=NOTHING_NESTED,
     because="every move is thought to go to the GPU",
-    breaks='what `Tensor.to` takes as a device: a string, a number or a `torch.device`; `"cpu"` too',
+    breaks='a device as `Tensor.to` accepts it: a string, a number or a `torch.device`; `"cpu"` too',
 )
 
 sets_become_lists = edited(
@@ -926,7 +926,7 @@ sets_become_lists = edited(
     {"(map(again, obj))\n    return obj": "(map(again, obj))\n    return list(obj) if isinstance(obj, set) else obj"},
     loses=NOTHING_NESTED,
     because="everything that can be walked through is taken for a list",
-    breaks="(numbers, strings, None, sets with what is in them) is kept as it is",
+    breaks="(numbers, strings, None, sets with their elements) is kept as it is",
 )
 
 leaves_gradients_behind = edited(
@@ -941,7 +941,7 @@ leaves_gradients_behind = edited(
     },
     loses=("modules",),
     because="gradients are thought to be made anew in any case",
-    breaks="with the gradients that are there",
+    breaks="with their existing gradients",
 )
 
 modules_are_waited_for = edited(
@@ -949,7 +949,7 @@ modules_are_waited_for = edited(
     {"obj.to(device, non_blocking=non_blocking)": "obj.to(device, non_blocking=non_blocking and isinstance(obj, torch.Tensor))"},
     loses=("waits",),
     because="non_blocking is thought to be for tensors alone",
-    breaks="those of a module neither",
+    breaks="including those of a module's tensors",
 )
 
 cuts_computed_tensors_off = edited(
@@ -957,7 +957,7 @@ cuts_computed_tensors_off = edited(
     {"obj.to(device, non_blocking=non_blocking)": "(obj.detach() if isinstance(obj, torch.Tensor) and not obj.is_leaf else obj).to(device, non_blocking=non_blocking)"},
     loses=NOTHING_NESTED,
     because="only leaves are thought to have gradients",
-    breaks="Gradients flow back through a tensor that requires one",
+    breaks="Gradients flow back through a tensor that requires grad",
 )
 
 copies_sets = edited(
@@ -965,7 +965,7 @@ copies_sets = edited(
     {"(map(again, obj))\n    return obj": "(map(again, obj))\n    return set(obj) if isinstance(obj, set) else obj"},
     loses=NOTHING_NESTED,
     because="an equal set is thought to be the same one",
-    breaks="sets with what is in them) is kept as it is",
+    breaks="sets with their elements) is kept as it is",
 )
 
 moves_what_is_in_a_set = edited(
@@ -973,7 +973,7 @@ moves_what_is_in_a_set = edited(
     {"(map(again, obj))\n    return obj": "(map(again, obj))\n    return set(map(again, obj)) if isinstance(obj, set) else obj"},
     loses=NOTHING_NESTED,
     because="a set is taken for one more container",
-    breaks="sets with what is in them) is kept as it is",
+    breaks="sets with their elements) is kept as it is",
 )
 
 leaves_empty_tensors = edited(
@@ -997,7 +997,7 @@ waits_for_a_module = edited(
     {"    return moved(obj, device, non_blocking, {})": "    there = moved(obj, device, non_blocking, {})\n    if isinstance(obj, torch.nn.Module):\n        torch.cuda.synchronize()\n    return there"},
     loses=("waits",),
     because="a module is thought to be usable only when all of it has arrived",
-    breaks="those of a module neither",
+    breaks="including those of a module's tensors",
 )
 
 makes_frozen_parameters_anew = edited(
@@ -1128,8 +1128,8 @@ UNBREAKABLE = [
     unbreakable("move_to", "No tensor of a module occurs outside that module", "it says what comes in"),
     unbreakable("overlapped", "an iterable of host tensors in ordinary, pageable memory", "it says what comes in"),
     unbreakable("overlapped", "`step(x)` takes a batch on the device", "it says what comes in"),
-    unbreakable("overlapped", "It writes nothing into `x`", "it says what the caller's function does"),
-    unbreakable("overlapped", "`torch.cuda.Stream()` gives a stream that nobody else uses", "it says what a new stream is"),
+    unbreakable("overlapped", "It does not modify `x`", "it says what the caller's function does"),
+    unbreakable("overlapped", "`torch.cuda.Stream()` returns a stream that no other code uses", "it says what a new stream is"),
     unbreakable("overlapped", "`step`: a function", "it says what comes in"),
     unbreakable("move_to", "(no other subclass of these occurs)", "it says what comes in"),
     unbreakable("transfer_time", "PCIe 4.0 x16 is 16 GT/s, 16 lanes, (128, 130)", "an example"),

@@ -15,14 +15,14 @@
 # # Host and device, moving bytes: exercises
 #
 # Three functions. Each is graded for its values and for what the machine did: when copies and
-# kernels ran, which memory they used, where the host waited, what was in a race. Write your
+# kernels ran, which memory they used, where the host waited, which accesses raced. Write your
 # code where it says `YOUR CODE HERE`, run the cell below it, and read what it shows.
 #
-# The code is ordinary `torch.cuda` code. The first line below chooses a virtual Tesla T4: the
-# values are computed on the CPU, while time, streams and memory are modelled. Your functions run
+# The code is ordinary `torch.cuda` code. The cell below selects a virtual Tesla T4: the values
+# are computed on the CPU, while time, streams and memory are modelled. Your functions run
 # unchanged on a GPU (`gpulab.cuda.use("real")`). The hidden tests always use the virtual card,
-# which gives every learner the same times; how fast a copy is on a GPU of yours is *not
-# gradable here*.
+# which gives every learner the same times; the speed of a copy on your own GPU is *not gradable
+# here*.
 #
 # Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
 # inputs drawn afresh.
@@ -41,32 +41,33 @@ runtime = gpulab.cuda.use("virtual:T4")
 #
 # A loop that copies a batch, then computes, then copies the next leaves the card idle during
 # every copy, and the link idle during every step. Each of `pin_memory`, `non_blocking` and a
-# second stream is said to be the cure. Which of them hides the copies?
+# second stream is recommended as the remedy. Which of them overlaps the copies with the steps?
 #
 # Write `overlapped(batches, step)`:
 #
 # - `batches`: an iterable of host tensors in ordinary, *pageable* memory (a list, or a generator
-#   that can be read once; it may be empty). All have one dtype, any, and one shape, of two
-#   dimensions or more; the last one may have fewer rows, one at least. They may have gaps;
-# - `step`: a function. `step(x)` takes a batch on the device, puts its kernels into the current
-#   stream without waiting, and returns a new device tensor that shares nothing with `x`. Call it
-#   once for each batch, in order. It writes nothing into `x`;
-# - returns the list of results as **host tensors that can be read at once**;
-# - **copies are hidden**: while one step runs, the next batch travels. After the first batch,
-#   each takes the time of its copy or of its step, whichever is longer, and not their sum. The
-#   batches travel from page-locked memory;
-# - **nothing races**: no memory is read before it is written, or overwritten or handed out again
-#   while a copy or a kernel may still need it. The call may come in any stream, with work still
-#   pending there: memory that it gets may have been freed by that work. `torch.cuda.Stream()`
-#   gives a stream that nobody else uses;
+#   that can be read once; it may be empty). All have the same dtype, any, and the same shape, of
+#   two dimensions or more; the last one may have fewer rows, at least one. They may be
+#   non-contiguous, with gaps;
+# - `step`: a function. `step(x)` takes a batch on the device, launches its kernels on the current
+#   stream without waiting, and returns a new device tensor that shares no memory with `x`. Call
+#   it once for each batch, in order. It does not modify `x`;
+# - returns the list of results as **host tensors that can be read immediately**;
+# - **copies are hidden**: while one step runs, the next batch is copied to the device. After the
+#   first batch, each takes the time of its copy or of its step, whichever is longer, and not
+#   their sum. The batches are sent from pinned (page-locked) memory;
+# - **no race**: no memory is read before it is written, or overwritten or reused by the caching
+#   allocator while a copy or a kernel may still need it. Any stream may be current at the call,
+#   with work still pending in it: memory that the function allocates may have been freed while
+#   that work still uses it. `torch.cuda.Stream()` returns a stream that no other code uses;
 # - **memory is bounded**, whatever the number of batches: on the host it allocates at most
-#   **two** page-locked buffers of one batch each, once (results do not count), and it never has
-#   more than **three** batches out of `batches` that `step` has not been called on; on the device
-#   at most **three** batches are alive at a time, beside what `step` itself allocates;
-# - everything it needs (streams, events, buffers) is made inside it.
+#   **two** pinned buffers of one batch each, once (results do not count), and it never has more
+#   than **three** batches taken from `batches` on which `step` has not been called; on the device
+#   at most **three** batches are alive at a time, not counting what `step` itself allocates;
+# - everything it needs (streams, events, buffers) is created inside the call.
 #
-# Staging is a copy of yours from pageable to page-locked memory. Its time is not modelled here;
-# on a GPU it is the reason why a data loader does it in another thread.
+# Staging is your own copy from pageable to pinned memory. Its time is not modelled here; with a
+# real GPU it is the reason why a data loader pins batches in another thread.
 
 # %% nbgrader={"grade": false, "grade_id": "overlapped", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def overlapped(batches, step):
@@ -109,7 +110,7 @@ class Slot:
 
 # %% nbgrader={"grade": false, "grade_id": "overlapped_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_overlapped():
-    """Six batches: what was copied and computed when, and how much of the copies was hidden."""
+    """Six batches: when copies and kernels ran, and how much of the copies was hidden."""
     from IPython.display import display
 
     def step(x):
@@ -118,18 +119,18 @@ def _see_overlapped():
         return x.sum(1)
 
     batches = [torch.arange(768 * 1024.0).view(768, 1024) + i for i in range(6)]
-    torch.cuda.synchronize()  # nothing of an earlier try is still under way
+    torch.cuda.synchronize()  # no work of an earlier try is pending
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_stats()["active_bytes.all.current"]
     with gpulab.observe() as seen:
         results = overlapped(batches, step)
-        assert isinstance(results, list), f"overlapped returned {results!r}: a list is due"
-        values = [result.clone() for result in results]  # the caller reads them at once
+        assert isinstance(results, list), f"expected a list, overlapped returned {results!r}"
+        values = [result.clone() for result in results]  # the caller reads them immediately
     peak = torch.cuda.memory_stats()["active_bytes.all.peak"] - before
 
     moved = [copy for copy in seen.copies if copy.kind == "HtoD"]
     copying, computing = (sum(a.end_us - a.start_us for a in some) for some in (moved, seen.kernels))
-    print(f"copies {copying:.0f} us ({sum(copy.pinned for copy in moved)} of {len(moved)} from page-locked memory)")
+    print(f"copies {copying:.0f} us ({sum(copy.pinned for copy in moved)} of {len(moved)} from pinned memory)")
     print(f"kernels {computing:.0f} us, {len(seen.races)} races, {peak / batches[0].nbytes:.1f} batches on the device at the peak")
     total = max(k.end_us for k in seen.kernels) - min(copy.start_us for copy in moved)
     print(f"first copy to last kernel {total:.0f} us, modelled: their sum is {copying + computing:.0f}")
@@ -139,23 +140,23 @@ def _see_overlapped():
     display(seen.timeline())
     assert all(not r.is_cuda for r in results), "a result is still on the device"
     for x, value in zip(batches, values, strict=True):
-        assert torch.allclose(value, step(x), rtol=1e-4), "a result is wrong: was it read before it had arrived?"
-    assert not seen.races, "two uses of the same bytes are in no order: see above"
-    third = sorted(copy.start_us for copy in moved)[2 * len(moved) // len(batches)]  # both buffers are made by now
+        assert torch.allclose(value, step(x), rtol=1e-4), "a result is wrong: was it read before its copy was complete?"
+    assert not seen.races, "a race: no stream order, event or wait separates two accesses to the same memory, see above"
+    third = sorted(copy.start_us for copy in moved)[2 * len(moved) // len(batches)]  # both buffers exist by now
     rest = max(k.end_us for k in seen.kernels) - third
     due = (4 * max(copying, computing) + copying + computing) / 6
-    print(f"third copy to last kernel {rest:.0f} us; {due:.0f} where each batch takes the longer of copy and step")
+    print(f"third copy to last kernel {rest:.0f} us; expected {due:.0f} if each batch takes the longer of copy and step")
     if seen.device.endswith("measured"):
-        print("The sizes are made for a T4: on another card it depends on the host how much is hidden, and that was not checked.")
+        print("The sizes are chosen for a T4: on another card the overlap depends on the host, and it was not checked.")
         return
-    assert rest < 1.1 * due, "the copies are not hidden behind the steps"
+    assert rest < 1.1 * due, f"the copies are not hidden behind the steps: expected at most {1.1 * due:.0f} us, found {rest:.0f}"
 
 
 _see_overlapped()
 
 # %% nbgrader={"grade": true, "grade_id": "overlapped_hidden", "locked": true, "points": 13, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of overlapped: values 2, hidden copies 4, no race 3, host memory 1, device memory 2,
-# no batch, one batch and a shorter last one 1.
+# no batches, one batch and a shorter last batch 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("transfers.overlapped")
 ### END HIDDEN TESTS
@@ -165,22 +166,23 @@ import autograder; autograder.grade("transfers.overlapped")
 #
 # A colleague divides 450 GB by "NVLink, 900 GB/s" and promises half a second. Another divides
 # 50 GB by "InfiniBand, 400 Gb/s" and promises an eighth of a second. Both are wrong by more than
-# a rounding error. How long does it take?
+# a rounding error. How long does each transfer take?
 #
 # Write `transfer_time(nbytes, link, messages=1)`:
 #
-# - `nbytes`: how many bytes go **one way**, an integer, 0 or more;
-# - `link`: a line of a datasheet, a dictionary, which stays as it is:
-#   - `"rate"`: a number greater than 0, whole or not;
+# - `nbytes`: the number of bytes sent **one way**, an integer, 0 or more;
+# - `link`: a line of a datasheet, a dictionary, which is not modified:
+#   - `"rate"`: a number greater than 0, integer or not;
 #   - `"unit"`: `"GB/s"` (10^9 bytes a second), `"Gb/s"` (10^9 bits a second) or `"GT/s"`
 #     (10^9 transfers a second on **each lane**, one bit each);
-#   - `"counts"`: `"one way"`, or `"both ways"` when the rate adds up the two directions, which
-#     are equally fast;
+#   - `"counts"`: `"one way"`, or `"both ways"` (bidirectional) when the rate is the sum of the two
+#     directions, which are equally fast;
 #   - `"latency_us"`: microseconds that every message takes before its first byte arrives;
 #   - for `"GT/s"` also `"lanes"`, and `"encoding"`, a pair: of every `encoding[1]` bits on the
 #     wire `encoding[0]` are data. PCIe 4.0 x16 is 16 GT/s, 16 lanes, (128, 130);
-# - `messages`: the bytes go as that many messages, each sent when the one before has arrived;
-# - returns **seconds**, a float. A message of no bytes still takes its latency;
+# - `messages`: the number of messages that carry the bytes, each sent when the previous one has
+#   arrived;
+# - returns **seconds**, a float. A message of zero bytes still takes its latency;
 # - raises `ValueError` for an unknown unit or an unknown `counts`, a rate of 0 or less, negative
 #   bytes, or fewer than 1 message. Units and `counts` are spelt exactly as above.
 
@@ -223,7 +225,7 @@ def _see_transfer_time():
     print(f"{'':20}{'1 GB':>12}{'4 KB':>12}{'1 GB in 4 KB messages':>24}")
     for name, link in LINKS.items():
         large, small = transfer_time(10**9, link), transfer_time(4096, link)
-        assert isinstance(large, float), f"transfer_time returned {large!r}: seconds are due, a float"
+        assert isinstance(large, float), f"expected seconds as a float, transfer_time returned {large!r}"
         many = transfer_time(10**9, link, messages=244_141)
         print(f"{name:20}{large * 1e3:>9.2f} ms{small * 1e6:>9.2f} us{many * 1e3:>21.0f} ms")
 
@@ -244,27 +246,27 @@ import autograder; autograder.grade("transfers.transfer_time")
 #
 # `model.to("cuda")` moves a model. A batch is a dictionary of tensors, lists and a string or
 # two, and has no `.to`. Every training library has a function for it. What can go wrong:
-# buffers stay behind, a namedtuple comes back as a list, an optimizer trains parameters that no
-# model uses any more.
+# buffers stay on the host, a namedtuple comes back as a list, an optimizer updates parameters that
+# the model no longer uses.
 #
 # Write `move_to(obj, device, non_blocking=False)`:
 #
 # - `obj`: a tensor, a `torch.nn.Module`, or any nesting of lists, tuples, namedtuples, dictionaries
-#   and `OrderedDict`s (no other subclass of these occurs) that holds them; anything else in it
-#   (numbers, strings, None, sets with what is in them) is kept as it is. No tensor of a module occurs
+#   and `OrderedDict`s (no other subclass of these occurs) that contains them; anything else in it
+#   (numbers, strings, None, sets with their elements) is kept as it is. No tensor of a module occurs
 #   outside that module;
-# - `device`: what `Tensor.to` takes as a device: a string, a number or a `torch.device`; `"cpu"` too;
+# - `device`: a device as `Tensor.to` accepts it: a string, a number or a `torch.device`; `"cpu"` too;
 # - returns the same nesting with every tensor on the device, with its shape, dtype and values.
-#   Gradients flow back through a tensor that requires one. **Containers keep their types** and
-#   their order, and the containers handed in are not changed;
-# - a **module** is moved in place, as `Module.to` does it, and returned itself: parameters *and
-#   buffers*, with the gradients that are there; an optimizer that was made before still updates
-#   the parameters the model computes with;
-# - **no byte moves without need**: a tensor that is on the device already is returned as it is
-#   (the same object), and a tensor that occurs several times is copied once and stays one object;
-# - nothing is remembered: the next call moves what the tensors hold then;
-# - with `non_blocking=True` the host does not wait for copies from page-locked memory, those of a
-#   module neither.
+#   Gradients flow back through a tensor that requires grad. **Containers keep their types** and
+#   their order, and the containers passed in are not modified;
+# - a **module** is moved in place, as `Module.to` does it, and the same object is returned:
+#   parameters *and buffers*, with their existing gradients; an optimizer created before the move
+#   still updates the parameters that the model uses;
+# - **no unnecessary copy**: a tensor that is on the device already is returned as it is (the same
+#   object), and a tensor that occurs several times is copied once and stays one object;
+# - nothing is cached between calls, the next call moves the values that the tensors have then;
+# - with `non_blocking=True` the host does not wait for copies from pinned memory, including those
+#   of a module's tensors.
 
 # %% nbgrader={"grade": false, "grade_id": "move_to", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def move_to(obj, device, non_blocking=False):
@@ -294,7 +296,7 @@ def moved(obj, device, non_blocking, known):
 
 # %% nbgrader={"grade": false, "grade_id": "move_to_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_move_to():
-    """A batch of containers there, and once more; then a model that is being trained."""
+    """Moves a nested batch to the device, then once more; then a model that has an optimizer."""
     Sample = namedtuple("Sample", "image state")
     shared = torch.ones(4)
     batch = OrderedDict(
@@ -317,22 +319,22 @@ def _see_move_to():
     for name, tensor in model.state_dict(keep_vars=True).items():
         print(f"{name:24}{tensor.device}")
 
-    assert isinstance(there, dict), f"move_to returned {there!r}: a dictionary went in"
+    assert isinstance(there, dict), f"expected a dictionary, move_to returned {there!r}"
     assert type(there) is OrderedDict and type(there["sample"]) is Sample, "a container has lost its type"
     assert there["sample"].image.is_cuda, "a tensor in a namedtuple in a dictionary stayed on the host"
-    assert there.get("instruction") == "reach the red cube", "what is no tensor is kept as it is"
-    assert there["masks"][0] is there["masks"][2], "one tensor became two"
-    assert not seen.waits, "the host waited for copies that need not be waited for"
-    assert not again.copies and still["masks"][0] is there["masks"][0], "what is there already was copied"
-    assert all(t.is_cuda for t in model.state_dict().values()), "something of the model stayed on the host"
+    assert there.get("instruction") == "reach the red cube", "a string in the batch was changed, expected it as it is"
+    assert there["masks"][0] is there["masks"][2], "a tensor that occurs twice became two tensors"
+    assert not seen.waits, "the host waited for non-blocking copies from pinned memory"
+    assert not again.copies and still["masks"][0] is there["masks"][0], "a tensor that is already on the device was copied"
+    assert all(t.is_cuda for t in model.state_dict().values()), "a parameter or a buffer of the model stayed on the host"
     live = {id(p) for p in model.parameters()}
-    assert all(id(p) in live for p in optimizer.param_groups[0]["params"]), "the optimizer holds parameters of another model"
+    assert all(id(p) in live for p in optimizer.param_groups[0]["params"]), "the optimizer holds parameters that are not the model's"
 
 
 _see_move_to()
 
 # %% nbgrader={"grade": true, "grade_id": "move_to_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of move_to: nested batches 3, modules 3, nothing moved without need 2, host waits 2.
+# Hidden tests of move_to: nested batches 3, modules 3, no unnecessary copy 2, host waits 2.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("transfers.move_to")
 ### END HIDDEN TESTS
