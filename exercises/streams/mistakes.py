@@ -41,7 +41,7 @@ no_final_wait = edited(
     {MARKS: CLOCK_FOR_EACH_CALL.replace("        torch.cuda.synchronize()\n", "")},
     loses=NO_TIME,
     because="the call returns, so the work is thought to be done",
-    breaks="in **microseconds** of the device's time",
+    breaks="in **microseconds** of device time",
 )
 
 waits_after_every_call = edited(
@@ -65,7 +65,7 @@ no_first_wait = edited(
     {"    torch.cuda.synchronize()\n": "", MARKS: CLOCK_FOR_ALL_CALLS},
     loses=NO_TIME,
     because="only the last wait is thought to matter",
-    breaks="work that was in the stream before is not charged to `fn`",
+    breaks="work that was already queued in the stream is not charged to `fn`",
 )
 
 waits_for_its_own_warm_up_alone = edited(
@@ -100,7 +100,7 @@ milliseconds = edited(
     {"1e3 * statistics": "statistics"},
     loses=NO_TIME,
     because="elapsed_time is taken to give microseconds",
-    breaks="in **microseconds** of the device's time",
+    breaks="in **microseconds** of device time",
 )
 
 marks_the_default_stream = edited(
@@ -139,16 +139,16 @@ the_fastest_call = another_statistic("min(times)", "the fastest call is taken fo
 the_slowest_call = another_statistic("max(times)", "the slowest call is thought to be the safe answer")
 the_mean_of_calls = another_statistic("statistics.fmean(times)", "the mean is taken for the median")
 the_middle_unsorted = another_statistic(
-    "times[len(times) // 2]", "the middle one in time is taken for the middle one in size", "which may differ much"
+    "times[len(times) // 2]", "the middle one in time is taken for the middle one in size", "whose times may differ much"
 )
 the_lower_middle = another_statistic(
     "torch.tensor(times, dtype=torch.float64).median().item()",
     "torch.median is taken for the median of an even number",
-    "of an even number the mean of the two in the middle",
+    "for an even number of calls the mean of the two middle times",
 )
 the_upper_middle = another_statistic(
     "sorted(times)[len(times) // 2]", "an even number is thought to have a middle one",
-    "of an even number the mean of the two in the middle",
+    "for an even number of calls the mean of the two middle times",
 )  # fmt: skip
 without_the_extremes = another_statistic(
     "statistics.fmean(sorted(times)[1:-1] if len(times) > 4 else times)", "a mean without the extremes is taken for the median"
@@ -164,7 +164,7 @@ asks_after_every_call = edited(
     {"        fn()\n        mark.record()\n": "        fn()\n        mark.record()\n        while not mark.query():\n            pass\n"},
     loses=("waits",),
     because="a question is not thought to be a wait",
-    breaks="To ask again and again whether the device is done is to wait",
+    breaks="Polling until the device is done counts as a wait",
 )
 
 asks_for_the_time_of_the_first_call_at_once = edited(
@@ -173,7 +173,7 @@ asks_for_the_time_of_the_first_call_at_once = edited(
      "            try:\n                known = marks[0].elapsed_time(mark) > 0\n            except RuntimeError:\n                pass\n"},
     loses=("waits",),
     because="an error that goes away is not thought to be an answer that was waited for",
-    breaks="To ask again and again whether the device is done is to wait",
+    breaks="Polling until the device is done counts as a wait",
 )
 
 asks_once_more_than_it_may = edited(
@@ -253,7 +253,7 @@ from_the_last_call_before = edited(
     {"    torch.cuda.synchronize()\n    marks": "    marks", "    marks[0].record()\n": "    marks[0].record(torch.cuda.Stream())\n"},
     loses=NO_TIME,
     because="the first mark is put where nothing is before it",
-    breaks="from the moment when the stream is free",
+    breaks="from the moment when the stream is idle",
 )
 
 total_over_iters = edited(
@@ -261,7 +261,7 @@ total_over_iters = edited(
     {MEDIAN: "1e3 * marks[0].elapsed_time(marks[-1]) / iters"},
     loses=("median",),
     because="all calls are thought to take the same time",
-    breaks="a call's time is that from the end of the call before",
+    breaks="a call's time is that from the end of the previous call",
 )
 
 a_tensor_of_microseconds = edited(
@@ -403,7 +403,7 @@ def from_the_first_mark(fn, warmup, iters):
 
 
 OF_TIME = [
-    unbreakable("honest_time", "A mark of its own before each call is as good", because="it permits another way"),
+    unbreakable("honest_time", "A separate event before each call is as good", because="it permits another way"),
     unbreakable(
         "honest_time", "That work takes the device 100 us or more", because="it says what fn is; a solution that needs less is right"
     ),
@@ -470,7 +470,7 @@ reads_before_it_arrives = edited(
     {"torch.stack(losses).tolist()": "torch.stack(losses).to('cpu', non_blocking=True).tolist()"},
     loses=("metrics", "waits", "edges"),
     because="non_blocking is taken for a faster way to wait",
-    breaks="no number is read before it has arrived",
+    breaks="no number is read before its copy to the host is complete",
 )
 
 trains_on_everything = edited(
@@ -478,7 +478,7 @@ trains_on_everything = edited(
     {"(loss * (loss <= limit)).backward()": "loss.backward()"},
     loses=("metrics", "updates", "waits", "edges"),
     because="the condition is dropped with the wait",
-    breaks="**leaves the parameters as they were**",
+    breaks="**leaves the parameters unchanged**",
 )
 
 skips_what_is_fine = edited(
@@ -494,7 +494,7 @@ forgets_to_zero = edited(
     {"        optimizer.zero_grad()\n": ""},
     loses=("metrics", "updates", "waits", "edges"),
     because="gradients are thought to start from zero at each step",
-    breaks="They may hold gradients from before",
+    breaks="They may hold gradients of earlier backward passes",
 )
 
 divides_by_every = edited(
@@ -502,7 +502,7 @@ divides_by_every = edited(
     {"torch.stack(losses).tolist()": "(torch.stack(losses).tolist() + every * [0.0])[:every]"},
     loses=("edges",),
     because="every entry is thought to stand for the same number of steps",
-    breaks='`"mean"` and `"worst"` of their losses',
+    breaks='`"mean"` and `"worst"` (the largest) of their losses',
 )
 
 forgets_the_rest = edited(
@@ -510,7 +510,7 @@ forgets_the_rest = edited(
     {" or step == len(batches)": ""},
     loses=("edges",),
     because="the number of steps is taken for a multiple of every",
-    breaks="one for what is left over at the end",
+    breaks="one for the remaining steps at the end",
 )
 
 never_starts_again = edited(
@@ -583,13 +583,13 @@ taken_and_taken_back = in_train(
     f"        {MASKED}\n        optimizer.step()\n",
     "        loss.backward()\n        optimizer.step()\n        with torch.no_grad():\n            for group in optimizer.param_groups:\n"
     "                for p in group['params']:\n                    p += (loss > limit) * group['lr'] * p.grad\n",
-    ("updates", "waits"), "what is added again is thought to be as it was", "**leaves the parameters as they were**",
+    ("updates", "waits"), "what is added again is thought to be as it was", "**leaves the parameters unchanged**",
 )  # fmt: skip
 in_another_stream = in_train(
     "    log, losses = [], []\n",
     "    log, losses = [], []\n    own = torch.cuda.Stream()\n    own.wait_stream(torch.cuda.current_stream())\n"
     "    torch.cuda.set_stream(own)\n",
-    ("updates", "waits"), "a stream of one's own is thought to be a cleaner place", "work goes into the current stream",
+    ("updates", "waits"), "a stream of one's own is thought to be a cleaner place", "work is launched on the current stream",
 )  # fmt: skip
 
 ALL_OF_TRAIN = ("metrics", "updates", "waits", "edges")
@@ -599,32 +599,32 @@ skips_at_the_limit = in_train(
 )
 counts_at_the_limit = in_train(
     "sum(loss > limit", "sum(loss >= limit", ("metrics", "waits", "edges"), "greater is read as not less",
-    'how many were `"skipped"`',
+    'the number of `"skipped"` steps',
 )  # fmt: skip
 leaves_skipped_losses_out = in_train(
     "statistics.fmean(losses)", "statistics.fmean([loss for loss in losses if loss <= limit] or losses)",
-    ("metrics", "waits", "edges"), "a step that is skipped is thought not to count", "the skipped ones included",
+    ("metrics", "waits", "edges"), "a step that is skipped is thought not to count", "skipped steps included",
 )  # fmt: skip
 worst_of_the_steps_taken = in_train(
     "max(losses)", "max([loss for loss in losses if loss <= limit] or losses)",
-    ("metrics", "waits", "edges"), "a step that is skipped is thought not to count", "the skipped ones included",
+    ("metrics", "waits", "edges"), "a step that is skipped is thought not to count", "skipped steps included",
 )  # fmt: skip
 counts_the_steps_taken = in_train(
     "sum(loss > limit", "sum(loss <= limit", ("metrics", "waits", "edges"), "the count is turned round",
-    'how many were `"skipped"`',
+    'the number of `"skipped"` steps',
 )  # fmt: skip
 zeroes_after_the_step = edited(
     "train",
     {"        optimizer.zero_grad()\n": "", "        optimizer.step()\n": "        optimizer.step()\n        optimizer.zero_grad()\n"},
     loses=ALL_OF_TRAIN,
     because="the gradients are thought to be empty at first",
-    breaks="They may hold gradients from before",
+    breaks="They may hold gradients of earlier backward passes",
 )
 steps_by_hand_at_one_rate = in_train(
     "        optimizer.step()\n",
     "        with torch.no_grad():\n            for p in model.parameters():\n"
     "                p -= optimizer.param_groups[0]['lr'] * p.grad\n",
-    ALL_OF_TRAIN, "an optimizer is thought to have one group", "in one group or in several",
+    ALL_OF_TRAIN, "an optimizer is thought to have one group", "in one parameter group or in several",
 )  # fmt: skip
 weighs_by_the_first_batch = in_train(
     "losses.append(loss.detach())", "losses.append(loss.detach() * len(x) / len(batches[0][0]))",
@@ -637,7 +637,7 @@ takes_the_first_batch_for_granted = in_train(
 asks_after_each_step = in_train(
     "        losses.append", "        done = torch.cuda.current_stream().record_event()\n        while not done.query():\n"
     "            pass\n        losses.append", ("waits",), "a question is not thought to be a wait",
-    "To ask again and again whether the device is done is to wait",
+    "Polling until the device is done counts as a wait",
 )  # fmt: skip
 one_wait_too_many = in_train(
     "    return log\n", "    torch.cuda.synchronize()\n    return log\n", ("waits",),
@@ -661,7 +661,7 @@ two_steps_at_least = in_train(
     "`every`: 1 or more",
 )  # fmt: skip
 of_the_model = unbreakable(
-    "train", "a module on the device, all of whose parameters take part in the loss", because="it says what the model is"
+    "train", "a module on the device, all of whose parameters contribute to the loss", because="it says what the model is"
 )
 another_loss = in_train(
     "loss = mse_loss(model(x), y)", "loss = mse_loss(model(x), y, reduction='sum')", ALL_OF_TRAIN,
@@ -671,7 +671,7 @@ another_loss = in_train(
 
 sums_in_the_losses_format = in_train(
     "statistics.fmean(losses)", "torch.tensor(losses).mean().item()", ("metrics", "waits", "edges"),
-    "a sum is thought to have room where its terms have", "the sum of several may be beyond float32",
+    "a sum is thought to have room where its terms have", "the sum of several may overflow float32",
 )  # fmt: skip
 
 
@@ -780,7 +780,7 @@ def puts_the_parameters_back(model, optimizer, batches, every, limit):
 NO_PAIR = ("values", "inputs", "outputs", "overlap", "host", "caller")
 
 
-@mistake("run_two_models", loses=("inputs", "host", "caller"), because="a stream is thought to know what it reads", breaks="not with whoever writes the inputs")
+@mistake("run_two_models", loses=("inputs", "host", "caller"), because="a stream is thought to know what it reads", breaks="not with the work that writes the inputs")
 def the_sources_sample(image_model, action_model, img, state):
     s1 = torch.cuda.Stream()
     s2 = torch.cuda.Stream()
@@ -801,7 +801,7 @@ synchronizes_between = edited(
     },
     loses=("overlap", "host"),
     because="order is bought with device-wide waits",
-    breaks="the two models **run at the same time** on the device",
+    breaks="the two models **run concurrently** on the device",
 )
 
 waits_on_the_host_at_the_end = edited(
@@ -809,7 +809,7 @@ waits_on_the_host_at_the_end = edited(
     {"here.wait_stream(side)": "side.synchronize()"},
     loses=("host",),
     because="only the host is thought to be able to wait",
-    breaks="**the host waits for nothing**",
+    breaks="**the host never waits**",
 )
 
 one_after_the_other = edited(
@@ -817,7 +817,7 @@ one_after_the_other = edited(
     {"    with torch.cuda.stream(side):\n        seen_by = image_model(image)\n": "    seen_by = image_model(image)\n"},
     loses=("inputs", "outputs", "overlap", "host", "caller"),
     because="two calls are thought to be two streams",
-    breaks="the two models **run at the same time** on the device",
+    breaks="the two models **run concurrently** on the device",
 )
 
 event_of_the_wrong_stream = edited(
@@ -836,7 +836,7 @@ event_recorded_too_early = edited(
     },
     loses=("outputs", "caller"),
     because="an event is thought to stand for what comes after it",
-    breaks="not with whoever reads the outputs",
+    breaks="not with the work that reads the outputs",
 )
 
 forgets_the_inputs = edited(
@@ -852,7 +852,7 @@ forgets_the_outputs = edited(
     {"    here.wait_stream(side)\n": ""},
     loses=("outputs", "caller"),
     because="the end of the with block is thought to wait",
-    breaks="and then let go of them, and of the inputs",
+    breaks="and then drop its references to them and to the inputs",
 )
 
 recording_is_thought_to_order = edited(
@@ -876,7 +876,7 @@ waits_for_each_other = edited(
     {"    done_by = action_model": "    here.wait_stream(side)\n    done_by = action_model"},
     loses=("overlap",),
     because="the way back is made before the other model has started",
-    breaks="the two models **run at the same time** on the device",
+    breaks="the two models **run concurrently** on the device",
 )
 
 swapped = edited(
@@ -897,7 +897,7 @@ keeps_its_stream_and_records_nothing = edited(
     },
     loses=("caller",),
     because="memory is thought to be free when Python lets go of it",
-    breaks="not with whoever is given their memory next",
+    breaks="not with the next tensor to which the caching allocator gives their memory",
 )
 
 
@@ -906,7 +906,7 @@ records_nothing = edited(
     {"    seen_by.record_stream(here)\n": ""},
     loses=("caller",),
     because="a stream made anew is thought to be one that nobody had before",
-    breaks="when PyTorch's 32 streams, which it hands out in turn, have come round",
+    breaks="when PyTorch's pool of 32 streams, used round-robin, has wrapped around",
 )
 
 records_the_side_stream = edited(
@@ -914,7 +914,7 @@ records_the_side_stream = edited(
     {"record_stream(here)": "record_stream(side)"},
     loses=("caller",),
     because="the stream that made the output is recorded, which the allocator knows",
-    breaks="not with whoever is given their memory next",
+    breaks="not with the next tensor to which the caching allocator gives their memory",
 )
 
 records_the_default_stream = edited(
@@ -922,7 +922,7 @@ records_the_default_stream = edited(
     {"record_stream(here)": "record_stream(torch.cuda.default_stream())"},
     loses=("caller",),
     because="the caller is thought to read in the default stream",
-    breaks="use them in its current stream",
+    breaks="use them on its current stream",
 )
 
 records_the_other_output = edited(
@@ -930,7 +930,7 @@ records_the_other_output = edited(
     {"seen_by.record_stream": "done_by.record_stream"},
     loses=("caller",),
     because="the output that was made in the caller's stream is recorded",
-    breaks="not with whoever is given their memory next",
+    breaks="not with the next tensor to which the caching allocator gives their memory",
 )
 
 records_the_inputs_alone = edited(
@@ -938,7 +938,7 @@ records_the_inputs_alone = edited(
     {"seen_by.record_stream(here)": "image.record_stream(side)"},
     loses=("caller",),
     because="only what a side stream reads is thought to need a record",
-    breaks="not with whoever is given their memory next",
+    breaks="not with the next tensor to which the caching allocator gives their memory",
 )
 
 gives_a_copy_away = edited(
@@ -946,7 +946,7 @@ gives_a_copy_away = edited(
     {"    seen_by.record_stream(here)\n": "    seen_by = seen_by.clone()\n"},
     loses=("caller",),
     because="the copy is safe, so what it is made from is thought to be",
-    breaks="not with whoever is given their memory next",
+    breaks="not with the next tensor to which the caching allocator gives their memory",
 )
 
 waits_for_one_of_two = edited(
@@ -957,7 +957,7 @@ waits_for_one_of_two = edited(
     },
     loses=("inputs", "caller"),
     because="one wait is thought to hold for every side stream",
-    breaks="not with whoever writes the inputs",
+    breaks="not with the work that writes the inputs",
 )
 
 returns_for_one_of_two = edited(
@@ -968,7 +968,7 @@ returns_for_one_of_two = edited(
     },
     loses=("outputs", "caller"),
     because="one wait is thought to bring both outputs back",
-    breaks="not with whoever reads the outputs",
+    breaks="not with the work that reads the outputs",
 )
 
 asks_until_it_is_done = edited(
@@ -976,7 +976,7 @@ asks_until_it_is_done = edited(
     {"    here.wait_stream(side)\n": "    while not side.query():\n        pass\n"},
     loses=("host",),
     because="a question is not thought to be a wait",
-    breaks="To ask again and again whether the device is done is to wait",
+    breaks="Polling until the device is done counts as a wait",
 )
 
 waits_for_the_inputs_on_the_host = edited(
@@ -984,7 +984,7 @@ waits_for_the_inputs_on_the_host = edited(
     {"side.wait_stream(here)": "here.synchronize()"},
     loses=("host",),
     because="only the host is thought to be able to wait",
-    breaks="**the host waits for nothing**",
+    breaks="**the host never waits**",
 )
 
 remembers_the_first_caller = edited(
@@ -1016,7 +1016,7 @@ on_the_host = edited(
     {"return seen_by, done_by": "return seen_by.cpu(), done_by.cpu()"},
     loses=NO_PAIR,
     because="the robot is thought to want its outputs on the host",
-    breaks="device tensors both",
+    breaks="two device tensors",
 )
 
 AVOIDED = "    if side == here:\n        side = torch.cuda.Stream()\n"
@@ -1025,7 +1025,7 @@ in_the_callers_own_stream = edited(
     {AVOIDED: ""},
     loses=("overlap", "host"),
     because="a new stream is thought to be one that nobody has",
-    breaks="also when a stream that `torch.cuda.Stream()` hands out is the caller's own",
+    breaks="also when a stream that `torch.cuda.Stream()` returns is the caller's own",
 )
 
 beside_a_kept_stream_that_may_be_the_callers = edited(
@@ -1036,7 +1036,7 @@ beside_a_kept_stream_that_may_be_the_callers = edited(
     },
     loses=("overlap", "host"),
     because="a stream that was made here is thought to be nobody else's",
-    breaks="also when a stream that `torch.cuda.Stream()` hands out is the caller's own",
+    breaks="also when a stream that `torch.cuda.Stream()` returns is the caller's own",
 )
 
 waits_for_the_caller_whose_stream_it_was_given = edited(
@@ -1044,13 +1044,13 @@ waits_for_the_caller_whose_stream_it_was_given = edited(
     {"    if side == here:\n": "    if side == here:\n        here.synchronize()\n"},
     loses=("host",),
     because="a rare wait is thought to be none",
-    breaks="**the host waits for nothing**",
+    breaks="**the host never waits**",
 )
 
 
 @mistake(
     "run_two_models", loses=("overlap",), because="two new streams are thought to be two others",
-    breaks="also when a stream that `torch.cuda.Stream()` hands out is the caller's own",
+    breaks="also when a stream that `torch.cuda.Stream()` returns is the caller's own",
 )  # fmt: skip
 def two_new_streams_and_events(image_model, action_model, image, state):
     current = torch.cuda.current_stream()
@@ -1075,7 +1075,7 @@ keeps_the_last_outputs_in_place_of_recording = edited(
     },
     loses=("caller",),
     because="an output is thought to be read before the call after the next",
-    breaks="not with whoever is given their memory next",
+    breaks="not with the next tensor to which the caching allocator gives their memory",
 )
 
 warms_up_where_gradients_are_recorded = edited(
@@ -1151,6 +1151,6 @@ def one_kept_stream_and_all_recorded(image_model, action_model, image, state, si
 
 
 OF_MODELS = [
-    unbreakable("run_two_models", "functions of one device tensor that put work into the current stream", because="it says what the models are"),
-    unbreakable("run_two_models", "Each fills only a part of the device", because="it says what the models are"),
+    unbreakable("run_two_models", "functions of one device tensor that launch work on the current stream", because="it says what the models are"),
+    unbreakable("run_two_models", "Each occupies only a part of the device", because="it says what the models are"),
 ]

@@ -15,14 +15,15 @@
 # # Asynchronous execution: exercises
 #
 # Three functions. Each is graded for its result and for what the machine did: where the host
-# waited, what ran at the same time, and which accesses no stream order separates. Write your
-# code where it says `YOUR CODE HERE`, run the cell below it, and read what it prints.
+# waited, what ran concurrently, and which memory accesses raced. Write your code where it says
+# `YOUR CODE HERE`, run the cell below it, and read what it prints.
 #
 # The code is ordinary `torch.cuda` code. Here and in the hidden tests it runs on a virtual card,
-# whose values are real and whose times are *modelled*. A race is reported when nothing puts two
-# accesses in order, whether or not they collide in this run. If you have a GPU, `gpulab.cuda.use("real")` in a cell of your own
-# lets the same functions run there. What only a real GPU shows (clocks that rise and fall, kernels
-# that slow each other down) is *not gradable here*.
+# whose values are real and whose times are *modelled*. A race is reported when no stream order,
+# event or wait orders two accesses to the same memory, whether or not they collide in this run.
+# If you have a GPU, `gpulab.cuda.use("real")` in a cell of your own lets the same functions run
+# there. What only a real GPU shows (clocks that rise and fall, kernels that slow each other down)
+# is *not gradable here*.
 #
 # Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
 # inputs drawn afresh.
@@ -42,12 +43,12 @@ runtime = gpulab.cuda.use("virtual:H100")
 # %% [markdown]
 # ## E6.1 `honest_time`
 #
-# A matrix product, timed with two looks at the clock, as the chapter's opening does it. Run it.
-# How long does the product take?
+# A matrix product (GEMM), timed with two readings of the host's clock, as at the beginning of the
+# chapter. Run it. How long does the product take?
 
 # %% nbgrader={"grade": false, "grade_id": "naive_time", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def naive_time(fn):
-    """Microseconds between two looks at the host's clock."""
+    """Microseconds between two readings of the host's clock."""
     begin = time.perf_counter()
     fn()
     return 1e6 * (time.perf_counter() - begin)
@@ -59,28 +60,28 @@ torch.cuda.synchronize()
 print("naive:", [f"{t:.1f}" for t in times], "us")
 
 # %% [markdown]
-# Write `honest_time(fn, warmup, iters)`, the time that the device takes for one call of `fn`:
+# Write `honest_time(fn, warmup, iters)`, which measures the device time of one call of `fn`:
 #
-# - `fn`: a function of no arguments that puts work into the current stream (which need not be
+# - `fn`: a function without arguments that launches work on the current stream (which need not be
 #   the default one) and does not wait for it. That work takes the device 100 us or more, longer
-#   than the host takes to launch it (else the device would wait for the host between two calls,
-#   and marks in the stream would time that);
+#   than the host takes to launch it (otherwise the loop would be launch-bound, and events would
+#   also time the gaps in which the device waits for the host);
 # - calls `fn` `warmup` times, unmeasured, and then `iters` times, measured: no more and no
 #   fewer. `warmup` may be 0. The caller's current stream is current in every call, and afterwards;
-# - returns the **median** over the measured calls, which may differ much: of an even number the
-#   mean of the two in the middle. It is a Python `float` in **microseconds** of the device's
+# - returns the **median** over the measured calls, whose times may differ much: for an even number
+#   of calls the mean of the two middle times. It is a Python `float` in **microseconds** of device
 #   time;
-# - a call's time is that from the end of the call before (or, for the first, from the moment when
-#   the stream is free) to the end of this one. A mark of its own before each call is as good,
-#   since the queue is full;
-# - work that was in the stream before is not charged to `fn`;
+# - a call's time is that from the end of the previous call (or, for the first, from the moment
+#   when the stream is idle) to the end of this one. A separate event before each call is as good,
+#   since the queue never runs empty;
+# - work that was already queued in the stream is not charged to `fn`;
 # - **the host waits at most twice in all**, however large `iters` is: a wait after every call
-#   would empty the queue, and then you time the launch as well. To ask again and again whether
-#   the device is done is to wait (once, until it is);
+#   would empty the queue, and then you time the launch as well. Polling until the device is done
+#   counts as a wait (one wait, however often you ask);
 # - raises `ValueError` when `iters` is less than 1 or `warmup` less than 0.
 #
-# `torch.cuda.Event(enable_timing=True)` is a mark in a stream, and
-# `first.elapsed_time(second)` gives **milliseconds** between two marks that are passed.
+# `torch.cuda.Event(enable_timing=True)` marks a point in the stream in which it is recorded, and
+# `first.elapsed_time(second)` gives the **milliseconds** between two events that are complete.
 
 # %% nbgrader={"grade": false, "grade_id": "honest_time", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def honest_time(fn, warmup, iters):
@@ -103,22 +104,24 @@ def honest_time(fn, warmup, iters):
 
 # %% nbgrader={"grade": false, "grade_id": "honest_time_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_honest_time():
-    """Your time of a product, and what the card took."""
+    """Your time of a matrix product, and the time of its kernel."""
     with gpulab.observe() as seen:
         measured = honest_time(lambda: a @ a, warmup=2, iters=5)
     print(seen.table(), "\n")
 
-    assert isinstance(measured, float), f"honest_time returned {measured!r}: a float is due"
-    assert len(seen.kernels) == 7, f"fn was called {len(seen.kernels)} times; 2 + 5 are due"
+    assert isinstance(measured, float), f"expected a float, honest_time returned {measured!r}"
+    assert len(seen.kernels) == 7, f"expected 2 + 5 calls of fn, found {len(seen.kernels)}"
     near = 0.1
-    if not seen.counts_work:  # a real card: to be observed costs the host more than a launch does
+    if not seen.counts_work:  # on a real card, observing costs the host more than a launch
         measured, near = honest_time(lambda: a @ a, warmup=2, iters=5), 0.5
     product = statistics.median(kernel.end_us - kernel.start_us for kernel in seen.kernels)
     print(f"honest_time {measured:8.1f} us")
     print(f"the kernel  {product:8.1f} us ({seen.device})")
 
-    assert abs(measured - product) < near * product, "that is not the time of the kernel: what did you time, in which unit?"
-    assert len(seen.waits) <= 2, f"the host waited {len(seen.waits)} times: see the table"
+    assert abs(measured - product) < near * product, (
+        f"expected the kernel's {product:.1f} us, found {measured:.1f}: what did you time, in which unit?"
+    )
+    assert len(seen.waits) <= 2, f"expected at most 2 host waits, found {len(seen.waits)}: see the table"
 
 
 _see_honest_time()
@@ -133,12 +136,12 @@ import autograder; autograder.grade("streams.honest_time")
 # %% [markdown]
 # ## E6.2 `train`
 #
-# A training loop that logs. It is right, and its host waits for the device again and again.
-# Where? Count the lines that wait before you run the cell.
+# A training loop that logs. It is correct, but the host waits for the device (synchronizes) again
+# and again. Where? Count the lines that wait before you run the cell.
 
 # %% nbgrader={"grade": false, "grade_id": "first_train", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _first_train(model, optimizer, batches, every, limit):
-    """Train, skip the steps whose loss is above limit, log every few steps: right, and slow."""
+    """Train, skip the steps whose loss is above limit, log every few steps: correct, but slow."""
     log, losses = [], []
     for step, (x, y) in enumerate(batches, 1):
         loss = mse_loss(model(x), y)
@@ -175,23 +178,24 @@ for _line, _waits in itertools.groupby(sorted(_seen.waits, key=lambda w: w.line.
 # Write `train(model, optimizer, batches, every, limit)`, with the same log and the same
 # parameters, in which the host runs ahead of the device:
 #
-# - `model`: a module on the device, all of whose parameters take part in the loss. They may hold
-#   gradients from before. `optimizer`: `torch.optim.SGD` over them, in one group or in several,
-#   without momentum or weight decay, so that a gradient of zeros changes nothing. `batches`: a
-#   list of pairs `(x, y)` on the device, of different sizes; it may be empty. `every`: 1 or more;
-# - work goes into the current stream, which need not be the default one;
-# - each step's loss is `mse_loss(model(x), y)`, finite, though the sum of several may be beyond
-#   float32. A step whose loss is greater than `limit` **leaves the parameters as they were**;
-#   every other step takes one optimizer step;
-# - returns the log: a list with one dictionary for each `every` steps, and one for what is left
-#   over at the end. Its values are Python numbers over those steps, the skipped ones included:
-#   `"mean"` and `"worst"` of their losses, and how many were `"skipped"`;
-# - **no more host waits than the log has entries**. To ask again and again whether the device is
-#   done is to wait (once, until it is);
-# - no number is read before it has arrived.
+# - `model`: a module on the device, all of whose parameters contribute to the loss. They may hold
+#   gradients of earlier backward passes. `optimizer`: `torch.optim.SGD` over them, in one parameter
+#   group or in several, without momentum or weight decay, so that a gradient of zeros changes
+#   nothing. `batches`: a list of pairs `(x, y)` on the device, of different sizes; it may be
+#   empty. `every`: 1 or more;
+# - work is launched on the current stream, which need not be the default one;
+# - each step's loss is `mse_loss(model(x), y)`, finite, though the sum of several may overflow
+#   float32. A step whose loss is greater than `limit` **leaves the parameters unchanged**; every
+#   other step takes one optimizer step;
+# - returns the log: a list with one dictionary for each `every` steps, and one for the remaining
+#   steps at the end. Its values are Python numbers over those steps, skipped steps included:
+#   `"mean"` and `"worst"` (the largest) of their losses, and the number of `"skipped"` steps;
+# - **no more host waits than the log has entries**. Polling until the device is done counts as a
+#   wait (one wait, however often you ask);
+# - no number is read before its copy to the host is complete.
 #
-# The device can make the decision itself: a comparison gives a tensor, and a tensor can be
-# multiplied.
+# The device can make the decision itself: a comparison gives a tensor (a mask), and a tensor can
+# be multiplied.
 
 # %% nbgrader={"grade": false, "grade_id": "train", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def train(model, optimizer, batches, every, limit):
@@ -219,24 +223,24 @@ def entry(losses, limit):
 
 # %% nbgrader={"grade": false, "grade_id": "train_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_train():
-    """The same training as that of the first try: its log, its weights and the host's waits."""
+    """The same training as in the first try: the log, the weights and the host waits."""
     model, optimizer, batches = _a_job(steps=10)
     with gpulab.observe() as seen:
         log = train(model, optimizer, batches, every=4, limit=100.0)
     print(seen.table().split("\n\n")[-1], "\n")
-    assert isinstance(log, list), f"train returned {log!r}: the log is due, a list"
+    assert isinstance(log, list), f"expected the log as a list, train returned {log!r}"
     for due, found in zip(_slow_log, log):
         print(due, "\n", found, sep="")
 
     numbers = [value for entry in log for value in entry.values()]
-    assert all(isinstance(value, (int, float)) for value in numbers), f"{numbers} are not all Python numbers"
-    assert len(log) == len(_slow_log), f"the log has {len(log)} entries, {len(_slow_log)} are due"
+    assert all(isinstance(value, (int, float)) for value in numbers), f"expected Python numbers in the log, found {numbers}"
+    assert len(log) == len(_slow_log), f"expected {len(_slow_log)} entries in the log, found {len(log)}"
     for due, found in zip(_slow_log, log):
-        assert all(abs(due[key] - found[key]) <= 1e-4 * abs(due[key]) for key in due), f"{found} is not {due}"
+        assert all(abs(due[key] - found[key]) <= 1e-4 * abs(due[key]) for key in due), f"expected the entry {due}, found {found}"
     drift = (model.weight - _slow_model.weight).abs().max().item()
-    assert drift < 1e-4, f"a weight differs by {drift}: which steps must change nothing?"
-    assert len(seen.waits) <= len(_slow_log), f"{len(seen.waits)} host waits: see the lines above"
-    assert not seen.races, "a number was read before it had arrived: see the lines above"
+    assert drift < 1e-4, f"a weight differs by {drift}: which steps must leave the parameters unchanged?"
+    assert len(seen.waits) <= len(_slow_log), f"expected at most {len(_slow_log)} host waits, found {len(seen.waits)}: see the lines above"
+    assert not seen.races, "a race: a number was read before its copy to the host was complete, see the lines above"
 
 
 _see_train()
@@ -251,12 +255,13 @@ import autograder; autograder.grade("streams.train")
 # %% [markdown]
 # ## E6.3 `run_two_models`
 #
-# Two models of a robot run side by side: one sees, one acts. This is the chapter's sample, as a
-# function. Its values come out right here. Run it, and read what the observation says.
+# Two models of a robot run concurrently: one for perception, one for control. This is the
+# chapter's sample, as a function. Its values happen to be right here. Run it, and read what was
+# observed.
 
 # %% nbgrader={"grade": false, "grade_id": "the_sample", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _show_the_sample():
-    """Both models in the sample's way, and what it did."""
+    """Both models as the sample runs them, and what was observed."""
 
     def the_sample(image_model, action_model, img, state):
         """The chapter's two-stream sample."""
@@ -270,7 +275,7 @@ def _show_the_sample():
         return output_image, output_action
 
     def a_model(width, cycles):
-        """One layer behind a kernel that keeps a single multiprocessor busy for so many cycles."""
+        """One layer behind a kernel that keeps a single multiprocessor busy for ``cycles`` cycles."""
         layer = torch.nn.Linear(width, width).cuda()
 
         def model(x):
@@ -285,10 +290,10 @@ def _show_the_sample():
     torch.cuda.synchronize()
 
     def one_tick(run):
-        """What a control loop does: prepare the inputs, run both models, use what they say."""
+        """One iteration of a control loop: prepare the inputs, run both models, use their outputs."""
         img, state = (camera - 0.5) * 2, joints * 0.1
         outputs = run(image_model, action_model, img, state)
-        assert isinstance(outputs, tuple), f"{run.__name__} returned {outputs!r}: a tuple of two outputs is due"
+        assert isinstance(outputs, tuple), f"expected a tuple of two outputs, {run.__name__} returned {outputs!r}"
         seen_by, done_by = outputs
         return seen_by.sum() + done_by.sum()
 
@@ -302,21 +307,23 @@ _one_tick, _right, _seen = _show_the_sample()
 _seen.timeline()
 
 # %% [markdown]
-# Write `run_two_models(image_model, action_model, image, state)`, which does it safely:
+# Write `run_two_models(image_model, action_model, image, state)`, which does it without a race:
 #
-# - `image_model`, `action_model`: functions of one device tensor that put work into the current
-#   stream and return one device tensor. Each fills only a part of the device. Each is called once;
-# - `image`, `state`: device tensors, allocated and written in the **current stream**, which need
+# - `image_model`, `action_model`: functions of one device tensor that launch work on the current
+#   stream and return one device tensor. Each occupies only a part of the device. Each is called
+#   once;
+# - `image`, `state`: device tensors, allocated and written on the **current stream**, which need
 #   not be the default one. It may still be writing them;
-# - returns the tuple `(image_model(image), action_model(state))`, device tensors both. The caller
-#   may use them in its current stream, the same as before, at once or later, and then let go of
-#   them, and of the inputs;
-# - **no race**: not with whoever writes the inputs, not with whoever reads the outputs, and not
-#   with whoever is given their memory next, also when the function is called from one stream
-#   after another, and when PyTorch's 32 streams, which it hands out in turn, have come round;
-# - the two models **run at the same time** on the device, also when a stream that
-#   `torch.cuda.Stream()` hands out is the caller's own;
-# - **the host waits for nothing**. To ask again and again whether the device is done is to wait.
+# - returns the tuple `(image_model(image), action_model(state))`, two device tensors. The caller
+#   may use them on its current stream, the same as before the call, immediately or later, and then
+#   drop its references to them and to the inputs;
+# - **no race**: not with the work that writes the inputs, not with the work that reads the
+#   outputs, and not with the next tensor to which the caching allocator gives their memory, also
+#   when the function is called from one stream after another, and when PyTorch's pool of 32
+#   streams, used round-robin, has wrapped around;
+# - the two models **run concurrently** on the device, also when a stream that
+#   `torch.cuda.Stream()` returns is the caller's own;
+# - **the host never waits**. Polling until the device is done counts as a wait.
 
 # %% nbgrader={"grade": false, "grade_id": "run_two_models", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def run_two_models(image_model, action_model, image, state):
@@ -340,24 +347,26 @@ def run_two_models(image_model, action_model, image, state):
 # %% nbgrader={"grade": false, "grade_id": "run_two_models_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_run_two_models():
     """One tick of the loop with your function."""
-    torch.cuda.synchronize()  # nothing of an earlier try is still under way
+    torch.cuda.synchronize()  # no work of an earlier try is pending
     with torch.no_grad(), gpulab.observe() as seen:
         found = _one_tick(run_two_models)
     print(seen.table().split("\n\n")[-1])
 
     spins = [kernel for kernel in seen.kernels if "spin_kernel" in kernel.name]
-    assert len(spins) == 2, f"the models were called {len(spins)} times: each is called once"
-    assert not seen.races, "a race: the lines above say which two accesses no stream order separates"
-    assert not seen.waits, "the host waited: the line is above"
-    assert spins[0].start_us < spins[1].end_us and spins[1].start_us < spins[0].end_us, "one model ran after the other"
-    assert abs(found.item() - _right.item()) < 1e-4, "an output is wrong"
+    assert len(spins) == 2, f"expected one call of each model, found {len(spins)} calls in all"
+    assert not seen.races, "a race: the lines above show two accesses that no stream order, event or wait separates"
+    assert not seen.waits, "expected no host wait: see the line above"
+    assert spins[0].start_us < spins[1].end_us and spins[1].start_us < spins[0].end_us, (
+        "the two models did not overlap on the device: one ran after the other"
+    )
+    assert abs(found.item() - _right.item()) < 1e-4, f"an output is wrong: expected a sum of {_right.item():.4f}, found {found.item():.4f}"
     return seen.timeline()
 
 
 _see_run_two_models()
 
 # %% nbgrader={"grade": true, "grade_id": "run_two_models_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of run_two_models: values 1, inputs 2, outputs 2, at the same time 1, host 1,
+# Hidden tests of run_two_models: values 1, inputs 2, outputs 2, concurrency 1, host waits 1,
 # other streams 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("streams.run_two_models")
