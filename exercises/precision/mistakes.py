@@ -30,11 +30,11 @@ cuts_off = edited(
 )  # fmt: skip
 ties_away_from_zero = edited(
     "round_to", {ROUNDED: "wide.sign() * torch.floor(wide.abs() / step + 0.5)"}, loses=EVERY_POINT_OF_ROUNDING,
-    because="rounding is taken for that of school", breaks="of two equally near the one whose last mantissa bit is 0",
+    because="rounding is taken for that of school", breaks="a tie goes to the number whose last mantissa bit is 0",
 )  # fmt: skip
 ties_upward = edited(
     "round_to", {ROUNDED: "torch.floor(wide / step + 0.5)"}, loses=EVERY_POINT_OF_ROUNDING,
-    because="a half is thought to go up", breaks="of two equally near the one whose last mantissa bit is 0",
+    because="a half is thought to go up", breaks="a tie goes to the number whose last mantissa bit is 0",
 )  # fmt: skip
 rounds_up = edited(
     "round_to", {ROUNDED: "torch.ceil(wide / step)"}, loses=EVERY_POINT_OF_ROUNDING,
@@ -45,16 +45,16 @@ flushes_subnormal_numbers = edited(
     {"    largest = ": "    rounded = torch.where(rounded.abs() < 2.0 ** (1 - bias), 0.0, rounded).copysign(wide)\n    largest = "},
     loses=("small",),
     because="the least normal number is taken for the least",
-    breaks="subnormal ones included",
+    breaks="subnormal numbers included",
 )
 goes_on_below_the_least_normal_number = edited(
     "round_to", {".clamp(min=2.0 ** (1 - bias))": ".clamp(min=2.0**-1000)"}, loses=("small", "fields"),
-    because="the spacing is thought to halve for ever", breaks="subnormal ones included",
+    because="the spacing is thought to halve for ever", breaks="subnormal numbers included",
 )  # fmt: skip
 as_fine_as_one_bit_more = edited(
     "round_to", {"2.0 ** (1 - bias)": "2.0 ** -bias"}, loses=("small", "fields"),
     because="an exponent field of 0 is taken for an exponent like the others",
-    breaks="A pattern whose exponent field is 0 is zero or subnormal",
+    breaks="A bit pattern whose exponent field is 0 is zero or subnormal",
 )  # fmt: skip
 loses_the_sign_of_zero = edited(
     "round_to", {", rounded).to(x.dtype)": ", rounded + 0.0).to(x.dtype)"}, loses=("small",),
@@ -65,14 +65,14 @@ every_16_bit_format_ends_at_65504 = edited(
     {"    beyond = ": "    if exponent_bits + mantissa_bits == 15:\n        largest = 65504.0\n    beyond = "},
     loses=EVERY_POINT_OF_ROUNDING,
     because="bf16 is thought to overflow where fp16 does, having as many bits",
-    breaks="Its bias is `2 ** (exponent_bits - 1) - 1`",
+    breaks="Its exponent bias is `2 ** (exponent_bits - 1) - 1`",
 )
 tf32_in_19_bits = edited(
     "round_to",
     {".to(x.dtype)": ".to(x.dtype if exponent_bits + mantissa_bits != 18 else torch.bfloat16)"},
     loses=("tf32",),
     because="TF32 is taken for a format that is stored in 19 bits, or the next that there is",
-    breaks="lies in 32 bits",
+    breaks="is stored in 32 bits",
 )
 as_19_bit_integers = edited(
     "round_to",
@@ -90,7 +90,7 @@ always_float32 = edited(
 )  # fmt: skip
 twice_rounded = edited(
     "round_to", {"wide = x.double()": "wide = x.float().double()"}, loses=("once", "small", "large"),
-    because="a float32 on the way is thought to change nothing", breaks="a float64 number is not made a float32 one on the way",
+    because="a float32 on the way is thought to change nothing", breaks="a float64 number is not converted to float32 first",
 )  # fmt: skip
 one_way_by_half = edited(
     "round_to",
@@ -106,7 +106,7 @@ saturates = edited(
 e4m3_overflows_to_nan = edited(
     "round_to", {'torch.inf if reserved == "ieee" else largest': '{"ieee": torch.inf, "nan": torch.nan, "none": largest}[reserved]'},
     loses=("large",), because="what has no infinity is thought to become NaN",
-    breaks="NaN where the mantissa too is all ones | the largest number",
+    breaks="NaN where the mantissa is all ones too | the largest number",
 )  # fmt: skip
 e4m3_overflows_to_infinity = edited(
     "round_to", {'torch.inf if reserved == "ieee" else largest': 'largest if reserved == "none" else torch.inf'},
@@ -123,7 +123,7 @@ overflow_a_whole_step_later = edited(
      ", beyond * wide.sign(), rounded)": ", beyond * wide.sign(), rounded.clamp(-largest, largest))"},
     loses=("large",),
     because="a number is thought to overflow at the next that there would be",
-    breaks="what would round to a number beyond the largest",
+    breaks="a value that would round to a number beyond the largest",
 )  # fmt: skip
 the_tie_at_the_end_stays = edited(
     "round_to",
@@ -131,7 +131,7 @@ the_tie_at_the_end_stays = edited(
      ", beyond * wide.sign(), rounded)": ", beyond * wide.sign(), rounded.clamp(-largest, largest))"},
     loses=("large",),
     because="halfway beyond the largest number is thought to belong to it",
-    breaks="as if exponents went on",
+    breaks="as if the exponent had no upper bound",
 )  # fmt: skip
 top_exponent_always_reserved = edited(
     "round_to",
@@ -142,7 +142,7 @@ top_exponent_always_reserved = edited(
 )
 forgets_the_one_nan = edited(
     "round_to", {'2.0**-mantissa_bits * (1 + (reserved == "nan"))': "2.0**-mantissa_bits"}, loses=("large",),
-    because="e4m3 is thought to go up to 480", breaks="NaN where the mantissa too is all ones",
+    because="e4m3 is thought to go up to 480", breaks="NaN where the mantissa is all ones too",
 )  # fmt: skip
 infinity_beyond_is_positive = edited(
     "round_to", {"beyond * wide.sign()": "beyond"}, loses=("large",),
@@ -160,17 +160,17 @@ nan_becomes_infinity = edited(
 )  # fmt: skip
 infinity_stays_infinity = edited(
     "round_to", {"rounded.abs() > largest,": "(rounded.abs() > largest) & wide.isfinite(),"}, loses=("large",),
-    because="an infinity is thought to have a pattern everywhere", breaks="an infinity is beyond the largest number",
+    because="an infinity is thought to have a pattern everywhere", breaks="an infinity overflows in every format",
 )  # fmt: skip
 in_place = edited(
     "round_to", {"    return torch.where(": "    return x.copy_(torch.where(", "rounded).to(x.dtype)": "rounded))"},
-    loses=EVERY_POINT_OF_ROUNDING, because="the caller is thought to need the unrounded numbers no more", breaks="`x` is left as it is",
+    loses=EVERY_POINT_OF_ROUNDING, because="the caller is thought to need the unrounded numbers no more", breaks="`x` is left unchanged",
 )  # fmt: skip
 nothing_to_round = edited(
     "round_to", {"    bias = 2 ** (exponent_bits - 1) - 1\n    wide": "    if fmt == (8, 23, \"ieee\") and x.dtype == torch.float32:\n        return x\n"
      "    bias = 2 ** (exponent_bits - 1) - 1\n    wide"},
     loses=EVERY_POINT_OF_ROUNDING, because="where nothing changes the input is thought to be the result",
-    breaks="the result has memory of its own",
+    breaks="the result has its own memory",
 )  # fmt: skip
 flat = edited(
     "round_to", {"wide = x.double()": "wide = x.double().flatten()", ", rounded).to(x.dtype)": ", rounded).to(x.dtype)[: x.numel()].view(-1)"},
@@ -206,7 +206,7 @@ only_float32 = edited(
     "round_to",
     loses=EVERY_POINT_OF_ROUNDING,
     because="PyTorch's dtypes are taken for all formats",
-    breaks="the hidden tests draw formats that nobody has named",
+    breaks="the hidden tests draw formats that have no name",
 )
 def by_dtypes(x, fmt):
     dtypes = {(5, 10): torch.float16, (8, 7): torch.bfloat16, (5, 2): torch.float8_e5m2, (4, 3): torch.float8_e4m3fn}
@@ -220,13 +220,13 @@ without_the_bias = edited(
 )  # fmt: skip
 with_the_hidden_one = edited(
     "round_to", {"pattern % 2**mantissa_bits": "steps.int()"}, loses=("fields",),
-    because="the 1 before the point is taken for a part of the field", breaks="the mantissa field (without the hidden 1)",
+    because="the 1 before the point is taken for a part of the field", breaks="the mantissa field (without the hidden bit, the implicit leading 1)",
 )  # fmt: skip
 subnormal_fields_begin_at_one = edited(
     "round_to", {"    pattern[value.isinf()]": "    pattern = pattern + 2**mantissa_bits * ((steps < 2**mantissa_bits) & (steps > 0)).int()\n    pattern[value.isinf()]"},
     loses=("fields",),
     because="a subnormal number has the exponent of the least normal one, so its field is thought to be the same",
-    breaks="A pattern whose exponent field is 0 is zero or subnormal",
+    breaks="A bit pattern whose exponent field is 0 is zero or subnormal",
 )  # fmt: skip
 sign_by_comparison = edited(
     "round_to", {"value.signbit().int()": "(value < 0).int()"}, loses=("fields",),
@@ -247,7 +247,7 @@ fields_of_what_is_not_rounded = edited(
 a_stack_of_fields = edited(
     "round_to", {"return value.signbit().int(), pattern >> mantissa_bits, pattern % 2**mantissa_bits":
      "return torch.stack([value.signbit().int(), pattern >> mantissa_bits, pattern % 2**mantissa_bits])"},
-    loses=("fields",), because="a tensor of three rows is taken for a tuple", breaks="returns a tuple of three tensors",
+    loses=("fields",), because="a tensor of three rows is taken for a tuple", breaks="returns a tuple of three `torch.int32` tensors",
 )  # fmt: skip
 infinity_looks_like_nan = edited(
     "round_to", {"    pattern[value.isinf()] = (2**exponent_bits - 1) * 2**mantissa_bits\n    pattern[value.isnan()]": "    pattern[~value.isfinite()]"},
@@ -386,7 +386,7 @@ HARMLESS_OF_ROUNDING = [
 OF_ROUNDING = [
     unbreakable(
         "round_to",
-        "Every pattern may occur: signed zeros, subnormal numbers, infinities, NaN",
+        "Every bit pattern may occur: signed zeros, subnormal numbers, infinities, NaN",
         because="it says what x may hold; the items below say what becomes of it",
     ),
     unbreakable("round_to", "(PyTorch's cast to e4m3 does so since 2.12", because="it says what another does"),
@@ -419,7 +419,7 @@ grows_when_gradients_are_small = edited(
     },
     loses=("growth", "waits", "errors"),
     because="small gradients are thought to make the scale grow",
-    breaks="How large the gradients are does not matter",
+    breaks="The size of the gradients does not matter",
 )
 grows_only_where_there_is_room = edited(
     "dynamic_scaler",
@@ -430,7 +430,7 @@ grows_only_where_there_is_room = edited(
     },
     loses=("growth",),
     because="the scale is thought to grow only as far as the gradients leave room",
-    breaks="How large the gradients are does not matter",
+    breaks="The size of the gradients does not matter",
 )
 clips_before_it_unscales = edited(
     "dynamic_scaler",
@@ -438,7 +438,7 @@ clips_before_it_unscales = edited(
      + UNSCALES, f"            if max_norm is not None:\n                parameters = [p for group in optimizer.param_groups for p in group[\"params\"]]\n                {CLIPS}\n": ""},
     loses=("clip",),
     because="gradients are thought to be clipped as they come",
-    breaks="Else it clips the gradients to `max_norm`",
+    breaks="Otherwise it clips the gradients to `max_norm`",
 )  # fmt: skip
 clips_each_element = edited(
     "dynamic_scaler", {CLIPS: "torch.nn.utils.clip_grad_value_(parameters, max_norm)"}, loses=("clip",),
@@ -450,7 +450,7 @@ a_norm_of_zero_is_none = edited(
 )  # fmt: skip
 does_not_clip = edited(
     "dynamic_scaler", {CLIPS: "pass"}, loses=("clip",),
-    because="to clip is thought to be the caller's business", breaks="Else it clips the gradients to `max_norm`",
+    because="to clip is thought to be the caller's business", breaks="Otherwise it clips the gradients to `max_norm`",
 )  # fmt: skip
 asks_whether_to_clip = edited(
     "dynamic_scaler", {CLIPS: "if torch.nn.utils.get_total_norm([p.grad for p in parameters]) > max_norm:\n                    " + CLIPS},
@@ -459,14 +459,14 @@ asks_whether_to_clip = edited(
 unscales_twice = edited(
     "dynamic_scaler",
     {ONCE + '("these gradients are unscaled already")\n': "", UNSCALES: "        self.unscale_(optimizer)\n"},
-    loses=WITHOUT_GRADIENTS, because="step is thought to begin with unscale_, always", breaks="calls `unscale_` unless that is done",
+    loses=WITHOUT_GRADIENTS, because="step is thought to begin with unscale_, always", breaks="calls `unscale_` unless it has been called",
 )  # fmt: skip
 does_not_unscale = edited(
     "dynamic_scaler", {DIVIDED: ""}, loses=WITHOUT_GRADIENTS, because="Adam is thought not to mind a scale", breaks="divides the gradients",
 )  # fmt: skip
 steps_only_what_was_unscaled = edited(
     "dynamic_scaler", {UNSCALES: ""}, loses=EVERY_POINT_OF_SCALING,
-    because="the caller is thought to unscale", breaks="calls `unscale_` unless that is done",
+    because="the caller is thought to unscale", breaks="calls `unscale_` unless it has been called",
 )  # fmt: skip
 gradients_in_new_tensors = edited(
     "dynamic_scaler",
@@ -483,7 +483,7 @@ first_group_alone = edited(
 )  # fmt: skip
 finite_by_squares = edited(
     "dynamic_scaler", {FOUND: "torch.stack([gradient.square().sum().isfinite() for gradient in gradients]).all()"},
-    loses=("skip", "growth", "waits"), because="a sum is thought to be finite where its terms are", breaks="It finds out whether each element is finite",
+    loses=("skip", "growth", "waits"), because="a sum is thought to be finite where its terms are", breaks="It checks whether each element is finite",
 )  # fmt: skip
 one_state_for_all_scalers = edited(
     "dynamic_scaler",
@@ -493,7 +493,7 @@ one_state_for_all_scalers = edited(
 )  # fmt: skip
 first_gradient_alone = edited(
     "dynamic_scaler", {FOUND: "gradients[0].isfinite().all()"}, loses=("skip", "backoff", "waits"),
-    because="one gradient is thought to speak for all", breaks="It finds out whether each element is finite",
+    because="one gradient is thought to speak for all", breaks="It checks whether each element is finite",
 )  # fmt: skip
 nan_is_not_looked_for = edited(
     "dynamic_scaler", {FOUND: "~torch.stack([gradient.isinf().any() for gradient in gradients]).any()"}, loses=("skip", "growth", "backoff", "waits"),
@@ -505,19 +505,19 @@ inf_is_not_looked_for = edited(
 )  # fmt: skip
 takes_every_step = edited(
     "dynamic_scaler", {"        if self._finite[optimizer]:\n": "        if True:\n"}, loses=("skip", "waits"),
-    because="the smaller scale is thought to be enough", breaks="it takes no step",
+    because="the smaller scale is thought to be enough", breaks="it skips the step",
 )  # fmt: skip
 steps_with_zeros = edited(
     "dynamic_scaler",
     {"        if self._finite[optimizer]:\n": "        if not self._finite[optimizer]:\n            for group in optimizer.param_groups:\n                for p in group['params']:\n"
      "                    p.grad.zero_()\n            optimizer.step()\n        else:\n"},
     loses=("skip", "waits"), because="a step with gradients of zeros is thought to change nothing",
-    breaks="parameters and the optimizer's state stay as they are, bit for bit",
+    breaks="parameters and optimizer state stay unchanged, bit for bit",
 )  # fmt: skip
 looks_again_when_it_steps = edited(
     "dynamic_scaler",
     {DECIDES: 'self._finite[optimizer] = bool(torch.stack([p.grad.isfinite().all() for group in optimizer.param_groups for p in group["params"] if p.grad is not None]).all())'},
-    loses=("skip", "waits"), because="what the gradients are at the step is thought to decide", breaks="what `unscale_` found decides",
+    loses=("skip", "waits"), because="what the gradients are at the step is thought to decide", breaks="the check in `unscale_` decides",
 )  # fmt: skip
 step_returns_nothing = edited(
     "dynamic_scaler", {"        return self._finite[optimizer]\n": ""}, loses=("skip", "waits"),
@@ -526,11 +526,11 @@ step_returns_nothing = edited(
 one_for_all = edited(
     "dynamic_scaler", {"        if self._finite[optimizer]:\n": "        if all(self._finite.values()):\n",
      "        return self._finite[optimizer]\n": "        return all(map(bool, self._finite.values()))\n"}, loses=("skip", "waits"),
-    because="one optimizer's overflow is thought to stop the other", breaks="each of which is unscaled and stepped by itself",
+    because="one optimizer's overflow is thought to stop the other", breaks="each is unscaled and stepped separately",
 )  # fmt: skip
 counter_begins_anew_at_every_step = edited(
     "dynamic_scaler", {COUNT: "self._clean = 1 if all(self._finite.values()) else 0"}, loses=("growth", "errors"),
-    because="the counter is thought to belong to a step", breaks="After `growth_interval` updates in a row without that it doubles",
+    because="the counter is thought to belong to a step", breaks="After `growth_interval` updates in a row without that, it is doubled",
 )  # fmt: skip
 counter_survives_a_skip = edited(
     "dynamic_scaler", {COUNT: "clean = all(self._finite.values())\n        self._clean += clean", "if self._clean == 0:": "if not clean:"}, loses=("growth",),
@@ -538,11 +538,11 @@ counter_survives_a_skip = edited(
 )  # fmt: skip
 counter_survives_growth = edited(
     "dynamic_scaler", {GROWN: "self._scale = min(self._scale * 2, 2.0**24)"}, loses=("growth",),
-    because="the scale is thought to double once", breaks="Either way the counting begins anew",
+    because="the scale is thought to double once", breaks="Either way the count restarts at 0",
 )  # fmt: skip
 grows_ever_after = edited(
     "dynamic_scaler", {GROWN: "self._scale = min(self._scale * 2, 2.0**24)", "self._clean == self._growth_interval": "self._clean >= self._growth_interval"}, loses=("growth", "errors"),
-    because="a scale that may grow is thought to go on growing", breaks="Either way the counting begins anew",
+    because="a scale that may grow is thought to go on growing", breaks="Either way the count restarts at 0",
 )  # fmt: skip
 grows_one_step_late = edited(
     "dynamic_scaler", {"self._clean == self._growth_interval": "self._clean > self._growth_interval"}, loses=("growth", "errors"),
@@ -556,17 +556,17 @@ falls_without_end = edited(
     "dynamic_scaler", {HALVED: "self._scale / 2"}, loses=("backoff",), because="it is thought to come back by itself", breaks="to no less than 1",
 )  # fmt: skip
 falls_faster = edited(
-    "dynamic_scaler", {HALVED: "max(self._scale / 4, 1.0)"}, loses=("backoff", "growth"), because="overflow is thought to need more room", breaks="the scale halves",
+    "dynamic_scaler", {HALVED: "max(self._scale / 4, 1.0)"}, loses=("backoff", "growth"), because="overflow is thought to need more room", breaks="the scale is halved",
 )  # fmt: skip
 grows_faster = edited(
-    "dynamic_scaler", {"self._scale * 2,": "self._scale * 4,"}, loses=("growth", "errors"), because="the scale is thought to need more", breaks="it doubles",
+    "dynamic_scaler", {"self._scale * 2,": "self._scale * 4,"}, loses=("growth", "errors"), because="the scale is thought to need more", breaks="it is doubled",
 )  # fmt: skip
 never_falls = edited(
-    "dynamic_scaler", {HALVED: "self._scale"}, loses=("backoff", "growth"), because="to skip the step is thought to be enough", breaks="the scale halves",
+    "dynamic_scaler", {HALVED: "self._scale"}, loses=("backoff", "growth"), because="to skip the step is thought to be enough", breaks="the scale is halved",
 )  # fmt: skip
 halves_for_each_optimizer = edited(
     "dynamic_scaler", {HALVED: "max(self._scale / 2 ** sum(not found for found in self._finite.values()), 1.0)"}, loses=("backoff", "waits"),
-    because="every optimizer is thought to have a scale of its own", breaks="the scale halves, once",
+    because="every optimizer is thought to have a scale of its own", breaks="the scale is halved, once",
 )  # fmt: skip
 only_steps_count = edited(
     "dynamic_scaler", {COUNT: "self._clean = self._clean + 1 if all(self._finite[one] for one in self._stepped) else 0"}, loses=("backoff",),
@@ -587,7 +587,7 @@ multiplies_in_the_loss_own_dtype = edited(
 )  # fmt: skip
 scales_a_number = edited(
     "dynamic_scaler", {"loss.float() * self._scale": "loss.detach().float() * self._scale"}, loses=WITHOUT_GRADIENTS + ("growth", "backoff"),
-    because="the loss is thought to be a number", breaks="through which gradients flow",
+    because="the loss is thought to be a number", breaks="in float32 and attached to the autograd graph",
 )  # fmt: skip
 scales_once_a_step = edited(
     "dynamic_scaler", {"        return loss.float() * self._scale\n": "        factor, self._fresh = (self._scale if getattr(self, '_fresh', True) else 1.0), False\n        return loss.float() * factor\n",
@@ -604,7 +604,7 @@ begins_at_a_power_of_two = edited(
 )  # fmt: skip
 grows_by_default_after_1000 = edited(
     "dynamic_scaler", {"growth_interval=2000": "growth_interval=1000"}, loses=("growth",),
-    because="the interval is remembered wrongly", breaks="After `growth_interval` updates in a row without that it doubles",
+    because="the interval is remembered wrongly", breaks="After `growth_interval` updates in a row without that, it is doubled",
 )  # fmt: skip
 ends_nothing = edited(
     "dynamic_scaler", {"        self._stepped.clear()": "        pass"}, loses=EVERY_POINT_OF_SCALING,
@@ -633,7 +633,7 @@ unscaled_twice_is_once = edited(
 divides_and_then_refuses = edited(
     "dynamic_scaler",
     {ONCE + '("these gradients are unscaled already")\n': "", DIVIDED: DIVIDED + "        if optimizer in self._finite:\n            raise RuntimeError('unscaled')\n"},
-    loses=("errors",), because="an error is thought to undo what came before it", breaks="`RuntimeError` is due, and nothing changes",
+    loses=("errors",), because="an error is thought to undo what came before it", breaks="raises `RuntimeError`, and changes nothing",
 )  # fmt: skip
 steps_twice = edited(
     "dynamic_scaler", {STEPPED + '("this optimizer has been stepped: update comes first")\n': ""}, loses=("errors",),
@@ -641,11 +641,11 @@ steps_twice = edited(
 )  # fmt: skip
 updates_of_nothing = edited(
     "dynamic_scaler", {'        if not self._finite:\n            raise RuntimeError("no optimizer has been unscaled since the last update")\n': ""}, loses=("errors",),
-    because="where nothing was found all is thought to be well", breaks="when `update` is called though none has been unscaled",
+    because="where nothing was found all is thought to be well", breaks="when `update` is called although none has been unscaled",
 )  # fmt: skip
 updates_of_nothing_are_passed_over = edited(
     "dynamic_scaler", {'            raise RuntimeError("no optimizer has been unscaled since the last update")\n': "            return\n"}, loses=("errors",),
-    because="where nothing was found there is thought to be nothing to say", breaks="when `update` is called though none has been unscaled",
+    because="where nothing was found there is thought to be nothing to say", breaks="when `update` is called although none has been unscaled",
 )  # fmt: skip
 
 
@@ -807,9 +807,9 @@ def with_the_scale_on_the_device(init_scale=65536.0, growth_interval=2000):
 
 
 OF_SCALING = [
-    unbreakable("dynamic_scaler", "that all are does not happen", because="it says what it is called with"),
+    unbreakable("dynamic_scaler", "at least one is not", because="it says what it is called with"),
     unbreakable("dynamic_scaler", "returns an object with", because="no method can be left out: what is judged calls each"),
-    unbreakable("dynamic_scaler", "as by clipping them", because="it is an example"),
+    unbreakable("dynamic_scaler", "for example by clipping them", because="it is an example"),
 ]
 
 # E8.3 amp_step ------------------------------------------------------------------------------
@@ -854,7 +854,7 @@ casts_the_batch = edited(
     {"model(x).float()": "model(x.to(dtype)).float()"},
     loses=ALL_OF_AMP_STEP,
     because="autocast is thought to need its input in 16 bits",
-    breaks="The model is given `x` itself, in float32, once: it has to tell apart what 16 bits cannot",
+    breaks="The model is called with `x` itself, in float32, once: it has to distinguish values that are equal in 16 bits",
 )
 
 backward_inside_autocast = edited(
@@ -911,7 +911,7 @@ asks_the_scaler_first = edited(
     {"    if dtype == torch.bfloat16:\n": "    if scaler is None or not scaler.is_enabled() or dtype == torch.bfloat16:\n"},
     loses=("scaler",),
     because="a scaler that is there is thought to be asked",
-    breaks="also where one is given",
+    breaks="even if one is passed",
 )
 
 float16_without_the_scaler = edited(
@@ -968,7 +968,7 @@ clips_before_it_unscales = edited(
     {"        scaler.unscale_(optimizer)\n        clip(model, max_norm)\n": "        clip(model, max_norm)\n        scaler.unscale_(optimizer)\n"},
     loses=("clipping",),
     because="the gradients that backward leaves are thought to be those of the loss",
-    breaks="the greatest norm that the gradients may have, unscaled and all together",
+    breaks="the maximum norm of the unscaled gradients, all together",
 )
 
 clips_and_forgets_to_unscale = edited(
@@ -976,7 +976,7 @@ clips_and_forgets_to_unscale = edited(
     {"        scaler.unscale_(optimizer)\n": ""},
     loses=("clipping",),
     because="the scaler is thought to have unscaled before its step",
-    breaks="the greatest norm that the gradients may have, unscaled and all together",
+    breaks="the maximum norm of the unscaled gradients, all together",
 )
 
 clips_each_parameter = edited(
@@ -1002,7 +1002,7 @@ always_of_that_norm = edited(
      "        norm = torch.nn.utils.get_total_norm(gradients)\n        torch._foreach_mul_(gradients, max_norm / norm)"},
     loses=("clipping",),
     because="clipping is taken for normalising",
-    breaks="if theirs is greater",
+    breaks="if their norm is greater",
 )
 
 never_clips = edited(
@@ -1010,7 +1010,7 @@ never_clips = edited(
     {"    if max_norm is not None:": "    if False:"},
     loses=("clipping",),
     because="a scaler is thought to keep gradients small",
-    breaks="`None`, or the greatest norm",
+    breaks="`None`, or the maximum norm",
 )
 
 adds_to_old_gradients = edited(
@@ -1018,7 +1018,7 @@ adds_to_old_gradients = edited(
     {"    model.zero_grad(set_to_none=True)\n": ""},
     loses=("updates", "scaler", "clipping", "host", "errors"),
     because="backward is thought to begin anew",
-    breaks="not added to",
+    breaks="not accumulated into",
 )
 
 drops_those_of_the_optimizer = edited(
@@ -1026,7 +1026,7 @@ drops_those_of_the_optimizer = edited(
     {"    model.zero_grad(set_to_none=True)\n": "    optimizer.zero_grad(set_to_none=True)\n"},
     loses=("updates", "scaler", "clipping", "host", "errors"),
     because="what the optimizer does not update is thought to have no gradient",
-    breaks="those too that no longer require any",
+    breaks="including parameters that no longer require gradients",
 )
 
 fills_with_zeros = edited(
@@ -1042,7 +1042,7 @@ drops_them_afterwards = edited(
     {"    model.zero_grad(set_to_none=True)\n": "", "    return loss.detach()": "    optimizer.zero_grad()\n    return loss.detach()"},
     loses=("updates", "scaler", "clipping", "host", "errors"),
     because="gradients are thought to be done with after the step",
-    breaks="parameters may hold gradients from before",
+    breaks="parameters may hold gradients from an earlier step",
 )
 
 returns_a_number = edited(
@@ -1066,7 +1066,7 @@ reads_the_scale = edited(
     {"        scaler.update()\n": "        scaler.update()\n        scaler.get_scale()\n"},
     loses=("host",),
     because="the scale is thought to be on the host",
-    breaks="what `scaler.step` waits for itself",
+    breaks="except the wait inside `scaler.step`",
 )
 
 keeps_the_graph = edited(
@@ -1090,7 +1090,7 @@ the_deprecated_autocast = edited(
     {"torch.autocast(\"cuda\", dtype=dtype)": "torch.cuda.amp.autocast(dtype=dtype)"},
     loses=("host",),
     because="the older name is copied",
-    breaks="nothing deprecated is called",
+    breaks="no deprecated function is called",
 )
 
 takes_float32 = edited(
@@ -1125,7 +1125,7 @@ OF_AMP_STEP = [
     unbreakable("amp_step", "a pair `(x, y)` on the device, `x` in float32, `y` the classes", because="it says what the batch is"),
     unbreakable("amp_step", "The loss is the `cross_entropy` of the logits", because="it names the loss"),
     unbreakable("amp_step", "`dtype`: `torch.bfloat16` or `torch.float16`.", because="it says what is handed in"),
-    unbreakable("amp_step", "Autocast sees to all but one of these", because="it says where to look"),
+    unbreakable("amp_step", "Autocast takes care of all but one of these", because="it says where to look"),
 ]
 
 
@@ -1193,7 +1193,7 @@ adds_in_bfloat16 = edited(
     {APPLIED: "            weight += update\n"},
     loses=DRIFTED,
     because="a small update is thought to count for a little",
-    breaks="is less than one spacing of bfloat16 away from the exact sum so far",
+    breaks="is less than one spacing of bfloat16 (one ulp) away from the exact sum so far",
 )
 
 computes_in_float32_and_stores_in_bfloat16 = edited(
@@ -1226,7 +1226,7 @@ rounds_at_random = edited(
      "            bits += torch.randint_like(bits, 1 << 16)\n            weight.copy_((bits & -65536).view(torch.float32))\n"},
     loses=DRIFTED,
     because="what is right on average is taken for right",
-    breaks="Rounding up and down at random is right on average only",
+    breaks="Stochastic rounding, up or down at random, is right on average only",
 )
 
 writes_at_the_end = edited(
@@ -1250,7 +1250,7 @@ collects_the_updates = edited(
     {"for update in updates:": "for update in list(updates):"},
     loses=("drift", "swallowed", "memory", "caller", "host", "errors"),
     because="an iterator is thought to be a list",
-    breaks="Each comes in the same memory, as an optimizer's does: it is there until you ask for the next one",
+    breaks="All of them share one buffer, as an optimizer's do: an update is valid until you ask for the next one",
 )
 
 in_float64 = edited(
@@ -1258,7 +1258,7 @@ in_float64 = edited(
     {"start.float(), ": "start.double(), "},
     loses=("memory",),
     because="more digits are thought to cost nothing",
-    breaks="but not in float64",
+    breaks="but not for a float64 copy",
 )
 
 stacks_copies = edited(
@@ -1266,7 +1266,7 @@ stacks_copies = edited(
     {"    with torch.no_grad():\n": "    seen = []\n    with torch.no_grad():\n", "            master += update\n": "            master += update\n            seen.append(update.clone())\n"},
     loses=("memory",),
     because="what may be wanted later is kept",
-    breaks="**13 new bytes are held for each element**",
+    breaks="**13 bytes of new memory are held for each element**",
 )
 
 works_on_many_copies = edited(
@@ -1299,7 +1299,7 @@ writes_to_the_update = edited(
     {"            swallowed += still\n": "            swallowed += still\n            update.zero_()\n"},
     loses=("caller",),
     because="an update that was applied is thought to be done with",
-    breaks="it is not yours to write to",
+    breaks="you must not write to it",
 )
 
 counts_from_the_weight_as_it_is = edited(
@@ -1307,7 +1307,7 @@ counts_from_the_weight_as_it_is = edited(
     {"still &= (start + update).bfloat16() == start": "still &= (weight + update).bfloat16() == weight"},
     loses=("swallowed",),
     because="the weight that loses nothing is asked what one that loses would do",
-    breaks="leave it as it began",
+    breaks="leave it at its initial value",
 )
 
 counts_all_that_are_small = edited(
@@ -1315,7 +1315,7 @@ counts_all_that_are_small = edited(
     {"still &= (start": "still = (start"},
     loses=("swallowed",),
     because="every small update is counted, also after the weight has moved",
-    breaks="The first that moves it ends the count",
+    breaks="The first update that moves it ends the count",
 )
 
 half_a_spacing_by_formula = edited(
@@ -1323,7 +1323,7 @@ half_a_spacing_by_formula = edited(
     {"still &= (start + update).bfloat16() == start": "still &= update.abs() < torch.ldexp(torch.ones_like(start).float(), torch.frexp(start.float()).exponent - 9)"},
     loses=("swallowed",),
     because="a tie is thought to move the weight, and the spacing to be one on both sides of a power of two",
-    breaks="as `weight + update` is, rounded to bfloat16",
+    breaks="as `weight + update`, and the sum is rounded to bfloat16",
 )
 
 rounds_the_update_first = edited(
@@ -1331,7 +1331,7 @@ rounds_the_update_first = edited(
     {"(start + update).bfloat16()": "(start + update.bfloat16())"},
     loses=("swallowed",),
     because="an update is thought to be in bfloat16 before it is added: a little more than half a spacing is then a tie",
-    breaks="as `weight + update` is, rounded to bfloat16",
+    breaks="as `weight + update`, and the sum is rounded to bfloat16",
 )
 
 keeps_what_it_computed_with = edited(
@@ -1339,7 +1339,7 @@ keeps_what_it_computed_with = edited(
     {APPLIED: "            exact = master + update\n            taken = exact - master\n            master += taken\n            weight.copy_(exact)\n"},
     loses=("memory",),
     because="a variable of the loop is thought to be gone where its use ends",
-    breaks="what a variable still holds included",
+    breaks="including what a variable still refers to",
 )
 
 counts_in_int64 = edited(
@@ -1397,7 +1397,7 @@ takes_any_dtype = edited(
     {"    if weight.dtype != torch.bfloat16:\n": "    if False:\n"},
     loses=("errors",),
     because="a finer weight is thought to need the same",
-    breaks="where `weight` is not bfloat16",
+    breaks="if `weight` is not bfloat16",
 )
 
 broadcasts = edited(
@@ -1405,7 +1405,7 @@ broadcasts = edited(
     {"            if update.shape != weight.shape:\n": "            if update.numel() > weight.numel():\n"},
     loses=("errors",),
     because="what broadcasts is thought to fit",
-    breaks="where an update has another shape than `weight`",
+    breaks="if an update has another shape than `weight`",
 )
 
 takes_it_back = edited(
@@ -1413,7 +1413,7 @@ takes_it_back = edited(
     {"                raise ValueError(f\"an update": "                weight.copy_(start)\n                raise ValueError(f\"an update"},
     loses=("errors",),
     because="an error is thought to undo what came before it",
-    breaks="and the weight holds those before it",
+    breaks="and with all updates before it applied to the weight",
 )
 
 refuses_after_use = edited(
@@ -1426,12 +1426,12 @@ refuses_after_use = edited(
 )
 
 OF_TRAINING_DRIFT = [
-    unbreakable("training_drift", "an iterator, of ten thousand at most, also of none", because="it says what the updates are"),
-    unbreakable("training_drift", "It gives tensors on the device, float32 or bfloat16, of the shape of `weight`", because="it says what the updates are"),
-    unbreakable("training_drift", "The updates of a 0 have one sign", because="it says what the updates are"),
-    unbreakable("training_drift", "An update is 0 or at least a hundredth of the distance", because="it says what the updates are"),
-    unbreakable("training_drift", "if none does, it is all of them", because="it follows from the count"),
-    unbreakable("training_drift", "That is room to keep a copy in float32 for the sum", because="it explains the bound"),
+    unbreakable("training_drift", "an iterator over ten thousand updates at most, or none", because="it says what the updates are"),
+    unbreakable("training_drift", "It yields tensors on the device, float32 or bfloat16, of the shape of `weight`", because="it says what the updates are"),
+    unbreakable("training_drift", "The updates of a weight of 0 all have the same sign", because="it says what the updates are"),
+    unbreakable("training_drift", "Each element of an update is 0 or at least a hundredth of the distance", because="it says what the updates are"),
+    unbreakable("training_drift", "if none does, the count is the number of updates", because="it follows from the count"),
+    unbreakable("training_drift", "That is room for a float32 copy for the sum", because="it explains the bound"),
 ]
 
 

@@ -33,45 +33,46 @@ runtime = gpulab.cuda.use("virtual:H100")
 # %% [markdown]
 # ## E8.1 `round_to` and `float_fields`
 #
-# Hardware rounds every number that it stores. PyTorch does so for the formats that it has a dtype for; most
-# formats of the last years it has none for. Two functions, in one cell.
+# Hardware rounds every number that it stores. PyTorch's casts do so for the formats that have a `torch.dtype`; most
+# formats of recent years have none. Write two functions, in one cell.
 #
 # A format is `fmt`, a tuple `(exponent_bits, mantissa_bits, reserved)`: a sign bit, `exponent_bits` from 2 to 8,
-# `mantissa_bits` from 1 to 23. Its bias is `2 ** (exponent_bits - 1) - 1`. A pattern whose exponent field is 0
+# `mantissa_bits` from 1 to 23. Its exponent bias is `2 ** (exponent_bits - 1) - 1`. A bit pattern whose exponent field is 0
 # is zero or subnormal. `reserved` says what the largest exponent field, all ones, means (with 8 exponent bits it is
 # always `"ieee"`):
 #
-# | `reserved` | patterns with the largest exponent field | beyond the largest number | example |
+# | `reserved` | bit patterns with the largest exponent field | result of an overflow | example |
 # | --- | --- | --- | --- |
 # | `"ieee"` | infinity (mantissa 0) and NaN (any other) | infinity | fp16 `(5, 10, "ieee")` |
-# | `"nan"` | numbers; NaN where the mantissa too is all ones | the largest number | fp8 e4m3 `(4, 3, "nan")` |
-# | `"none"` | numbers | the largest number | fp4 e2m1 `(2, 1, "none")` |
+# | `"nan"` | numbers; NaN where the mantissa is all ones too | the largest number (saturation) | fp8 e4m3 `(4, 3, "nan")` |
+# | `"none"` | numbers | the largest number (saturation) | fp4 e2m1 `(2, 1, "none")` |
 #
 # Write `round_to(x, fmt)`:
 #
-# - `x`: a tensor on the host, float32 or float64, of any shape and strides, of no dimensions or no elements too.
-#   Every pattern may occur: signed zeros, subnormal numbers, infinities, NaN;
+# - `x`: a tensor on the host, float32 or float64, of any shape and strides, including zero-dimensional and empty tensors.
+#   Every bit pattern may occur: signed zeros, subnormal numbers, infinities, NaN;
 # - returns a tensor of `x`'s shape and dtype; its elements are numbers of `fmt`. So a TF32 number,
-#   `(8, 10, "ieee")`, lies in 32 bits, as on the hardware, and its 13 last ones are 0;
-# - each is the nearest number of `fmt`, subnormal ones included; of two equally near the one whose last mantissa
-#   bit is 0;
-# - each is rounded once: a float64 number is not made a float32 one on the way;
-# - a zero keeps its sign, and a number that becomes zero keeps it too;
-# - overflow is decided after rounding, as if exponents went on: what would round to a number beyond the largest becomes
-#   what the table says, with the sign of `x`. (PyTorch's cast to e4m3 does so since 2.12, and gave NaN before);
-# - an infinity is beyond the largest number. NaN stays NaN, with any sign and payload;
-# - `x` is left as it is, and the result has memory of its own;
+#   `(8, 10, "ieee")`, is stored in 32 bits, as on the hardware, and its 13 lowest bits are 0;
+# - each is the nearest number of `fmt`, subnormal numbers included; a tie goes to the number whose last mantissa
+#   bit is 0 (round to nearest even);
+# - each is rounded once: a float64 number is not converted to float32 first (no double rounding);
+# - a zero keeps its sign, and so does a number that rounds to zero;
+# - overflow is decided after rounding, as if the exponent had no upper bound: a value that would round to a number
+#   beyond the largest becomes what the table says, with the sign of `x`. (PyTorch's cast to e4m3 does so since 2.12, and
+#   gave NaN before);
+# - an infinity overflows in every format. NaN stays NaN, with any sign and payload;
+# - `x` is left unchanged, and the result has its own memory;
 # - raises `ValueError` when `reserved` is `"none"` and an element is NaN: there is no pattern for it;
 # - raises `TypeError` when `x` has another dtype.
 #
 # Write `float_fields(x, fmt)`:
 #
-# - returns a tuple of three tensors of `x`'s shape, `torch.int32`: the sign (0 or 1), the exponent field (as stored, with the
-#   bias) and the mantissa field (without the hidden 1) of `round_to(x, fmt)`;
+# - returns a tuple of three `torch.int32` tensors of `x`'s shape: the sign (0 or 1), the exponent field (as stored, with the
+#   bias) and the mantissa field (without the hidden bit, the implicit leading 1) of `round_to(x, fmt)`;
 # - a NaN's fields are any pattern that the table calls NaN, with either sign;
 # - raises what `round_to` raises.
 #
-# No PyTorch dtype does this for all formats, and the hidden tests draw formats that nobody has named.
+# No PyTorch dtype does this for all formats, and the hidden tests draw formats that have no name.
 
 # %% nbgrader={"grade": false, "grade_id": "round_to", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def round_to(x, fmt):
@@ -116,7 +117,7 @@ def float_fields(x, fmt):
 
 # %% nbgrader={"grade": false, "grade_id": "round_to_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_round_to():
-    """Numbers in six formats, their fields, and PyTorch's casts."""
+    """Numbers rounded to six formats, their bit fields, and PyTorch's casts."""
     formats = {
         "tf32": (8, 10, "ieee"),
         "bf16": (8, 7, "ieee"),
@@ -130,8 +131,8 @@ def _see_round_to():
     shown = {}
     for name, fmt in formats.items():
         shown[name] = round_to(x, fmt)
-        assert shown[name].shape == x.shape, f"{name}: the shape is {tuple(shown[name].shape)}, {tuple(x.shape)} is due"
-        assert shown[name].dtype == x.dtype, f"{name}: the dtype is {shown[name].dtype}; the result is of x's, {x.dtype}"
+        assert shown[name].shape == x.shape, f"{name}: the shape is {tuple(shown[name].shape)}, expected x's, {tuple(x.shape)}"
+        assert shown[name].dtype == x.dtype, f"{name}: the dtype is {shown[name].dtype}, expected x's, {x.dtype}"
     fields = {name: torch.stack(float_fields(x, fmt)).T.tolist() for name, fmt in formats.items()}
     for row, value in enumerate(x.tolist()):
         line = f"{value:<12.6g}"
@@ -147,15 +148,15 @@ def _see_round_to():
         right = x.to(dtype).float()
         for value, due, found in zip(x.tolist(), right.tolist(), shown[name].tolist()):
             assert str(due) == str(found), f"{name}: {value!r} becomes {found!r}; PyTorch's cast gives {due!r}"
-    assert shown["e4m3"].tolist()[2:6] == [2.5, -448, -448, 448], "e4m3 goes to 448, and not beyond"
+    assert shown["e4m3"].tolist()[2:6] == [2.5, -448, -448, 448], f"e4m3: {shown['e4m3'].tolist()[2:6]}, but overflow saturates at 448"
     four_bits = round_to(torch.tensor([-0.25, 0.26, 2.5, 3.5, 7.0, -100.0]), (2, 1, "none"))
-    assert str(four_bits.tolist()) == "[-0.0, 0.5, 2.0, 4.0, 6.0, -6.0]", f"fp4: {four_bits.tolist()}"
+    assert str(four_bits.tolist()) == "[-0.0, 0.5, 2.0, 4.0, 6.0, -6.0]", f"fp4 e2m1: {four_bits.tolist()}, expected [-0.0, 0.5, 2.0, 4.0, 6.0, -6.0]"
     patterns = torch.arange(-(2**15), 2**15).to(torch.int16)
     numbers = patterns.view(torch.float16).float()
     sign, exponent, mantissa = float_fields(numbers, (5, 10, "ieee"))
     same = (sign << 15 | exponent << 10 | mantissa) == patterns.int() % 2**16
     print(f"{(same | numbers.isnan()).sum()} of 65536 patterns of fp16 have the right fields")
-    assert (same | numbers.isnan()).all(), "the fields of an fp16 number are not those of its pattern"
+    assert (same | numbers.isnan()).all(), "fp16: the fields of some numbers differ from those of their bit patterns"
 
 
 _see_round_to()
@@ -169,34 +170,35 @@ import autograder; autograder.grade("precision.round_to")
 # %% [markdown]
 # ## E8.2 `dynamic_scaler`
 #
-# Gradients that float16 would lose are kept by a loss that is scaled up. How far? As far as it goes without overflow,
-# which only trying tells. PyTorch brings `torch.amp.GradScaler`; here you write one, with limits that PyTorch's
-# does not have. Neither that class nor its kernels (`torch._amp_...`) may be used.
+# Small gradients underflow in float16. Multiplying the loss by a scale before the backward pass keeps them. The best scale is
+# the largest one that does not overflow, and only trying finds it: this is dynamic loss scaling. PyTorch has
+# `torch.amp.GradScaler`; here you write your own, with limits on the scale that PyTorch's does not have. Neither that class nor
+# its kernels (`torch._amp_...`) may be used.
 #
 # Write `dynamic_scaler(init_scale=65536.0, growth_interval=2000)`:
 #
 # - returns an object with the five methods below. Its scale is `init_scale` at first;
 # - raises `ValueError` unless `init_scale` is from 1 to `2.0**24` and `growth_interval` 1 or more.
 #
-# The object's methods, in the order in which a step calls them, with parameters on the card or on the host:
+# The object's methods, in the order in which a training step calls them, with parameters on the card or on the host:
 #
-# - `scale(loss)`: `loss` is a tensor of no dimensions, float32, float16 or bfloat16; returns the loss times the scale,
-#   float32, through which gradients flow. It may be called more than once before a step;
+# - `scale(loss)`: `loss` is a tensor of no dimensions, float32, float16 or bfloat16; returns the loss times the scale, in
+#   float32 and attached to the autograd graph. It may be called more than once before a step;
 # - `unscale_(optimizer)`: divides the gradients of the optimizer's parameters, float32 tensors, by the scale, in place. The parameters are
-#   in one group or in several. A gradient may be None; that all are does not happen. It finds out whether each element is finite;
-# - `step(optimizer, max_norm=None)`: calls `unscale_` unless that is done. If an inf or a NaN was found, it takes no step: parameters and
-#   the optimizer's state stay as they are, bit for bit. Else it clips the gradients to `max_norm`, if that is given, as
+#   in one group or in several. A gradient may be None; at least one is not. It checks whether each element is finite;
+# - `step(optimizer, max_norm=None)`: calls `unscale_` unless it has been called. If an inf or a NaN was found, it skips the step:
+#   parameters and optimizer state stay unchanged, bit for bit. Otherwise it clips the gradients to `max_norm`, if that is given, as
 #   `torch.nn.utils.clip_grad_norm_` does, and calls `optimizer.step()`. Returns whether it took the step, a `bool`;
-# - what `unscale_` found decides, also where the caller changes the gradients between `unscale_` and `step`, as by clipping them;
-# - `update()`: ends the step. If any optimizer's gradients were found not finite, stepped or not, the scale halves, once, to no less
-#   than 1. After `growth_interval` updates in a row without that it doubles, to no more than `2.0**24`. Either way the counting
-#   begins anew. How large the gradients are does not matter;
+# - the check in `unscale_` decides, even if the caller changes the gradients between `unscale_` and `step`, for example by clipping them;
+# - `update()`: ends the step. If any optimizer's gradients were found not finite, stepped or not, the scale is halved, once, to no less
+#   than 1 (backoff). After `growth_interval` updates in a row without that, it is doubled, to no more than `2.0**24`. Either way
+#   the count restarts at 0. The size of the gradients does not matter;
 # - `get_scale()`: the scale, a Python `float`.
 #
-# There may be several optimizers in a step, each of which is unscaled and stepped by itself. Beyond that:
+# A step may use several optimizers; each is unscaled and stepped separately. Beyond that:
 #
-# - `RuntimeError` is due, and nothing changes, when `unscale_` or `step` is called for an optimizer that has been stepped since the last
-#   update, when `unscale_` is called for one that has been unscaled, and when `update` is called though none has been unscaled;
+# - raises `RuntimeError`, and changes nothing, when `unscale_` or `step` is called for an optimizer that has been stepped since the last
+#   update, when `unscale_` is called for one that has been unscaled, and when `update` is called although none has been unscaled;
 # - on the card **the host waits at most once for each optimizer**, from `scale` to `update`, however many parameters there are.
 
 # %% nbgrader={"grade": false, "grade_id": "dynamic_scaler", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -258,7 +260,7 @@ class Scaler:
 
 # %% nbgrader={"grade": false, "grade_id": "dynamic_scaler_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_dynamic_scaler():
-    """Eight steps, of which some overflow: the scale, what was taken, and the host's waits."""
+    """Eight steps, some of which overflow: the scale, the steps taken, and the host waits."""
     weight = torch.nn.Parameter(torch.ones(4, device="cuda"))
     bias = torch.nn.Parameter(torch.ones(2, device="cuda"))
     weight.register_hook(lambda gradient: gradient.half().float())  # a backward pass in float16
@@ -277,15 +279,15 @@ def _see_dynamic_scaler():
         scales.append(scaler.get_scale())
         norm = torch.cat([weight.grad, bias.grad]).norm().item()
         print(f"gradient {size:<7.1g} step {took[-1]!s:6} scale after {scales[-1]:<8g} norm {norm:<6.3g} host waits {len(seen.waits)}")
-        assert scaled.dtype == torch.float32 and scaled.shape == (), f"scale gave {scaled.dtype} of shape {tuple(scaled.shape)}"
-        assert len(seen.waits) <= 1, f"{len(seen.waits)} host waits in a step: {seen.waits[-1].line}"
-        assert took[-1] or weight.tolist() == before, "the step was skipped, and a parameter has changed"
-        assert not took[-1] or norm < 1.001, f"the norm of the gradients is {norm:g} and not the 1 that they are clipped to"
+        assert scaled.dtype == torch.float32 and scaled.shape == (), f"scale returned {scaled.dtype}, {tuple(scaled.shape)}: expected float32, ()"
+        assert len(seen.waits) <= 1, f"{len(seen.waits)} host waits in a step, expected at most 1; the last: {seen.waits[-1].line}"
+        assert took[-1] or weight.tolist() == before, "the step was skipped, but a parameter changed"
+        assert not took[-1] or norm < 1.001, f"the gradient norm is {norm:g} after a step, expected at most max_norm = 1"
 
-    assert took == [False, False, True, True, True, True, False, True], f"steps taken: {took}"
-    assert scales == [32768, 16384, 16384, 16384, 32768, 32768, 16384, 16384], f"scales: {scales}"
+    assert took == [False, False, True, True, True, True, False, True], f"steps taken: {took}, expected [False, False, True, True, True, True, False, True]"
+    assert scales == [32768, 16384, 16384, 16384, 32768, 32768, 16384, 16384], f"scales: {scales}, expected [32768, 16384, 16384, 16384, 32768, 32768, 16384, 16384]"
     steps = optimizer.state[weight]["step"].item()
-    assert steps == 5, f"Adam has counted {steps:g} steps; 5 were taken"
+    assert steps == 5, f"Adam's step count is {steps:g}, expected 5: three of the eight steps are skipped"
 
 
 _see_dynamic_scaler()
@@ -300,8 +302,8 @@ import autograder; autograder.grade("precision.dynamic_scaler")
 # ## E8.3 `amp_step`
 #
 # From here on the code runs on a virtual card, whose values are real; `gpulab.cuda.use("real")` in a
-# cell of your own lets the same code run on a GPU. Below is a loop as it goes around: bfloat16, and a
-# `GradScaler`. It trains. Run it, and read in which dtype each operation ran, and where the host waited.
+# cell of your own lets the same code run on a GPU. Below is a loop as it is often posted: bfloat16, and a
+# `GradScaler`. It trains. Run it, and read the dtype in which each operation ran, and where the host waited.
 
 # %% nbgrader={"grade": false, "grade_id": "amp_sample", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from torch.nn.functional import cross_entropy
@@ -310,7 +312,7 @@ gpulab.cuda.use("virtual:H100")
 
 
 def _show_amp_sample():
-    """The notes' step, and the dtypes that autocast chose."""
+    """The training step of the notes, and the dtypes that autocast chose."""
     from collections import Counter
 
     class Reader(torch.nn.Module):
@@ -326,7 +328,7 @@ def _show_amp_sample():
             return self.head(torch.softmax(x, -1) * x)
 
     def a_reader():
-        """A model, its optimizer, and a batch whose readings differ by less than bfloat16 can tell at their size."""
+        """A model, its optimizer, and a batch whose readings differ by less than bfloat16's spacing at 1000."""
         torch.manual_seed(8)
         model = Reader(readings=16, classes=6).cuda()
         batch = (1000 + torch.randn(24, 16)).cuda(), torch.randint(6, (24,)).cuda()
@@ -334,7 +336,7 @@ def _show_amp_sample():
         return model, torch.optim.SGD(model.parameters(), lr=0.5), batch
 
     def dtypes_of(seen):
-        """How often each operation that autocast has an opinion on gave a result of which dtype."""
+        """How often each operation on autocast's lists gave a result of each dtype."""
         about = ("aten.mm", "aten.addmm", "aten._softmax", "aten.native_layer_norm", "aten._log_softmax", "aten.nll_loss_forward")
         return Counter((op.op, op.dtype) for op in seen.ops if op.op in about)
 
@@ -356,30 +358,30 @@ def _show_amp_sample():
 _a_reader, _dtypes_of = _show_amp_sample()
 
 # %% [markdown]
-# bfloat16 has the range of float32, so nothing underflows that a scale could save; the scaler costs a
-# wait and passes over the gradients. float16 needs it. Write
+# bfloat16 has the exponent range of float32, so no gradient underflows that loss scaling could save; the scaler costs a
+# host wait and passes over the gradients. float16 needs it. Write
 # `amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None)`, one training step in mixed
 # precision:
 #
 # - `model`: a module on the device, its parameters float32; `model(x)` gives logits of shape
 #   `(n, classes)`. Some of its parameters may not require gradients, all others take part in the loss;
 # - `optimizer`: over the parameters that require gradients, in one group or in several; not fused;
-# - `batch`: a pair `(x, y)` on the device, `x` in float32, `y` the classes. The model is given `x`
-#   itself, in float32, once: it has to tell apart what 16 bits cannot;
+# - `batch`: a pair `(x, y)` on the device, `x` in float32, `y` the classes. The model is called with `x`
+#   itself, in float32, once: it has to distinguish values that are equal in 16 bits;
 # - `dtype`: `torch.bfloat16` or `torch.float16`. **Matrix products run in `dtype`; softmax, normalisation
-#   and all of the loss in float32.** The loss is the `cross_entropy` of the logits. Autocast sees to all but one of
+#   and all of the loss in float32.** The loss is the `cross_entropy` of the logits. Autocast takes care of all but one of
 #   these: the table above shows which operation of the loss it leaves in 16 bits;
 # - the backward pass runs outside of autocast, and no autocast region is open afterwards;
 # - with float16, `scaler`, an enabled `torch.amp.GradScaler`, scales the loss, unscales the gradients,
 #   takes the step or skips it, and adapts its scale: once each in a call;
-# - with bfloat16 no method of `scaler` is called, also where one is given;
-# - `max_norm`: `None`, or the greatest norm that the gradients may have, unscaled and all together; if
-#   theirs is greater, they are scaled down to it, as `clip_grad_norm_` does;
-# - parameters may hold gradients from before, those too that no longer require any. They are dropped: not added to, and not filled with
-#   zeros, since the caller may still hold them. **Afterwards the parameters are float32, and each `.grad` is this
-#   step's gradient: float32, unscaled, clipped**;
+# - with bfloat16 no method of `scaler` is called, even if one is passed;
+# - `max_norm`: `None`, or the maximum norm of the unscaled gradients, all together (the global norm); if
+#   their norm is greater, they are scaled down to it, as `clip_grad_norm_` does;
+# - parameters may hold gradients from an earlier step, including parameters that no longer require gradients. These are dropped:
+#   not accumulated into, and not filled with zeros, since the caller may still hold them. **Afterwards the parameters are float32,
+#   and each `.grad` is this step's gradient: float32, unscaled, clipped**;
 # - returns this step's loss, not scaled: a float32 tensor of no dimensions on the device, detached;
-# - **the host waits for nothing** but what `scaler.step` waits for itself; nothing deprecated is called;
+# - **the host waits for nothing** except the wait inside `scaler.step`; no deprecated function is called;
 # - raises `ValueError`, before anything has run or changed, for any other `dtype`, and for float16
 #   without a scaler.
 
@@ -418,7 +420,7 @@ def clip(model, max_norm):
 # %% nbgrader={"grade": false, "grade_id": "amp_step_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_amp_step():
     """A step in bfloat16 and one in float16."""
-    torch.set_autocast_enabled("cuda", False)  # whatever an earlier try has left on
+    torch.set_autocast_enabled("cuda", False)  # in case an earlier attempt left it enabled
     for dtype, scaler in ((torch.bfloat16, None), (torch.float16, torch.amp.GradScaler("cuda", init_scale=2.0**12))):
         model, optimizer, batch = _a_reader()
         before = [parameter.detach().clone() for parameter in model.parameters()]
@@ -428,19 +430,19 @@ def _see_amp_step():
         for (operation, name), times in _dtypes_of(seen).items():
             print(f"  {operation:24} {name:9} x{times}")
         print(f"  {len(seen.waits)} host waits")
-        assert isinstance(loss, torch.Tensor) and loss.is_cuda and loss.dim() == 0, f"{loss!r}: the loss is due, on the device"
+        assert isinstance(loss, torch.Tensor) and loss.is_cuda and loss.dim() == 0, f"{loss!r}: expected the loss, of no dimensions, on the device"
         assert not torch.is_autocast_enabled("cuda"), "an autocast region is still open"
-        assert not loss.requires_grad, "the loss still holds its graph"
-        assert loss.dtype == torch.float32, f"the loss was computed in {loss.dtype}"
+        assert not loss.requires_grad, "the loss still holds its autograd graph: detach it"
+        assert loss.dtype == torch.float32, f"the loss is {loss.dtype}, expected torch.float32"
         loss_in = {op.dtype for op in seen.ops if op.op in ("aten._log_softmax", "aten.nll_loss_forward")}
-        assert loss_in == {"float32"}, f"the operations of the loss ran in {loss_in}"
+        assert loss_in == {"float32"}, f"the operations of the loss ran in {loss_in}, expected float32"
         products = {op.dtype for op in seen.ops if op.op in ("aten.mm", "aten.addmm", "aten.bmm")}
-        assert products == {str(dtype).removeprefix("torch.")}, f"matrix products ran in {products}"
-        assert all(p.dtype == torch.float32 == p.grad.dtype for p in model.parameters()), "parameters and gradients are float32"
+        assert products == {str(dtype).removeprefix("torch.")}, f"matrix products ran in {products}, expected {dtype}"
+        assert all(p.dtype == torch.float32 == p.grad.dtype for p in model.parameters()), "parameters and gradients must be float32"
         norm = torch.stack([p.grad.norm() for p in model.parameters()]).norm().item()
-        assert norm < 0.501, f"the norm of all gradients is {norm}; 0.5 is the most"
+        assert norm < 0.501, f"the global norm of the gradients is {norm}, expected at most max_norm = 0.5"
         moved = torch.stack([(p.detach() - old).norm() for p, old in zip(model.parameters(), before)]).norm().item()
-        assert abs(moved - 0.5 * norm) < 0.01 * norm, f"the step is {moved} long; lr times the gradients' norm is {0.5 * norm}"
+        assert abs(moved - 0.5 * norm) < 0.01 * norm, f"the parameters moved by {moved}, expected lr times the gradient norm, {0.5 * norm}"
         assert len(seen.waits) <= (dtype == torch.float16), f"the host waited at: {[str(wait.line) for wait in seen.waits]}"
 
 
@@ -455,7 +457,7 @@ import autograder; autograder.grade("precision.amp_step")
 # %% [markdown]
 # ## E8.4 `training_drift`
 #
-# A weight in bfloat16, and a thousand updates of -0.001. What is the weight at the end? Say it before
+# A weight in bfloat16, and a thousand updates of -0.001. What is the weight at the end? Predict it before
 # you run the cell.
 
 # %% nbgrader={"grade": false, "grade_id": "training_drift_sample", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -465,27 +467,28 @@ for _ in range(1000):
 print("1 - 1000 * 0.001 =", _weight.item())
 
 # %% [markdown]
-# Write `training_drift(weight, updates)`, which gives a bfloat16 weight all of its updates, and says how
-# many of them a plain sum in bfloat16 swallows:
+# Write `training_drift(weight, updates)`, which applies all updates to a bfloat16 weight without losing any, and counts how
+# many of them a plain sum in bfloat16 would round away:
 #
 # - `weight`: a bfloat16 tensor on the device, of any shape and any strides. It may be a view of a larger
 #   tensor, whose other elements keep their values; it may require gradients, and no graph is built;
-# - `updates`: an iterator, of ten thousand at most, also of none. It gives tensors on the device, float32 or
-#   bfloat16, of the shape of `weight`, to be added to it one after another. Each comes in the
-#   same memory, as an optimizer's does: it is there until you ask for the next one, and it is not yours to write to.
-#   An update is 0 or at least a hundredth of the distance from the weight to its neighbours, and no weight but one of
-#   0 leaves the range from half to twice where it began. The updates of a 0 have one sign;
+# - `updates`: an iterator over ten thousand updates at most, or none. It yields tensors on the device, float32 or
+#   bfloat16, of the shape of `weight`, to be added to it one after another. All of them share one buffer, as an
+#   optimizer's do: an update is valid until you ask for the next one, and you must not write to it.
+#   Each element of an update is 0 or at least a hundredth of the distance from its weight to the neighbouring bfloat16 numbers,
+#   and a weight that is not 0 stays between half and twice its initial value. The updates of a weight of 0 all have the same sign;
 # - `weight` is changed in place: **whenever you ask for the next update, and at the end, each of its elements is less than one
-#   spacing of bfloat16 away from the exact sum so far**. Rounding up
-#   and down at random is right on average only, and not good enough here;
-# - returns an int32 tensor of the shape of `weight` on the device: of each element, how many updates from the first on leave
-#   it as it began, if each is added to `weight` in bfloat16 as `weight + update` is, rounded to bfloat16. The first that moves it
-#   ends the count; if none does, it is all of them;
-# - from one update to the next at most **13 new bytes are held for each element**, what a variable still holds
-#   included, and never more than 32 at once. That is room to keep a copy in float32 for the sum, but not in float64;
+#   spacing of bfloat16 (one ulp) away from the exact sum so far**. Stochastic rounding, up or
+#   down at random, is right on average only, and not good enough here;
+# - returns an int32 tensor of the shape of `weight` on the device: for each element, the number of updates, from the first on, that
+#   leave it at its initial value if each is added to the bfloat16 `weight` as `weight + update`, and the sum is rounded to
+#   bfloat16. The first update that moves it ends the count; if none does, the count is the number of updates;
+# - between one update and the next at most **13 bytes of new memory are held for each element**, including what a variable
+#   still refers to, and never more than 32 at once. That is room for a float32 copy for the sum (a master weight), but not for a
+#   float64 copy;
 # - **the host waits for nothing**;
-# - raises `ValueError` where `weight` is not bfloat16, and where an update has another shape than `weight`: before
-#   that update is used, and the weight holds those before it.
+# - raises `ValueError` if `weight` is not bfloat16, and if an update has another shape than `weight`: before
+#   that update is used, and with all updates before it applied to the weight.
 
 # %% nbgrader={"grade": false, "grade_id": "training_drift", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def training_drift(weight, updates):
@@ -513,7 +516,7 @@ def _see_training_drift():
     """Updates of 0.001 and of 0.01 to weights of 1 and of 256."""
 
     def one_after_another(values, like):
-        """Each value as a tensor of the shape of ``like``, all in the same memory."""
+        """Each value as a tensor of the shape of ``like``, all in one buffer."""
         buffer = torch.empty_like(like, dtype=torch.float32)
         for value in values:
             yield buffer.fill_(value)
@@ -527,9 +530,9 @@ def _see_training_drift():
 
     due = torch.tensor([1.07, 1.07, 256.07])
     spacing = torch.tensor([2**-7, 2**-7, 2.0])
-    assert swallowed.dtype == torch.int32 and swallowed.shape == (3,), "an int32 tensor of the weight's shape is due"
-    assert ((weight.cpu().float() - due).abs() < spacing).all(), "updates were lost: the exact sums are 1.07, 1.07 and 256.07"
-    assert swallowed.tolist() == [20, 20, 25], "0.001 is less than half of the spacing at 1, 0.01 is more; at 256 both are less"
+    assert swallowed.dtype == torch.int32 and swallowed.shape == (3,), f"{swallowed.dtype}, {tuple(swallowed.shape)}: expected int32 of the weight's shape"
+    assert ((weight.cpu().float() - due).abs() < spacing).all(), f"the weight is {weight.tolist()}: updates were lost, the exact sums are 1.07, 1.07 and 256.07"
+    assert swallowed.tolist() == [20, 20, 25], "expected [20, 20, 25]: 0.001 is less than half an ulp at 1, 0.01 is more; at 256 both are less"
     assert not seen.waits, f"the host waited at: {[str(wait.line) for wait in seen.waits]}"
 
 
