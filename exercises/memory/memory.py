@@ -14,9 +14,9 @@
 # %% [markdown]
 # # Where the bytes go: exercises
 #
-# Each function counts bytes before they are there. What it says is compared with what was held: by a training
-# step, by what autograd keeps, by tensors that are really packed. A number is right for every recipe, shape and
-# card of its statement, or for none.
+# Each function predicts bytes before they are allocated. Its result is compared with a measurement: of a training
+# step, of the tensors that autograd saves, of weights that are really packed. A result must be right for every recipe, shape and
+# card that its statement allows.
 #
 # Write your code where it says `YOUR CODE HERE`, run the cell below it, and read the table: it
 # shows what your code did. `gpulab.observe()` works on any code of yours.
@@ -31,37 +31,37 @@ import torch
 # %% [markdown]
 # ## E9.1 `state_bytes`
 #
-# Before the first activation a training run holds the state of every parameter. People quote 12, 16, 18 and
+# Before the first activation, a training run holds weights, gradients and optimizer states. People quote 12, 16, 18 and
 # 20 bytes a parameter. Write `state_bytes(parameters, recipe, stage=0, world=1)`:
 #
-# - `parameters`: how many the model has, a Python integer, 0 or more. Counts are exact, also where a float
+# - `parameters`: the model's parameter count, a Python integer, 0 or more. Counts are exact, even where a float
 #   would not be;
-# - `recipe`: what is kept of every parameter, a dictionary with these keys. It is left as it is:
+# - `recipe`: what is stored for every parameter, a dictionary with these keys. It is not modified:
 #
-# | key | what is kept | value |
+# | key | what is stored | value |
 # | --- | --- | --- |
-# | `"weights"` | what the forward pass reads | a `torch.dtype` |
-# | `"gradients"` | what the backward pass leaves | a `torch.dtype` |
+# | `"weights"` | the weights that the forward pass reads | a `torch.dtype` |
+# | `"gradients"` | the gradients that the backward pass leaves | a `torch.dtype` |
 # | `"main_gradients"` | a second copy of the gradients, for the optimizer | a `torch.dtype`, or `None` |
-# | `"master"` | a second copy of the weights, which the optimizer updates | a `torch.dtype`, or `None` |
-# | `"moments"` | the optimizer's running averages, each with an element for every parameter | a tuple of `torch.dtype`, one for each, perhaps empty |
-# | `"block"` | so many elements of a moment, or fewer in the last block, share one float32 scale | an integer, or `None` for no scales |
+# | `"master"` | the master weights: a second copy of the weights, which the optimizer updates | a `torch.dtype`, or `None` |
+# | `"moments"` | the optimizer's running averages, each with an element for every parameter | a tuple of `torch.dtype`, one for each, possibly empty |
+# | `"block"` | this number of elements of a moment (the block size), or fewer in the last block, share one float32 scale | an integer, or `None` for no scales |
 #
 # - or one of five names. All of them train with Adam:
 #
-# | name | what is kept |
+# | name | what is stored |
 # | --- | --- |
 # | `"fp32"` | all of it in float32; Adam updates the weights themselves |
-# | `"zero"` | mixed precision as in the ZeRO paper: weights and gradients in float16, Adam's moments in float32. Adam updates a float32 copy of the weights; each gradient is widened when it is used, and the wide one is not kept |
+# | `"zero"` | mixed precision as in the ZeRO paper: weights and gradients in float16, Adam's moments in float32. Adam updates a float32 copy of the weights; each gradient is converted to float32 when it is used, and the float32 gradient is not kept |
 # | `"megatron bf16"` | weights in bfloat16; gradients accumulated and kept in float32 only; a float32 copy of the weights, and float32 moments |
-# | `"megatron fp16"` | weights and gradients in float16, and float32 copies of both that stay; float32 moments |
+# | `"megatron fp16"` | weights and gradients in float16, and persistent float32 copies of both; float32 moments |
 # | `"adam 8-bit"` | weights and gradients in float32; Adam updates the weights themselves. Its moments are one byte an element (`torch.uint8`) in blocks of 256 |
 #
-# - `stage`, from 0 to 3, is ZeRO's, over `world` ranks. Stage 0 shards nothing: every rank holds it all.
-#   Stage 1 shards what only the optimizer uses: its moments and their scales, the master weights, the main
+# - `stage`, from 0 to 3, is the ZeRO stage, over `world` ranks. Stage 0 shards nothing: every rank holds everything.
+#   Stage 1 shards the optimizer states: the moments and their scales, the master weights, the main
 #   gradients. Stage 2 shards the gradients too, stage 3 the weights too;
-# - what is sharded is one flat buffer, padded so that every rank holds the same number of elements. Each
-#   moment has blocks of its own, and a rank's begin with its own share;
+# - each sharded kind is one flat buffer, padded so that every rank holds the same number of elements, its shard. Each
+#   moment has separate blocks, and the first block of a rank starts where its shard starts;
 # - returns a dictionary of Python integers, the bytes that **one rank** holds: `"weights"`, `"gradients"`,
 #   `"main_gradients"`, `"master"`, `"moments"`, `"scales"`, each 0 where there are none, and `"total"`, their
 #   sum. Step counters and code books, a few bytes a tensor, are left out;
@@ -110,7 +110,7 @@ def by_name(name):
 
 # %% nbgrader={"grade": false, "grade_id": "state_bytes_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_state_bytes():
-    """What a layer holds after one step of Adam; then what the ZeRO paper has."""
+    """The memory of a layer after one step of Adam; then the numbers of the ZeRO paper."""
     layer = torch.nn.Linear(300, 70)
     adam = torch.optim.Adam(layer.parameters())
     layer(torch.ones(4, 300)).square().mean().backward()
@@ -124,14 +124,14 @@ def _see_state_bytes():
     print("A layer after one step of Adam")
     for kind, nbytes in held.items():
         print(f"  {kind:12}{nbytes:8} bytes held {answer[kind]:8} counted")
-        assert answer[kind] == nbytes, f"one step of Adam left {nbytes} bytes of {kind}"
-    assert answer["total"] == sum(held.values()), "the total is not the sum of what the layer holds"
+        assert answer[kind] == nbytes, f"{kind}: {answer[kind]} bytes counted, {nbytes} held after one step of Adam"
+    assert answer["total"] == sum(held.values()), f"the total is {answer['total']}, expected {sum(held.values())}, the sum of the kinds"
 
     # Figure 1 of the ZeRO paper: 7.5 billion parameters on 64 ranks.
     for stage, published in enumerate([120.0, 31.4, 16.6, 1.9]):
         total = state_bytes(7_500_000_000, "zero", stage, 64)["total"]
         print(f"ZeRO stage {stage}: {total / 1e9:6.1f} GB a rank, {published:6.1f} in the paper")
-        assert round(total / 1e9, 1) == published, f"not what the paper has at stage {stage}"
+        assert round(total / 1e9, 1) == published, f"stage {stage}: {total / 1e9:.1f} GB a rank, expected {published} as in the paper"
 
 
 _see_state_bytes()
@@ -146,13 +146,13 @@ import autograder; autograder.grade("memory.state_bytes")
 # %% [markdown]
 # ## E9.2 `activation_bytes`
 #
-# Backward needs tensors that forward made, and they stay until it has used them. This is a decoder in plain
-# PyTorch, and an instrument: `saved_bytes` counts what autograd keeps, every storage once, parameters left
-# out. Run it, read the code line by line, and find which tensor each line leaves behind.
+# The backward pass needs tensors that the forward pass computed, and autograd saves them until then: this is activation
+# memory. Below are a decoder in plain PyTorch and a measurement: `saved_bytes` counts the bytes that autograd saves, every
+# storage once, without parameters. Run it, read the code line by line, and find which tensor each line saves.
 
 # %% nbgrader={"grade": false, "grade_id": "a_decoder", "locked": true, "schema_version": 3, "solution": false, "task": false}
 class _Block(torch.nn.Module):
-    """One layer: attention, then a gated MLP, each behind a LayerNorm and added to its input."""
+    """One layer: attention, then a gated MLP (gate, up and down projection), each after a LayerNorm and added to its input."""
 
     def __init__(self, shape, attention):
         super().__init__()
@@ -180,12 +180,12 @@ class _Block(torch.nn.Module):
 
 
 def _flash(q, k, v):
-    """Attention in one kernel, which computes the probabilities again in backward."""
+    """Attention in one kernel, which recomputes the probabilities in the backward pass."""
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
 
 def _unfused(q, k, v):
-    """The same, written out: each line is a kernel of its own."""
+    """The same, written out: each operation is a separate kernel."""
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
     later = torch.full((q.shape[2], q.shape[2]), -torch.inf, dtype=q.dtype).triu(1)
     scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5 + later
@@ -209,7 +209,7 @@ class _Decoder(torch.nn.Module):
 
 
 def saved_bytes(shape, attention="flash"):
-    """Run the decoder forward; bytes that autograd keeps for backward, by storages, parameters left out."""
+    """Run the forward pass; the bytes that autograd saves for backward, every storage once, without parameters."""
     model = _Decoder(shape, attention)
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept = {}
@@ -231,19 +231,19 @@ for _attention in ("flash", "unfused"):
     print(f"{_attention:8} keeps {saved_bytes(_small, _attention):8} bytes; the formula of the notes: {2 * 96 * 128 * 2 * 2}")
 
 # %% [markdown]
-# Write `activation_bytes(shape, attention="flash")`, which says so without a model:
+# Write `activation_bytes(shape, attention="flash")`, which computes this number without a model:
 #
-# - `shape`: a dictionary with the keys of `small` above, which is left as it is. `"layers"` is 0 or more, `"width"`
+# - `shape`: a dictionary with the keys of `_small` above, which is not modified. `"layers"` is 0 or more, `"width"`
 #   64 or more and at least 16 for each head, the other numbers 1 or more; `"dtype"`, of weights and activations,
 #   is `torch.float32` or `torch.bfloat16`;
 # - `attention`: `"flash"` or `"unfused"`;
-# - returns a Python integer: the **bytes** that this decoder's forward pass keeps for backward, within 10 % of
-#   what `saved_bytes` measures. A storage that several operations keep counts once, and parameters do not
+# - returns a Python integer: the **bytes** that this decoder's forward pass saves for backward, within 10 % of
+#   what `saved_bytes` measures. A storage that several operations save counts once, and parameters do not
 #   count;
-# - computes it: **no tensor is made**, on no device, `meta` among them. A plan for a model of 7 billion
+# - computes it: **no tensor is created**, on any device, including `meta`. The estimate for a model of 7 billion
 #   parameters is as quick as this one;
-# - raises `ValueError` for any other `attention`, for a `width` that is no multiple of `heads`, and for `heads`
-#   that are no multiple of `kv_heads`.
+# - raises `ValueError` for any other `attention`, for a `width` that is not a multiple of `heads`, and for `heads`
+#   that are not a multiple of `kv_heads`.
 
 # %% nbgrader={"grade": false, "grade_id": "activation_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def activation_bytes(shape, attention="flash"):
@@ -267,13 +267,13 @@ def activation_bytes(shape, attention="flash"):
 
 # %% nbgrader={"grade": false, "grade_id": "activation_bytes_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_activation_bytes():
-    """Your sums beside what autograd keeps."""
+    """Your counts beside the bytes that autograd saves."""
     for attention in ("flash", "unfused"):
         for change in ({}, {"sequence": 384}, {"hidden": 1024}, {"vocabulary": 4000}, {"dtype": torch.float32}):
             shape = {**_small, **change}
             measured, answer = saved_bytes(shape, attention), activation_bytes(shape, attention)
             print(f"{attention:8} {str(change or 'as above'):28} measured {measured:9} counted {answer:9} {answer / measured:6.2f}")
-            assert abs(answer - measured) < 0.1 * measured, "more than 10 % off: which tensors, of which dtype, stay?"
+            assert abs(answer - measured) < 0.1 * measured, "more than 10 % off: which tensors, of which dtype, does autograd save?"
 
     # A shape like that of a model of 7 billion parameters, which no machine here could run.
     large = {"layers": 32, "width": 4096, "heads": 32, "kv_heads": 32, "hidden": 11008, "vocabulary": 32000}
@@ -281,7 +281,7 @@ def _see_activation_bytes():
     with gpulab.observe() as seen:
         answers = [activation_bytes(large, attention) for attention in ("flash", "unfused")]
     print(f"7B, 8 x 4096 tokens: {answers[0] / 2**30:.0f} GiB with flash, {answers[1] / 2**30:.0f} GiB unfused")
-    assert not seen.ops, "a tensor was made: the numbers are to be computed"
+    assert not seen.ops, "a tensor was created: compute the bytes from the shape alone"
 
 
 _see_activation_bytes()
@@ -297,43 +297,43 @@ import autograder; autograder.grade("memory.activation_bytes")
 # ## E9.3 `fits`
 #
 # "Seventy billion parameters of 4 bits are 35 GB: that serves on a card of 40." Does it, with 16
-# users at once? And if not, what is in the way? Write the sum that every capacity question comes
-# down to.
+# users at once? And if not, which term is too large? Write the estimate behind every capacity
+# question.
 #
 # Write `fits(model, gpu, mode, batch, sequence)`:
 #
-# - `model`: a dictionary, which stays as it is, of integers of 1 or more:
+# - `model`: a dictionary, which is not modified, of integers of 1 or more:
 #   - `"parameters"`: how many; `"weight_bits"`: bits of each, 4, 8, 16 or 32;
-#   - `"layers"`; in each of them `"heads"` heads of queries, and `"kv_heads"` heads of keys and as
-#     many of values, which several heads of queries may share; `"head_dim"`: numbers in a head, for
+#   - `"layers"`; in each of them `"heads"` query heads, and `"kv_heads"` key heads and as many value
+#     heads, which several query heads may share (grouped-query attention); `"head_dim"`: elements of a head for
 #     one token;
-#   - `"cache_bits"`: bits of each number in the cache, 8, 16 or 32;
-#   - `"saved"`: bytes that each layer keeps of each token for the backward pass;
-#   - other entries, such as `"width"`, play no part. The heads need not fill the width;
-# - `gpu`: a dictionary, which stays as it is: `"memory"`, a multiple of 0.25, greater than 0, in
+#   - `"cache_bits"`: bits of each element of the KV cache, 8, 16 or 32;
+#   - `"saved"`: bytes of activations that each layer saves for each token for the backward pass;
+#   - other entries, such as `"width"`, are ignored. `"heads"` times `"head_dim"` need not equal the width;
+# - `gpu`: a dictionary, which is not modified: `"memory"`, a multiple of 0.25, greater than 0, in
 #   the `"unit"` `"GB"` (10^9 bytes, as a disk's maker counts) or `"GiB"` (2^30 bytes); and
-#   `"reserve_mib"`, an integer of 0 or more: what the driver and the libraries keep of it, in MiB (2^20 bytes);
-# - `mode`: `"serve"` or `"train"`; `batch`: how many sequences; `sequence`: tokens in each;
+#   `"reserve_mib"`, an integer of 0 or more: the memory that the driver and the libraries take, in MiB (2^20 bytes);
+# - `mode`: `"serve"` or `"train"`; `batch`: the number of sequences; `sequence`: tokens in each;
 # - returns a dictionary with exactly five entries:
 #   - `"terms"`: a dictionary of bytes, to **serve** `"weights"`, `"cache"`, `"reserve"`, to
 #     **train** `"weights"`, `"gradients"`, `"optimizer"`, `"activations"`, `"reserve"`:
-#     - `"weights"`: a part of a byte counts as a byte;
-#     - `"cache"`: the keys and the values of every token of every sequence, in every layer;
+#     - `"weights"`: rounded up to a whole byte;
+#     - `"cache"`: the KV cache, the keys and the values of every token of every sequence, in every layer;
 #     - `"gradients"`: as many bytes as the weights;
-#     - `"optimizer"`: AdamW's two moments, in float32, and where weights are of 16 bits also a
-#       master copy of them in float32;
-#     - `"activations"`: what all layers save, of every token of every sequence;
+#     - `"optimizer"`: AdamW's two moments, in float32, and with 16-bit weights also a float32
+#       master copy of them;
+#     - `"activations"`: the bytes that all layers save, for every token of every sequence;
 #     - `"reserve"`: in bytes;
-#   - `"free"`: the bytes of the card that no term takes, less than 0 where it is too small;
-#   - `"fits"`: whether the terms fit. A card that is exactly full is not too full;
-#   - `"binding"`: the name of the largest term but for the reserve, which nobody can change; of
-#     equal ones the first in the order above;
-#   - `"largest"`: the largest batch that fits, whatever `batch` is, and 0 where not even one
-#     sequence does;
+#   - `"free"`: the bytes of the card minus the sum of the terms, negative where the card is too small;
+#   - `"fits"`: whether the terms fit. A job that fills the card exactly fits;
+#   - `"binding"`: the name of the largest term except the reserve, which cannot be changed; of
+#     equal terms the first in the order above;
+#   - `"largest"`: the largest batch that fits, independent of `batch`, and 0 where not even one
+#     sequence fits;
 # - all bytes and counts are of type `int`, and exact; `"fits"` is a `bool`;
 # - raises `ValueError` for another mode or unit, for `batch` or `sequence` less than 1, for
-#   `"kv_heads"` that do not divide `"heads"`, for bits that are not among those above, whether the mode uses
-#   them or not, and for weights of 4 or 8 bits that are to be trained.
+#   `"kv_heads"` that do not divide `"heads"`, for bit widths that are not listed above, whether the mode uses
+#   them or not, and for training with weights of 4 or 8 bits.
 
 # %% nbgrader={"grade": false, "grade_id": "fits", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def fits(model, gpu, mode, batch, sequence):
@@ -385,7 +385,7 @@ def token_bytes(model, mode):
 
 # %% nbgrader={"grade": false, "grade_id": "fits_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_fits():
-    """Four jobs on cards of 40 and of 80 GB."""
+    """Four jobs on cards of 40 GB and of 80 GB."""
     llama_70b = {
         "parameters": 70_553_706_496, "weight_bits": 4, "layers": 80, "width": 8192, "heads": 64, "kv_heads": 8, "head_dim": 128,
         "cache_bits": 16, "saved": 34 * 8192,
@@ -396,16 +396,16 @@ def _see_fits():
     for job in jobs:
         for size, card in CARDS.items():
             verdict = fits(job[0], card, *job[1:])
-            assert isinstance(verdict, dict), f"fits returned {verdict!r}: a dictionary is due"
+            assert isinstance(verdict, dict), f"fits returned {verdict!r}, expected a dictionary"
             print(f"{job[0]['parameters'] / 1e9:5.1f} B, {job[1]} {job[2]:2} x {job[3]}, {size} GB: ", end="")
             print(f"fits {verdict['fits']!s:5} binding {verdict['binding']:9} largest {verdict['largest']}")
             print("  " + ", ".join(f"{name} {count / 2**30:.1f}" for name, count in verdict["terms"].items()) + " GiB")
 
     verdict = fits(llama_70b, CARDS[40], "serve", 16, 4096)
-    assert verdict["terms"]["weights"] == 35_276_853_248, "4 bits are half a byte"
-    assert verdict["terms"]["cache"] == 16 * 1_342_177_280, "every sequence has a cache of its own: keys and values of 8 heads of 128"
-    assert verdict["free"] == 40 * 10**9 - sum(verdict["terms"].values()), "this card has 40 times 10^9 bytes"
-    assert verdict["fits"] is False and verdict["largest"] == 2, "see the table: how many caches fit beside the weights?"
+    assert verdict["terms"]["weights"] == 35_276_853_248, "weights: expected 35276853248 bytes, half a byte for each parameter"
+    assert verdict["terms"]["cache"] == 16 * 1_342_177_280, "every sequence has its own KV cache: keys and values of 8 heads of 128 elements"
+    assert verdict["free"] == 40 * 10**9 - sum(verdict["terms"].values()), "free: this card has 40 times 10^9 bytes"
+    assert verdict["fits"] is False and verdict["largest"] == 2, "see the table: how many KV caches fit beside the weights?"
     assert fits(small_8b, CARDS[80], "train", 1, 2048)["binding"] == "optimizer", "see the table: which term is largest?"
 
 
@@ -421,49 +421,49 @@ import autograder; autograder.grade("memory.fits")
 # %% [markdown]
 # ## E9.4 `lora_memory`
 #
-# LoRA trains two thin matrices beside each weight that it freezes; QLoRA packs the frozen weights
-# into 4 bits. Gradients and optimizer shrink with what trains, weights with their bits. What the
-# forward pass saves hardly shrinks, and it can grow: a weight that is unpacked for a product is
-# saved for the backward pass, whole, unless you see to it.
+# LoRA trains two low-rank matrices beside each weight that it freezes; QLoRA quantizes the frozen weights
+# to 4 bits. Gradients and optimizer states shrink with the number of trained parameters, weights with their bit width.
+# Activation memory hardly shrinks, and it can grow: a weight that is dequantized for a matrix product is
+# saved for the backward pass, whole, unless you prevent it.
 #
-# Write `lora_memory(model, rank, targets, bits=16)`, which adapts `model` in place and says what it
-# then takes:
+# Write `lora_memory(model, rank, targets, bits=16)`, which adapts `model` in place and returns the memory that
+# it then takes:
 #
-# - `model`: an `nn.Module` on the host or on a card, all parameters in float32, no buffers. One
-#   parameter may occur in two modules;
-# - `rank`: an integer; `targets`: a list of one name or more. A layer is a target when the **last
+# - `model`: an `nn.Module` on the host or on a card, all parameters in float32, no buffers. Two modules
+#   may share one parameter (tied weights);
+# - `rank`: the LoRA rank, an integer; `targets`: a list of one name or more. A layer is a target when the **last
 #   part** of its dotted name is one of them: `"q"` means `blocks.0.q`, and neither `blocks.0.q_gate` nor `q.norm`. Each is an
-#   `nn.Linear`, with or without bias, whose weight no other layer has. A layer that occurs under
-#   several names, of which one is enough, is adapted once, under all of them;
+#   `nn.Linear`, with or without bias, whose weight no other layer shares. A layer that has
+#   several names is a target if one of them matches, and is adapted once, under all of them;
 # - afterwards the module under a target's name (yours, or the layer itself) has the parameters
 #   `lora_a`, of shape `(rank, in_features)`, **random**, and `lora_b`, `(out_features, rank)`,
-#   **zeros**, in float32, where the model is;
-# - given `x` of any number of dimensions, the module returns what the layer did, plus
+#   **zeros**, in float32, on the model's device;
+# - given `x` of any number of dimensions, the module returns the output of the original layer, plus
 #   `16 / rank` times `x @ lora_a.T @ lora_b.T`;
-# - nothing but these parameters requires a gradient. Gradients still reach them through every
+# - only these parameters require gradients. Gradients still reach them through every
 #   frozen layer in between;
 # - every parameter that is not packed remains the same object with the same values: embeddings,
-#   norms, biases, layers that are no targets;
-# - `bits`: with 16 the targets' weights remain too. With 8 or 4 they are packed, and the layer
-#   computes with what they are unpacked to:
-#   - a weight is read row after row, in blocks of 64 numbers; the last may be shorter, and a block
-#     need not end with a row;
-#   - a block's scale, in float32, is its largest absolute value divided by 127, or by 7 for 4 bits;
-#   - each number becomes the nearest integer to its quotient by the scale, of two as near either, and is unpacked to that
-#     integer times the scale. A block of zeros is unpacked to zeros;
-#   - integers of 8 bits are kept in `torch.int8`; of 4 bits two in each `torch.uint8`, and an odd
-#     last one fills a byte of its own;
-#   - integers and scales are the model's only buffers, and the weights that were packed are let go;
-# - from the forward pass to the backward pass **no further copy of a weight is held**, neither
-#   unpacked nor merged with its adapter. While either pass runs there may be one;
+#   norms, biases, layers that are not targets;
+# - `bits`: with 16 the targets' weights remain too. With 8 or 4 they are quantized and packed, and the layer
+#   computes with the dequantized weights:
+#   - a weight is read in row-major order, in blocks of 64 elements; the last may be shorter, and a block
+#     may span rows;
+#   - a block's scale, in float32, is its largest absolute value (absmax) divided by 127, or by 7 for 4 bits;
+#   - each element becomes the integer nearest to its quotient by the scale, either one at a tie, and is dequantized to that
+#     integer times the scale. A block of zeros is dequantized to zeros;
+#   - 8-bit integers are stored in `torch.int8`; 4-bit integers two in each `torch.uint8`, and an odd
+#     last one in a separate byte;
+#   - integers and scales are the model's only buffers, and the weights that were packed are freed;
+# - between the forward pass and the backward pass **no other copy of a weight is held**, neither
+#   dequantized nor merged with its adapter. During either pass there may be one;
 # - returns a dictionary of bytes, integers of type `int`, with five entries: `"frozen"`, all
-#   parameters that do not train, each once, and the packed integers; `"scales"`, 0 for 16 bits;
+#   parameters that are not trained, each once, and the packed integers; `"scales"`, 0 for 16 bits;
 #   `"adapters"`; `"gradients"`, of a backward pass; `"optimizer"`, AdamW's two moments;
-# - raises `ValueError`, and leaves the model as it was, when `rank` is less than 1, when `bits` is
-#   not 16, 8 or 4, when a target names no module, and when it names one that is no `nn.Linear`.
+# - raises `ValueError`, and leaves the model unchanged, when `rank` is less than 1, when `bits` is
+#   not 16, 8 or 4, when a target names no module, and when it names one that is not an `nn.Linear`.
 #
-# `torch.autograd.Function` lets you say what a product saves; `torch.utils.checkpoint` computes
-# anew instead of saving.
+# `torch.autograd.Function` lets you choose what an operation saves for backward; `torch.utils.checkpoint` (gradient
+# checkpointing) recomputes instead of saving.
 
 # %% nbgrader={"grade": false, "grade_id": "lora_memory", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def lora_memory(model, rank, targets, bits=16):
@@ -572,7 +572,7 @@ def bytes_by_kind(model):
 
 # %% nbgrader={"grade": false, "grade_id": "lora_memory_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_lora_memory():
-    """A step in which everything trains, and two with adapters."""
+    """A step of full fine-tuning, and two with LoRA adapters."""
     from collections import OrderedDict
 
     import gpulab.cuda
@@ -616,17 +616,17 @@ def _see_lora_memory():
     for bits, account in accounts.items():
         print(f"{bits} bits: the outputs moved by {drifts[bits]:.2%}; {account}")
 
-    assert len(trained) == 4 and all(".lora_" in name for name in trained), f"{trained} train"
+    assert len(trained) == 4 and all(".lora_" in name for name in trained), f"these parameters require gradients: {trained}; expected lora_a and lora_b of two layers"
     whole, *steps = shown.values()
     for (bits, account), (rest, graph, gradients, moments) in zip(accounts.items(), steps):
-        assert isinstance(account, dict), f"lora_memory returned {account!r}: a dictionary is due"
-        assert drifts[bits] <= {16: 1e-6, 4: 0.4}[bits], f"{bits} bits: the outputs moved by {drifts[bits]:.2%} before any step"
-        assert (account["gradients"], account["optimizer"]) == (gradients * 1024, moments * 1024), f"{bits} bits: see the table"
+        assert isinstance(account, dict), f"lora_memory returned {account!r}, expected a dictionary"
+        assert drifts[bits] <= {16: 1e-6, 4: 0.4}[bits], f"{bits} bits: the outputs changed by {drifts[bits]:.2%} before any step"
+        assert (account["gradients"], account["optimizer"]) == (gradients * 1024, moments * 1024), f"{bits} bits: gradients and optimizer differ from the table"
         packed = {16: 4, 4: 0.5}[bits] * 2 * 512 * 256
         due = packed + 4 * (512 + 2 * 32 * 256 + 32)
-        assert account["frozen"] == due, f"{bits} bits: {account['frozen']} bytes are frozen; embedding, head and biases remain as they are"
-        assert account["scales"] == (0 if bits == 16 else 4 * 2 * 512 * 256 // 64), f"{bits} bits: a scale of 4 bytes for 64 numbers"
-        assert graph < whole[1] + 256, f"{bits} bits: the graph holds {graph:.0f} KiB: is a weight among them?"
+        assert account["frozen"] == due, f"{bits} bits: frozen is {account['frozen']} bytes, expected {due}: embedding, head and biases stay in float32"
+        assert account["scales"] == (0 if bits == 16 else 4 * 2 * 512 * 256 // 64), f"{bits} bits: scales is {account['scales']} bytes; each block of 64 weights has one float32 scale"
+        assert graph < whole[1] + 256, f"{bits} bits: the autograd graph holds {graph:.0f} KiB: is a weight among the saved tensors?"
 
 
 _see_lora_memory()

@@ -21,7 +21,7 @@ twelve_bytes = state(
     {'gradients * item_bytes(recipe["gradients"])': "0"},
     NO_STATE,
     "weights and Adam's moments are thought to be all: 12 bytes",
-    "what the backward pass leaves",
+    "the gradients that the backward pass leaves",
 )
 eighteen_bytes = state(
     {'"total": sum(held.values())': '"total": 18 * parameters'},
@@ -45,7 +45,7 @@ stages_counted_from_0 = state(
     {"for first in (3, 2, 1)": "for first in (2, 1, 0)"},
     ("named", "sharding", "unseen", "uneven", "scales", "errors"),
     "the first stage is taken for number 0",
-    "Stage 0 shards nothing: every rank holds it all",
+    "Stage 0 shards nothing: every rank holds everything",
 )
 main_gradients_are_gradients = state(
     {'optimizer * item_bytes(recipe["main_gradients"])': 'gradients * item_bytes(recipe["main_gradients"])'},
@@ -57,7 +57,7 @@ master_is_weights = state(
     {'optimizer * item_bytes(recipe["master"])': 'weights * item_bytes(recipe["master"])'},
     ("sharding", "uneven", "scales"),
     "all copies of the weights are thought to be sharded together",
-    "Stage 1 shards what only the optimizer uses",
+    "Stage 1 shards the optimizer states",
 )
 twelve_bytes_with_adam = state(
     {'"fp32": (full, full, None, None, (full, full), None)': '"fp32": (full, full, None, None, (full,), None)'},
@@ -81,7 +81,7 @@ wide_gradients_stay = state(
     {'"zero": (half, half, None,': '"zero": (half, half, full,'},
     ("named", "errors"),
     "what is widened is thought to be kept: 20 bytes for ZeRO's 16",
-    "each gradient is widened when it is used, and the wide one is not kept",
+    "each gradient is converted to float32 when it is used, and the float32 gradient is not kept",
 )
 megatron_keeps_both = state(
     {'"megatron bf16": (brain, full, None,': '"megatron bf16": (brain, brain, full,'},
@@ -93,7 +93,7 @@ megatron_widens_for_a_moment = state(
     {'"megatron fp16": (half, half, full,': '"megatron fp16": (half, half, None,'},
     ("named", "errors"),
     "Megatron's main gradients are thought to be gone after the step",
-    "float32 copies of both that stay",
+    "persistent float32 copies of both",
 )
 half_of_everything = state(
     {'"zero": (half, half, None, full, (full, full), None)': '"zero": (half, half, None, full, (half, half), None)'},
@@ -105,7 +105,7 @@ one_moment = state(
     {"sum(item_bytes(dtype) for dtype in recipe[\"moments\"])": 'max(map(item_bytes, recipe["moments"]), default=0)'},
     NO_STATE,
     "an optimizer is thought to keep one average",
-    "a tuple of `torch.dtype`, one for each, perhaps empty",
+    "a tuple of `torch.dtype`, one for each, possibly empty",
 )
 moments_alike = state(
     {"sum(item_bytes(dtype) for dtype in recipe[\"moments\"])": 'len(recipe["moments"]) * item_bytes(next(iter(recipe["moments"]), None))'},
@@ -117,19 +117,19 @@ always_adam = state(
     {'blocks * len(recipe["moments"])': "blocks * 2", "sum(item_bytes(dtype) for dtype in recipe[\"moments\"])": '2 * item_bytes(recipe["moments"][0])'},
     ("unseen", "sharding", "uneven", "scales"),
     "every optimizer is taken for Adam",
-    "one for each, perhaps empty",
+    "one for each, possibly empty",
 )
 weights_rule_the_gradients = state(
     {'gradients * item_bytes(recipe["gradients"])': 'gradients * item_bytes(recipe["weights"])'},
     NO_STATE,
     "gradients are thought to have the dtype of their weights",
-    "what the backward pass leaves",
+    "the gradients that the backward pass leaves",
 )
 float32_weights = state(
     {'"weights": weights * item_bytes(recipe["weights"])': '"weights": weights * 4'},
     NO_STATE,
     "a parameter is thought to be four bytes",
-    "what is kept of every parameter, a dictionary with these keys",
+    "what is stored for every parameter, a dictionary with these keys",
 )
 eight_bits_in_four_bytes = state(
     {"(byte, byte), 256)": "(full, full), 256)"},
@@ -147,7 +147,7 @@ one_scale_for_all_moments = state(
     {'blocks * len(recipe["moments"]) *': 'blocks * bool(recipe["moments"]) *'},
     ("named", "scales", "errors"),
     "the moments of a block are thought to share their scale",
-    "so many elements of a moment, or fewer in the last block, share one float32 scale",
+    "this number of elements of a moment (the block size), or fewer in the last block, share one float32 scale",
 )
 scales_in_16_bits = state(
     {"item_bytes(torch.float32)": "2"},
@@ -165,7 +165,7 @@ scales_on_every_rank = state(
     {'-(-optimizer // recipe["block"])': '-(-parameters // recipe["block"])'},
     ("scales",),
     "scales are thought too small to be sharded",
-    "its moments and their scales",
+    "the moments and their scales",
 )
 another_block = state(
     {'(byte, byte), 256)': '(byte, byte), 2048)'},
@@ -177,19 +177,19 @@ blocks_across_ranks = state(
     {'-(-optimizer // recipe["block"])': '-(-parameters // recipe["block"]) // (world if stage else 1)'},
     ("scales",),
     "blocks are thought to be cut before the ranks are",
-    "and a rank's begin with its own share",
+    "and the first block of a rank starts where its shard starts",
 )
 moments_in_one_row = state(
     {'blocks * len(recipe["moments"])': '-(-optimizer * len(recipe["moments"]) // (recipe["block"] or 1)) * bool(recipe["block"])'},
     ("scales",),
     "the moments are thought to lie in one buffer, which is cut into blocks",
-    "Each moment has blocks of its own",
+    "Each moment has separate blocks",
 )
 scales_for_bytes_only = state(
     {'blocks * len(recipe["moments"])': 'blocks * sum(dtype.itemsize == 1 for dtype in recipe["moments"])'},
     ("scales",),
     "only moments of one byte are thought to need a scale",
-    "so many elements of a moment, or fewer in the last block, share one float32 scale",
+    "this number of elements of a moment (the block size), or fewer in the last block, share one float32 scale",
 )
 share_rounded_down = state(
     {"-(-parameters // world)": "parameters // world"},
@@ -207,7 +207,7 @@ share_by_float = state(
     {"-(-parameters // world)": "math.ceil(parameters / world)", "    if parameters < 0": "    import math\n\n    if parameters < 0"},
     ("uneven",),
     "a quotient of integers is thought to be exact",
-    "Counts are exact, also where a float would not be",
+    "Counts are exact, even where a float would not be",
 )
 all_ranks_together = state(
     {"share = -(-parameters // world)": "share = parameters", "return {**held": "held = {kind: world * nbytes for kind, nbytes in held.items()}\n    return {**held"},
@@ -231,7 +231,7 @@ takes_the_recipe_apart = state(
     {'    blocks = -(-optimizer // recipe["block"]) if recipe["block"] else 0\n': '    block = recipe.pop("block")\n    blocks = -(-optimizer // block) if block else 0\n'},
     ("unseen", "sharding", "uneven", "scales"),
     "the caller's dictionary is taken for one's own",
-    "It is left as it is",
+    "It is not modified",
 )
 step_counters_too = state(
     {'sum(item_bytes(dtype) for dtype in recipe["moments"])': 'sum(item_bytes(dtype) for dtype in recipe["moments"]) + 4'},
@@ -424,7 +424,7 @@ formula_of_the_notes = activation(
     {RESULT: 'return shape["batch"] * shape["sequence"] * width * shape["layers"] * 2'},
     ALL_ACTIVATIONS,
     "a layer is thought to keep its output alone",
-    "this decoder's forward pass keeps for backward",
+    "this decoder's forward pass saves for backward",
 )
 no_pairs_when_unfused = activation(
     {PAIRS: "2 * width * item"},
@@ -442,7 +442,7 @@ scores_and_probabilities = activation(
     {"heads * shape[\"sequence\"])": "2 * heads * shape[\"sequence\"])"},
     ("unfused",),
     "softmax is thought to need its input as well as its output",
-    "A storage that several operations keep counts once",
+    "A storage that several operations save counts once",
 )
 pairs_for_one_head = activation(
     {"heads * shape[\"sequence\"])": "shape[\"sequence\"])"},
@@ -460,43 +460,43 @@ no_mlp = activation(
     {LAYER: "seen + 6 * width * item"},
     IN_LAYERS,
     "attention is thought to be all that keeps anything",
-    "this decoder's forward pass keeps for backward",
+    "this decoder's forward pass saves for backward",
 )
 mlp_without_a_gate = activation(
     {"4 * shape[\"hidden\"]": "2 * shape[\"hidden\"]"},
     IN_LAYERS,
     "the MLP is taken for two layers with something between them",
-    "this decoder's forward pass keeps for backward",
+    "this decoder's forward pass saves for backward",
 )
 silu_keeps_nothing = activation(
     {"4 * shape[\"hidden\"]": "3 * shape[\"hidden\"]"},
     IN_LAYERS,
     "the gate's activation is thought to be made in place",
-    "this decoder's forward pass keeps for backward",
+    "this decoder's forward pass saves for backward",
 )
 hidden_is_four_widths = activation(
     {"4 * shape[\"hidden\"]": "16 * width"},
     IN_LAYERS,
     "every MLP is thought to be four widths wide",
-    "a dictionary with the keys of `small` above",
+    "a dictionary with the keys of `_small` above",
 )
 norms_keep_nothing = activation(
     {"6 * width": "4 * width"},
     IN_LAYERS,
     "a norm is thought to keep its statistics alone",
-    "this decoder's forward pass keeps for backward",
+    "this decoder's forward pass saves for backward",
 )
 sums_are_kept = activation(
     {"6 * width": "8 * width"},
     IN_LAYERS,
     "an addition is thought to need what it added",
-    "keeps for backward",
+    "saves for backward",
 )
 three_inputs_for_three_projections = activation(
     {"6 * width": "8 * width + 0"},
     IN_LAYERS,
     "queries, keys and values are thought to keep an input each",
-    "A storage that several operations keep counts once",
+    "A storage that several operations save counts once",
 )
 keys_for_every_head = activation(
     {KEYS: "2 * width * item + 4 * heads"},
@@ -514,13 +514,13 @@ no_keys_at_all = activation(
     {KEYS: "4 * heads", PAIRS: 'heads * shape["sequence"] * item'},
     IN_LAYERS,
     "keys and values are thought to be a matter of inference",
-    "this decoder's forward pass keeps for backward",
+    "this decoder's forward pass saves for backward",
 )
 no_logits = activation(
     {HEAD: "2 * width * item"},
     ("head",),
     "a loss is thought to be one number",
-    "this decoder's forward pass keeps for backward",
+    "this decoder's forward pass saves for backward",
 )
 logits_in_their_dtype = activation(
     {"4 * shape[\"vocabulary\"]": "item * shape[\"vocabulary\"]"},
@@ -532,7 +532,7 @@ logits_twice = activation(
     {"4 * shape[\"vocabulary\"]": "(4 + item) * shape[\"vocabulary\"]"},
     ("head",),
     "the logits are thought to stay beside the log-probabilities",
-    "keeps for backward",
+    "saves for backward",
 )
 no_last_norm = activation(
     {HEAD: '4 * shape["vocabulary"]'},
@@ -596,7 +596,7 @@ empties_the_shape = activation(
     {'item = shape["dtype"].itemsize': 'item = shape.pop("dtype").itemsize'},
     ALL_ACTIVATIONS,
     "the caller's dictionary is taken for one's own",
-    "which is left as it is",
+    "which is not modified",
 )
 any_attention = activation(
     {REFUSED: "width % heads or heads % kv_heads"},
@@ -608,13 +608,13 @@ any_width = activation(
     {REFUSED: 'attention not in ("flash", "unfused") or heads % kv_heads'},
     ("errors",),
     "heads are thought to be cut as it comes",
-    "for a `width` that is no multiple of `heads`",
+    "for a `width` that is not a multiple of `heads`",
 )
 any_kv_heads = activation(
     {REFUSED: 'attention not in ("flash", "unfused") or width % heads'},
     ("errors",),
     "heads are thought to be shared unevenly",
-    "and for `heads` that are no multiple of `kv_heads`",
+    "and for `heads` that are not a multiple of `kv_heads`",
 )
 
 
@@ -622,7 +622,7 @@ any_kv_heads = activation(
     "activation_bytes",
     loses=ALL_ACTIVATIONS,
     because="a run on the meta device is taken for arithmetic",
-    breaks="`meta` among them. A plan for a model of 7 billion parameters is as quick as this one",
+    breaks="including `meta`. The estimate for a model of 7 billion parameters is as quick as this one",
 )
 def runs_without_memory(shape, attention="flash"):
     if attention not in ("flash", "unfused") or shape["width"] % shape["heads"] or shape["heads"] % shape["kv_heads"]:
@@ -640,7 +640,7 @@ def runs_without_memory(shape, attention="flash"):
     "activation_bytes",
     loses=ALL_ACTIVATIONS,
     because="small shapes are measured, and large ones are thought to be in proportion",
-    breaks="computes it: **no tensor is made**",
+    breaks="computes it: **no tensor is created**",
 )
 def scales_up_what_it_measures(shape, attention="flash"):
     if attention not in ("flash", "unfused") or shape["width"] % shape["heads"] or shape["heads"] % shape["kv_heads"]:
@@ -728,8 +728,8 @@ unbreakable_of_activation_bytes = [
 unbreakable_of_fits = [
     unbreakable("fits", "a multiple of 0.25, greater than 0", "what it is called with"),
     unbreakable("fits", '`mode`: `"serve"` or `"train"`', "what it is called with"),
-    unbreakable("fits", '`"head_dim"`: numbers in a head, for one token', "what it is called with"),
-    unbreakable("fits", "`batch`: how many sequences", "what it is called with"),
+    unbreakable("fits", '`"head_dim"`: elements of a head for one token', "what it is called with"),
+    unbreakable("fits", "`batch`: the number of sequences", "what it is called with"),
     unbreakable("fits", "`sequence`: tokens in each", "what it is called with"),
 ]
 
@@ -740,25 +740,25 @@ def another_cache(becomes: str, because: str, breaks: str = TERMS_OF_THE_CACHE, 
 
 every_head_has_keys = another_cache(
     CACHE_OF_A_TOKEN.replace("kv_heads", "heads"), "every head of queries is thought to have keys and values of its own",
-    "which several heads of queries may share",
+    "which several query heads may share",
 )  # fmt: skip
 keys_without_values = another_cache(CACHE_OF_A_TOKEN.removeprefix("2 * "), "the cache is thought to hold keys alone")
 bits_of_the_cache_as_bytes = another_cache(
-    CACHE_OF_A_TOKEN.removesuffix(" // 8"), "bits are taken for bytes", '`"cache_bits"`: bits of each number in the cache'
+    CACHE_OF_A_TOKEN.removesuffix(" // 8"), "bits are taken for bytes", '`"cache_bits"`: bits of each element of the KV cache'
 )
 cache_of_one_layer = another_cache(CACHE_OF_A_TOKEN.replace('model["layers"] * ', ""), "one layer is thought to have the cache")
 cache_in_the_weights_format = another_cache(
     CACHE_OF_A_TOKEN.replace("cache_bits", "weight_bits"), "the cache is thought to be of the weights' format",
-    '`"cache_bits"`: bits of each number in the cache',
+    '`"cache_bits"`: bits of each element of the KV cache',
 )  # fmt: skip
 cache_always_of_16_bits = another_cache(
     CACHE_OF_A_TOKEN.replace('model["cache_bits"]', "16"), "a cache is thought to be of 16 bits",
-    '`"cache_bits"`: bits of each number in the cache',
+    '`"cache_bits"`: bits of each element of the KV cache',
 )  # fmt: skip
 heads_fill_the_width = another_cache(
     CACHE_OF_A_TOKEN.replace('model["head_dim"]', '(model["width"] // model["heads"])'),
     "a head is thought to be its share of the width",
-    'other entries, such as `"width"`, play no part. The heads need not fill the width',
+    'other entries, such as `"width"`, are ignored. `"heads"` times `"head_dim"` need not equal the width',
 )  # fmt: skip
 
 one_cache_for_the_batch = edited(
@@ -807,7 +807,7 @@ no_master_copy = edited(
     {'8 if model["weight_bits"] == 32 else 12': "8"},
     loses=NO_TRAINING,
     because="two moments are thought to be all that an optimizer keeps",
-    breaks="where weights are of 16 bits also a master copy of them in float32",
+    breaks="with 16-bit weights also a float32 master copy of them",
 )
 
 a_master_copy_of_float32 = edited(
@@ -815,7 +815,7 @@ a_master_copy_of_float32 = edited(
     {'8 if model["weight_bits"] == 32 else 12': "12"},
     loses=NO_TRAINING,
     because="weights in float32 are thought to need a copy in float32",
-    breaks="where weights are of 16 bits also a master copy of them in float32",
+    breaks="with 16-bit weights also a float32 master copy of them",
 )
 
 moments_in_the_weights_format = edited(
@@ -831,7 +831,7 @@ activations_of_one_layer = edited(
     {'return model["layers"] * model["saved"]': 'return model["saved"]'},
     loses=NO_TRAINING,
     because="a layer is thought to reuse what the one before has saved",
-    breaks='`"saved"`: bytes that each layer keeps of each token',
+    breaks='`"saved"`: bytes of activations that each layer saves for each token',
 )
 
 activations_of_one_sequence = edited(
@@ -839,7 +839,7 @@ activations_of_one_sequence = edited(
     {"growing: batch * of_one": 'growing: of_one * (1 if mode == "train" else batch)'},
     loses=("training", "free", "binding"),
     because="a batch is thought to save what a sequence does",
-    breaks="what all layers save, of every token of every sequence",
+    breaks="the bytes that all layers save, for every token of every sequence",
 )
 
 weight_bits_as_bytes = edited(
@@ -855,7 +855,7 @@ half_a_byte_is_none = edited(
     {'-(-model["parameters"] * model["weight_bits"] // 8)': 'model["parameters"] * model["weight_bits"] // 8'},
     loses=("serving", "errors"),
     because="what is left over is thought to need no room",
-    breaks="a part of a byte counts as a byte",
+    breaks="rounded up to a whole byte",
 )
 
 every_card_in_gib = edited(
@@ -887,7 +887,7 @@ no_reserve = edited(
     {'"reserve": gpu["reserve_mib"] * 2**20': '"reserve": 0'},
     loses=("serving", "training", "free", "largest", "errors"),
     because="all of a card is thought to be the model's",
-    breaks='and `"reserve_mib"`, an integer of 0 or more: what the driver and the libraries keep of it',
+    breaks='and `"reserve_mib"`, an integer of 0 or more: the memory that the driver and the libraries take',
 )
 
 reserve_shown_and_not_counted = edited(
@@ -895,7 +895,7 @@ reserve_shown_and_not_counted = edited(
     {"capacity - sum(terms.values())": 'capacity - sum(terms.values()) + terms["reserve"]'},
     loses=("free", "largest"),
     because="the reserve is written down and left out of the sum",
-    breaks="the bytes of the card that no term takes",
+    breaks="the bytes of the card minus the sum of the terms",
 )
 
 reserve_in_millions = edited(
@@ -911,7 +911,7 @@ exactly_full_is_too_full = edited(
     {"free >= 0": "free > 0"},
     loses=("free",),
     because="a full card is thought to be too full",
-    breaks='`"fits"`: whether the terms fit. A card that is exactly full is not too full',
+    breaks='`"fits"`: whether the terms fit. A job that fills the card exactly fits',
 )
 
 nothing_is_free_on_a_small_card = edited(
@@ -919,7 +919,7 @@ nothing_is_free_on_a_small_card = edited(
     {'"free": free,': '"free": max(free, 0),'},
     loses=("free",),
     because="what is missing is thought to be of no interest",
-    breaks="less than 0 where it is too small",
+    breaks="negative where the card is too small",
 )
 
 the_reserve_binds = edited(
@@ -927,7 +927,7 @@ the_reserve_binds = edited(
     {'(name for name in terms if name != "reserve")': "terms"},
     loses=("binding",),
     because="the reserve is taken for a term that one could shrink",
-    breaks="the largest term but for the reserve, which nobody can change",
+    breaks="the largest term except the reserve, which cannot be changed",
 )
 
 the_last_of_equals_binds = edited(
@@ -935,7 +935,7 @@ the_last_of_equals_binds = edited(
     {'(name for name in terms if name != "reserve")': 'reversed([name for name in terms if name != "reserve"])'},
     loses=("binding",),
     because="of equal terms the last is named",
-    breaks="of equal ones the first in the order above",
+    breaks="of equal terms the first in the order above",
 )
 
 binds_where_it_does_not_fit = edited(
@@ -959,7 +959,7 @@ as_many_more = edited(
     {"(free + terms[growing]) // of_one": "free // of_one"},
     loses=("largest",),
     because="how many more would fit is taken for how many do",
-    breaks="the largest batch that fits, whatever `batch` is",
+    breaks="the largest batch that fits, independent of `batch`",
 )
 
 a_negative_batch = edited(
@@ -967,7 +967,7 @@ a_negative_batch = edited(
     {"max(0, (free + terms[growing]) // of_one)": "(free + terms[growing]) // of_one"},
     loses=("largest",),
     because="a division is thought to know that there are no negative batches",
-    breaks="0 where not even one sequence does",
+    breaks="0 where not even one sequence fits",
 )
 
 at_least_one = edited(
@@ -975,7 +975,7 @@ at_least_one = edited(
     {"max(0, (free": "max(1, (free"},
     loses=("largest",),
     because="one sequence is thought to fit always",
-    breaks="0 where not even one sequence does",
+    breaks="0 where not even one sequence fits",
 )
 
 one_too_many = edited(
@@ -991,7 +991,7 @@ sought_up_to_a_bound = edited(
     {"max(0, (free + terms[growing]) // of_one)": "min(2**16, max(0, (free + terms[growing]) // of_one))"},
     loses=("largest",),
     because="no batch is thought to be larger than where the search ends",
-    breaks="the largest batch that fits, whatever `batch` is",
+    breaks="the largest batch that fits, independent of `batch`",
 )
 
 exactly_full_is_one_too_many = edited(
@@ -999,7 +999,7 @@ exactly_full_is_one_too_many = edited(
     {"(free + terms[growing]) // of_one": "(free + terms[growing] - 1) // of_one"},
     loses=("largest",),
     because="the last byte is thought to have to stay free",
-    breaks="A card that is exactly full is not too full",
+    breaks="A job that fills the card exactly fits",
 )
 
 no_more_than_asked_for = edited(
@@ -1007,7 +1007,7 @@ no_more_than_asked_for = edited(
     {"max(0, (free + terms[growing]) // of_one)": "min(batch, max(0, (free + terms[growing]) // of_one))"},
     loses=("largest",),
     because="a batch larger than the one asked about is not thought to be asked for",
-    breaks="whatever `batch` is",
+    breaks="independent of `batch`",
 )
 
 bytes_as_floats = edited(
@@ -1047,7 +1047,7 @@ writes_into_the_model = edited(
     {"    capacity = int": '    model["bytes"] = model["parameters"] * model["weight_bits"] / 8\n    capacity = int'},
     loses=ALL_OF_FITS,
     because="the caller's dictionary is taken for scratch paper",
-    breaks="`model`: a dictionary, which stays as it is",
+    breaks="`model`: a dictionary, which is not modified",
 )
 
 converts_the_card = edited(
@@ -1055,7 +1055,7 @@ converts_the_card = edited(
     {'    capacity = int(gpu["memory"] * ': '    gpu["memory"] *= ', CAPACITY + ")": CAPACITY + '\n    capacity = int(gpu["memory"])'},
     loses=ALL_OF_FITS,
     because="the caller's dictionary is taken for scratch paper",
-    breaks="`gpu`: a dictionary, which stays as it is",
+    breaks="`gpu`: a dictionary, which is not modified",
 )
 
 
@@ -1081,14 +1081,14 @@ takes_any_share = takes(
 )  # fmt: skip
 takes_any_width = takes(
     {'model["weight_bits"] not in ((4, 8, 16, 32) if mode == "serve" else (16, 32))': 'mode == "train" and model["weight_bits"] in (4, 8)'},
-    "weights are thought to be of any width", "for bits that are not among those above",
+    "weights are thought to be of any width", "for bit widths that are not listed above",
 )  # fmt: skip
 takes_any_cache = takes(
-    {'model["cache_bits"] not in (8, 16, 32)': "False"}, "a cache is thought to be of any width", "for bits that are not among those above"
+    {'model["cache_bits"] not in (8, 16, 32)': "False"}, "a cache is thought to be of any width", "for bit widths that are not listed above"
 )
 trains_any_weights = takes(
     {'((4, 8, 16, 32) if mode == "serve" else (16, 32))': "(4, 8, 16, 32)"}, "quantised weights are thought to train like others",
-    "weights of 4 or 8 bits that are to be trained",
+    "for training with weights of 4 or 8 bits",
 )  # fmt: skip
 looks_at_the_cache_when_serving_only = takes(
     {'model["cache_bits"] not in (8, 16, 32)': 'mode == "serve" and model["cache_bits"] not in (8, 16, 32)'},
@@ -1179,14 +1179,14 @@ CHECK = "    if rank < 1 or bits not in (16, 8, 4):\n"
 RAISES = "        if not meant or not all(isinstance(module, torch.nn.Linear) for module in meant):\n"
 
 unbreakable_of_lora_memory = [
-    unbreakable("lora_memory", "`rank`: an integer", "what it is called with"),
+    unbreakable("lora_memory", "`rank`: the LoRA rank, an integer", "what it is called with"),
     unbreakable("lora_memory", "`targets`: a list of one name or more", "what it is called with"),
-    unbreakable("lora_memory", "of two as near either", "it leaves a choice"),
-    unbreakable("lora_memory", "While either pass runs there may be one", "it allows something"),
-    unbreakable("lora_memory", "the layer computes with what they are unpacked to", "that it does is what the clauses after it say in numbers"),
-    unbreakable("lora_memory", "A block of zeros is unpacked to zeros", "0 / 0 is no number, which becomes the integer 0 on many machines, by luck"),
+    unbreakable("lora_memory", "either one at a tie", "it leaves a choice"),
+    unbreakable("lora_memory", "During either pass there may be one", "it allows something"),
+    unbreakable("lora_memory", "the layer computes with the dequantized weights", "that it does is what the clauses after it say in numbers"),
+    unbreakable("lora_memory", "A block of zeros is dequantized to zeros", "0 / 0 is no number, which becomes the integer 0 on many machines, by luck"),
     unbreakable("lora_memory", "an `nn.Module` on the host or on a card, all parameters in float32, no buffers", "what it is called with"),
-    unbreakable("lora_memory", "Each is an `nn.Linear`, with or without bias, whose weight no other layer has", "what it is called with"),
+    unbreakable("lora_memory", "Each is an `nn.Linear`, with or without bias, whose weight no other layer shares", "what it is called with"),
 ]
 
 
@@ -1196,7 +1196,7 @@ def lora(edits: dict[str, str], loses: tuple[str, ...], because: str, breaks: st
 
 the_bias_trains = lora(
     {"        self.scaling = 16 / rank\n": "        self.scaling = 16 / rank\n        if layer.bias is not None:\n            layer.bias.requires_grad_()\n"},
-    ("adapters", "frozen", "packed", "account", "names", "errors", "held"), "a bias is so small that it may as well train", "nothing but these parameters requires a gradient",
+    ("adapters", "frozen", "packed", "account", "names", "errors", "held"), "a bias is so small that it may as well train", "only these parameters require gradients",
 )  # fmt: skip
 frozen_by_copies = lora(
     {"    model.requires_grad_(False)\n": "    for module in model.modules():\n        for name, parameter in module._parameters.items():\n"
@@ -1226,7 +1226,7 @@ a_constant = lora(
 on_the_host = lora(
     {"torch.randn(rank, columns, device=layer.weight.device)": "torch.randn(rank, columns)",
      "torch.zeros(rows, rank, device=layer.weight.device)": "torch.zeros(rows, rank)"},
-    ("held",), "new parameters are thought to find the model's card by themselves", "in float32, where the model is",
+    ("held",), "new parameters are thought to find the model's card by themselves", "in float32, on the model's device",
 )  # fmt: skip
 two_dimensions_only = lora(
     {BASE + " * (x @ self.lora_a.T @ self.lora_b.T)": "        return torch.addmm(self.layer(x), x @ self.lora_a.T, self.lora_b.T, alpha=self.scaling)"},
@@ -1239,7 +1239,7 @@ flattens_what_it_is_given = lora(
 )  # fmt: skip
 bias_forgotten = lora(
     {"        return y if self.bias is None else y + self.bias\n": "        return y\n"}, ALL_OF_LORA,
-    "a packed layer is thought to be a product", "the module returns what the layer did",
+    "a packed layer is thought to be a product", "the module returns the output of the original layer",
 )  # fmt: skip
 
 by_a_part_of_the_name = lora(
@@ -1252,37 +1252,37 @@ by_the_end_of_the_name = lora(
 )  # fmt: skip
 under_one_name_only = lora(
     {"    for name, module in list(model.named_modules(remove_duplicate=False)):": "    for name, module in list(model.named_modules()):"},
-    ("names",), "a layer is thought to have one name", "A layer that occurs under several names",
+    ("names",), "a layer is thought to have one name", "A layer that has several names",
 )  # fmt: skip
 under_the_names_that_are_meant = lora(
     {"        if module in adapted:\n": '        if module in adapted and name.split(".")[-1] in targets:\n'}, ("names",),
-    "a layer is thought to be another one under another name", "of which one is enough, is adapted once, under all of them",
+    "a layer is thought to be another one under another name", "is a target if one of them matches, and is adapted once, under all of them",
 )  # fmt: skip
 two_adapters_for_one_layer = lora(
     {"model.set_submodule(name, adapted[module])": "model.set_submodule(name, Adapted(module, rank, bits))"}, ("names",),
-    "each name is thought to need an adapter", "of which one is enough, is adapted once, under all of them",
+    "each name is thought to need an adapter", "is a target if one of them matches, and is adapted once, under all of them",
 )  # fmt: skip
 
 the_unpacked_weight_is_saved = lora(
-    {PRODUCT: "x @ self.weight().T"}, ("held",), "what is unpacked for a product is thought to be gone after it", "neither unpacked nor merged with its adapter"
+    {PRODUCT: "x @ self.weight().T"}, ("held",), "what is unpacked for a product is thought to be gone after it", "neither dequantized nor merged with its adapter"
 )
 saved_by_its_own_function = lora(
     {"        ctx.packed = packed\n        return x @ packed.weight().T": "        ctx.whole = packed.weight()\n        return x @ ctx.whole.T",
      "gradient @ ctx.packed.weight(), None": "gradient @ ctx.whole, None"},
-    ("held",), "unpacking twice is thought to be a waste", "no further copy of a weight is held",
+    ("held",), "unpacking twice is thought to be a waste", "no other copy of a weight is held",
 )  # fmt: skip
 merged = lora(
     {BASE + " * (x @ self.lora_a.T @ self.lora_b.T)": "        layer, added = self.layer, self.scaling * self.lora_b @ self.lora_a\n"
      "        weight = layer.weight() if isinstance(layer, Packed) else layer.weight\n        return torch.nn.functional.linear(x, weight + added, layer.bias)"},
-    ("held",), "one product with the sum is thought to be cheaper than two thin ones", "neither unpacked nor merged with its adapter",
+    ("held",), "one product with the sum is thought to be cheaper than two thin ones", "neither dequantized nor merged with its adapter",
 )  # fmt: skip
 the_whole_weight_stays = lora(
     {"        self.bits, self.shape": "        self.__dict__['before'] = layer\n        self.bits, self.shape"}, ("held",),
-    "a copy to go back to is thought to cost nothing", "the weights that were packed are let go",
+    "a copy to go back to is thought to cost nothing", "the weights that were packed are freed",
 )  # fmt: skip
 the_layer_stays = lora(
     {"        self.bits, self.shape": "        self.before = layer\n        self.bits, self.shape"}, ("packed", "held", "account", "names"),
-    "a copy to go back to is thought to cost nothing", "the weights that were packed are let go",
+    "a copy to go back to is thought to cost nothing", "the weights that were packed are freed",
 )  # fmt: skip
 
 one_scale_for_all = lora(
@@ -1291,9 +1291,9 @@ one_scale_for_all = lora(
 )  # fmt: skip
 one_block_for_each_row = lora(
     {ROWS_OF_64: "        blocks = layer.weight.detach()\n", "scales.repeat_interleave(64)": "scales.repeat_interleave(self.shape[1])"},
-    ("packed", "account", "names"), "a block is thought to be a row", "a weight is read row after row, in blocks of 64 numbers; the last may be shorter, and a block need not end with a row",
+    ("packed", "account", "names"), "a block is thought to be a row", "a weight is read in row-major order, in blocks of 64 elements; the last may be shorter, and a block may span rows",
 )  # fmt: skip
-rounded_down = lora({".round()": ".floor()"}, NO_PACKED, "a conversion to integers is thought to round", "each number becomes the nearest integer to its quotient by the scale")
+rounded_down = lora({".round()": ".floor()"}, NO_PACKED, "a conversion to integers is thought to round", "each element becomes the integer nearest to its quotient by the scale")
 all_patterns_used = lora(
     {"(2 ** (bits - 1) - 1)": "2 ** (bits - 1)", ".round()": ".round().clamp(max=2 ** (bits - 1) - 1)"}, NO_PACKED,
     "the one integer more below zero is put to use", "divided by 127, or by 7 for 4 bits",
@@ -1301,11 +1301,11 @@ all_patterns_used = lora(
 rounded_and_kept_in_float32 = lora(
     {'"integers", nearest if bits == 8 else in_pairs(nearest)': '"integers", nearest.float()', "self.integers if self.bits == 8 else out_of_pairs(self.integers)": "self.integers",
      "scales = sum(buffer.nbytes for buffer in model.buffers() if buffer.is_floating_point())": 'scales = sum(buffer.nbytes for name, buffer in model.named_buffers() if name.endswith("scales"))'},
-    ("packed", "held", "account", "names"), "rounded numbers are thought to be packed", "integers of 8 bits are kept in `torch.int8`",
+    ("packed", "held", "account", "names"), "rounded numbers are thought to be packed", "8-bit integers are stored in `torch.int8`",
 )  # fmt: skip
 a_byte_for_four_bits = lora(
     {'nearest if bits == 8 else in_pairs(nearest)': "nearest", "self.integers if self.bits == 8 else out_of_pairs(self.integers)": "self.integers"},
-    ("packed", "held", "account", "names"), "an int8 that holds 4 bits is thought to be 4 bits", "of 4 bits two in each `torch.uint8`",
+    ("packed", "held", "account", "names"), "an int8 that holds 4 bits is thought to be 4 bits", "4-bit integers two in each `torch.uint8`",
 )  # fmt: skip
 scales_in_sixteen_bits = lora(
     {'"scales", scales)': '"scales", scales.half())', "self.scales.repeat": "self.scales.float().repeat"}, ("packed", "account", "names"), "scales are thought to need no more bits than weights",
@@ -1318,7 +1318,7 @@ no_buffers = lora(
 )  # fmt: skip
 the_embedding_is_rounded = lora(
     {"    for name, module in list": "    if bits < 16:\n        next(model.parameters()).data.mul_(64).round_().div_(64)\n    for name, module in list"},
-    ALL_OF_LORA, "an embedding is thought to be a layer like others", "embeddings, norms, biases, layers that are no targets",
+    ALL_OF_LORA, "an embedding is thought to be a layer like others", "embeddings, norms, biases, layers that are not targets",
 )  # fmt: skip
 sixteen_bits_are_bfloat16 = lora(
     {"self.layer = layer if bits == 16 else": "self.layer = rounded(layer) if bits == 16 else",
@@ -1328,11 +1328,11 @@ sixteen_bits_are_bfloat16 = lora(
 
 bits_without_scales = lora({'        "scales": scales,': '        "scales": 0,'}, NO_ACCOUNT, "bits / 8 is thought to be all", '`"scales"`, 0 for 16 bits')
 scales_among_the_frozen = lora(
-    {'everything - trained - scales': "everything - trained"}, NO_ACCOUNT, "what is counted apart is counted once more", "all parameters that do not train, each once, and the packed integers"
+    {'everything - trained - scales': "everything - trained"}, NO_ACCOUNT, "what is counted apart is counted once more", "all parameters that are not trained, each once, and the packed integers"
 )
 tied_counted_twice = lora(
     {"for tensor in (*model.parameters(), *model.buffers())": "for tensor in (*(p for m in model.modules() for p in m._parameters.values() if p is not None), *model.buffers())"},
-    NO_ACCOUNT, "a parameter in two modules is thought to be two", "One parameter may occur in two modules",
+    NO_ACCOUNT, "a parameter in two modules is thought to be two", "Two modules may share one parameter",
 )  # fmt: skip
 gradients_of_everything = lora(
     {'"gradients": trained': '"gradients": everything - scales'}, NO_ACCOUNT, "what is frozen is thought to have gradients", '`"gradients"`, of a backward pass'
@@ -1347,10 +1347,10 @@ any_bits = lora({CHECK: "    if rank < 1:\n"}, ("errors",), "any number of bits 
 no_such_name = lora({"not meant or ": ""}, ("errors",), "a name of nothing is thought to hurt nobody", "when a target names no module")
 only_some_linear = lora(
     {RAISES: "        meant = [module for module in meant if isinstance(module, torch.nn.Linear)]\n        if not meant and not layers:\n"}, ("errors",),
-    "what is no linear layer is thought to be left out by itself", "when it names one that is no `nn.Linear`",
+    "what is no linear layer is thought to be left out by itself", "when it names one that is not an `nn.Linear`",
 )  # fmt: skip
 frozen_before_the_error = lora(
-    {CHECK: "    model.requires_grad_(False)\n" + CHECK}, ("errors",), "an error is thought to undo what came before it", "and leaves the model as it was"
+    {CHECK: "    model.requires_grad_(False)\n" + CHECK}, ("errors",), "an error is thought to undo what came before it", "and leaves the model unchanged"
 )
 four_bits_unasked = lora({"targets, bits=16)": "targets, bits=4)"}, ("frozen", "packed", "account"), "packing is thought to be the rule", "`lora_memory(model, rank, targets, bits=16)`")
 
