@@ -15,14 +15,13 @@
 # # The CUDA execution model: exercises
 #
 # Five functions. Two of them launch kernels that you write, in the Python that Numba compiles for
-# a GPU. Each is graded for its result and for what the warps did: how often an element was read
-# and written, what lay outside an array, which branches split a warp, how many sectors of memory
-# moved. Write your code where it says `YOUR CODE HERE`, run the cell below it, and read what it
-# prints.
+# a GPU. Each is graded for its result and for what the warps did: reads and writes of each element,
+# out-of-bounds accesses, data races, divergent branches, and 32-byte sectors of memory moved.
+# Write your code where it says `YOUR CODE HERE`, run the cell below it, and read what it prints.
 #
 # Here and in the hidden tests an interpreter runs the kernels on a virtual card. What it prints
 # is *counted*, warp by warp, from your source; no time is measured. Instructions are
-# operations of the source, not those of the machine code that a compiler would make. With a GPU,
+# operations of the source, not machine instructions (SASS) of compiled code. With a GPU,
 # `from numba import cuda` runs the same kernels there; speed is *not gradable here*.
 #
 # Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
@@ -40,9 +39,9 @@ runtime = gpulab.cuda.use("virtual:H100")
 # ## E3.1 `add_vectors`
 #
 # The interview notes' example of a kernel is `void AddVector(float* a, float* b, float* c)`. It has no
-# `__global__`, no length and no test. This is the same in Python, launched as one would launch it
-# at first sight: two blocks of 64 threads. Run it. Nothing raises. Which elements are missing, what
-# was touched outside the arrays, and who wrote the same element?
+# `__global__`, no length and no bounds check. Here is the same kernel in Python, with a naive launch
+# of two blocks of 64 threads. Run it. Nothing raises. Which elements are missing, which accesses are
+# out of bounds, and which threads race for the same element?
 
 # %% nbgrader={"grade": false, "grade_id": "first_add", "locked": true, "schema_version": 3, "solution": false, "task": false}
 @cuda.jit
@@ -72,16 +71,16 @@ for n in (100, 40):
 # %% [markdown]
 # Write `add_vectors(a, b, out, threads)`, and a kernel for it to launch:
 #
-# - `a`, `b`, `out`: float32 vectors of one length on the device, contiguous. `out` holds garbage;
+# - `a`, `b`, `out`: float32 vectors of equal length on the device, contiguous. `out` holds garbage;
 # - writes `a + b` into `out` and returns nothing. **Your kernel does it**, in one launch: no
 #   operation of PyTorch computes or moves an element, not even for a `print(out)`;
-# - grid and block run along x: blocks of `threads` threads (1 to 1024), one element a thread, and
-#   **as few blocks as that takes**;
+# - grid and block are one-dimensional, along x: blocks of `threads` threads (1 to 1024), one element
+#   per thread, and the **smallest number of blocks** that covers all elements;
 # - every element of `a` and `b` is **read once**, every element of `out` **written once**, nothing
-#   else is written, and **nothing outside** the arrays is touched, whatever the length;
-# - no thread races with another, and no barrier is missed by a part of a block (threads that have
-#   returned miss none);
-# - for vectors of no elements, nothing is launched: a grid of no blocks is an error in CUDA.
+#   else is written, and **no access is out of bounds**, whatever the length;
+# - there are no data races, and each barrier is reached by all threads of a block or by none (threads
+#   that have returned do not count);
+# - for empty vectors, nothing is launched: a grid of 0 blocks is an error in CUDA.
 
 # %% nbgrader={"grade": false, "grade_id": "add_vectors", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @cuda.jit
@@ -105,27 +104,27 @@ def add_vectors(a, b, out, threads):
 
 # %% nbgrader={"grade": false, "grade_id": "add_vectors_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_add_vectors():
-    """The sum of 1000 elements: loads, stores, faults and races."""
+    """The sum of 1000 elements: loads, stores, out-of-bounds accesses and races."""
     a, b, c = vectors(1000)
     with gpulab.observe() as seen:
         add_vectors(a, b, c, threads=128)
     print(seen.table(), "\n")
 
-    assert len(seen.launches) == 1, f"{len(seen.launches)} launches; one is due"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches, expected 1"
     launch = seen.launches[0]
     print("grid", launch.grid, "block", launch.block, "loads", launch.total("loads"), "stores", launch.total("stores"))
     assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
     assert not launch.races, f"race, {launch.races[0].kind}: {launch.races[0].array}{list(launch.races[0].index)}"
-    assert launch.grid == (8, 1, 1) and launch.block == (128, 1, 1), "8 blocks of 128 threads are due"
-    assert (launch.total("loads"), launch.total("stores")) == (2000, 1000), "each element once"
+    assert launch.grid == (8, 1, 1) and launch.block == (128, 1, 1), "expected a grid of 8 blocks of 128 threads"
+    assert (launch.total("loads"), launch.total("stores")) == (2000, 1000), "expected one load or store of each element"
     assert c.cpu().equal(1001 * torch.arange(1000.0)), "the sum is wrong"
 
 
 _see_add_vectors()
 
 # %% nbgrader={"grade": true, "grade_id": "add_vectors_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of add_vectors: the sum 2, lengths that fill no block 1, nothing outside 1, each
-# element once 1, grid and block 1, no elements 1.
+# Hidden tests of add_vectors: the sum 2, lengths that are not a multiple of the block 1, no access
+# out of bounds 1, each element once 1, grid and block 1, empty vectors 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("execution.add_vectors")
 ### END HIDDEN TESTS
@@ -152,7 +151,7 @@ with gpulab.observe() as _seen:
     _first_shade[(2, 8), (32, 8)](_image, _gain, _out)
 _launch = _seen.launches[0]
 print("read sectors", _launch.total("read_sectors"), "written sectors", _launch.total("written_sectors"))
-print(f"of the bytes that moved, {_launch.memory_efficiency:.0%} were asked for")
+print(f"{_launch.memory_efficiency:.0%} of the bytes that moved were requested")
 
 # %% [markdown]
 # Write `shade(image, gain, out, block)`, and a kernel for it to launch:
@@ -161,14 +160,14 @@ print(f"of the bytes that moved, {_launch.memory_efficiency:.0%} were asked for"
 #   1, not equal in general. `gain`: a float32 vector of length `W`. `out` holds garbage;
 # - writes `image[y, x] * gain[x]` into `out[y, x]` and returns nothing. **Your kernel does it**, in
 #   one launch, and no operation of PyTorch computes or moves an element;
-# - `block`: threads along x and along y, a tuple of two integers. The launch has that block, and
-#   the smallest grid with which **x runs over the columns and y over the rows**;
+# - `block`: threads along x and along y, a tuple of two integers. The launch has that block, and the
+#   smallest grid that covers the image when **x runs over the columns and y over the rows**;
 # - every element of `image` is **read once**, every element of `out` **written once**, nothing
-#   else is written, and **nothing outside** the arrays is touched;
-# - no thread races with another, and no barrier is missed by a part of a block (threads that have
-#   returned miss none);
-# - **as few 32-byte sectors** move as when each thread does one element, and neighbours in a warp
-#   do neighbours in a row.
+#   else is written, and **no access is out of bounds**;
+# - there are no data races, and each barrier is reached by all threads of a block or by none (threads
+#   that have returned do not count);
+# - accesses are **coalesced**: no more 32-byte sectors move than when each thread computes one
+#   element, and adjacent lanes of a warp compute adjacent elements of a row.
 
 # %% nbgrader={"grade": false, "grade_id": "shade", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @cuda.jit
@@ -192,33 +191,33 @@ def shade(image, gain, out, block):
 
 # %% nbgrader={"grade": false, "grade_id": "shade_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_shade():
-    """A picture of 48 x 100 pixels, in two kinds of blocks."""
+    """A picture of 48 x 100 pixels, with two block shapes."""
     image, gain = torch.rand(48, 100).cuda(), torch.linspace(0, 1, 100).cuda()
     out = torch.full((48, 100), torch.nan).cuda()
     with gpulab.observe() as seen:
         shade(image, gain, out, block=(32, 4))
     print(seen.table(), "\n")
 
-    assert len(seen.launches) == 1, f"{len(seen.launches)} launches; one is due"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches, expected 1"
     launch = seen.launches[0]
     print("grid", launch.grid, "block", launch.block)
     print("read sectors", launch.total("read_sectors"), "written sectors", launch.total("written_sectors"))
     assert not launch.faults, f"{launch.faults[0].kind}: {launch.faults[0].array}{list(launch.faults[0].index)}"
     assert not launch.races, f"race, {launch.races[0].kind}: {launch.races[0].array}{list(launch.races[0].index)}"
     assert out.cpu().equal(image.cpu() * gain.cpu()), "the picture is wrong"
-    assert launch.grid == (4, 12, 1), "a grid of (4, 12) is due: x over the columns, y over the rows"
-    assert launch.block == (32, 4, 1), "the block that was asked for is due"
-    assert launch.total("stores") == 4800, "each pixel is to be written once"
-    assert launch.sectors <= 2016, "more sectors move than with neighbours in a row"
+    assert launch.grid == (4, 12, 1), "expected a grid of (4, 12): x over the columns, y over the rows"
+    assert launch.block == (32, 4, 1), "expected a block of (32, 4), as passed"
+    assert launch.total("stores") == 4800, "expected 4800 stores: one for each pixel"
+    assert launch.sectors <= 2016, f"{launch.sectors} sectors, expected at most 2016: are the accesses of a warp coalesced?"
     with gpulab.observe() as seen:
         shade(image, gain, out, block=(16, 16))
-    assert seen.launches[0].block == (16, 16, 1), "for another block that one is due"
+    assert seen.launches[0].block == (16, 16, 1), "expected a block of (16, 16), as passed"
 
 
 _see_shade()
 
 # %% nbgrader={"grade": true, "grade_id": "shade_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of shade: the picture 2, nothing outside 1, each pixel once 1, grid and block 1, sectors 2.
+# Hidden tests of shade: the picture 2, no access out of bounds 1, each pixel once 1, grid and block 1, sectors 2.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("execution.shade")
 ### END HIDDEN TESTS
@@ -226,8 +225,8 @@ import autograder; autograder.grade("execution.shade")
 # %% [markdown]
 # ## E3.3 `divergence_cost`
 #
-# A robot's scene has objects of several kinds, and each kind takes another branch of a kernel.
-# Here is such a kernel: one thread for an object, and a loop that is shorter or longer. The
+# A robot's scene has objects of several kinds, and each kind takes a different branch of a kernel.
+# Here is such a kernel: one thread per object, and a loop whose trip count depends on the kind. The
 # counter says how many instructions the warps issued in the three branches. Before you run the
 # cell: the second arrangement has the same objects in another order. Does it cost more, less, or the same?
 
@@ -253,7 +252,7 @@ def _track(kinds, turns, order, x, out):
 
 
 _TURNS = (2, 5, 9)
-_COSTS = [1 + 3 * turns for turns in _TURNS]  # for each turn: the loop's step, two operations
+_COSTS = [1 + 3 * turns for turns in _TURNS]  # per iteration: the loop's step and two operations
 
 
 def _tracked(kinds, threads, order=None):
@@ -279,16 +278,18 @@ for _name, _kinds in (("alternating", _alternating), ("aligned", _aligned)):
     print(f"{_name:12} {_in_branches(_launch):5} instructions in branches, {_launch.total('divergent_branches')} warps split")
 
 # %% [markdown]
-# Write `divergence_cost(kinds, costs, threads)`, which predicts the number without a launch:
+# Write `divergence_cost(kinds, costs, threads)`, which predicts this count, the cost of **warp
+# divergence**, without a launch:
 #
-# - `kinds`: a list, the kind of each thread's object, thread by thread, at least one. `costs`: a
-#   list, how many instructions a warp issues for the branch of each kind, whatever the number of
-#   its lanes that take it: as many kinds as it is long, and some may not occur. `threads`: threads
+# - `kinds`: a list with the kind of each thread's object, in thread order, at least one. `costs`: a
+#   list with the number of instructions that a warp issues for the branch of each kind, however many
+#   of its lanes take it. It has one entry per kind, and some kinds may not occur. `threads`: threads
 #   in a block, 1 to 1024;
-# - the launch has as few blocks as it takes. Threads without an object take no branch;
-# - returns how many instructions all warps of all blocks issue in the branches, an `int`;
+# - the launch has the smallest number of blocks that covers all objects. Threads without an object
+#   take no branch;
+# - returns the number of instructions that all warps of all blocks issue in the branches, an `int`;
 # - both lists stay as they are;
-# - you write it in plain Python: a call of PyTorch, NumPy, Numba or gpulab loses the points.
+# - you write it in plain Python: a call to PyTorch, NumPy, Numba or gpulab loses the points.
 
 # %% nbgrader={"grade": false, "grade_id": "divergence_cost", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def divergence_cost(kinds, costs, threads):
@@ -305,18 +306,18 @@ def divergence_cost(kinds, costs, threads):
 
 # %% nbgrader={"grade": false, "grade_id": "divergence_cost_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_divergence_cost():
-    """Your predictions, beside what warps issued."""
+    """Your predictions and the instructions that the warps issued."""
     for kinds, threads in ((_alternating, 64), (_aligned, 64), ([0, 1, 1, 2, 0] * 11, 32), ([0] * 32 + [1] * 32, 48)):
         counted, predicted = _in_branches(_tracked(kinds, threads)), divergence_cost(kinds, _COSTS, threads)
         print(f"{len(kinds):4} threads in blocks of {threads}: counted {counted:4}, predicted {predicted:4}")
-        assert predicted == counted, "the prediction is not what the warps did"
+        assert predicted == counted, f"predicted {predicted} instructions, but the warps issued {counted}"
 
 
 _see_divergence_cost()
 
 # %% nbgrader={"grade": true, "grade_id": "divergence_cost_hidden", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of divergence_cost: warps of one kind 1, mixed warps 2, blocks that are no multiple of a
-# warp 1, a last warp that is not full 1.
+# Hidden tests of divergence_cost: uniform warps 1, divergent warps 2, block sizes that are not a
+# multiple of 32 1, a partial last warp 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("execution.divergence_cost")
 ### END HIDDEN TESTS
@@ -325,17 +326,17 @@ import autograder; autograder.grade("execution.divergence_cost")
 # ## E3.4 `regroup`
 #
 # The kernel above takes an order: thread `i` works on object `order[i]`. So objects of one kind can share
-# warps without being moved. But the order has a price of its own: lanes then *gather*, and
-# where the objects of a warp lie far apart, more sectors of memory move.
+# warps without being moved in memory. But the order has its own cost: lanes then *gather*, and where the
+# objects of a warp are far apart in memory, the accesses are uncoalesced and more sectors move.
 #
 # Write `regroup(kinds)`:
 #
 # - `kinds`: a list with the kind of each object, integers from 0 to 99,999, any of which may be
 #   missing; its length is a multiple of 32, at least 32;
-# - returns the order as a list of Python's `int`: each of the numbers below `len(kinds)` once;
-# - run over that order, with a branch for each kind, **warps split seldom**: the counter of divergent
-#   branches is at most the number of kinds that occur less one, over the whole launch;
-# - the objects of one kind come **in ascending order**: neighbours then share sectors;
+# - returns the order as a list of Python `int`, a permutation: each number from 0 to `len(kinds) - 1` once;
+# - in a launch with that order and one branch per kind, **warps rarely diverge**: the counter of divergent
+#   branches is at most the number of kinds that occur minus one, over the whole launch;
+# - the objects of one kind come **in ascending order**: adjacent lanes then share sectors;
 # - the input list stays as it is.
 
 # %% nbgrader={"grade": false, "grade_id": "regroup", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -349,11 +350,11 @@ def regroup(kinds):
 
 # %% nbgrader={"grade": false, "grade_id": "regroup_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_regroup():
-    """Objects as they lie, in your order and at random."""
+    """Objects in memory order, in your order and in random order."""
     torch.manual_seed(3)
     kinds = torch.randint(0, 3, (512,)).tolist()
     order = regroup(kinds)
-    assert sorted(order) == list(range(512)), "each object once"
+    assert sorted(order) == list(range(512)), "expected a permutation: each object once"
 
     for name, its in (("as they lie", list(range(512))), ("yours", order), ("at random", torch.randperm(512).tolist())):
         launch = _tracked(kinds, 128, its)
@@ -361,14 +362,14 @@ def _see_regroup():
         print(f"{name:12} {_in_branches(launch):5} instructions in branches, {splits:3} splits, {launch.sectors:4} sectors")
 
     launch = _tracked(kinds, 128, order)
-    assert launch.total("divergent_branches") <= 2, "warps split more often than kinds meet"
-    assert all(i < j for i, j in zip(order, order[1:]) if kinds[i] == kinds[j]), "a kind's objects do not ascend"
+    assert launch.total("divergent_branches") <= 2, "expected at most 2 divergent branches: the number of kinds minus one"
+    assert all(i < j for i, j in zip(order, order[1:]) if kinds[i] == kinds[j]), "the objects of one kind are not in ascending order"
 
 
 _see_regroup()
 
 # %% nbgrader={"grade": true, "grade_id": "regroup_hidden", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of regroup: each object once 1, warps that split 3, ascending within a kind 2.
+# Hidden tests of regroup: each object once 1, divergent branches 3, ascending order within a kind 2.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("execution.regroup")
 ### END HIDDEN TESTS
@@ -376,13 +377,13 @@ import autograder; autograder.grade("execution.regroup")
 # %% [markdown]
 # ## E3.5 `occupancy`
 #
-# A multiprocessor holds many blocks at once, to have a warp that is ready while others wait for memory.
-# How many it holds is decided by whichever of four stores is full first. Here is what some cards
-# have, by compute capability, from NVIDIA's tables:
+# A multiprocessor (SM) holds many resident blocks at once, so that one warp is ready while others wait for
+# memory (latency hiding). The scarcest of four resources limits how many blocks it holds. Here are the
+# resources of some cards, by compute capability, from NVIDIA's tables:
 
 # %% nbgrader={"grade": false, "grade_id": "cards", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _card(max_warps, max_blocks, shared_bytes, shared_reserved, shared_unit):
-    """What one multiprocessor has; registers are alike on all four."""
+    """The resources of one multiprocessor; all four cards have the same registers."""
     from types import SimpleNamespace
 
     return SimpleNamespace(
@@ -400,21 +401,21 @@ _H100 = _card(64, 32, 233472, 1024, 128)
 # Write `occupancy(threads, registers, shared_bytes, sm)`, the number of blocks that one multiprocessor
 # holds at once, an `int`:
 #
-# - `threads`: threads of a block, 1 to 1024. `registers`: of one thread, 1 to 255. `shared_bytes`: of one
-#   block, 0 or more. `sm`: an object with the attributes above, and values that differ from them;
-# - **warps**: at most `sm.max_warps` on the multiprocessor. A block takes whole warps of 32;
+# - `threads`: threads per block, 1 to 1024. `registers`: registers per thread, 1 to 255. `shared_bytes`: shared
+#   memory per block, 0 or more. `sm`: an object with the attributes above, whose values may differ from those above;
+# - **warps**: at most `sm.max_warps` on the multiprocessor. A block takes whole warps of 32 threads;
 # - **blocks**: at most `sm.max_blocks`, however small they are;
-# - **registers**: a warp takes 32 times those of a thread, rounded up to a multiple of
-#   `sm.register_unit`. A multiprocessor has four quarters, with a quarter of `sm.registers`
-#   each; a warp lives in one of them. How many warps fit in a quarter, times four, is what the blocks
-#   share;
-# - **shared memory**: a block takes `shared_bytes` and `sm.shared_reserved`, rounded up to a
+# - **registers**: a warp takes 32 times the registers of a thread, rounded up to a multiple of
+#   `sm.register_unit`. A multiprocessor has four quarters (partitions), with a quarter of `sm.registers`
+#   each; a warp is in one of them. The blocks share four times the number of warps that fit in one
+#   quarter;
+# - **shared memory**: a block takes `shared_bytes` plus `sm.shared_reserved`, the sum rounded up to a
 #   multiple of `sm.shared_unit`, out of `sm.shared_bytes`;
 # - 0 where not even one block fits. `ValueError` for `threads` or `registers` out of their range and
 #   for negative `shared_bytes`;
-# - you write it in plain Python: a call of PyTorch, NumPy, Numba or gpulab loses the points.
+# - you write it in plain Python: a call to PyTorch, NumPy, Numba or gpulab loses the points.
 #
-# These are the rules of NVIDIA's own calculator, for cards from Volta on.
+# These are the rules of NVIDIA's CUDA Occupancy Calculator, for Volta and later.
 
 # %% nbgrader={"grade": false, "grade_id": "occupancy", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def occupancy(threads, registers, shared_bytes, sm):
@@ -439,22 +440,22 @@ def round_up(value, unit):
 
 # %% nbgrader={"grade": false, "grade_id": "occupancy_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_occupancy():
-    """Blocks on a multiprocessor of four cards."""
+    """Resident blocks per multiprocessor, on four cards."""
     print("threads  registers  shared    T4  A100  L40S  H100   (blocks; share of the A100's warps)")
     for block in ((32, 16, 0), (256, 32, 0), (256, 33, 0), (1024, 32, 0), (1024, 65, 0), (96, 64, 0), (128, 32, 20_000)):
         found = [occupancy(*block, sm) for sm in (_T4, _A100, _L40S, _H100)]
         share = found[1] * -(-block[0] // 32) / 64
         print(f"{block[0]:7}{block[1]:11}{block[2]:8}", "".join(f"{blocks:6}" for blocks in found), f"{share:8.0%}")
 
-    assert occupancy(256, 32, 0, _A100) == 8, "64 warps are 8 blocks of 8"
-    assert occupancy(1024, 65, 0, _A100) == 0, "72 x 32 registers a warp: not one block of 32 warps fits"
+    assert occupancy(256, 32, 0, _A100) == 8, "expected 8 blocks: 64 warps are 8 blocks of 8 warps"
+    assert occupancy(1024, 65, 0, _A100) == 0, "expected 0: with 72 x 32 registers per warp, no block of 32 warps fits"
 
 
 _see_occupancy()
 
 # %% nbgrader={"grade": true, "grade_id": "occupancy_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of occupancy: warps 1, the cap on blocks 1, registers 2, shared memory 2, what fits not at all and
-# what makes no sense 1.
+# Hidden tests of occupancy: warps 1, the cap on blocks 1, registers 2, shared memory 2, blocks that do not fit and
+# invalid arguments 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("execution.occupancy")
 ### END HIDDEN TESTS

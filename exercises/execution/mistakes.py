@@ -6,7 +6,7 @@ from gpulab.kernels import cuda, float32
 # E3.1 add_vectors -------------------------------------------------------------------------
 
 NO_SUM = ("values", "tail", "bounds", "once", "launch", "empty")
-LAUNCH = "as few blocks as that takes"
+LAUNCH = "the smallest number of blocks"
 ONE_BY_ONE = "    if i < out.size:\n        out[i] = a[i] + b[i]"
 
 floor_division = edited(
@@ -22,7 +22,7 @@ no_guard = edited(
     {"    if i < out.size:\n        out[i]": "    out[i]"},
     loses=("bounds",),
     because="as many threads are thought to run as there are elements",
-    breaks="nothing outside the arrays is touched",
+    breaks="no access is out of bounds",
 )
 
 guard_one_too_far = edited(
@@ -30,7 +30,7 @@ guard_one_too_far = edited(
     {"if i < out.size:": "if i <= out.size:"},
     loses=("bounds",),
     because="the last index is taken for the length",
-    breaks="nothing outside the arrays is touched",
+    breaks="no access is out of bounds",
 )
 
 reads_before_the_guard = edited(
@@ -38,7 +38,7 @@ reads_before_the_guard = edited(
     {ONE_BY_ONE: "    total = a[i] + b[i]\n    if i < out.size:\n        out[i] = total"},
     loses=("bounds",),
     because="only a write outside the array is thought to matter",
-    breaks="nothing outside the arrays is touched",
+    breaks="no access is out of bounds",
 )
 
 clamps_the_index = edited(
@@ -110,7 +110,7 @@ thread_index_alone = edited(
     {"cuda.grid(1)": "cuda.threadIdx.x"},
     loses=NO_SUM,
     because="threadIdx is thought to count through the grid",
-    breaks="one element a thread",
+    breaks="one element per thread",
 )
 
 block_index_alone = edited(
@@ -118,7 +118,7 @@ block_index_alone = edited(
     {"cuda.grid(1)": "cuda.blockIdx.x + cuda.threadIdx.x"},
     loses=NO_SUM,
     because="a block is thought to be one element further on, not blockDim elements",
-    breaks="one element a thread",
+    breaks="one element per thread",
 )
 
 by_the_grids_size = edited(
@@ -174,7 +174,7 @@ launches_an_empty_grid = edited(
     {"    if blocks > 0:\n        add_kernel": "    add_kernel"},
     loses=("empty",),
     because="a grid of no blocks is thought to do nothing",
-    breaks="for vectors of no elements, nothing is launched: a grid of no blocks is an error in CUDA",
+    breaks="for empty vectors, nothing is launched: a grid of 0 blocks is an error in CUDA",
 )
 
 at_least_one_launch = edited(
@@ -190,7 +190,7 @@ the_next_one_too = edited(
     {ONE_BY_ONE: "    for k in range(i, min(i + 2, out.size)):\n        out[k] = a[k] + b[k]"},
     loses=("once",),
     because="a thread is given a pair, and its neighbour begins in the middle of it",
-    breaks="one element a thread",
+    breaks="one element per thread",
 )
 
 one_thread_for_a_block = edited(
@@ -201,7 +201,7 @@ one_thread_for_a_block = edited(
     },
     loses=("once",),
     because="a block is thought to be the one that works",
-    breaks="one element a thread",
+    breaks="one element per thread",
 )
 
 pairs_for_half_of_the_threads = edited(
@@ -212,7 +212,7 @@ pairs_for_half_of_the_threads = edited(
     },
     loses=("once",),
     because="a thread is given a pair, and half of them nothing",
-    breaks="one element a thread",
+    breaks="one element per thread",
 )
 
 along_y = edited(
@@ -223,7 +223,7 @@ along_y = edited(
     },
     loses=("launch",),
     because="a vector is taken for a column, and a column is thought to run along y",
-    breaks="grid and block run along x",
+    breaks="grid and block are one-dimensional, along x",
 )
 
 a_barrier_in_the_branch = edited(
@@ -231,7 +231,7 @@ a_barrier_in_the_branch = edited(
     {"out[i] = a[i] + b[i]": "out[i] = a[i] + b[i]\n        cuda.syncthreads()"},
     loses=("bounds",),
     because="a barrier is thought to make a write safe, wherever it stands",
-    breaks="no barrier is missed by a part of a block",
+    breaks="each barrier is reached by all threads of a block or by none",
 )
 
 through_shared_memory_unguarded = edited(
@@ -248,7 +248,7 @@ through_shared_memory_unguarded = edited(
     },
     loses=NO_SUM,
     because="threads of a block are thought to be in step with one another",
-    breaks="no thread races with another",
+    breaks="there are no data races",
 )
 
 
@@ -279,7 +279,7 @@ two_blocks_a_multiprocessor = edited(
     },
     loses=("launch",),
     because="more blocks than the card holds at once are thought to be a waste",
-    breaks="one element a thread",
+    breaks="one element per thread",
 )
 
 
@@ -295,7 +295,7 @@ both_ends_for_the_first_half = edited(
     },
     loses=("once",),
     because="work is thought to be saved when a thread does it twice as often",
-    breaks="one element a thread",
+    breaks="one element per thread",
 )
 
 a_barrier_in_the_branch_of_large_blocks = edited(
@@ -303,7 +303,7 @@ a_barrier_in_the_branch_of_large_blocks = edited(
     {"out[i] = a[i] + b[i]": "out[i] = a[i] + b[i]\n        if cuda.blockDim.x > 512:\n            cuda.syncthreads()"},
     loses=("bounds",),
     because="the warps of a large block are thought to need keeping together",
-    breaks="no barrier is missed by a part of a block",
+    breaks="each barrier is reached by all threads of a block or by none",
 )
 
 room_for_half_a_block = edited(
@@ -540,8 +540,8 @@ def through_shared_memory(a, b, out, threads):
 # E3.2 shade -------------------------------------------------------------------------------
 
 NO_PICTURE = ("values", "bounds", "once", "launch", "sectors")
-SMALLEST = "the smallest grid with which x runs over the columns and y over the rows"
-IN_A_ROW = "neighbours in a warp do neighbours in a row"
+SMALLEST = "the smallest grid that covers the image when x runs over the columns and y over the rows"
+IN_A_ROW = "adjacent lanes of a warp compute adjacent elements of a row"
 GRID = "(-(-width // block[0]), -(-height // block[1]))"
 PIXEL = "    if x < out.shape[1] and y < out.shape[0]:\n        out[y, x] = image[y, x] * gain[x]"
 
@@ -614,7 +614,7 @@ guards_columns_only = edited(
     {"if x < out.shape[1] and y < out.shape[0]:": "if x < out.shape[1]:"},
     loses=("bounds", "sectors"),
     because="only rows are thought to have an end",
-    breaks="nothing outside the arrays is touched",
+    breaks="no access is out of bounds",
 )
 
 guards_rows_only = edited(
@@ -622,7 +622,7 @@ guards_rows_only = edited(
     {"if x < out.shape[1] and y < out.shape[0]:": "if y < out.shape[0]:"},
     loses=("bounds",),
     because="only columns are thought to have an end",
-    breaks="nothing outside the arrays is touched",
+    breaks="no access is out of bounds",
 )
 
 guards_with_or = edited(
@@ -630,7 +630,7 @@ guards_with_or = edited(
     {" and y < ": " or y < "},
     loses=("bounds", "sectors"),
     because="one index inside is thought to make the pixel inside",
-    breaks="nothing outside the arrays is touched",
+    breaks="no access is out of bounds",
 )
 
 reads_the_gain_before_the_guard = edited(
@@ -638,7 +638,7 @@ reads_the_gain_before_the_guard = edited(
     {PIXEL: "    g = gain[x]\n    if x < out.shape[1] and y < out.shape[0]:\n        out[y, x] = image[y, x] * g"},
     loses=("bounds", "sectors"),
     because="only the picture is thought to have an end",
-    breaks="nothing outside the arrays is touched",
+    breaks="no access is out of bounds",
 )
 
 clamps_both = edited(
@@ -767,7 +767,7 @@ a_barrier_for_some = edited(
     {"    if x < out.shape[1] and": "    if x < out.shape[1]:\n        cuda.syncthreads()\n    if x < out.shape[1] and"},
     loses=("bounds",),
     because="a barrier is thought to be for those who come to it",
-    breaks="no barrier is missed by a part of a block",
+    breaks="each barrier is reached by all threads of a block or by none",
 )
 
 
@@ -782,7 +782,7 @@ launch_kept_by_size = edited(
     breaks="The launch has that block",
 )
 
-@mistake("shade", loses=NO_PICTURE, because="the warps of a block are thought to run in step", breaks="no thread races with another")
+@mistake("shade", loses=NO_PICTURE, because="the warps of a block are thought to run in step", breaks="there are no data races")
 def gains_shared_without_a_barrier(image, gain, out, block):
     from gpulab.kernels import float32
 
@@ -985,7 +985,7 @@ charged_by_block = edited(
     },
     loses=NO_COST,
     because="a branch is thought to hold up the whole block",
-    breaks="how many instructions a warp issues for the branch of each kind",
+    breaks="the number of instructions that a warp issues for the branch of each kind",
 )
 
 average_of_the_branches = edited(
@@ -998,7 +998,7 @@ average_of_the_branches = edited(
     },
     loses=("mixed", "blocks"),
     because="half of the lanes are thought to cost half of the time",
-    breaks="whatever the number of its lanes that take it",
+    breaks="however many of its lanes take it",
 )
 
 dearest_branch = edited(
@@ -1006,7 +1006,7 @@ dearest_branch = edited(
     {"sum(costs[kind] for": "max(costs[kind] for"},
     loses=("mixed", "blocks"),
     because="the two sides are thought to run at the same time",
-    breaks="returns how many instructions all warps of all blocks issue in the branches",
+    breaks="returns the number of instructions that all warps of all blocks issue in the branches",
 )
 
 weighted_by_lanes = edited(
@@ -1014,7 +1014,7 @@ weighted_by_lanes = edited(
     {"set(kinds[warp : min(warp + 32, end)])": "kinds[warp : min(warp + 32, end)]"},
     loses=NO_COST,
     because="threads are thought to issue instructions, not warps",
-    breaks="how many instructions a warp issues for the branch of each kind",
+    breaks="the number of instructions that a warp issues for the branch of each kind",
 )
 
 blocks_run_together = edited(
@@ -1030,11 +1030,11 @@ whole_warps_only = edited(
     {"range(block, end, 32)": "range(block, end - 31, 32)"},
     loses=("blocks", "tail"),
     because="a warp that is not full is thought not to run",
-    breaks="the launch has as few blocks as it takes",
+    breaks="the launch has the smallest number of blocks that covers all objects",
 )
 
 
-@mistake("divergence_cost", loses=NO_COST, because="an if is thought always to cost both of its sides", breaks="the kind of each thread's object, thread by thread")
+@mistake("divergence_cost", loses=NO_COST, because="an if is thought always to cost both of its sides", breaks="the kind of each thread's object, in thread order")
 def both_sides_always(kinds, costs, threads):
     warps = sum(-(-min(threads, len(kinds) - at) // 32) for at in range(0, len(kinds), threads))
     return warps * sum(costs)
@@ -1055,7 +1055,7 @@ three_kinds = edited(
     {SUM: "sum(costs[kind] for kind in (0, 1, 2) if kind in kinds[warp : min(warp + 32, end)])"},
     loses=("mixed",),
     because="the kinds of the example are taken for all that there are",
-    breaks="as many kinds as it is long",
+    breaks="It has one entry per kind",
 )
 
 kinds_up_to_the_number_met = edited(
@@ -1063,7 +1063,7 @@ kinds_up_to_the_number_met = edited(
     {SUM: "sum(costs[kind] for kind in range(len(set(kinds))) if kind in kinds[warp : min(warp + 32, end)])"},
     loses=("mixed", "blocks", "tail"),
     because="the kinds that occur are thought to be the first ones",
-    breaks="some may not occur",
+    breaks="some kinds may not occur",
 )
 
 one_more_for_each_branch = edited(
@@ -1071,7 +1071,7 @@ one_more_for_each_branch = edited(
     {SUM: "sum(costs[k] for k in range(len(costs)) if costs[k] and kinds[warp : min(warp + 32, end)].count(k) > 1)"},
     loses=("mixed", "blocks", "tail"),
     because="one lane alone is thought to cost nothing",
-    breaks="whatever the number of its lanes that take it",
+    breaks="however many of its lanes take it",
 )
 
 kept_without_costs = edited(
@@ -1082,7 +1082,7 @@ kept_without_costs = edited(
     },
     loses=NO_COST,
     because="an answer is kept by what the warps hold, and costs are thought never to change",
-    breaks="how many instructions a warp issues for the branch of each kind",
+    breaks="the number of instructions that a warp issues for the branch of each kind",
 )
 
 blocks_of_less_than_a_warp_together = edited(
@@ -1106,7 +1106,7 @@ last_warp_dropped_in_each_block = edited(
     {"range(block, end, 32)": "range(block, block + threads // 32 * 32, 32)"},
     loses=("blocks",),
     because="the warps of a block are counted by division, its rest forgotten",
-    breaks="how many instructions all warps of all blocks issue",
+    breaks="the number of instructions that all warps of all blocks issue",
 )
 
 padded_with_kind_0 = edited(
@@ -1143,7 +1143,7 @@ kept_by_the_list = edited(
     },
     loses=NO_COST,
     because="a list is thought to hold the same for ever",
-    breaks="returns how many instructions all warps of all blocks issue in the branches",
+    breaks="returns the number of instructions that all warps of all blocks issue in the branches",
 )
 
 summed_in_floats = edited(
@@ -1151,7 +1151,7 @@ summed_in_floats = edited(
     {"    total = 0\n": "    total = 0.0\n", "    return total": "    return int(total)"},
     loses=("mixed",),
     because="a sum that is made an int in the end is thought to be exact",
-    breaks="returns how many instructions all warps of all blocks issue in the branches, an `int`",
+    breaks="returns the number of instructions that all warps of all blocks issue in the branches, an `int`",
 )
 
 
@@ -1159,7 +1159,7 @@ summed_in_floats = edited(
     "divergence_cost",
     loses=("blocks",),
     because="the list is thought to be short",
-    breaks="the launch has as few blocks as it takes",
+    breaks="the launch has the smallest number of blocks that covers all objects",
 )
 def a_call_for_each_block(kinds, costs, threads):
     def from_block(at):
@@ -1172,7 +1172,7 @@ def a_call_for_each_block(kinds, costs, threads):
     return from_block(0)
 
 
-@mistake("divergence_cost", loses=NO_COST, because="NumPy is taken for plain Python", breaks="a call of PyTorch, NumPy, Numba or gpulab loses the points")
+@mistake("divergence_cost", loses=NO_COST, because="NumPy is taken for plain Python", breaks="a call to PyTorch, NumPy, Numba or gpulab loses the points")
 def with_numpys_unique(kinds, costs, threads):
     import numpy as np
 
@@ -1247,7 +1247,7 @@ left_as_it_is = edited(
     {"sorted(range(len(kinds)), key=lambda j: kinds[j])": "list(range(len(kinds)))"},
     loses=("splits", "sectors"),
     because="divergence is thought to be the compiler's business",
-    breaks="warps split seldom",
+    breaks="warps rarely diverge",
 )
 
 grouped_in_reach = edited(
@@ -1255,7 +1255,7 @@ grouped_in_reach = edited(
     {"sorted(range(len(kinds)), key=lambda j: kinds[j])": "sorted(range(len(kinds)), key=lambda j: (j // 64, kinds[j]))"},
     loses=("splits", "sectors"),
     because="gathering is held to be so dear that groups stay small: the borders between them are many",
-    breaks="the counter of divergent branches is at most the number of kinds that occur less one, over the whole launch",
+    breaks="the counter of divergent branches is at most the number of kinds that occur minus one, over the whole launch",
 )
 
 kinds_taken_in_turn = edited(
@@ -1263,7 +1263,7 @@ kinds_taken_in_turn = edited(
     {"key=lambda j: kinds[j]": "key=lambda j: (kinds[:j].count(kinds[j]), kinds[j])"},
     loses=("splits", "sectors"),
     because="kinds are dealt out evenly, as for threads that were independent",
-    breaks="warps split seldom",
+    breaks="warps rarely diverge",
 )
 
 scattered_within_a_kind = edited(
@@ -1271,7 +1271,7 @@ scattered_within_a_kind = edited(
     {"key=lambda j: kinds[j]": "key=lambda j: (kinds[j], j * 97 % len(kinds))"},
     loses=("sectors",),
     because="the order within a kind is thought not to matter: the gather is left out of the bill",
-    breaks="the objects of one kind come in ascending order: neighbours then share sectors",
+    breaks="the objects of one kind come in ascending order: adjacent lanes then share sectors",
 )
 
 an_order_of_kinds = edited(
@@ -1279,7 +1279,7 @@ an_order_of_kinds = edited(
     {"sorted(range(len(kinds)), key=lambda j: kinds[j])": "sorted(kinds)"},
     loses=("order", "splits", "sectors"),
     because="the sorted kinds are taken for the order that sorts them",
-    breaks="each of the numbers below `len(kinds)` once",
+    breaks="each number from 0 to `len(kinds) - 1` once",
 )
 
 sorts_in_place = edited(
@@ -1329,7 +1329,7 @@ two_kinds_apart = edited(
     {"key=lambda j: kinds[j]": "key=lambda j: kinds[j] > 0"},
     loses=("splits", "sectors"),
     because="one kind is set apart, and the rest is thought to be one",
-    breaks="at most the number of kinds that occur less one",
+    breaks="at most the number of kinds that occur minus one",
 )
 
 warps_of_one_kind_first = edited(
@@ -1356,7 +1356,7 @@ one_between_halves_of_the_other = edited(
     },
     loses=("splits", "sectors"),
     because="one border more is thought to make no difference",
-    breaks="at most the number of kinds that occur less one",
+    breaks="at most the number of kinds that occur minus one",
 )
 
 whole_warps_alone = edited(
@@ -1372,7 +1372,7 @@ whole_warps_alone = edited(
     "regroup",
     loses=("order", "splits", "sectors"),
     because="NumPy's integers are taken for Python's",
-    breaks="a list of Python's `int`",
+    breaks="a list of Python `int`",
 )
 def a_list_of_numpys(kinds):
     import numpy as np
@@ -1400,7 +1400,7 @@ kept_by_the_list_of_kinds = edited(
     },
     loses=("splits", "sectors"),
     because="a list is thought to hold the same for ever",
-    breaks="warps split seldom",
+    breaks="warps rarely diverge",
 )
 
 a_table_of_buckets = edited(
@@ -1416,7 +1416,7 @@ few_of_a_kind_together = edited(
     {"key=lambda j: kinds[j]": "key=lambda j: kinds[j] if kinds.count(kinds[j]) >= 32 else 100_000"},
     loses=("splits", "sectors"),
     because="a kind that fills no warp is thought to be not worth a group",
-    breaks="at most the number of kinds that occur less one",
+    breaks="at most the number of kinds that occur minus one",
 )
 
 
@@ -1483,7 +1483,7 @@ threads_only = edited(
     {"return min(by_warps, sm.max_blocks, by_registers, by_shared)": "return 32 * sm.max_warps // threads"},
     loses=NO_BLOCKS,
     because="threads are thought to be all that a multiprocessor runs out of",
-    breaks="registers: a warp takes 32 times those of a thread",
+    breaks="registers: a warp takes 32 times the registers of a thread",
 )
 
 a_lane_for_a_thread = edited(
@@ -1515,7 +1515,7 @@ registers_by_thread = edited(
     {"by_registers = 4 * (sm.registers // 4 // warp_registers) // warps": "by_registers = sm.registers // (registers * threads)"},
     loses=("registers",),
     because="registers are thought to be given out one by one",
-    breaks="registers: a warp takes 32 times those of a thread",
+    breaks="registers: a warp takes 32 times the registers of a thread",
 )
 
 registers_without_units = edited(
@@ -1531,7 +1531,7 @@ registers_in_one_piece = edited(
     {"4 * (sm.registers // 4 // warp_registers) // warps": "sm.registers // warp_registers // warps"},
     loses=("registers",),
     because="the register file is taken for one, where each quarter has its own",
-    breaks="A multiprocessor has four quarters, with a quarter of `sm.registers` each; a warp lives in one of them. How many warps fit in a quarter, times four, is what the blocks share",
+    breaks="A multiprocessor has four quarters (partitions), with a quarter of `sm.registers` each; a warp is in one of them. The blocks share four times the number of warps that fit in one quarter",
 )
 
 nothing_reserved = edited(
@@ -1539,7 +1539,7 @@ nothing_reserved = edited(
     {"round_up(shared_bytes + sm.shared_reserved, sm.shared_unit)": "round_up(shared_bytes, sm.shared_unit)"},
     loses=("shared", "misfits"),
     because="all of the shared memory is thought to be the kernel's",
-    breaks="a block takes `shared_bytes` and `sm.shared_reserved`",
+    breaks="a block takes `shared_bytes` plus `sm.shared_reserved`",
 )
 
 shared_without_units = edited(
@@ -1582,10 +1582,10 @@ kept_by_the_multiprocessor = edited(
     },
     loses=NO_BLOCKS,
     because="an object is thought to hold the same for ever",
-    breaks="`sm`: an object with the attributes above, and values that differ from them",
+    breaks="`sm`: an object with the attributes above, whose values may differ from those above",
 )
 
-@mistake("occupancy", loses=NO_BLOCKS, because="larger blocks are thought always to be better: the largest is counted", breaks="`threads`: threads of a block, 1 to 1024")
+@mistake("occupancy", loses=NO_BLOCKS, because="larger blocks are thought always to be better: the largest is counted", breaks="`threads`: threads per block, 1 to 1024")
 def as_if_the_block_were_large(threads, registers, shared_bytes, sm):
     if not 1 <= threads <= 1024 or not 1 <= registers <= 255 or shared_bytes < 0:
         raise ValueError("no such block")
@@ -1607,17 +1607,17 @@ negative_memory_allowed = edited(
 
 no_memory_refused = edited(
     "occupancy", {"shared_bytes < 0": "shared_bytes <= 0"}, loses=NO_BLOCKS,
-    because="every block is thought to take shared memory", breaks="`shared_bytes`: of one block, 0 or more",
+    because="every block is thought to take shared memory", breaks="`shared_bytes`: shared memory per block, 0 or more",
 )
 
 the_largest_refused = edited(
     "occupancy", {"threads <= 1024": "threads < 1024"}, loses=NO_BLOCKS,
-    because="the end of a range is thought to lie outside it", breaks="`threads`: threads of a block, 1 to 1024",
+    because="the end of a range is thought to lie outside it", breaks="`threads`: threads per block, 1 to 1024",
 )
 
 all_registers_refused = edited(
     "occupancy", {"registers <= 255": "registers < 255"}, loses=("registers",),
-    because="the end of a range is thought to lie outside it", breaks="`registers`: of one thread, 1 to 255",
+    because="the end of a range is thought to lie outside it", breaks="`registers`: registers per thread, 1 to 255",
 )
 
 another_error = edited(
@@ -1638,12 +1638,12 @@ misfits_refused = edited(
 
 something_always_taken = edited(
     "occupancy", {SHARED: "sm.shared_bytes // taken"}, loses=("shared",),
-    because="the system's share is thought never to be nothing", breaks="values that differ from them",
+    because="the system's share is thought never to be nothing", breaks="values may differ from those above",
 )
 
 registers_of_every_card = edited(
     "occupancy", {"sm.registers // 4 //": "65536 // 4 //"}, loses=("registers",),
-    because="what all four cards have alike is taken for a constant", breaks="values that differ from them",
+    because="what all four cards have alike is taken for a constant", breaks="values may differ from those above",
 )
 
 unit_of_every_card = edited(
@@ -1660,21 +1660,21 @@ the_share_apart = edited(
     "occupancy",
     {"round_up(shared_bytes + sm.shared_reserved, sm.shared_unit)": "round_up(shared_bytes, sm.shared_unit) + sm.shared_reserved"},
     loses=("shared",), because="the system's share is thought not to be rounded with the block's",
-    breaks="a block takes `shared_bytes` and `sm.shared_reserved`, rounded up",
+    breaks="a block takes `shared_bytes` plus `sm.shared_reserved`, the sum rounded up",
 )
 
 reserved_once = edited(
     "occupancy",
     {"round_up(shared_bytes + sm.shared_reserved, sm.shared_unit)": "round_up(shared_bytes, sm.shared_unit)", SHARED: "(sm.shared_bytes - sm.shared_reserved) // taken if taken else sm.max_blocks"},
     loses=("shared",), because="the system's share is thought to be taken once, not by each block",
-    breaks="a block takes `shared_bytes` and `sm.shared_reserved`",
+    breaks="a block takes `shared_bytes` plus `sm.shared_reserved`",
 )
 
 nothing_reserved_for_nothing = edited(
     "occupancy",
     {"taken = round_up(shared_bytes + sm.shared_reserved, sm.shared_unit)": "taken = shared_bytes and round_up(shared_bytes + sm.shared_reserved, sm.shared_unit)"},
     loses=("shared",), because="a block without shared memory is thought to take none for the system either",
-    breaks="a block takes `shared_bytes` and `sm.shared_reserved`",
+    breaks="a block takes `shared_bytes` plus `sm.shared_reserved`",
 )
 
 kept_for_cards_alike = edited(
@@ -1684,7 +1684,7 @@ kept_for_cards_alike = edited(
         "return min(by_warps, sm.max_blocks, by_registers, by_shared)": "return known.setdefault((threads, registers, shared_bytes, sm.max_warps, sm.max_blocks), min(by_warps, sm.max_blocks, by_registers, by_shared))",
     },
     loses=("registers", "shared"), because="cards of as many warps and blocks are taken for one card",
-    breaks="values that differ from them",
+    breaks="values may differ from those above",
 )
 
 a_unit_more = edited(
@@ -1695,11 +1695,11 @@ a_unit_more = edited(
 a_block_in_one_quarter = edited(
     "occupancy", {"4 * (sm.registers // 4 // warp_registers) // warps": "4 * (sm.registers // 4 // (warp_registers * warps))"},
     loses=NO_BLOCKS, because="a block is thought to live in one quarter, where a warp does",
-    breaks="a warp lives in one of them. How many warps fit in a quarter, times four, is what the blocks share",
+    breaks="a warp is in one of them. The blocks share four times the number of warps that fit in one quarter",
 )
 
 
-@mistake("occupancy", loses=NO_BLOCKS, because="NumPy is taken for plain Python", breaks="you write it in plain Python: a call of PyTorch, NumPy, Numba or gpulab loses the points")
+@mistake("occupancy", loses=NO_BLOCKS, because="NumPy is taken for plain Python", breaks="you write it in plain Python: a call to PyTorch, NumPy, Numba or gpulab loses the points")
 def least_by_numpy(threads, registers, shared_bytes, sm):
     import numpy as np
 
