@@ -14,15 +14,14 @@
 # %% [markdown]
 # # The memory hierarchy: exercises
 #
-# Five functions. Two of them launch kernels of yours, written in Python with the names of
-# `numba.cuda`, and are graded for what the warps did: which 32-byte sectors of memory moved, how
-# often an element was asked for, whether two threads raced, which banks of shared memory they
-# fought over. Write your code where it says `YOUR CODE HERE`, run the cell below it, and read
-# what it prints.
+# Five functions. Two of them launch kernels that you write in Python with the `numba.cuda` API, and
+# are graded for what the warps did: 32-byte sectors of memory moved, loads of each element, data
+# races between threads, and bank conflicts in shared memory. Write your code where it says
+# `YOUR CODE HERE`, run the cell below it, and read what it prints.
 #
 # Here and in the hidden tests an interpreter runs the kernels on a virtual card and *counts* what
-# each warp did. If you have a GPU, `gpulab.cuda.use("real")` in a cell of your own has the same source
-# compiled and run there, and the interpreter still counts. How fast a kernel is on a real card is
+# each warp did. If you have a GPU, `gpulab.cuda.use("real")` in a new cell compiles the same source and
+# runs it there, and the interpreter still counts. How fast a kernel is on a real card is
 # *not gradable here*.
 #
 # Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
@@ -43,7 +42,7 @@ def whole_numbers(*shape):
     return torch.randint(-4, 5, shape, dtype=torch.float32).cuda()
 
 
-# What `work` counts, and `roofline` bounds.
+# Operations whose FLOPs and bytes `work` counts, and whose time `roofline` bounds.
 OPERATIONS = [
     {"kind": "gemm", "m": 4096, "n": 4096, "k": 4096},
     {"kind": "gemv", "m": 4096, "k": 4096},
@@ -54,10 +53,10 @@ OPERATIONS = [
 # %% [markdown]
 # ## E4.1 `sectors`
 #
-# Device memory is read and written in sectors of 32 bytes, each beginning at a multiple of 32. A
-# warp's lanes ask together, and every sector that holds something of what they ask for moves
-# once. Here lane `i` reads element `offset + stride * i`. Predict the column of sectors before
-# you run the cell.
+# Device memory is read and written in sectors of 32 bytes, each aligned to a multiple of 32. The
+# loads of a warp's lanes are **coalesced** into one request, and each sector that holds a requested
+# byte moves once. Here lane `i` reads element `offset + stride * i`. Predict the numbers of sectors
+# before you run the cell.
 
 # %% nbgrader={"grade": false, "grade_id": "strided_reads", "locked": true, "schema_version": 3, "solution": false, "task": false}
 @cuda.jit
@@ -77,15 +76,15 @@ for stride, offset in [(1, 0), (1, 3), (2, 0), (4, 0), (8, 0), (32, 0), (0, 5)]:
     print(f"stride {stride:3}  offset {offset}  {counted_sectors(stride, offset):3} sectors")
 
 # %% [markdown]
-# Write `sectors(addresses, item_bytes)`, which predicts it:
+# Write `sectors(addresses, item_bytes)`, which predicts this number:
 #
 # - `addresses`: a list of integers, the byte address that each **active** lane of one warp uses,
-#   in the order of the lanes. There are at most 32; lanes may use the same address, and any order.
-#   No lane is active in an empty list. The list is left as it is;
-# - `item_bytes`: the bytes that each lane reads from its address on: 1, 2, 4, 8 or 16;
+#   in the order of the lanes. There are at most 32; lanes may use the same address, and addresses may
+#   come in any order. No lane is active in an empty list. The list is left as it is;
+# - `item_bytes`: the number of bytes that each lane reads, starting at its address: 1, 2, 4, 8 or 16;
 # - returns the number of different 32-byte sectors that move, an integer;
-# - raises `ValueError` for more than 32 addresses, a negative address, another `item_bytes`, and
-#   an address that is not a multiple of `item_bytes`: a GPU refuses that with *misaligned address*.
+# - raises `ValueError` for more than 32 addresses, a negative address, any other `item_bytes`, and
+#   an address that is not a multiple of `item_bytes`: a GPU raises *misaligned address* there.
 
 # %% nbgrader={"grade": false, "grade_id": "sectors", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def sectors(addresses, item_bytes):
@@ -102,12 +101,12 @@ def sectors(addresses, item_bytes):
 
 # %% nbgrader={"grade": false, "grade_id": "sectors_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_sectors():
-    """Your predictions, beside what a warp read."""
+    """Your predictions and the sectors that a warp read."""
     for stride, offset in [(1, 0), (1, 3), (2, 0), (4, 0), (8, 0), (32, 0), (0, 5)]:
         predicted = sectors([4 * (offset + stride * lane) for lane in range(32)], 4)
         counted = counted_sectors(stride, offset)
         print(f"stride {stride:3}  offset {offset}  predicted {predicted:3}  counted {counted:3}")
-        assert predicted == counted, "not what the warp did: which sectors do the 32 addresses lie in?"
+        assert predicted == counted, f"predicted {predicted} sectors, counted {counted}: which sectors hold the 32 addresses?"
 
 
 _see_sectors()
@@ -122,8 +121,8 @@ import autograder; autograder.grade("hierarchy.sectors")
 # %% [markdown]
 # ## E4.2 `row_sums`
 #
-# One thread a row: the obvious way to add up the rows of a matrix. Its values are right. Look at
-# what it asks of the memory. Which addresses do the 32 lanes of a warp read *at the same time*?
+# One thread per row: the obvious way to add up the rows of a matrix. Its values are right. Look at
+# its memory traffic. Which addresses do the 32 lanes of a warp read *at the same time*?
 
 # %% nbgrader={"grade": false, "grade_id": "first_row_sums", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _show_first_row_sums():
@@ -154,24 +153,24 @@ def _show_first_row_sums():
 _x, _expected = _show_first_row_sums()
 
 # %% [markdown]
-# Write `row_sums(x)`, with kernels of your own whose warps read neighbouring elements:
+# Write `row_sums(x)`, with your own kernels, whose warps read adjacent elements (coalesced loads):
 #
-# - `x`: a contiguous `float32` tensor of two dimensions. Either may be 0 or 100,000, and neither
+# - `x`: a contiguous `float32` tensor of two dimensions. Either size may be 0 or 100,000, and neither
 #   need be a multiple of anything. Its values are whole numbers, so that sums are exact in `float32`
-#   in any order, and in nothing narrower. It is left as it is;
+#   in any order, but in no narrower type. It is left as it is;
 # - returns a new `float32` tensor of one dimension, the sum of each row, on `x`'s device. The sum
-#   of no element is 0;
-# - **the work is your kernel's**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
+#   of an empty row is 0;
+# - **your kernels do the work**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
 #   views; it must not add, copy or transpose;
 # - each element of `x` is **read once**;
-# - of the bytes in the sectors that move, **at least 60 %** are asked for, where rows are long (96
+# - of the bytes in the sectors that move, **at least 60 %** are requested, where rows are long (96
 #   elements and more). In the kernel above it is one eighth. A sector counts for every request that
-#   touches it: caches, which may keep it for the next one, are not counted on;
-# - **no race** and no access outside an array.
+#   touches it: caches, which may keep it for the next request, are not modelled;
+# - **no data race** and no out-of-bounds access.
 #
-# A warp has 32 lanes. What do they do together, and how does one lane learn what the others
-# found? `cuda.shfl_down_sync`, `cuda.shared.array` with `cuda.syncthreads`, and
-# `cuda.atomic.add` are three answers.
+# A warp has 32 lanes. How do they share the work, and how does one lane get the results of the
+# others (a reduction)? A warp shuffle (`cuda.shfl_down_sync`), shared memory with a barrier
+# (`cuda.shared.array` with `cuda.syncthreads`), and atomics (`cuda.atomic.add`) are three answers.
 
 # %% nbgrader={"grade": false, "grade_id": "row_sums", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def row_sums(x):
@@ -203,20 +202,20 @@ def a_warp_a_row(x, out):
 
 # %% nbgrader={"grade": false, "grade_id": "row_sums_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_row_sums():
-    """Your sums, and how much of what moved was asked for."""
+    """Your sums, and the share of the moved bytes that were requested."""
     given = _x.clone()
     with gpulab.observe() as seen:
         found = row_sums(given)
     print(seen.table().split("\n\n")[-1])
 
-    assert seen.launches, "no kernel was launched"
+    assert seen.launches, "expected a kernel launch, found none"
     moved = 32 * sum(launch.sectors for launch in seen.launches)
     asked = sum(launch.total("read_bytes") + launch.total("written_bytes") for launch in seen.launches)
-    print(f"\n{asked / moved:.0%} of {moved} bytes that moved were asked for")
+    print(f"\n{asked / moved:.0%} of {moved} bytes that moved were requested")
     assert torch.equal(found, _expected), "a sum is wrong"
-    assert torch.equal(given, _x), "x has changed"
-    assert asked >= 0.6 * moved, "most of what moved was not asked for: what do neighbouring lanes read?"
-    assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
+    assert torch.equal(given, _x), "x was modified"
+    assert asked >= 0.6 * moved, f"{asked / moved:.0%} of the moved bytes were requested, expected at least 60%: what do adjacent lanes read?"
+    assert not any(launch.races or launch.faults for launch in seen.launches), "a race or an out-of-bounds access: see the lines below the table"
 
 
 _see_row_sums()
@@ -230,8 +229,8 @@ import autograder; autograder.grade("hierarchy.row_sums")
 # %% [markdown]
 # ## E4.3 `tiled_matmul`
 #
-# One thread an element of the product: each reads a row of `a` and a column of `b`. How often is
-# one element of `a` asked for, over the whole launch?
+# A naive GEMM: one thread per element of the product, which reads a row of `a` and a column of `b`.
+# How often is one element of `a` loaded, over the whole launch?
 
 # %% nbgrader={"grade": false, "grade_id": "first_matmul", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _show_first_matmul():
@@ -258,24 +257,24 @@ def _show_first_matmul():
 _a, _b, _expected, _products = _show_first_matmul()
 
 # %% [markdown]
-# Write `tiled_matmul(a, b)`, with kernels of your own that share what they load:
+# Write `tiled_matmul(a, b)`, a tiled GEMM with your own kernels, whose threads share loaded elements:
 #
 # - `a` of shape (m, k) and `b` of shape (k, n): contiguous `float32` tensors of whole numbers, so
-#   that the product is exact when tiles and sums are `float32`, and in nothing narrower. Any size may
+#   that the product is exact when tiles and sums are `float32`, but in no narrower type. Any size may
 #   be 0, and none need be a multiple of anything. Both are left as they are;
 # - returns a new `float32` tensor of shape (m, n), the product, on `a`'s device. Where k is 0 it is
 #   all zeros. Raises `ValueError` when the inner sizes differ;
-# - **the work is your kernel's**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
+# - **your kernels do the work**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
 #   views;
 # - lanes load **at most** m k ⌈n / `TILE`⌉ elements of `a` and k n ⌈m / `TILE`⌉ of `b` from global
 #   memory, with `TILE` = 16, ragged edges included, and store each element of the product **once**;
-# - **no race** and no access outside an array: a tile is read only when all of it is there, and
-#   overwritten only when all have read it;
+# - **no data race** and no out-of-bounds access: a tile is read only after all of it is loaded, and
+#   overwritten only after all threads have read it;
 # - **no bank conflict** in shared memory;
-# - at least half of the bytes that move are asked for, where the sizes are multiples of `TILE`.
+# - at least half of the bytes that move are requested, where the sizes are multiples of `TILE`.
 #
-# `cuda.shared.array((TILE, TILE), float32)` is there for all threads of a block, and
-# `cuda.syncthreads()` is a barrier that all threads of the block have to reach.
+# `cuda.shared.array((TILE, TILE), float32)` is an array in shared memory, common to all threads of a
+# block, and `cuda.syncthreads()` is a barrier that all threads of the block have to reach.
 
 # %% nbgrader={"grade": false, "grade_id": "tiled_matmul", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def tiled_matmul(a, b):
@@ -323,16 +322,16 @@ def _see_tiled_matmul():
     allowed = 32 * 48 * (64 // TILE) + 48 * 64 * (32 // TILE)
     print(f"\n{loads} loads, {allowed} are allowed")
     assert torch.equal(found, _expected), "the product is wrong"
-    assert torch.equal(given[0], _a) and torch.equal(given[1], _b), "a or b has changed"
-    assert loads <= allowed, "who else in the block needs the element that a thread has just loaded?"
-    assert not any(launch.races or launch.faults for launch in seen.launches), "see the lines below the table"
-    assert not sum(launch.total("bank_conflicts") for launch in seen.launches), "see the column of conflicts"
+    assert torch.equal(given[0], _a) and torch.equal(given[1], _b), "a or b was modified"
+    assert loads <= allowed, f"{loads} loads, expected at most {allowed}: which other threads of the block need a loaded element?"
+    assert not any(launch.races or launch.faults for launch in seen.launches), "a race or an out-of-bounds access: see the lines below the table"
+    assert not sum(launch.total("bank_conflicts") for launch in seen.launches), "bank conflicts in shared memory: see the column of conflicts"
 
 
 _see_tiled_matmul()
 
 # %% nbgrader={"grade": true, "grade_id": "tiled_matmul_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of tiled_matmul: values 2, loads and stores 3, tiles there before they are read 1,
+# Hidden tests of tiled_matmul: values 2, loads and stores 3, tiles loaded before they are read 1,
 # read before they are overwritten 1, bank conflicts 1, bytes that move 1, odd sizes 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("hierarchy.tiled_matmul")
@@ -341,9 +340,9 @@ import autograder; autograder.grade("hierarchy.tiled_matmul")
 # %% [markdown]
 # ## E4.4 `work`
 #
-# How long could an operation take at best? Its arithmetic cannot be faster than the card's peak,
-# and what it *must* move cannot be faster than the card's memory. The first half of the question
-# is counting. Write `work(operation, dtype)`:
+# What is the least time that an operation can take? Its arithmetic cannot be faster than the card's peak,
+# and the bytes that it *must* move cannot be faster than the memory bandwidth. The first half of the
+# answer is counting both, whose ratio is the arithmetic intensity. Write `work(operation, dtype)`:
 #
 # - `operation`: a dictionary, its `"kind"` and its sizes, all at least 1, in any order. It is left
 #   as it is:
@@ -352,15 +351,15 @@ import autograder; autograder.grade("hierarchy.tiled_matmul")
 # | --- | --- | --- | --- |
 # | `gemm` | `m`, `n`, `k` | C = A B, with A of m × k and B of k × n | a multiplication and an addition are two |
 # | `gemv` | `m`, `k` | y = A x, with A of m × k | the same |
-# | `layer_norm` | `rows`, `width` | each row of x normalised, then scaled by γ and shifted by β, which have one element a column | 8 for each element of x, by convention |
-# | `decode_attention` | `batch`, `heads`, `kv_heads`, `head_dim`, `context` | for every sequence and head one new query against `context` cached keys, and the weighted sum of as many cached values; `kv_heads` of them are cached, and `heads` / `kv_heads` queries share one | those of the two products; the softmax is left out |
+# | `layer_norm` | `rows`, `width` | each row of x normalised, then scaled by γ and shifted by β, which have one element per column | 8 for each element of x, by convention |
+# | `decode_attention` | `batch`, `heads`, `kv_heads`, `head_dim`, `context` | for every sequence and head one new query against `context` cached keys, and the weighted sum of `context` cached values; the KV cache has `kv_heads` heads, and `heads` / `kv_heads` query heads share one of them (grouped-query attention) | those of the two products; the softmax is left out |
 #
 # - `dtype`: `"fp32"`, `"tf32"`, `"bf16"`, `"fp16"`, `"fp8"` or `"int8"`: the format of everything that
-#   is read and written. A TF32 number lies in memory as an ordinary 32-bit float;
-# - returns a pair of integers: floating-point operations, and the **bytes that must move**: every
-#   element of every input read once, every element of the output written once. Scores and
-#   probabilities of the attention stay on chip;
-# - raises `ValueError` for another `kind` or `dtype`.
+#   is read and written. A TF32 number is stored in memory as an ordinary 32-bit float;
+# - returns a pair of integers: floating-point operations, and the **bytes that must move**
+#   (compulsory traffic): every element of every input read once, every element of the output written
+#   once. Scores and probabilities of the attention stay on chip;
+# - raises `ValueError` for any other `kind` or `dtype`.
 
 # %% nbgrader={"grade": false, "grade_id": "work", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def work(operation, dtype):
@@ -401,7 +400,7 @@ def _see_work():
         flops, nbytes = work(operation, "bf16")
         print(f"{operation['kind']:18}{flops / 1e9:10.3f} GFLOP {nbytes / 1e6:10.3f} MB {flops / nbytes:10.2f} FLOP/B")
 
-    assert work({"kind": "gemv", "m": 2, "k": 3}, "fp32") == (12, 44), "2 x 3 weights, 3 inputs, 2 outputs: count again"
+    assert work({"kind": "gemv", "m": 2, "k": 3}, "fp32") == (12, 44), "expected (12, 44) for 2 x 3 weights, 3 inputs and 2 outputs"
 
 
 _see_work()
@@ -416,9 +415,8 @@ import autograder; autograder.grade("hierarchy.work")
 # ## E4.5 `roofline`
 #
 # The second half is reading a datasheet. This is how NVIDIA prints that of the H100 SXM: the
-# figures of the Tensor Cores carry a footnote, *with sparsity*. They hold only where two of every
-# four weights are zero in a fixed pattern, and are **twice** what ordinary, dense matrices can
-# reach.
+# figures of the Tensor Cores carry a footnote, *with sparsity*. They hold only for 2:4 structured
+# sparsity, where two of every four weights are zero, and are **twice** the dense peak.
 
 # %% nbgrader={"grade": false, "grade_id": "a_datasheet", "locked": true, "schema_version": 3, "solution": false, "task": false}
 _h100 = {
@@ -438,16 +436,16 @@ _h100 = {
 # Write `roofline(flops, nbytes, card, dtype)`:
 #
 # - `flops`: floating-point operations; `nbytes`: bytes that move. Integers; either may be 0;
-# - `card`: a dictionary like the one above, which is left as it is. Its formats may be others, and
-#   each peak has a unit of its own. Rates are `"GB/s"` or `"TB/s"` (10⁹ and 10¹² bytes a
-#   second) and `"TFLOPS"` or `"PFLOPS"` (10¹² and 10¹⁵ operations a second); the third entry of a
+# - `card`: a dictionary like the one above, which is left as it is. It may list other formats, and
+#   each peak has its own unit. Rates are `"GB/s"` or `"TB/s"` (10⁹ and 10¹² bytes per
+#   second) and `"TFLOPS"` or `"PFLOPS"` (10¹² and 10¹⁵ operations per second); the third entry of a
 #   peak is `"dense"` or `"with sparsity"`;
-# - `dtype`: the format that the arithmetic is done in; the matrices are **dense**;
+# - `dtype`: the format of the arithmetic; the matrices are **dense**;
 # - returns a dictionary: `"seconds"`, the least time that the work can take when arithmetic and
-#   memory work at the same time; `"bound"`, `"compute"` or `"memory"`, whichever takes longer
-#   (`"compute"` where they tie); `"ridge"`, the operations a byte from which on work in that format
-#   is compute-bound on that card;
-# - raises `ValueError` for a format of which the card has no peak, for a negative count, and where
+#   memory traffic overlap fully; `"bound"`, `"compute"` or `"memory"`, whichever takes longer
+#   (`"compute"` where they tie); `"ridge"`, the arithmetic intensity (operations per byte) from which
+#   on work in that format is compute-bound on that card;
+# - raises `ValueError` for a format for which the card has no peak, for a negative count, and where
 #   both counts are 0.
 
 # %% nbgrader={"grade": false, "grade_id": "roofline", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -474,7 +472,7 @@ def roofline(flops, nbytes, card, dtype):
 
 # %% nbgrader={"grade": false, "grade_id": "roofline_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_roofline():
-    """What bounds each of the operations, and your product."""
+    """The bound of each operation, and of your product."""
     for operation in OPERATIONS:
         found = roofline(*work(operation, "bf16"), _h100, "bf16")
         print(f"{operation['kind']:18}{1e6 * found['seconds']:10.1f} us  {found['bound']}")
@@ -483,11 +481,11 @@ def _see_roofline():
     for launch in _products[-1].launches[:1]:
         flops, asked = launch.total("flops"), 32 * launch.sectors
         crosses = sum(use.distinct_read_bytes + use.distinct_written_bytes for use in launch.arrays)
-        print(f"{launch.name}: {flops / asked:.2f} FLOP a byte asked of the L1 cache,", end=" ")
+        print(f"{launch.name}: {flops / asked:.2f} FLOP per byte requested from the L1 cache,", end=" ")
         bound = roofline(flops, crosses, _h100, "fp32")["bound"]
-        print(f"{flops / crosses:.2f} FLOP a byte that must cross device memory: {bound}-bound")
+        print(f"{flops / crosses:.2f} FLOP per byte of compulsory device-memory traffic: {bound}-bound")
 
-    assert 290 < found["ridge"] < 300, "that is not the ridge of dense bf16: which peak did you take, in which unit?"
+    assert 290 < found["ridge"] < 300, "not the ridge of dense bf16, expected 290 to 300 FLOP/byte: which peak did you take, in which unit?"
 
 
 _see_roofline()

@@ -15,7 +15,7 @@ DIFFERENT = "returns the number of different 32-byte sectors that move"
 MISALIGNED = "an address that is not a multiple of `item_bytes`"
 
 unbreakable_of_sectors = [
-    unbreakable("sectors", "a GPU refuses that with *misaligned address*", "why the error is due"),
+    unbreakable("sectors", "a GPU raises *misaligned address* there", "why the error is due"),
 ]
 
 counts_addresses = edited(
@@ -55,7 +55,7 @@ every_item_is_a_float = edited(
     {f"len({COUNTED})": "-(-len(set(addresses)) // 8)"},
     loses=NO_SECTORS,
     because="eight floats fill a sector; items of other sizes are forgotten",
-    breaks="`item_bytes`: the bytes that each lane reads from its address on",
+    breaks="`item_bytes`: the number of bytes that each lane reads, starting at its address",
 )
 
 counts_the_bytes_asked_for = edited(
@@ -93,7 +93,7 @@ touches_the_byte_after = edited(
     {COUNTED: "{at // 32 for address in addresses for at in (address, address + item_bytes)}"},
     loses=NO_SECTORS,
     because="the end of an item is taken for its last byte",
-    breaks="from its address on",
+    breaks="starting at its address",
 )
 
 all_that_lies_between = edited(
@@ -113,7 +113,7 @@ compares_neighbours = edited(
     },
     loses=("shared",),
     because="lanes are thought to come in the order of their addresses",
-    breaks="lanes may use the same address, and any order",
+    breaks="lanes may use the same address, and addresses may come in any order",
 )
 
 from_the_first_lane_up = edited(
@@ -270,7 +270,7 @@ any_power_of_two = edited(
     {"item_bytes not in (1, 2, 4, 8, 16)": "item_bytes < 1 or item_bytes & (item_bytes - 1)"},
     loses=("errors",),
     because="a lane is thought to read any power of two at once",
-    breaks="another `item_bytes`",
+    breaks="any other `item_bytes`",
 )
 
 anything_up_to_16_bytes = edited(
@@ -294,7 +294,7 @@ asks_only_where_there_are_lanes = edited(
     {"item_bytes not in (1, 2, 4, 8, 16)": "addresses and item_bytes not in (1, 2, 4, 8, 16)"},
     loses=("errors",),
     because="with nothing to read the size is thought not to matter",
-    breaks="another `item_bytes`",
+    breaks="any other `item_bytes`",
 )
 
 remembers_the_addresses = edited(
@@ -397,7 +397,7 @@ NO_SUMS = ("values", "moved", "once", "safe", "odd")
     "row_sums",
     loses=("moved", "odd"),
     because="a thread is thought to be served alone, and not with its warp",
-    breaks='of the bytes in the sectors that move, **at least 60 %** are asked for',
+    breaks='of the bytes in the sectors that move, **at least 60 %** are requested',
 )
 def a_thread_for_each_row(x):
     @cuda.jit
@@ -455,7 +455,7 @@ a_lane_reads_its_own_piece = edited(
     },
     loses=("moved",),
     because="what suits a CPU's cache, a piece of the row for each worker, is thought to suit a warp",
-    breaks='of the bytes in the sectors that move, **at least 60 %** are asked for',
+    breaks='of the bytes in the sectors that move, **at least 60 %** are requested',
 )
 
 looks_twice = edited(
@@ -501,7 +501,7 @@ launches_on_nothing = edited(
     {"    if rows:\n        a_warp": "    a_warp"},
     loses=("odd",),
     because="a grid of no blocks is thought to be a launch that does nothing",
-    breaks='Either may be 0',
+    breaks='Either size may be 0',
 )
 
 keeps_what_one_lane_found = edited(
@@ -529,7 +529,7 @@ adds_without_an_atomic = edited(
     },
     loses=NO_SUMS,
     because="+= is thought to be one step; it is a load, an addition and a store",
-    breaks='**no race**',
+    breaks='**no data race**',
 )
 
 
@@ -564,7 +564,7 @@ def looks_twice_and_adds_in_shared_memory(x):
     "row_sums",
     loses=("safe",),
     because="a store is thought to be seen by the other warps at once, in order",
-    breaks='**no race**',
+    breaks='**no data race**',
 )
 def overwrites_what_others_read(x):
     @cuda.jit
@@ -620,7 +620,7 @@ adds_up_in_half_precision = edited(
     | {IN_EMPTY: IN_EMPTY, "def row_sums(x):": "from gpulab.kernels import float16\n\n\ndef row_sums(x):"},
     loses=NO_SUMS,
     because="whole numbers are thought to be exact in any format",
-    breaks="exact in `float32` in any order, and in nothing narrower",
+    breaks="exact in `float32` in any order, but in no narrower type",
 )
 
 adds_up_in_short_integers = edited(
@@ -629,7 +629,7 @@ adds_up_in_short_integers = edited(
     | {"def row_sums(x):": "from gpulab.kernels import int16\n\n\ndef row_sums(x):"},
     loses=NO_SUMS,
     because="sums are thought to be as small as what they are of",
-    breaks="exact in `float32` in any order, and in nothing narrower",
+    breaks="exact in `float32` in any order, but in no narrower type",
 )
 
 in_double_precision = edited(
@@ -669,7 +669,7 @@ nothing_to_add_nothing_to_write = edited(
     {"    if rows:\n": "    if x.numel():\n"},
     loses=("odd",),
     because="memory that nobody has written is thought to be zero",
-    breaks="The sum of no element is 0",
+    breaks="The sum of an empty row is 0",
 )
 
 adds_to_what_is_there = edited(
@@ -709,7 +709,7 @@ torch_adds_the_parts = edited(
     },
     loses=NO_SUMS,
     because="only the large part of the work is thought to be asked for",
-    breaks="**the work is your kernel's**",
+    breaks="**your kernels do the work**",
 )
 
 fills_with_ones_and_less = edited(
@@ -747,7 +747,7 @@ reads_past_the_last_row = edited(
     },
     loses=("safe",),
     because="only the store is thought to need a guard",
-    breaks="no access outside an array",
+    breaks="no out-of-bounds access",
 )
 
 reads_past_the_end_of_a_row = edited(
@@ -760,7 +760,7 @@ reads_past_the_end_of_a_row = edited(
     },
     loses=("safe",),
     because="what is read and thrown away is thought not to be read",
-    breaks="no access outside an array",
+    breaks="no out-of-bounds access",
 )
 
 every_lane_stores = edited(
@@ -774,7 +774,7 @@ every_lane_stores = edited(
     )},
     loses=("safe",),
     because="lanes that store the same are thought not to race",
-    breaks="**no race**",
+    breaks="**no data race**",
 )
 
 hopes_for_the_cache = edited(
@@ -785,7 +785,7 @@ hopes_for_the_cache = edited(
     )},
     loses=("moved",),
     because="a sector that is asked for four times is thought to move once",
-    breaks="A sector counts for every request that touches it: caches, which may keep it for the next one, are not counted on",
+    breaks="A sector counts for every request that touches it: caches, which may keep it for the next request, are not modelled",
 )
 
 
@@ -793,7 +793,7 @@ hopes_for_the_cache = edited(
     "row_sums",
     loses=NO_SUMS,
     because="a store is thought to be seen by all threads of a block at once",
-    breaks="**no race**",
+    breaks="**no data race**",
 )
 def no_barrier_before_the_tree(x):
     @cuda.jit
@@ -819,7 +819,7 @@ def no_barrier_before_the_tree(x):
     "row_sums",
     loses=("safe", "odd"),
     because="a thread without work is thought to have no part in a barrier",
-    breaks="**no race** and no access outside an array",
+    breaks="**no data race** and no out-of-bounds access",
 )
 def a_barrier_for_those_with_columns(x):
     @cuda.jit
@@ -854,7 +854,7 @@ rows_along_the_short_side_of_the_grid = edited(
     },
     loses=("odd",),
     because="a grid is thought to have room for any number of blocks in each direction; along y it has 65,535",
-    breaks="Either may be 0 or 100,000",
+    breaks="Either size may be 0 or 100,000",
 )
 
 in_the_default_stream = edited(
@@ -1064,7 +1064,7 @@ def naive(a, b):
     "tiled_matmul",
     loses=ALL_OF_IT,
     because="the library is called where a kernel is asked for",
-    breaks="**the work is your kernel's**",
+    breaks="**your kernels do the work**",
 )
 def torch_multiplies(a, b):
     if a.shape[1] != b.shape[0]:
@@ -1096,7 +1096,7 @@ tiles_are_thought_to_be_there = edited(
     {"        cuda.syncthreads()  # both tiles are there\n": ""},
     loses=ALL_OF_IT,
     because="threads of a block are thought to run in step",
-    breaks='a tile is read only when all of it is there',
+    breaks='a tile is read only after all of it is loaded',
 )
 
 tiles_are_thought_to_be_done_with = edited(
@@ -1104,7 +1104,7 @@ tiles_are_thought_to_be_done_with = edited(
     {"        cuda.syncthreads()  # all have read them\n": ""},
     loses=("reused",),
     because="one barrier is thought to do; the next tile is written over the one that is still being read",
-    breaks='overwritten only when all have read it',
+    breaks='overwritten only after all threads have read it',
 )
 
 a_barrier_for_some = edited(
@@ -1116,7 +1116,7 @@ a_barrier_for_some = edited(
     },
     loses=("odd",),
     because="threads outside the matrix are thought to have no part in a barrier",
-    breaks='a tile is read only when all of it is there',
+    breaks='a tile is read only after all of it is loaded',
 )
 
 x_down_the_rows = edited(
@@ -1124,7 +1124,7 @@ x_down_the_rows = edited(
     {"x, y = cuda.threadIdx.x, cuda.threadIdx.y": "y, x = cuda.threadIdx.x, cuda.threadIdx.y"},
     loses=("conflicts", "moved"),
     because="the first index of a thread is taken for the first index of a matrix",
-    breaks='at least half of the bytes that move are asked for',
+    breaks='at least half of the bytes that move are requested',
 )
 
 a_tile_on_its_side = edited(
@@ -1173,7 +1173,7 @@ reads_past_the_edge = edited(
     {" if row < m and start + x < k else float32(0)": "", " if start + y < k and column < n else float32(0)": ""},
     loses=("odd",),
     because="only the store is thought to need a guard",
-    breaks='no access outside an array',
+    breaks='no out-of-bounds access',
 )
 
 leaves_old_tiles = edited(
@@ -1201,7 +1201,7 @@ TILES = (
 STORED = "    if row < m and column < n:\n        c[row, column] = total"
 IN_NOTHING = "    c = torch.empty(m, n, device=a.device)\n"
 REFUSES = "if a.shape[1] != b.shape[0]:"
-NARROWER = "exact when tiles and sums are `float32`, and in nothing narrower"
+NARROWER = "exact when tiles and sums are `float32`, but in no narrower type"
 SHAPES = "`a` of shape (m, k) and `b` of shape (k, n)"
 
 adds_products_in_half_precision = edited(
@@ -1408,7 +1408,7 @@ guards_one_of_two = edited(
     {LOADS_A: "a[row, start + x] if row < m else float32(0)"},
     loses=("odd",),
     because="a row that ends is thought to be followed by nothing",
-    breaks="no access outside an array",
+    breaks="no out-of-bounds access",
 )
 
 
@@ -1640,7 +1640,7 @@ harmless_of_tiled_matmul = [
 # E4.4 work --------------------------------------------------------------------------------
 
 NO_WORK = ("gemm", "gemv", "layer_norm", "decode_attention", "formats", "errors")
-REFUSED = "raises `ValueError` for another `kind` or `dtype`"
+REFUSED = "raises `ValueError` for any other `kind` or `dtype`"
 MUST_MOVE = "every element of every input read once, every element of the output written once"
 
 multiply_add_is_one = edited(
@@ -1746,7 +1746,7 @@ a_gamma_for_each_row = edited(
     {"2 * rows * width + 2 * width": "4 * rows * width"},
     loses=("layer_norm",),
     because="the scale and the shift are thought to be read again for every row",
-    breaks="which have one element a column",
+    breaks="which have one element per column",
 )
 
 a_gamma_and_no_beta = edited(
@@ -1770,7 +1770,7 @@ a_cache_for_every_head = edited(
     {"2 * batch * kv_heads": "2 * batch * heads"},
     loses=("decode_attention",),
     because="heads that share keys and values are thought to have their own",
-    breaks="`kv_heads` of them are cached",
+    breaks="the KV cache has `kv_heads` heads",
 )
 
 one_cache_for_all_sequences = edited(
@@ -1786,7 +1786,7 @@ fewer_queries = edited(
     {"queries = batch * heads": "queries = batch * kv_heads"},
     loses=("decode_attention",),
     because="heads that share a cache are thought to be one head",
-    breaks="`heads` / `kv_heads` queries share one",
+    breaks="`heads` / `kv_heads` query heads share one",
 )
 
 keys_without_values = edited(
@@ -1794,7 +1794,7 @@ keys_without_values = edited(
     {"cache = 2 * batch": "cache = batch"},
     loses=("decode_attention",),
     because="only the scores are thought of",
-    breaks="the weighted sum of as many cached values",
+    breaks="the weighted sum of `context` cached values",
 )
 
 scores_in_memory = edited(
@@ -1818,7 +1818,7 @@ tf32_is_small = edited(
     {'"tf32": 4': '"tf32": 2'},
     loses=("formats",),
     because="TF32 is a way to multiply, and is thought to be a way to store",
-    breaks="A TF32 number lies in memory as an ordinary 32-bit float",
+    breaks="A TF32 number is stored in memory as an ordinary 32-bit float",
 )
 
 tf32_is_19_bits = edited(
@@ -1829,7 +1829,7 @@ tf32_is_19_bits = edited(
     },
     loses=("formats",),
     because="the bits that a TF32 number uses are taken for those that it takes",
-    breaks="A TF32 number lies in memory as an ordinary 32-bit float",
+    breaks="A TF32 number is stored in memory as an ordinary 32-bit float",
 )
 
 int8_is_an_integer_of_four = edited(
@@ -2155,7 +2155,7 @@ the_peak_of_fp32 = edited(
     {'card["peaks"][dtype]\n': 'card["peaks"]["fp32"]\n'},
     loses=("formats", "dense", "units"),
     because="a card is thought to have one peak",
-    breaks="the format that the arithmetic is done in",
+    breaks="the format of the arithmetic",
 )
 
 the_largest_peak = edited(
@@ -2163,7 +2163,7 @@ the_largest_peak = edited(
     {'card["peaks"][dtype]\n': 'max(card["peaks"].values(), key=lambda peak: peak[0])\n'},
     loses=NO_ROOF,
     because="a card is thought to have one peak",
-    breaks="the format that the arithmetic is done in",
+    breaks="the format of the arithmetic",
 )
 
 peaks_known_by_heart = edited(
@@ -2171,7 +2171,7 @@ peaks_known_by_heart = edited(
     {"if dtype not in card": 'if dtype not in ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8") or dtype not in card'},
     loses=("formats",),
     because="formats are thought to be those of one card",
-    breaks="Its formats may be others",
+    breaks="It may list other formats",
 )
 
 binary_prefixes = edited(
@@ -2179,7 +2179,7 @@ binary_prefixes = edited(
     {'"GB/s": 1e9, "TB/s": 1e12': '"GB/s": 2**30, "TB/s": 2**40'},
     loses=NO_ROOF,
     because="a gigabyte of a datasheet is taken for a gibibyte",
-    breaks="(10⁹ and 10¹² bytes a second)",
+    breaks="(10⁹ and 10¹² bytes per second)",
 )
 
 everything_is_tera = edited(
@@ -2211,7 +2211,7 @@ one_unit_for_all_peaks = edited(
     {"rate * unit[per_second] / (2": 'rate * unit[list(card["peaks"].values())[0][1]] / (2'},
     loses=("units",),
     because="the unit of the first row is taken for that of the table",
-    breaks="each peak has a unit of its own",
+    breaks="each peak has its own unit",
 )
 
 one_after_the_other = edited(
@@ -2219,7 +2219,7 @@ one_after_the_other = edited(
     {"max(arithmetic, traffic)": "arithmetic + traffic"},
     loses=NO_ROOF,
     because="arithmetic is thought to wait for the memory; with enough warps they overlap",
-    breaks="when arithmetic and memory work at the same time",
+    breaks="when arithmetic and memory traffic overlap fully",
 )
 
 the_shorter_one = edited(
@@ -2268,7 +2268,7 @@ ridge_of_the_printed_peak = edited(
     {'"ridge": peak / bandwidth': '"ridge": card["peaks"][dtype][0] * unit[card["peaks"][dtype][1]] / bandwidth'},
     loses=("bound",),
     because="the peak is halved for the time and forgotten for the ridge",
-    breaks='`"ridge"`, the operations a byte from which on work in that format is compute-bound',
+    breaks='`"ridge"`, the arithmetic intensity (operations per byte) from which on work in that format is compute-bound',
 )
 
 ridge_of_fp32 = edited(
@@ -2287,7 +2287,7 @@ sparse_ridge_of_a_narrow_format = edited(
     {'"ridge": peak / bandwidth': '"ridge": (2 if kind == "with sparsity" and dtype == "fp8" else 1) * peak / bandwidth'},
     loses=("bound",),
     because="the peak is halved for the formats that were tried",
-    breaks='`"ridge"`, the operations a byte from which on work in that format is compute-bound',
+    breaks='`"ridge"`, the arithmetic intensity (operations per byte) from which on work in that format is compute-bound',
 )
 
 remembers_the_work = edited(
@@ -2311,7 +2311,7 @@ remembers_the_card = edited(
     },
     loses=("formats",),
     because="the first format that work was timed in is thought to be its own",
-    breaks="the format that the arithmetic is done in",
+    breaks="the format of the arithmetic",
 )
 
 intensity_for_ridge = edited(
@@ -2319,7 +2319,7 @@ intensity_for_ridge = edited(
     {'"ridge": peak / bandwidth': '"ridge": flops / nbytes if nbytes else peak / bandwidth'},
     loses=("bound",),
     because="what the work has is taken for what the card needs",
-    breaks='`"ridge"`, the operations a byte from which on work in that format is compute-bound',
+    breaks='`"ridge"`, the arithmetic intensity (operations per byte) from which on work in that format is compute-bound',
 )
 
 ridge_upside_down = edited(
@@ -2327,7 +2327,7 @@ ridge_upside_down = edited(
     {"peak / bandwidth": "bandwidth / peak"},
     loses=("bound",),
     because="bytes an operation are taken for operations a byte",
-    breaks="the operations a byte from which on",
+    breaks="the arithmetic intensity (operations per byte) from which on",
 )
 
 ridge_as_printed = edited(
@@ -2335,7 +2335,7 @@ ridge_as_printed = edited(
     {'"ridge": peak / bandwidth': '"ridge": card["peaks"][dtype][0] / card["memory"][0]'},
     loses=("bound",),
     because="numbers are divided whose units are not those of each other",
-    breaks="the operations a byte",
+    breaks="the arithmetic intensity (operations per byte)",
 )
 
 no_work_without_both = edited(
@@ -2374,7 +2374,7 @@ falls_back_to_fp32 = edited(
     {"    if dtype not in card": '    if dtype not in card["peaks"]:\n        dtype = "fp32"\n    if dtype not in card'},
     loses=("errors",),
     because="a card without a unit for a format is thought to run it anyway, and the question to have an answer",
-    breaks="raises `ValueError` for a format of which the card has no peak",
+    breaks="raises `ValueError` for a format for which the card has no peak",
 )
 
 a_key_error_says_it = edited(
@@ -2382,7 +2382,7 @@ a_key_error_says_it = edited(
     {'if dtype not in card["peaks"]:': "if False:"},
     loses=("errors",),
     because="a KeyError is thought to say enough",
-    breaks="raises `ValueError` for a format of which the card has no peak",
+    breaks="raises `ValueError` for a format for which the card has no peak",
 )
 
 takes_any_count = edited(
