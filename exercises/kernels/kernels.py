@@ -15,14 +15,14 @@
 # # Kernels from Python: exercises
 #
 # Five functions. Each is graded for its result and for what the machine did: kernels launched,
-# bytes loaded and stored, lanes that left their array, graphs captured. Write your code where it
+# bytes loaded and stored, out-of-bounds lanes, graphs captured. Write your code where it
 # says `YOUR CODE HERE`, run the cell below it, and read what it prints.
 #
 # The kernels are ordinary Triton. Without a GPU they run under an interpreter that counts every
 # load and store, on a virtual card; the same source runs on a GPU. Counts are exact; a speed is
 # *not gradable here*.
 #
-# Take out a `print` of a tensor once you have read it: printing copies it to the host.
+# Remove a `print` of a tensor once you have read it: printing copies the tensor to the host.
 #
 # Cells that say *hidden tests* do nothing here. They run when the notebook is graded, on
 # inputs drawn afresh.
@@ -40,8 +40,8 @@ runtime = gpulab.cuda.use("virtual:H100")
 # %% [markdown]
 # ## E7.1 `fuse_budget`
 #
-# A gate, as in the MLP of many language models, written as one would. How many kernels does it
-# launch, and how many bytes go through memory? Guess before you run it.
+# A gated activation, as in the MLP of many language models, written one PyTorch operation at a time. How
+# many kernels does it launch, and how many bytes do they read and write? Guess before you run it.
 
 # %% nbgrader={"grade": false, "grade_id": "plain_gate", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def plain_gate(x, gate, bias):
@@ -58,22 +58,23 @@ COUNTED = seen.counts_work
 for kernel in seen.kernels:
     print(f"{kernel.name:12}{kernel.bytes_read!s:>8} bytes read{kernel.bytes_written!s:>8} written")
 if not COUNTED:
-    print("The profiler of this card counts no bytes: fuse_budget is to be run on the virtual card.")
+    print("The profiler of this card counts no bytes: run fuse_budget on the virtual card.")
 
 # %% [markdown]
-# Write `fuse_budget(fn, *inputs)`, which says what fusing a chain of operations would save. It
-# returns a dictionary of three `int`:
+# Write `fuse_budget(fn, *inputs)`, which reports what kernel fusion would save for a chain of
+# operations. It returns a dictionary of three `int`:
 #
-# - `"kernels"`: how many kernels one call `fn(*inputs)` launches. A view launches none;
-# - `"bytes"`: the bytes that these kernels read and write, all together;
-# - `"fused_bytes"`: the bytes that are left when *one* kernel does it all: each element of each
+# - `"kernels"`: the number of kernels that one call `fn(*inputs)` launches. A view launches none;
+# - `"bytes"`: the total number of bytes that these kernels read and write;
+# - `"fused_bytes"`: the bytes that *one* fused kernel reads and writes: each element of each
 #   input is read once, and each element of the result is written once, also where the result is
-#   an input;
-# - call `fn` **once**, with the very tensors in `inputs`: it may write to them in place.
+#   an input (in place);
+# - call `fn` **once**, with the tensors in `inputs` themselves, not copies: it may write to them in
+#   place.
 #
-# `fn` launches a kernel or more, copies nothing, uses all of its tensors and returns one. All are on
-# the card. The inputs are different tensors of any dtype, which share no element and repeat none;
-# they may be parts of a wider matrix.
+# `fn` launches one or more kernels, copies nothing, uses all of its tensors and returns one. All are on
+# the card. The inputs are different tensors of any dtype, with no element shared or repeated (no
+# aliases, no expanded dimensions); they may be slices of a wider matrix.
 
 # %% nbgrader={"grade": false, "grade_id": "fuse_budget", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def fuse_budget(fn, *inputs):
@@ -97,9 +98,9 @@ def _see_fuse_budget():
     print(f"one kernel would move {budget['bytes'] / budget['fused_bytes']:.1f} times fewer bytes")
 
     views = fuse_budget(lambda v: v.t().reshape(100, 8, 8).unsqueeze(0) * 2, x)
-    assert budget["kernels"] == 3, "add, silu, mul: one kernel each"
-    assert budget["fused_bytes"] == 3 * x.nbytes + bias.nbytes, "x, gate and bias in, the result out"
-    assert views["kernels"] == 1, "t, reshape and unsqueeze only look at the tensor in another way"
+    assert budget["kernels"] == 3, f"{budget['kernels']} kernels, expected 3: one each for add, silu and mul"
+    assert budget["fused_bytes"] == 3 * x.nbytes + bias.nbytes, "expected the bytes of x, gate and bias read, and of the result written"
+    assert views["kernels"] == 1, f"{views['kernels']} kernels, expected 1: t, reshape and unsqueeze are views here"
 
 
 _see_fuse_budget()
@@ -113,19 +114,19 @@ import autograder; autograder.grade("kernels.fuse_budget")
 # %% [markdown]
 # ## E7.2 `fused_gate`
 #
-# Now do it in one kernel. Write `fused_gate(x, gate, bias)`, which computes what `plain_gate`
+# Now fuse it into one kernel. Write `fused_gate(x, gate, bias)`, which computes what `plain_gate`
 # does:
 #
 # - `x`, `gate`: float32 tensors on the card, contiguous, of the same two-dimensional shape. The
 #   shape need not be a multiple of anything, and there may be no rows. `bias`: float32, contiguous,
 #   as long as a row of `x`;
-# - returns `silu(x + bias) * gate` in a new tensor that nothing fills: from `torch.empty`,
+# - returns `silu(x + bias) * gate` in a new tensor, allocated without initialisation: from `torch.empty`,
 #   `torch.empty_like` or `x.new_empty`;
 # - **one launch** of a Triton kernel of your own, which loads each element of `x` and of `gate`
-#   once and stores each element of the result once. For each element of `x` it may load one of
-#   `bias`. Where there are no rows, no launch is needed;
+#   once and stores each element of the result once. For each element of `x` it may load one element
+#   of `bias`. Where there are no rows, no launch is needed;
 # - PyTorch computes nothing, and no input changes;
-# - no lane uses an element that is not there.
+# - no lane loads or stores outside its tensor (out of bounds).
 #
 # `silu(y)` is `y * sigmoid(y)`. Triton has `tl.sigmoid`.
 
@@ -153,25 +154,25 @@ def fused_gate(x, gate, bias):
 
 # %% nbgrader={"grade": false, "grade_id": "fused_gate_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_fused_gate():
-    """Your kernel, beside plain_gate."""
+    """Your kernel, compared with plain_gate."""
     inputs = x.clone(), gate.clone(), bias.clone()
     with gpulab.observe() as seen:
         found = fused_gate(*inputs)
     print(seen.table().split("\n\n")[-1])
 
-    assert isinstance(found, torch.Tensor), f"fused_gate returned {found!r}: a tensor is due"
+    assert isinstance(found, torch.Tensor), f"fused_gate returned {found!r}, expected a tensor"
     assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
-    assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
-    assert not seen.launches[0].faults, "a lane left its array: the lines below the table say where"
-    assert torch.allclose(found, plain_gate(x, gate, bias), atol=1e-5), "the values are not those of plain_gate"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches, expected 1"
+    assert not seen.launches[0].faults, "an out-of-bounds access: see the lines below the table"
+    assert torch.allclose(found, plain_gate(x, gate, bias), atol=1e-5), "the values differ from those of plain_gate"
     assert all(map(torch.equal, inputs, (x, gate, bias))), "an input was changed"
-    assert seen.launches[0].total("written_bytes") == x.nbytes, "each element is stored once"
+    assert seen.launches[0].total("written_bytes") == x.nbytes, "expected one store of each element"
 
 
 _see_fused_gate()
 
 # %% nbgrader={"grade": true, "grade_id": "fused_gate_hidden", "locked": true, "points": 7, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of fused_gate: values 2, one launch and nothing twice 3, sizes and masks 1, inputs 1.
+# Hidden tests of fused_gate: values 2, one launch, each element loaded and stored once 3, sizes and masks 1, inputs 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("kernels.fused_gate")
 ### END HIDDEN TESTS
@@ -179,8 +180,8 @@ import autograder; autograder.grade("kernels.fused_gate")
 # %% [markdown]
 # ## E7.3 `row_softmax`
 #
-# Softmax, a row at a time, in one kernel. Written as PyTorch operations it reads and writes the
-# matrix several times:
+# A fused softmax: one row at a time, in one kernel. Written as PyTorch operations, it reads and writes
+# the matrix several times:
 
 # %% nbgrader={"grade": false, "grade_id": "plain_softmax", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def plain_softmax(x):
@@ -197,19 +198,20 @@ if COUNTED:
 # %% [markdown]
 # Write `row_softmax(x)`:
 #
-# - `x`: float32 tensor on the card of two dimensions. Its columns are next to each other
-#   (`x.stride(1)` is 1); its rows may lie further apart than they are long, as those of a part of
-#   a wider matrix do. At most 4,096 columns, and any number of rows, or none. An element may be `-inf` (a
-#   masked score), but not a whole row; all others lie between -1e30 and 1e30;
-# - returns the softmax of each row in a new contiguous tensor of the same shape, from `torch.empty` or its like;
+# - `x`: float32 tensor of two dimensions on the card. Its columns are adjacent in memory
+#   (`x.stride(1)` is 1); its row stride may exceed its number of columns, as in a slice of
+#   a wider matrix. At most 4,096 columns, and any number of rows, or none. An element may be `-inf` (a
+#   masked score), but not a whole row; all others are between -1e30 and 1e30;
+# - returns the softmax of each row in a new contiguous tensor of the same shape, from `torch.empty` or a
+#   variant of it (such as `torch.empty_like`);
 # - **one launch** of a Triton kernel of your own loads each element **once** and stores each
 #   element **once**; PyTorch computes nothing, and `x` stays as it is;
 # - large scores do not overflow;
-# - no lane uses an element that is not there;
-# - raises `ValueError` when `x` has not two dimensions or is not float32.
+# - no lane loads or stores outside its tensor (out of bounds);
+# - raises `ValueError` when `x` does not have two dimensions or is not float32.
 #
-# A tile's size is a power of two; `triton.next_power_of_2` gives it. A grid has room for 2,147,483,647
-# programs along x, and for 65,535 along y and along z.
+# The size of a Triton tile is a power of two; `triton.next_power_of_2` computes one. A grid has at most
+# 2,147,483,647 programs along x, and at most 65,535 along y and along z.
 
 # %% nbgrader={"grade": false, "grade_id": "row_softmax", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @triton.jit
@@ -237,28 +239,28 @@ def row_softmax(x):
 
 # %% nbgrader={"grade": false, "grade_id": "row_softmax_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_row_softmax():
-    """Your kernel, beside the softmax that takes an operation at a time."""
+    """Your kernel, compared with the unfused softmax."""
     mine = _scores.clone()
     with gpulab.observe() as seen:
         found = row_softmax(mine)
     print(seen.table().split("\n\n")[-1])
 
-    assert isinstance(found, torch.Tensor), f"row_softmax returned {found!r}: a tensor is due"
+    assert isinstance(found, torch.Tensor), f"row_softmax returned {found!r}, expected a tensor"
     assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
-    assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches, expected 1"
     launch = seen.launches[0]
-    assert not launch.faults, "a lane left its array: the lines below the table say where"
+    assert not launch.faults, "an out-of-bounds access: see the lines below the table"
     assert torch.equal(mine, _scores), "the scores were changed"
-    assert torch.allclose(found, plain_softmax(_scores), atol=1e-6), "the values are not those of a softmax"
+    assert torch.allclose(found, plain_softmax(_scores), atol=1e-6), "the values differ from those of plain_softmax"
     loads = launch.total("read_bytes") / _scores.nbytes
-    assert loads == 1, f"each element is loaded {loads:g} times"
+    assert loads == 1, f"each element is loaded {loads:g} times, expected once"
 
 
 _see_row_softmax()
 
 # %% nbgrader={"grade": true, "grade_id": "row_softmax_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of row_softmax: values 2, the end of a row 1, no lane outside 1, large and masked scores 1,
-# rows far apart 1, once 2, edges 1.
+# Hidden tests of row_softmax: values 2, masked lanes at the end of a row 1, no lane out of bounds 1, large and
+# masked scores 1, row strides 1, one load and one store of each element 2, edges 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("kernels.row_softmax")
 ### END HIDDEN TESTS
@@ -266,8 +268,9 @@ import autograder; autograder.grade("kernels.row_softmax")
 # %% [markdown]
 # ## E7.4 `linear_silu`
 #
-# A layer: product, bias, activation. PyTorch launches one kernel for the product with its bias
-# and one for the activation, and the second reads all that the first has written.
+# A linear layer with an activation: GEMM, bias, SiLU. PyTorch launches one kernel for the GEMM with its
+# bias and one for the activation, and the second kernel reads the whole output of the first from memory.
+# The activation can be fused into the GEMM instead, as its epilogue.
 
 # %% nbgrader={"grade": false, "grade_id": "plain_linear", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def plain_linear(x, weight, bias):
@@ -288,20 +291,21 @@ for _kernel in _seen.kernels:
 # %% [markdown]
 # Write `linear_silu(x, weight, bias)`:
 #
-# - `x`: `(M, K)`; `weight`: `(N, K)`, as `torch.nn.Linear` keeps it; `bias`: `(N,)`. All float16,
+# - `x`: `(M, K)`; `weight`: `(N, K)`, as `torch.nn.Linear` stores it; `bias`: `(N,)`. All float16,
 #   contiguous and on the card. `N` and `K` are 1 or more, `M` may be 0, and none need be a
 #   multiple of a tile;
-# - returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`, from `torch.empty` or its like;
-# - **one launch** of a Triton kernel of your own, in which sums, bias and activation stay in
-#   float32 and in registers: each element of the result is stored **once**, and nothing that was
-#   stored is loaded;
-# - **tiles**: altogether it loads no more than tiles of 32 x 32 results need, where every program
-#   loads one strip of `x`, one of `weight` and the bias of its columns. A tile at the edge counts as a
-#   whole one. Larger tiles load less;
-# - PyTorch computes nothing; no lane uses an element that is not there;
-# - raises `ValueError` when the sizes do not fit.
+# - returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`, from `torch.empty` or a
+#   variant of it (such as `torch.empty_like`);
+# - **one launch** of a Triton kernel of your own, in which accumulator, bias and activation stay in
+#   float32 and in registers: each element of the result is stored **once**, and no stored value is
+#   loaded back;
+# - **tiles**: in total it loads no more than output tiles of 32 x 32 need, where every program
+#   loads one strip of `x`, one strip of `weight` and the bias of its columns. A partial tile at the edge
+#   counts as a whole one. Larger tiles load less;
+# - PyTorch computes nothing; no lane loads or stores outside its tensor (out of bounds);
+# - raises `ValueError` when the sizes do not match.
 #
-# `tl.dot(a, b, acc)` adds the product of two tiles to a float32 tile; each side of a tile is 16 or more.
+# `tl.dot(a, b, acc)` adds the product of two tiles to a float32 accumulator tile; each side of a tile is 16 or more.
 
 # %% nbgrader={"grade": false, "grade_id": "linear_silu", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @triton.jit
@@ -338,7 +342,7 @@ def linear_silu(x, weight, bias):
 
 # %% nbgrader={"grade": false, "grade_id": "linear_silu_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_linear_silu():
-    """Your kernel, beside the layer that takes an operation at a time."""
+    """Your kernel, compared with the unfused layer."""
     inputs = [tensor.clone() for tensor in _layer]
     with gpulab.observe() as seen:
         found = linear_silu(*inputs)
@@ -346,19 +350,19 @@ def _see_linear_silu():
     for use in [use for launch in seen.launches for use in launch.arrays]:
         print(f"{use.array:12}{use.bytes:8} bytes{use.read_bytes:8} read{use.written_bytes:8} written")
 
-    assert isinstance(found, torch.Tensor), f"linear_silu returned {found!r}: a tensor is due"
+    assert isinstance(found, torch.Tensor), f"linear_silu returned {found!r}, expected a tensor"
     assert not seen.computing_ops, f"PyTorch computed: {seen.computing_ops}"
-    assert len(seen.launches) == 1, f"{len(seen.launches)} launches: one is due"
+    assert len(seen.launches) == 1, f"{len(seen.launches)} launches, expected 1"
     launch = seen.launches[0]
-    assert not launch.faults, "a lane left its array: the lines below the table say where"
-    assert torch.allclose(found.float(), plain_linear(*_layer).float(), atol=2e-2), "the values are not those of plain_linear"
-    assert launch.total("written_bytes") == found.nbytes, "each element of the result is stored once"
+    assert not launch.faults, "an out-of-bounds access: see the lines below the table"
+    assert torch.allclose(found.float(), plain_linear(*_layer).float(), atol=2e-2), "the values differ from those of plain_linear"
+    assert launch.total("written_bytes") == found.nbytes, "expected one store of each element of the result"
 
 
 _see_linear_silu()
 
 # %% nbgrader={"grade": true, "grade_id": "linear_silu_hidden", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of linear_silu: values 2, ragged sizes 1, no lane outside 1, long sums 1, stored once 2,
+# Hidden tests of linear_silu: values 2, ragged sizes 1, no lane out of bounds 1, long sums 1, stored once 2,
 # tiles 2, edges 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("kernels.linear_silu")
@@ -367,13 +371,13 @@ import autograder; autograder.grade("kernels.linear_silu")
 # %% [markdown]
 # ## E7.5 `squash`
 #
-# A robot's commands, limited. Its branches depend on values, and its loop on the size of the
-# batch. `fusion.watch` is `torch.compile` with a witness: it tells of graph breaks and of
-# recompilations. (Importing the compiler takes a few seconds.)
+# This function limits a robot's commands. Its branches depend on tensor values, and its loop on the
+# batch size. `fusion.watch` wraps `torch.compile` and reports graph breaks and recompilations.
+# (Importing the compiler takes a few seconds.)
 
 # %% nbgrader={"grade": false, "grade_id": "first_squash", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def first_squash(x, limit):
-    """Commands with no value above limit, each row no longer than 1: right, and in pieces."""
+    """Commands with no value above limit, each row no longer than 1: right, but with graph breaks."""
     top = x.abs().amax()
     if top.item() > limit:
         x = x * (limit / top)
@@ -393,20 +397,21 @@ _watched(_batches[0], 2.0)
 print(_watched.report)
 
 # %% [markdown]
-# Write `squash(x, limit)`, which returns the same and can be captured whole:
+# Write `squash(x, limit)`, which returns the same values and can be captured as one graph:
 #
-# - `x`: float32 tensor, on the card or on the CPU, of two or more rows and two or more columns, any
-#   strides. A row may be all zeros, but not all rows; what is not 0 lies between 1e-6 and 1e6 in
+# - `x`: float32 tensor, on the card or on the CPU, of two or more rows and two or more columns, with any
+#   strides. A row may be all zeros, but not all rows; every nonzero element is between 1e-6 and 1e6 in
 #   magnitude. `limit`: a Python `float` from 0.01 to 100;
 # - returns what `first_squash` returns, whichever branch a batch takes. `x` stays as it is;
 # - `torch.compile(squash)` captures **one graph, with no graph break**, and the host reads no
-#   value of a tensor (`torch.cond` does, and so does `x[mask]`). It is an ordinary function: decorate it with
-#   nothing;
-# - **two graphs serve all sizes**: the first size gets one, and all others share another;
+#   tensor value (`torch.cond` and `x[mask]` do read one). It is an ordinary function: use no
+#   decorator;
+# - **two graphs serve all sizes**: the first size gets one, and all others share another (with dynamic
+#   shapes);
 # - **the gradient** is that of `first_squash`, wherever that is differentiable. A row of zeros
-#   passes it on unchanged, but for the scale of its batch.
+#   passes the gradient through unchanged, except for the scale factor of its batch.
 #
-# `torch.where` computes both branches, of the gradient too.
+# `torch.where` computes both branches, in the backward pass too.
 
 # %% nbgrader={"grade": false, "grade_id": "squash", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def squash(x, limit):
@@ -422,26 +427,26 @@ def squash(x, limit):
 
 # %% nbgrader={"grade": false, "grade_id": "squash_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_squash():
-    """Your function, compiled for three sizes of batches."""
+    """Your function, compiled, with three batch sizes."""
     watched = _fusion.watch(squash)
     for batch in _batches:
         due = first_squash(batch, 2.0)
-        assert torch.allclose(squash(batch, 2.0), due, atol=1e-6), "the values are not those of first_squash"
-        assert torch.allclose(watched(batch, 2.0), due, atol=1e-6), "compiled, the values are others"
+        assert torch.allclose(squash(batch, 2.0), due, atol=1e-6), "the values differ from those of first_squash"
+        assert torch.allclose(watched(batch, 2.0), due, atol=1e-6), "the values of the compiled function differ from those of first_squash"
     print(watched.report)
 
     long = 100 * _batches[1].t()
     due = first_squash(long, 60.0)
-    assert torch.allclose(squash(long, 60.0), due, atol=1e-6), "the values of long rows, in a transposed tensor, are others"
+    assert torch.allclose(squash(long, 60.0), due, atol=1e-6), "the values for long rows, in a transposed tensor, differ from those of first_squash"
 
     still = torch.tensor([[0.0, 0.0], [0.3, 0.4]], requires_grad=True)
     squash(still, 2.0).sum().backward()
     print("gradient with a row of zeros:", still.grad.tolist())
 
-    assert watched.report.graphs > 0, "nothing was compiled"
-    assert not watched.report.graph_breaks, "a graph break: the line is above"
-    assert watched.report.graphs <= 2, f"{watched.report.graphs} graphs for three sizes"
-    assert torch.isfinite(still.grad).all(), "the gradient of a row of zeros is not a number"
+    assert watched.report.graphs > 0, "expected at least one graph: nothing was compiled"
+    assert not watched.report.graph_breaks, "a graph break: see its line in the report above"
+    assert watched.report.graphs <= 2, f"{watched.report.graphs} graphs for three sizes, expected at most 2: see the recompilations above"
+    assert torch.isfinite(still.grad).all(), "the gradient of a row of zeros is NaN or infinite"
 
 
 _see_squash()

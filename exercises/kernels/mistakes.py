@@ -10,9 +10,9 @@ from gpulab.kernels import tl, triton
 # E7.1 fuse_budget -------------------------------------------------------------------------
 
 NO_BUDGET = ("kernels", "bytes", "fused", "once")
-HOW_MANY = "how many kernels one call `fn(*inputs)` launches"
-ALL_TOGETHER = "the bytes that these kernels read and write, all together"
-ONE_KERNEL = "the bytes that are left when one kernel does it all"
+HOW_MANY = "the number of kernels that one call `fn(*inputs)` launches"
+ALL_TOGETHER = "the total number of bytes that these kernels read and write"
+ONE_KERNEL = "the bytes that one fused kernel reads and writes"
 MOVED = "    moved = sum(kernel.bytes_read + kernel.bytes_written for kernel in seen.kernels)\n"
 ENDS = "sum(tensor.nbytes for tensor in (*inputs, result))"
 
@@ -205,7 +205,7 @@ counts_a_matrix_once = edited(
     {ENDS: "sum({tensor.untyped_storage().data_ptr(): tensor.nbytes for tensor in inputs}.values()) + result.nbytes"},
     loses=("fused",),
     because="two parts of one matrix are taken for one input",
-    breaks="they may be parts of a wider matrix",
+    breaks="they may be slices of a wider matrix",
 )
 
 the_result_has_the_dtype_of_x = edited(
@@ -270,7 +270,7 @@ works_on_copies = edited(
     {"    with gpulab": "    inputs = [tensor.clone() for tensor in inputs]\n    with gpulab"},
     loses=("once",),
     because="the inputs are thought to need protection from the chain",
-    breaks="with the very tensors in `inputs`",
+    breaks="with the tensors in `inputs` themselves",
 )
 
 takes_views = edited(
@@ -278,7 +278,7 @@ takes_views = edited(
     {"fn(*inputs)": "fn(*(tensor.detach() for tensor in inputs))"},
     loses=("once",),
     because="a view of a tensor is taken for the tensor",
-    breaks="with the very tensors in `inputs`",
+    breaks="with the tensors in `inputs` themselves",
 )
 
 
@@ -349,7 +349,7 @@ GATED = "returns `silu(x + bias) * gate`"
 ALONE = "PyTorch computes nothing"
 NO_MULTIPLE = "The shape need not be a multiple of anything"
 ONCE = "which loads each element of `x` and of `gate` once and stores each element of the result once"
-NOT_THERE = "no lane uses an element that is not there"
+NOT_THERE = "no lane loads or stores outside its tensor"
 EMPTY = "    out = torch.empty_like(x)\n"
 LOAD_BIAS = "    y += tl.load(bias_ptr + at % columns, mask=inside, other=0.0)\n"
 
@@ -539,7 +539,7 @@ fills_the_result_first = edited(
     {"torch.empty_like(x)": "torch.zeros_like(x)"},
     loses=("fused",),
     because="a fill is thought to be free; it is a launch, and a pass over the result",
-    breaks="in a new tensor that nothing fills: from `torch.empty`",
+    breaks="in a new tensor, allocated without initialisation: from `torch.empty`",
 )
 
 in_place = edited(
@@ -633,7 +633,7 @@ loads_the_bias_twice = edited(
     {LOAD_BIAS: LOAD_BIAS.replace("y += ", "y += 0.5 * ") * 2},
     loses=("fused",),
     because="what is small is thought to cost nothing to load",
-    breaks="For each element of `x` it may load one of `bias`",
+    breaks="For each element of `x` it may load one element of `bias`",
 )
 
 stores_twice = edited(
@@ -775,13 +775,13 @@ def block_pointers_along_the_rows(x, gate, bias):
 # E7.5 squash ------------------------------------------------------------------------------
 
 NO_SQUASH = ("values", "graph", "shapes", "gradient")
-NO_VALUE = "the host reads no value of a tensor"
-UNCHANGED = "A row of zeros passes it on unchanged"
+NO_VALUE = "the host reads no tensor value"
+UNCHANGED = "A row of zeros passes the gradient through unchanged"
 BRANCH = "returns what `first_squash` returns, whichever branch a batch takes"
 
 unbreakable_of_squash = [
     unbreakable("squash", "a Python `float` from 0.01 to 100", "says what the limit is"),
-    unbreakable("squash", "It is an ordinary function: decorate it with nothing", "what a decorator would do is what the other words ask for, or forbid"),
+    unbreakable("squash", "It is an ordinary function: use no decorator", "what a decorator would do is what the other words ask for, or forbid"),
 ]
 
 @mistake("squash", loses=("graph", "shapes"), because="code that is left alone has no graph break", breaks="captures one graph, with no graph break")
@@ -967,7 +967,7 @@ squares_that_fit_a_half = edited(
     {"x.abs().amax()": "x.half().abs().amax().float()"},
     loses=NO_SQUASH,
     because="a largest value is thought to need few digits, and to be small",
-    breaks="what is not 0 lies between 1e-6 and 1e6 in magnitude",
+    breaks="every nonzero element is between 1e-6 and 1e6 in magnitude",
 )
 
 
@@ -1039,16 +1039,16 @@ def what_it_expects_is_asserted(x, limit):
 NO_SOFTMAX = ("values", "tail", "bounds", "stable", "strides", "once", "edges")
 COMPUTES_NOTHING = "PyTorch computes nothing"
 OF_EACH_ROW = "returns the softmax of each row"
-NO_LANE = "no lane uses an element that is not there"
+NO_LANE = "no lane loads or stores outside its tensor"
 LARGE = "large scores do not overflow"
-FURTHER = "its rows may lie further apart than they are long"
+FURTHER = "its row stride may exceed its number of columns"
 LOADS_ONCE = "loads each element once and stores each element once"
-REFUSES = "raises `ValueError` when `x` has not two dimensions or is not float32"
+REFUSES = "raises `ValueError` when `x` does not have two dimensions or is not float32"
 NEW_ROWS = "    out = torch.empty(rows, columns, device=x.device)\n"
 
 unbreakable_of_row_softmax = [
-    unbreakable("row_softmax", "`x`: float32 tensor on the card of two dimensions", "says what x is; what is due otherwise is said below"),
-    unbreakable("row_softmax", "Its columns are next to each other", "says what x is"),
+    unbreakable("row_softmax", "`x`: float32 tensor of two dimensions on the card", "says what x is; what is due otherwise is said below"),
+    unbreakable("row_softmax", "Its columns are adjacent in memory", "says what x is"),
 ]
 
 
@@ -1236,7 +1236,7 @@ what_lies_beyond_is_minus_a_billion = edited(
     {'other=-float("inf")': "other=-1e9"},
     loses=("stable",),
     because="no score is thought to be that low",
-    breaks="all others lie between -1e30 and 1e30",
+    breaks="all others are between -1e30 and 1e30",
 )
 
 far_scores_are_near = edited(
@@ -1244,7 +1244,7 @@ far_scores_are_near = edited(
     {"tl.exp(x - tl.max(x, axis=0))": "tl.exp(tl.maximum(x, -1e9) - tl.max(tl.maximum(x, -1e9), axis=0))"},
     loses=("stable",),
     because="clamping far below is thought to change nothing",
-    breaks="all others lie between -1e30 and 1e30",
+    breaks="all others are between -1e30 and 1e30",
 )
 
 clamps_the_scores = edited(
@@ -1489,16 +1489,16 @@ def softmax_of_tritons(x):
 
 NO_LAYER = ("values", "ragged", "bounds", "exact", "once", "tiles", "edges")
 LAYER = "returns `silu(x @ weight.T + bias)`"
-IN_FLOAT32 = "sums, bias and activation stay in float32 and in registers"
+IN_FLOAT32 = "accumulator, bias and activation stay in float32 and in registers"
 RAGGED = "none need be a multiple of a tile"
-TILES = "altogether it loads no more than tiles of 32 x 32 results need"
+TILES = "in total it loads no more than output tiles of 32 x 32 need"
 STORED = "each element of the result is stored once"
-FITS = "raises `ValueError` when the sizes do not fit"
+FITS = "raises `ValueError` when the sizes do not match"
 ACTIVATION = "    out = acc * tl.sigmoid(acc)\n"
 NEW_LAYER = "    out = torch.empty(M, N, dtype=x.dtype, device=x.device)\n"
 
 unbreakable_of_linear_silu = [
-    unbreakable("linear_silu", "A tile at the edge counts as a whole one", "allows more loads than the edge needs"),
+    unbreakable("linear_silu", "A partial tile at the edge counts as a whole one", "allows more loads than the edge needs"),
     unbreakable("linear_silu", "`x`: `(M, K)`; `weight`:", "names the sizes"),
     unbreakable("linear_silu", "All float16, contiguous and on the card", "says what the inputs are"),
     unbreakable("linear_silu", "Larger tiles load less", "a consequence, which says what one may do"),
@@ -1688,7 +1688,7 @@ a_tile_as_deep_as_one_has_tried = edited(
     {"range(0, K, BK)": "range(0, 1, BK)", "BK=32": "BK=512"},
     loses=("once",),
     because="a tile that is deep enough for what one has tried is thought to need no loop",
-    breaks="sums, bias and activation stay in float32 and in registers",
+    breaks="accumulator, bias and activation stay in float32 and in registers",
 )
 
 long_sums_in_memory = edited(
@@ -1702,7 +1702,7 @@ long_sums_in_memory = edited(
     },
     loses=("once",),
     because="a long sum is thought to need a place in memory",
-    breaks="nothing that was stored is loaded",
+    breaks="no stored value is loaded back",
 )
 
 no_rows_are_a_layer = edited(
@@ -1765,7 +1765,7 @@ weights_as_they_lie = edited(
     {"weight_ptr + column * K + down": "weight_ptr + down * N + column"},
     loses=NO_LAYER,
     because="weights are thought to lie as the product needs them",
-    breaks="as `torch.nn.Linear` keeps it",
+    breaks="as `torch.nn.Linear` stores it",
 )
 
 relu_of_the_layer = edited(
@@ -1823,7 +1823,7 @@ fits_a_bias_of_one = edited(
     breaks=FITS,
 )
 
-@mistake("linear_silu", loses=("once", "tiles"), because="bias and activation are thought to need a kernel of their own", breaks="nothing that was stored is loaded")
+@mistake("linear_silu", loses=("once", "tiles"), because="bias and activation are thought to need a kernel of their own", breaks="no stored value is loaded back")
 def an_epilogue_of_its_own(x, weight, bias):
     (M, K), N = x.shape, weight.shape[0]
     if weight.shape != (N, K) or bias.shape != (N,):
