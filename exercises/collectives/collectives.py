@@ -14,9 +14,9 @@
 # %% [markdown]
 # # Collectives and interconnects: exercises
 #
-# What a collective costs is decided before it runs: by how many steps it takes, by what each of them carries, and by
-# which wire carries it. Here you write one, and
-# then work that out, from a maker's figures to a placement of a whole training job.
+# The cost of a collective is known before it runs: from the number of steps, the bytes of each message, and the link that
+# carries them. Here you write one collective, and then compute such costs, from a vendor's figures to the placement of a whole
+# training job.
 #
 # Write your code where it says `YOUR CODE HERE`, run the cell below it, and read the table that it prints.
 #
@@ -30,11 +30,12 @@ import math
 # %% [markdown]
 # ## E13.1 `ring_all_reduce`
 #
-# An all-reduce gives every rank the sum of all ranks' buffers. That can be had by sending everything to one rank, which adds up and
-# sends it back: then one link carries all of it while the others are idle. On a ring every link carries the same.
+# An all-reduce gives every rank the sum of all ranks' buffers. The obvious way sends all buffers to one rank, which adds them up and
+# sends the sum back: that rank's link carries all the traffic while the other links are idle. In a ring all-reduce every link carries
+# the same number of bytes.
 #
-# `run_ranks` calls a function in several processes at once, which are the ranks, with memory of their own. What one hands to another
-# passes a switchboard, and its journal is what the table below prints.
+# `run_ranks` starts one process per rank, each with its own memory, and calls a function in all of them at once. All messages between
+# ranks pass through another process, the switchboard, which keeps a journal of them. The table below prints that journal.
 
 # %% nbgrader={"grade": false, "grade_id": "ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -43,17 +44,17 @@ from gpulab.collectives import run_ranks
 
 
 def send(tensor, to):
-    """Hand the elements of tensor to rank to; the handle's wait() returns when they are there."""
+    """Send the elements of tensor to rank to; the handle's wait() returns when they have arrived."""
     return dist.isend(tensor, to)
 
 
 def recv(tensor, source):
-    """Wait for the next message of rank source and write it into tensor."""
+    """Wait for the next message from rank source and write it into tensor."""
     dist.recv(tensor, source)
 
 
 def swap(rank, world):
-    """Each rank tells the other its number."""
+    """Each of two ranks sends its number to the other."""
     mine, others = torch.tensor([rank]), torch.tensor([-1])
     handle = send(mine, 1 - rank)
     recv(others, 1 - rank)
@@ -68,21 +69,23 @@ print("rank 0 got", swapped.results[0], "and rank 1 got", swapped.results[1])
 # %% [markdown]
 # Write `ring_all_reduce(rank, world, buf, send, recv)`, which all ranks call at the same time:
 #
-# - `rank`: the number of this rank, from 0; `world`: how many ranks there are, one or more;
-# - `buf`: a tensor of one dimension, any strides, in every rank of the same length and dtype (`float32`, `float64` or `int64`).
-#   `world` need not divide the length, which may be smaller, or 0;
+# - `rank`: the number of this rank, from 0; `world`: the number of ranks, one or more;
+# - `buf`: a one-dimensional tensor of any strides, with the same length and dtype (`float32`, `float64` or `int64`) in every rank.
+#   `world` need not divide the length, and the length may be smaller than `world`, or 0;
 # - when it returns, `buf` holds the **sum** over all ranks in every rank, written in place. Nothing else in its storage has changed;
-# - `send(tensor, to)` takes the elements of `tensor` at once, and returns a handle; `handle.wait()` waits until rank `to` has them;
-# - `recv(tensor, source)` waits until the next message of rank `source` is in `tensor`, which has its length and dtype;
-# - all that ranks learn of each other comes by `send` and `recv`, as a sum of some ranks' elements: not by a collective of the
-#   library, and nothing packed;
-# - a chunk is a `world`-th part of the buffer, rounded up to whole elements. **No more than 2 (world - 1) chunks a rank** are
-#   sent, on the average of all ranks;
-# - **no rank is hot**: none sends more elements than another, and none receives more, save for one a step where `world` does not
-#   divide the length;
-# - **2 (world - 1) steps** are enough where `world` divides the length. In one step every rank may send one message and receive
-#   another; what it sends after a `recv` is a later step than what it received. So nobody waits before it sends what it has;
-# - raises `ValueError` in every rank when `buf` has not one dimension, before anything is sent.
+# - `send(tensor, to)` copies the elements of `tensor` at once, and returns a handle; `handle.wait()` blocks until rank `to` has
+#   received them;
+# - `recv(tensor, source)` blocks until the next message from rank `source` is in `tensor`, which has the message's length and dtype;
+# - ranks exchange data only by `send` and `recv`, and each element of a message is the sum of some ranks' elements: no collective of
+#   the library, and no packed encoding;
+# - a chunk is `1 / world` of the buffer, rounded up to whole elements. On average over all ranks, **a rank sends at most
+#   2 (world - 1) chunks**;
+# - **no rank is a hot spot**: no rank sends or receives more elements than another, except for one element per step where `world` does
+#   not divide the length;
+# - it takes **at most 2 (world - 1) steps** where `world` divides the length. In one step every rank may send one message and receive
+#   another; a message sent after a `recv` belongs to a later step than the message received. So no rank waits before it sends what it
+#   already has;
+# - raises `ValueError` in every rank when `buf` is not one-dimensional, before anything is sent.
 
 # %% nbgrader={"grade": false, "grade_id": "ring_all_reduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def ring_all_reduce(rank, world, buf, send, recv):
@@ -105,10 +108,10 @@ def ring_all_reduce(rank, world, buf, send, recv):
 
 # %% nbgrader={"grade": false, "grade_id": "ring_all_reduce_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_ring_all_reduce():
-    """What four ranks have in the end, and how much each sent."""
+    """The buffers of four ranks after the all-reduce, and the bytes that each sent."""
 
     def summed(rank, world, length):
-        """What is in the buffer of each rank in the end."""
+        """The buffer of this rank after the all-reduce."""
         buf = torch.arange(length, dtype=torch.float32) * 10 ** rank
         ring_all_reduce(rank, world, buf, send, recv)
         return buf
@@ -119,11 +122,13 @@ def _see_ring_all_reduce():
         carried = sum(entry.bytes for entry in run.journal if entry.ranks[0] == rank)
         print(f"rank {rank} sent {carried} bytes and has {buf.tolist()}")
 
-    assert all(torch.equal(buf, 1111.0 * torch.arange(10)) for buf in run.results), "the sum of 1, 10, 100 and 1000 times i is due"
+    assert all(torch.equal(buf, 1111.0 * torch.arange(10)) for buf in run.results), (
+        "expected 1111 * i at index i in every rank, the sum of i, 10 i, 100 i and 1000 i: see the buffers printed above"
+    )
     for rank in range(4):
         messages = [entry for entry in run.journal if entry.ranks[0] == rank]
-        assert len(messages) <= 6, f"rank {rank} sends {len(messages)} messages, and 6 steps are enough"
-        assert sum(entry.bytes for entry in messages) <= 6 * 3 * 4, f"rank {rank} sends more than 6 chunks of at most 3 elements"
+        assert len(messages) <= 6, f"rank {rank} sends {len(messages)} messages, expected at most 6: one in each of the 2 (world - 1) steps"
+        assert sum(entry.bytes for entry in messages) <= 6 * 3 * 4, f"rank {rank} sends more than 6 chunks of at most 3 elements, 72 bytes"
 
 
 _see_ring_all_reduce()
@@ -138,24 +143,24 @@ import autograder; autograder.grade("collectives.ring_all_reduce")
 # %% [markdown]
 # ## E13.2 `collective_time`
 #
-# One message takes a latency, and then its bytes take the time that the link needs for them. Everything else is counting: how
+# In the *alpha-beta model* a message costs a latency plus its bytes divided by the link's bandwidth. The rest is counting: how
 # many steps, and how many bytes in each. Write `collective_time(kind, nbytes, n, alpha, beta, algorithm="ring")`:
 #
 # - `kind`: `"all_reduce"`, `"reduce_scatter"`, `"all_gather"`, `"broadcast"` or `"reduce"`;
-# - `nbytes`: bytes of the whole buffer, an integer, 0 or more. It is what every rank begins with, and of an `all_gather` what
-#   every rank ends with;
-# - `n`: how many ranks, an integer, 1 or more. One rank alone takes no step, and no time;
-# - `alpha`: what each message takes beside its bytes, a tuple of a number and `"ns"`, `"us"` or `"ms"`;
-# - `beta`: the link of each rank as its maker prints it, a tuple of a number and a unit: `"GB/s"`, 10^9 bytes a second in each
-#   direction; `"GB/s both ways"`, the two directions added up; `"Gb/s"`, 10^9 **bits** a second in each direction;
-# - a message of m bytes takes `alpha`, and then m divided by the bytes a second of one direction. In a step each rank may send
+# - `nbytes`: bytes of the whole buffer, an integer, 0 or more. It is the size of each rank's input, and for an `all_gather` the
+#   size of each rank's output;
+# - `n`: the number of ranks, an integer, 1 or more. A single rank takes no steps and no time;
+# - `alpha`: the latency of each message, a tuple of a number and `"ns"`, `"us"` or `"ms"`;
+# - `beta`: the bandwidth of each rank's link as its vendor prints it, a tuple of a number and a unit: `"GB/s"`, 10^9 bytes a second
+#   in each direction; `"GB/s both ways"`, the two directions added up; `"Gb/s"`, 10^9 **bits** a second in each direction;
+# - a message of m bytes takes `alpha` plus m divided by the bytes per second of one direction. In a step each rank may send
 #   one message and receive another at the same time. A step takes as long as its largest message, and the next begins when
 #   it is over;
-# - with `"ring"`, each rank sends to the next one only. `all_reduce`, `reduce_scatter` and `all_gather` cut the buffer into `n`
-#   chunks of whole bytes, as equal as can be, and in each step every chunk moves on by one rank: n - 1 steps, and for an
-#   `all_reduce` twice as many. `broadcast` and `reduce` hand the whole buffer from rank to rank, in n - 1 steps;
-# - with `"tree"`, whole buffers are sent. In each step of a `broadcast` every rank that has the buffer sends it to one
-#   that has not; a `reduce` is the same backwards; an `all_reduce` is a `reduce` and then a `broadcast`;
+# - with `"ring"`, each rank sends only to the next rank. `all_reduce`, `reduce_scatter` and `all_gather` cut the buffer into `n`
+#   chunks of whole bytes, as equal as possible, and in each step every chunk moves on by one rank: n - 1 steps, and twice as many
+#   for an `all_reduce`. `broadcast` and `reduce` pass the whole buffer from rank to rank, in n - 1 steps;
+# - with `"tree"` (a binomial tree), whole buffers are sent. In each step of a `broadcast` every rank that has the buffer sends it to
+#   one that does not have it; a `reduce` is the same in reverse; an `all_reduce` is a `reduce` and then a `broadcast`;
 # - returns the time in seconds, a float;
 # - raises `ValueError` for a kind, an algorithm or a unit that is not named here, for `n` less than 1, for `nbytes` less than 0,
 #   and for `"tree"` with `reduce_scatter` or `all_gather`.
@@ -195,11 +200,11 @@ def _see_collective_time():
 
     alpha, beta = LINKS["InfiniBand NDR"]
     laps = [collective_time(kind, 8_000_000, 8, alpha, beta) for kind in ("reduce_scatter", "all_gather", "all_reduce")]
-    assert math.isclose(laps[0] + laps[1], laps[2]), "an all-reduce on a ring is a reduce-scatter and then an all-gather"
-    assert math.isclose(laps[0], 7 * (14e-6 + 1_000_000 / 50e9)), "7 steps of 1 MB each, and 400 Gb/s are 50 GB/s"
-    assert collective_time("all_reduce", 8_000_000, 1, alpha, beta) == 0, "one rank has nobody to wait for"
+    assert math.isclose(laps[0] + laps[1], laps[2]), "a ring all-reduce is a reduce-scatter and then an all-gather: expected the sum of their times"
+    assert math.isclose(laps[0], 7 * (14e-6 + 1_000_000 / 50e9)), "expected 7 steps of 1 MB each, and 400 Gb/s = 50 GB/s"
+    assert collective_time("all_reduce", 8_000_000, 1, alpha, beta) == 0, "expected 0: a single rank sends no message"
     assert math.isclose(collective_time("broadcast", 8_000_000, 8, alpha, beta, "tree"), 3 * (14e-6 + 8_000_000 / 50e9)), (
-        "1 rank has it, then 2, then 4, then 8"
+        "expected 3 steps: 1 rank has the buffer, then 2, then 4, then 8"
     )
 
 
@@ -215,10 +220,12 @@ import autograder; autograder.grade("collectives.collective_time")
 # %% [markdown]
 # ## E13.2, second part: `choose_algorithm`
 #
-# A ring takes many steps of little, a tree takes few steps of much. Which one is faster turns on the size, on the number of ranks
-# and on the link, and so does what it is that binds. Write `choose_algorithm(kind, nbytes, n, alpha, beta)`:
+# A ring takes many steps with small messages, a tree takes few steps with large ones. Which one is faster depends on the size, the
+# number of ranks and the link, and so does whether the time is latency-bound or bandwidth-bound. Write
+# `choose_algorithm(kind, nbytes, n, alpha, beta)`:
 #
-# - called like `collective_time`, without the last argument, and only with what that allows. The same rules hold;
+# - takes the arguments of `collective_time` without the last one, and is called only with values that `collective_time` accepts. The
+#   same rules hold;
 # - returns a dictionary with three entries:
 # - `"algorithm"`: `"ring"` or `"tree"`, whichever takes less time; `"ring"` where both take the same, and for a kind that
 #   has no tree;
@@ -240,18 +247,18 @@ def choose_algorithm(kind, nbytes, n, alpha, beta):
 
 # %% nbgrader={"grade": false, "grade_id": "choose_algorithm_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_choose_algorithm():
-    """What is chosen for three worlds and four sizes."""
+    """The choice for three world sizes and four buffer sizes."""
     alpha, beta = (14, "us"), (400, "Gb/s")
     for n in (2, 8, 64):
         for nbytes in (8, 80_000, 8_000_000, 8_000_000_000):
             found = choose_algorithm("all_reduce", nbytes, n, alpha, beta)
             print(f"{n:3} ranks {nbytes:14,} bytes: {found['algorithm']}, {1e6 * found['seconds']:12.1f} us, {found['bound']}")
 
-    assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["algorithm"] == "tree", "126 latencies against 12"
+    assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["algorithm"] == "tree", "expected the tree: 12 latencies, against 126 of the ring"
     large = choose_algorithm("all_reduce", 8_000_000_000, 64, alpha, beta)
-    assert large["algorithm"] == "ring", "each rank sends twice the buffer, or 12 times"
-    assert choose_algorithm("all_gather", 8, 64, alpha, beta)["algorithm"] == "ring", "there is no tree to choose"
-    assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["bound"] == "latency", "8 bytes take no time"
+    assert large["algorithm"] == "ring", "expected the ring: it sends about 2 times the buffer, the tree 12 times"
+    assert choose_algorithm("all_gather", 8, 64, alpha, beta)["algorithm"] == "ring", "expected the ring: an all_gather has no tree"
+    assert choose_algorithm("all_reduce", 8, 64, alpha, beta)["bound"] == "latency", "expected latency: 8 bytes take almost no time"
 
 
 _see_choose_algorithm()
@@ -266,21 +273,21 @@ import autograder; autograder.grade("collectives.choose_algorithm")
 # %% [markdown]
 # ## E13.3 `place_groups`
 #
-# A large job is parallel in several dimensions at once, and each of them all-reduces something in every step. Which GPU gets
-# which rank decides what stays on NVLink and what has to leave a node, through which port.
+# A large job is parallel in several dimensions at once, and the groups of each dimension all-reduce a buffer in every step. The
+# placement of ranks on GPUs decides which traffic stays on NVLink, which leaves the node, and through which network port.
 #
 # - The ranks form a grid: rank r has the coordinates `list(itertools.product(*map(range, sizes)))[r]`, the last dimension
-#   fastest. Ranks whose coordinates differ in one dimension only are a group of this dimension;
+#   varies fastest. Ranks whose coordinates differ in one dimension only are a group of this dimension;
 # - GPUs are numbered node after node. GPU i of a node sends through port `i * ports // gpus` of its node;
-# - the ring of a group goes through its GPUs by rising number, and from the last back to the first. Each of the
-#   group's n GPUs sends 2 (n - 1) / n times the dimension's bytes to the next one. What goes to another node leaves through the
+# - the ring of a group goes through its GPUs in ascending order, and from the last back to the first. Each of the
+#   group's n GPUs sends 2 (n - 1) / n times the dimension's bytes to the next one. Traffic to another node leaves through the
 #   sender's port.
 #
-# `port_bytes` counts that for a placement:
+# `port_bytes` counts the bytes that each port sends, for a given placement:
 
 # %% nbgrader={"grade": false, "grade_id": "port_bytes", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def port_bytes(place, dims, topology):
-    """Bytes that each port sends in a step, by (node, port): those that send none are left out."""
+    """Bytes that each port sends in a step, by (node, port): ports that send none are left out."""
     gpus, groups, sent = topology["gpus"], {}, {}
     for gpu, at in zip(place, itertools.product(*(range(size) for _, size, _ in dims))):
         for d in range(len(dims)):
@@ -304,16 +311,16 @@ for _ports in (8, 1):
 # %% [markdown]
 # Write `place_groups(world, dims, topology)`:
 #
-# - `world`: how many ranks there are;
-# - `dims`: a list of tuples `(name, size, nbytes)`, one for each dimension, at most four, each with the bytes that each of its groups
-#   all-reduces in a step;
+# - `world`: the number of ranks;
+# - `dims`: a list of tuples `(name, size, nbytes)`, one for each dimension, at most four, where `nbytes` is the size of the buffer that
+#   each group of the dimension all-reduces in a step;
 # - `topology`: a dictionary with `"nodes"`, the `"gpus"` of each node and the `"ports"` of each node;
-# - returns a list of `world` integers: entry r is the number of the GPU of rank r. Every rank has a GPU of its own;
-# - the **busiest port** sends no more than it does in the best nesting. A nesting takes the dimensions in some order: along the GPUs'
-#   numbers the first of them varies fastest, then the second, and so on;
-# - the list and the dictionary stay as they are;
-# - raises `ValueError` where `world`, the product of the sizes and the number of all GPUs are not the same, where a size is less
-#   than 1, and where `"gpus"` is no multiple of `"ports"`.
+# - returns a list of `world` integers: entry r is the number of the GPU of rank r. Every rank has its own GPU;
+# - the **busiest port** sends no more bytes than in the best nesting. A nesting is an order of the dimensions: along the GPU
+#   numbers the first dimension varies fastest, then the second, and so on;
+# - the list and the dictionary stay unchanged;
+# - raises `ValueError` where `world`, the product of the sizes and the total number of GPUs are not all equal, where a size is less
+#   than 1, and where `"gpus"` is not a multiple of `"ports"`.
 
 # %% nbgrader={"grade": false, "grade_id": "place_groups", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def place_groups(world, dims, topology):
@@ -339,11 +346,11 @@ def place_groups(world, dims, topology):
 
 # %% nbgrader={"grade": false, "grade_id": "place_groups_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_place_groups():
-    """Two groups, and what the busiest port sends."""
+    """The GPUs and nodes of two groups, and the bytes that the busiest port sends."""
     dims = [("tp", 8, 800e6), ("pp", 2, 30e6), ("dp", 2, 200e6)]
     topology = {"nodes": 4, "gpus": 8, "ports": 8}
     place = place_groups(32, dims, topology)
-    assert sorted(place) == list(range(32)), "every rank has a GPU of its own"
+    assert sorted(place) == list(range(32)), "expected each of the GPUs 0 to 31 exactly once: every rank has its own GPU"
     ranks = list(itertools.product(range(8), range(2), range(2)))
     for group in ((0, 0), (1, 1)):
         members = [place[r] for r, at in enumerate(ranks) if at[1:] == group]
@@ -351,7 +358,9 @@ def _see_place_groups():
     for name, where in (("rank r on GPU r", range(32)), ("yours", place)):
         print(f"{name:16} the busiest port sends {max(port_bytes(where, dims, topology).values()) / 1e6:6.0f} MB")
 
-    assert max(port_bytes(place, dims, topology).values()) <= 230e6, "tp fits into a node, and then the other two are all that leaves it"
+    assert max(port_bytes(place, dims, topology).values()) <= 230e6, (
+        "expected at most 230 MB from the busiest port: tp fits inside a node, so only pp and dp traffic has to leave it"
+    )
 
 
 _see_place_groups()

@@ -27,7 +27,7 @@ waits_for_its_own_message_first = edited(
     {SENT: "        send(out, following).wait()\n", WAITED: ""},
     loses=NO_SUM,
     because="a send is thought to be over when it returns, and so to be waited for at once",
-    breaks="`handle.wait()` waits until rank `to` has them",
+    breaks="`handle.wait()` blocks until rank `to` has received them",
 )
 
 receives_before_it_sends = edited(
@@ -35,7 +35,7 @@ receives_before_it_sends = edited(
     {SENT: "", RECEIVED: RECEIVED + SENT},
     loses=NO_SUM,
     because="a rank is thought to answer what it gets",
-    breaks="waits until the next message of rank `source` is in `tensor`",
+    breaks="blocks until the next message from rank `source` is in `tensor`",
 )
 
 one_rank_after_another = edited(
@@ -43,7 +43,7 @@ one_rank_after_another = edited(
     {SENT: "        if rank == 0:\n            sent = send(out, following)\n", RECEIVED: RECEIVED + "        if rank:\n            sent = send(out, following)\n"},
     loses=("steps",),
     because="one rank that sends first is thought to be all that a ring needs",
-    breaks="nobody waits before it sends what it has",
+    breaks="no rank waits before it sends what it already has",
 )
 
 even_ranks_first = edited(
@@ -54,7 +54,7 @@ even_ranks_first = edited(
     },
     loses=("steps",),
     because="sends are thought to block, so that half of the ranks has to take the other turn",
-    breaks="**2 (world - 1) steps** are enough",
+    breaks="it takes **at most 2 (world - 1) steps**",
 )
 
 element_by_element = edited(
@@ -136,7 +136,7 @@ single_precision = edited(
     {MADE: "        came = torch.empty(len(into))\n"},
     loses=NO_SUM,
     because="a new tensor is thought to take the dtype of the one that is meant",
-    breaks="`recv(tensor, source)` waits until the next message of rank `source` is in `tensor`, which has its length and dtype",
+    breaks="`recv(tensor, source)` blocks until the next message from rank `source` is in `tensor`, which has the message's length and dtype",
 )
 
 rows_of_equal_length = edited(
@@ -160,7 +160,7 @@ chunks_of_the_library = edited(
     {SPLIT: "chunks = buf.chunk(world)"},
     loses=("ragged",),
     because="torch.chunk is thought to give as many chunks as it is asked for",
-    breaks="which may be smaller, or 0",
+    breaks="the length may be smaller than `world`, or 0",
 )
 
 
@@ -188,7 +188,7 @@ def integers_as_float64(rank, world, buf, send, recv):
     "ring_all_reduce",
     loses=("no_hot_rank",),
     because="all bytes together are thought to be what counts, whichever link carries them",
-    breaks="**no rank is hot**: none sends more elements than another, and none receives more",
+    breaks="**no rank is a hot spot**: no rank sends or receives more elements than another",
 )
 def gathered_at_rank_0(rank, world, buf, send, recv):
     if buf.dim() != 1:
@@ -211,7 +211,7 @@ def gathered_at_rank_0(rank, world, buf, send, recv):
     "ring_all_reduce",
     loses=("bytes",),
     because="everybody is thought to need everybody's buffer",
-    breaks="**No more than 2 (world - 1) chunks a rank** are sent",
+    breaks="**a rank sends at most 2 (world - 1) chunks**",
 )
 def everything_to_everybody(rank, world, buf, send, recv):
     if buf.dim() != 1:
@@ -230,7 +230,7 @@ def everything_to_everybody(rank, world, buf, send, recv):
     "ring_all_reduce",
     loses=NO_SUM,
     because="the library's own all-reduce is thought to be one way to write it",
-    breaks="comes by `send` and `recv`, as a sum of some ranks' elements: not by a collective of the library",
+    breaks="only by `send` and `recv`, and each element of a message is the sum of some ranks' elements: no collective of the library",
 )
 def by_the_library(rank, world, buf, send, recv):
     if buf.dim() != 1:
@@ -243,7 +243,7 @@ unchecked = edited(
     {REFUSED: ""},
     loses=("errors",),
     because="a cut along the first dimension is thought to do for any number of them",
-    breaks="raises `ValueError` in every rank when `buf` has not one dimension",
+    breaks="raises `ValueError` in every rank when `buf` is not one-dimensional",
 )
 
 refused_by_one_rank = edited(
@@ -270,15 +270,15 @@ alone_is_refused = edited(
     {"if buf.dim() != 1:": "if buf.dim() != 1 or world < 2:"},
     loses=NO_SUM,
     because="a ring is thought to have two ranks at least",
-    breaks="how many ranks there are, one or more",
+    breaks="the number of ranks, one or more",
 )
 
 said_of_ring_all_reduce = [
     equivalent_mutant("ring_all_reduce", "sent.wait()", "pass", because="what is sent is taken at once, and the next rank gets it all the same"),
     unbreakable("ring_all_reduce", "`rank`: the number of this rank, from 0", because="it says what is handed over"),
-    unbreakable("ring_all_reduce", "takes the elements of `tensor` at once, and returns a handle", because="it says what send does"),
-    unbreakable("ring_all_reduce", "a chunk is a `world`-th part of the buffer, rounded up to whole elements", because="it says what a word means"),
-    unbreakable("ring_all_reduce", "what it sends after a `recv` is a later step than what it received", because="it says how steps are counted"),
+    unbreakable("ring_all_reduce", "copies the elements of `tensor` at once, and returns a handle", because="it says what send does"),
+    unbreakable("ring_all_reduce", "a chunk is `1 / world` of the buffer, rounded up to whole elements", because="it says what a word means"),
+    unbreakable("ring_all_reduce", "a message sent after a `recv` belongs to a later step than the message received", because="it says how steps are counted"),
 ]
 
 
@@ -351,7 +351,7 @@ no_latency = timed(
     {"alpha[0] * seconds[alpha[1]] + ": ""},
     NO_TIME,
     "a link is thought to cost bytes only",
-    "a message of m bytes takes `alpha`, and then m divided by the bytes a second of one direction",
+    "a message of m bytes takes `alpha` plus m divided by the bytes per second of one direction",
 )
 latency_once = timed(
     {RETURNS: "return alpha[0] * seconds[alpha[1]] + steps * ("},
@@ -363,7 +363,7 @@ one_lap = timed(
     {'if kind == "all_reduce":': "if False:"},
     NO_TIME,
     "an all-reduce is thought to be over when the sums are there, each at one rank",
-    "and for an `all_reduce` twice as many",
+    "and twice as many for an `all_reduce`",
 )
 whole_buffer_in_each_step = timed(
     {"nbytes if whole else -(-nbytes // n)": "nbytes"},
@@ -375,7 +375,7 @@ share_of_an_all_gather = timed(
     {"-(-nbytes // n)": '(nbytes if kind == "all_gather" else -(-nbytes // n))'},
     NO_RINGS,
     "an all-gather is thought to be measured by what a rank brings",
-    "of an `all_gather` what every rank ends with",
+    "for an `all_gather` the size of each rank's output",
 )
 as_many_steps_as_ranks = timed(
     {"steps = n - 1 if": "steps = n if"},
@@ -387,19 +387,19 @@ everybody_at_once = timed(
     {"steps = n - 1 if": "steps = min(n - 1, 1) if"},
     NO_TIME,
     "ranks of a ring are thought to reach every other in one step",
-    'with `"ring"`, each rank sends to the next one only',
+    'with `"ring"`, each rank sends only to the next rank',
 )
 reduced_one_by_one = timed(
     {'if algorithm == "ring" else (n - 1).bit_length()': 'if algorithm == "ring" or kind == "reduce" else (n - 1).bit_length()'},
     ("whole",),
     "sums are thought to be made at one place, one after another",
-    "a `reduce` is the same backwards",
+    "a `reduce` is the same in reverse",
 )
 alone_and_waiting = timed(
     {RETURNS: "return max(steps, 1) * (alpha[0] * seconds[alpha[1]] + "},
     NO_TIME,
     "a collective is thought to send at least once",
-    "One rank alone takes no step, and no time",
+    "A single rank takes no steps and no time",
 )
 nothing_takes_no_time = timed(
     {RETURNS: "return 0.0 if nbytes == 0 else steps * (alpha[0] * seconds[alpha[1]] + "},
@@ -423,13 +423,13 @@ divided_bytes = timed(
     {"-(-nbytes // n)": "nbytes / n"},
     ("chunks",),
     "a byte is thought to be divisible",
-    "chunks of whole bytes, as equal as can be",
+    "chunks of whole bytes, as equal as possible",
 )
 lost_rest = timed(
     {"-(-nbytes // n)": "nbytes // n"},
     ("chunks",),
     "what does not share out is thought not to be sent",
-    "chunks of whole bytes, as equal as can be",
+    "chunks of whole bytes, as equal as possible",
 )
 both_ways_at_once = timed(
     {"1e9 / 2": "1e9"},
@@ -459,7 +459,7 @@ too_few_rounds = timed(
     {"(n - 1).bit_length()": "n.bit_length() - 1"},
     ("whole",),
     "ranks beyond a power of two are thought to be served on the way",
-    "every rank that has the buffer sends it to one that has not",
+    "every rank that has the buffer sends it to one that does not have it",
 )
 one_after_another = timed(
     {"(n - 1).bit_length()": "n - 1"},
@@ -471,13 +471,13 @@ broadcast_in_chunks = timed(
     {'algorithm == "tree" or kind in ("broadcast", "reduce")': 'algorithm == "tree"'},
     ("whole",),
     "whatever goes round a ring is thought to go in chunks",
-    "`broadcast` and `reduce` hand the whole buffer from rank to rank, in n - 1 steps",
+    "`broadcast` and `reduce` pass the whole buffer from rank to rank, in n - 1 steps",
 )
 chunks_through_a_tree = timed(
     {'algorithm == "tree" or kind in ("broadcast", "reduce")': 'kind in ("broadcast", "reduce")'},
     ("whole",),
     "an all-reduce is thought to go in chunks whatever its algorithm",
-    'with `"tree"`, whole buffers are sent',
+    'with `"tree"` (a binomial tree), whole buffers are sent',
 )
 tree_up_and_not_down = timed(
     {'if kind == "all_reduce":': 'if kind == "all_reduce" and algorithm == "ring":'},
@@ -510,10 +510,10 @@ tree_for_everything = timed(
     'and for `"tree"` with `reduce_scatter` or `all_gather`',
 )
 what_an_allreduce_begins_with = unbreakable(
-    "collective_time", "It is what every rank begins with", "what `nbytes` means of the other kinds"
+    "collective_time", "It is the size of each rank's input", "what `nbytes` means of the other kinds"
 )
-how_many = unbreakable("collective_time", "`n`: how many ranks, an integer, 1 or more", "what it is called with")
-as_printed = unbreakable("collective_time", "the link of each rank as its maker prints it", "what it is called with")
+how_many = unbreakable("collective_time", "`n`: the number of ranks, an integer, 1 or more", "what it is called with")
+as_printed = unbreakable("collective_time", "the bandwidth of each rank's link as its vendor prints it", "what it is called with")
 
 
 @alternative("collective_time")
@@ -612,7 +612,7 @@ two_entries = chosen(
     "a time is thought to say by itself what it is made of",
     "returns a dictionary with three entries",
 )
-allowed = unbreakable("choose_algorithm", "called like `collective_time`, without the last argument, and only with what that allows", "what it is called with")
+allowed = unbreakable("choose_algorithm", "takes the arguments of `collective_time` without the last one, and is called only with values that `collective_time` accepts", "what it is called with")
 same_rules = unbreakable("choose_algorithm", "The same rules hold", "every other mistake breaks one of them")
 
 
@@ -667,7 +667,7 @@ def bound_of_the_ring(kind, nbytes, n, alpha, beta):
 NO_PLACE = ("valid", "heavy", "ports", "traffic", "errors")
 NESTED = "return min(map(nested, itertools.permutations(range(len(sizes)))), key=busiest)"
 COUNTED = "port_bytes(place, dims, topology).values(), default=0"
-BEST = "the **busiest port** sends no more than it does in the best nesting"
+BEST = "the **busiest port** sends no more bytes than in the best nesting"
 
 
 def placed(edits, loses, because, breaks):
@@ -690,7 +690,7 @@ heaviest_inside = placed(
     {NESTED: "return nested(sorted(range(len(sizes)), key=lambda d: -dims[d][2]))"},
     ("ports", "traffic"),
     "the dimension with most bytes is thought to belong inside, whatever its size",
-    "along the GPUs' numbers the first of them varies fastest, then the second, and so on",
+    "along the GPU numbers the first dimension varies fastest, then the second, and so on",
 )
 sum_of_all_ports = placed(
     {f"max({COUNTED})": "sum(port_bytes(place, dims, topology).values())"},
@@ -714,7 +714,7 @@ all_on_the_first = placed(
     {NESTED: "return [0] * world"},
     NO_PLACE,
     "a placement is thought to need no care while nothing leaves a node",
-    "Every rank has a GPU of its own",
+    "Every rank has its own GPU",
 )
 number_in_its_node = placed(
     {NESTED: 'return [gpu % topology["gpus"] for gpu in ' + NESTED.removeprefix("return ") + "]"},
@@ -732,19 +732,19 @@ notes_in_the_topology = placed(
     {"    sizes = [": '    topology["all"] = topology["nodes"] * topology["gpus"]\n    sizes = ['},
     NO_PLACE,
     "the caller's dictionary is thought to be a place for notes",
-    "the list and the dictionary stay as they are",
+    "the list and the dictionary stay unchanged",
 )
 any_world = placed(
     {"math.prod(sizes) == world == gpus": "math.prod(sizes) == gpus"},
     ("errors",),
     "the number of ranks is thought to follow from the grid",
-    "where `world`, the product of the sizes and the number of all GPUs are not the same",
+    "where `world`, the product of the sizes and the total number of GPUs are not all equal",
 )
 any_machines = placed(
     {"math.prod(sizes) == world == gpus": "math.prod(sizes) == world"},
     ("errors",),
     "GPUs are thought to be as many as ranks",
-    "where `world`, the product of the sizes and the number of all GPUs are not the same",
+    "where `world`, the product of the sizes and the total number of GPUs are not all equal",
 )
 any_size = placed(
     {"min(sizes) < 1 or ": ""},
@@ -756,18 +756,18 @@ any_ports = placed(
     {' or topology["gpus"] % topology["ports"]': ""},
     ("errors",),
     "any number of ports is thought to be shared evenly",
-    'and where `"gpus"` is no multiple of `"ports"`',
+    'and where `"gpus"` is not a multiple of `"ports"`',
 )
 counted_for_you = [
     unbreakable("place_groups", "The ranks form a grid", "the way in which ranks are numbered: `port_bytes`, which is given, counts by it"),
-    unbreakable("place_groups", "the last dimension fastest", "the way in which ranks are numbered: `port_bytes`, which is given, counts by it"),
+    unbreakable("place_groups", "the last dimension varies fastest", "the way in which ranks are numbered: `port_bytes`, which is given, counts by it"),
     unbreakable("place_groups", "Ranks whose coordinates differ in one dimension only are a group of this dimension", "counted by `port_bytes`"),
-    unbreakable("place_groups", "the ring of a group goes through its GPUs by rising number, and from the last back to the first", "counted by `port_bytes`"),
-    unbreakable("place_groups", "What goes to another node leaves through the sender's port", "counted by `port_bytes`"),
-    unbreakable("place_groups", "`world`: how many ranks there are", "what it is called with"),
+    unbreakable("place_groups", "the ring of a group goes through its GPUs in ascending order, and from the last back to the first", "counted by `port_bytes`"),
+    unbreakable("place_groups", "Traffic to another node leaves through the sender's port", "counted by `port_bytes`"),
+    unbreakable("place_groups", "`world`: the number of ranks", "what it is called with"),
     unbreakable("place_groups", "a list of tuples `(name, size, nbytes)`, one for each dimension, at most four", "what it is called with"),
     unbreakable("place_groups", 'a dictionary with `"nodes"`, the `"gpus"` of each node and the `"ports"` of each node', "what it is called with"),
-    unbreakable("place_groups", "A nesting takes the dimensions in some order", "what the other placements are measured by"),
+    unbreakable("place_groups", "A nesting is an order of the dimensions", "what the other placements are measured by"),
 ]  # fmt: skip
 
 BUSIEST = "return max(port_bytes(place, dims, topology).values(), default=0)"
