@@ -14,9 +14,9 @@
 # %% [markdown]
 # # Data parallelism in depth: exercises
 #
-# Values are half of it. Two of these functions run among ranks, and what crosses between them is counted where your code
-# cannot write: how many collectives, of what, when they were posted, and who waited. The others are sums and orders
-# that every rank must get right alone.
+# Correct values are half of it. Two of these functions run on several ranks, and a separate process, out of your code's
+# reach, records their communication: the number of collectives, their sizes and dtypes, when they were launched, and which
+# rank waited. The other functions are local computations, which every rank must get right alone.
 #
 # Write your code where it says `YOUR CODE HERE`, run the cell below it, and read the table: it
 # shows what your code did. `gpulab.observe()` works on any code of yours.
@@ -31,12 +31,12 @@ import torch
 # %% [markdown]
 # ## E14.1 `mini_ddp`
 #
-# Data parallel ranks have the same model and batches of their own. After the backward pass every rank needs the mean of
-# all ranks' gradients. To wait for the end of the backward pass and send everything then leaves the network idle during
-# the one and the processor during the other; to send every gradient alone pays the latency of a message for each. So
-# gradients cross in buckets, and a bucket leaves while the layers before it still go through their backward pass.
+# Data-parallel ranks hold the same model, and each has its own batch. After the backward pass every rank needs the mean of
+# all ranks' gradients. One all-reduce of all gradients after the backward pass leaves the network idle during the backward
+# pass and the GPU idle during the all-reduce; one all-reduce per gradient pays a message latency for each. So gradients are
+# all-reduced in buckets, and the all-reduce of a bucket overlaps with the backward pass of the layers before it.
 #
-# The cell below starts two ranks, which begin with unlike weights, and makes them alike by a broadcast.
+# The cell below starts two ranks with different weights, and makes the weights equal with a broadcast.
 
 # %% nbgrader={"grade": false, "grade_id": "alike", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch.distributed as dist
@@ -45,7 +45,7 @@ from torch import nn
 
 
 def alike(rank, world):
-    """A weight that every rank draws for itself, before and after rank 0's is broadcast."""
+    """A weight drawn with this rank's own seed, before and after the broadcast of rank 0's weight."""
     torch.manual_seed(rank)
     weight = torch.rand(2)
     before = weight.tolist()
@@ -59,37 +59,37 @@ for rank, (before, after) in enumerate(broadcast.results):
     print(f"rank {rank} had {before} and has {after}")
 
 # %% [markdown]
-# Write `mini_ddp(model, bucket_bytes)`, which makes `model` data parallel. Every rank calls it when the default process
-# group is there. All tensors lie on the host:
+# Write `mini_ddp(model, bucket_bytes)`, which makes `model` data parallel. Every rank calls it after the default process
+# group is initialized. All tensors are on the CPU:
 #
 # - `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype. All
 #   ranks have the same modules; `bucket_bytes`: an integer, 1 or more;
-# - before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place. This is
-#   broadcast: no other rank hands in anything;
+# - before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place. This is a
+#   broadcast: no other rank contributes anything;
 # - it returns a function `finish`. In a step every rank calls `loss.backward()` once and then `finish()`. After that
 #   **`.grad` of every parameter is the mean** over all ranks' gradients. Many steps follow each other, with
 #   `optimizer.zero_grad()` between them, whose `set_to_none` is `True` or `False`;
-# - gradients cross in **buckets**: from the last of `model.parameters()` to the first, each joins the bucket of the one
-#   before it while that holds at most `bucket_bytes` then, and otherwise begins the next bucket. So a larger parameter
-#   is alone;
-# - a bucket holds one dtype: a parameter of another dtype than the one before it begins the next bucket;
-# - each bucket crosses in **one all-reduce of one flat tensor** in each step, in the default process group, in the
-#   bucket's dtype and without padding; nothing else crosses in a step. Its elements may be in any order that is the
-#   same in all ranks, and divided by the number of ranks before or after;
+# - gradients are all-reduced in **buckets**: from the last of `model.parameters()` to the first, each parameter joins the
+#   current bucket if that bucket then holds at most `bucket_bytes`, and otherwise starts the next bucket. So a parameter
+#   larger than `bucket_bytes` has a bucket to itself;
+# - a bucket holds one dtype: a parameter whose dtype differs from that of the parameter before it starts the next bucket;
+# - each bucket is reduced by **one all-reduce of one flat tensor** in each step, in the default process group, in the
+#   bucket's dtype and without padding; nothing else is communicated in a step. The elements of the flat tensor may be in
+#   any order that is the same in all ranks, and may be divided by the number of ranks before or after the all-reduce;
 # - a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets before it were
-#   launched: inside the backward pass, which goes on meanwhile. Buckets are launched in their order in every rank,
-#   whatever the order of the gradients;
-# - **nobody waits** in the backward pass: `finish` does;
-# - ranks may use unlike parts of the model. A gradient that a rank does not have in a step **counts as zeros**, and the
-#   rank gets the mean like any other, also where no rank has one; what cannot be launched earlier is launched by
-#   `finish`;
+#   launched: inside the backward pass, which it overlaps with. Every rank launches the buckets in bucket order, whatever
+#   the order in which gradients become ready;
+# - **no rank waits** in the backward pass: `finish` waits;
+# - ranks may use different parts of the model, and so have different unused parameters. A gradient that a rank does not
+#   have in a step **counts as zeros**, and that rank gets the mean like every other rank, also where no rank has the
+#   gradient; a bucket that cannot be launched earlier is launched by `finish`;
 # - a **frozen** parameter, one that does not require gradients when `mini_ddp` is called, is in no bucket, and its
 #   `.grad` stays `None`;
 # - two models may be alive at once, each with its own `finish`.
 #
-# `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has written
-# `parameter.grad`; `f` returns `None`. `dist.all_reduce(tensor, async_op=True)` returns a handle at once, whose `wait()`
-# waits until the sum is in `tensor`; to ask it for a future waits as well.
+# `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has accumulated into
+# `parameter.grad`; `f` returns `None`. `dist.all_reduce(tensor, async_op=True)` returns a work handle at once; the handle's
+# `wait()` blocks until the sum is in `tensor`, and so does asking the handle for a future.
 
 # %% nbgrader={"grade": false, "grade_id": "mini_ddp", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mini_ddp(model, bucket_bytes):
@@ -140,7 +140,7 @@ def mini_ddp(model, bucket_bytes):
 
 # %% nbgrader={"grade": false, "grade_id": "mini_ddp_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_mini_ddp():
-    """Two steps of two ranks: when all-reduces were asked for, and the gradients."""
+    """Two steps of two ranks: when the all-reduces were launched, and the gradients."""
     BATCH = torch.linspace(-1, 1, 32).view(8, 4)
 
     def made(seed):
@@ -149,7 +149,7 @@ def _see_mini_ddp():
         return nn.Sequential(*(nn.Linear(4, 4) for _ in range(4)))
 
     def trained(rank, world):
-        """Two steps on this rank's part of the batch: gradients, and how many all-reduces were asked for after each layer's backward."""
+        """Two steps on this rank's part of the batch: gradients, and the number of all-reduces launched after each layer's backward."""
         model, counts = made(seed=rank), []
         finish = mini_ddp(model, 160)
         begun = dist.group.WORLD._get_sequence_number_for_group()
@@ -168,7 +168,7 @@ def _see_mini_ddp():
             print(f"rank {rank}, step {step}: all-reduces after the backward of layers 3, 2, 1, 0:", counts[4 * step : 4 * step + 4])
 
     def alone(rank, world):
-        """The gradients of the whole batch. It is a rank too: where a GPU is, who went backward forks no ranks that can."""
+        """The gradients of the whole batch, in a rank too: with a GPU, a process cannot fork ranks that run backward after its own backward."""
         whole = made(seed=0)
         whole(BATCH).square().mean().backward()
         return [parameter.grad for parameter in whole.parameters()]
@@ -177,12 +177,16 @@ def _see_mini_ddp():
     reduced = [entry.bytes for entry in run.journal if entry.operation == "all_reduce"]
     for rank, (grads, counts) in enumerate(run.results):
         for grad, right in zip(grads, due):
-            assert grad is not None, f"rank {rank} has a parameter without a gradient"
+            assert grad is not None, f"rank {rank} has a parameter whose .grad is None after finish()"
             assert torch.allclose(grad, right, atol=1e-6), (
-                f"rank {rank} does not have the gradient that one process gets with rank 0's weights and the whole batch"
+                f"rank {rank} does not have the gradient of one process with rank 0's weights and the whole batch: "
+                "look at the broadcast and at the mean"
             )
-        assert counts == [0, 1, 1, 2, 2, 3, 3, 4], "two layers fill a bucket: its all-reduce is due with the second one's backward"
-    assert reduced == [160] * 4, "two buckets of 160 bytes cross in each of two steps"
+        assert counts == [0, 1, 1, 2, 2, 3, 3, 4], (
+            f"rank {rank} has launched {counts} all-reduces after each layer, expected [0, 1, 1, 2, 2, 3, 3, 4]: "
+            "two layers fill a bucket, and its all-reduce is launched in the backward of the second one"
+        )
+    assert reduced == [160] * 4, f"all-reduces of {reduced} bytes, expected two buckets of 160 bytes in each of two steps"
 
 
 _see_mini_ddp()
@@ -197,35 +201,35 @@ import autograder; autograder.grade("data_parallel.mini_ddp")
 # %% [markdown]
 # ## E14.2 `best_bucket`
 #
-# Gradients are all-reduced while the backward pass still runs, a bucket at a time. Small buckets leave early and pay
-# the link's latency for each. Large ones pay it seldom and leave late. What is best can be worked out before anything
-# is run. Write `best_bucket(layers, link, buckets)`:
+# Gradients are all-reduced while the backward pass still runs, one bucket at a time. Small buckets are sent early, and each
+# pays the link's latency. Large buckets pay it less often but are sent late. The best bucket size can be computed before
+# anything runs. Write `best_bucket(layers, link, buckets)`:
 #
 # - `layers`: a list of dictionaries in the order of the backward pass, which begins with the last layer of the model.
 #   `"us"`: the microseconds of its part of the backward pass, 0 or more; `"bytes"`: the bytes of its gradients, an
-#   integer, 0 or more. One and the same dictionary may stand in the list several times;
+#   integer, 0 or more. The same dictionary may be in the list several times;
 # - `link`: a dictionary with `"alpha_us"`, `"bytes_per_us"` and `"ranks"`, here called n;
-# - `buckets`: a list of the bucket sizes that can be chosen, integers in bytes, in any order, and maybe more than
-#   once;
-# - layers follow one another without a pause, whatever is sent meanwhile. A layer's gradients are ready when its
+# - `buckets`: a list of the candidate bucket sizes, integers in bytes, in any order, possibly with duplicates;
+# - layers follow one another without a pause, whatever is being sent. A layer's gradients are ready when its
 #   microseconds are over;
-# - gradients are put into buckets in the order of `layers`. Those of a layer are not divided. As soon as a bucket
-#   holds the chosen bytes or more, the next gradients begin a new one. This limit is the same for every bucket, the
-#   first one too;
-# - what is left after the last layer is a bucket too, unless it holds no bytes. Which gradients share a bucket is
-#   settled before the pass: a bucket is **ready** as soon as all gradients in it are, and waits for no layer without
-#   bytes that comes later;
-# - buckets are all-reduced in this order, one after another. Each begins as soon as it is ready and the link is free;
-# - an all-reduce takes `alpha_us`, and then 2 (n - 1) / n times the bucket's bytes, divided by `bytes_per_us`. With
-#   one rank nothing is sent, which takes no time;
-# - the step begins with the first layer and is over when the backward pass and the last all-reduce are;
+# - gradients are put into buckets in the order of `layers`. The gradients of one layer are not split. As soon as a bucket
+#   reaches or exceeds the bucket size, the next gradients start a new bucket. This limit is the same for every bucket,
+#   including the first;
+# - the gradients left after the last layer form a bucket too, unless it holds no bytes. The assignment of gradients to
+#   buckets is fixed before the backward pass: a bucket is **ready** as soon as all gradients in it are, and does not wait
+#   for a later layer without bytes;
+# - buckets are all-reduced in this order, one after another. Each all-reduce begins as soon as its bucket is ready and the
+#   link is free;
+# - an all-reduce takes `alpha_us` plus 2 (n - 1) / n times the bucket's bytes divided by `bytes_per_us`. With one rank
+#   nothing is sent, which takes no time;
+# - the step begins with the first layer and ends when the backward pass and the last all-reduce have ended;
 # - returns a dictionary with three entries:
-# - `"step_us"`: a dictionary that gives for each size in `buckets` the microseconds of the step, a number;
-# - `"exposed_us"`: a dictionary that gives for each size the microseconds of the step **after the backward pass
-#   ended**, a number;
-# - `"best"`: the size with the shortest step, and of sizes whose steps are equally long the smallest;
-# - a time may be wrong by rounding, up to a billionth of the step;
-# - the lists and the dictionaries stay as they are;
+# - `"step_us"`: a dictionary from each size in `buckets` to the microseconds of the step, a number;
+# - `"exposed_us"`: a dictionary from each size to the microseconds of the step **after the backward pass ended** (exposed
+#   communication), a number;
+# - `"best"`: the size with the shortest step, and for a tie the smallest of the tied sizes;
+# - a time may have a rounding error of up to a billionth of the step;
+# - the lists and the dictionaries stay unchanged;
 # - raises `ValueError` when there are no layers or no sizes, for a size less than 1, for a layer's microseconds or
 #   bytes less than 0, for `alpha_us` less than 0, a `bytes_per_us` of 0 or less, and `"ranks"` less than 1.
 
@@ -267,7 +271,7 @@ def best_bucket(layers, link, buckets):
 
 # %% nbgrader={"grade": false, "grade_id": "best_bucket_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_best_bucket():
-    """The step of 24 layers with buckets of 22 sizes."""
+    """The step time of 24 transformer blocks for 22 bucket sizes."""
     width, tokens = 1024, 8192
     block = []
     for rows, columns in ((width, 4 * width), (4 * width, width), (width, width), (3 * width, width)):
@@ -286,16 +290,20 @@ def _see_best_bucket():
         print(f"{bucket / 2**20:12.3f} MiB: {us / 1e3:6.1f} ms, exposed {exposed / 1e3:5.1f} ms {bar}")
 
     steps, last = found["step_us"], max(found["step_us"])
-    assert steps[4096] > steps[found["best"]] < steps[last], "too small pays the latency often, too large leaves late"
+    assert steps[4096] > steps[found["best"]] < steps[last], (
+        "expected a U: buckets that are too small pay the latency too often, buckets that are too large are sent too late"
+    )
     assert abs(found["exposed_us"][last] - (200 + 30 / 16 * nbytes / 50_000)) < 1e-3, (
-        "one bucket leaves when the backward pass has ended: all of its all-reduce is exposed"
+        "a single bucket is ready when the backward pass ends: expected its whole all-reduce to be exposed"
     )
     assert all(abs(us - backward - found["exposed_us"][bucket]) < 1e-3 for bucket, us in steps.items()), (
-        "a step is the backward pass and what is exposed"
+        "expected step_us to be the backward pass plus exposed_us, for every size"
     )
     three = [{"us": 10, "bytes": nbytes} for nbytes in (60, 40, 50)]
     small = best_bucket(three, {"alpha_us": 1, "bytes_per_us": 4, "ranks": 2}, [100, 101])
-    assert small["step_us"] == {100: 59.5, 101: 68.5} and small["best"] == 100, "100 bytes fill a bucket of 100"
+    assert small["step_us"] == {100: 59.5, 101: 68.5} and small["best"] == 100, (
+        "expected 59.5 us for size 100, 68.5 us for size 101, and 100 as the best: 60 + 40 bytes fill a bucket of 100 bytes"
+    )
 
 
 _see_best_bucket()
@@ -309,32 +317,32 @@ import autograder; autograder.grade("data_parallel.best_bucket")
 # %% [markdown]
 # ## E14.3 `epoch_indices`
 #
-# Ranks share the samples out without a word: each draws the same order and takes its turns. What goes wrong goes
-# wrong at the edges: where an epoch ends, where the next one begins, where a job goes on in the middle of one, and in
-# an evaluation that counts a sample twice. Write `epoch_indices(length, world, rank, epoch, seed, start=0,
+# Ranks shard the dataset without communication: each draws the same permutation and takes its own share of it. The bugs are
+# at the edges: at the end of an epoch, at the beginning of the next one, in a job that resumes in the middle of an epoch,
+# and in an evaluation that counts a sample twice. Write `epoch_indices(length, world, rank, epoch, seed, start=0,
 # drop_last=False)`:
 #
-# - `length`: how many samples there are, 0 or more; `world`: how many ranks; `rank`: which of them this is, from 0;
+# - `length`: the number of samples, 0 or more; `world`: the number of ranks; `rank`: the number of this rank, from 0;
 #   `epoch`: from 0; `seed`: the same in every rank. All are integers;
 # - the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`.
 #   It is the same in every rank;
-# - the ranks take turns: rank r reads what stands at the places r, r + world, r + 2 world and so on;
-# - every rank reads equally many samples. Where `world` does not divide `length`, the order goes on from its
-#   beginning, several times where it has to, and ends as soon as `world` divides its length;
-# - with `drop_last` it does not go on: its last samples are left out, as few as it takes;
-# - `start`: how many samples of this epoch this rank has already had. What it returns is what is left, in the same
-#   order;
+# - the ranks take turns: rank r reads the samples at positions r, r + world, r + 2 world and so on of the order;
+# - every rank reads the same number of samples. Where `world` does not divide `length`, the order is padded with its own
+#   samples from the beginning, several times if necessary, until `world` divides its length;
+# - with `drop_last` the order is not padded: its last samples are dropped, as few as necessary;
+# - `start`: the number of samples of this epoch that this rank has already read. The function returns the rest, in the
+#   same order;
 # - returns a dictionary with two entries, lists of Python integers, new in each call:
 # - `"indices"`: the samples that this rank reads from `start` on, in order;
-# - `"repeated"`: the positions in `"indices"`, from 0, at which a sample stands that is read in this epoch for the
-#   second time or more often, since the order went on. An evaluation does not count these;
-# - the global random states of PyTorch, NumPy and Python are afterwards what they were, also after an error, and nothing
-#   in the result turns on them;
-# - raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` that is not among 0
+# - `"repeated"`: the positions in `"indices"`, from 0, of samples that are read in this epoch for the second time or more
+#   often because the order was padded. An evaluation does not count these;
+# - the global random states of PyTorch, NumPy and Python are unchanged afterwards, also after an error, and the result
+#   does not depend on them;
+# - raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` outside the range 0
 #   to world - 1, and for a `start` less than 0 or greater than the number of samples that this rank reads in the
 #   whole epoch.
 #
-# With `start` 0, `"indices"` is what `torch.utils.data.DistributedSampler` gives.
+# With `start` 0, `"indices"` equals what `torch.utils.data.DistributedSampler` yields.
 
 # %% nbgrader={"grade": false, "grade_id": "epoch_indices", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def epoch_indices(length, world, rank, epoch, seed, start=0, drop_last=False):
@@ -354,7 +362,7 @@ def epoch_indices(length, world, rank, epoch, seed, start=0, drop_last=False):
 
 # %% nbgrader={"grade": false, "grade_id": "epoch_indices_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_epoch_indices():
-    """Who reads which samples, beside DistributedSampler."""
+    """The samples that each rank reads, compared with DistributedSampler."""
     from torch.utils.data import DistributedSampler
 
     LENGTH, WORLD = 10, 4
@@ -373,12 +381,16 @@ def _see_epoch_indices():
                     sampler = DistributedSampler(range(length), world, rank, seed=5, drop_last=drop_last)
                     sampler.set_epoch(epoch)
                     found = epoch_indices(length, world, rank, epoch, 5, drop_last=drop_last)
-                    assert found["indices"] == list(sampler), f"rank {rank} of {world} reads {list(sampler)} of {length} samples"
+                    assert found["indices"] == list(sampler), (
+                        f"rank {rank} of {world} reads {found['indices']} of {length} samples, expected {list(sampler)} as from DistributedSampler"
+                    )
 
     whole, left = epoch_indices(10, 4, 2, 1, 5), epoch_indices(10, 4, 2, 1, 5, start=2)
-    assert left["indices"] == whole["indices"][2:], "what is left is the end of the same epoch"
-    assert whole["repeated"] == [2] and left["repeated"] == [0], "ranks 2 and 3 end with a sample that ranks 0 and 1 began with"
-    assert torch.equal(before, torch.get_rng_state()), "the model's own random numbers are not the sampler's to change"
+    assert left["indices"] == whole["indices"][2:], "expected with start=2 the rest of the same epoch, without its first 2 samples"
+    assert whole["repeated"] == [2] and left["repeated"] == [0], (
+        "expected [2] for the whole epoch and [0] with start=2: ranks 2 and 3 end with padding, the first samples of ranks 0 and 1"
+    )
+    assert torch.equal(before, torch.get_rng_state()), "the global random state of PyTorch has changed, expected the same state as before"
 
 
 _see_epoch_indices()
@@ -392,9 +404,9 @@ import autograder; autograder.grade("data_parallel.epoch_indices")
 # %% [markdown]
 # ## E14.4 `reduce_metrics`
 #
-# Now and then a job reports its loss and its accuracy. A rank knows what it saw itself, and ranks seldom see equally
-# many samples. To gather an object at rank 0, or to reduce metric after metric, costs a wait each time; all of it fits into one
-# small tensor.
+# A job logs its loss and its accuracy at intervals. A rank knows only its own samples, and ranks seldom see the same number of
+# them. Gathering objects at rank 0, or one all-reduce per metric, makes the ranks wait each time; all metrics fit into one small
+# tensor.
 
 # %% nbgrader={"grade": false, "grade_id": "reduce_metrics_ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -403,22 +415,23 @@ import torch.distributed as dist
 from gpulab.collectives import run_ranks
 
 # %% [markdown]
-# Write `reduce_metrics(totals)`, which all ranks call at the same time. They are a process group of gloo, on the CPU:
+# Write `reduce_metrics(totals)`, which all ranks call at the same time. They form a process group with the gloo backend, on the
+# CPU:
 #
-# - `totals`: a dictionary, name to `(sum, count)`: what this rank saw of a metric since the last report, summed over its
-#   samples, and how many they were;
-# - a sum is a float, an int or a tensor of no dimensions, of any dtype of floats or of integers. It may require a gradient;
-# - a count is an int, 0 where this rank saw none. The sum is 0 then;
-# - names are strings. All ranks have the same ones, **possibly in another order**, and another call may have others;
+# - `totals`: a dictionary, name to `(sum, count)`: the sum of a metric over this rank's samples since the last report, and the
+#   number of these samples;
+# - a sum is a float, an int or a zero-dimensional tensor of any floating-point or integer dtype. It may require a gradient;
+# - a count is an int, 0 where this rank saw no samples. The sum is 0 then;
+# - names are strings. All ranks have the same names, **possibly in a different order**, and another call may have other names;
 # - returns, in every rank, a new dictionary: name to the **mean over all samples of all ranks**, a Python float;
-# - no digit is lost: sums and counts are added in `float64`, which holds every integer up to 2^53, and no total is greater;
-# - the mean is NaN where no rank saw any. A sum of NaN or infinity is seen in its own metric, and in no other;
-# - **one collective** in all: an `all_reduce` that sums one `float64` tensor of two elements a name. What a rank hands in are
-#   its sums and its counts, each once, in an order that is the same in all ranks;
-# - so nothing is gathered, nothing sent from rank to rank, no object pickled, and nobody waits at a barrier. One rank alone may
-#   leave the collective out;
-# - with no names nothing crosses, and the dictionary is empty;
-# - `totals` and the tensors in it stay as they are.
+# - no precision is lost: sums and counts are added in `float64`, which represents every integer up to 2^53, and no total is greater;
+# - the mean is NaN where no rank saw any samples. A sum of NaN or infinity shows in the mean of its own metric, and of no other;
+# - **one collective** in total: an `all_reduce` that sums one `float64` tensor with two elements per name. A rank contributes its
+#   sums and its counts, each once, in an order that is the same in all ranks;
+# - so nothing is gathered, nothing is sent point to point, no object is pickled, and no rank waits at a barrier. A single rank may
+#   skip the collective;
+# - with no names nothing is communicated, and the dictionary is empty;
+# - `totals` and the tensors in it stay unchanged.
 
 # %% nbgrader={"grade": false, "grade_id": "reduce_metrics", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def reduce_metrics(totals):
@@ -452,13 +465,15 @@ def _see_reduce_metrics():
         print(f"rank {rank} of its own: loss {float(SEEN[rank]['loss'][0]) / SEEN[rank]['loss'][1]}, of all: {means}")
 
     for means in run.results:
-        assert isinstance(means, dict) and sorted(means) == ["grad_norm", "loss", "reward"], "every rank has a mean for each name"
-        assert means["loss"] == 2.5, "100 in all, of 40 samples: that is neither the mean of 3 and 1 nor the sum"
-        assert means["grad_norm"] == 2.0, "ranks that have their names in another order mean the same metric by them"
-        assert math.isnan(means["reward"]), "nobody saw a reward: 0 would be a value that it might have had"
-        assert all(type(mean) is float for mean in means.values()), "Python floats are due"
+        assert isinstance(means, dict) and sorted(means) == ["grad_norm", "loss", "reward"], (
+            "expected a dictionary with a mean for each name, in every rank"
+        )
+        assert means["loss"] == 2.5, "expected loss 2.5, 100 over 40 samples: not the mean of the means 3 and 1, nor a sum"
+        assert means["grad_norm"] == 2.0, "expected grad_norm 2.0: a name is the same metric in all ranks, in any order of the names"
+        assert math.isnan(means["reward"]), "expected NaN: no rank saw a reward, and 0 could be a real mean"
+        assert all(type(mean) is float for mean in means.values()), "expected Python floats"
     assert [(entry.operation, entry.dtype, entry.bytes) for entry in run.journal] == [("all_reduce", "float64", 48)], (
-        "one all_reduce is due, of 3 sums and 3 counts in float64: see the table above"
+        "expected one all_reduce, of 3 sums and 3 counts in float64 (48 bytes): see the table above"
     )
 
 
@@ -473,9 +488,9 @@ import autograder; autograder.grade("data_parallel.reduce_metrics")
 # %% [markdown]
 # ## E14.5 `find_desync`
 #
-# A job hangs, and every rank waits in some collective. A barrier to find out adds one more collective in which to hang, and
-# prints of rank 0 tell of the one rank that may have done nothing wrong. Where the ranks are **now** says little either: they
-# went on after they had parted. What each rank posted, in order, says more:
+# A job hangs, and every rank waits in some collective. A barrier for debugging adds one more collective in which to hang, and
+# prints on rank 0 show only one rank, which may have done nothing wrong. Where the ranks are **now** says little either: they
+# went on after they had diverged (a *desync*). The log of the collectives that each rank posted, in order, says more:
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync_logs", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import itertools
@@ -502,21 +517,21 @@ for _rank, _log in enumerate(_LOGS):
 # %% [markdown]
 # Write `find_desync(logs)`:
 #
-# - `logs`: a list, `logs[rank]` is the log of a rank: a list of what it posted on one process group, in the order in which it
-#   did. Logs may be of different lengths, and may be empty: a rank that hangs or has left posts no more;
+# - `logs`: a list, `logs[rank]` is the log of a rank: a list of the collectives that it posted on one process group, in the order
+#   of posting. Logs may be of different lengths, and may be empty: a rank that hangs or has exited posts no more;
 # - an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float,
 #   the time by the rank's own clock;
 # - entries **agree** when they have the same op, the same bytes and the same dtype. Their lines and times may differ;
-# - returns None where all logs are equally long and agree at every position. One rank alone always agrees;
-# - else returns a dictionary of three:
+# - returns None where all logs have the same length and agree at every position. A single rank always agrees;
+# - otherwise returns a dictionary with three entries:
 # - `"index"`: the **first** position, from 0, at which not all ranks have entries that agree. A rank whose log has ended there
-#   has none;
-# - `"culprits"`: a list of the ranks, ascending, that are not of the largest party there. Ranks whose entries agree are a party.
-#   Of several that are equally large, the one that has the lowest rank counts as the largest;
-# - ranks whose logs have ended there are no party, and all of them are culprits, however many they are: whoever has posted waits
-#   for them;
-# - `"lines"`: a dictionary, from every rank to the line of its entry there, or to None where its log has ended;
-# - the logs stay as they are;
+#   has no entry;
+# - `"culprits"`: a list of the ranks, ascending, that are not in the largest group of agreeing ranks at that position. Ranks whose
+#   entries agree form a group. Of several groups of equal size, the one that has the lowest rank counts as the largest;
+# - ranks whose logs have ended there form no group, and all of them are culprits, however many they are: the ranks that have posted
+#   wait for them;
+# - `"lines"`: a dictionary from every rank to the line of its entry there, or to None where its log has ended;
+# - the logs stay unchanged;
 # - raises `ValueError` where there are no ranks.
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -538,7 +553,7 @@ def find_desync(logs):
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync_seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def _see_find_desync():
-    """Four logs side by side, and where they part."""
+    """Four logs side by side, and the position where they diverge."""
     logs = [[dict(entry) for entry in log] for log in _LOGS]
     found = find_desync(logs)
     print(f"{'':4}" + "".join(f"rank {rank:<18}" for rank in range(4)))
@@ -548,16 +563,18 @@ def _see_find_desync():
         print(f"{index:<4}" + "".join(f"{cell:<23}" for cell in cells) + here)
     print(found)
 
-    assert logs == _LOGS, "the logs stay as they are"
-    assert found is not None, "rank 2 posts a collective that the others do not"
-    assert found["index"] == 2, "positions 0 and 1 agree, and what differs after position 2 follows from it"
-    assert found["culprits"] == [2], "three ranks agree there, and rank 2 does not"
+    assert logs == _LOGS, "the logs have changed, expected them unchanged"
+    assert found is not None, "found None, expected a dictionary: rank 2 posts a collective that the others do not"
+    assert found["index"] == 2, "expected index 2: positions 0 and 1 agree, and differences after position 2 follow from it"
+    assert found["culprits"] == [2], "expected culprits [2]: three ranks agree at position 2, and rank 2 does not"
     lines = {0: "metrics.py:8", 1: "metrics.py:8", 2: "clip.py:12", 3: "metrics.py:8"}
-    assert found["lines"] == lines, "the line of every rank at position 2"
-    assert find_desync(logs[:2]) is None, "ranks 0 and 1 agree all the way"
+    assert found["lines"] == lines, "expected the line of every rank's entry at position 2"
+    assert find_desync(logs[:2]) is None, "expected None: ranks 0 and 1 agree at every position"
     stopped = find_desync([logs[0][:3], logs[0]])
     lines = {0: None, 1: "train.py:31"}
-    assert stopped == {"index": 3, "culprits": [0], "lines": lines}, "rank 1 waits for rank 0, which posts no more"
+    assert stopped == {"index": 3, "culprits": [0], "lines": lines}, (
+        "expected index 3 and culprits [0]: rank 1 waits for rank 0, which posts no more"
+    )
 
 
 _see_find_desync()

@@ -55,7 +55,7 @@ every_gradient_alone = parallel(
     {TOO_FULL: "True"},
     ("buckets",),
     "the sooner a gradient leaves the better, whatever a message costs",
-    "each joins the bucket of the one before it while that holds at most `bucket_bytes` then",
+    "each parameter joins the current bucket if that bucket then holds at most `bucket_bytes`",
 )
 a_sum = parallel(
     {MEAN: "flat"},
@@ -67,7 +67,7 @@ divided_twice = parallel(
     {SENT: "dist.all_reduce(flat.div_(dist.get_world_size()), async_op=True)"},
     NO_MEANS,
     "each side of the sum is thought to have its own division",
-    "divided by the number of ranks before or after",
+    "divided by the number of ranks before or after the all-reduce",
 )
 halved = parallel(
     {MEAN: "flat / 2"},
@@ -85,25 +85,25 @@ waits_in_the_hook = parallel(
     {SENT: "dist.all_reduce(flat)", WAITED: ""},
     ("no_waiting",),
     "a collective inside the backward pass is thought to overlap with it by being there",
-    "**nobody waits** in the backward pass",
+    "**no rank waits** in the backward pass",
 )
 waits_for_the_bucket_before = parallel(
     {"        bucket = buckets[len(launched)]\n": "        if launched:\n            launched[-1][1].wait()\n        bucket = buckets[len(launched)]\n"},
     ("no_waiting",),
     "one all-reduce is thought to have to end before another begins",
-    "inside the backward pass, which goes on meanwhile",
+    "inside the backward pass, which it overlaps with",
 )
 waits_for_the_last_one = parallel(
     {AS_SOON_AS: AS_SOON_AS + "        if len(launched) == len(buckets):\n            for _, work in launched:\n                work.wait()\n"},
     ("no_waiting",),
     "the last hook is thought to be the end of the backward pass",
-    "`finish` does",
+    "`finish` waits",
 )
 does_not_wait = parallel(
     {WAITED: ""},
     NO_MEANS,
     "an asynchronous all-reduce is thought to be over when its result is looked at",
-    "`finish` does",
+    "`finish` waits",
 )
 at_the_first_gradient = parallel(
     {"awaited[len(launched)] == 0": "awaited[len(launched)] < len(buckets[len(launched)])"},
@@ -118,7 +118,7 @@ at_the_hook_of_its_last_one = parallel(
     },
     ("values", "buckets", "launched"),
     "gradients are thought to be ready in the order of the parameters, backwards",
-    "whatever the order of the gradients",
+    "whatever the order in which gradients become ready",
 )
 whichever_is_ready = parallel(
     {
@@ -130,7 +130,7 @@ whichever_is_ready = parallel(
     },
     ("buckets", "unused"),
     "a bucket is thought to be matched with the same one of the other ranks, whenever it comes",
-    "Buckets are launched in their order in every rank",
+    "Every rank launches the buckets in bucket order",
 )
 one_bucket_a_hook = parallel(
     {"        while len(launched) < len(buckets) and": "        if len(launched) < len(buckets) and"},
@@ -154,7 +154,7 @@ counts_of_what_was_unused = parallel(
     {COUNTED_ANEW: "        awaited[:] = [len(bucket) if left == 0 else left for bucket, left in zip(buckets, awaited)]\n"},
     ("unused",),
     "a count is thought to begin anew when it has come to its end",
-    "ranks may use unlike parts of the model",
+    "ranks may use different parts of the model",
 )
 handles_of_the_last_step = parallel(
     {CLEARED: ""},
@@ -208,7 +208,7 @@ zeros_of_the_others = parallel(
     {BROADCAST: "            if dist.get_rank():\n                first.zero_()\n            dist.all_reduce(first)\n"},
     ("values",),
     "a sum with zeros is thought to cost what a broadcast costs",
-    "This is broadcast: no other rank hands in anything",
+    "This is a broadcast: no other rank contributes anything",
 )
 new_storage = parallel(
     {LAID_OUT: "            first = tensor.clone(memory_format=torch.contiguous_format)\n            dist.broadcast(first, 0)\n            tensor.data = first\n"},
@@ -232,14 +232,14 @@ a_full_one_is_too_full = parallel(
     {TOO_FULL: "parameter.nbytes >= room"},
     ("buckets",),
     "a limit is thought to be out of reach",
-    "gradients cross in **buckets**: from the last of `model.parameters()` to the first, each joins the bucket of the one before it while "
-    "that holds at most `bucket_bytes` then",
+    "gradients are all-reduced in **buckets**: from the last of `model.parameters()` to the first, each parameter joins the current bucket "
+    "if that bucket then holds at most `bucket_bytes`",
 )
 closed_when_it_is_full = parallel(
     {TOO_FULL: "room <= 0"},
     ("buckets",),
     "a bucket is thought to be closed by the parameter that overfills it",
-    "and otherwise begins the next bucket. So a larger parameter is alone",
+    "and otherwise starts the next bucket. So a parameter larger than `bucket_bytes` has a bucket to itself",
 )
 elements_for_bytes = parallel(
     {TOO_FULL: "parameter.numel() > room", "room -= parameter.nbytes": "room -= parameter.numel()"},
@@ -276,7 +276,7 @@ gathered_and_added = parallel(
     },
     ("buckets", "launched", "no_waiting"),
     "whatever brings the sum is thought to be an all-reduce",
-    "each bucket crosses in **one all-reduce of one flat tensor**",
+    "each bucket is reduced by **one all-reduce of one flat tensor**",
 )
 two_dtypes_in_one = parallel(
     {OF_ANOTHER_DTYPE: "", GIVEN: "                parameter.grad = mean.view(parameter.shape).to(parameter.dtype)\n"},
@@ -317,13 +317,13 @@ nobody_launches_the_rest = parallel(
     {THE_REST: ""},
     ("unused",),
     "every gradient is thought to come in every step",
-    "what cannot be launched earlier is launched by `finish`",
+    "a bucket that cannot be launched earlier is launched by `finish`",
 )
 who_has_none_gets_none = parallel(
     {GIVEN: "                if parameter.grad is not None:\n    " + GIVEN},
     ("unused",),
     "a rank that did not use a parameter is thought to have nothing to learn about it",
-    "and the rank gets the mean like any other, also where no rank has one",
+    "and that rank gets the mean like every other rank, also where no rank has the gradient",
 )
 mean_of_the_last_step = parallel(
     {
@@ -339,7 +339,7 @@ a_barrier_at_the_end = parallel(
     {CLEARED: "        dist.barrier()\n" + CLEARED},
     ("buckets",),
     "ranks are thought to need a barrier beside their all-reduces",
-    "nothing else crosses in a step",
+    "nothing else is communicated in a step",
 )
 in_the_order_of_arrival = parallel(
     {
@@ -364,7 +364,7 @@ by_those_who_have = parallel(
     },
     ("buckets", "unused"),
     "the mean is thought to be taken over those ranks that have a gradient",
-    "nothing else crosses in a step",
+    "nothing else is communicated in a step",
 )
 
 
@@ -372,7 +372,7 @@ by_those_who_have = parallel(
     "mini_ddp",
     loses=("buckets",),
     because="every dtype is thought to have an open bucket of its own",
-    breaks="a parameter of another dtype than the one before it begins the next bucket",
+    breaks="a parameter whose dtype differs from that of the parameter before it starts the next bucket",
 )
 def a_bucket_of_each_dtype(model, bucket_bytes):
     with torch.no_grad():
@@ -551,7 +551,7 @@ nobodys_gradient_is_none = parallel(
     {GIVEN: "                if parameter.grad is not None or mean.any():\n    " + GIVEN},
     ("unused",),
     "a gradient that no rank has is thought to be none",
-    "also where no rank has one",
+    "also where no rank has the gradient",
 )
 through_float64 = parallel(
     {LAID_OUT: """\
@@ -577,7 +577,7 @@ the_others_gather = parallel(
     },
     ("buckets",),
     "what rank 0 has no part in is thought to be free",
-    "nothing else crosses in a step",
+    "nothing else is communicated in a step",
 )
 the_last_one_finishes_all = parallel(
     {"    return finish": "    made = mini_ddp.made = [*getattr(mini_ddp, 'made', []), finish]\n    return lambda: [one() for one in mini_ddp.made] if mini_ddp.made[-1] is made[-1] else None"},
@@ -717,19 +717,19 @@ when_all_are_there = bucketed(
     {WAITS: "free = max(free, backward) + alpha"},
     NO_STEP,
     "gradients are thought to be sent when all of them are there",
-    "Each begins as soon as it is ready and the link is free",
+    "Each all-reduce begins as soon as its bucket is ready and the link is free",
 )
 one_after_the_other = bucketed(
     {"max(backward, free))": "backward + free)", WAITS: "free = free + alpha"},
     NO_STEP,
     "the link is thought to work when the card does not",
-    "whatever is sent meanwhile",
+    "whatever is being sent",
 )
 perfect_overlap = bucketed(
     {WAITS: "free = free + alpha"},
     ANY_STEP,
     "what overlaps is thought to take as long as the longer of both",
-    "Each begins as soon as it is ready and the link is free",
+    "Each all-reduce begins as soon as its bucket is ready and the link is free",
 )
 nobody_waits = bucketed(
     {WAITS: "free = max(free, ready + alpha", " * held / rate": " * held / rate)"},
@@ -760,20 +760,20 @@ sent_with_the_next = bucketed(
     {REST: "        if held:\n            yield now, held\n"},
     ("filling", "exposed", "best"),
     "the rest is thought to be found out at the end of the pass",
-    "Which gradients share a bucket is settled before the pass: a bucket is **ready** as soon as all gradients in it are, and waits for no "
-    "layer without bytes that comes later",
+    "The assignment of gradients to buckets is fixed before the backward pass: a bucket is **ready** as soon as all gradients in it are, "
+    "and does not wait for a later layer without bytes",
 )
 up_to_the_limit = bucketed(
     {"if held >= bucket:": "if held > bucket:"},
     ("filling", "best"),
     "a bucket that holds just as much as it may is thought to have room",
-    "As soon as a bucket holds the chosen bytes or more",
+    "As soon as a bucket reaches or exceeds the bucket size",
 )
 never_more_than_the_limit = bucketed(
     {FULL: "", '            if layer["bytes"]:\n': '            if held and held + layer["bytes"] > bucket:\n                yield ready, held\n                held = 0\n            if layer["bytes"]:\n'},
     ("filling", "best"),
     "the size is thought to be what a bucket may not exceed",
-    "As soon as a bucket holds the chosen bytes or more, the next gradients begin a new one",
+    "As soon as a bucket reaches or exceeds the bucket size, the next gradients start a new bucket",
 )
 from_the_first_layer = bucketed(
     {"for layer in layers:": "for layer in reversed(layers):"},
@@ -785,26 +785,26 @@ divided_gradients = bucketed(
     {FULL: "            while held >= bucket:\n                yield ready, min(held, bucket)\n                held -= bucket\n"},
     ANY_STEP,
     "buckets are thought to be filled to the last byte",
-    "Those of a layer are not divided",
+    "The gradients of one layer are not split",
 )
 equal_buckets = bucketed(
     {"        now = ready = held = 0\n": "        now = ready = held = 0\n        count = -(-sum(layer[\"bytes\"] for layer in layers) // bucket)\n        bucket = -(-sum(layer[\"bytes\"] for layer in layers) // max(count, 1)) or 1\n"},
     ("filling", "best"),
     "the bytes are thought to be shared out evenly among as many buckets as are needed",
-    "As soon as a bucket holds the chosen bytes or more",
+    "As soon as a bucket reaches or exceeds the bucket size",
 )
 a_first_one_of_a_mebibyte = bucketed(
     {"now = ready = held = 0": "now = ready = held = 0\n        limits = iter([min(bucket, 1 << 20)])\n        limit = next(limits)",
      "if held >= bucket:": "if held >= limit:", "                held = 0\n": "                held, limit = 0, bucket\n"},
     ("filling", "best"),
     "the first bucket is thought to be as small as DDP makes it",
-    "This limit is the same for every bucket, the first one too",
+    "This limit is the same for every bucket, including the first",
 )
 kept_the_rest = bucketed(
     {REST: ""},
     NO_CUT,
     "a bucket that is not full is thought to stay for the next step",
-    "what is left after the last layer is a bucket too",
+    "the gradients left after the last layer form a bucket too",
 )
 an_empty_one = bucketed(
     {"        if held:\n": "        if not held >= bucket:\n"},
@@ -822,7 +822,7 @@ each_object_once = bucketed(
     {"for layer in layers:": "for layer in {id(layer): layer for layer in layers}.values():"},
     NO_STEP,
     "layers that are alike are thought to be one",
-    "One and the same dictionary may stand in the list several times",
+    "The same dictionary may be in the list several times",
 )
 fused_empty_layers = bucketed(
     {"layers:\n            now +=": "filter(lambda layer: layer[\"bytes\"], layers):\n            now +="},
@@ -858,13 +858,13 @@ no_latency_left = bucketed(
     {WAITS: "free = max(free, ready)"},
     ANY_STEP,
     "a link is thought to cost bytes only",
-    "an all-reduce takes `alpha_us`, and then",
+    "an all-reduce takes `alpha_us` plus",
 )
 latency_of_every_rank = bucketed(
     {WAITS: "free = max(free, ready) + 2 * (n - 1) * alpha"},
     ANY_STEP,
     "the latency is thought to be that of one message of a ring",
-    "an all-reduce takes `alpha_us`, and then",
+    "an all-reduce takes `alpha_us` plus",
 )
 latency_when_idle = bucketed(
     {WAITS: "free = max(free, ready + alpha)"},
@@ -882,14 +882,14 @@ over_with_the_last_bucket = bucketed(
     {"max(backward, free))": "free)"},
     ("filling", "exposed", "best"),
     "a step is thought to end with its last all-reduce",
-    "is over when the backward pass and the last all-reduce are",
+    "ends when the backward pass and the last all-reduce have ended",
 )
 over_with_the_backward_pass = bucketed(
     {STEP: "return float(free)", "steps = {bucket: step(bucket) for bucket in buckets}": "spent = {bucket: step(bucket) for bucket in buckets}\n    steps = {bucket: float(backward) for bucket in buckets}",
      "us - backward for bucket, us in steps.items()": "max(us - backward, 0.0) for bucket, us in spent.items()"},
     ANY_STEP,
     "what overlaps is thought not to count in the step",
-    "is over when the backward pass and the last all-reduce are",
+    "ends when the backward pass and the last all-reduce have ended",
 )
 all_communication = bucketed(
     {"us - backward for bucket, us in steps.items()": "sum(alpha + 2 * (n - 1) / n * held / rate for _, held in filled(bucket)) for bucket in steps"},
@@ -907,13 +907,13 @@ a_share_of_the_step = bucketed(
     {"us - backward for bucket, us in steps.items()": "(us - backward) / (us or 1) for bucket, us in steps.items()"},
     ("exposed",),
     "exposed communication is thought to be a share, as papers print it",
-    "for each size the microseconds of the step **after the backward pass ended**, a number",
+    "from each size to the microseconds of the step **after the backward pass ended** (exposed communication), a number",
 )
 hidden_counted_below_zero = bucketed(
     {"us - backward for bucket, us in steps.items()": "max([0.0] + [ready + alpha + 2 * (n - 1) / n * held / rate for ready, held in filled(bucket)]) - backward for bucket in steps"},
     ("exposed",),
     "the last bucket is thought never to wait for the one before it, and one that is hidden to count against the rest",
-    "`\"exposed_us\"`: a dictionary that gives for each size the microseconds",
+    "`\"exposed_us\"`: a dictionary from each size to the microseconds",
 )
 the_smallest = bucketed(
     {BEST: "min(buckets)"},
@@ -943,19 +943,19 @@ first_of_equal_ones = bucketed(
     {BEST: "min(steps, key=steps.get)"},
     ("best",),
     "of equal ones any is thought to do",
-    "of sizes whose steps are equally long the smallest",
+    "for a tie the smallest of the tied sizes",
 )
 largest_of_equal_ones = bucketed(
     {BEST: "min(steps, key=lambda bucket: (steps[bucket], -bucket))"},
     ("best",),
     "of equal ones the one with fewer all-reduces is thought to be due",
-    "of sizes whose steps are equally long the smallest",
+    "for a tie the smallest of the tied sizes",
 )
 nearly_equal = bucketed(
     {BEST: "min(bucket for bucket, us in steps.items() if us <= min(steps.values()) * 1.0001)"},
     ("best",),
     "a step that is longer by a ten-thousandth is thought to be as long",
-    "of sizes whose steps are equally long the smallest",
+    "for a tie the smallest of the tied sizes",
 )
 to_the_microsecond = bucketed(
     {BEST: "min(steps, key=lambda bucket: (round(steps[bucket]), bucket))"},
@@ -973,19 +973,19 @@ a_list_of_times = bucketed(
     {'{"step_us": steps,': '{"step_us": list(steps.values()),'},
     ANY_STEP,
     "the times are thought to be in the order of the sizes",
-    "`\"step_us\"`: a dictionary that gives for each size in `buckets`",
+    "`\"step_us\"`: a dictionary from each size in `buckets`",
 )
 seconds = bucketed(
     {STEP: "return 1e-6 * float(backward if n == 1 else max(backward, free))", "us - backward for": "us - 1e-6 * backward for"},
     ANY_STEP,
     "times are thought to be seconds",
-    "for each size in `buckets` the microseconds of the step",
+    "from each size in `buckets` to the microseconds of the step",
 )
 whole_microseconds = bucketed(
     {"step(bucket) for bucket in buckets": "float(round(step(bucket))) for bucket in buckets"},
     ANY_STEP,
     "a microsecond is thought to be as exact as a time can be",
-    "a time may be wrong by rounding, up to a billionth of the step",
+    "a time may have a rounding error of up to a billionth of the step",
 )
 two_entries = bucketed(
     {'"exposed_us": exposed, ': ""},
@@ -997,13 +997,13 @@ sorts_what_it_is_given = bucketed(
     {"    backward = sum(": "    buckets.sort()\n    backward = sum("},
     ("overlap", "filling", "best", "exposed", "cost", "errors"),
     "a list of one's caller is thought to be one's own",
-    "the lists and the dictionaries stay as they are",
+    "the lists and the dictionaries stay unchanged",
 )
 fills_in_place = bucketed(
     {"            now += layer[\"us\"]\n": "            now += layer[\"us\"]\n            layer[\"ready\"] = now\n"},
     ANY_STEP,
     "a dictionary is thought to be a good place for what one finds out",
-    "the lists and the dictionaries stay as they are",
+    "the lists and the dictionaries stay unchanged",
 )
 goes_on_where_it_was = bucketed(
     {"    def step(bucket):\n        free = 0\n": "    free = 0\n\n    def step(bucket):\n        nonlocal free\n"},
@@ -1015,7 +1015,7 @@ sizes_each_once = bucketed(
     {"if not layers or not buckets or": "if not layers or not buckets or len(set(buckets)) < len(buckets) or"},
     ("best",),
     "a size that is listed twice is thought to be an error",
-    "in any order, and maybe more than once",
+    "in any order, possibly with duplicates",
 )
 link_by_position = bucketed(
     {'n, alpha, rate = link["ranks"], link["alpha_us"], link["bytes_per_us"]': "alpha, rate, n = link.values()"},
@@ -1241,26 +1241,26 @@ seeds_everything = indexed(
     {", " + SEEDED: "", "    order = torch": "    torch.manual_seed(seed + epoch)\n    order = torch"},
     ("random",),
     "`torch.manual_seed` is thought to seed what is drawn next, and nothing else",
-    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+    "the global random states of PyTorch, NumPy and Python are unchanged afterwards",
 )
 seeds_again_afterwards = indexed(
     {", " + SEEDED: "", "    order = torch": "    was = torch.initial_seed()\n    torch.manual_seed(seed + epoch)\n    order = torch",
      "    places =": "    torch.manual_seed(was)\n    places ="},
     ("random",),
     "a seed is taken for the state of a generator",
-    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+    "the global random states of PyTorch, NumPy and Python are unchanged afterwards",
 )
 seeds_when_it_resumes = indexed(
     {"    order = torch": "    if start:\n        torch.manual_seed(seed)\n    order = torch"},
     ("random",),
     "a job that goes on is thought to need its seeds set again",
-    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+    "the global random states of PyTorch, NumPy and Python are unchanged afterwards",
 )
 seeds_numpy_too = indexed(
     {"    order = torch": "    import numpy as np\n    np.random.seed((seed + epoch) % 2**32)\n    order = torch"},
     ("random",),
     "every generator that there is is thought to need a seed",
-    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+    "the global random states of PyTorch, NumPy and Python are unchanged afterwards",
 )
 shuffled_by_python = indexed(
     {"    order = torch.randperm(length, " + SEEDED + ").tolist()\n": "    import random\n    random.seed(seed + epoch)\n    order = random.sample(range(length), length)\n"},
@@ -1272,25 +1272,25 @@ drawn_from_outside = indexed(
     {"    order = torch": "    import random\n    random.random()\n    order = torch"},
     ("random",),
     "one more number that is drawn is thought to change nothing",
-    "the global random states of PyTorch, NumPy and Python are afterwards what they were",
+    "the global random states of PyTorch, NumPy and Python are unchanged afterwards",
 )
 blocks = indexed(
     {PLACES: "range(rank * turns, (rank + 1) * turns)[start:]"},
     ANY_INDEX,
     "each rank is thought to read a part that lies together",
-    "rank r reads what stands at the places r, r + world, r + 2 world and so on",
+    "rank r reads the samples at positions r, r + world, r + 2 world and so on of the order",
 )
 from_rank_one = indexed(
     {PLACES: "range((rank - 1) % world, turns * world, world)[start:]"},
     ANY_INDEX,
     "the first rank is thought to have the number 1",
-    "`rank`: which of them this is, from 0",
+    "`rank`: the number of this rank, from 0",
 )
 the_other_way_round = indexed(
     {PLACES: "range(world - 1 - rank, turns * world, world)[start:]"},
     ANY_INDEX,
     "turns are thought to go round either way",
-    "rank r reads what stands at the places r, r + world, r + 2 world and so on",
+    "rank r reads the samples at positions r, r + world, r + 2 world and so on of the order",
 )
 sorted_for_the_disk = indexed(
     {"indices = [order[place % length] for place in places]": "indices = sorted(order[place % length] for place in places)"},
@@ -1308,61 +1308,61 @@ unpadded = indexed(
     {PLACES: "range(rank, min(turns * world, length), world)[start:]"},
     NO_PADDING,
     "what does not share out is thought to share out somehow",
-    "every rank reads equally many samples",
+    "every rank reads the same number of samples",
 )
 always_dropped = indexed(
     {TURNS: "length // world"},
     ("padding", "repeated", "resumed"),
     "the rest is thought to be dropped in any case",
-    "Where `world` does not divide `length`, the order goes on from its beginning",
+    "Where `world` does not divide `length`, the order is padded with its own samples from the beginning",
 )
 dropped_by_default = indexed(
     {"drop_last=False": "drop_last=True"},
     ("padding", "repeated", "resumed"),
     "an epoch without repetitions is thought to be the usual one",
-    "with `drop_last` it does not go on",
+    "with `drop_last` the order is not padded",
 )
 padded_with_its_end = indexed(
     {READ: "order[place if place < length else place - turns * world] for place in places"},
     NO_PADDING,
     "what is read twice is thought to be the last samples",
-    "the order goes on from its beginning",
+    "the order is padded with its own samples from the beginning",
 )
 padded_with_the_last = indexed(
     {READ: "order[min(place, length - 1)] for place in places"},
     NO_PADDING,
     "the last sample is thought to fill what is left",
-    "the order goes on from its beginning",
+    "the order is padded with its own samples from the beginning",
 )
 padded_with_the_first = indexed(
     {READ: "order[place if place < length else 0] for place in places"},
     NO_PADDING,
     "one sample is thought to fill what is left",
-    "the order goes on from its beginning",
+    "the order is padded with its own samples from the beginning",
 )
 padded_with_sample_zero = indexed(
     {READ: "order[place] if place < length else place - length for place in places"},
     NO_PADDING,
     "the beginning of the dataset is taken for the beginning of the order",
-    "the order goes on from its beginning",
+    "the order is padded with its own samples from the beginning",
 )
 padded_with_its_own = indexed(
     {READ: "order[place if place < length else rank] for place in places"},
     NO_PADDING,
     "a rank is thought to repeat what it has read itself",
-    "the order goes on from its beginning",
+    "the order is padded with its own samples from the beginning",
 )
 a_whole_turn_more = indexed(
     {TURNS: "length // world if drop_last else length // world + 1"},
     ANY_INDEX,
     "one turn more is thought never to hurt",
-    "and ends as soon as `world` divides its length",
+    "until `world` divides its length",
 )
 goes_on_once = indexed(
     {"    indices =": "    order += order\n    indices =", READ: "order[place] for place in places"},
     NO_PADDING,
     "an order is thought to be longer than what it lacks",
-    "several times where it has to",
+    "several times if necessary",
 )
 drawn_for_all_places = indexed(
     {"torch.randperm(length, ": "torch.randperm(turns * world if turns else length, "},
@@ -1374,61 +1374,61 @@ one_turn_too_few = indexed(
     {TURNS: "max(length - 1, 0) // world if drop_last else -(-length // world)"},
     ("dropped", "resumed"),
     "the last turn is thought never to be whole",
-    "its last samples are left out, as few as it takes",
+    "its last samples are dropped, as few as necessary",
 )
 drops_the_beginning = indexed(
     {"indices = [": "order = order[length - turns * world :] if drop_last else order\n    indices = [", READ: "order[place % len(order)] for place in places"},
     ("dropped", "resumed"),
     "which samples are left out is thought not to matter",
-    "its last samples are left out",
+    "its last samples are dropped",
 )
 drops_samples_not_turns = indexed(
     {"    order = torch": "    reads = length - length % world if drop_last else length\n    order = torch", "torch.randperm(length, ": "torch.randperm(reads, "},
     ("dropped", "resumed"),
     "the last samples of the dataset are taken for those of the order",
-    "its last samples are left out",
+    "its last samples are dropped",
 )
 drops_and_pads = indexed(
     {TURNS: "max(length // world, 1) if drop_last and length else -(-length // world)"},
     ("dropped", "resumed", "errors"),
     "every rank is thought to read something",
-    "with `drop_last` it does not go on",
+    "with `drop_last` the order is not padded",
 )
 starts_with_all_ranks = indexed(
     {PLACES: "range(start + rank, turns * world, world)"},
     ("resumed",),
     "what one rank has had is taken for what all ranks had",
-    "how many samples of this epoch this rank has already had",
+    "the number of samples of this epoch that this rank has already read",
 )
 shuffles_again = indexed(
     {"seed + epoch": "seed + epoch + start"},
     ("resumed",),
     "an epoch that goes on is thought to need an order of its own",
-    "What it returns is what is left, in the same order",
+    "The function returns the rest, in the same order",
 )
 begins_again = indexed(
     {"[start:]": ""},
     ("resumed",),
     "an epoch is thought to begin again after a crash",
-    "What it returns is what is left",
+    "The function returns the rest",
 )
 one_sample_more = indexed(
     {"[start:]": "[max(start - 1, 0) :]"},
     ("resumed",),
     "the last sample before a crash is thought to be lost",
-    "how many samples of this epoch this rank has already had",
+    "the number of samples of this epoch that this rank has already read",
 )
 counts_from_the_end = indexed(
     {"[start:]": "[-(turns - start) :]"},
     ("resumed",),
     "-0 is thought to be the end",
-    "What it returns is what is left",
+    "The function returns the rest",
 )
 a_start_for_batches = indexed(
     {"[start:]": "[start * world :]"},
     ("resumed",),
     "a rank is thought to count what all ranks have had",
-    "how many samples of this epoch this rank has already had",
+    "the number of samples of this epoch that this rank has already read",
 )
 nothing_left_refused = indexed(
     {"if not 0 <= start <= turns:": "if not 0 <= start < max(turns, 1):"},
@@ -1446,7 +1446,7 @@ still_reported = indexed(
     {AGAIN: "max(len(places) - 1, 0) for _ in range(1) if turns * world > length and rank >= world - (turns * world - length)"},
     ("resumed",),
     "what is repeated is thought to be left whatever has been read",
-    "the positions in `\"indices\"`, from 0, at which a sample stands",
+    "the positions in `\"indices\"`, from 0, of samples",
 )
 samples_not_positions = indexed(
     {AGAIN: "order[place % length] for place in places if place >= length"},
@@ -1470,31 +1470,31 @@ told_by_every_rank = indexed(
     {AGAIN: "len(places) - 1 for _ in range(1) if places and turns * world > length"},
     ("repeated", "resumed"),
     "an uneven epoch is thought to be uneven for every rank",
-    "at which a sample stands that is read in this epoch for the second time or more often",
+    "of samples that are read in this epoch for the second time or more often",
 )
 told_by_the_first_ranks = indexed(
     {AGAIN: "position for position, place in enumerate(places) if place + world >= turns * world and turns * world - length > rank"},
     ("repeated", "resumed"),
     "whoever reads a sample first is thought to be the one who repeats it",
-    "at which a sample stands that is read in this epoch for the second time or more often",
+    "of samples that are read in this epoch for the second time or more often",
 )
 told_by_the_last_rank = indexed(
     {AGAIN: "len(places) - 1 for _ in range(1) if places and rank == world - 1 and turns * world > length"},
     ("repeated", "resumed"),
     "all that is repeated is thought to fall to the last rank",
-    "at which a sample stands that is read in this epoch for the second time or more often",
+    "of samples that are read in this epoch for the second time or more often",
 )
 repeated_by_the_rank_itself = indexed(
     {AGAIN: "position for position, index in enumerate(indices) if index in indices[:position]"},
     ("repeated", "resumed"),
     "only what one rank reads twice is thought to be repeated",
-    "at which a sample stands that is read in this epoch for the second time or more often",
+    "of samples that are read in this epoch for the second time or more often",
 )
 one_place_off = indexed(
     {AGAIN: "position for position, place in enumerate(places) if place > length"},
     ("repeated", "resumed"),
     "the first place beyond the end is thought to be the last one",
-    "since the order went on",
+    "because the order was padded",
 )
 nothing_repeated = indexed(
     {"[" + AGAIN + "]": "[]"},
@@ -1531,25 +1531,25 @@ keeps_the_order = indexed(
     {"    order = torch": '    orders = globals().setdefault("ORDERS", {})\n    order = torch', "    places =": "    order = orders.setdefault(length, order)\n    places ="},
     ANY_INDEX,
     "one job is thought to need one order",
-    "nothing in the result turns on them",
+    "the result does not depend on them",
 )
 no_samples_refused = indexed(
     {REFUSES: "if length < 1 or epoch < 0 or not 0 <= rank < world:"},
     ("padding", "repeated", "dropped", "resumed"),
     "an empty dataset is thought to be an error",
-    "how many samples there are, 0 or more",
+    "the number of samples, 0 or more",
 )
 one_rank_refused = indexed(
     {REFUSES: "if length < 0 or epoch < 0 or not 0 <= rank < world or world == 1:"},
     ("order", "repeated", "dropped", "resumed", "random", "errors"),
     "one rank is thought to need no sampler",
-    "`world`: how many ranks",
+    "`world`: the number of ranks",
 )
 fewer_than_ranks_refused = indexed(
     {REFUSES: "if length < world or epoch < 0 or not 0 <= rank < world:"},
     ("padding", "repeated", "dropped", "resumed"),
     "a rank is thought to need a sample of its own",
-    "several times where it has to",
+    "several times if necessary",
 )
 any_length = indexed(
     {REFUSES: "length = max(length, 0)\n    if epoch < 0 or not 0 <= rank < world:"},
@@ -1567,13 +1567,13 @@ rank_below_zero = indexed(
     {"not 0 <= rank < world": "world < 1 or not rank < world"},
     ("errors",),
     "ranks are thought never to be negative",
-    "a `rank` that is not among 0 to world - 1",
+    "a `rank` outside the range 0 to world - 1",
 )
 rank_of_the_end = indexed(
     {"not 0 <= rank < world": "world < 1 or not 0 <= rank <= world"},
     ("errors",),
     "ranks are thought to be counted from 1",
-    "a `rank` that is not among 0 to world - 1",
+    "a `rank` outside the range 0 to world - 1",
 )
 no_world = indexed(
     {"not 0 <= rank < world": "not 0 <= rank < max(world, 1)"},
@@ -1702,13 +1702,13 @@ one_dictionary_for_all_calls = reduced(
     },
     NO_MEAN,
     "a default argument is thought to be made anew for every call",
-    "another call may have others",
+    "another call may have other names",
 )
 order_of_insertion = reduced(
     {"sorted(totals)": "list(totals)"},
     ("order",),
     "dictionaries with the same names are thought to have them in the same order",
-    "All ranks have the same ones, **possibly in another order**",
+    "All ranks have the same names, **possibly in a different order**",
 )
 order_of_a_set = reduced(
     {"sorted(totals)": "list(set(totals))"},
@@ -1732,49 +1732,49 @@ double_too_late = reduced(
     {PACKED: PACKED.replace("dtype=torch.float64", "dtype=torch.float32") + ".double()"},
     ("exact",),
     "a double is thought to bring digits back",
-    "no digit is lost",
+    "no precision is lost",
 )
 dtype_of_its_numbers = reduced(
     {PACKED: "packed = torch.tensor([number.item() if torch.is_tensor(number) else number for name in names for number in totals[name]])"},
     ("exact", "one_collective"),
     "torch.tensor is thought to keep Python's floats as they are",
-    "one `float64` tensor of two elements a name",
+    "one `float64` tensor with two elements per name",
 )
 divided_in_float32 = reduced(
     {DIVIDED: "(sums.float() / counts.float()).tolist()"},
     ("exact",),
     "only additions are thought to lose digits",
-    "no digit is lost",
+    "no precision is lost",
 )
 zero_where_nobody_saw_any = reduced(
     {DIVIDED: "(sums / counts.clamp(min=1)).tolist()"},
     ("none",),
     "a divisor of 1 is thought to be a harmless way around a division by 0",
-    "the mean is NaN where no rank saw any",
+    "the mean is NaN where no rank saw any samples",
 )
 division_by_zero = reduced(
     {DIVIDED: "[total / count for total, count in zip(sums.tolist(), counts.tolist())]"},
     ("none",),
     "every metric is thought to have been seen by somebody",
-    "0 where this rank saw none",
+    "0 where this rank saw no samples",
 )
 nan_is_hidden = reduced(
     {REDUCED: "    packed = packed.nan_to_num()\n" + REDUCED},
     ("none",),
     "a loss that is no number is thought to be noise in the report",
-    "A sum of NaN or infinity is seen in its own metric",
+    "A sum of NaN or infinity shows in the mean of its own metric",
 )
 nan_spreads = reduced(
     {RETURNED: "means = torch.diag(1 / counts) @ sums\n    means[counts == 0] = torch.nan\n    return dict(zip(names, means.tolist()))"},
     ("none",),
     "0 times whatever it is is thought to be 0",
-    "and in no other",
+    "and of no other",
 )
 only_what_was_seen = reduced(
     {RETURNED: f"return {{name: mean for name, mean in zip(names, {DIVIDED}) if mean == mean}}"},
     ("none",),
     "what nobody saw is thought to be left out",
-    "the mean is NaN where no rank saw any",
+    "the mean is NaN where no rank saw any samples",
 )
 hands_in_what_it_saw = reduced(
     {
@@ -1794,7 +1794,7 @@ a_collective_of_nothing = reduced(
     },
     ("none",),
     "a collective of no bytes is thought to cost nothing",
-    "with no names nothing crosses",
+    "with no names nothing is communicated",
 )
 none_for_no_names = reduced(
     {"return {}": "return None"}, ("none",), "an early return is thought to need no value", "and the dictionary is empty"
@@ -1803,7 +1803,7 @@ one_after_another = reduced(
     {REDUCED: "    for pair in packed.view(-1, 2):\n        dist.all_reduce(pair)\n"},
     ("one_collective",),
     "small collectives are thought to cost little",
-    "**one collective** in all",
+    "**one collective** in total",
 )
 sums_and_then_counts = reduced(
     {
@@ -1812,7 +1812,7 @@ sums_and_then_counts = reduced(
     },
     ("one_collective",),
     "sums and counts are thought to need a tensor each",
-    "one `float64` tensor of two elements a name",
+    "one `float64` tensor with two elements per name",
 )
 the_mean_of_the_library = reduced(
     {REDUCED: "    dist.all_reduce(packed, op=dist.ReduceOp.AVG)\n"},
@@ -1824,7 +1824,7 @@ after_a_barrier = reduced(
     {REDUCED: "    dist.barrier()\n" + REDUCED},
     ("one_collective",),
     "ranks are thought to have to be brought together before a collective",
-    "nobody waits at a barrier",
+    "no rank waits at a barrier",
 )
 gathered_by_everybody = reduced(
     {
@@ -1839,7 +1839,7 @@ starts_anew = reduced(
     {RETURNED: f"means = dict(zip(names, {DIVIDED}))\n    totals.clear()\n    return means"},
     ("kept",),
     "whoever reports is thought to have to begin the next interval too",
-    "`totals` and the tensors in it stay as they are",
+    "`totals` and the tensors in it stay unchanged",
 )
 cut_off_from_its_graph = reduced(
     {
@@ -1848,13 +1848,13 @@ cut_off_from_its_graph = reduced(
     },
     ("kept",),
     "detach_ is thought to give a tensor and not to change one",
-    "`totals` and the tensors in it stay as they are",
+    "`totals` and the tensors in it stay unchanged",
 )
 no_gradients = reduced(
     {"torch.as_tensor(number, ": "torch.tensor(number.numpy() if torch.is_tensor(number) else number, "},
     ("exact", "kept"),
     "every tensor is thought to be one of NumPy's too",
-    "of any dtype of floats or of integers. It may require a gradient",
+    "of any floating-point or integer dtype. It may require a gradient",
 )
 
 
@@ -1862,7 +1862,7 @@ no_gradients = reduced(
     "reduce_metrics",
     loses=("one_collective",),
     because="objects are thought to be the simplest thing to send: they are pickled, and cross in two collectives",
-    breaks="no object pickled",
+    breaks="no object is pickled",
 )
 def objects_gathered(totals):
     if not totals:
@@ -1880,7 +1880,7 @@ def objects_gathered(totals):
     "reduce_metrics",
     loses=("one_collective",),
     because="rank 0 is thought to be a server",
-    breaks="nothing sent from rank to rank",
+    breaks="nothing is sent point to point",
 )
 def by_messages_to_rank_0(totals):
     if not totals:
@@ -1904,7 +1904,7 @@ def by_messages_to_rank_0(totals):
     "reduce_metrics",
     loses=("exact", "one_collective"),
     because="the mean of all is thought to need one number a metric, weighed by this rank's share: for that the counts cross first",
-    breaks="What a rank hands in are its sums and its counts, each once",
+    breaks="A rank contributes its sums and its counts, each once",
 )
 def weighed_by_its_share(totals):
     if not totals:
@@ -1919,8 +1919,8 @@ def weighed_by_its_share(totals):
 
 
 said_of_reduce_metrics = [
-    unbreakable("reduce_metrics", "name to `(sum, count)`: what this rank saw of a metric", because="it says what is handed over"),
-    unbreakable("reduce_metrics", "One rank alone may leave the collective out", because="it is a permission"),
+    unbreakable("reduce_metrics", "name to `(sum, count)`: the sum of a metric over this rank's samples", because="it says what is handed over"),
+    unbreakable("reduce_metrics", "A single rank may skip the collective", because="it is a permission"),
 ]
 
 
@@ -2044,13 +2044,13 @@ as_far_as_the_shortest = compared(
     {WALK: "zip(*logs)"},
     ("ended", "culprits", "lines"),
     "logs are thought to end together, as zip does",
-    "A rank whose log has ended there has none",
+    "A rank whose log has ended there has no entry",
 )
 says_nothing_of_lengths = compared(
     {"posted = [": "if None in entries:\n            return None\n        posted = ["},
     ("ended", "culprits", "lines"),
     "a rank that posts no more is thought to be done",
-    "may be empty: a rank that hangs or has left posts no more",
+    "may be empty: a rank that hangs or has exited posts no more",
 )
 an_empty_log_is_left_out = compared(
     {"    for index": "    logs = [log for log in logs if log] or [[]]\n    for index"},
@@ -2062,19 +2062,19 @@ rank_0_is_right = compared(
     {LARGEST: "posted[0]"},
     ("ended", "culprits"),
     "rank 0 is thought to be the one that does as it should",
-    "a list of the ranks, ascending, that are not of the largest party there",
+    "a list of the ranks, ascending, that are not in the largest group of agreeing ranks at that position",
 )
 who_is_alone = compared(
     {CULPRITS: "[rank for rank, what in enumerate(posted) if posted.count(what) == 1]"},
     ("ended", "culprits"),
     "a culprit is thought to be alone",
-    "that are not of the largest party there",
+    "that are not in the largest group of agreeing ranks at that position",
 )
 smallest_party = compared(
     {CULPRITS: "[rank for rank, what in enumerate(posted) if what == min(posted, key=posted.count)]"},
     ("ended", "culprits"),
     "the smallest party is thought to be to blame, and no other",
-    "that are not of the largest party there",
+    "that are not in the largest group of agreeing ranks at that position",
 )
 no_party_without_a_majority = compared(
     {CULPRITS: "[rank for rank, what in enumerate(posted) if what != largest or 2 * posted.count(largest) <= len(posted)]"},
@@ -2086,7 +2086,7 @@ largest_by_op_alone = compared(
     {LARGEST: "max(filter(None, posted), key=lambda one: [what and what[0] for what in posted].count(one[0]))"},
     ("culprits",),
     "ranks of the same op are thought to be of one party, whatever its bytes",
-    "Ranks whose entries agree are a party",
+    "Ranks whose entries agree form a group",
 )
 the_last_of_equal_ones = compared(
     {LARGEST: "max(filter(None, posted[::-1]), key=posted.count)"},
@@ -2104,25 +2104,25 @@ the_party_of_lowest_rank = compared(
     {LARGEST: "next(filter(None, posted))"},
     ("culprits",),
     "the lowest rank that posted is thought to decide, however few are with it",
-    "Of several that are equally large",
+    "Of several groups of equal size",
 )
 those_that_ended_are_a_party = compared(
     {LARGEST: "max(posted, key=posted.count)"},
     ("ended", "culprits"),
     "most ranks are thought to be right even where they have stopped",
-    "ranks whose logs have ended there are no party",
+    "ranks whose logs have ended there form no group",
 )
 the_others_of_those_that_posted = compared(
     {CULPRITS: "[rank for rank, what in enumerate(posted) if what and what != largest]"},
     ("ended", "culprits"),
     "who has posted nothing is thought to have done nothing wrong",
-    "all of them are culprits, however many they are: whoever has posted waits for them",
+    "all of them are culprits, however many they are: the ranks that have posted wait for them",
 )
 the_ended_ones_alone = compared(
     {CULPRITS: "[rank for rank, what in enumerate(posted) if (what is None if None in posted else what != largest)]"},
     ("culprits",),
     "where a rank is missing, nobody else is thought to be to blame",
-    "that are not of the largest party there",
+    "that are not in the largest group of agreeing ranks at that position",
 )
 party_by_party = compared(
     {CULPRITS: "sorted(" + CULPRITS + ", key=lambda rank: str(posted[rank]))"},
@@ -2161,22 +2161,22 @@ a_list_of_lines = compared(
     {LINES: '[entry and entry["line"] for entry in entries]'},
     ("lines",),
     "a list by rank is taken for a dictionary",
-    "a dictionary, from every rank to the line of its entry there",
+    "a dictionary from every rank to the line of its entry there",
 )
 an_empty_report = compared(
-    {"return None": "return {}"}, ("agree",), "nothing found is thought to be an empty dictionary", "returns None where all logs are equally long"
+    {"return None": "return {}"}, ("agree",), "nothing found is thought to be an empty dictionary", "returns None where all logs have the same length"
 )
 alone_there_is_nobody = compared(
     {"if not logs:": "if len(logs) < 2:"},
     ("agree",),
     "one rank is thought to have nothing that one could compare",
-    "One rank alone always agrees",
+    "A single rank always agrees",
 )
 never_posted_is_no_rank = compared(
     {"if not logs:": "if not any(logs):"},
     ("agree",),
     "ranks that posted nothing are thought not to be there",
-    "returns None where all logs are equally long and agree at every position",
+    "returns None where all logs have the same length and agree at every position",
 )
 no_ranks_agree = compared(
     {'    if not logs:\n        raise ValueError("there are no ranks")\n': ""},
@@ -2194,13 +2194,13 @@ lines_are_taken_out = compared(
     {LINES: '{rank: entry and entry.pop("line") for rank, entry in enumerate(entries)}'},
     NO_INDEX,
     "an entry is thought not to be needed any more",
-    "the logs stay as they are",
+    "the logs stay unchanged",
 )
 filled_up = compared(
     {"    for index": "    for log in logs:\n        log.extend([None] * (max(map(len, logs)) - len(log)))\n    for index"},
     NO_INDEX,
     "the logs are thought to be one's own to be filled up",
-    "the logs stay as they are",
+    "the logs stay unchanged",
 )
 
 
@@ -2244,7 +2244,7 @@ def the_last_that_differs(logs):
     "find_desync",
     loses=NO_INDEX,
     because="a collective is thought to occur once in a log, so that it can be looked up in it",
-    breaks="in the order in which it did",
+    breaks="in the order of posting",
 )
 def looked_up(logs):
     if not logs:
@@ -2268,7 +2268,7 @@ said_of_find_desync = [
     equivalent_mutant("find_desync", "return None", "pass", because="a function that comes to its end returns None"),
     unbreakable("find_desync", "a list, `logs[rank]` is the log of a rank", because="it says what is handed over"),
     unbreakable("find_desync", 'an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are', because="it says what is handed over"),
-    unbreakable("find_desync", "else returns a dictionary of three", because="its entries follow, and mistakes break each of them"),
+    unbreakable("find_desync", "otherwise returns a dictionary with three entries", because="its entries follow, and mistakes break each of them"),
 ]
 
 
