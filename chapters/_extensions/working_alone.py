@@ -6,7 +6,6 @@ The one copy of the lines that a learner types; ``:extras:`` names further extra
 from pathlib import Path
 
 import edition
-from autograder.selfcheck.chapters import anchor_of, site_address
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
@@ -14,6 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from autograder.instructor.effort import efforts
 from autograder.report import points, with_code
+from autograder.selfcheck.chapters import anchor_of, site_address
 
 ROOT = Path(__file__).parents[2]
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"

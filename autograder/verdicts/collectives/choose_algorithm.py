@@ -118,7 +118,7 @@ choose_algorithm = Exercise(
         Criterion(
             "algorithm",
             2,
-            "the faster algorithm is named, also close to the crossover, and the ring where both are equal",
+            "the faster algorithm is named, also near the crossover, and the ring for a tie",
         ),
         Criterion("seconds", 1, "its time is right"),
         Criterion("bound", 1, "the bound is named, latency or bandwidth", ("seconds",)),

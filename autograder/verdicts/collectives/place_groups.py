@@ -190,11 +190,11 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 place_groups = Exercise(
     "collectives.place_groups",
     criteria=(
-        Criterion("valid", 1, "every rank has a GPU of its own", ("heavy",)),
-        Criterion("heavy", 2, "what communicates most stays inside the nodes"),
-        Criterion("ports", 2, "the busiest port decides, where GPUs share one and where each has its own", ("heavy",)),
-        Criterion("traffic", 2, "the groups' sizes count, where dimensions do not fill nodes", ("heavy",)),
-        Criterion("errors", 1, "numbers that do not fit together are refused with ValueError", ("heavy",)),
+        Criterion("valid", 1, "every rank has its own GPU", ("heavy",)),
+        Criterion("heavy", 2, "the dimension that communicates most stays inside the nodes"),
+        Criterion("ports", 2, "the time is that of the busiest port, shared by GPUs or not", ("heavy",)),
+        Criterion("traffic", 2, "the groups' sizes count where dimensions do not fill nodes", ("heavy",)),
+        Criterion("errors", 1, "inconsistent numbers are refused with ValueError", ("heavy",)),
     ),
     cases=_cases,
     judge=_judge,

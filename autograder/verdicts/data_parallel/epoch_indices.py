@@ -187,9 +187,9 @@ epoch_indices = Exercise(
     criteria=(
         Criterion("order", 2, "a rank reads its share of the epoch's order, which is the same on every rank"),
         Criterion("padding", 2, "an order that does not divide evenly is padded from its beginning"),
-        Criterion("repeated", 1, "the positions of what was read before are reported, where they are", ("padding",)),
-        Criterion("dropped", 1, "with drop_last as little as possible is left out, at the end"),
-        Criterion("resumed", 1, "an epoch goes on where it was, and nothing is read again or never", ("order",)),
+        Criterion("repeated", 1, "the positions of repeated samples are reported", ("padding",)),
+        Criterion("dropped", 1, "with drop_last as few samples as possible are dropped, at the end"),
+        Criterion("resumed", 1, "an epoch resumes where it stopped, and no sample is repeated or missed", ("order",)),
         Criterion("random", 1, "no global random state is changed", ("order",)),
         Criterion("errors", 1, "an invalid rank, epoch or position is refused with ValueError", ("order",)),
     ),

@@ -317,7 +317,9 @@ mini_ddp = Exercise(
             "launched", 2, "a bucket's all-reduce starts in the backward pass, as soon as its gradients are ready"
         ),
         Criterion("no_waiting", 1, "no hook waits: a rank launches all of its buckets whatever the others do"),
-        Criterion("unused", 1, "a gradient that a rank does not have counts as zeros, and no rank hangs"),
+        Criterion(
+            "unused", 1, "a gradient that a rank does not have counts as zeros, and no rank hangs (unused parameters)"
+        ),
         Criterion("mixed", 1, "frozen parameters are not reduced, and dtypes are not mixed"),
     ),
     cases=cases,

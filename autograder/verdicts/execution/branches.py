@@ -127,8 +127,8 @@ divergence_cost = Exercise(
     criteria=(
         Criterion("uniform", 1, "warps of one kind issue one branch each"),
         Criterion("mixed", 2, "a warp of several kinds issues each of their branches", ("uniform",)),
-        Criterion("blocks", 1, "a block that is no multiple of 32 ends in a warp that is not full", ("uniform",)),
-        Criterion("tail", 1, "the last warp of the launch counts, and only for who is in it", ("uniform",)),
+        Criterion("blocks", 1, "a block that is not a multiple of 32 ends in a partial warp", ("uniform",)),
+        Criterion("tail", 1, "the last warp of the launch counts with its active threads only", ("uniform",)),
     ),
     cases=_cases,
     judge=_judge,

@@ -154,7 +154,7 @@ def _sectors(order: list[int], kinds: list[int]) -> int:
 regroup = Exercise(
     "execution.regroup",
     criteria=(
-        Criterion("order", 1, "the result is an order of all objects"),
+        Criterion("order", 1, "the result is a permutation of all objects"),
         Criterion("splits", 3, "warps diverge no more often than there are boundaries between kinds", ("order",)),
         Criterion(
             "sectors", 2, "objects of a kind are in ascending order, so that the gather stays coalesced", ("splits",)

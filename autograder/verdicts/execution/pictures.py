@@ -124,12 +124,14 @@ shade = Exercise(
     "execution.shade",
     criteria=(
         Criterion("values", 2, "one launch of the learner's kernel writes the picture, and nothing is returned"),
-        Criterion(
-            "bounds", 1, "no thread touches anything outside the arrays, and no other fault is seen", ("values",)
-        ),
+        Criterion("bounds", 1, "no access is out of bounds, and there are no races or missed barriers", ("values",)),
         Criterion("once", 1, "each pixel is read once and written once", ("values",)),
-        Criterion("launch", 1, "the block is the one asked for and the grid the smallest that suffices", ("values",)),
-        Criterion("sectors", 2, "no more sectors move than one pixel a thread needs", ("values",)),
+        Criterion(
+            "launch", 1, "the block is as passed and the grid the smallest that covers all elements", ("values",)
+        ),
+        Criterion(
+            "sectors", 2, "accesses are coalesced: no more sectors move than with one pixel per thread", ("values",)
+        ),
     ),
     cases=_cases,
     judge=_judge,

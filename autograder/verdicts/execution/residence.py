@@ -221,11 +221,11 @@ def _problem(inputs: dict, evidence: dict) -> str | None:
 occupancy = Exercise(
     "execution.occupancy",
     criteria=(
-        Criterion("warps", 1, "the warps of the multiprocessor bind, a part of a warp counted as one"),
-        Criterion("blocks", 1, "the number of blocks binds", ("warps",)),
-        Criterion("registers", 2, "registers bind, in units for each warp and by quarters", ("warps",)),
-        Criterion("shared", 2, "shared memory binds, with the system's share and in units", ("warps",)),
-        Criterion("misfits", 1, "a block that does not fit gives 0, one that makes no sense is refused", ("warps",)),
+        Criterion("warps", 1, "the limit on warps, with a partial warp counted as a whole one"),
+        Criterion("blocks", 1, "the limit on blocks", ("warps",)),
+        Criterion("registers", 2, "the limit by registers, in units for each warp and by quarters", ("warps",)),
+        Criterion("shared", 2, "the limit by shared memory, with the system's share and in units", ("warps",)),
+        Criterion("misfits", 1, "a block that does not fit gives 0, an invalid one is refused", ("warps",)),
     ),
     cases=_cases,
     judge=_judge,

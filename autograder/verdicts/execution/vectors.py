@@ -97,13 +97,13 @@ add_vectors = Exercise(
     "execution.add_vectors",
     criteria=(
         Criterion("values", 2, "one launch of the learner's kernel writes the sum, and nothing is returned"),
-        Criterion("tail", 1, "lengths that do not fill the last block come out whole", ("values",)),
-        Criterion(
-            "bounds", 1, "no thread touches anything outside the arrays, and no other fault is seen", ("values",)
-        ),
+        Criterion("tail", 1, "lengths that do not fill the last block are summed completely", ("values",)),
+        Criterion("bounds", 1, "no access is out of bounds, and there are no races or missed barriers", ("values",)),
         Criterion("once", 1, "each element is read once and written once", ("values",)),
-        Criterion("launch", 1, "the block is the one asked for and the grid the smallest that suffices", ("values",)),
-        Criterion("empty", 1, "for vectors of no elements nothing is launched", ("values",)),
+        Criterion(
+            "launch", 1, "the block is as passed and the grid the smallest that covers all elements", ("values",)
+        ),
+        Criterion("empty", 1, "for empty vectors nothing is launched", ("values",)),
     ),
     cases=_cases,
     judge=_judge,

@@ -155,13 +155,11 @@ def _criteria(name: str, points: float, says: str) -> Criterion:
 work = Exercise(
     "hierarchy.work",
     criteria=(
-        _criteria("gemm", 1, "a matrix product is counted"),
-        _criteria("gemv", 1, "a matrix times a vector is counted"),
-        _criteria("layer_norm", 1, "a normalisation is counted"),
-        _criteria("decode_attention", 2, "one step of decoding's attention is counted, shared heads included"),
-        _criteria(
-            "formats", 1, "every format has its size in memory, and one operation can be asked for in all of them"
-        ),
+        _criteria("gemm", 1, "a GEMM is counted"),
+        _criteria("gemv", 1, "a GEMV is counted"),
+        _criteria("layer_norm", 1, "a layer norm is counted"),
+        _criteria("decode_attention", 2, "one decoding step of attention is counted, grouped-query heads included"),
+        _criteria("formats", 1, "every format is counted by its size in memory"),
         _criteria("errors", 1, "other kinds and formats are refused with ValueError"),
     ),
     cases=_work_cases,

@@ -119,10 +119,10 @@ sectors = Exercise(
     "hierarchy.sectors",
     criteria=(
         _criteria("neighbours", 1, "lanes that read neighbouring items of any size fill their sectors"),
-        _criteria("strides", 2, "lanes that are far apart cost a sector each", "neighbours"),
-        _criteria("misaligned", 1, "a request that begins inside a sector touches one more", "neighbours"),
+        _criteria("strides", 2, "lanes with strided addresses cost a sector each", "neighbours"),
+        _criteria("misaligned", 1, "a misaligned request touches one more sector", "neighbours"),
         _criteria("shared", 1, "lanes that share a sector share its cost, in any order and number", "neighbours"),
-        _criteria("errors", 1, "requests that no warp can make are refused with ValueError", "neighbours"),
+        _criteria("errors", 1, "invalid requests are refused with ValueError", "neighbours"),
     ),
     cases=_sectors_cases,
     judge=_judge_sectors,

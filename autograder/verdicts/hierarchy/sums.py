@@ -131,10 +131,10 @@ row_sums = Exercise(
     "hierarchy.row_sums",
     criteria=(
         Criterion("values", 2, "a kernel of yours adds up each row"),
-        Criterion("moved", 3, "at least 60 % of the bytes that move are asked for", ("values",)),
+        Criterion("moved", 3, "at least 60 % of the bytes that move are requested", ("values",)),
         Criterion("once", 1, "each element is read once", ("values",)),
-        Criterion("safe", 1, "no two threads race, and none leaves an array", ("values",)),
-        Criterion("odd", 1, "rows and columns of any number, 0 included, are added up, call after call", ("values",)),
+        Criterion("safe", 1, "there are no races and no out-of-bounds accesses", ("values",)),
+        Criterion("odd", 1, "any number of rows and columns is added up, 0 included, call after call", ("values",)),
     ),
     cases=_row_sums_cases,
     judge=_judge_row_sums,

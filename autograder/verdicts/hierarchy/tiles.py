@@ -198,12 +198,15 @@ tiled_matmul = Exercise(
     criteria=(
         Criterion("values", 2, "a kernel of yours computes the product exactly"),
         Criterion("traffic", 3, "an element is loaded once for each tile that needs it, and stored once", ("values",)),
-        Criterion("filled", 1, "no thread reads a tile before it is there", ("traffic",)),
+        Criterion("filled", 1, "no thread reads a tile before it is loaded", ("traffic",)),
         Criterion("reused", 1, "no thread overwrites a tile that another still reads", ("traffic",)),
-        Criterion("conflicts", 1, "no request to shared memory takes a second pass", ("traffic",)),
-        Criterion("moved", 1, "at least half of the bytes that move are asked for", ("values",)),
+        Criterion("conflicts", 1, "no request to shared memory has a bank conflict", ("traffic",)),
+        Criterion("moved", 1, "at least half of the bytes that move are requested", ("values",)),
         Criterion(
-            "odd", 1, "sizes of any number, 0 included, are multiplied, and those that do not fit refused", ("values",)
+            "odd",
+            1,
+            "matrices of any size are multiplied, 0 included, and sizes that do not match are refused",
+            ("values",),
         ),
     ),
     cases=_tiled_matmul_cases,

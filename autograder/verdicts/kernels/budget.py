@@ -136,9 +136,9 @@ _PROBLEM = {"kernels": _kernels_problem, "bytes": _bytes_problem, "fused": _fuse
 fuse_budget = Exercise(
     "kernels.fuse_budget",
     criteria=(
-        Criterion("kernels", 1, "the kernels of one call are counted, views not among them"),
+        Criterion("kernels", 1, "the kernels of one call are counted, without views"),
         Criterion("bytes", 2, "the bytes that they read and write are counted", ("kernels",)),
-        Criterion("fused", 1, "the bytes that one kernel would leave are right", ("kernels",)),
+        Criterion("fused", 1, "the bytes of one fused kernel are right", ("kernels",)),
         Criterion("once", 1, "the chain is called once", ("kernels",)),
     ),
     cases=_fuse_budget_cases,

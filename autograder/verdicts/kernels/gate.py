@@ -99,9 +99,12 @@ fused_gate = Exercise(
         Criterion("values", 2, "a kernel of your own gives silu(x + bias) * gate"),
         Criterion("fused", 3, "one launch reads x and gate once and writes the result once", ("values",)),
         Criterion(
-            "bounds", 1, "sizes that are no multiple of a tile are right, and no lane leaves its array", ("values",)
+            "bounds",
+            1,
+            "sizes that are not a multiple of the tile are right, without out-of-bounds accesses",
+            ("values",),
         ),
-        Criterion("inputs", 1, "x, gate and bias are what they were, and the result is new", ("values",)),
+        Criterion("inputs", 1, "x, gate and bias are unchanged, and the result is new", ("values",)),
     ),
     cases=_fused_gate_cases,
     judge=or_large(judge_own(_PROBLEM, edge="bounds")),

@@ -192,10 +192,14 @@ activation_bytes = Exercise(
     "memory.activation_bytes",
     criteria=(
         Criterion("layers", 2, "the layers with flash attention are counted, in both dtypes"),
-        Criterion("unfused", 2, "written-out attention keeps what it keeps for each pair of positions", ("layers",)),
-        Criterion("grouped", 2, "shared keys and values are counted as each attention keeps them", ("layers",)),
-        Criterion("head", 1, "what stands behind the layers is counted"),
-        Criterion("errors", 1, "what is no attention or cannot be divided is refused with ValueError", ("layers",)),
+        Criterion(
+            "unfused", 2, "written-out attention is counted with its tensors for each pair of positions", ("layers",)
+        ),
+        Criterion("grouped", 2, "grouped-query keys and values are counted as each attention saves them", ("layers",)),
+        Criterion("head", 1, "the final norm, the head and the loss are counted"),
+        Criterion(
+            "errors", 1, "unknown attention and heads that do not divide are refused with ValueError", ("layers",)
+        ),
     ),
     cases=_cases,
     judge=_judge,

@@ -423,24 +423,22 @@ lora_memory = Exercise(
         Criterion(
             "adapters",
             2,
-            "the targets have adapters, and nothing else trains; they start at nothing and add 16 / rank times x A^T B^T",
+            "only the adapters of the targets train; they start with no effect and add 16 / rank times x A^T B^T",
         ),
         Criterion(
             "frozen",
             2,
-            "all else stays what it is, without gradient or moments, and lets gradients through",
+            "all other parameters stay frozen, without gradients or moments, and gradients flow through them",
             ("adapters",),
         ),
-        Criterion(
-            "packed", 2, "packed weights are within half a step, and held in as many bytes as they need", ("adapters",)
-        ),
-        Criterion("held", 1, "no copy of a weight is held until the backward pass", ("adapters",)),
-        Criterion("account", 2, "the bytes by kind are those that the machine holds", ("adapters",)),
+        Criterion("packed", 2, "quantized weights are within half a step, and packed without waste", ("adapters",)),
+        Criterion("held", 1, "no copy of a weight is held from the forward to the backward pass", ("adapters",)),
+        Criterion("account", 2, "the bytes by kind are those measured", ("adapters",)),
         Criterion("names", 1, "the last part of a name decides, and a layer with several names is one", ("adapters",)),
         Criterion(
             "errors",
             1,
-            "what cannot be adapted is refused with ValueError, and the model stays as it was",
+            "invalid targets, ranks and bits are refused with ValueError, and the model is unchanged",
             ("adapters",),
         ),
     ),

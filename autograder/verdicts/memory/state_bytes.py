@@ -249,12 +249,12 @@ _HELD = {
 state_bytes = Exercise(
     "memory.state_bytes",
     criteria=(
-        Criterion("named", 2, "each of the five names keeps what is kept with it"),
-        Criterion("unseen", 2, "other recipes are counted by their dtypes, moments and copies, and left as they are"),
-        Criterion("sharding", 2, "each stage shards what it says and nothing else", ("unseen",)),
-        Criterion("uneven", 1, "a share that does not come out even is rounded up, exactly", ("unseen",)),
-        Criterion("scales", 1, "every block of a rank's share has its scale, for each moment", ("unseen",)),
-        Criterion("errors", 1, "what is no name, stage, world or count is refused with ValueError", ("named",)),
+        Criterion("named", 2, "each of the five named recipes has its bytes"),
+        Criterion("unseen", 2, "other recipes are counted by their dtypes, moments and copies, and are not modified"),
+        Criterion("sharding", 2, "each ZeRO stage shards its kinds and nothing else", ("unseen",)),
+        Criterion("uneven", 1, "a shard is padded to whole elements, exactly", ("unseen",)),
+        Criterion("scales", 1, "every block of a rank's shard has a scale, for each moment", ("unseen",)),
+        Criterion("errors", 1, "invalid names, stages, worlds and counts are refused with ValueError", ("named",)),
     ),
     cases=_cases,
     judge=_judge,

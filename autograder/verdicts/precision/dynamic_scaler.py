@@ -605,7 +605,7 @@ dynamic_scaler = Exercise(
         Criterion("backoff", 1, "the scale halves, once, after inf or NaN, down to 1"),
         Criterion("clip", 1, "gradients are clipped after they are unscaled", ("gradients",)),
         Criterion("waits", 1, "the host waits at most once for each optimizer", ("gradients", "skip")),
-        Criterion("errors", 1, "calls out of order and scales of no use are refused", ("gradients",)),
+        Criterion("errors", 1, "calls out of order and invalid scales are refused", ("gradients",)),
     ),
     cases=_cases,
     judge=_judge,

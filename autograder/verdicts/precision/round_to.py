@@ -296,13 +296,16 @@ round_to = Exercise(
     criteria=(
         Criterion("nearest", 2, "numbers in the format's normal range are rounded to the nearest, ties to even"),
         Criterion("small", 1, "subnormal numbers are rounded and zeros keep their sign", ("nearest",)),
-        Criterion("large", 2, "numbers beyond the largest, and NaN, become what `reserved` says", ("nearest",)),
+        Criterion("large", 2, "numbers beyond the largest, and NaN, become what `reserved` defines", ("nearest",)),
         Criterion("once", 1, "a float64 number is rounded once", ("nearest",)),
-        Criterion("tf32", 1, "a TF32 number is rounded to 10 mantissa bits and lies in 32", ("nearest",)),
+        Criterion("tf32", 1, "a TF32 number is rounded to 10 mantissa bits and stored in 32 bits", ("nearest",)),
         Criterion(
-            "fields", 2, "sign, exponent and mantissa fields are those of the rounded number's pattern", ("nearest",)
+            "fields",
+            2,
+            "sign, exponent and mantissa fields are those of the rounded number's bit pattern",
+            ("nearest",),
         ),
-        Criterion("errors", 1, "what cannot be rounded is refused with an error", ("nearest",)),
+        Criterion("errors", 1, "invalid inputs are refused with an error", ("nearest",)),
     ),
     cases=_cases,
     judge=_judge,

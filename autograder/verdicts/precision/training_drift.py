@@ -233,9 +233,9 @@ training_drift = Exercise(
     "precision.training_drift",
     criteria=(
         Criterion("drift", 2, "the weight is the sum of its updates, to one spacing (ulp), after every update"),
-        Criterion("swallowed", 2, "the updates that bfloat16 swallows are counted"),
-        Criterion("memory", 1, "no more bytes are held than a copy in higher precision needs"),
-        Criterion("caller", 1, "the weight stays in its place, and nothing else is changed", ("drift",)),
+        Criterion("swallowed", 2, "the updates that bfloat16 would round away are counted"),
+        Criterion("memory", 1, "no more bytes are held than one copy in higher precision needs"),
+        Criterion("caller", 1, "the weight stays in its storage, and nothing else is changed", ("drift",)),
         Criterion("host", 1, "the host waits for nothing", ("drift",)),
         Criterion("errors", 1, "another dtype and another shape are refused", ("drift",)),
     ),

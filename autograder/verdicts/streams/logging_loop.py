@@ -213,9 +213,9 @@ train = Exercise(
     "streams.train",
     criteria=(
         Criterion("metrics", 2, "each entry of the log has the mean, the worst loss and the skipped steps"),
-        Criterion("updates", 2, "the parameters are those of the loop, skipped steps left out"),
+        Criterion("updates", 2, "the parameters are those of the loop, without the skipped steps"),
         Criterion("waits", 3, "the host waits at most once for each entry of the log", ("metrics", "updates")),
-        Criterion("edges", 1, "steps left over, few steps and none are logged", ("metrics",)),
+        Criterion("edges", 1, "remaining steps, fewer steps than an entry and no steps are logged", ("metrics",)),
     ),
     cases=_train_cases,
     judge=_judge_train,

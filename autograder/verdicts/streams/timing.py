@@ -203,12 +203,12 @@ honest_time = Exercise(
         Criterion("device_time", 2, "the result is the device's time for one call, in microseconds"),
         Criterion("earlier", 1, "work that was in the stream before is not measured", ("device_time",)),
         Criterion("cold", 1, "the warm-up calls are not measured", ("device_time",)),
-        Criterion("median", 1, "the result is the median of calls that differ", ("device_time",)),
+        Criterion("median", 1, "the result is the median of the calls", ("device_time",)),
         Criterion("waits", 1, "the host waits at most twice", ("device_time",)),
         Criterion(
-            "stream", 1, "work in a stream other than the default one is timed too, and stays there", ("device_time",)
+            "stream", 1, "work on a stream other than the default one is timed too, and stays there", ("device_time",)
         ),
-        Criterion("errors", 1, "counts that make no sense are refused", ("device_time",)),
+        Criterion("errors", 1, "invalid counts are refused", ("device_time",)),
     ),
     cases=_honest_time_cases,
     judge=_judge_honest_time,

@@ -345,8 +345,8 @@ move_to = Exercise(
     criteria=(
         Criterion("nested", 3, "every tensor arrives, and containers keep their types, order and other items"),
         Criterion("modules", 3, "a module moves in place with its buffers, and its optimizer still trains it"),
-        Criterion("as_is", 2, "nothing is copied that is there already, and nothing twice", ("nested",)),
-        Criterion("waits", 2, "the host waits for copies exactly when it was asked to", ("nested",)),
+        Criterion("as_is", 2, "no tensor is copied that is on the device already, and none twice", ("nested",)),
+        Criterion("waits", 2, "the host waits for copies exactly when asked to", ("nested",)),
     ),
     cases=_move_to_cases,
     judge=_judge_move_to,

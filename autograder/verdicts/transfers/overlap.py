@@ -283,9 +283,9 @@ overlapped = Exercise(
     "transfers.overlapped",
     criteria=(
         Criterion("values", 2, "the results are right, in order, and can be read at once"),
-        Criterion("hidden", 4, "copies from page-locked memory run while steps run", ("values",)),
-        Criterion("races", 3, "every two uses of the same bytes are in order", ("values",)),
-        Criterion("host_memory", 1, "two page-locked buffers do for any number of batches", ("values",)),
+        Criterion("hidden", 4, "copies from pinned memory overlap with steps", ("values",)),
+        Criterion("races", 3, "there are no races: every two uses of the same bytes are ordered", ("values",)),
+        Criterion("host_memory", 1, "two pinned buffers suffice for any number of batches", ("values",)),
         Criterion("device_memory", 2, "at most three batches are on the device at a time", ("values",)),
         Criterion("edges", 1, "no batch, one batch and a shorter last batch are right", ("values",)),
     ),

@@ -72,12 +72,12 @@ def _reach_the_same(stride: list[int], expected: list[int], size: list[int], new
 predict_view = Exercise(
     "views.predict_view",
     criteria=(
-        Criterion("merges", 3, "the strides are those of Tensor.view, and None is returned where only a copy will do"),
-        Criterion("ones", 1, "dimensions of size 1 decide nothing, whatever their stride", ("merges",)),
+        Criterion("merges", 3, "the strides are those of Tensor.view, and None is returned where a copy is needed"),
+        Criterion("ones", 1, "dimensions of size 1 are ignored, whatever their stride", ("merges",)),
         Criterion("expanded", 1, "dimensions of stride 0 are merged only with each other", ("merges",)),
         Criterion("inferred", 1, "-1 is replaced by the size that fits", ("merges",)),
-        Criterion("empty", 1, "tensors of no elements are viewed, and an ambiguous -1 is refused", ("merges",)),
-        Criterion("errors", 1, "a new_size that cannot hold the elements is refused with ValueError", ("merges",)),
+        Criterion("empty", 1, "empty tensors are viewed, and an ambiguous -1 is refused", ("merges",)),
+        Criterion("errors", 1, "an invalid new_size is refused with ValueError", ("merges",)),
     ),
     cases=predict_view_cases,
     judge=_judge_predict_view,

@@ -130,7 +130,7 @@ patchify = Exercise(
     criteria=(
         Criterion("values", 2, "every patch holds its own pixels"),
         Criterion("no_copy", 3, "no byte is copied and the patches share the images' storage", ("values",)),
-        Criterion("layouts", 2, "channels_last images and crops are cut right, also without a copy", ("values",)),
+        Criterion("layouts", 2, "channels_last images and crops are cut correctly, also without a copy", ("values",)),
         Criterion("errors", 1, "a patch that does not tile the image is refused with ValueError", ("values",)),
     ),
     cases=_patchify_cases,
