@@ -11,7 +11,7 @@ from torch.profiler import record_function
 
 from gpulab.collectives.network import Network
 from gpulab.cuda.device import state
-from gpulab.cuda.machine.machine import Mark, Queue
+from gpulab.cuda.machine.machine import EventSnapshot, Queue
 from gpulab.feeding import Loader, Stages, simulate
 
 NODES, RANKS = 2, 16
@@ -52,8 +52,8 @@ class Peers:
         device = state.device_on()
         machine = device.machine
         self._queue = self._queue or machine.queue_of_communicator()
-        uses = [(device.memory.of(tensor).trail, tensor) for tensor in tensors]
+        uses = [(device.memory.of(tensor).accesses, tensor) for tensor in tensors]
         ready = machine.post(self._queue, f"nccl:{kind}", uses, uses)
         start = max(ready.time_us, self._queue.ready_us)
         machine.communicated(self._queue, f"nccl:{kind}", start, start + us, nbytes, None)
-        machine.queue_waits(machine.current, Mark(start + us, ready.seen))
+        machine.queue_waits(machine.current, EventSnapshot(start + us, ready.vector_clock))

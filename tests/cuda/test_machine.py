@@ -9,7 +9,7 @@ from gpulab.cuda.machine.allocator import Allocator, OutOfMemory, format_size
 from gpulab.cuda.machine.blocks import MIN_BLOCK
 from gpulab.cuda.machine.machine import Machine
 from gpulab.cuda.machine.multiprocessors import Multiprocessors
-from gpulab.cuda.machine.order import Access, Trail
+from gpulab.cuda.machine.order import Access, AccessHistory
 
 MIB = 1 << 20
 
@@ -72,36 +72,36 @@ def use(queue, epoch, writes, low=0, high=8):
 
 
 def test_two_reads_never_clash():
-    trail = Trail()
-    assert trail.read(use(0, 1, False), {}) is None and trail.read(use(1, 1, False), {}) is None
+    accesses = AccessHistory()
+    assert accesses.read(use(0, 1, False), {}) is None and accesses.read(use(1, 1, False), {}) is None
 
 
 def test_a_write_clashes_with_an_unseen_read_and_not_with_a_seen_one():
-    for seen, clashes in (({}, True), ({0: 1}, False)):
-        trail = Trail()
-        trail.read(use(0, 1, False), {})
-        assert (trail.write(use(1, 1, True), seen) is not None) == clashes
+    for vector_clock, clashes in (({}, True), ({0: 1}, False)):
+        accesses = AccessHistory()
+        accesses.read(use(0, 1, False), {})
+        assert (accesses.write(use(1, 1, True), vector_clock) is not None) == clashes
 
 
 def test_a_later_epoch_than_the_one_seen_clashes():
-    trail = Trail()
-    trail.write(use(0, 2, True), {})
-    assert trail.read(use(1, 1, False), {0: 1}).epoch == 2
+    accesses = AccessHistory()
+    accesses.write(use(0, 2, True), {})
+    assert accesses.read(use(1, 1, False), {0: 1}).epoch == 2
 
 
 def test_bytes_that_do_not_overlap_do_not_clash():
-    trail = Trail()
-    trail.write(use(0, 1, True, 0, 8), {})
-    assert trail.write(use(1, 1, True, 8, 16), {}) is None
-    assert trail.write(use(2, 1, True, 4, 12), {}) is not None
+    accesses = AccessHistory()
+    accesses.write(use(0, 1, True, 0, 8), {})
+    assert accesses.write(use(1, 1, True, 8, 16), {}) is None
+    assert accesses.write(use(2, 1, True, 4, 12), {}) is not None
 
 
 def test_many_small_writes_are_still_all_remembered():
-    trail = Trail()
+    accesses = AccessHistory()
     for i in range(5000):
-        trail.write(use(0, i + 1, True, 8 * i, 8 * i + 8), {})
-    assert len(trail.writes) < 1000
-    assert trail.read(use(1, 1, False, 8 * 3, 8 * 4), {}) is not None
+        accesses.write(use(0, i + 1, True, 8 * i, 8 * i + 8), {})
+    assert len(accesses.writes) < 1000
+    assert accesses.read(use(1, 1, False, 8 * 3, 8 * 4), {}) is not None
 
 
 kernels = st.lists(st.tuples(st.integers(0, 3), st.floats(1, 50), st.integers(1, 600_000)), min_size=1, max_size=40)

@@ -12,7 +12,7 @@ from gpulab.collectives.rank.memory import on_card, payload
 from gpulab.collectives.rank.work import Work
 from gpulab.cuda.device import state
 from gpulab.cuda.errors import NotModelled
-from gpulab.cuda.machine.machine import Mark, Queue
+from gpulab.cuda.machine.machine import EventSnapshot, Queue
 from gpulab.observe.device import record_posted
 from gpulab.observe.lines import learners_line
 from gpulab.observe.records import Collective
@@ -154,13 +154,13 @@ class Posting:
         for work in list(self.under_way):
             work.arrive()
 
-    def _enter(self, queue: Queue | None, operation: str, inputs, outputs) -> Mark:
+    def _enter(self, queue: Queue | None, operation: str, inputs, outputs) -> EventSnapshot:
         if queue is None:
             host_us = state.device_on().machine.host_us if state.is_on() else session.current().host_us
-            return Mark(host_us, {})
+            return EventSnapshot(host_us, {})
         device = state.device_on()
-        reads = [(device.memory.of(t).trail, t) for t in inputs]
-        writes = [(device.memory.of(t).trail, t) for t in outputs]
+        reads = [(device.memory.of(t).accesses, t) for t in inputs]
+        writes = [(device.memory.of(t).accesses, t) for t in outputs]
         return device.machine.post(queue, f"nccl:{operation}", reads, writes)
 
 

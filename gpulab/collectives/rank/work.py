@@ -13,7 +13,7 @@ import torch.distributed as dist
 from gpulab.collectives.rank import session
 from gpulab.collectives.rank.memory import fill
 from gpulab.cuda.device import state
-from gpulab.cuda.machine.machine import Mark, Queue
+from gpulab.cuda.machine.machine import EventSnapshot, Queue
 from gpulab.observe.device import record_arrived
 from gpulab.observe.records import Collective
 
@@ -21,7 +21,9 @@ from gpulab.observe.records import Collective
 class Work(dist.Work):
     """What ``async_op=True`` returns."""
 
-    def __init__(self, number: int, outputs: list, record: Collective, queue: Queue | None, ready: Mark, group) -> None:
+    def __init__(
+        self, number: int, outputs: list, record: Collective, queue: Queue | None, ready: EventSnapshot, group
+    ) -> None:
         super().__init__()
         self._number, self._outputs, self.record = number, outputs, record
         self._queue, self._ready, self._group = queue, ready, group
@@ -52,7 +54,7 @@ class Work(dist.Work):
         self.arrive()
         end = self.record.end_us
         if self._queue is not None:
-            machine, mark = state.device_on().machine, Mark(end, self._ready.seen)
+            machine, mark = state.device_on().machine, EventSnapshot(end, self._ready.vector_clock)
             machine.queue_waits(machine.current, mark)
             if self.record.operation == "barrier":
                 machine.wait(mark, "barrier", asked_for=True)

@@ -223,11 +223,11 @@ def _launch(machine, memory, plan, args, kwargs, inputs, outputs, result) -> Non
 
 
 def _uses(memory, tensors: list) -> tuple[list, int, int]:
-    """(trail, tensor) of each, their bytes, and the elements of the largest: each in memory once."""
+    """(accesses, tensor) of each, their bytes, and the elements of the largest: each in memory once."""
     uses, nbytes, elements, held_by = [], 0, 1, memory.held
     for tensor in tensors:
         held = held_by.get(tensor.untyped_storage()._cdata) or memory.of(tensor)
-        uses.append((held.trail, tensor))
+        uses.append((held.accesses, tensor))
         size, count = tensor.nbytes, tensor.numel()
         if size > held.nbytes:
             size = cost.distinct_bytes(tensor)
@@ -265,7 +265,7 @@ def _wait_for_result(device, plan, inputs) -> None:
     nbytes = _RESULT_BYTES.get(plan.name, _COUNT_BYTES)
     if plan.name == "aten._local_scalar_dense":
         nbytes = inputs[0].element_size()
-    reads = [span(device.memory.of(t).trail, t) for t in inputs[:1]]
+    reads = [span(device.memory.of(t).accesses, t) for t in inputs[:1]]
     device.machine.copy("DtoH", nbytes, pinned=True, blocking=True, reads=reads, reason=plan.name)
 
 

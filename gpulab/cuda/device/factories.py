@@ -176,11 +176,11 @@ def _made(name: str, original, args, kwargs):
 def accounted(name: str, original, args, kwargs, out):
     """``out``, which the factory ``name`` has made: its memory, the kernel that fills it, and its place in a graph."""
     device = state.device_on()
-    trail = device.memory.of(out).trail
+    accesses = device.memory.of(out).accesses
     if name not in _NO_KERNEL:
         card = device.machine.card
         duration = cost.duration_us(card, 0, out.nbytes, card.flops_per_s["fp32"])
-        device.machine.kernel(f"aten.{name}", duration, out.numel(), 0, [], [(trail, out)], 0, out.nbytes)
+        device.machine.kernel(f"aten.{name}", duration, out.numel(), 0, [], [(accesses, out)], 0, out.nbytes)
     if device.capture is not None:
         device.capture.record(CudaTensor, original, args, kwargs, [out])
     return out

@@ -10,17 +10,17 @@ from gpulab.cuda.errors import NotModelled
 from gpulab.cuda.machine.allocator import OutOfMemory
 from gpulab.cuda.machine.blocks import Block
 from gpulab.cuda.machine.machine import Machine, staging_us
-from gpulab.cuda.machine.order import Trail
+from gpulab.cuda.machine.order import AccessHistory
 
 
 class Held:
     """A storage on the device: its block and its size in bytes."""
 
-    __slots__ = ("block", "trail", "nbytes", "watcher")
+    __slots__ = ("block", "accesses", "nbytes", "watcher")
 
     def __init__(self, block: Block | None, nbytes: int) -> None:
         self.block, self.nbytes = block, nbytes
-        self.trail = Trail() if block is None else block.trail
+        self.accesses = AccessHistory() if block is None else block.accesses
         self.watcher = None
 
 
@@ -77,7 +77,7 @@ class DeviceMemory:
         if held.block is not None:
             self._free(held.block)
         held.block, held.nbytes = fresh, nbytes
-        held.trail = Trail() if fresh is None else fresh.trail
+        held.accesses = AccessHistory() if fresh is None else fresh.accesses
 
     def check_room(self, nbytes: int) -> None:
         """Raise torch.OutOfMemoryError now when ``nbytes`` cannot be had."""
@@ -130,32 +130,32 @@ class PinnedMemory:
     def __init__(self, machine: Machine) -> None:
         self.bytes_in_all = 0
         self._machine = machine
-        self._trails: dict[int, Trail] = {}
+        self._histories: dict[int, AccessHistory] = {}
         self._watchers: dict[int, weakref.ref] = {}
         self._used_by: dict[int, set[int]] = {}
         self._free: list[tuple[int, list]] = []
 
     def __bool__(self) -> bool:
-        return bool(self._trails)
+        return bool(self._histories)
 
     def pin(self, tensor: torch.Tensor) -> torch.Tensor:
         """Call the storage of a host tensor page-locked; returns ``tensor``."""
         storage = tensor.untyped_storage()
         key = storage._cdata
-        if key not in self._trails and storage.nbytes():
+        if key not in self._histories and storage.nbytes():
             size = 1 << (storage.nbytes() - 1).bit_length()
             self._take(size)
-            self._trails[key] = Trail()
+            self._histories[key] = AccessHistory()
             self._used_by[key] = set()
             self.bytes_in_all += storage.nbytes()
             self._watchers[key] = weakref.ref(storage, lambda _: self._freed(key, size))
         return tensor
 
-    def trail_of(self, tensor: torch.Tensor) -> Trail | None:
+    def accesses_of(self, tensor: torch.Tensor) -> AccessHistory | None:
         """None when the tensor's memory is pageable."""
-        if not self._trails:
+        if not self._histories:
             return None
-        return self._trails.get(tensor.untyped_storage()._cdata)
+        return self._histories.get(tensor.untyped_storage()._cdata)
 
     def used(self, tensor: torch.Tensor, stream: int) -> None:
         """A copy in ``stream`` uses the memory: it is not handed out again before that has ended."""
@@ -179,7 +179,7 @@ class PinnedMemory:
         self._machine.host_works(assumed.HOST_ALLOC_US + size / assumed.HOST_ALLOC_BYTES_PER_S * 1e6)
 
     def _freed(self, key: int, size: int) -> None:
-        self._trails.pop(key, None)
+        self._histories.pop(key, None)
         self._watchers.pop(key, None)
         marks = [self._machine.mark_of(number) for number in sorted(self._used_by.pop(key, ()))]
         self._free.append((size, marks))
@@ -197,6 +197,6 @@ def byte_range(tensor: torch.Tensor) -> tuple[int, int]:
     return low, low + (last + 1) * size
 
 
-def span(trail: Trail, tensor: torch.Tensor) -> tuple[Trail, int, int]:
-    """What the machine is told about one use of ``tensor``: its storage's trail and its bytes."""
-    return trail, *byte_range(tensor)
+def span(accesses: AccessHistory, tensor: torch.Tensor) -> tuple[AccessHistory, int, int]:
+    """What the machine is told about one use of ``tensor``: its storage's access history and its bytes."""
+    return accesses, *byte_range(tensor)

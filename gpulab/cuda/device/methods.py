@@ -98,7 +98,7 @@ def cuda(self, device=None, non_blocking=False, memory_format=torch.preserve_for
 
 def pin_memory(self, device=None):
     pinned = state.device_on().pinned
-    if pinned.trail_of(self) is not None:
+    if pinned.accesses_of(self) is not None:
         return self
     copy = pinned.pin(self.clone(memory_format=torch.preserve_format))
     pinned.filled(copy)
@@ -106,7 +106,7 @@ def pin_memory(self, device=None):
 
 
 def is_pinned(self, device=None):
-    return state.device_on().pinned.trail_of(self) is not None
+    return state.device_on().pinned.accesses_of(self) is not None
 
 
 def numpy(self, *args, **kwargs):
@@ -135,6 +135,6 @@ def _stays_on_host(args, kwargs) -> bool:
 def _host_reads(tensor: Tensor, op: str) -> None:
     device = state.device_on()
     device.memory.refuse_on_host(tensor, op)
-    trail = device.pinned.trail_of(tensor)
-    if trail is not None:
-        device.machine.host_access(trail, False, op, *byte_range(tensor))
+    accesses = device.pinned.accesses_of(tensor)
+    if accesses is not None:
+        device.machine.host_access(accesses, False, op, *byte_range(tensor))

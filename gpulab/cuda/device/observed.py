@@ -40,9 +40,9 @@ class ObservedDevice:
                 self._access(name, tensor, in_place and position == 0)
 
     def _access(self, name: str, tensor: Tensor, writes: bool) -> None:
-        trail = self._device.pinned.trail_of(tensor)
-        if trail is not None:
-            self._device.machine.host_access(trail, writes, name, *byte_range(tensor))
+        accesses = self._device.pinned.accesses_of(tensor)
+        if accesses is not None:
+            self._device.machine.host_access(accesses, writes, name, *byte_range(tensor))
 
 
 _LOOKS_ONLY = {

@@ -40,6 +40,6 @@ def _restore(storage, location: str):
     state.check_exists(torch.device(location).index or 0)
     device = state.device_on()
     held = device.memory.adopt(storage)
-    written = [(held.trail, 0, held.nbytes)]
+    written = [(held.accesses, 0, held.nbytes)]
     device.machine.copy("HtoD", held.nbytes, pinned=False, blocking=True, writes=written)
     return storage

@@ -142,17 +142,17 @@ def _host_to_device(device, target: Tensor, source: Tensor, non_blocking: bool) 
     direct, converted = _is_direct(target, source), target.dtype != source.dtype
     on_card = converted and non_blocking or not _is_dense(target)
     as_it_is = direct or (_is_dense(source) and target.shape == source.shape and (non_blocking or not converted))
-    trail = device.pinned.trail_of(source) if as_it_is else None
+    accesses = device.pinned.accesses_of(source) if as_it_is else None
     nbytes = target.numel() * (source if converted and non_blocking else target).element_size()
-    written = [span(device.memory.of(target).trail, target)]
+    written = [span(device.memory.of(target).accesses, target)]
     if on_card:
         device.memory.check_room(nbytes)
     device.machine.copy(
         "HtoD",
         nbytes,
-        pinned=trail is not None,
+        pinned=accesses is not None,
         blocking=not non_blocking,
-        reads=[] if trail is None else [span(trail, source)],
+        reads=[] if accesses is None else [span(accesses, source)],
         writes=[] if on_card else written,
     )
     if non_blocking:
@@ -168,24 +168,24 @@ def _device_to_host(device, target: Tensor, source: Tensor, values: Tensor, non_
     if device.capture is not None:
         raise NotModelled("a copy between host and device inside a CUDA graph")
     converted = target.dtype != source.dtype
-    trail = device.pinned.trail_of(target) if _is_dense(target) and (non_blocking or not converted) else None
+    accesses = device.pinned.accesses_of(target) if _is_dense(target) and (non_blocking or not converted) else None
     nbytes = target.numel() * (target if converted and non_blocking else source).element_size()
-    read = span(device.memory.of(source).trail, source)
+    read = span(device.memory.of(source).accesses, source)
     on_card = converted and non_blocking or not _is_dense(source)
     if on_card:
         device.memory.check_room(nbytes)
         _kernel_of_a_temporary(device, source.nbytes, [(read[0], source)], [], nbytes)
-    late = non_blocking and trail is not None
+    late = non_blocking and accesses is not None
     if late:
         arriving = values.detach().clone()
         target.data.zero_() if values is target else None
     mark = device.machine.copy(
         "DtoH",
         nbytes,
-        pinned=trail is not None,
+        pinned=accesses is not None,
         blocking=not non_blocking,
         reads=[] if on_card else [read],
-        writes=[] if trail is None else [span(trail, target)],
+        writes=[] if accesses is None else [span(accesses, target)],
     )
     if late:
         device.pinned.used(target, device.machine.current.number)
@@ -218,8 +218,8 @@ def _kernel_of_a_temporary(device, bytes_read: int, reads, writes, bytes_written
 
 def deliver(device) -> None:
     """Write what copies to the host brought, once the host has seen them end."""
-    seen = device.machine.host_seen
-    _deliver(device, lambda mark, target: all(seen.get(q, 0) >= epoch for q, epoch in mark.seen.items()))
+    clock = device.machine.host_vector_clock
+    _deliver(device, lambda mark, target: all(clock.get(q, 0) >= epoch for q, epoch in mark.vector_clock.items()))
 
 
 def _deliver_into(device, source: Tensor) -> None:
@@ -256,7 +256,7 @@ def copy_between(cls, device, func, args, kwargs) -> Tensor:
         _copied(func, target, source)
         _host_to_device(device, target, source, non_blocking)
         return target
-    if non_blocking and device.pinned.trail_of(target) is not None:
+    if non_blocking and device.pinned.accesses_of(target) is not None:
         _device_to_host(device, target, source, _as_it_arrives(target, source), True)
         return target
     _copied(func, target, source)

@@ -117,7 +117,7 @@ class Allocator:
         self._note("alloc", block.address, block.size, block.stream)
 
     def _release(self, block: Block) -> None:
-        block.trail.leave(block.size)
+        block.accesses.leave(block.size)
         for stats in self.stats.of(block.small):
             stats.release(block.size, block.requested)
         self._note("free_completed", block.address, block.size, block.stream)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 
-from gpulab.cuda.machine.order import Trail
+from gpulab.cuda.machine.order import AccessHistory
 
 MIN_BLOCK = 512
 SMALL_SIZE = 1 << 20
@@ -17,7 +17,7 @@ class Block:
 
     __slots__ = (
         "address", "size", "requested", "stream", "segment", "previous", "next",
-        "allocated", "waiting", "stream_uses", "trail", "small",
+        "allocated", "waiting", "stream_uses", "accesses", "small",
     )  # fmt: skip
 
     def __init__(self, address: int, size: int, stream: int, segment: "Segment", small: bool):
@@ -29,7 +29,7 @@ class Block:
         self.allocated = False
         self.waiting = 0
         self.stream_uses: set[int] = set()
-        self.trail = Trail(address)
+        self.accesses = AccessHistory(address)
 
     @property
     def is_split(self) -> bool:
@@ -42,9 +42,9 @@ class Block:
     def split(self, size: int) -> "Block":
         """Keep the first ``size`` bytes; returns the block of those that remain."""
         rest = Block(self.address + size, self.size - size, self.stream, self.segment, self.small)
-        if self.trail.writes or self.trail.reads:
-            rest.trail = self.trail.part(rest.address, rest.size)
-            self.trail = self.trail.part(self.address, size)
+        if self.accesses.writes or self.accesses.reads:
+            rest.accesses = self.accesses.part(rest.address, rest.size)
+            self.accesses = self.accesses.part(self.address, size)
         rest.previous, rest.next = self, self.next
         if self.next is not None:
             self.next.previous = rest
@@ -55,7 +55,7 @@ class Block:
         """Take over the block behind, which is free and in no pool."""
         gone = self.next
         self.size += gone.size
-        self.trail.join(gone.trail)
+        self.accesses.join(gone.accesses)
         self.next = gone.next
         if self.next is not None:
             self.next.previous = self

@@ -1,4 +1,4 @@
-"""The machine: a host clock, a queue per stream, copy engines, and what each waits for."""
+"""The machine: a host clock, a queue per stream, copy engines, and the vector clocks that order their work."""
 
 import threading
 from collections import deque
@@ -10,31 +10,32 @@ from gpulab.cards.cards import Card
 from gpulab.cuda.machine.allocator import Allocator
 from gpulab.cuda.machine.blocks import Block
 from gpulab.cuda.machine.multiprocessors import Multiprocessors
-from gpulab.cuda.machine.order import HOST, WHOLE, Access, Trail, merge
+from gpulab.cuda.machine.order import HOST, WHOLE, Access, AccessHistory, merge
 
 
 class Queue:
-    """A stream's work, in order. ``ready_us``: when the newest of it ends.
+    """An in-order queue of work: a stream. ``ready_us``: the end of its newest work, in microseconds.
 
-    ``communicates``: it is a communicator's, and holds no kernels of the program.
+    ``vector_clock``: by queue, the newest epoch known to have ended before its next work. ``communicates``: it belongs
+    to a communicator and holds no kernels of the program.
     """
 
-    __slots__ = ("number", "priority", "communicates", "ready_us", "epoch", "seen", "host_version")
+    __slots__ = ("number", "priority", "communicates", "ready_us", "epoch", "vector_clock", "host_version")
 
     def __init__(self, number: int, priority: int = 0, communicates: bool = False) -> None:
         self.number, self.priority, self.communicates = number, priority, communicates
         self.ready_us, self.epoch = 0.0, 0
-        self.seen: dict[int, int] = {}
+        self.vector_clock: dict[int, int] = {}
         self.host_version = -1
 
 
-class Mark:
-    """A point in a queue, as an event records it: when it is passed, and what is then over."""
+class EventSnapshot:
+    """A point in a queue, as a CUDA event records it: its time in microseconds and the vector clock there."""
 
-    __slots__ = ("time_us", "seen")
+    __slots__ = ("time_us", "vector_clock")
 
-    def __init__(self, time_us: float, seen: dict[int, int]) -> None:
-        self.time_us, self.seen = time_us, seen
+    def __init__(self, time_us: float, vector_clock: dict[int, int]) -> None:
+        self.time_us, self.vector_clock = time_us, vector_clock
 
 
 class _Thread(threading.local):
@@ -54,7 +55,7 @@ class Machine:
     def __init__(self, card: Card) -> None:
         self.card = card
         self.host_us = 0.0
-        self.host_seen: dict[int, int] = {}
+        self.host_vector_clock: dict[int, int] = {}
         self.host_epoch = 0
         self._host_version = 0
         self.queues = {0: Queue(0)}
@@ -63,7 +64,7 @@ class Machine:
         self.engines = {"HtoD": 0.0, "DtoH": 0.0}
         self.logs: list = []
         self.find_line: Callable[[], object] = lambda: None
-        self.span: Callable[..., tuple[Trail, int, int]] = lambda trail, tensor: (trail, 0, WHOLE)
+        self.span: Callable[..., tuple[AccessHistory, int, int]] = lambda accesses, tensor: (accesses, 0, WHOLE)
         self.on_unsafe_wait: Callable[[], None] | None = None
         self.refuse_wait: Callable[[], None] | None = None
         self.on_wait: Callable[[str, int | None], None] = lambda reason, queue: None
@@ -98,46 +99,46 @@ class Machine:
         pool.append(queue)
         return queue
 
-    def mark(self, queue: Queue) -> Mark:
-        """Where ``queue`` stands now."""
+    def mark(self, queue: Queue) -> EventSnapshot:
+        """A snapshot of where ``queue`` stands now."""
         self._follow_host(queue)
-        return Mark(max(queue.ready_us, self.host_us), {**queue.seen, queue.number: queue.epoch})
+        return EventSnapshot(max(queue.ready_us, self.host_us), {**queue.vector_clock, queue.number: queue.epoch})
 
-    def mark_of(self, number: int) -> Mark:
+    def mark_of(self, number: int) -> EventSnapshot:
         return self.mark(self.queues[number])
 
-    def has_passed(self, mark: Mark) -> bool:
-        """What ``cudaEventQuery`` says; a yes puts that work before all the host does next."""
+    def has_passed(self, mark: EventSnapshot) -> bool:
+        """The answer of ``cudaEventQuery``; True orders that work before everything the host does next."""
         if mark.time_us > self.host_us:
             return False
-        self._host_has_seen(mark.seen)
+        self._host_sees(mark.vector_clock)
         return True
 
-    def queue_waits(self, queue: Queue, mark: Mark) -> None:
+    def queue_waits(self, queue: Queue, mark: EventSnapshot) -> None:
         """All that ``queue`` does from now on starts after ``mark``; the host goes on."""
         self.host_us += assumed.CALL_US
         queue.ready_us = max(queue.ready_us, mark.time_us)
-        merge(queue.seen, mark.seen)
+        merge(queue.vector_clock, mark.vector_clock)
 
     def follow_users(self, uses) -> None:
         """The current queue starts after what others did to these: autograd orders its streams itself.
 
-        ``uses``: (trail, tensor). It knows no communicator's queue: what waits for a collective is told to.
+        ``uses``: (accesses, tensor). It knows no communicator's queue: what waits for a collective is told to.
         """
         current = self.current
-        for trail, _ in uses:
-            for was in (*trail.writes, *trail.reads):
-                if was.queue != current.number and current.seen.get(was.queue, 0) < was.epoch:
+        for accesses, _ in uses:
+            for was in (*accesses.writes, *accesses.reads):
+                if was.queue != current.number and current.vector_clock.get(was.queue, 0) < was.epoch:
                     self._follow(current, self.queues.get(was.queue))
 
     def _follow(self, current: Queue, queue: Queue | None) -> None:
         if queue is not None and not queue.communicates:
             current.ready_us = max(current.ready_us, queue.ready_us)
-            merge(current.seen, {**queue.seen, queue.number: queue.epoch})
+            merge(current.vector_clock, {**queue.vector_clock, queue.number: queue.epoch})
 
     # ---- the host waits
 
-    def wait(self, mark: Mark, reason: str, asked_for: bool = False, queue: Queue | None = None) -> None:
+    def wait(self, mark: EventSnapshot, reason: str, asked_for: bool = False, queue: Queue | None = None) -> None:
         """The host stands still until ``mark`` is passed.
 
         ``asked_for``: the program called for it by name, so no debug mode objects. ``queue``:
@@ -149,7 +150,7 @@ class Machine:
             self.on_unsafe_wait()
         start = self.host_us
         self.host_us = max(start + assumed.SYNC_US, mark.time_us)
-        self._host_has_seen(mark.seen)
+        self._host_sees(mark.vector_clock)
         self.on_wait(reason, None if queue is None else queue.number)
         for log in self.logs:
             log.wait(reason, start, self.host_us, self.find_line())
@@ -163,16 +164,16 @@ class Machine:
         marks = [self.mark(queue) for queue in list(self.queues.values())]
         everything: dict[int, int] = {}
         for mark in marks:
-            merge(everything, mark.seen)
+            merge(everything, mark.vector_clock)
         last = max([mark.time_us for mark in marks] + list(self.engines.values()))
-        self.wait(Mark(last, everything), reason, asked_for=True)
+        self.wait(EventSnapshot(last, everything), reason, asked_for=True)
 
     # ---- work
 
     def kernel(self, name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written):
         """Put a kernel into the current stream.
 
-        ``reads``, ``writes``: (trail, tensor) for what it uses. ``threads``: how many it could
+        ``reads``, ``writes``: (accesses, tensor) of its arguments. ``threads``: how many it could
         keep busy, which decides how much of the card it fills.
         """
         self.host_us += assumed.LAUNCH_US
@@ -208,7 +209,7 @@ class Machine:
         for log in self.logs:
             log.kernel(name, queue.number, start, queue.ready_us, flops, bytes_read, bytes_written, line)
 
-    def copy(self, kind, nbytes, pinned, blocking, reads=(), writes=(), reason="") -> Mark:
+    def copy(self, kind, nbytes, pinned, blocking, reads=(), writes=(), reason="") -> EventSnapshot:
         """A copy between host and device in the current stream; returns the mark at its end.
 
         ``kind``: ``HtoD`` or ``DtoH``. ``blocking``: PyTorch waits for the stream afterwards. What
@@ -249,18 +250,18 @@ class Machine:
         self.queues[queue.number] = queue
         return queue
 
-    def post(self, queue: Queue, op: str, reads, writes) -> Mark:
+    def post(self, queue: Queue, op: str, reads, writes) -> EventSnapshot:
         """Put a collective into a communicator's ``queue``, behind all that the current queue holds.
 
-        ``reads``, ``writes``: (trail, tensor). Returns a mark: from when this card could take part, and
+        ``reads``, ``writes``: (accesses, tensor). Returns a mark: from when this card could take part, and
         what is over once the collective is. When it ends others decide: :meth:`communicated`.
         """
         self.host_us += assumed.LAUNCH_US
         here = self.mark(self.current)
-        merge(queue.seen, here.seen)
+        merge(queue.vector_clock, here.vector_clock)
         queue.epoch += 1
         self._touch(queue, op, self.find_line(), [self.span(*r) for r in reads], [self.span(*w) for w in writes])
-        return Mark(here.time_us, {**queue.seen, queue.number: queue.epoch})
+        return EventSnapshot(here.time_us, {**queue.vector_clock, queue.number: queue.epoch})
 
     def communicated(self, queue: Queue, op: str, start_us: float, end_us: float, nbytes: int, line) -> None:
         """When a collective in ``queue`` took the card's time."""
@@ -293,12 +294,12 @@ class Machine:
         sent = nbytes / rate * 1e6
         return assumed.COPY_LATENCY_US + (sent if pinned else max(sent, staging_us(nbytes)))
 
-    def host_access(self, trail: Trail, writes: bool, op: str, low: int = 0, high: int = WHOLE) -> None:
+    def host_access(self, accesses: AccessHistory, writes: bool, op: str, low: int = 0, high: int = WHOLE) -> None:
         """The host itself touches pinned memory that a copy may still be using."""
         self.host_epoch += 1
         line = self.find_line() if self.logs else None
         access = Access(HOST, self.host_epoch, op, line, low, high, writes)
-        clash = (trail.write if writes else trail.read)(access, self.host_seen)
+        clash = (accesses.write if writes else accesses.read)(access, self.host_vector_clock)
         if clash is not None:
             self._report(clash, access)
 
@@ -321,24 +322,24 @@ class Machine:
 
     # ---- order
 
-    def _host_has_seen(self, seen: dict[int, int]) -> None:
-        merge(self.host_seen, seen)
+    def _host_sees(self, vector_clock: dict[int, int]) -> None:
+        merge(self.host_vector_clock, vector_clock)
         self._host_version += 1
         for then in self.after_wait:
             then()
 
     def _follow_host(self, queue: Queue) -> None:
-        # What the host has seen end, and has done itself, is over before its next launch.
-        queue.seen[HOST] = self.host_epoch
+        # The host's vector clock, and its own accesses, come before its next launch.
+        queue.vector_clock[HOST] = self.host_epoch
         if queue.host_version != self._host_version:
-            merge(queue.seen, self.host_seen)
+            merge(queue.vector_clock, self.host_vector_clock)
             queue.host_version = self._host_version
 
     def _touch(self, queue: Queue, op: str, line, reads, writes) -> None:
-        for trails, is_write in ((reads, False), (writes, True)):
-            for trail, low, high in trails:
+        for histories, is_write in ((reads, False), (writes, True)):
+            for accesses, low, high in histories:
                 access = Access(queue.number, queue.epoch, op, line, low, high, is_write)
-                clash = (trail.write if is_write else trail.read)(access, queue.seen)
+                clash = (accesses.write if is_write else accesses.read)(access, queue.vector_clock)
                 if clash is not None:
                     self._report(clash, access)
 
@@ -346,12 +347,12 @@ class Machine:
         # One queue is in order with itself: only what a later queue must know is kept.
         if reads:
             read = [Access(0, epoch, op, line, 0, WHOLE, False)]
-            for trail, _ in reads:
-                trail.reads = read
+            for accesses, _ in reads:
+                accesses.reads = read
         if writes:
             written = [Access(0, epoch, op, line, 0, WHOLE, True)]
-            for trail, _ in writes:
-                trail.reads, trail.writes = [], written
+            for accesses, _ in writes:
+                accesses.reads, accesses.writes = [], written
 
     def _report(self, first: Access, second: Access) -> None:
         for log in self.logs:

@@ -1,8 +1,8 @@
-"""Happens-before: which accesses to device memory the program has put in order.
+"""Happens-before by vector clocks: which accesses to device memory the program has ordered.
 
-Every queue (a CUDA stream, or the host) numbers its work: its *epoch*. ``seen`` holds, for
-each queue, the newest epoch of another that is certain to have ended before its next work
-starts. An access that the accessing queue has not seen is ordered by nothing.
+Every queue (a CUDA stream, or the host) numbers its work: its *epoch*. A queue's vector clock holds, for each
+other queue, the newest epoch that is certain to have ended before this queue's next work starts. Two accesses to
+the same bytes, one of them a write, race unless the vector clock of the later one covers the epoch of the earlier.
 """
 
 from typing import NamedTuple
@@ -31,14 +31,14 @@ class Access(NamedTuple):
 
 
 def merge(into: dict[int, int], other: dict[int, int]) -> None:
-    """``into`` has now seen all that ``other`` had."""
+    """Join the vector clock ``other`` into ``into``: the elementwise maximum."""
     for queue, epoch in other.items():
         if into.get(queue, 0) < epoch:
             into[queue] = epoch
 
 
-class Trail:
-    """The accesses to one storage that a later access may still clash with.
+class AccessHistory:
+    """The accesses to one storage that a later access may still race with.
 
     ``base``: the address of the storage's first byte. Accesses of storages that lay there before
     are kept with their addresses: memory that one queue frees may be handed to another.
@@ -51,15 +51,15 @@ class Trail:
         self.reads: list[Access] = []
         self.base = base
 
-    def read(self, access: Access, seen: dict[int, int]) -> Access | None:
+    def read(self, access: Access, vector_clock: dict[int, int]) -> Access | None:
         """Record a read; returns the write it is not ordered after, if any."""
-        clash = self._clash(self.writes, access, seen)
+        clash = self._clash(self.writes, access, vector_clock)
         self.reads = [*self._without_covered(self.reads, access), access]
         return clash
 
-    def write(self, access: Access, seen: dict[int, int]) -> Access | None:
+    def write(self, access: Access, vector_clock: dict[int, int]) -> Access | None:
         """Record a write; returns an access that it is not ordered after, if any."""
-        clash = self._clash(self.writes, access, seen) or self._clash(self.reads, access, seen)
+        clash = self._clash(self.writes, access, vector_clock) or self._clash(self.reads, access, vector_clock)
         self.writes = [*self._without_covered(self.writes, access, any_queue=True), access]
         self.reads = self._without_covered(self.reads, access, any_queue=True)
         return clash
@@ -79,14 +79,14 @@ class Trail:
         high = self.base + min(access.high, size)
         return access._replace(low=self.base + access.low, high=high, former=True)
 
-    def join(self, other: "Trail") -> None:
+    def join(self, other: "AccessHistory") -> None:
         """The free memory behind is one with this."""
         self.writes = _short(self.writes + other.writes)
         self.reads = _short(self.reads + other.reads)
 
-    def part(self, base: int, size: int) -> "Trail":
-        """Of free memory: the trail of ``size`` bytes from address ``base`` on."""
-        twin = Trail(base)
+    def part(self, base: int, size: int) -> "AccessHistory":
+        """Of free memory: the history of ``size`` bytes from address ``base`` on."""
+        twin = AccessHistory(base)
         twin.writes = _within(self.writes, base, base + size)
         twin.reads = _within(self.reads, base, base + size)
         return twin
@@ -94,9 +94,9 @@ class Trail:
     def _span(self, was: Access) -> tuple[int, int]:
         return (was.low - self.base, was.high - self.base) if was.former else (was.low, was.high)
 
-    def _clash(self, earlier: list[Access], now: Access, seen: dict[int, int]) -> Access | None:
+    def _clash(self, earlier: list[Access], now: Access, vector_clock: dict[int, int]) -> Access | None:
         for was in earlier:
-            if was.queue != now.queue and seen.get(was.queue, 0) < was.epoch:
+            if was.queue != now.queue and vector_clock.get(was.queue, 0) < was.epoch:
                 low, high = self._span(was)
                 if low < now.high and now.low < high:
                     return was

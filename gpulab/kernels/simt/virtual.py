@@ -67,14 +67,14 @@ def _put(device, kernel, run, tensors: list) -> None:
     flops, read, written = (sum(getattr(line, name) for line in lines) for name in _COUNTS)
     card = device.card
     seconds = max(flops / card.flops_per_s["fp32"], SECTOR_BYTES * (read + written) / card.sustained_bytes_per_s)
-    uses = [(device.memory.of(tensor).trail, tensor, kernel.usage[name]) for name, tensor in tensors]
+    uses = [(device.memory.of(tensor).accesses, tensor, kernel.usage[name]) for name, tensor in tensors]
     device.machine.kernel(
         kernel.__name__,
         KERNEL_FLOOR_US + seconds * 1e6,
         run.shape.blocks * run.shape.threads,
         flops,
-        [(trail, tensor) for trail, tensor, kinds in uses if "write" not in kinds and "atomic" not in kinds],
-        [(trail, tensor) for trail, tensor, kinds in uses if "write" in kinds or "atomic" in kinds],
+        [(accesses, tensor) for accesses, tensor, kinds in uses if "write" not in kinds and "atomic" not in kinds],
+        [(accesses, tensor) for accesses, tensor, kinds in uses if "write" in kinds or "atomic" in kinds],
         SECTOR_BYTES * read,
         SECTOR_BYTES * written,
     )

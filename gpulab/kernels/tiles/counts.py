@@ -8,7 +8,7 @@ import numpy as np
 
 from gpulab.kernels.simt.source import Places
 from gpulab.kernels.tiles.memory import Access, AddressSpace, Region
-from gpulab.kernels.tiles.order import Order
+from gpulab.kernels.tiles.order import HappensBefore
 from gpulab.kernels.tiles.races import Clash, ElementRaces
 from gpulab.kernels.tiles.sparse import Sparse, zeros
 from gpulab.observe.launches import SECTOR_BYTES, ArrayUse, Fault, LineCounts, ThreadRace
@@ -69,7 +69,7 @@ class Counts:
     def __init__(self, space: AddressSpace, grid: tuple[int, int, int]) -> None:
         self._lines: dict[SourceLine, Counter] = defaultdict(Counter)
         self._uses = {region: _Use(region) for region in space.regions.values()}
-        self.order = Order(math.prod(grid))
+        self.order = HappensBefore(math.prod(grid))
         self._storages = _storages(space, self.order)
         self._races: dict[tuple, ThreadRace] = {}
         self._places = Places()
@@ -111,13 +111,13 @@ class Counts:
             self._race(access.region, clash, shift)
 
     def synchronise(self, access: Access, releases: bool) -> np.ndarray | None:
-        """An atomic took place: what it saw, as :meth:`Order.seen` has it. None for one on several elements."""
+        """An atomic took place: what it saw, as :meth:`HappensBefore.seen` has it. None for one on several elements."""
         storage, shift, granule = self._storages[access.region]
         where = _elements(access, shift, granule)
         if where.size != max(1, access.itemsize // granule):
             return None
         element = (id(storage), int(where[0]))
-        seen = self.order.seen(element)
+        seen = self.order.clock_of(element)
         if releases:
             self.order.release(element)
         return seen
@@ -246,7 +246,7 @@ def _elements(access: Access, shift: int, granule: int) -> np.ndarray:
     return (first[:, None] + np.arange(access.itemsize // granule)).ravel()
 
 
-def _storages(space: AddressSpace, order: Order) -> dict[Region, tuple[ElementRaces, int, int]]:
+def _storages(space: AddressSpace, order: HappensBefore) -> dict[Region, tuple[ElementRaces, int, int]]:
     """For each array: who uses its storage, its first element's number there, bytes of an element."""
     found = {}
     for group in _sharing(space):

@@ -23,7 +23,7 @@ def account(name: str, run: Run, threads: int) -> None:
     """Put what ``run`` did into the machine's current stream."""
     device, counts = state.device_on(), run.counts
     uses = [
-        (device.memory.of(region.tensor).trail, region.tensor, counts.use_of(region))
+        (device.memory.of(region.tensor).accesses, region.tensor, counts.use_of(region))
         for region in run.space.regions.values()
     ]
     read, written = sum(use.read_bytes for *_, use in uses), sum(use.written_bytes for *_, use in uses)
@@ -34,8 +34,8 @@ def account(name: str, run: Run, threads: int) -> None:
         cost.duration_us(device.machine.card, flops, read + written, peak),
         threads,
         flops,
-        [(trail, tensor) for trail, tensor, use in uses if use.read_bytes],
-        [(trail, tensor) for trail, tensor, use in uses if use.written_bytes],
+        [(accesses, tensor) for accesses, tensor, use in uses if use.read_bytes],
+        [(accesses, tensor) for accesses, tensor, use in uses if use.written_bytes],
         read,
         written,
     )

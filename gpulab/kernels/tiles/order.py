@@ -1,16 +1,16 @@
-"""What orders programs: releases and acquires of atomics, as a clock with a hand for each program.
+"""Happens-before among the programs of a grid: release and acquire by atomics, as vector clocks.
 
-A program's accesses are stamped with its epoch, which goes up with every release. An atomic's
-release is seen by whoever reads the element atomically later; it orders that program's accesses
-only once the value that it read decided something: a branch, a loop or a mask. A program that
-drops the value would have done the same had it come first, so nothing is before anything.
+A program's accesses are stamped with its epoch, which advances with every release. A program that reads an element
+atomically after a release receives the releasing program's vector clock. It acquires that clock, and is ordered after
+those accesses, only once the value read decides something: a branch, a loop or a mask. A program that drops the value
+would have done the same before the release, so nothing orders the two.
 """
 
 import numpy as np
 
 
-class Order:
-    """Which accesses of others come before what the running program does."""
+class HappensBefore:
+    """Which accesses of other programs happen before those of the running program."""
 
     def __init__(self, programs: int) -> None:
         self._programs = programs
@@ -22,7 +22,7 @@ class Order:
         """Whether any program came after another."""
 
     def begin(self, program: int) -> None:
-        """A program starts: nothing is ordered before it."""
+        """A program starts: its vector clock is empty."""
         self.program, self.epoch, self._known = program, 1, None
 
     def before(self, programs: np.ndarray, epochs: np.ndarray) -> np.ndarray:
@@ -34,31 +34,31 @@ class Order:
         return mine
 
     def release(self, element: tuple) -> None:
-        """What the running program did so far is before whoever acquires ``element`` from now on."""
+        """Release: everything the running program did so far happens before later acquires of ``element``."""
         seen = self._released.setdefault(element, np.zeros(self._programs, np.int32))
         if self._known is not None:
             np.maximum(seen, self._known, out=seen)
         seen[self.program] = self.epoch
         self.epoch += 1
 
-    def seen(self, element: tuple) -> np.ndarray | None:
-        """What an atomic on ``element`` sees: for each program the epoch that it released last."""
+    def clock_of(self, element: tuple) -> np.ndarray | None:
+        """The vector clock that an atomic on ``element`` reads: for each program the epoch of its last release."""
         found = self._released.get(element)
         return None if found is None else found.copy()
 
     def acquire(self, seen: np.ndarray) -> None:
-        """The running program chose its way by a value that it read with ``seen``."""
+        """Acquire: the running program branched on a value that it read together with the vector clock ``seen``."""
         self._known = both(self._known, seen)
         self.acquired = True
 
     def guard(self, seen: np.ndarray | None) -> None:
-        """The next accesses take place only where a mask lets them, made with ``seen``."""
+        """The next accesses are masked by a value that was read together with the vector clock ``seen``."""
         self._guard = seen
         self.acquired |= seen is not None
 
 
 def both(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
-    """The later of two clocks, hand by hand; None is one that saw nothing."""
+    """The join of two vector clocks, their elementwise maximum; None is the empty clock."""
     if first is None or second is None:
         return second if first is None else first
     return np.maximum(first, second)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpulab.kernels.tiles.order import Order
+from gpulab.kernels.tiles.order import HappensBefore
 from gpulab.kernels.tiles.sparse import Sparse, zeros
 
 
@@ -43,10 +43,10 @@ class _Uses:
         return numbers
 
 
-class _Trail:
+class _AccessHistory:
     """Who used each element in one way since it was forgotten: for each the last use, of a chain."""
 
-    def __init__(self, elements: int, order: Order) -> None:
+    def __init__(self, elements: int, order: HappensBefore) -> None:
         self._elements, self._order = elements, order
         self._last: np.ndarray | Sparse | None = None
         self._uses = _Uses()
@@ -86,9 +86,9 @@ class _Trail:
 class ElementRaces:
     """Who used each element of one storage, program after program; ``order`` says who is before whom."""
 
-    def __init__(self, elements: int, order: Order) -> None:
+    def __init__(self, elements: int, order: HappensBefore) -> None:
         self._order = order
-        self._read, self._written, self._atomic = (_Trail(elements, order) for _ in range(3))
+        self._read, self._written, self._atomic = (_AccessHistory(elements, order) for _ in range(3))
 
     def read(self, where: np.ndarray, line: int) -> Clash | None:
         found = self._against(where, line, ("read after write", self._written), ("read after write", self._atomic))
@@ -96,15 +96,15 @@ class ElementRaces:
         return found
 
     def write(self, where: np.ndarray, line: int) -> Clash | None:
-        trails = (
+        histories = (
             ("write after write", self._written),
             ("write after write", self._atomic),
             ("write after read", self._read),
         )
-        found = self._against(where, line, *trails)
+        found = self._against(where, line, *histories)
         # Whoever comes after this write comes after all that it came after.
-        for _, trail in trails:
-            trail.forget(where)
+        for _, accesses in histories:
+            accesses.forget(where)
         self._written.add(where, line)
         return found
 
@@ -114,9 +114,9 @@ class ElementRaces:
         self._atomic.add(where, line)
         return found
 
-    def _against(self, where: np.ndarray, line: int, *trails: tuple[str, _Trail]) -> Clash | None:
-        for kind, trail in trails:
-            found = trail.clash(where)
+    def _against(self, where: np.ndarray, line: int, *histories: tuple[str, _AccessHistory]) -> Clash | None:
+        for kind, accesses in histories:
+            found = accesses.clash(where)
             if found is not None:
                 element, program, first_line = found
                 return Clash(kind, element, program, first_line, self._order.program, line)
