@@ -3,8 +3,8 @@
 Every access leaves a stamp: ``epoch`` (barriers that the block has passed), ``clock`` (warp
 barriers since the last of them) and the thread. Two accesses by different threads are ordered
 when both are of one block and its epoch has moved on between them, or when both are of one warp
-and its clock has. Two readers are kept for an element, of different warps or blocks where there
-are such: whoever writes later is unordered with one of them if with any.
+and its clock has. Two readers are kept for an element, of different blocks where there are such, else of
+different warps: a later write is unordered with one of them if with any.
 """
 
 import numpy as np
@@ -158,17 +158,20 @@ class Shadow:
             self._keep_second(one, two, at[others], mine[others], floors, place)
 
     def _keep_second(self, one, two, at, mine, floor, place: int) -> None:
-        near = self._near(one.stamp[at], mine)
-        held = two.stamp[at]
+        distance = self._distance(one.stamp[at], mine)
         stands = self._unordered(two, at, mine, floor)
+        kept = np.zeros(len(at), dtype=bool)
         if stands is not None:
-            # A second reader from further away stays: it cannot be ordered with the first's warp.
-            near &= ~(stands & ~self._near(held, one.stamp[at]))
-        far = ~self._near(one.stamp[at], mine)
-        two.set(at[near], mine[near], place, self._now())
-        two.set(at[far], mine[far], place, self._now())
+            # A second access from further away stays: it cannot be ordered with the first's warp or block.
+            kept = stands & (self._distance(one.stamp[at], two.stamp[at]) > distance)
+        # Lanes of one element: the furthest is written last, and stays.
+        for far in (0, 1, 2):
+            lanes = ~kept & (distance == far)
+            two.set(at[lanes], mine[lanes], place, self._now())
 
-    def _near(self, a, b) -> np.ndarray:
+    def _distance(self, a, b) -> np.ndarray:
+        """0 in one warp, 1 in one block, 2 in two blocks."""
+        same_warp = ((a ^ b) & WHO) >> 5 == 0
         if self.shared:
-            return ((a ^ b) & WHO) >> 5 == 0
-        return (a & WHO) // self._threads == (b & WHO) // self._threads
+            return np.where(same_warp, 0, 1)
+        return np.where((a & WHO) // self._threads != (b & WHO) // self._threads, 2, np.where(same_warp, 0, 1))

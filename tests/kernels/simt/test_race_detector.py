@@ -56,6 +56,8 @@ def found_by(shadow, history, kind, threads):
 @example([("read", {0, 32}), ("syncwarp", 1), ("write", {33})], True)
 @example([("read", {0, 64}), ("barrier", 1), ("write", {65})], False)
 @example([("read", {0, 1}), ("write", {1})], True)
+@example([("atomic", {0, 1, 2, 32, 33}), ("syncwarp", 1), ("read", {32})], False)
+@example([("read", {0, 32}), ("read", {64}), ("syncwarp", 0), ("write", {1})], False)
 @settings(max_examples=1500, deadline=None)
 @given(STEPS, st.booleans())
 def test_a_race_is_found_when_two_accesses_are_unordered_and_never_else(steps, shared):
