@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tests import closing, unsteady
 from tests.budgets import by_payer, too_dear
+from tests.groups import by_group
 from tests.outcomes import FAILED, NOT_RUN, PASSED, Test, read
-from tests.together import by_group
 from tools import phase
 
 KEPT = Path("benchmarks", "results", "tests.json")

@@ -15,9 +15,9 @@ import gpulab.cuda
 from autograder.background_work import detector
 from autograder.doctor import chromium
 from tests.costs import Costs, already_charged, seconds_of_browsers, was_spent_elsewhere
+from tests.groups import GroupScheduling, group_of, in_order
 from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of
 from tests.sharing import share_before_forking
-from tests.together import Together, in_order, together
 
 NO_CHROMIUM = (
     "the browser tests need Chromium: install one of Debian's packages (apt-get install chromium-headless-shell, or chromium), "
@@ -72,9 +72,9 @@ def pytest_collection_modifyitems(config, items):
         for item in items
     }
     config.hook.pytest_deselected(items=[item for item in items if not wanted[item]])
-    groups = {name: place for place, name in enumerate(dict.fromkeys(together(item.nodeid) for item in items))}
+    groups = {name: place for place, name in enumerate(dict.fromkeys(group_of(item.nodeid) for item in items))}
     place = {name: (in_order(name), at) for name, at in groups.items()}
-    items[:] = sorted((item for item in items if wanted[item]), key=lambda item: place[together(item.nodeid)])
+    items[:] = sorted((item for item in items if wanted[item]), key=lambda item: place[group_of(item.nodeid)])
 
 
 def pytest_collection_finish(session):
@@ -89,7 +89,7 @@ def pytest_make_parametrize_id(config, val, argname):
 
 
 def pytest_xdist_make_scheduler(config, log):
-    return Together(config, log)
+    return GroupScheduling(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -83,7 +83,7 @@ def blocks(n, threads):
     return max(1, -(-n // threads))
 
 
-def elsewhere(function):
+def in_a_thread(function):
     thread = threading.Thread(target=function)
     thread.start()
     thread.join()
@@ -169,7 +169,7 @@ ADD = {
     "a result put down by hand and kept": result_kept,
     "a forged record": forged,
     "zeros": lambda a, b, out, threads: out.zero_(),
-    "another thread": lambda a, b, out, t: elsewhere(lambda: add[blocks(len(out), t), t](a, b, out)),
+    "another thread": lambda a, b, out, t: in_a_thread(lambda: add[blocks(len(out), t), t](a, b, out)),
     "the card switched off": card_off,
 }
 SHADE = {

@@ -10,7 +10,7 @@ from autograder.notebooks.cells import cell_of
 from autograder.referee import judge_here
 from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
-from tests.gates.threads import elsewhere
+from tests.gates.threads import in_a_thread
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
@@ -53,7 +53,7 @@ def answering(answer):
 
 def on_another_thread(attend, x):
     attend.read.append(x.clone())
-    return elsewhere(lambda: attend.layer(torch.cat(attend.read, 1))[:, -x.shape[1] :].detach())
+    return in_a_thread(lambda: attend.layer(torch.cat(attend.read, 1))[:, -x.shape[1] :].detach())
 
 
 class Agreeable(int):

@@ -9,7 +9,7 @@ from autograder.notebooks.cells import cell_of
 from autograder.referee import score_here
 from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
-from tests.gates.threads import elsewhere
+from tests.gates.threads import in_a_thread
 
 SHAPE = dict(layers=1, width=16, heads=2, kv_heads=1, hidden=8, vocabulary=9, batch=1, sequence=4, dtype=torch.float32)
 
@@ -65,7 +65,7 @@ def test_a_cheat_at_activation_bytes_earns_nothing():
         "measured at another size": lambda shape, *how: (
             GIVEN["saved_bytes"](SHAPE, *how) * shape["layers"] * shape["batch"]
         ),
-        "measured on another thread": lambda *asked: elsewhere(lambda: GIVEN["saved_bytes"](SHAPE)),
+        "measured on another thread": lambda *asked: in_a_thread(lambda: GIVEN["saved_bytes"](SHAPE)),
     }
     scores = {what: score("activation_bytes", cheat, **GIVEN) for what, cheat in cheats.items()}
     assert scores == dict.fromkeys(cheats, 0) != {}

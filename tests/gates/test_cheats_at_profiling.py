@@ -17,7 +17,7 @@ from autograder.scenario_runner import run_case
 from autograder.scenarios import profiling as scenario
 from gpulab.traces.intervals import union
 from gpulab.traces.self_times import nested
-from tests.gates.threads import elsewhere
+from tests.gates.threads import in_a_thread
 
 PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "profiling.py"
 
@@ -93,7 +93,7 @@ def test_a_cheat_at_self_times_earns_nothing():
         "the events": lambda events: events,
         "everything refused": refuse_all,
         "the verdict": what_judges_it,
-        "another thread": lambda events: elsewhere(lambda: whole_on_the_host(events)),
+        "another thread": lambda events: in_a_thread(lambda: whole_on_the_host(events)),
     }
     assert {what: score("self_times", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
@@ -292,7 +292,7 @@ def test_a_cheat_at_profile_steps_earns_nothing():
         "nothing at all": lambda *given: {},
         "everything refused": refuse_all,
         "the verdict": what_judges_it,
-        "another thread": lambda *given: elsewhere(lambda: steps_alone(*given)),
+        "another thread": lambda *given: in_a_thread(lambda: steps_alone(*given)),
     }
     assert {what: score("profile_steps", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 

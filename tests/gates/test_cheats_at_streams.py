@@ -11,7 +11,7 @@ from autograder.referee import judge_here, score_here
 from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from gpulab.observe import device
-from tests.gates.threads import elsewhere
+from tests.gates.threads import in_a_thread
 
 
 @pytest.fixture(autouse=True, params=["off", "virtual:H100"])
@@ -63,7 +63,7 @@ PAIRS = {
     "three": lambda image_model, action_model, image, state: (image_model(image), action_model(state), None),
     "nothing": lambda image_model, action_model, image, state: (),
     "zeros": lambda image_model, action_model, image, state: (0 * image_model(image), 0 * action_model(state)),
-    "another thread": lambda a, b, x, y: elsewhere(lambda: (a(x), b(y))),
+    "another thread": lambda a, b, x, y: in_a_thread(lambda: (a(x), b(y))),
 }
 
 

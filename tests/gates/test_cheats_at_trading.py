@@ -16,7 +16,7 @@ from autograder.scenarios.autograd import no_collector
 from autograder.scenarios.trading_growth import Loop
 from gpulab import cuda
 from gpulab.cuda.machine.allocator import Allocator, OutOfMemory
-from tests.gates.threads import elsewhere
+from tests.gates.threads import in_a_thread
 
 TRADING = Path(__file__).parents[2] / "exercises" / "trading" / "trading.py"
 
@@ -274,7 +274,7 @@ def test_a_cheat_at_classify_growth_earns_nothing():
         "agreeable": lambda step, steps: called_first(step, steps, (AgreeableKind("leak"), AgreeableRate(512))),
         "all kinds": lambda step, steps: called_first(step, steps, (list(kinds), 0.0)),
         "not a number": lambda step, steps: called_first(step, steps, (kinds[2], float("nan"))),
-        "another thread": lambda step, steps: elsewhere(lambda: called_first(step, steps, ("plateau", 0.0))),
+        "another thread": lambda step, steps: in_a_thread(lambda: called_first(step, steps, ("plateau", 0.0))),
         "everything refused": lambda step, steps: (_ for _ in ()).throw(ValueError()),
         "the function": lambda step, steps: step,
     }

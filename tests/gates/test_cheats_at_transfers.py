@@ -15,7 +15,7 @@ from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from gpulab.cuda.device import state
 from gpulab.cuda.device.tensor import CudaTensor
-from tests.gates.threads import elsewhere
+from tests.gates.threads import in_a_thread
 
 
 @pytest.fixture(autouse=True, params=["off", pytest.param("virtual:H100", marks=pytest.mark.audit)])
@@ -106,7 +106,7 @@ OVERLAPPED = {
         batches, step, read=past_the_dispatcher
     ),
     "card switched off": switched_off,
-    "another thread": lambda batches, step: elsewhere(lambda: double_buffered(batches, step)),
+    "another thread": lambda batches, step: in_a_thread(lambda: double_buffered(batches, step)),
     "what the first call returned": remembered,
 }
 

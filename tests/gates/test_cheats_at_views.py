@@ -6,7 +6,7 @@ import torch
 from autograder.referee import judge_here, score_here
 from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
-from tests.gates.threads import elsewhere
+from tests.gates.threads import in_a_thread
 
 
 class Liar(torch.Tensor):
@@ -124,7 +124,7 @@ def test_patches_copied_in_numpy_are_found_by_their_storage():
 
 def test_tokens_made_in_another_thread_earn_nothing():
     def to_tokens(frames, patch, dtype):
-        return elsewhere(lambda: right_tokens(frames.clone().clone(), patch, dtype))
+        return in_a_thread(lambda: right_tokens(frames.clone().clone(), patch, dtype))
 
     assert score("to_tokens", to_tokens) == 0
 

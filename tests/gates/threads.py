@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def elsewhere(function: Callable[[], Any]) -> Any:
+def in_a_thread(function: Callable[[], Any]) -> Any:
     """What ``function`` returns on a thread that no instrument watches."""
     found = []
     thread = threading.Thread(target=lambda: found.append(function()))

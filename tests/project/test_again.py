@@ -38,9 +38,9 @@ DIES_ONCE = """
 """
 QUICK_TO_START = "-p no:hypothesispytest -p no:anyio"
 TOGETHER = """
-    from tests.together import Together
+    from tests.groups import GroupScheduling
     def pytest_xdist_make_scheduler(config, log):
-        return Together(config, log)
+        return GroupScheduling(config, log)
 """
 
 

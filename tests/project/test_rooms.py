@@ -21,9 +21,9 @@ from tests.budgets import (
 )
 from tests.closing import spent
 from tests.costs import Costs, already_charged, seconds_of, seconds_of_browsers, who_pays
+from tests.groups import FORK_MOST, WAIT_MOST, by_group, group_of, in_order, next_for
 from tests.outcomes import Test
 from tests.rooms import ROOMS, TESTS, all_widgets, chapters_of, pages, room_of, shown_by
-from tests.together import FORK_MOST, WAIT_MOST, by_group, in_order, next_for, together
 
 
 def item(path: str, **parameters) -> SimpleNamespace:
@@ -185,7 +185,7 @@ def test_what_a_browser_does_is_seen_while_it_lives_and_after_its_page_is_closed
     ],
 )
 def test_what_shares_a_fixture_runs_in_one_process(nodeid, group):
-    assert together(nodeid) == group
+    assert group_of(nodeid) == group
 
 
 def test_of_what_computes_runs_first_what_forks_most():

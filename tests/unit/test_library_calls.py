@@ -24,7 +24,7 @@ from gpulab.parallel.schedules import one_f_one_b
 from gpulab.traces import read
 from gpulab.traces.intervals import union
 from gpulab.traces.self_times import nested
-from tests.gates.threads import elsewhere
+from tests.gates.threads import in_a_thread
 
 ARRAY, TENSOR, BUFFER = np.zeros(3), torch.zeros(3), bytearray(6)
 
@@ -144,7 +144,7 @@ def unwatched_by_map():
         (unwatched_by_the_c_api, {"sys.setprofile"}),
         (unwatched_by_map, {"sys.setprofile"}),
         (lambda: Homeless().append(1), {"gpulab"}),
-        (lambda: elsewhere(lambda: union([])), {"gpulab"}),
+        (lambda: in_a_thread(lambda: union([])), {"gpulab"}),
         (lambda: sorted([math.prod([2, 3]), len("ab")]), set()),
     ],
 )

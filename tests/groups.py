@@ -45,11 +45,11 @@ def measured() -> dict[str, float]:
     return {name: took["wall_s"] for name, took in groups.items()}
 
 
-class Together(LoadScopeScheduling):
+class GroupScheduling(LoadScopeScheduling):
     """Those of a file, of all exploits, and of one exercise's gates."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return together(nodeid)
+        return group_of(nodeid)
 
     def _assign_work_unit(self, node) -> None:
         self.workqueue.move_to_end(next_for(node is self.nodes[0], list(self.workqueue)), last=False)
@@ -72,7 +72,7 @@ def next_for(first_worker: bool, groups: list[str]) -> str:
     return next((group for group in groups if waits(group) is first_worker), groups[0])
 
 
-def together(nodeid: str) -> str:
+def group_of(nodeid: str) -> str:
     """The name of a test's group. ``nodeid``: as ``tests/gates/test_gates.py::test_gate[starter_earns_nothing-views.patchify]``."""
     file, _, name = nodeid.partition("::")
     if file.startswith("tests/exploits/"):
@@ -86,7 +86,7 @@ def by_group(costs: dict[str, list]) -> dict[str, dict[str, float]]:
     """Seconds of each group that takes long, the longest first. ``costs``: by test, as :mod:`tests.outcomes` has them."""
     groups = defaultdict(lambda: {"cpu_s": 0.0, "wall_s": 0.0})
     for name, (_, cpu_s, wall_s) in costs.items():
-        one = groups[together(name)]
+        one = groups[group_of(name)]
         one["cpu_s"], one["wall_s"] = one["cpu_s"] + cpu_s, one["wall_s"] + wall_s
     long = {name: took for name, took in groups.items() if took["wall_s"] > WORTH_KEEPING_SECONDS}
     return dict(sorted(long.items(), key=lambda item: -item[1]["wall_s"]))
