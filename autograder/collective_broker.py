@@ -17,7 +17,7 @@ from typing import IO
 import msgspec
 import torch
 
-from autograder.kernels.namespaces import die_with_parent
+from autograder.jupyter_kernels.namespaces import die_with_parent
 from gpulab.collectives.board.clocks import Carrier
 from gpulab.collectives.board.switchboard import Switchboard
 from gpulab.collectives.boards import RankSockets, socket_pairs

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from autograder.authoring.classroom import BROKEN, Submission, write_class
 from autograder.authoring.pipeline import chapters, write_release
-from autograder.kernels import sandbox
+from autograder.jupyter_kernels import sandbox
 from autograder.report import points
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.kernels import sandbox
+from autograder.jupyter_kernels import sandbox
 
 ENOUGH_BYTES = 2 * 1024**3
 
@@ -118,7 +118,7 @@ def _sandbox() -> Iterator[Finding]:
 
 def _kernel() -> Iterator[Finding]:
     """The whole way to a running kernel, as grading goes it."""
-    from autograder.kernels.workspace import workspace
+    from autograder.jupyter_kernels.workspace import workspace
     from autograder.notebooks.environment import kernel_environment
 
     async def start(seat) -> None:

@@ -1,4 +1,4 @@
-"""The events of a case as they arrived while it ran, and whether a later observation matches them."""
+"""Append-only log of one case's events, and the check that a later observation matches it."""
 
 from collections import defaultdict
 from collections.abc import Sequence

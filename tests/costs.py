@@ -1,4 +1,4 @@
-"""What each test costs in seconds of processor time, and who pays for it."""
+"""Measures each test's processor time and sums it by chapter and room, for their budgets."""
 
 import resource
 import time

@@ -1,4 +1,4 @@
-"""Runs each attempt in a process of its own, with limits: one that never ends, or takes too much memory, has lost."""
+"""Runs each attempt in a forked process; exceeding the limit of time or memory loses every criterion."""
 
 import contextlib
 import io

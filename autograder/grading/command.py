@@ -10,8 +10,8 @@ from tqdm import tqdm
 from autograder.grading import forks
 from autograder.grading.job import Graded, Job
 from autograder.grading.summary import summary
-from autograder.kernels import sandbox
-from autograder.kernels.server import KernelServer
+from autograder.jupyter_kernels import sandbox
+from autograder.jupyter_kernels.server import KernelServer
 from autograder.report import printable
 
 

@@ -11,8 +11,8 @@ from nbgrader.apps.autogradeapp import AutogradeApp
 from nbgrader.converters import NbGraderException
 
 from autograder.grading.job import Graded, Job
-from autograder.kernels import workspace
-from autograder.kernels.server import Address
+from autograder.jupyter_kernels import workspace
+from autograder.jupyter_kernels.server import Address
 from autograder.ledger import Entry
 from autograder.nbgrader_plugins.submission import AutogradeSubmissions
 

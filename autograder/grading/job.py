@@ -1,4 +1,4 @@
-"""What travels between the command and its workers: plain data."""
+"""Plain data exchanged by ``autograder grade`` and its workers: a job, and the result of each submission."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What an exercise asks of a learner, estimated by one rule from what is written: nobody was timed."""
+"""Estimates the minutes that an exercise takes, by one rule from its text and criteria (not measured)."""
 
 import ast
 import re

@@ -13,7 +13,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import parse_utc
 
-from autograder.kernels.workspace import SandboxRequired, why_unsandboxed
+from autograder.jupyter_kernels.workspace import SandboxRequired, why_unsandboxed
 from autograder.ledger import Entry, Ledger
 from autograder.nbgrader_plugins.execute import ExecuteGraded
 from autograder.report import points, printable

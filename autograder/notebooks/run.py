@@ -17,9 +17,9 @@ from traitlets import Bool, Enum, Integer
 from autograder.grading_server import GradingServer
 from autograder.hidden import REFEREE_VARIABLE
 from autograder.hidden_region import named_exercise
-from autograder.kernels.limits import Limits
-from autograder.kernels.manager import MAX_MESSAGE_BYTES
-from autograder.kernels.workspace import workspace
+from autograder.jupyter_kernels.limits import Limits
+from autograder.jupyter_kernels.manager import MAX_MESSAGE_BYTES
+from autograder.jupyter_kernels.workspace import workspace
 from autograder.notebooks.environment import kernel_environment
 from autograder.notebooks.inert import inert, is_the_referees
 from autograder.report import as_html, as_text

@@ -1,4 +1,4 @@
-"""E13.1: the learner's all-reduce among ranks, by messages that the referee's collective broker carries."""
+"""E13.1 ring_all_reduce: runs the learner's code on every rank; the referee's collective broker carries the messages."""
 
 import torch
 import torch.distributed as dist

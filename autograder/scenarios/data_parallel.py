@@ -1,4 +1,4 @@
-"""Chapter "Data parallelism in depth": what the learner's functions did."""
+"""Runs the learner\'s functions for the chapter "Data parallelism in depth" and records what they did."""
 
 import functools
 import itertools

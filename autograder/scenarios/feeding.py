@@ -1,4 +1,4 @@
-"""Chapter "Feeding the device": what the learner's functions did."""
+"""Runs the learner\'s functions for the chapter "Feeding the device" and records what they did."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""Chapter "Anatomy of LLM inference": what the learner's functions did."""
+"""Runs the learner\'s functions for the chapter "Anatomy of LLM inference" and records what they did."""
 
 from dataclasses import dataclass
 from numbers import Real

@@ -1,4 +1,4 @@
-"""Observations whose events leave the process before the learner's code goes on."""
+"""``gpulab.observe`` with every event sent to the referee as it is recorded."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

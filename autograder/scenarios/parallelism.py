@@ -1,4 +1,4 @@
-"""Chapter "Tensor, pipeline and 3D parallelism": what the learner's functions did."""
+"""Runs the learner\'s functions for the chapter "Tensor, pipeline and 3D parallelism" and records what they did."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Chapter "Precision": what the learner's functions did."""
+"""Runs the learner\'s functions for the chapter "Precision" and records what they did."""
 
 import warnings
 from collections.abc import Callable

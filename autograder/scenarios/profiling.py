@@ -1,4 +1,4 @@
-"""Chapter "Profiling: finding the bottleneck": what the learner's functions did."""
+"""Runs the learner\'s functions for the chapter "Profiling: finding the bottleneck" and records what they did."""
 
 import pickle
 from collections.abc import Callable

@@ -21,7 +21,7 @@ import torch.distributed as dist
 
 from autograder import wire
 from autograder.background_work import detector
-from autograder.kernels import domain, syscalls
+from autograder.jupyter_kernels import domain, syscalls
 from autograder.scenario_runner import describe
 from gpulab.collectives import run_ranks
 from gpulab.collectives.rank import session

@@ -1,4 +1,4 @@
-"""Chapter "Trading and debugging memory": what the learner's functions did."""
+"""Runs the learner\'s functions for the chapter "Trading and debugging memory" and records what they did."""
 
 import gc
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ from pathlib import Path
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 
-from autograder.kernels import sandbox
+from autograder.jupyter_kernels import sandbox
 from autograder.notebooks.restore import restore
 from autograder.notebooks.run import RunGraded
 from autograder.selfcheck.chapters import Chapter, chapters

@@ -1,4 +1,4 @@
-"""What a training step of the book's policy takes, and what each lever changes."""
+"""Measures the time and memory of a training step of TinyVLA, and the effect of each optimisation."""
 
 from collections.abc import Callable
 from contextlib import nullcontext

@@ -1,4 +1,4 @@
-"""``python -m gpulab.model.train``: imitate the expert, on fresh frames at every step. CPU, minutes.
+"""``python -m gpulab.model.train``: trains TinyVLA by behaviour cloning on newly generated frames (CPU, minutes).
 
 One thread: on two cores a second one gains little, and beside other work it loses much.
 """

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Autograd as a memory system": one test a claim."""
+"""Tests that settle the claims of the chapter "Autograd as a memory system", one per claim."""
 
 import ctypes
 import gc

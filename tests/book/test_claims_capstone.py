@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Capstone: fix a slow, unstable job": one test a claim."""
+"""Tests that settle the claims of the chapter "Capstone: fix a slow, unstable job", one per claim."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Collectives and interconnects": one test a claim."""
+"""Tests that settle the claims of the chapter "Collectives and interconnects", one per claim."""
 
 import json
 import subprocess

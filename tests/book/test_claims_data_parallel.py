@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Data parallelism in depth": one test a claim."""
+"""Tests that settle the claims of the chapter "Data parallelism in depth", one per claim."""
 
 import pytest
 import torch

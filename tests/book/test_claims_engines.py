@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Serving engines": one test a claim."""
+"""Tests that settle the claims of the chapter "Serving engines", one per claim."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "The CUDA execution model": one test a claim."""
+"""Tests that settle the claims of the chapter "The CUDA execution model", one per claim."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Feeding the device": one test a claim."""
+"""Tests that settle the claims of the chapter "Feeding the device", one per claim."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "The memory hierarchy": one test a claim."""
+"""Tests that settle the claims of the chapter "The memory hierarchy", one per claim."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Anatomy of LLM inference": one test a claim."""
+"""Tests that settle the claims of the chapter "Anatomy of LLM inference", one per claim."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Where the bytes go": one test a claim."""
+"""Tests that settle the claims of the chapter "Where the bytes go", one per claim."""
 
 import copy
 

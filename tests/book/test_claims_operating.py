@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Operating at scale: observability, failures, cost": one test a claim."""
+"""Tests that settle the claims of the chapter "Operating at scale: observability, failures, cost", one per claim."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Tensor, pipeline and 3D parallelism": one test a claim."""
+"""Tests that settle the claims of the chapter "Tensor, pipeline and 3D parallelism", one per claim."""
 
 import warnings
 

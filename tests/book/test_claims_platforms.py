@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Platforms: serverless, tenancy, compliance": one test a claim."""
+"""Tests that settle the claims of the chapter "Platforms: serverless, tenancy, compliance", one per claim."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Profiling: finding the bottleneck": one test a claim."""
+"""Tests that settle the claims of the chapter "Profiling: finding the bottleneck", one per claim."""
 
 import gc
 import json

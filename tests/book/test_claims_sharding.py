@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Sharded data parallelism: ZeRO and FSDP": one test a claim."""
+"""Tests that settle the claims of the chapter "Sharded data parallelism: ZeRO and FSDP", one per claim."""
 
 import functools
 import inspect

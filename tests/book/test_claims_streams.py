@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Asynchronous execution": one test a claim."""
+"""Tests that settle the claims of the chapter "Asynchronous execution", one per claim."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Trading and debugging memory": one test a claim."""
+"""Tests that settle the claims of the chapter "Trading and debugging memory", one per claim."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Host and device: moving bytes": one test a claim."""
+"""Tests that settle the claims of the chapter "Host and device: moving bytes", one per claim."""
 
 import threading
 import warnings

@@ -1,4 +1,4 @@
-"""What settles the claims of the chapter "Tensors are views": one test a claim."""
+"""Tests that settle the claims of the chapter "Tensors are views", one per claim."""
 
 import itertools
 

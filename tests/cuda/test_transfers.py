@@ -1,4 +1,4 @@
-"""Copies between host and device: who waits for what, where a dtype is converted, what pinning costs."""
+"""Host-device copies: synchronisation, where a dtype is converted, and the cost of pinned memory."""
 
 import pytest
 import torch

@@ -21,7 +21,7 @@ from autograder.authoring.gates import (
 )
 from tests.costs import processor_seconds
 from tests.forks import in_a_fork
-from tests.gates.not_yet import NOT_YET_MUTATED, NOT_YET_WITH_MANY_SEEDS
+from tests.gates.audit_pending import NOT_YET_MUTATED, NOT_YET_WITH_MANY_SEEDS
 
 EXERCISES = Path(__file__).parents[2] / "exercises"
 NOT_YET = {mutants_were_tried: NOT_YET_MUTATED, attempts_were_tried_with_many_seeds: NOT_YET_WITH_MANY_SEEDS}
@@ -65,7 +65,7 @@ def found(exercise: str) -> list[str]:
 def _left_to_try(authored: AuthoredExercise) -> list[str]:
     found = {check: list(check(authored)) for check in NOT_YET}
     tried = [
-        f"{check.__name__}: take it from tests/gates/not_yet.py"
+        f"{check.__name__}: take it from tests/gates/audit_pending.py"
         for check in NOT_YET
         if authored.name in NOT_YET[check] and not found[check]
     ]

@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from autograder.kernels import domain
+from autograder.jupyter_kernels import domain
 from autograder.referee import judge_here
 from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case

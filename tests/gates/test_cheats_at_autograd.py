@@ -1,4 +1,4 @@
-"""Answers to chapter "Autograd as a memory system" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Autograd as a memory system" score zero."""
 
 import sys
 

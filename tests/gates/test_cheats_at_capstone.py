@@ -1,4 +1,4 @@
-"""Answers to chapter "Capstone: fix a slow, unstable job" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Capstone: fix a slow, unstable job" score zero."""
 
 from autograder.referee import judge_here
 from autograder.sampler import Sampler

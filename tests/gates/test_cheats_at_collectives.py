@@ -1,4 +1,4 @@
-"""Answers to chapter "Collectives and interconnects" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Collectives and interconnects" score zero."""
 
 from autograder.referee import score_here
 from autograder.sampler import Sampler

@@ -1,4 +1,4 @@
-"""Answers to chapter "Serving engines" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Serving engines" score zero."""
 
 import linecache
 import sys

@@ -14,7 +14,7 @@ from autograder.referee import judge_here, score_here
 from autograder.sampler import Sampler
 from autograder.scenario_runner import run_case
 from autograder.scenarios.execution import regroup
-from autograder.verdicts.execution.branches import cost
+from autograder.verdicts.execution.divergence_cost import cost
 from autograder.verdicts.execution.grouping import splits
 from autograder.verdicts.execution.residence import resident
 from gpulab import Observation

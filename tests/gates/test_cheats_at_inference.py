@@ -1,4 +1,4 @@
-"""Answers to chapter "Anatomy of LLM inference" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Anatomy of LLM inference" score zero."""
 
 from importlib import import_module
 from pathlib import Path

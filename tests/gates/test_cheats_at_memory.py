@@ -1,4 +1,4 @@
-"""Answers to chapter "Memory" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Memory" score zero."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Answers to chapter "Operating at scale: observability, failures, cost" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Operating at scale: observability, failures, cost" score zero."""
 
 import math
 from itertools import cycle

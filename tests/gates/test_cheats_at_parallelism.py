@@ -1,4 +1,4 @@
-"""Answers to chapter "Tensor, pipeline and 3D parallelism" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Tensor, pipeline and 3D parallelism" score zero."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""Answers to chapter "Platforms: serverless, tenancy, compliance" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Platforms: serverless, tenancy, compliance" score zero."""
 
 from autograder.referee import judge_here
 from autograder.sampler import Sampler

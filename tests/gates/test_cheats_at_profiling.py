@@ -1,4 +1,4 @@
-"""Answers to chapter "Profiling: finding the bottleneck" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Profiling: finding the bottleneck" score zero."""
 
 import contextlib
 import json

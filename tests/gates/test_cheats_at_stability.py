@@ -1,4 +1,4 @@
-"""Answers to chapter "Staying alive: stability, schedules, checkpoints" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Staying alive: stability, schedules, checkpoints" score zero."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Answers to chapter "Trading and debugging memory" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Trading and debugging memory" score zero."""
 
 import sys
 from importlib import import_module

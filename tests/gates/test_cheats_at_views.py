@@ -1,4 +1,4 @@
-"""Answers to chapter "Tensors are views" that were not earned: each earns nothing."""
+"""Cheating solutions to the chapter "Tensors are views" score zero."""
 
 import pytest
 import torch

@@ -6,7 +6,7 @@ from autograder.authoring.drafts import in_the_book, written
 from autograder.authoring.text import read_text_notebook
 from autograder.notebooks.cells import exercises_of
 from tests.costs import was_spent_elsewhere
-from tests.gates.not_yet import NOT_YET_WITH_MANY_SEEDS
+from tests.gates.audit_pending import NOT_YET_WITH_MANY_SEEDS
 from tests.gates.small import EXERCISES, found_in
 
 

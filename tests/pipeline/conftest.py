@@ -15,8 +15,8 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from autograder.authoring.pipeline import write_release
-from autograder.kernels import sandbox, workspace
-from autograder.kernels.server import KernelServer
+from autograder.jupyter_kernels import sandbox, workspace
+from autograder.jupyter_kernels.server import KernelServer
 from autograder.ledger import Ledger
 from autograder.nbgrader_plugins.config import configure
 

@@ -149,7 +149,7 @@ except OSError:
 
 def test_in_the_sandbox_an_installed_autograder_holds_what_the_repositorys_does(tokens, tmp_path):
     """The wheel's files lie in a folder that kernels see: verdicts and solutions in it are covered."""
-    ask = f"from autograder.kernels import sandbox; import json; print(json.dumps(sandbox.command({str(tmp_path)!r})))"
+    ask = f"from autograder.jupyter_kernels import sandbox; import json; print(json.dumps(sandbox.command({str(tmp_path)!r})))"
     python = tokens / "bin" / "python"
     said = subprocess.run([python, "-P", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     command = json.loads(said)

@@ -5,7 +5,7 @@ import pytest
 from autograder import demo
 from autograder.grading import worker
 from autograder.grading.job import Job
-from autograder.kernels import sandbox
+from autograder.jupyter_kernels import sandbox
 
 PROBLEM = "bubblewrap is not installed (Debian: apt-get install bubblewrap)"
 

@@ -3,8 +3,8 @@
 import pytest
 from jupyter_core.utils import run_sync
 
-from autograder.kernels.limits import Limits
-from autograder.kernels.workspace import workspace
+from autograder.jupyter_kernels.limits import Limits
+from autograder.jupyter_kernels.workspace import workspace
 from autograder.notebooks.environment import kernel_environment
 
 ASK = "import sys; print('{wanted}' in sys.modules)"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.kernels.sandbox import VISIBLE
+from autograder.jupyter_kernels.sandbox import VISIBLE
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from autograder import authoring, exercise
 from autograder.authoring.todos import rooms
 from autograder.sampler import Sampler
 from gpulab.book.contents import Contents
-from tests.project.authoring import CONTRIBUTING, ROOT, Copy
+from tests.project.project_copy import CONTRIBUTING, ROOT, Copy
 
 NEW = re.findall(r"^python -m autograder (new .*?)\s+#", CONTRIBUTING, flags=re.M)
 SIGNATURE = re.compile(r"`@?(?:name = )?(\w+)\(([^)`]*)\)`")

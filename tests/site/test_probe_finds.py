@@ -1,4 +1,4 @@
-"""The probe can fail: each page here has one fault, and the probe names it."""
+"""The browser probe of a page finds every kind of defect: each page here has exactly one."""
 
 import pytest
 

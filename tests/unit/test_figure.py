@@ -1,4 +1,4 @@
-"""Figures: inline SVG in the page's own ink, with words for those who do not see it."""
+"""Figures are inline SVG in the page's text colour, with a text alternative."""
 
 import re
 

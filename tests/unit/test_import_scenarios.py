@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from autograder.kernels import fork_server
+from autograder.jupyter_kernels import fork_server
 
 
 @pytest.mark.parametrize("error", [ImportError("no Triton"), SyntaxError("typo"), RuntimeError("no such operator")])

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from autograder.verdicts.engines.replayed import Decision, Stood
+from autograder.verdicts.engines.replay import Decision, Stood
 from gpulab.serving.blocks.blocks import blocks_for
 
 UNLIMITED = 10**6

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from autograder.plays import engine_of
 from autograder.sampler import Sampler
 from autograder.verdicts.engines.batches import Held
-from autograder.verdicts.engines.replayed import Decision, stood
+from autograder.verdicts.engines.replay import Decision, stood
 from gpulab.serving import Blocks, Budget, Live, Plan
 
 _TRIES = 400

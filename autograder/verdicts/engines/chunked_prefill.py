@@ -7,7 +7,7 @@ from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
 from autograder.verdicts.engines import chunked_traffic as traffic
 from autograder.verdicts.engines.chunked_step import Step
-from autograder.verdicts.engines.replayed import Replayed, replayed
+from autograder.verdicts.engines.replay import Replayed, replayed
 from autograder.verdicts.expect import count_problem
 
 _MOST_CALLS = 40

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from autograder.plays import clock_of
-from autograder.verdicts.engines.replayed import Decision, Stood
+from autograder.verdicts.engines.replay import Decision, Stood
 from gpulab.serving.blocks.blocks import blocks_for
 
 

@@ -9,7 +9,7 @@ from autograder.exercise import Case, Criterion, Exercise, Failure
 from autograder.sampler import Sampler
 from autograder.verdicts.engines.batches import UNLIMITED, Held
 from autograder.verdicts.engines.batches_drawn import drawn, trace
-from autograder.verdicts.engines.replayed import replayed
+from autograder.verdicts.engines.replay import replayed
 from autograder.verdicts.expect import count_problem, error_problem
 
 _STEP = ("decodes", "busy", "overtakes", "patience", "order")

@@ -6,7 +6,7 @@ from typing import Any
 from autograder.exercise import Case, Criterion, Exercise
 from autograder.sampler import Sampler
 from autograder.verdicts.expect import type_name
-from autograder.verdicts.platforms import networks_drawn as drawn
+from autograder.verdicts.platforms import network_policy_cases as drawn
 from autograder.verdicts.platforms.answers import judged
 from autograder.verdicts.questions import ask
 from gpulab.platforms import Endpoint, Graph, Policies, Statement, audit

@@ -1,4 +1,4 @@
-"""Functional collectives (``torch.distributed._functional_collectives``) of device tensors.
+"""Functional collectives (``torch.distributed._functional_collectives``) on the virtual device.
 
 They are operations that return what they will have written. PyTorch wraps that in a tensor which waits at its first
 use; it would claim CUDA's key, which this build has not. Here the card knows which of its storages are still on their

@@ -1,4 +1,4 @@
-"""Inductor up to its generated source: which kernels it fuses, and nothing compiled by a C++ compiler."""
+"""Runs TorchInductor up to its generated code, without a C++ compiler, to show which kernels it fuses."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,5 +1,8 @@
-"""Occupancy against NVIDIA's tables: PG, Technical Specifications per Compute Capability; BPG;
-cuda_occupancy.h for the units of allocation."""
+"""Occupancy matches NVIDIA's tables.
+
+CUDA C++ Programming Guide, Technical Specifications per Compute Capability; Best Practices Guide; cuda_occupancy.h for the
+units of allocation.
+"""
 
 import pytest
 

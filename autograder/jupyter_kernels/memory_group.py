@@ -1,6 +1,6 @@
 """A control group that bounds the memory of one grader's kernels, all kinds of it, where Linux lets us make one.
 
-The watch (:mod:`autograder.kernels.watch`) adds up what processes hold and says why it killed one; memory
+The watch (:mod:`autograder.jupyter_kernels.watch`) adds up what processes hold and says why it killed one; memory
 that belongs to no process escapes it, and so does a burst between two looks. A group escapes neither.
 """
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import psutil
 
-from autograder.kernels import sandbox
-from autograder.kernels.folders import fresh_folder
-from autograder.kernels.fork_server import MAX_PACKET_BYTES, NOBODY
-from autograder.kernels.limits import Limits
-from autograder.kernels.memory_group import MemoryGroup, memory_group
-from autograder.kernels.server import Address, KernelServer, KernelServerError
-from autograder.kernels.siblings import CpuSnapshot, cpu_snapshot
-from autograder.kernels.watch import MemoryWatch, used_too_much
+from autograder.jupyter_kernels import sandbox
+from autograder.jupyter_kernels.folders import fresh_folder
+from autograder.jupyter_kernels.fork_server import MAX_PACKET_BYTES, NOBODY
+from autograder.jupyter_kernels.limits import Limits
+from autograder.jupyter_kernels.memory_group import MemoryGroup, memory_group
+from autograder.jupyter_kernels.server import Address, KernelServer, KernelServerError
+from autograder.jupyter_kernels.siblings import CpuSnapshot, cpu_snapshot
+from autograder.jupyter_kernels.watch import MemoryWatch, used_too_much
 
 
 class KernelPool:

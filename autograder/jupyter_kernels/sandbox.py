@@ -17,7 +17,7 @@ VISIBLE = (
     "autograder/channel.py",
     "autograder/rank_sockets.py",
     "autograder/hidden.py",
-    "autograder/kernels",
+    "autograder/jupyter_kernels",
     "autograder/plays.py",
     "autograder/scenario_runner.py",
     "autograder/scenarios",

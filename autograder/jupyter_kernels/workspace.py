@@ -11,13 +11,13 @@ from pathlib import Path
 
 from jupyter_core.utils import run_sync
 
-from autograder.kernels import sandbox
-from autograder.kernels.fresh_processes import FreshProcessPool
-from autograder.kernels.limits import UNCOUNTED, Limits
-from autograder.kernels.manager import ForkedKernelManager
-from autograder.kernels.pool import KernelPool
-from autograder.kernels.server import Address, KernelServerError
-from autograder.kernels.siblings import CpuSnapshot
+from autograder.jupyter_kernels import sandbox
+from autograder.jupyter_kernels.fresh_processes import FreshProcessPool
+from autograder.jupyter_kernels.limits import UNCOUNTED, Limits
+from autograder.jupyter_kernels.manager import ForkedKernelManager
+from autograder.jupyter_kernels.pool import KernelPool
+from autograder.jupyter_kernels.server import Address, KernelServerError
+from autograder.jupyter_kernels.siblings import CpuSnapshot
 
 
 class SandboxRequired(RuntimeError):

@@ -16,8 +16,8 @@ import sys
 import time
 from pathlib import Path
 
-from autograder.kernels import namespaces, syscalls
-from autograder.kernels.limits import Limits
+from autograder.jupyter_kernels import namespaces, syscalls
+from autograder.jupyter_kernels.limits import Limits
 
 MAX_PACKET_BYTES = 1 << 18
 NOBODY = 65534
@@ -274,7 +274,7 @@ def _warm_up() -> None:
 
 
 def main() -> None:
-    """``python -m autograder.kernels.fork_server <descriptor> <isolate: 0 or 1>``."""
+    """``python -m autograder.jupyter_kernels.fork_server <descriptor> <isolate: 0 or 1>``."""
     listener, isolate = socket.socket(fileno=int(sys.argv[1])), sys.argv[2] == "1"
     for module in PRELOAD:
         importlib.import_module(module)

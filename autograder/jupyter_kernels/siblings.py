@@ -1,4 +1,4 @@
-"""Processes beside a kernel in its namespace, and how much they work, counted from the grader's side.
+"""Measures the work of other processes in a Jupyter kernel's PID namespace, from outside of it.
 
 Nothing in the kernel is asked: a helper that was started in an earlier cell shows here whatever the
 notebook has replaced.

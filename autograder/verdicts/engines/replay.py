@@ -1,4 +1,4 @@
-"""The steps that a learner's scheduler planned, run once more in an engine of the referee's own."""
+"""Replays the steps planned by a learner's scheduler in the referee's own serving engine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

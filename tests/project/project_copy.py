@@ -1,4 +1,4 @@
-"""A copy of the project in which an author can write, and CONTRIBUTING's blocks of code."""
+"""A writable copy of the project for tests of authoring, and CONTRIBUTING's blocks of code."""
 
 import json
 import os

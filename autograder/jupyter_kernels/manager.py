@@ -9,8 +9,8 @@ from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 
-from autograder.kernels import provisioner
-from autograder.kernels.pool import KernelPool
+from autograder.jupyter_kernels import provisioner
+from autograder.jupyter_kernels.pool import KernelPool
 
 # A larger message would be held, and decoded, in the grader's memory: its connection is cut.
 MAX_MESSAGE_BYTES = 32 * 1024**2
@@ -95,7 +95,7 @@ class ForkedKernelManager(AsyncKernelManager):
     ``chapters``: whose exercises will be graded in them.
     """
 
-    client_class = "autograder.kernels.manager.PromptClient"
+    client_class = "autograder.jupyter_kernels.manager.PromptClient"
     client_factory = PromptClient
 
     def __init__(self, pool: KernelPool, folder: Path, chapters: list[str], **kwargs) -> None:

@@ -1,6 +1,6 @@
 """Kernels started one by one, each importing everything anew: where forking is not to be had.
 
-``python -m autograder.kernels.fresh_processes <request as JSON> <sandboxed: 0 or 1>``
+``python -m autograder.jupyter_kernels.fresh_processes <request as JSON> <sandboxed: 0 or 1>``
 """
 
 import json
@@ -12,12 +12,12 @@ import sys
 
 import psutil
 
-from autograder.kernels import fork_server, namespaces, sandbox, syscalls
-from autograder.kernels.folders import fresh_folder
-from autograder.kernels.pool import KernelPool
-from autograder.kernels.server import environment
-from autograder.kernels.siblings import CpuSnapshot
-from autograder.kernels.watch import MemoryWatch
+from autograder.jupyter_kernels import fork_server, namespaces, sandbox, syscalls
+from autograder.jupyter_kernels.folders import fresh_folder
+from autograder.jupyter_kernels.pool import KernelPool
+from autograder.jupyter_kernels.server import environment
+from autograder.jupyter_kernels.siblings import CpuSnapshot
+from autograder.jupyter_kernels.watch import MemoryWatch
 
 
 class FreshProcessPool(KernelPool):
@@ -58,7 +58,7 @@ class FreshProcessPool(KernelPool):
             sys.executable,
             "-P",
             "-m",
-            "autograder.kernels.fresh_processes",
+            "autograder.jupyter_kernels.fresh_processes",
             json.dumps(request),
             str(int(self.sandboxed)),
         ]

@@ -1,4 +1,4 @@
-"""What a kernel does to its arguments, under every name that an array may go by."""
+"""The analysis of a kernel's reads and writes follows its arguments through every alias."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""E20.3: networks and policies, drawn so that each rule decides somewhere."""
+"""E20.3: generates networks and access policies such that each rule decides at least one case."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -9,9 +9,9 @@ from typing import Any
 
 from jupyter_client.provisioning import KernelProvisionerBase, KernelProvisionerFactory
 
-from autograder.kernels.fork_server import NOBODY
-from autograder.kernels.pool import KernelPool
-from autograder.kernels.server import KernelServerError
+from autograder.jupyter_kernels.fork_server import NOBODY
+from autograder.jupyter_kernels.pool import KernelPool
+from autograder.jupyter_kernels.server import KernelServerError
 
 NAME = "autograder-forked"
 

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 
-from autograder.kernels import sandbox
-from autograder.kernels.folders import fresh_folder
-from autograder.kernels.fork_server import MAX_PACKET_BYTES
+from autograder.jupyter_kernels import sandbox
+from autograder.jupyter_kernels.folders import fresh_folder
+from autograder.jupyter_kernels.fork_server import MAX_PACKET_BYTES
 
 _START_SECONDS = 120
 
@@ -89,7 +89,7 @@ class KernelServer:
 
 def _start(listener: int, folder: str, sandboxed: bool) -> subprocess.Popen:
     wrap = sandbox.command(folder) if sandboxed else []
-    run = [sys.executable, "-P", "-m", "autograder.kernels.fork_server", str(listener), str(int(sandboxed))]
+    run = [sys.executable, "-P", "-m", "autograder.jupyter_kernels.fork_server", str(listener), str(int(sandboxed))]
     return subprocess.Popen(
         [*wrap, *run],
         pass_fds=[listener],

@@ -1,4 +1,4 @@
-"""What a kernel may hold, and what is said about the rest."""
+"""The Python that a CUDA kernel may use, and the error messages for what it may not."""
 
 import math
 
