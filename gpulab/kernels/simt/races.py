@@ -123,7 +123,7 @@ class Shadow:
         theirs = marks.stamp[at]
         found = theirs >= floor
         if not self.shared:
-            found |= (theirs != NOBODY) & ((theirs & WHO) // self._threads != (mine & WHO) // self._threads)
+            found |= (theirs != NOBODY) & self._other_block(theirs, mine)
         if not found.any():
             return None
         apart = (theirs ^ mine) & WHO
@@ -159,19 +159,19 @@ class Shadow:
 
     def _keep_second(self, one, two, at, mine, floor, place: int) -> None:
         distance = self._distance(one.stamp[at], mine)
+        # Of lanes of one element the furthest is written last, and stays.
+        lanes = np.argsort(distance, kind="stable")
         stands = self._unordered(two, at, mine, floor)
-        kept = np.zeros(len(at), dtype=bool)
         if stands is not None:
             # A second access from further away stays: it cannot be ordered with the first's warp or block.
-            kept = stands & (self._distance(one.stamp[at], two.stamp[at]) > distance)
-        # Lanes of one element: the furthest is written last, and stays.
-        for far in (0, 1, 2):
-            lanes = ~kept & (distance == far)
-            two.set(at[lanes], mine[lanes], place, self._now())
+            stays = stands & (self._distance(one.stamp[at], two.stamp[at]) > distance)
+            lanes = lanes[~stays[lanes]]
+        two.set(at[lanes], mine[lanes], place, self._now())
 
     def _distance(self, a, b) -> np.ndarray:
         """0 in one warp, 1 in one block, 2 in two blocks."""
-        same_warp = ((a ^ b) & WHO) >> 5 == 0
-        if self.shared:
-            return np.where(same_warp, 0, 1)
-        return np.where((a & WHO) // self._threads != (b & WHO) // self._threads, 2, np.where(same_warp, 0, 1))
+        other_warp = ((a ^ b) & WHO) >> 5 != 0
+        return other_warp.astype(np.int8) if self.shared else other_warp + self._other_block(a, b).astype(np.int8)
+
+    def _other_block(self, a, b) -> np.ndarray:
+        return (a & WHO) // self._threads != (b & WHO) // self._threads
