@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Collectives and interconnects" and records what they did."""
+"""Runs the learner's functions for the chapter "Collectives and interconnects" and records what they did."""
 
 from autograder.scenario_runner import Learner
 from autograder.scenarios.collectives_ring import ring_all_reduce as ring_all_reduce

@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Data parallelism in depth" and records what they did."""
+"""Runs the learner's functions for the chapter "Data parallelism in depth" and records what they did."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Serving engines" and records what they did."""
+"""Runs the learner's functions for the chapter "Serving engines" and records what they did."""
 
 from autograder.scenarios.engines_block_allocator import block_allocator as block_allocator
 from autograder.scenarios.engines_chunked_prefill import chunked_prefill as chunked_prefill

@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Feeding the device" and records what they did."""
+"""Runs the learner's functions for the chapter "Feeding the device" and records what they did."""
 
 import os
 from typing import Any

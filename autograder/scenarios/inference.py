@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Anatomy of LLM inference" and records what they did."""
+"""Runs the learner's functions for the chapter "Anatomy of LLM inference" and records what they did."""
 
 from dataclasses import dataclass
 from numbers import Real

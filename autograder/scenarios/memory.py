@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Memory" and records what they did."""
+"""Runs the learner's functions for the chapter "Memory" and records what they did."""
 
 import gc
 from typing import Any

@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Operating at scale: observability, failures, cost" and records what they did."""
+"""Runs the learner's functions for the chapter "Operating at scale: observability, failures, cost" and records what they did."""
 
 from autograder.scenario_runner import Learner
 from autograder.scenarios.questions import answered

@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Tensor, pipeline and 3D parallelism" and records what they did."""
+"""Runs the learner's functions for the chapter "Tensor, pipeline and 3D parallelism" and records what they did."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Precision" and records what they did."""
+"""Runs the learner's functions for the chapter "Precision" and records what they did."""
 
 import warnings
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Profiling: finding the bottleneck" and records what they did."""
+"""Runs the learner's functions for the chapter "Profiling: finding the bottleneck" and records what they did."""
 
 import pickle
 from collections.abc import Callable

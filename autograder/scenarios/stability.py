@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Staying alive: stability, schedules, checkpoints" and records what they did."""
+"""Runs the learner's functions for the chapter "Staying alive: stability, schedules, checkpoints" and records what they did."""
 
 from autograder.scenario_runner import Learner
 from autograder.scenarios.outcome import outcome

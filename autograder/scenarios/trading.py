@@ -1,4 +1,4 @@
-"""Runs the learner\'s functions for the chapter "Trading and debugging memory" and records what they did."""
+"""Runs the learner's functions for the chapter "Trading and debugging memory" and records what they did."""
 
 import gc
 from collections.abc import Iterator

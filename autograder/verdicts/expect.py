@@ -77,20 +77,15 @@ def shares_input_storage(evidence: dict[str, Any], number: int = 0) -> bool:
 
     By storage addresses; that of the input was logged before the call, since a tensor can be pointed elsewhere.
     """
-    input_addresses, result_addresses = evidence["input_addresses"], evidence["result_addresses"]
-    return (
-        number < min(len(input_addresses), len(result_addresses))
-        and input_addresses[number] == result_addresses[number]
-    )
+    inputs, results = evidence["input_addresses"], evidence["result_addresses"]
+    return number < min(len(inputs), len(results)) and inputs[number] == results[number]
 
 
 def count_problem(values: Any, expected: int) -> str | None:
     """Why evidence is not a list of ``expected`` entries, or None: a judge that loops over fewer finds nothing wrong."""
-    return (
-        None
-        if isinstance(values, list) and len(values) == expected
-        else "The record does not hold every call of the function."
-    )
+    if isinstance(values, list) and len(values) == expected:
+        return None
+    return "The record does not hold every call of the function."
 
 
 def type_name(value: Any) -> str:

@@ -25,13 +25,13 @@ def sums(rank, world):
     return x.tolist()
 
 
-def carried(board: CollectiveBroker, fn):
-    with use_sockets(board.sockets):
-        run = run_ranks(fn, board.ranks, card="off", backend="gloo", check=False)
-    return run, board.traffic()
+def carried(broker: CollectiveBroker, fn):
+    with use_sockets(broker.sockets):
+        run = run_ranks(fn, broker.ranks, card="off", backend="gloo", check=False)
+    return run, broker.traffic()
 
 
-def test_it_records_what_each_rank_handed_in():
+def test_it_records_the_input_of_each_rank():
     run, traffic = carried(CollectiveBroker(2), sums)
     assert run.results == [[3.0] * 4] * 2
     (collective,) = traffic.collectives
@@ -54,11 +54,11 @@ def test_it_records_what_went_wrong():
     assert traffic.problem.kind == "deadlock"
 
 
-def test_it_ends_when_its_record_is_asked_for_whoever_holds_its_ends():
-    board = CollectiveBroker(2)
-    kept = [os.dup(sock.fileno()) for sock in (board.sockets.supervisor, *board.sockets.ranks)]
-    assert board.traffic() == collective_broker.Traffic()
-    assert not psutil.pid_exists(board._pid)
+def test_it_ends_when_its_record_is_asked_for_whoever_holds_its_sockets():
+    broker = CollectiveBroker(2)
+    kept = [os.dup(sock.fileno()) for sock in (broker.sockets.supervisor, *broker.sockets.ranks)]
+    assert broker.traffic() == collective_broker.Traffic()
+    assert not psutil.pid_exists(broker._pid)
     for end in kept:
         os.close(end)
 
@@ -76,7 +76,7 @@ def test_each_rank_is_given_its_own_and_nobody_elses():
     assert sorted(traffic.asked) == [(0, 0), (1, 0), (2, 0)] and not traffic.collectives and traffic.problem is None
 
 
-def test_pieces_are_given_one_by_one_and_the_record_says_what_had_crossed_by_then():
+def test_inputs_are_given_one_by_one_and_the_record_says_how_many_collectives_came_before():
     def in_turn(rank, world):
         first = given(rank, world)["x"]
         dist.barrier()
@@ -88,7 +88,7 @@ def test_pieces_are_given_one_by_one_and_the_record_says_what_had_crossed_by_the
     assert [by_then for rank, by_then in traffic.asked if rank == 1] == [0, 1, 1]
 
 
-def test_where_nothing_is_given_a_wish_for_it_is_no_message():
+def test_where_no_inputs_are_given_a_request_for_them_is_no_message():
     run, traffic = carried(CollectiveBroker(2), given)
     assert traffic.problem.kind == "protocol" and "a wish to 'given'" in str(run.error)
 
@@ -98,15 +98,15 @@ def test_a_case_has_inputs_for_all_of_its_ranks_or_for_none():
         Case(("values",), ranks=2, per_rank_inputs=({"x": 1},))
 
 
-def test_its_ends_serve_one_run_of_so_many_ranks():
-    board = CollectiveBroker(2)
-    with use_sockets(board.sockets):
+def test_its_sockets_serve_one_run_of_so_many_ranks():
+    broker = CollectiveBroker(2)
+    with use_sockets(broker.sockets):
         with pytest.raises(RuntimeError, match="2 ranks, once"):
             run_ranks(sums, 3)
         run_ranks(sums, 2, card="off", backend="gloo")
         with pytest.raises(RuntimeError, match="2 ranks, once"):
             run_ranks(sums, 2)
-    assert len(board.traffic().collectives) == 1
+    assert len(broker.traffic().collectives) == 1
 
 
 def test_more_than_an_exercise_needs_is_not_carried(monkeypatch):
@@ -144,11 +144,11 @@ def test_over_the_referees_socket_the_honest_ring_earns_everything(server):
     assert server.incidents == server.broken == []
 
 
-def test_over_the_referees_socket_a_sum_that_never_crossed_earns_nothing(server):
+def test_over_the_referees_socket_a_sum_that_was_never_sent_earns_nothing(server):
     assert graded(server, pointed_elsewhere).score == 0
 
 
-def test_what_the_kernel_says_of_what_crossed_is_not_asked(server, monkeypatch):
+def test_what_the_kernel_says_of_the_traffic_is_not_asked(server, monkeypatch):
     from autograder import scenario_runner
 
     sent = scenario_runner.wire.encode

@@ -78,7 +78,7 @@ def test_hanging_connections_are_few(server):
         connection.close()
 
 
-def test_a_hearing_that_is_over_leaves_no_thread(tmp_path):
+def test_a_server_that_is_closed_leaves_no_thread(tmp_path):
     before = set(threading.enumerate())
     for number in range(3):
         (tmp_path / str(number)).mkdir()

@@ -96,7 +96,7 @@ _MISREAD = {
         "The other algorithm is faster here, or the only one: a tree has fewer steps and sends more in "
         "each, and not every collective has a tree."
     ),
-    "bound": ("The bound is wrong: of the chosen algorithm's time, is the latency or the bandwidth term the larger?"),
+    "bound": "The bound is wrong: of the chosen algorithm's time, is the latency or the bandwidth term the larger?",
 }
 
 

@@ -83,12 +83,10 @@ def _refused(sampler: Sampler) -> Iterator[dict]:
 
 _MISREAD = {
     "rings": (
-        "The time of a ring is wrong: it takes world - 1 steps, each with its latency and one chunk, and "
+        "The time of a ring is wrong: it takes n - 1 steps, each with its latency and one chunk, and "
         "an all-reduce twice as many."
     ),
-    "whole": (
-        "The time of whole buffers is wrong: how many steps does it take until the last rank has received its own?"
-    ),
+    "whole": "The time of whole buffers is wrong: how many steps does it take until the last rank has received its own?",
     "chunks": "Bytes are not divided: where they do not share out evenly, the largest chunk is what a step waits for.",
     "units": "A unit is misread: a byte has 8 bits, and what goes both ways goes half as fast one way.",
 }

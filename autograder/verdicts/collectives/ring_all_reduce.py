@@ -112,7 +112,7 @@ def _judge_call(case: Case, call: dict, after: list, collectives: list[Collectiv
     if sum(len(m.values) for m in messages) > 2 * (world - 1) * world * chunk:
         yield Failure(
             "bytes",
-            ("More bytes are sent than necessary: a rank needs partial sums, not every other rank's whole buffer."),
+            "More bytes are sent than necessary: a rank needs partial sums, not every other rank's whole buffer.",
         )
     if _is_hot(messages, world, 2 * (world - 1) * (length % world > 0)):
         yield Failure(
@@ -125,7 +125,7 @@ def _judge_call(case: Case, call: dict, after: list, collectives: list[Collectiv
 
 def _too_many_steps(took: int, world: int) -> str:
     return (
-        f"{world} ranks took {took} steps; expected {2 * (world - 1)}. In each step all ranks send at "
+        f"{world} ranks took {took} steps; expected at most {2 * (world - 1)}. In each step all ranks send at "
         "once, one message each; a rank that receives before it sends makes the next one wait."
     )
 

@@ -134,14 +134,12 @@ _MISREAD = {
         "These are not this rank's samples: every rank takes every world-th sample of one shuffled "
         "order, which depends on seed and epoch."
     ),
-    "padding": (
-        "Every rank reads equally many samples: an order that does not divide evenly is padded from its beginning."
-    ),
+    "padding": "Every rank reads equally many samples: an order that does not divide evenly is padded from its beginning.",
     "repeated": (
         "The repeated positions are wrong: they are where the padding put samples that an earlier place "
         "in the order holds."
     ),
-    "dropped": ("With drop_last the tail of the order is dropped, as few samples as possible, and none is read twice."),
+    "dropped": "With drop_last the tail of the order is dropped, as few samples as possible, and none is read twice.",
     "resumed": "After a resume a rank reads the rest of what it would have read; positions count from there.",
 }
 
