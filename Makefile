@@ -20,7 +20,7 @@ DOWNLOADS := _build/exercises/.made
 CACHE  := _build/.jupyter_cache/.made-with
 
 code      := $(shell find gpulab -name '*.py' -o -name '*.js' -o -name '*.css' | grep -v __pycache__)
-pipeline  := $(wildcard autograder/authoring/*.py) autograder/nbgrader_plugins/config.py
+pipeline  := $(wildcard autograder/authoring/*.py) autograder/nbgrader/config.py
 marker    := $(shell find autograder -name '*.py' -o -path 'autograder/selfcheck/*' -o -name '*.css' | grep -v __pycache__)
 exercises := $(wildcard exercises/*/*.py exercises/*/hints.yml)
 downloaded := $(exercises) $(pipeline) $(marker) $(code) pyproject.toml

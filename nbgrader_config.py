@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
 from autograder.authoring.pipeline import refresh_sources  # noqa: E402
-from autograder.nbgrader_plugins.config import configure  # noqa: E402
+from autograder.nbgrader.config import configure  # noqa: E402
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "tensors-to-tokens"

@@ -16,7 +16,7 @@ def grade(name: str) -> float | None:
     namespace = sys._getframe(1).f_globals
     address = os.environ.get(REFEREE_VARIABLE)
     if address:
-        from autograder.channel import play
+        from autograder.runner.client import play
 
         play(name, namespace, address)
         return None
@@ -24,9 +24,9 @@ def grade(name: str) -> float | None:
 
 
 def _grade_here(name: str, namespace: dict) -> float:
-    from autograder.referee import judge_here
-    from autograder.report import as_text
-    from autograder.scenario_runner import run_case
+    from autograder.core.report import as_text
+    from autograder.judge.referee import judge_here
+    from autograder.runner.scenario_runner import run_case
 
     verdict = judge_here(name, lambda inputs: run_case(name, namespace, inputs))
     print(as_text(verdict))

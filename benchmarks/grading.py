@@ -33,7 +33,7 @@ from nbgrader.api import Gradebook
 from autograder.authoring.classroom import Classroom
 from autograder.authoring.mistakes import load_attempts
 from autograder.authoring.pipeline import write_release
-from autograder.ledger import Ledger
+from autograder.core.ledger import Ledger
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "grading.json"

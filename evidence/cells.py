@@ -1,6 +1,6 @@
 """The book's own cells on this machine's GPU: every exercise notebook with its solutions, and pages.
 
-    python -m evidence.cells exercises/streams/streams.py    one file, as a line of JSON
+    python -m evidence.cells exercises/streams/notebook.py    one file, as a line of JSON
 
 ``gpulab.cuda.use("virtual:...")`` then means the GPU, with a fresh allocator: the promise is that the same
 source runs on both. Ghost cards stay, and so does what compares one virtual card with another, and the cards of
@@ -49,10 +49,9 @@ class Cell:
 
 def files() -> list[str]:
     """Every exercise notebook, and the pages of ``PAGES``, relative to the repository."""
-    notebooks = sorted((ROOT / "exercises").glob("*/*.py"))
+    notebooks = sorted((ROOT / "exercises").glob("*/notebook.py"))
     pages = sorted(path for part in PAGES for path in (ROOT / "chapters" / part).glob("*.md"))
-    kept = [path for path in notebooks if path.stem == path.parent.name] + pages
-    return [str(path.relative_to(ROOT)) for path in kept]
+    return [str(path.relative_to(ROOT)) for path in notebooks + pages]
 
 
 def cells_of(path: Path) -> list[Cell]:

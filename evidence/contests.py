@@ -45,7 +45,7 @@ class Job:
 
     @property
     def source(self) -> str:
-        return f"exercises/{self.chapter}/{self.chapter}.py"
+        return f"exercises/{self.chapter}/notebook.py"
 
 
 def _random(*shape: int, dtype=torch.float32) -> torch.Tensor:

@@ -11,11 +11,11 @@ FOLDER = Path(__file__).parents[1] / "exercises"
 
 @cache
 def solutions(chapter: str) -> types.ModuleType:
-    """Imports, functions and constants of ``exercises/<chapter>/<chapter>.py``; none of its cells runs.
+    """Imports, functions and constants of ``exercises/<chapter>/notebook.py``; none of its cells runs.
 
     The functions keep the file and the lines they stand in, which compilers and tables ask for.
     """
-    path = FOLDER / chapter / f"{chapter}.py"
+    path = FOLDER / chapter / "notebook.py"
     tree = ast.parse(path.read_text())
     tree.body = [node for node in tree.body if _defines(node)]
     module = types.ModuleType(f"evidence.solutions_of_{chapter}")

@@ -12,8 +12,8 @@ import tqdm
 from playwright.sync_api import sync_playwright
 
 import gpulab.cuda
-from autograder.background_work import detector
-from autograder.doctor import chromium
+from autograder.cli.doctor import chromium
+from autograder.runner.background_work import detector
 from tests.costs import Costs, already_charged, seconds_of_browsers, was_spent_elsewhere
 from tests.groups import GroupScheduling, group_of, in_order
 from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of

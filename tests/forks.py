@@ -13,7 +13,7 @@ NEEDED = (
     "gpulab.cuda.device.install",
     "gpulab.plots.figure",
     "autograder.grading.converter",
-    "autograder.verdicts",
+    "autograder.judge.referee",
     "tests.pipeline.shell",
     "tests.gates.small",
     "tests.faults.conftest",

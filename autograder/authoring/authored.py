@@ -13,11 +13,12 @@ from nbformat import NotebookNode
 
 from autograder.authoring.mistakes import Attempt, EquivalentMutant, Unbreakable, Unreadable, load, where
 from autograder.authoring.text import read_text_notebook
-from autograder.exercise import Exercise, find
+from autograder.core.exercise import Exercise, find
+from autograder.core.layout import NOTEBOOK
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import play_here
 from autograder.notebooks.cells import cell_of, exercises_of
-from autograder.referee import play_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.runner.scenario_runner import run_case
 
 SEEDS = (1, 20)
 RECORD = "trials.json"
@@ -134,7 +135,7 @@ def readable(exercises: Path) -> tuple[list[AuthoredExercise], dict[str, str]]:
 
 def authored_in(folder: Path) -> list[AuthoredExercise]:
     """Every graded exercise of the chapter in ``folder``. Raises Unreadable."""
-    text = folder / f"{folder.name}.py"
+    text = folder / NOTEBOOK
     try:
         notebook = read_text_notebook(text)
     except Exception as error:  # jupytext and YAML raise what they like
@@ -153,8 +154,8 @@ def authored_in(folder: Path) -> list[AuthoredExercise]:
 
 
 def _folders(exercises: Path) -> list[str]:
-    """The folders with a text notebook of their own name, or with mistakes."""
-    found = (path for path in exercises.glob("*/*.py") if path.stem in (path.parent.name, "mistakes"))
+    """The folders with a text notebook, or with mistakes."""
+    found = (path for path in exercises.glob("*/*.py") if path.name in (NOTEBOOK, "mistakes.py"))
     return sorted({path.parent.name for path in found})
 
 

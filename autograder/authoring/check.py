@@ -52,7 +52,7 @@ def _say_unknown(exercises: Path, every: list[AuthoredExercise], unknown: list[s
     for name in unknown:
         if (exercises / name).is_dir():
             print(
-                f"autograder: exercises/{name}/{name}.py grades no function: python -m autograder new exercise {name}.FUNCTION",
+                f"autograder: exercises/{name}/notebook.py grades no function: python -m autograder new exercise {name}.FUNCTION",
                 file=sys.stderr,
             )
             return

@@ -10,9 +10,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
 from autograder.authoring.mistakes import Attempt, load_attempts
-from autograder.exercise import find
+from autograder.core.exercise import find
+from autograder.core.sampler import Sampler
 from autograder.notebooks.cells import exercises_of
-from autograder.sampler import Sampler
 
 BROKEN = (
     "syntax_error",

@@ -22,12 +22,7 @@ ROOMS = {
 }
 """Folders ``gpulab/<room>`` and ``tests/<room>``, as far as there are such, by the chapters that alone need them."""
 FILES = {
-    "autograder/plays.py": ("engines",),
-    "autograder/scenarios/autograd.py": ("autograd", "trading"),
-    "autograder/scenarios/autograd_evaluate.py": ("autograd", "trading"),
-    "autograder/scenarios/autograd_saved.py": ("autograd", "trading"),
-    "autograder/scenarios/autograd_step.py": ("autograd", "trading"),
-    "autograder/verdicts/kernels": ("kernels", "engines"),
+    "exercises/autograd": ("autograd", "trading"),
     "gpulab/plots/depth.py": ("stability",),
     "gpulab/plots/load.py": ("engines",),
     "gpulab/plots/schedule.py": ("parallelism",),
@@ -44,11 +39,8 @@ FILES = {
     "tests/unit/test_engines_replayed.py": ("engines",),
 }
 """Other files and folders."""
-SHARED = re.compile(r"autograder/scenarios/kernels_(ran|large)\.py")
-"""What is called as a chapter's and is not its alone."""
 _OWN = re.compile(
-    r"(?:exercises|autograder/verdicts)/(\w+)(?:/.*)?|autograder/scenarios/(\w+)\.py|chapters/\w+/(\w+)\.md"
-    r"|tests/(?:book/test_claims|gates/test_cheats_at)_(\w+)\.py"
+    r"exercises/(\w+)(?:/.*)?|chapters/\w+/(\w+)\.md|tests/(?:book/test_claims|gates/test_cheats_at)_(\w+)\.py"
 )
 _WIDGET = re.compile(r"gpulab/widgets/(\w+)(?:/.*)?|tests/widgets/test_(\w+)\.py")
 
@@ -85,9 +77,9 @@ class Drafts:
         )
 
     def _own(self, path: str) -> frozenset[str]:
-        """The chapter whose name it bears: ``engines`` for ``scenarios/engines_played.py``."""
+        """The chapter whose name it bears."""
         found = _OWN.fullmatch(path)
-        if not found or SHARED.fullmatch(path):
+        if not found:
             return frozenset()
         called = next(filter(None, found.groups()))
         known = [Path(page).name for page in self.contents.numbers]
@@ -116,8 +108,8 @@ def is_shown(widget: str, text: str) -> bool:
 
 
 def written(exercises: Path) -> list[str]:
-    """The chapters that have exercises, drafts too: folders with a text notebook of their own name."""
-    return sorted(path.parent.name for path in exercises.glob("*/*.py") if path.stem == path.parent.name)
+    """The chapters that have exercises, drafts too: folders with a text notebook."""
+    return sorted(path.parent.name for path in exercises.glob("*/notebook.py"))
 
 
 def in_the_book(exercises: Path) -> list[str]:

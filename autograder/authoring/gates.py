@@ -10,9 +10,9 @@ from autograder.authoring.isolated import STOPPED, IsolatedRuns, Trial, in_a_for
 from autograder.authoring.mistakes import NOTHING, Attempt, in_autograder, listed
 from autograder.authoring.text import starter_of
 from autograder.authoring.todos import todos
-from autograder.hidden_region import BEGIN, END, without_hidden_tests
+from autograder.core.hidden_region import BEGIN, END, without_hidden_tests
 from autograder.notebooks.cells import cell_of, solution_of
-from autograder.scenario_runner import scenario
+from autograder.runner.scenario_runner import scenario
 
 __all__ = ["GATES", "ON_RECORD", "SEEDS", "AuthoredExercise", "gate", "run_notebook"]
 

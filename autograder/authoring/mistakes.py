@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from autograder.core.layout import NOTEBOOK
+
 NOTHING = "nothing"
 _PACKAGE = f"{Path(__file__).parents[1]}/"
 
@@ -61,7 +63,7 @@ def edited(exercise: str, edits: dict[str, str], loses: tuple[str, ...], because
     ValueError when a text is not in the solution exactly once: the solution has changed.
     """
     folder = Path(sys._getframe(1).f_globals["__file__"]).parent
-    source = _solution(folder / f"{folder.name}.py", exercise)
+    source = _solution(folder / NOTEBOOK, exercise)
     for old, new in edits.items():
         if source.count(old) != 1:
             raise ValueError(f"the solution of {exercise} has {source.count(old)} times {old!r}; expected once")

@@ -1,4 +1,4 @@
-"""``python -m autograder new``: a chapter's or an exercise's files in every room, with what is to be written marked.
+"""``python -m autograder new``: a chapter's or an exercise's files, with what is to be written marked.
 
 A new chapter is a draft: it has a number in ``_toc.yml`` and gets its place there once it is written.
 """
@@ -8,6 +8,8 @@ import keyword
 import re
 from pathlib import Path
 from string import Template
+
+from autograder.core.layout import NOTEBOOK
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -35,11 +37,9 @@ def new_chapter(root: Path, name: str, part: str, number: int | None, title: str
     }
     made = {
         f"chapters/{part}/{name}.md": _filled("page.md", words),
-        f"exercises/{name}/{name}.py": _filled("notebook.txt", words),
+        f"exercises/{name}/{NOTEBOOK}": _filled("notebook.txt", words),
         f"exercises/{name}/mistakes.py": _filled("mistakes.txt", words),
         f"exercises/{name}/hints.yml": _filled("hints.yml", words),
-        f"autograder/scenarios/{name}.py": _filled("scenarios.txt", words),
-        f"autograder/verdicts/{name}/__init__.py": _filled("verdicts.txt", words),
         f"tests/gates/test_cheats_at_{name}.py": _filled("cheats_test.txt", words),
         f"tests/book/test_claims_{name}.py": _filled("claims_test.txt", words),
         "chapters/claims.yml": _read(root, "chapters/claims.yml").rstrip("\n") + "\n" + _filled("claim.yml", words),
@@ -53,7 +53,7 @@ def new_exercise(root: Path, name: str, takes: str) -> list[Path]:
     chapter, _, function = name.partition(".")
     _require_name(chapter)
     _require_name(function)
-    notebook = f"exercises/{chapter}/{chapter}.py"
+    notebook, folder = f"exercises/{chapter}/{NOTEBOOK}", f"exercises/{chapter}/{function}"
     if not (root / notebook).exists():
         raise Refused(f"no chapter {chapter!r}: python -m autograder new chapter {chapter}")
     if function == chapter or f'"grade_id": "{function}"' in _read(root, notebook):
@@ -63,23 +63,18 @@ def new_exercise(root: Path, name: str, takes: str) -> list[Path]:
             else "an exercise is not called as its chapter"
         )
     words = {"chapter": chapter, "function": function, "takes": takes, "number": _next_exercise(root, notebook)}
-    verdicts = f"autograder/verdicts/{chapter}"
     made = {
         notebook: _longer(root, notebook, "exercise_cells.txt", words),
         f"exercises/{chapter}/mistakes.py": _longer(root, f"exercises/{chapter}/mistakes.py", "mistake.txt", words),
         f"exercises/{chapter}/hints.yml": _longer(root, f"exercises/{chapter}/hints.yml", "hint.yml", words),
-        f"autograder/scenarios/{chapter}.py": _longer(
-            root, f"autograder/scenarios/{chapter}.py", "scenario.txt", words
-        ),
-        f"{verdicts}/{function}.py": _filled("verdict.txt", words),
-        f"{verdicts}/__init__.py": _read(root, f"{verdicts}/__init__.py").rstrip("\n")
-        + f"\n\nfrom {verdicts.replace('/', '.')}.{function} import {function} as {function}\n",
+        f"{folder}/run.py": _filled("run.txt", words),
+        f"{folder}/judge.py": _filled("judge.txt", words),
         f"tests/gates/test_cheats_at_{chapter}.py": _longer(
             root, f"tests/gates/test_cheats_at_{chapter}.py", "cheats.txt", words
         ),
     }
-    if (root / verdicts / f"{function}.py").exists():
-        raise Refused(f"{verdicts}/{function}.py is there already")
+    if taken := [name for name in (folder, f"{folder}.py") if (root / name).exists()]:
+        raise Refused(f"{taken[0]} is there already")
     return _write(root, made)
 
 
@@ -117,7 +112,7 @@ def _next_claim(root: Path) -> str:
 
 def _next_number(root: Path) -> int:
     """One more than the largest chapter's number that an exercise carries."""
-    texts = (path.read_text("utf-8") for path in (root / "exercises").glob("*/*.py"))
+    texts = (path.read_text("utf-8") for path in (root / "exercises").glob(f"*/{NOTEBOOK}"))
     return max((int(number) for text in texts for number in re.findall(r"\bE(\d+)\.\d", text)), default=0) + 1
 
 

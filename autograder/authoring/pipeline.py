@@ -12,7 +12,8 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from autograder.authoring.drafts import Drafts, in_the_book
-from autograder.nbgrader_plugins.config import configure
+from autograder.core.layout import NOTEBOOK
+from autograder.nbgrader.config import configure
 
 
 def chapters(exercises: Path) -> list[str]:
@@ -25,7 +26,7 @@ def write_source(exercises: Path, chapter: str, course: Path) -> Path:
     from autograder.authoring.text import read_text_notebook
 
     target = course / "source" / chapter / f"{chapter}.ipynb"
-    text = nbformat.writes(read_text_notebook(exercises / chapter / f"{chapter}.py"))
+    text = nbformat.writes(read_text_notebook(exercises / chapter / NOTEBOOK))
     if not target.exists() or target.read_text() != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
@@ -35,7 +36,7 @@ def write_source(exercises: Path, chapter: str, course: Path) -> Path:
 def refresh_sources(exercises: Path, course: Path) -> None:
     """Write the source notebooks that are older than their text, so that nbgrader sees edits."""
     for chapter in chapters(exercises):
-        text = exercises / chapter / f"{chapter}.py"
+        text = exercises / chapter / NOTEBOOK
         target = course / "source" / chapter / f"{chapter}.ipynb"
         if not target.exists() or target.stat().st_mtime < text.stat().st_mtime:
             write_source(exercises, chapter, course)

@@ -8,6 +8,7 @@ import nbformat
 
 from autograder.authoring.pipeline import chapters
 from autograder.authoring.text import read_text_notebook
+from autograder.core.layout import NOTEBOOK
 from autograder.notebooks.cells import exercises_of
 
 
@@ -26,7 +27,7 @@ def write_subset(exercises: Path, names: list[str], assignment: str, course: Pat
         raise LookupError(f"the exercises are of {chapter} and {', '.join(others)}: an assignment has one chapter's")
     if assignment in chapters(exercises):
         raise LookupError(f"{assignment!r} is a chapter: give the assignment a name of its own")
-    path = exercises / chapter / f"{chapter}.py"
+    path = exercises / chapter / NOTEBOOK
     notebook = read_text_notebook(path) if path.exists() else nbformat.v4.new_notebook()
     graded = {grade_id: name for grade_id, name, _ in exercises_of(notebook)}
     if unknown := [name for name in names if name not in graded.values()]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from autograder.core.layout import NOTEBOOK, ROOT
+
 _MARK = re.compile(r"WRITE\((?P<of>\w+)\): (?P<what>.+?)[\"'`*)\],.;]*$", re.M)
 
 
@@ -33,15 +34,10 @@ def todos(exercises: Path, chapter: str) -> Iterator[Todo]:
 
 def rooms(exercises: Path, chapter: str) -> dict[Path, str]:
     """The files of a chapter, in the order in which they are best written, and what each holds."""
-    verdicts = ROOT / "autograder" / "verdicts" / chapter
     pages = list((ROOT / "chapters").glob(f"*/{chapter}.md"))
     found = {
-        exercises / chapter / f"{chapter}.py": "the exercises' text notebook",
-        ROOT / "autograder" / "scenarios" / f"{chapter}.py": "a scenario for each exercise",
-        **(
-            {path: "" for path in sorted(verdicts.glob("*.py"))}
-            or {verdicts / "__init__.py": "an Exercise for each exercise"}
-        ),
+        exercises / chapter / NOTEBOOK: "the exercises' text notebook",
+        **{path: "" for path in sorted((exercises / chapter).glob("*/*.py"))},
         exercises / chapter / "mistakes.py": "wrong solutions, and right ones written another way",
         exercises / chapter / "hints.yml": "two hints a function, and the section to read again",
         ROOT

@@ -14,15 +14,14 @@ import resource
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import cache
-from importlib import util
 from pathlib import Path
 
 from autograder.authoring.authored import RECORD, SEEDS, AuthoredExercise, records
 from autograder.authoring.isolated import IsolatedRuns, Trial
 from autograder.authoring.mistakes import Attempt, listed
 from autograder.authoring.mutants import Mutant, mutants
+from autograder.core.layout import ROOT, file_of, judge_module, run_module
 from autograder.notebooks.cells import solution_of
-from autograder.scenario_runner import scenario
 
 MANY_SEEDS = tuple(range(1, 31))
 HOW_TO_TRY = "python -m autograder mutate"
@@ -30,17 +29,9 @@ HOW_TO_KEEP = "python -m autograder check --keep"
 
 
 def key(authored: AuthoredExercise) -> str:
-    """A hash of the solution, the scenario and the verdict, their comments and docstrings left out.
-
-    Of the chapter's scenarios it takes what this exercise's comes to, and not those of its neighbours.
-    """
-    return _hash(
-        (
-            solution_of(authored.notebook, authored.function),
-            *_of_scenario(authored),
-            *map(Path.read_text, _verdicts(authored)),
-        )
-    )
+    """A hash of the solution and of all files of ``exercises/`` that its run and its judge come to, without comments and docstrings."""
+    modules = [module(*authored.name.split(".")) for module in (run_module, judge_module)]
+    return _hash((solution_of(authored.notebook, authored.function), *map(Path.read_text, _reached(modules))))
 
 
 def current(authored: AuthoredExercise) -> dict:
@@ -132,62 +123,23 @@ def _hash(sources: tuple[str, ...]) -> str:
     return hashlib.sha256("\n".join(map(_meaning, sources)).encode()).hexdigest()[:16]
 
 
-def _verdicts(authored: AuthoredExercise) -> list[Path]:
-    """Those modules of its chapter's verdicts that the exercise comes from."""
-    return _modules(authored.exercise.cases.__module__, f"autograder.verdicts.{authored.name.partition('.')[0]}.")
-
-
-def _of_scenario(authored: AuthoredExercise) -> list[str]:
-    """The definitions that its scenario comes to, and the chapter's other modules that those import."""
-    played = scenario(authored.name)
-    module = Path(util.find_spec(played.__module__).origin)
-    names = reached(ast.parse(module.read_text()), played.__name__)
-    prefix = f"autograder.scenarios.{authored.name.partition('.')[0]}_"
-    others = sorted(
-        {one.module for one in names if isinstance(one, ast.ImportFrom) and (one.module or "").startswith(prefix)}
-    )
-    return [*map(ast.unparse, names), *(path.read_text() for other in others for path in _modules(other, prefix))]
-
-
-def _modules(first: str, prefix: str) -> list[Path]:
-    """The files of ``first`` and of all modules of this prefix that it comes to, by their names."""
-    found, todo = dict[str, Path](), [first]
+def _reached(modules: list[str]) -> list[Path]:
+    """The files of these modules and of all modules of ``exercises`` that they come to, by their names."""
+    found, todo = dict[str, Path](), list(modules)
     while todo:
         name = todo.pop()
-        if name not in found:
-            found[name] = Path(util.find_spec(name).origin)
-            todo += [other for other in _imports(found[name]) if other.startswith(prefix)]
+        if name not in found and (path := ROOT / file_of(name)).is_file():
+            found[name] = path
+            todo += [other for other in _imports(path) if other.startswith("exercises.")]
     return [found[name] for name in sorted(found)]
 
 
-def reached(module: ast.Module, name: str) -> list[ast.stmt]:
-    """The statements at a module's top that bind ``name`` and all that they use, in their order."""
-    bound = [({*_bound(statement)}, statement) for statement in module.body]
-    wanted, todo = set[str](), {name}
-    while todo:
-        wanted |= todo
-        used = {node.id for names, one in bound if names & todo for node in ast.walk(one) if isinstance(node, ast.Name)}
-        todo = used - wanted
-    return [statement for names, statement in bound if names & wanted]
-
-
-def _bound(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        yield from (alias.asname or alias.name.partition(".")[0] for alias in statement.names)
-    elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-        yield statement.name
-    else:
-        yield from (
-            node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        )
-
-
 def _imports(path: Path) -> Iterator[str]:
-    yield from (
-        node.module
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module
-    )
+    """``a.b`` and ``a.b.c`` for ``from a.b import c``: either may be the module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _meaning(source: str) -> str:

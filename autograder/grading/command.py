@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from tqdm import tqdm
 
+from autograder.core.report import printable
 from autograder.grading import forks
 from autograder.grading.job import Graded, Job
 from autograder.grading.summary import summary
-from autograder.jupyter_kernels import sandbox
-from autograder.jupyter_kernels.server import KernelServer
-from autograder.report import printable
+from autograder.sandbox import sandbox
+from autograder.sandbox.server import KernelServer
 
 
 def run(job: Job, jobs: int, scheduler: str | None = None) -> int:

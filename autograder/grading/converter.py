@@ -10,11 +10,11 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.autogradeapp import AutogradeApp
 from nbgrader.converters import NbGraderException
 
+from autograder.core.ledger import Entry
 from autograder.grading.job import Graded, Job
-from autograder.jupyter_kernels import workspace
-from autograder.jupyter_kernels.server import Address
-from autograder.ledger import Entry
-from autograder.nbgrader_plugins.submission import AutogradeSubmissions
+from autograder.nbgrader.submission import AutogradeSubmissions
+from autograder.sandbox import workspace
+from autograder.sandbox.server import Address
 
 
 class OneSubmission(AutogradeSubmissions):

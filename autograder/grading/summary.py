@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from autograder.core.report import printable
 from autograder.grading.job import Graded
-from autograder.report import printable
 
 _HEADINGS = {
     "timed out": "timed out",

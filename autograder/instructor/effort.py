@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from autograder.exercise import find
+from autograder.core.exercise import find
 from autograder.notebooks.cells import exercises_of, solution_of
 from autograder.selfcheck.chapters import Chapter
 from gpulab.book.length import WORDS_A_MINUTE

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import jinja2
 
+from autograder.core.layout import ROOT
+from autograder.core.report import printable
 from autograder.instructor.standing import Row, Standing, outcome
-from autograder.report import printable
 from autograder.selfcheck.chapters import Chapter
-from autograder.selfcheck.packed import ROOT
 from autograder.selfcheck.page import template
 
 SIGNS = {"earned": "+", "lost": "0", "not judged": "-", "not gradable": "?", "missing": " "}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-from autograder.ledger import Entry
+from autograder.core.ledger import Entry
 
 _BEGAN, _ENDED = "iopub.status.busy", "iopub.status.idle"
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from autograder.core.ledger import Entry, Ledger
+from autograder.core.verdict import Line, Verdict
 from autograder.instructor.runtimes import Runtime, runtime_of
-from autograder.ledger import Entry, Ledger
-from autograder.verdict import Line, Verdict
 
 NOT_JUDGED = "Not judged until this holds"
 

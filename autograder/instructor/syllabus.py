@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from autograder.core.layout import ROOT
 from autograder.instructor.effort import Effort, efforts
-from autograder.selfcheck.packed import ROOT
 from gpulab.book.contents import Contents
 from gpulab.book.length import minutes
 from gpulab.yaml_files import read_yaml

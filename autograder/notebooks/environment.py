@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from autograder.core.layout import ROOT
+
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 
 
@@ -12,7 +14,7 @@ def kernel_environment() -> dict[str, str]:
     return (
         kept
         | {
-            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PYTHONPATH": str(ROOT),
             "PYTHONSAFEPATH": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
             "OMP_NUM_THREADS": "1",

@@ -2,7 +2,7 @@
 
 from nbformat import NotebookNode
 
-from autograder.hidden_region import named_exercise
+from autograder.core.hidden_region import named_exercise
 
 _KINDS = ("text/plain", "image/png", "image/jpeg")
 

@@ -2,7 +2,7 @@
 
 from nbformat import NotebookNode
 
-from autograder.hidden_region import without_hidden_tests
+from autograder.core.hidden_region import without_hidden_tests
 
 
 def restore(nb: NotebookNode, released: dict[str, NotebookNode]) -> list[str]:

@@ -14,16 +14,16 @@ from nbformat.v4 import new_output
 from nbformat.validator import isvalid
 from traitlets import Bool, Enum, Integer
 
-from autograder.grading_server import GradingServer
+from autograder.core.hidden_region import named_exercise
+from autograder.core.report import as_html, as_text
+from autograder.core.verdict import Verdict
 from autograder.hidden import REFEREE_VARIABLE
-from autograder.hidden_region import named_exercise
-from autograder.jupyter_kernels.limits import Limits
-from autograder.jupyter_kernels.manager import MAX_MESSAGE_BYTES
-from autograder.jupyter_kernels.workspace import workspace
+from autograder.judge.grading_server import GradingServer
 from autograder.notebooks.environment import kernel_environment
 from autograder.notebooks.inert import inert, is_the_referees
-from autograder.report import as_html, as_text
-from autograder.verdict import Verdict
+from autograder.sandbox.limits import Limits
+from autograder.sandbox.manager import MAX_MESSAGE_BYTES
+from autograder.sandbox.workspace import workspace
 
 TOO_LONG = "The function did not return in time: is there a loop that never ends?"
 DIED = "The kernel died: the code ended its own process, crashed it, or ran out of memory."
@@ -38,7 +38,7 @@ class Sheet(Protocol):
     def record(self, grade_id: str, verdict: Verdict) -> None: ...
 
     def leave(self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str]) -> None:
-        """The notebook has been run; see :class:`autograder.ledger.Entry`."""
+        """The notebook has been run; see :class:`autograder.core.ledger.Entry`."""
 
 
 class RunGraded(ExecutePreprocessor):

@@ -10,8 +10,9 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
+from autograder.core.layout import NOTEBOOK, ROOT
 from autograder.notebooks.cells import exercises_of, solution_of
-from autograder.selfcheck.packed import PACKED, ROOT, is_packed
+from autograder.selfcheck.packed import SITE, is_packed
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Chapter:
             return nbformat.read(packed, as_version=4)
         from autograder.authoring.text import read_text_notebook
 
-        return read_text_notebook(self.folder / f"{self.name}.py")
+        return read_text_notebook(self.folder / NOTEBOOK)
 
     @cached_property
     def said(self) -> dict:
@@ -84,14 +85,13 @@ def anchor_of(section: str) -> str:
 
 def chapters() -> list[Chapter]:
     """Those that this installation can mark, by name."""
-    folder = PACKED if is_packed() else ROOT / "exercises"
-    return [Chapter(path.parent) for path in sorted(folder.glob("*/hints.yml"))]
+    return [Chapter(path.parent) for path in sorted((ROOT / "exercises").glob("*/hints.yml"))]
 
 
 def _site() -> str:
     """The address of the published book, from the wheel or from ``_config.yml``; empty while there is none."""
     if is_packed():
-        return (PACKED / "site.txt").read_text("utf-8").strip()
+        return SITE.read_text("utf-8").strip()
     return site_address(ROOT)
 
 

@@ -10,7 +10,8 @@ import webbrowser
 from importlib import metadata, util
 from pathlib import Path
 
-from autograder.selfcheck.packed import ROOT, is_packed
+from autograder.core.layout import ROOT
+from autograder.selfcheck.packed import is_packed
 
 ABOUT = "Run the hidden tests of a chapter on your own notebook, and open a page that says what they found."
 
@@ -93,7 +94,7 @@ def _begin(path: Path, chapter) -> None:
 
 
 def _tell(function: str, verdict) -> None:
-    from autograder.report import points
+    from autograder.core.report import points
 
     print(f"  {function:<16} {points(verdict.score):>4} of {points(verdict.max_score)}", flush=True)
 
@@ -121,7 +122,7 @@ def _cannot_write(path: Path) -> None:
 
 
 def _report(marked, written: Path) -> None:
-    from autograder.report import points
+    from autograder.core.report import points
 
     print(f"{points(marked.score)} of {points(marked.max_score)} points")
     for sentence in [*marked.notes, *marked.errors.get("", [])]:

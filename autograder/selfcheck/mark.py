@@ -9,12 +9,12 @@ from pathlib import Path
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 
-from autograder.jupyter_kernels import sandbox
+from autograder.core.verdict import Verdict
 from autograder.notebooks.restore import restore
 from autograder.notebooks.run import RunGraded
+from autograder.sandbox import sandbox
 from autograder.selfcheck.chapters import Chapter, chapters
 from autograder.selfcheck.reading import CannotMark, chapter_of, read
-from autograder.verdict import Verdict
 
 
 @dataclass

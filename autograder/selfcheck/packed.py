@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-PACKED = Path(__file__).parent / "chapters"
-"""Where a wheel carries what lies in ``exercises/`` of the repository, its notebooks as ``.ipynb``."""
+SITE = Path(__file__).parent / "site.txt"
+"""Where a wheel carries the address of the published book."""
 
 
 def is_packed() -> bool:
     """True in the wheel ``gpulab-mark``, which has no rooms of authors and instructors."""
-    return PACKED.exists()
+    return SITE.exists()

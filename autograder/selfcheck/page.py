@@ -7,9 +7,9 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from autograder.report import as_html, points, with_code
+from autograder.core.report import as_html, points, with_code
+from autograder.core.verdict import Verdict
 from autograder.selfcheck.mark import Marked
-from autograder.verdict import Verdict
 
 HERE = Path(__file__).parent
 FEEDBACK = HERE.parent / "notebooks" / "feedback.css"

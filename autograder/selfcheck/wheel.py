@@ -7,8 +7,11 @@ from pathlib import Path
 
 import nbformat
 
+from autograder.authoring.authored import RECORD
 from autograder.authoring.pipeline import chapters, copy_room, wheel_of
+from autograder.core.layout import NOTEBOOK
 from autograder.selfcheck.chapters import Chapter, site_address
+from autograder.selfcheck.packed import SITE
 
 LEFT_OUT = (
     "authoring",
@@ -17,7 +20,7 @@ LEFT_OUT = (
     "grading",
     "instructor",
     "ledger.py",
-    "nbgrader_plugins",
+    "nbgrader",
     "pyproject.toml",
     "wheel.py",
 )
@@ -31,19 +34,14 @@ def write_mark_wheel(root: Path, folder: Path) -> Path:
         copy_room(root, "autograder", source, *LEFT_OUT)
         shutil.copy(root / "autograder" / "selfcheck" / "pyproject.toml", source)
         (source / "VERSION").write_text(version(root))
-        packed = source / "autograder" / "selfcheck" / "chapters"
+        copy_room(root, "exercises", source, NOTEBOOK, "mistakes.py", RECORD)
         for name in chapters(root / "exercises"):
-            _pack(Chapter(root / "exercises" / name), packed / name)
-        (packed / "site.txt").write_text(site_address(root))
+            notebook = Chapter(root / "exercises" / name).notebook
+            nbformat.write(notebook, source / "exercises" / name / f"{name}.ipynb")
+        (source / "autograder" / "selfcheck" / SITE.name).write_text(site_address(root))
         return wheel_of(source, folder)
 
 
 def version(root: Path) -> str:
     """That of gpulab, whose marker this is."""
     return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-
-
-def _pack(chapter: Chapter, folder: Path) -> None:
-    folder.mkdir(parents=True)
-    nbformat.write(chapter.notebook, folder / f"{chapter.name}.ipynb")
-    shutil.copy(chapter.folder / "hints.yml", folder)

@@ -59,7 +59,7 @@ def report(url: str, page: str, edition: str) -> str:
 
 
 def has_exercises(chapter: str) -> bool:
-    return (ROOT / "exercises" / chapter / f"{chapter}.py").is_file()
+    return (ROOT / "exercises" / chapter / "notebook.py").is_file()
 
 
 def _tell_page(app, pagename, templatename, context, doctree):

@@ -11,8 +11,8 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
+from autograder.core.report import points, with_code
 from autograder.instructor.effort import efforts
-from autograder.report import points, with_code
 from autograder.selfcheck.chapters import anchor_of, site_address
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +80,7 @@ class WorkingAlone(SphinxDirective):
         gpulab, mark = wheels()
         typed = "\n".join(lines(chapter, tuple(self.options.get("extras", "").split())))
         text = TEXT.format(chapter=chapter, efforts="\n".join(rows(chapter)), gpulab=gpulab, mark=mark, lines=typed)
-        for known in ("pyproject.toml", f"exercises/{chapter}/{chapter}.py", f"exercises/{chapter}/hints.yml"):
+        for known in ("pyproject.toml", f"exercises/{chapter}/notebook.py", f"exercises/{chapter}/hints.yml"):
             self.env.note_dependency(str(ROOT / known))
         if launches := edition.launches(self.env.app, chapter):
             names, addresses = zip(*launches.items(), strict=True)

@@ -142,7 +142,7 @@ class Bank:
     def _exercise(self, card: Card, name: str) -> Link:
         stem, _, function = name.partition(".")
         page = {page.rpartition("/")[2]: page for page in self.pages.values()}.get(stem)
-        file = self.chapters.parent / f"exercises/{stem}/{stem}.py"
+        file = self.chapters.parent / f"exercises/{stem}/notebook.py"
         if page is None or f'"{function}_hidden"' not in file.read_text(encoding="utf-8"):
             raise ValueError(f"{card.id}: no exercise {name}")
         return Link(f"{page}.html#exercises", f"Exercise `{function}`")

@@ -17,6 +17,7 @@ def _folders_of_libraries(path: list[str]) -> tuple[str, ...]:
     folders = {
         os.path.join(_PROJECT, "gpulab"),
         os.path.join(_PROJECT, "autograder"),
+        os.path.join(_PROJECT, "exercises"),
         *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
         *(folder for folder in path if os.path.basename(folder) in ("site-packages", "dist-packages")),
     }

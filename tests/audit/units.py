@@ -54,7 +54,7 @@ def units(chapter: str = "", room: str = "") -> list[Unit]:
 
 
 def _exercises(chapter: str) -> Iterator[Unit]:
-    for _, name, _ in exercises_of(read_text_notebook(Path(EXERCISES, chapter, f"{chapter}.py"))):
+    for _, name, _ in exercises_of(read_text_notebook(Path(EXERCISES, chapter, "notebook.py"))):
         yield _unit("exercise", name, f"chapter {chapter}", (*MACHINERY, f"exercises/{chapter}"))
 
 

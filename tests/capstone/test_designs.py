@@ -2,8 +2,9 @@
 
 import pytest
 
-from autograder.sampler import Sampler
-from autograder.verdicts.capstone import designs, designs_drawn
+from autograder.core.sampler import Sampler
+from exercises.capstone.design_review import cases as designs_drawn
+from exercises.capstone.design_review import designs
 from gpulab.cards.cards import CARDS
 from gpulab.memory import SHAPES, Job, plan
 from gpulab.memory.activations import layer

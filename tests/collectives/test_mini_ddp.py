@@ -11,7 +11,7 @@ from autograder.authoring.text import read_text_notebook
 from autograder.notebooks.cells import solution_of
 from gpulab.collectives import run_ranks
 
-EXERCISES = Path(__file__).parents[2] / "exercises" / "data_parallel" / "data_parallel.py"
+EXERCISES = Path(__file__).parents[2] / "exercises" / "data_parallel" / "notebook.py"
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from autograder.authoring.text import read_text_notebook
 from autograder.notebooks.cells import solution_of
 from gpulab.collectives import run_ranks
 
-EXERCISES = Path(__file__).parents[2] / "exercises" / "sharding" / "sharding.py"
+EXERCISES = Path(__file__).parents[2] / "exercises" / "sharding" / "notebook.py"
 BATCH = torch.linspace(-1, 1, 12 * 5).view(12, 5)
 STEPS = 3
 

@@ -127,7 +127,7 @@ def test_a_row_that_fails_says_why_and_ends_no_other():
 
 
 def test_cells_keep_their_lines_and_their_names_and_hidden_tests_are_left_out():
-    path = ROOT / "exercises/streams/streams.py"
+    path = ROOT / "exercises/streams/notebook.py"
     lines, found = path.read_text().splitlines(), cells.cells_of(path)
     assert "honest_time_seen" in {cell.name for cell in found} and not any(
         "HIDDEN TESTS" in cell.source for cell in found

@@ -13,7 +13,7 @@ from autograder.authoring.text import read_text_notebook
 from autograder.notebooks.cells import solution_of
 from gpulab.cuda.machine.allocator import Allocator, OutOfMemory
 
-TRADING = Path(__file__).parents[2] / "exercises" / "trading" / "trading.py"
+TRADING = Path(__file__).parents[2] / "exercises" / "trading" / "notebook.py"
 KIB, MIB = 1 << 10, 1 << 20
 SMALL = [1, 512, 513, 300 * KIB, 700 * KIB, MIB - 512, MIB]
 LARGE = [MIB + 1, 3 * MIB, 5 * MIB + 37, 8 * MIB, 9 * MIB, 10 * MIB - 512]

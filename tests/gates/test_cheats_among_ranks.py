@@ -13,12 +13,12 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from autograder.jupyter_kernels import domain
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.scenarios import ranks
-from autograder.scenarios.ranks import in_ranks
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
+from autograder.runner import ranks
+from autograder.runner.ranks import in_ranks
+from autograder.runner.scenario_runner import run_case
+from autograder.sandbox import domain
 from gpulab.collectives.rank import session
 from gpulab.collectives.wire import packed
 from tests.processes import children

@@ -4,11 +4,11 @@ import sys
 
 import torch
 
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.scenarios import library_calls
-from autograder.verdicts.autograd.programs import verdict
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
+from autograder.runner import library_calls
+from autograder.runner.scenario_runner import run_case
+from exercises.autograd.inplace_legal.programs import verdict
 
 
 def score(exercise: str, function, seed: int = 7) -> float:

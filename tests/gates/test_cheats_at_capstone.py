@@ -1,8 +1,8 @@
 """Cheating solutions to the chapter "Capstone: fix a slow, unstable job" score zero."""
 
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
+from autograder.runner.scenario_runner import run_case
 from gpulab import capstone
 
 

@@ -1,8 +1,8 @@
 """Cheating solutions to the chapter "Collectives and interconnects" score zero."""
 
-from autograder.referee import score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import score_here
+from autograder.runner.scenario_runner import run_case
 
 
 def score(exercise: str, function, seed: int = 7) -> float:

@@ -7,10 +7,10 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from autograder.referee import score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.scenarios.ranks import own_inputs
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import score_here
+from autograder.runner.ranks import own_inputs
+from autograder.runner.scenario_runner import run_case
 
 
 def score(exercise: str, function, seed: int = 7) -> float:

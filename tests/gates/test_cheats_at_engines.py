@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 
 from autograder.authoring.text import read_text_notebook
-from autograder.exercise import find
+from autograder.core.exercise import find
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
 from autograder.notebooks.cells import cell_of
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.verdicts.engines.phases import refused
+from autograder.runner.scenario_runner import run_case
+from exercises.engines.place_phases.phases import refused
 from gpulab.serving import Chunked, Continuous, Paged, Plan, Static
 
 
@@ -118,7 +118,7 @@ class BlocksThatRefuse(BlocksWithoutEnd):
 
 def the_verdict_on_blocks(total, size):
     """The referee's own books, where they can be imported."""
-    from autograder.verdicts.engines.block_books import Books
+    from exercises.engines.block_allocator.books import Books
 
     return Books(total, size)
 
@@ -192,7 +192,7 @@ def clock_behind(step_us):
 
 def test_whoever_goes_behind_the_clock_loses_its_calls():
     """The clock that is handed over is never asked, and the one behind it as often as one likes."""
-    path, names = Path(__file__).parents[2] / "exercises/engines/engines.py", {}
+    path, names = Path(__file__).parents[2] / "exercises/engines/notebook.py", {}
     for grade_id in ("chunked_parts", "chunked_prefill"):
         exec(cell_of(read_text_notebook(path), grade_id).source, names)
     assert score("chunked_prefill", names["chunked_prefill"]) == 9
@@ -203,7 +203,7 @@ def test_whoever_goes_behind_the_clock_loses_its_calls():
 
 def given_to_place_phases(*more: str) -> dict:
     """What the cell before E19.4 defines, and ``more`` cells after it."""
-    path = Path(__file__).parents[2] / "exercises/engines/engines.py"
+    path = Path(__file__).parents[2] / "exercises/engines/notebook.py"
     namespace: dict = {}
     for grade_id in ("place_phases_given", *more):
         exec(cell_of(read_text_notebook(path), grade_id).source, namespace)
@@ -411,7 +411,7 @@ def test_a_cheat_at_paged_attention_earns_nothing():
 
 def paged_solved(edits=()) -> dict:
     """The solution of E19.6, edited, and what the cell before it defines; a kernel is compiled from the source of its cell."""
-    path, names = Path(__file__).parents[2] / "exercises/engines/engines.py", {"torch": torch}
+    path, names = Path(__file__).parents[2] / "exercises/engines/notebook.py", {"torch": torch}
     for grade_id in ("paged_cache", "paged_attention"):
         source = cell_of(read_text_notebook(path), grade_id).source
         for old, new in edits if grade_id == "paged_attention" else ():

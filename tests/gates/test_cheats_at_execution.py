@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import gpulab.cuda
-from autograder.referee import judge_here, score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.scenarios.execution import regroup
-from autograder.verdicts.execution.divergence_cost import cost
-from autograder.verdicts.execution.grouping import splits
-from autograder.verdicts.execution.residence import resident
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here, score_here
+from autograder.runner.scenario_runner import run_case
+from exercises.execution.divergence_cost.judge import cost
+from exercises.execution.occupancy.judge import resident
+from exercises.execution.regroup import run as regroup
+from exercises.execution.regroup.judge import splits
 from gpulab import Observation
 from gpulab.cards.multiprocessors import MULTIPROCESSORS
 from gpulab.kernels import cuda
@@ -304,7 +304,7 @@ def test_the_judges_splits_are_what_an_interpreter_counts():
     for _ in range(6):
         kinds = [sampler.integer(0, 3) for _ in range(32 * sampler.integer(1, 9))]
         order = sampler.permutation(range(len(kinds)))
-        evidence = regroup(
+        evidence = regroup.run(
             SimpleNamespace(regroup=lambda kinds: order), {"kinds": kinds, "turns": [1, 1, 1, 1], "threads": 64}
         )
         assert (

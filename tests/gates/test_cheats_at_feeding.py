@@ -11,12 +11,12 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from autograder.authoring.text import read_text_notebook
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
 from autograder.notebooks.cells import cell_of, solution_of
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.runner.scenario_runner import run_case
 
-FEEDING = Path(__file__).parents[2] / "exercises" / "feeding" / "feeding.py"
+FEEDING = Path(__file__).parents[2] / "exercises" / "feeding" / "notebook.py"
 
 
 @cache

@@ -9,9 +9,9 @@ import torch
 
 import gpulab
 import gpulab.cuda
-from autograder.referee import judge_here, score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here, score_here
+from autograder.runner.scenario_runner import run_case
 from gpulab.kernels import cuda, float32
 from gpulab.kernels.simt import launcher, races
 from gpulab.observe import device as log

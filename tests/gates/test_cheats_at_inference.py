@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 
 from autograder.authoring.text import read_text_notebook
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
 from autograder.notebooks.cells import cell_of
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.runner.scenario_runner import run_case
 from tests.gates.threads import in_a_thread
 
 
@@ -102,7 +102,7 @@ class AnyText(str):
 
 def given_to_kv_bytes(*more: str) -> dict:
     """What the cell before E18.2 defines, and ``more`` cells after it."""
-    path = Path(__file__).parents[2] / "exercises/inference/inference.py"
+    path = Path(__file__).parents[2] / "exercises/inference/notebook.py"
     namespace: dict = {}
     for grade_id in ("kv_bytes_given", *more):
         exec(cell_of(read_text_notebook(path), grade_id).source, namespace)
@@ -229,7 +229,7 @@ def test_a_cheat_at_intensity_earns_nothing():
 
 def test_counts_of_another_world_bound_nothing():
     """Whatever the card is, 1 FLOP for 2 ** 60 bytes is bound by memory."""
-    verdict = import_module("autograder.verdicts.inference.intensity")
+    verdict = import_module("exercises.inference.intensity.judge")
     told = {"flops": 1, "bytes": 2**60, "intensity": 2.0**-60, "bound": "memory"}
     questions = [
         question

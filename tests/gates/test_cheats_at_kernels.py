@@ -11,9 +11,9 @@ from torch.nn.functional import silu
 from torch.utils._mode_utils import no_dispatch
 
 import gpulab.cuda
-from autograder.referee import judge_here, score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here, score_here
+from autograder.runner.scenario_runner import run_case
 from gpulab.kernels import tl, triton
 from gpulab.observe import device
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import torch
 
 from autograder.authoring.text import read_text_notebook
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import score_here
 from autograder.notebooks.cells import cell_of
-from autograder.referee import score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.runner.scenario_runner import run_case
 from tests.gates.threads import in_a_thread
 
 SHAPE = dict(layers=1, width=16, heads=2, kv_heads=1, hidden=8, vocabulary=9, batch=1, sequence=4, dtype=torch.float32)
@@ -22,7 +22,7 @@ def score(exercise: str, function, seed: int = 7, **given) -> float:
 
 def given_cell(grade_id: str) -> dict:
     """What a cell of the notebook defines."""
-    path = Path(__file__).parents[2] / "exercises/memory/memory.py"
+    path = Path(__file__).parents[2] / "exercises/memory/notebook.py"
     namespace = {"torch": torch}
     exec(cell_of(read_text_notebook(path), grade_id).source, namespace)
     return {name: value for name, value in namespace.items() if not name.startswith("__")}

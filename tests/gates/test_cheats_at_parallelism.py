@@ -4,10 +4,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.scenarios.ranks import own_inputs
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
+from autograder.runner.ranks import own_inputs
+from autograder.runner.scenario_runner import run_case
 from gpulab.parallel import gpipe, mesh_groups, one_f_one_b, violations
 
 

@@ -1,8 +1,8 @@
 """Cheating solutions to the chapter "Platforms: serverless, tenancy, compliance" score zero."""
 
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
+from autograder.runner.scenario_runner import run_case
 from gpulab.platforms import GEOMETRY, NO_MIG
 
 

@@ -10,16 +10,16 @@ from itertools import cycle
 from pathlib import Path, PurePosixPath
 
 from autograder.authoring.text import read_text_notebook
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
 from autograder.notebooks.cells import cell_of, solution_of
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.scenarios import profiling as scenario
+from autograder.runner.scenario_runner import run_case
+from exercises.profiling import run as shared
 from gpulab.traces.intervals import union
 from gpulab.traces.self_times import nested
 from tests.gates.threads import in_a_thread
 
-PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "profiling.py"
+PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "notebook.py"
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
@@ -77,9 +77,9 @@ def emptied(events):
 
 def what_judges_it(*given, **options):
     """The answer of the referee, where it can be imported."""
-    from autograder.verdicts import profiling
+    from exercises.profiling.self_times import judge
 
-    return profiling
+    return judge
 
 
 def test_a_cheat_at_self_times_earns_nothing():
@@ -164,7 +164,7 @@ def test_a_call_of_gpulab_is_heard_wherever_it_is_made():
 
 
 def test_a_call_of_gpulab_is_heard_where_the_scenario_watches_no_more(monkeypatch):
-    monkeypatch.setattr(scenario, "library_calls", lambda *libraries: contextlib.nullcontext(set()))
+    monkeypatch.setattr(shared, "library_calls", lambda *libraries: contextlib.nullcontext(set()))
     assert score("self_times", lambda events: list(nested([])) or solution("self_times")(events)) == 0
 
 
@@ -236,7 +236,7 @@ class Stopped(Exception):
     """Another exception, that bears the name of the step's."""
 
 
-Stopped.__module__ = "autograder.scenarios.profiling_steps"
+Stopped.__module__ = "exercises.profiling.profile_steps.run_steps"
 
 
 def another_exception(*given):

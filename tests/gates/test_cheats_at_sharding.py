@@ -7,12 +7,12 @@ import torch.distributed as dist
 from torch import nn
 
 from autograder.authoring.text import read_text_notebook
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
 from autograder.notebooks.cells import solution_of
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.scenarios import sharding
-from autograder.scenarios.ranks import own_inputs
+from autograder.runner.ranks import own_inputs
+from autograder.runner.scenario_runner import run_case
+from exercises.sharding.zero_adam import run as zero_adam
 from gpulab.cuda.device.state import device_on
 from gpulab.cuda.device.tensor import CudaTensor
 
@@ -22,7 +22,7 @@ def score(exercise: str, function, seed: int = 7) -> float:
     return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
-NOTEBOOK = read_text_notebook(Path(__file__).parents[2] / "exercises/sharding/sharding.py")
+NOTEBOOK = read_text_notebook(Path(__file__).parents[2] / "exercises/sharding/notebook.py")
 
 
 def changed(exercise: str, edits: dict[str, str], **names):
@@ -372,7 +372,7 @@ def test_gradients_are_looked_at_wherever_there_are_ranks():
 
 def nothing_held(right):
     def cheat(parameters, **numbers):
-        sharding._held_since = lambda held, before: 0
+        zero_adam._held_since = lambda held, before: 0
         return right(parameters, **numbers)
 
     return cheat

@@ -5,9 +5,9 @@ import copy
 import torch
 import torch.distributed as dist
 
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
+from autograder.runner.scenario_runner import run_case
 
 
 def score(exercise: str, function, seed: int = 7) -> float:

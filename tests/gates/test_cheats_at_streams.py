@@ -7,9 +7,9 @@ import torch
 from torch.nn.functional import mse_loss
 
 import gpulab.cuda
-from autograder.referee import judge_here, score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here, score_here
+from autograder.runner.scenario_runner import run_case
 from gpulab.observe import device
 from tests.gates.threads import in_a_thread
 

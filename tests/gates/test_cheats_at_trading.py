@@ -7,18 +7,18 @@ from pathlib import Path
 import torch
 
 from autograder.authoring.text import read_text_notebook
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
 from autograder.notebooks.cells import solution_of
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.scenarios import library_calls
-from autograder.scenarios.autograd import no_collector
-from autograder.scenarios.trading_growth import Loop
+from autograder.runner import library_calls
+from autograder.runner.scenario_runner import run_case
+from exercises.autograd.run import no_collector
+from exercises.trading.classify_growth.run_growth import Loop
 from gpulab import cuda
 from gpulab.cuda.machine.allocator import Allocator, OutOfMemory
 from tests.gates.threads import in_a_thread
 
-TRADING = Path(__file__).parents[2] / "exercises" / "trading" / "trading.py"
+TRADING = Path(__file__).parents[2] / "exercises" / "trading" / "notebook.py"
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
@@ -36,9 +36,9 @@ class AnyInteger(int):
 
 def what_judges_it(n, act, ckpt, budget):
     """The answer of the referee, where it can be imported."""
-    from autograder.verdicts.trading import choose_segments
+    from exercises.trading.choose_segments import judge
 
-    return choose_segments
+    return judge
 
 
 def refuse_all(*asked):
@@ -282,7 +282,7 @@ def test_a_cheat_at_classify_growth_earns_nothing():
 
 
 def test_the_loops_hold_on_the_card_what_the_judge_says_and_as_the_statement_promises():
-    growth = import_module("autograder.verdicts.trading.classify_growth")
+    growth = import_module("exercises.trading.classify_growth.judge")
     plans = [
         plan for case in growth.classify_growth.cases(Sampler(3)) if not case.raises for plan in case.inputs["loops"]
     ]

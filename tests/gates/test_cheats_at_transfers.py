@@ -10,9 +10,9 @@ from torch._C import _DisableTorchDispatch
 
 import gpulab
 import gpulab.cuda
-from autograder.referee import judge_here, score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here, score_here
+from autograder.runner.scenario_runner import run_case
 from gpulab.cuda.device import state
 from gpulab.cuda.device.tensor import CudaTensor
 from tests.gates.threads import in_a_thread

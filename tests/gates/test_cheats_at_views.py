@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from autograder.referee import judge_here, score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here, score_here
+from autograder.runner.scenario_runner import run_case
 from tests.gates.threads import in_a_thread
 
 

@@ -51,14 +51,14 @@ def test_what_was_judged_rightly_is_kept_on_record_and_the_mutants_beside_it(exe
 
 def test_nothing_is_kept_of_an_exercise_with_a_problem(exercises, as_due):
     write(exercises / "views", {})
-    notebook = exercises / "views" / "views.py"
+    notebook = exercises / "views" / "notebook.py"
     notebook.write_text(notebook.read_text().replace('import autograder; autograder.grade("views.patchify")', "pass"))
     assert run(exercises, ["views.patchify"], keep=True) == 1
     assert records(exercises / "views") == {}
 
 
 def test_each_problem_is_a_sentence_on_its_own_line(exercises, as_due, capsys):
-    notebook = exercises / "views" / "views.py"
+    notebook = exercises / "views" / "notebook.py"
     head, found, rest = notebook.read_text().partition('"grade_id": "patchify_hidden"')
     notebook.write_text(head + found + rest.replace('"points": 8', '"points": 50', 1))
     assert run(exercises, ["views.patchify"]) == 1

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring.text import read_text_notebook
+from autograder.core.sampler import Sampler
 from autograder.notebooks.cells import solution_of
-from autograder.sampler import Sampler
-from autograder.verdicts.profiling.drawer import CAUSES, found, step, work, written
+from exercises.profiling.diagnose.cases import CAUSES, found, step, work, written
 
-PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "profiling.py"
+PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "notebook.py"
 
 
 @pytest.mark.parametrize("unit", [1, 1000])

@@ -22,7 +22,7 @@ def pytest_generate_tests(metafunc):
 
 @cache
 def notebook(chapter: str):
-    return read_text_notebook(EXERCISES / chapter / f"{chapter}.py")
+    return read_text_notebook(EXERCISES / chapter / "notebook.py")
 
 
 def exercises_in(chapter: str) -> list[str]:

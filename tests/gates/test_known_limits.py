@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.utils._mode_utils import no_dispatch
 
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
+from autograder.runner.scenario_runner import run_case
 from gpulab.observe import recorder
 
 

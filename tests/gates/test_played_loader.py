@@ -5,9 +5,9 @@ import time
 import pytest
 from torch.utils.data import DataLoader, Dataset
 
-from autograder.sampler import Sampler
-from autograder.verdicts.feeding.pipeline_throughput import WITHIN, parts, pipeline_throughput
-from autograder.verdicts.feeding.played_loader import played_rate
+from autograder.core.sampler import Sampler
+from exercises.feeding.pipeline_throughput.judge import WITHIN, exercise, parts
+from exercises.feeding.pipeline_throughput.simulated_loader import played_rate
 
 STAGES = [("read", "wait", "sample", 0.032), ("step", "device", "batch", 0.048)]
 TRIES = 8
@@ -44,6 +44,6 @@ def test_workers_gain_in_a_real_loader_what_they_gain_in_the_played_one():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_drawn_loaders_reach_what_their_busiest_part_allows(seed):
-    for case in pipeline_throughput.cases(Sampler(seed)):
+    for case in exercise.cases(Sampler(seed)):
         for question in case.inputs["questions"] if not case.raises else ():
             assert abs(played_rate(**question) * max(parts(**question))[0] - 1) < WITHIN / 2

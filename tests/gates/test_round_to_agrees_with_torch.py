@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.verdicts.precision.round_to import _expected, _same
+from exercises.precision.round_to.judge import _expected, _same
 from gpulab.formats import FORMATS
 
 BY_ML_DTYPES = {

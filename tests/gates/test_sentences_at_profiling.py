@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring.text import read_text_notebook
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import judge_here
 from autograder.notebooks.cells import solution_of
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.runner.scenario_runner import run_case
 
-PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "profiling.py"
+PROFILING = Path(__file__).parents[2] / "exercises" / "profiling" / "notebook.py"
 
 
 def told(exercise: str, function, seed: int = 7) -> dict[str, str]:

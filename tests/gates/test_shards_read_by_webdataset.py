@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring.text import read_text_notebook
+from autograder.core.sampler import Sampler
 from autograder.notebooks.cells import cell_of, solution_of
-from autograder.sampler import Sampler
-from autograder.scenarios.feeding_shards import Stream, written
-from autograder.verdicts.feeding.tar_shards import tar_shards
+from exercises.feeding.tar_shards.judge import exercise
+from exercises.feeding.tar_shards.run import Stream, written
 
-FEEDING = Path(__file__).parents[2] / "exercises" / "feeding" / "feeding.py"
+FEEDING = Path(__file__).parents[2] / "exercises" / "feeding" / "notebook.py"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def in_small_letters(sample):
 
 
 def drawn_shards():
-    return [case.inputs["shards"] for case in tar_shards.cases(Sampler(5)) if not case.raises]
+    return [case.inputs["shards"] for case in exercise.cases(Sampler(5)) if not case.raises]
 
 
 def test_webdatasets_reader_gives_the_samples_of_the_solution(notebook, tmp_path):

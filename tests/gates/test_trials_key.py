@@ -5,7 +5,7 @@ import ast
 from autograder.authoring.trials import reached
 
 MODULE = """
-from autograder.scenarios.outcome import outcome
+from autograder.runner.outcome import outcome
 import torch
 
 LIMIT = 3
@@ -35,7 +35,7 @@ def names_of(name: str) -> list[str]:
 
 def test_a_scenario_takes_what_it_uses_and_what_that_uses():
     assert names_of("played") == [
-        "from autograder.scenarios.outcome import outcome",
+        "from autograder.runner.outcome import outcome",
         "LIMIT = 3",
         "def played(learner, case):",
         "def _one(learner, n):",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook
 
-from autograder.ledger import Entry, Ledger
+from autograder.core.ledger import Entry, Ledger
 
 
 def assert_consistent(root: Path, assignment: str, db_url: str | None = None) -> None:

@@ -12,7 +12,7 @@ WRITERS, ROUNDS = 4, 25
 
 
 def _write(url: str, writer: int) -> None:
-    from autograder.nbgrader_plugins.gradebook import share_engines
+    from autograder.nbgrader.gradebook import share_engines
 
     share_engines()
     for number in range(ROUNDS):

@@ -2,8 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from autograder import doctor
-from autograder.jupyter_kernels import sandbox
+from autograder.cli import doctor
+from autograder.sandbox import sandbox
 
 
 def test_this_machine_can_grade():
@@ -33,7 +33,7 @@ def test_a_kernel_that_does_not_start_stops_grading(monkeypatch):
     def broken(policy):
         raise OSError("no fork today")
 
-    monkeypatch.setattr("autograder.jupyter_kernels.workspace.workspace", broken)
+    monkeypatch.setattr("autograder.sandbox.workspace.workspace", broken)
     (finding,) = doctor._kernel()
     assert not doctor.can_grade([finding]) and "no fork today" in finding.advice
 

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
+from autograder.core.ledger import Entry, Ledger
+from autograder.core.verdict import Line, Verdict
 from autograder.instructor.command import run
 from autograder.instructor.page import page
 from autograder.instructor.standing import standing
-from autograder.ledger import Entry, Ledger
-from autograder.verdict import Line, Verdict
 from tests.screens import px_beyond
 
 SAYS = {"values": "every patch holds its own pixels", "no_copy": "no byte is copied"}

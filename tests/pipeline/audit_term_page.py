@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.ledger import Ledger
+from autograder.core.ledger import Ledger
 from tests.pipeline.shell import typed
 
 ROOT = Path(__file__).parents[2]

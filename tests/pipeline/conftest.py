@@ -15,10 +15,10 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from autograder.authoring.pipeline import write_release
-from autograder.jupyter_kernels import sandbox, workspace
-from autograder.jupyter_kernels.server import KernelServer
-from autograder.ledger import Ledger
-from autograder.nbgrader_plugins.config import configure
+from autograder.core.ledger import Ledger
+from autograder.nbgrader.config import configure
+from autograder.sandbox import sandbox, workspace
+from autograder.sandbox.server import KernelServer
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
 import autograder.authoring.check
-import autograder.nbgrader_plugins.config  # noqa: F401 (what the commands import, imported once)
+import autograder.nbgrader.config  # noqa: F401 (what the commands import, imported once)
 from tests.forks import forks
 
 

@@ -3,7 +3,7 @@
 import sqlite3
 from types import SimpleNamespace
 
-from autograder import demo
+from autograder.cli import demo
 
 
 def test_course_and_learners_stand_in_the_gradebook_before_two_chapters_are_graded_at_once(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from autograder.authoring.subset import write_subset
-from autograder.ledger import Ledger
+from autograder.core.ledger import Ledger
 from autograder.notebooks.run import DIED, NOT_RUN
 from tests.pipeline.conftest import ROOT, Course
 from tests.pipeline.endings import AT_ANOTHER_MOMENT, OF_THE_CALL, OF_THE_PROCESS

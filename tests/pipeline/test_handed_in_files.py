@@ -6,8 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from autograder.nbgrader_plugins import submission
-from autograder.nbgrader_plugins.submission import replace_broken_timestamp, replace_odd_files, what_to_leave
+from autograder.nbgrader import submission
+from autograder.nbgrader.submission import replace_broken_timestamp, replace_odd_files, what_to_leave
 
 
 def test_ordinary_files_are_all_taken(tmp_path):

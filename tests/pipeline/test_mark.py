@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.jupyter_kernels import sandbox
+from autograder.sandbox import sandbox
 from autograder.selfcheck import command
 from autograder.selfcheck.chapters import chapters
 from autograder.selfcheck.command import main

@@ -5,8 +5,8 @@ import sys
 
 import nbformat
 
-from autograder.jupyter_kernels.limits import UNCOUNTED, Limits
-from autograder.jupyter_kernels.workspace import workspace
+from autograder.sandbox.limits import UNCOUNTED, Limits
+from autograder.sandbox.workspace import workspace
 
 PRETENDS = """\
 import os, socket, sys

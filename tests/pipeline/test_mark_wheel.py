@@ -133,26 +133,30 @@ def test_the_last_line_marks_a_notebook_in_the_sandbox_and_without_nbgrader(page
 
 LOOKS = """\
 import importlib.util
-for name in ("autograder.verdicts", "autograder.selfcheck", "autograder.referee"):
+for name in ("exercises.views.compact.judge", "exercises.views.pictures", "autograder.selfcheck", "autograder.judge.referee"):
     try:
         print(name, importlib.util.find_spec(name) is not None)
     except ModuleNotFoundError:
         print(name, False)
 import autograder, os
-try:
-    open(os.path.join(os.path.dirname(autograder.__file__), "verdicts.py"), "w")
-    print("written True")
-except OSError:
-    pass
+import exercises.views.compact.run
+for folder in (os.path.dirname(autograder.__file__), *exercises.__path__):
+    print(sorted(set(os.listdir(folder)) & {"views.ipynb", "hints.yml", "judge.py"}) or "nothing more")
+    try:
+        open(os.path.join(folder, "written.py"), "w")
+        print("written True")
+    except OSError:
+        pass
 """
 
 
 def test_in_the_sandbox_an_installed_autograder_holds_what_the_repositorys_does(tokens, tmp_path):
-    """The wheel's files lie in a folder that kernels see: verdicts and solutions in it are covered."""
-    ask = f"from autograder.jupyter_kernels import sandbox; import json; print(json.dumps(sandbox.command({str(tmp_path)!r})))"
+    """The wheel's files lie in a folder that kernels see: judges and solutions in it are covered."""
+    ask = f"from autograder.sandbox import sandbox; import json; print(json.dumps(sandbox.command({str(tmp_path)!r})))"
     python = tokens / "bin" / "python"
     said = subprocess.run([python, "-P", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     command = json.loads(said)
-    assert command[command.index("--remount-ro") + 1].endswith("site-packages/autograder")
+    remounted = [after for before, after in zip(command, command[1:]) if before == "--remount-ro"]
+    assert [Path(path).name for path in remounted] == ["autograder", "exercises"]
     looked = subprocess.run([*command, python, "-P", "-c", LOOKS], capture_output=True, text=True, cwd=tmp_path)
-    assert looked.stdout.split() and "True" not in looked.stdout, looked.stderr
+    assert looked.stdout.count("nothing more") == 2 and "True" not in looked.stdout, looked.stderr

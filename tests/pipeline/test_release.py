@@ -44,9 +44,9 @@ def test_untouched_solution_cells_raise_not_implemented(course):
 
 
 def test_an_edited_text_notebook_reaches_the_source(tmp_path):
-    text = tmp_path / "exercises" / "views" / "views.py"
+    text = tmp_path / "exercises" / "views" / "notebook.py"
     text.parent.mkdir(parents=True)
-    text.write_text((ROOT / "exercises" / "views" / "views.py").read_text())
+    text.write_text((ROOT / "exercises" / "views" / "notebook.py").read_text())
     refresh_sources(tmp_path / "exercises", tmp_path)
     source = tmp_path / "source" / "views" / "views.ipynb"
     before = source.read_text()

@@ -6,7 +6,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import is_grade
 
-from autograder.nbgrader_plugins.restore import Restore
+from autograder.nbgrader.restore import Restore
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def restored(course, monkeypatch, tmp_path):
 
     def restore(notebook):
         notebook, _ = Restore().preprocess(copy.deepcopy(notebook), {"nbgrader": where})
-        from autograder.ledger import Ledger
+        from autograder.core.ledger import Ledger
 
         entry = Ledger(tmp_path).read(course.chapter, "someone")
         return notebook, entry.notes if entry else []

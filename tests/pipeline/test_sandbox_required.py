@@ -2,10 +2,10 @@
 
 import pytest
 
-from autograder import demo
+from autograder.cli import demo
 from autograder.grading import worker
 from autograder.grading.job import Job
-from autograder.jupyter_kernels import sandbox
+from autograder.sandbox import sandbox
 
 PROBLEM = "bubblewrap is not installed (Debian: apt-get install bubblewrap)"
 

@@ -5,7 +5,7 @@ from copy import deepcopy
 import nbformat
 import pytest
 
-from autograder.jupyter_kernels import sandbox
+from autograder.sandbox import sandbox
 from autograder.selfcheck.chapters import chapters
 from autograder.selfcheck.mark import mark
 

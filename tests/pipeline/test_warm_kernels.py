@@ -3,9 +3,9 @@
 import pytest
 from jupyter_core.utils import run_sync
 
-from autograder.jupyter_kernels.limits import Limits
-from autograder.jupyter_kernels.workspace import workspace
 from autograder.notebooks.environment import kernel_environment
+from autograder.sandbox.limits import Limits
+from autograder.sandbox.workspace import workspace
 
 ASK = "import sys; print('{wanted}' in sys.modules)"
 
@@ -33,13 +33,13 @@ async def said_by_a_kernel(seat, chapters: list[str], code: str, meanwhile=None)
 @pytest.mark.parametrize(
     "chapters, wanted, found",
     [
-        (["hierarchy"], "autograder.scenarios.hierarchy", "True"),
+        (["hierarchy"], "exercises.hierarchy.row_sums.run", "True"),
         *(
             pytest.param(*others, marks=pytest.mark.audit)
             for others in (
                 (["kernels"], "torch._inductor.graph", "True"),
                 ([], "torch._inductor.graph", "False"),
-                (["no_such_chapter"], "autograder.scenarios.no_such_chapter", "False"),
+                (["no_such_chapter"], "exercises.no_such_chapter.first.run", "False"),
             )
         ),
     ],

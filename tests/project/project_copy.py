@@ -56,7 +56,7 @@ class Copy:
         for name, code in blocks:
             path = self.folder / name
             text = path.read_text("utf-8")
-            kept = "" if name.endswith("rows/last_rows.py") else text[: _beginning(text)]
+            kept = "" if "/last_rows/" in name else text[: _beginning(text)]
             gap = "\n" if name.endswith(".yml") else "\n\n\n"
             path.write_text(f"{kept.rstrip()}{gap}{code}" if kept else code, "utf-8")
 
@@ -87,7 +87,5 @@ print(json.dumps(said))
 
 def _beginning(text: str) -> int:
     """Where the template's text for the exercise begins."""
-    found = re.search(
-        r"^(# %% \[markdown\]\n# ## E|# E23|def last_rows|def test_a_cheat_at|  last_rows:)", text, flags=re.M
-    )
+    found = re.search(r"^(# %% \[markdown\]\n# ## E|# E23|def test_a_cheat_at|  last_rows:)", text, flags=re.M)
     return found.start()

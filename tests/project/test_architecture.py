@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from autograder.jupyter_kernels.sandbox import VISIBLE
+from autograder.core.layout import beside_the_learner
+from autograder.sandbox.sandbox import VISIBLE
 
 ROOT = Path(__file__).parents[2]
+HELD = (*VISIBLE, *beside_the_learner())
 
 
 def imports(path: Path) -> set[str]:
@@ -42,14 +44,17 @@ def test_nobody_imports_what_he_may_not_and_nothing_in_a_circle(tmp_path):
 @pytest.mark.parametrize(
     ("file", "line", "broken"),
     [
-        ("gpulab/units.py", "import autograder.sampler", "What learners install"),
-        ("autograder/scenarios/views.py", "from autograder.verdicts import views", "Scenarios run"),
-        ("autograder/verdicts/expect.py", "from autograder import scenario_runner", "Verdicts never touch"),
+        ("gpulab/units.py", "import autograder.core.sampler", "What learners install"),
+        ("autograder/core/exercise.py", "from exercises.views.compact import judge", "The autograder holds no chapter"),
+        ("exercises/views/compact/run.py", "from exercises.views.patchify import judge", "What runs beside"),
+        ("exercises/views/compact/run.py", "from autograder.core import exercise", "What runs beside"),
+        ("exercises/views/compact/judge.py", "from exercises.views.compact import run", "Judges never touch"),
+        ("autograder/judge/expect.py", "from autograder.runner import scenario_runner", "Judges never touch"),
         ("gpulab/units.py", "import gpulab.plots.figure", "No folder and no file"),
     ],
 )
 def test_a_wall_that_is_broken_is_said(tmp_path, file, line, broken):
-    for package in ("gpulab", "autograder"):
+    for package in ("gpulab", "autograder", "exercises"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     path = tmp_path / file
     path.write_text(f"{path.read_text()}\n\ndef late():\n    {line}\n")
@@ -68,32 +73,37 @@ def test_pages_import_no_more_than_a_learner_has():
 @pytest.mark.parametrize(
     "name",
     [
-        "verdicts",
-        "exercise.py",
-        "referee.py",
-        "authoring",
-        "nbgrader_plugins",
-        "notebooks",
-        "selfcheck",
-        "ledger.py",
-        "sampler.py",
-        "judge_server.py",
+        "autograder/authoring",
+        "autograder/core/exercise.py",
+        "autograder/core/ledger.py",
+        "autograder/core/sampler.py",
+        "autograder/judge",
+        "autograder/nbgrader",
+        "autograder/notebooks",
+        "autograder/selfcheck",
+        "exercises/views/compact/judge.py",
+        "exercises/views/hints.yml",
+        "exercises/views/mistakes.py",
+        "exercises/views/notebook.py",
+        "exercises/views/pictures.py",
+        "exercises/views/trials.json",
     ],
 )
 def test_the_sandbox_does_not_hold(name):
-    assert not [visible for visible in VISIBLE if visible.startswith(f"autograder/{name}")]
+    assert (ROOT / name).exists()
+    assert not [one for one in HELD if one.startswith(name) or name.startswith(f"{one}/")]
 
 
 def test_what_the_sandbox_holds_imports_only_what_it_holds():
     # The package's own file holds no module: "autograder" is the beginning of every name.
-    held = {name.removesuffix(".py").replace("/", ".") for name in VISIBLE} - {"autograder.__init__"}
+    held = {name.removesuffix(".py").replace("/", ".") for name in HELD} - {"autograder.__init__"}
     # Imported on the grader's side only, or only when no referee listens.
-    outside = {"autograder.referee", "autograder.report"}
-    for name in VISIBLE:
+    outside = {"autograder.judge.referee", "autograder.core.report"}
+    for name in HELD:
         path = ROOT / name
         for file in [path] if path.is_file() else path.rglob("*.py"):
             for imported in imports(file):
-                if imported.startswith("autograder."):
+                if imported.startswith(("autograder.", "exercises.")):
                     assert any(imported == h or imported.startswith(f"{h}.") for h in held | outside), (file, imported)
 
 

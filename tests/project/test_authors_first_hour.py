@@ -6,9 +6,10 @@ import re
 import pytest
 import yaml
 
-from autograder import authoring, exercise
+from autograder import authoring
 from autograder.authoring.todos import rooms
-from autograder.sampler import Sampler
+from autograder.core import exercise
+from autograder.core.sampler import Sampler
 from gpulab.book.contents import Contents
 from tests.project.project_copy import CONTRIBUTING, ROOT, Copy
 
@@ -34,13 +35,14 @@ def checked(new) -> str:
 
 def test_every_room_has_its_file_and_a_mark_in_it(new, checked):
     named = {path.relative_to(ROOT).as_posix() for path in rooms(ROOT / "exercises", "rows")} - {"_toc.yml"}
-    named -= {"autograder/verdicts/rows/__init__.py", "chapters/<part>/rows.md"}
-    for name in named | {"autograder/verdicts/rows/last_rows.py", "chapters/tensors/rows.md"}:
+    named -= {"chapters/<part>/rows.md"}
+    own = {"exercises/rows/last_rows/run.py", "exercises/rows/last_rows/judge.py", "chapters/tensors/rows.md"}
+    for name in named | own:
         assert re.search(rf"^  {name}:\d+: write ", checked, flags=re.M), name
 
 
 def test_what_is_to_be_written_is_said_once_by_file_and_line(checked):
-    assert "exercises/rows/rows.py:44: write the solution\n" in checked
+    assert "exercises/rows/notebook.py:44: write the solution\n" in checked
     lines = [line for line in checked.split("\n") if line.startswith("  ")]
     assert len(lines) == len(set(lines)) > 25
     assert all(re.search(r"^  \S+:\d+: write ", line) for line in lines), checked
@@ -114,38 +116,38 @@ def test_its_cheats_earn_nothing(written):
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
-VERDICT, SCENARIO, MISTAKES = (
-    "autograder/verdicts/rows/last_rows.py",
-    "autograder/scenarios/rows.py",
+JUDGE, RUN, MISTAKES = (
+    "exercises/rows/last_rows/judge.py",
+    "exercises/rows/last_rows/run.py",
     "exercises/rows/mistakes.py",
 )
 SLIPS = {
     (
-        VERDICT,
+        JUDGE,
         'evidence["rows"]',
         'evidence["row"]',
-    ): "the judge of rows.last_rows failed at verdicts/rows/last_rows.py:27 (KeyError: 'row')",
+    ): "the judge of rows.last_rows failed at exercises/rows/last_rows/judge.py:27 (KeyError: 'row')",
     (
-        VERDICT,
+        JUDGE,
         "sampler.shuffled(-1,",
         "sampler.every(-1,",
-    ): "its cases failed at verdicts/rows/last_rows.py:18 (AttributeError: 'Sampler' object",
+    ): "its cases failed at exercises/rows/last_rows/judge.py:18 (AttributeError: 'Sampler' object",
     (
-        VERDICT,
+        JUDGE,
+        "exercise = Exercise(",
         "last_rows = Exercise(",
-        "last_row = Exercise(",
-    ): "autograder/verdicts/rows/__init__.py:3: ImportError: cannot import name 'last_rows'",
+    ): "exercises/rows/last_rows/judge.py binds no Exercise to the name `exercise`",
     (
-        SCENARIO,
+        RUN,
         'case["n"]',
         'case["m"]',
-    ): "the scenario of rows.last_rows failed at scenarios/rows.py:12 (KeyError: 'm')",
+    ): "the scenario of rows.last_rows failed at exercises/rows/last_rows/run.py:12 (KeyError: 'm')",
     (
-        SCENARIO,
-        "def last_rows",
-        "def first_rows",
-    ): "autograder/scenarios/rows.py defines no function 'last_rows': write last_rows(learner, case)",
-    (SCENARIO, "observe() as seen:", "observe() as seen"): "autograder/scenarios/rows.py:11: SyntaxError: expected ':'",
+        RUN,
+        "def run",
+        "def runs",
+    ): "exercises/rows/last_rows/run.py defines no function run(learner, case)",
+    (RUN, "observe() as seen:", "observe() as seen"): "exercises/rows/last_rows/run.py:11: SyntaxError: expected ':'",
     (MISTAKES, '"x[-n:]"}', '"x[-n:]"'): "exercises/rows/mistakes.py:12: SyntaxError: closing parenthesis",
     (
         MISTAKES,

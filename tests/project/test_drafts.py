@@ -45,7 +45,7 @@ def book(tmp_path) -> Path:
     )
     for chapter in ("views", "later"):
         text = (CELL + HIDDEN).replace("FUNCTION", "first").replace("CHAPTER", chapter)
-        write(tmp_path, {f"exercises/{chapter}/{chapter}.py": text, f"exercises/{chapter}/mistakes.py": ""})
+        write(tmp_path, {f"exercises/{chapter}/notebook.py": text, f"exercises/{chapter}/mistakes.py": ""})
     write(
         tmp_path, {f"gpulab/widgets/{name}/__init__.py": "" for name in ("quiz", "gang_scheduler", "stride_explorer")}
     )
@@ -56,8 +56,7 @@ def test_a_file_belongs_to_the_chapter_whose_name_it_bears_and_a_widget_to_the_p
     drafts = Drafts(book)
     for path in (
         "exercises/later",
-        "autograder/scenarios/later_told.py",
-        "autograder/verdicts/later",
+        "exercises/later/first/judge.py",
         f"{LATER}.md",
         "tests/book/test_claims_later.py",
     ):

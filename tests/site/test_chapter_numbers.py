@@ -29,7 +29,7 @@ def test_a_page_shows_its_number_in_its_titles_and_in_the_contents(site, page):
 @pytest.mark.parametrize("page", NUMBERS)
 def test_exercises_are_one_series_with_the_chapters_number(page):
     chapter = Path(page).name
-    text = (ROOT / "exercises" / chapter / f"{chapter}.py").read_text("utf-8")
+    text = (ROOT / "exercises" / chapter / "notebook.py").read_text("utf-8")
     headings = re.findall(r"^# ## (E\S+) `(\w+)`", text, flags=re.M)
     assert [number for number, _ in headings] == [f"E{NUMBERS[page]}.{n}" for n in range(1, len(headings) + 1)]
     for number, function in headings:

@@ -35,7 +35,7 @@ print(os.listdir(os.path.dirname(sys.argv[1])), os.path.getsize(sys.argv[1]) == 
 
 
 def saves():
-    return SAVES.format(notebook=str(ROOT / "exercises/stability/stability.py"))
+    return SAVES.format(notebook=str(ROOT / "exercises/stability/notebook.py"))
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="a disk of its own is made by bubblewrap")
@@ -53,7 +53,7 @@ def functions():
 
     names: dict = {}
     exec("import io, os, random\nimport numpy as np\nimport torch\nimport torch.distributed as dist", names)
-    exec(solution_of(read_text_notebook(ROOT / "exercises/stability/stability.py"), "save_state"), names)
+    exec(solution_of(read_text_notebook(ROOT / "exercises/stability/notebook.py"), "save_state"), names)
     return names["save_state"], names["load_state"]
 
 

@@ -3,7 +3,7 @@
 import os
 import time
 
-from autograder.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Case, Criterion, Exercise, Failure
 
 
 def _busy(case, evidence):
@@ -63,7 +63,7 @@ _JUDGES = {
 def find(name: str) -> Exercise:
     criteria = (Criterion("first", 2, "the first"), Criterion("second", 1, "the second"))
     if name == "t.cases":
-        return Exercise(name, criteria, _endless_cases, _right)
+        return Exercise(criteria, _endless_cases, _right, name=name)
     if name == "t.wrong_cases":
-        return Exercise(name, criteria, _wrong_cases, _right)
-    return Exercise(name, criteria, _cases, _JUDGES[name.removeprefix("t.")])
+        return Exercise(criteria, _wrong_cases, _right, name=name)
+    return Exercise(criteria, _cases, _JUDGES[name.removeprefix("t.")], name=name)

@@ -6,12 +6,18 @@ import threading
 
 import pytest
 
-from autograder import wire
-from autograder.background_work import IDLE_SECONDS, MOST_IDLE_SECONDS, _idle_seconds, _processor_seconds, detector
-from autograder.exercise import Case, Criterion, Exercise
-from autograder.referee import Session
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import Session
+from autograder.protocol import wire
+from autograder.runner.background_work import (
+    IDLE_SECONDS,
+    MOST_IDLE_SECONDS,
+    _idle_seconds,
+    _processor_seconds,
+    detector,
+)
+from autograder.runner.scenario_runner import run_case
 
 
 def in_a_thread():
@@ -31,7 +37,7 @@ try:
     import _interpreters as interpreters
 except ImportError:
     import _xxsubinterpreters as interpreters
-from autograder.background_work import detector
+from autograder.runner.background_work import detector
 
 with detector.watch() as elsewhere:
     {starter}
@@ -83,7 +89,7 @@ def test_what_is_started_after_the_block_is_not_named():
 
 EARLIER = """
 import threading, time
-from autograder.background_work import detector
+from autograder.runner.background_work import detector
 
 def busy(seconds):
     end = time.thread_time() + seconds
@@ -117,7 +123,7 @@ def test_an_earlier_thread_is_named_when_it_worked(seconds, named):
 
 TICKING = """
 import threading, time
-from autograder.background_work import detector
+from autograder.runner.background_work import detector
 
 def tick():
     while not over.wait(0.02):
@@ -169,7 +175,7 @@ def test_evidence_says_what_was_started():
 @pytest.mark.parametrize(("alone", "score"), [(True, 0), (False, 3)])
 def test_an_exercise_says_whether_its_function_must_work_alone(alone, score):
     exercise = Exercise(
-        "t.t", (Criterion("all", 3, "it works"),), lambda sampler: iter([Case(("all",))]), lambda *a: [], alone
+        (Criterion("all", 3, "it works"),), lambda sampler: iter([Case(("all",))]), lambda *a: [], alone, "t.t"
     )
     session = Session(exercise, Sampler(1))
     session.next_case()

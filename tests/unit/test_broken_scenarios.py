@@ -5,28 +5,33 @@ import types
 
 import pytest
 
-from autograder import wire
-from autograder.exercise import Case, Criterion, Exercise, Failure
-from autograder.referee import Session
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.layout import ROOT, file_of, run_module
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import Session
+from autograder.protocol import wire
+from autograder.runner.scenario_runner import run_case
 
-SOURCE = """
-def first(learner, case):
+SOURCES = {
+    "first": """
+def run(learner, case):
     return {"y": learner.first(case["x"]).real}
-
-def misspelt(learner, case):
+""",
+    "misspelt": """
+def run(learner, case):
     return {"y": learner.first(case["z"])}
-"""
+""",
+    "second": "",
+}
 
 
 @pytest.fixture(autouse=True)
 def scenarios(monkeypatch):
     """Scenarios of a chapter ``made_up``, as if they stood in the project's folder."""
-    module = types.ModuleType("autograder.scenarios.made_up")
-    module.__spec__ = types.SimpleNamespace(origin="made up")
-    exec(compile(SOURCE, "/any/autograder/scenarios/made_up.py", "exec"), module.__dict__)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for exercise, source in SOURCES.items():
+        module = types.ModuleType(run_module("made_up", exercise))
+        exec(compile(source, ROOT / file_of(module.__name__), "exec"), module.__dict__)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
 
 
 def played(name: str, function) -> Session:
@@ -35,7 +40,10 @@ def played(name: str, function) -> Session:
             yield Failure("right", "not two")
 
     exercise = Exercise(
-        name, (Criterion("right", 1, "it is right"),), lambda sampler: iter([Case(("right",), {"x": 1})]), judge
+        (Criterion("right", 1, "it is right"),),
+        lambda sampler: iter([Case(("right",), {"x": 1})]),
+        judge,
+        name=name,
     )
     session = Session(exercise, Sampler(1))
     while (inputs := session.next_case()) is not None:
@@ -49,14 +57,16 @@ def message(session: Session) -> str:
 
 def test_a_scenario_that_raises_is_named_with_its_line():
     session = played("made_up.misspelt", lambda x: 2)
-    assert session.broken == ["the scenario of made_up.misspelt failed at scenarios/made_up.py:6 (KeyError: 'z')"]
+    assert session.broken == [
+        "the scenario of made_up.misspelt failed at exercises/made_up/misspelt/run.py:3 (KeyError: 'z')"
+    ]
     assert message(session).startswith("The hidden test stopped at no line of the notebook (KeyError: 'z')")
     assert session.verdict().score == 0
 
 
 def test_what_the_scenario_cannot_take_says_both():
     session = played("made_up.first", lambda x: None)
-    assert "scenarios/made_up.py:3 (AttributeError" in session.broken[0]
+    assert "exercises/made_up/first/run.py:3 (AttributeError" in session.broken[0]
     assert "the function gave what the test cannot take, or the test is wrong" in message(session)
 
 
@@ -74,8 +84,8 @@ def test_a_function_that_fails_is_no_broken_scenario(function):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("made_up.second", "defines no function 'second'"),
-        ("none_such.first", "write autograder/scenarios/none_such.py"),
+        ("made_up.second", "exercises/made_up/second/run.py defines no function run(learner, case)"),
+        ("none_such.first", "write exercises/none_such/first/run.py"),
     ],
 )
 def test_a_scenario_that_is_missing_is_said(name, says):
@@ -84,7 +94,7 @@ def test_a_scenario_that_is_missing_is_said(name, says):
 
 def test_a_forged_place_is_cut_and_printable():
     session = Session(
-        Exercise("a.b", (Criterion("right", 1, "it is"),), lambda sampler: iter([Case(("right",))]), lambda *rest: ())
+        Exercise((Criterion("right", 1, "it is"),), lambda sampler: iter([Case(("right",))]), lambda *rest: ())
     )
     session.next_case()
     session.take(

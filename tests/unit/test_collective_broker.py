@@ -7,13 +7,14 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from autograder import collective_broker, wire
-from autograder.background_work import detector
-from autograder.channel import play
-from autograder.collective_broker import CollectiveBroker
-from autograder.exercise import Case
-from autograder.grading_server import GradingServer
-from autograder.rank_sockets import use_sockets
+from autograder.core.exercise import Case
+from autograder.judge import collective_broker
+from autograder.judge.collective_broker import CollectiveBroker
+from autograder.judge.grading_server import GradingServer
+from autograder.protocol import wire
+from autograder.protocol.rank_sockets import use_sockets
+from autograder.runner.background_work import detector
+from autograder.runner.client import play
 from gpulab.collectives import run_ranks
 from gpulab.collectives.rank import session
 from tests.gates.test_cheats_among_ranks import honest, pointed_elsewhere
@@ -149,7 +150,7 @@ def test_over_the_referees_socket_a_sum_that_was_never_sent_earns_nothing(server
 
 
 def test_what_the_kernel_says_of_the_traffic_is_not_asked(server, monkeypatch):
-    from autograder import scenario_runner
+    from autograder.runner import scenario_runner
 
     sent = scenario_runner.wire.encode
     monkeypatch.setattr(

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from autograder.consistency import inconsistency
+from autograder.judge.consistency import inconsistency
 from gpulab import observe
 
 

@@ -1,7 +1,7 @@
 """What a scheduler did in the learner's process, as the referee sees it."""
 
-from autograder.scenarios.engines_played import played
-from autograder.verdicts.engines.replay import replayed
+from exercises.engines.replay import replayed
+from exercises.engines.run_played import played
 from gpulab.serving import Chunked, Continuous, Plan
 
 TRACE = [{"name": f"r{n}", "arrival_us": 500.0 * n, "prompt": 5 + n, "most": 4 + n % 3} for n in range(8)]

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import gpulab.cuda
-from autograder import wire
-from autograder.event_log import EventLog, disagreement
-from autograder.event_sink import MAX_EVENT_BYTES, sending_events
-from autograder.scenarios.observed import observe
+from autograder.judge.event_log import EventLog, disagreement
+from autograder.protocol import wire
+from autograder.protocol.event_sink import MAX_EVENT_BYTES, sending_events
+from autograder.runner.observed import observe
 from gpulab.kernels import cuda
 from gpulab.observe.launches import LineCounts
 

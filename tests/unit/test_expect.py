@@ -5,9 +5,9 @@ from statistics import StatisticsError
 import pytest
 import torch
 
-from autograder.scenario_runner import describe as told
-from autograder.verdicts.expect import error_problem, is_written, tensor_problem, type_name
-from autograder.wire import Opaque
+from autograder.judge.expect import error_problem, is_written, tensor_problem, type_name
+from autograder.protocol.wire import Opaque
+from autograder.runner.scenario_runner import describe as told
 
 LIKE = torch.zeros(2, 3)
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from autograder.jupyter_kernels import folders
-from autograder.jupyter_kernels.folders import fresh_folder
+from autograder.sandbox import folders
+from autograder.sandbox.folders import fresh_folder
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from multiprocessing.connection import Client
 import msgspec
 import pytest
 
-from autograder.channel import Begin, Evidence, Refused, _to_kernel, play
-from autograder.grading_server import MAX_CONVERSATIONS, GradingServer
+from autograder.judge.grading_server import MAX_CONVERSATIONS, GradingServer
+from autograder.protocol.channel import Begin, Evidence, Refused, _to_kernel
+from autograder.runner.client import play
 
 
 @pytest.fixture

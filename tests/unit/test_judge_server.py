@@ -5,9 +5,10 @@ import os
 import psutil
 import pytest
 
-from autograder import judge_server, wire
-from autograder.judge_server import JudgeServer
-from autograder.referee import Session
+from autograder.judge import judge_server
+from autograder.judge.judge_server import JudgeServer
+from autograder.judge.referee import Session
+from autograder.protocol import wire
 from tests.unit.judges_that_fail import find
 
 FIND = "tests.unit.judges_that_fail:find"

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from autograder.scenarios.kernels_large import launched_large
+from exercises.kernels.run_large import launched_large
 from gpulab import Observation
 from gpulab.kernels import tl, triton
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from autograder.scenarios.kernels_ran import kernels_ran
+from autograder.runner.kernels_ran import kernels_ran
 from gpulab import observe
 from gpulab.kernels import cuda
 from gpulab.kernels.simt import launcher, requests

@@ -12,8 +12,8 @@ import torch
 from torch.utils._mode_utils import no_dispatch
 
 import gpulab.units
-from autograder.event_sink import sending_events
-from autograder.scenarios.library_calls import gpulab_answers, library_calls
+from autograder.protocol.event_sink import sending_events
+from autograder.runner.library_calls import gpulab_answers, library_calls
 from gpulab.cards.multiprocessors import MULTIPROCESSORS
 from gpulab.cuda.machine.allocator import Allocator
 from gpulab.feeding import Loader, Stages, bounds, simulate

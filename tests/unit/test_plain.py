@@ -5,7 +5,7 @@ from collections import OrderedDict, defaultdict, namedtuple
 import numpy as np
 import pytest
 
-from autograder.scenarios.plain import plain
+from autograder.runner.plain import plain
 
 Pair = namedtuple("Pair", "one two")
 

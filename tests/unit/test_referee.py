@@ -1,13 +1,15 @@
 """The referee: one case open at a time, and nothing earned that evidence did not show."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from autograder import wire
-from autograder.exercise import Case, Criterion, Exercise, Failure
-from autograder.referee import Session, judge_here, score_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
+from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.sampler import Sampler
+from autograder.judge.referee import Session, judge_here, score_here
+from autograder.protocol import wire
+from autograder.runner.scenario_runner import run_case
 
 
 def _cases(sampler):
@@ -21,10 +23,10 @@ def _judge(case, evidence):
 
 
 DOUBLE = Exercise(
-    "any.double",
     (Criterion("values", 2, "values are doubled"), Criterion("again", 1, "and again")),
     _cases,
     _judge,
+    name="any.double",
 )
 
 
@@ -117,7 +119,7 @@ def test_a_judge_that_stumbles_over_evidence_gives_no_points(error):
     def stumbling(case, evidence):
         raise error("forged")
 
-    session = Session(Exercise("any.double", DOUBLE.criteria, _cases, stumbling), Sampler(1))
+    session = Session(replace(DOUBLE, judge=stumbling), Sampler(1))
     outcome = played(session, right)
     assert all(
         message.startswith(f"What came back could not be judged ({error.__name__})") for message in outcome.values()

@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.scenarios.refilled import zeroed_first
+from exercises.views.compact.run_refilled import zeroed_first
 
 
 def test_the_first_call_sees_zeros_and_then_everything_is_as_it_was():

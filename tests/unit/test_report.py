@@ -1,7 +1,7 @@
 """A verdict as its learner reads it."""
 
-from autograder.report import as_html, as_text, points
-from autograder.verdict import Line, Verdict
+from autograder.core.report import as_html, as_text, points
+from autograder.core.verdict import Line, Verdict
 
 MADE = Verdict(
     "views.patchify",

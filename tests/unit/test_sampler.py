@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from autograder.sampler import Sampler
+from autograder.core.sampler import Sampler
 
 
 def sample(sampler: Sampler) -> tuple:

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 import gpulab.cuda
-from autograder import wire
-from autograder.referee import judge_here
-from autograder.sampler import Sampler
-from autograder.scenario_runner import run_case
-from autograder.settings import fresh_settings
+from autograder.core.sampler import Sampler
+from autograder.core.settings import fresh_settings
+from autograder.judge.referee import judge_here
+from autograder.protocol import wire
+from autograder.runner.scenario_runner import run_case
 
 
 def settings() -> tuple:

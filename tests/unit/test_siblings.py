@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from autograder.jupyter_kernels.siblings import cpu_snapshot
+from autograder.sandbox.siblings import cpu_snapshot
 
 SHARES = """
 from multiprocessing.shared_memory import SharedMemory

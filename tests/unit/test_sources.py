@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpulab.cuda
-from autograder.scenarios.kernels_ran import kernels_ran, tiles, work_of
+from autograder.runner.kernels_ran import kernels_ran, tiles, work_of
 from gpulab import observe
 from gpulab.kernels import cuda, tl, triton
 

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from autograder.sampler import Sampler
-from autograder.strata import LAYOUTS
+from autograder.core.sampler import Sampler
+from autograder.core.strata import LAYOUTS
 
 SEEDS = range(20)
 FACTORS = {"dtype": ["a", "b", "c"], "layout": [1, 2, 3, 4], "sign": [True, False], "empty": [None]}

@@ -7,7 +7,7 @@ import pytest
 
 TRY = """
 import ctypes, os, sys
-from autograder.jupyter_kernels import namespaces, syscalls
+from autograder.sandbox import namespaces, syscalls
 libc = ctypes.CDLL(None, use_errno=True)
 if sys.argv[1] == "filtered":
     namespaces._check(libc.prctl(38, 1, 0, 0, 0), "no_new_privs")

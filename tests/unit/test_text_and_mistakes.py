@@ -48,14 +48,14 @@ def half_helper():
 def folder(tmp_path):
     chapter = tmp_path / "sums"
     chapter.mkdir()
-    (chapter / "sums.py").write_text(NOTEBOOK)
+    (chapter / "notebook.py").write_text(NOTEBOOK)
     (chapter / "mistakes.py").write_text(MISTAKES)
     return chapter
 
 
 @pytest.fixture
 def notebook(folder):
-    return read_text_notebook(folder / "sums.py")
+    return read_text_notebook(folder / "notebook.py")
 
 
 def value_of(source: str):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from autograder.exercise import Criterion, Exercise, Failure, NotGradable, find
-from autograder.verdict import Scorecard, Verdict
+from autograder.core.exercise import Criterion, Exercise, Failure, NotGradable, find
+from autograder.core.verdict import Scorecard, Verdict
 
 BASE = Criterion("base", 2, "the base holds")
 TOP = Criterion("top", 3, "the top holds", ("base",))
@@ -11,7 +11,7 @@ ROOF = Criterion("roof", 1, "the roof holds", ("top",))
 
 
 def exercise(*criteria: Criterion) -> Exercise:
-    return Exercise("any.thing", criteria, cases=lambda sampler: iter(()), judge=lambda case, evidence: ())
+    return Exercise(criteria, lambda sampler: iter(()), lambda case, evidence: (), name="any.thing")
 
 
 def verdict(criteria, judged=(), found=()) -> Verdict:

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder import wire
-from autograder.wire import Opaque, WireError, decode, encode
+from autograder.protocol import wire
+from autograder.protocol.wire import Opaque, WireError, decode, encode
 from gpulab import shares_storage, storage_bytes
 
 DTYPES = (

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 import torch
 
-from autograder import wire
-from autograder.wire import MAX_BODY_BYTES, MAX_SHOWN_BYTES, MAX_STORAGES, WireError
+from autograder.protocol import wire
+from autograder.protocol.wire import MAX_BODY_BYTES, MAX_SHOWN_BYTES, MAX_STORAGES, WireError
 
 
 def test_plain_data_beyond_its_limit_does_not_leave():

@@ -13,7 +13,7 @@ from gpulab.widgets import BucketTimeline
 from gpulab.widgets.bucket_timeline import POWERS
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look
 
-EXERCISES = Path(__file__).parents[2] / "exercises" / "data_parallel" / "data_parallel.py"
+EXERCISES = Path(__file__).parents[2] / "exercises" / "data_parallel" / "notebook.py"
 DRAWN = 200
 
 

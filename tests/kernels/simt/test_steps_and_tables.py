@@ -129,7 +129,7 @@ def test_the_arrays_of_a_launch_say_what_the_busiest_thread_stored():
 @pytest.fixture
 def wire():
     """The autograder's own packages are not on every machine with a GPU."""
-    return pytest.importorskip("autograder.wire")
+    return pytest.importorskip("autograder.protocol.wire")
 
 
 def test_a_launch_crosses_to_the_referee_and_back(wire):

@@ -1,0 +1,246 @@
+"""``python -m autograder <command>``."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from autograder.core.layout import ROOT
+from autograder.selfcheck.command import add_options
+from autograder.selfcheck.packed import is_packed
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.command != "grade":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.rest = rest
+    return globals()[f"_{options.command}"](options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="autograder", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    add_options(
+        commands.add_parser("mark", help="run the hidden tests on one's own notebook, and show what they found")
+    )
+    if not is_packed():
+        _add_of_the_repository(commands)
+    return parser
+
+
+def _add_of_the_repository(commands) -> None:
+    """What the wheel with the marker alone does not hold."""
+    demo = commands.add_parser("demo", help="grade a sample class with nbgrader's commands")
+    demo.add_argument(
+        "--whole",
+        default="views",
+        metavar="CHAPTER",
+        help="whose whole gallery is graded, all or none (default: views)",
+    )
+    demo.add_argument("--only", nargs="+", metavar="CHAPTER", help="of these chapters alone (default: all)")
+    demo.add_argument("--jobs", type=_positive, default=_cores(), help="chapters at once (default: one a core)")
+    _add_grade(commands)
+    commands.add_parser("doctor", help="say what this machine can do and what to install")
+    check = commands.add_parser("check", help="run the gates on exercises: what is wrong with them, in sentences")
+    check.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]", help="(default: all)")
+    check.add_argument(
+        "--every",
+        action="store_true",
+        help="all attempts with two seeds, also those that are on record: else a sample of those, as `make test`",
+    )
+    check.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep on record that all attempts were judged rightly: `make test` then tries a sample",
+    )
+    mutate = commands.add_parser(
+        "mutate", help="try mutants of the solutions, and every attempt with thirty seeds (minutes)"
+    )
+    mutate.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]", help="(default: all)")
+    mutate.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
+    mutate.add_argument("--mutants", action="store_true", help="mutants alone: thirty seeds take many times as long")
+    mutate.add_argument("--all", action="store_true", help="what has not changed since it was tried, too")
+    _add_new(commands)
+    source = commands.add_parser("source", help="write nbgrader's source notebooks from exercises/")
+    source.add_argument(
+        "--course", type=Path, default=_course(), help="course folder (default: COURSE, or the repository)"
+    )
+    source.add_argument(
+        "--only", nargs="+", metavar="CHAPTER.EXERCISE", help="these exercises, as an assignment of their own"
+    )
+    source.add_argument("--name", help="what the assignment of --only is called")
+    similar = commands.add_parser("similar", help="which submissions have code in common")
+    similar.add_argument("assignment")
+    similar.add_argument("--least", type=float, default=0.7, help="part of a cell's code, 0 to 1 (default: 0.7)")
+    report = commands.add_parser(
+        "report", help="write one page about a class: points, what was lost and why, runtimes, incidents"
+    )
+    report.add_argument("assignment")
+    report.add_argument(
+        "--anonymous", action="store_true", help="numbers for names, and no sentence that one learner alone was told"
+    )
+    report.add_argument(
+        "--to", type=Path, metavar="FILE", help="(default: reports/ASSIGNMENT.html in the course folder)"
+    )
+    downloads = commands.add_parser("downloads", help="write the learners' notebooks that the site offers")
+    downloads.add_argument("--to", type=Path, default=ROOT / "_build" / "exercises")
+
+
+def _add_grade(commands) -> None:
+    grade = commands.add_parser(
+        "grade",
+        help="grade many submissions at once",
+        description="Grades as `nbgrader autograde` does, many submissions at once. Options that are "
+        "not listed here go to nbgrader: --force, --CourseDirectory.db_url=..., --ExecuteGraded.timeout=...",
+    )
+    grade.add_argument("assignment")
+    grade.add_argument("--jobs", type=_positive, default=_cores(), help="worker processes (default: one a core)")
+    grade.add_argument("--students", default="*", help="glob of student ids (default: all)")
+    grade.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask cluster, instead of --jobs")
+
+
+def _add_new(commands) -> None:
+    new = commands.add_parser(
+        "new", help="write the files of a new chapter or exercise; what is to be written is marked"
+    )
+    what = new.add_subparsers(dest="what", required=True)
+    chapter = what.add_parser("chapter", help="page, contents, claims, notebook, mistakes, hints, tests")
+    chapter.add_argument("name", help="small letters, as in moving_bytes")
+    chapter.add_argument("--part", default="device", help="folder of chapters/ for the page (default: device)")
+    chapter.add_argument(
+        "--number", type=_positive, help="the chapter's, which its exercises carry (default: the next)"
+    )
+    chapter.add_argument("--title", default="", help="(default: the name)")
+    exercise = what.add_parser(
+        "exercise", help="cells, mistake, scenario, verdict, cheats: added to the chapter's files"
+    )
+    exercise.add_argument("name", metavar="CHAPTER.FUNCTION")
+    exercise.add_argument("--takes", default="x", help='the parameters of the function, as in "x, n" (default: x)')
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from autograder.cli.demo import run_demo
+
+    return run_demo(options.whole, options.jobs, options.only)
+
+
+def _source(options: argparse.Namespace) -> int:
+    from autograder.authoring.pipeline import chapters, write_source
+    from autograder.authoring.subset import write_subset
+
+    if options.only or options.name:
+        try:
+            print(write_subset(ROOT / "exercises", options.only or [], options.name or "", options.course))
+        except LookupError as why:
+            print(f"autograder source: {why}", file=sys.stderr)
+            return 2
+        return 0
+    for chapter in chapters(ROOT / "exercises"):
+        print(write_source(ROOT / "exercises", chapter, options.course))
+    return 0
+
+
+def _downloads(options: argparse.Namespace) -> int:
+    from autograder.authoring.pipeline import write_downloads, write_wheel
+    from autograder.selfcheck.wheel import write_mark_wheel
+
+    options.to.mkdir(parents=True, exist_ok=True)
+    wheels = [write_wheel(ROOT, options.to), write_mark_wheel(ROOT, options.to)]
+    for path in [*write_downloads(ROOT / "exercises", options.to), *wheels]:
+        print(path)
+    return 0
+
+
+def _grade(options: argparse.Namespace) -> int:
+    from autograder.grading.command import run
+    from autograder.grading.job import Job
+
+    course = os.environ.get("COURSE", "")
+    job = Job(
+        options.assignment,
+        folder=str(Path.cwd()),
+        course=str(Path(course).resolve()) if course else "",
+        students=options.students,
+        options=tuple(options.rest),
+    )
+    return run(job, options.jobs, options.scheduler)
+
+
+def _mark(options: argparse.Namespace) -> int:
+    from autograder.selfcheck.command import run
+
+    return run(options)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from autograder.cli.doctor import can_grade, examine, report
+
+    findings = examine()
+    print(report(findings))
+    return 0 if can_grade(findings) else 1
+
+
+def _check(options: argparse.Namespace) -> int:
+    from autograder.authoring.check import run
+
+    return run(ROOT / "exercises", options.names, options.every, options.keep)
+
+
+def _new(options: argparse.Namespace) -> int:
+    from autograder.authoring.new import Refused, new_chapter, new_exercise
+
+    try:
+        if options.what == "chapter":
+            written = new_chapter(ROOT, options.name, options.part, options.number, options.title)
+        else:
+            written = new_exercise(ROOT, options.name, options.takes)
+    except Refused as why:
+        print(f"autograder new: {why}", file=sys.stderr)
+        return 2
+    print(*written, sep="\n")
+    then = (
+        f"new exercise {options.name}.FUNCTION"
+        if options.what == "chapter"
+        else f"check {options.name.partition('.')[0]}"
+    )
+    print(f"\nThen: python -m autograder {then}")
+    return 0
+
+
+def _similar(options: argparse.Namespace) -> int:
+    from autograder.grading.similar import run
+
+    return run(_course(), options.assignment, options.least)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from autograder.instructor.command import run
+
+    return run(_course(), options.assignment, options.anonymous, options.to)
+
+
+def _course() -> Path:
+    return Path(os.environ.get("COURSE") or ROOT).resolve()
+
+
+def _mutate(options: argparse.Namespace) -> int:
+    from autograder.authoring.check import chosen
+    from autograder.authoring.trials import run
+
+    authored_exercises, unreadable = chosen(ROOT / "exercises", options.names)
+    if not authored_exercises:
+        return 1 if unreadable else 2
+    return run(authored_exercises, options.jobs, options.all, options.mutants) or int(bool(unreadable))
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return number
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,113 @@
+"""What the referee found, a JSON file a submission; the gradebook's scores come from here.
+
+A submission's entry is written again after each graded cell, whole and atomically, so that
+a run killed at any moment leaves either the old entry or the new one.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograder.core.verdict import Verdict
+
+
+@dataclass
+class Entry:
+    """One submission. ``state``: ``running``, ``graded`` or ``failed``.
+
+    ``outcome`` says how its code ended: ``ran``, ``timed out``, ``crashed`` (the kernel died)
+    or ``flooded`` (stopped for its output). ``verdicts`` by grade_id; ``notes`` are sentences
+    for the learner and the instructor about what happened on the way; ``incidents`` are for
+    the instructor. ``broken`` says which judge or scenario failed and where, so that points may
+    have been denied that were due; ``tracebacks``, of such judges, are for the exercise's author.
+    """
+
+    assignment: str
+    student: str
+    state: str = "running"
+    outcome: str = "ran"
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    incidents: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    tracebacks: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict:
+        verdicts = {grade_id: verdict.to_dict() for grade_id, verdict in self.verdicts.items()}
+        return {**self.__dict__, "verdicts": verdicts}
+
+    @classmethod
+    def from_dict(cls, data: dict) -> "Entry":
+        verdicts = {grade_id: Verdict.from_dict(verdict) for grade_id, verdict in data["verdicts"].items()}
+        return cls(**{**data, "verdicts": verdicts})
+
+
+class Ledger:
+    """The entries of one course; ``root`` is the course folder."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.folder = Path(root) / "ledger"
+
+    @classmethod
+    def of_course(cls) -> "Ledger":
+        """The ledger of the course nbgrader is working on: it works from the course's root."""
+        return cls(Path.cwd())
+
+    def path(self, assignment: str, student: str) -> Path:
+        return self.folder / assignment / f"{student}.json"
+
+    def read(self, assignment: str, student: str) -> Entry | None:
+        """The entry, or None when there is none or it cannot be read."""
+        try:
+            return Entry.from_dict(json.loads(self.path(assignment, student).read_text()))
+        except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError):
+            return None
+
+    def write(self, entry: Entry) -> None:
+        path = self.path(entry.assignment, entry.student)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}.tmp")
+        with open(draft, "w") as file:
+            json.dump(entry.to_dict(), file, indent=1)
+            if entry.state != "running":
+                # What a power failure takes of a running entry is written again anyway.
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(draft, path)
+
+    @contextmanager
+    def entry(self, resources: Mapping) -> Iterator[Entry]:
+        """The running entry of the submission that nbgrader's ``resources`` name, to change."""
+        where = resources["nbgrader"]
+        entry = self.read(where["assignment"], where["student"])
+        entry = entry or Entry(where["assignment"], where["student"])
+        yield entry
+        self.write(entry)
+
+    def note(self, resources: Mapping, sentence: str) -> None:
+        with self.entry(resources) as entry:
+            if sentence not in entry.notes:
+                entry.notes.append(sentence)
+
+    def entries(self, assignment: str) -> Iterator[Entry]:
+        """All readable entries of an assignment, by student."""
+        for path in sorted((self.folder / assignment).glob("*.json")):
+            if entry := self.read(assignment, path.stem):
+                yield entry
+
+    @contextmanager
+    def lock(self, assignment: str, student: str) -> Iterator[bool]:
+        """Hold a submission against other graders; yields False when another holds it."""
+        path = self.path(assignment, student).with_suffix(".lock")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True

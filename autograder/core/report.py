@@ -1,0 +1,60 @@
+"""A verdict as a learner reads it: in a terminal and on the feedback page."""
+
+import html
+import re
+
+from autograder.core.verdict import Line, Verdict
+
+
+def points(value: float) -> str:
+    """``3`` for 3.0, ``2.5`` for 2.5."""
+    return f"{value:g}"
+
+
+def printable(name: str) -> str:
+    """A name that a learner chose, for notes and terminals: no line breaks, escapes or broken Unicode."""
+    return "".join(c if c.isprintable() else "?" for c in name)[:200]
+
+
+def as_text(verdict: Verdict) -> str:
+    lines = [f"{verdict.exercise}: {points(verdict.score)} of {points(verdict.max_score)} points"]
+    lines += [f"  {_mark(line)}  {line.says}{_reason(line)}" for line in verdict.lines]
+    return "\n".join(lines)
+
+
+def as_html(verdict: Verdict) -> str:
+    """A table; every string that a learner's process had a hand in is escaped."""
+    rows = "".join(_row(line) for line in verdict.lines)
+    title = f"{points(verdict.score)} of {points(verdict.max_score)} points"
+    return (
+        '<table class="verdict">'
+        f"<caption>Hidden tests: {title}</caption>"
+        '<thead><tr><th scope="col">Points</th><th scope="col">For</th><th scope="col">What happened</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def _row(line: Line) -> str:
+    earned = line.points if line.status == "earned" else 0
+    what = line.message if line.message else "Earned."
+    if line.status == "not gradable here":
+        what = f"Not gradable on this machine. {what}"
+    cells = (f"{points(earned)} / {points(line.points)}", line.says, what)
+    return "<tr>" + "".join(f"<td>{with_code(cell)}</td>" for cell in cells) + "</tr>"
+
+
+def with_code(sentence: str) -> str:
+    """The sentence as HTML, what stands in backticks as code, all else escaped."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
+
+
+def _mark(line: Line) -> str:
+    earned = line.points if line.status == "earned" else 0
+    return f"{points(earned)}/{points(line.points)}"
+
+
+def _reason(line: Line) -> str:
+    if line.status == "earned":
+        return ""
+    prefix = "not gradable here: " if line.status == "not gradable here" else ""
+    return f"\n        {prefix}{line.message}"

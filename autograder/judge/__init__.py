@@ -1,0 +1,1 @@
+"""Runs in the grader: draws cases, checks evidence against a reference. Never inside the sandbox."""

@@ -1,0 +1,96 @@
+"""Checks of evidence that judges make before they compare a value."""
+
+from typing import Any
+
+import torch
+
+from autograder.protocol.wire import Opaque
+from gpulab import Observation
+
+
+def tensor_problem(value: Any, like: torch.Tensor) -> str | None:
+    """Why ``value`` cannot be compared with ``like``, or None when shape and dtype agree.
+
+    The message speaks of the kind of difference and never of the case's sizes.
+    """
+    if not isinstance(value, torch.Tensor):
+        return f"The function returned {type_name(value)}; expected a torch.Tensor."
+    if value.dtype != like.dtype:
+        return f"The result is {value.dtype}; expected {like.dtype}."
+    if value.ndim != like.ndim:
+        return f"The result has {value.ndim} dimensions; expected {like.ndim}."
+    if value.shape != like.shape:
+        wrong = [axis for axis in range(like.ndim) if value.shape[axis] != like.shape[axis]]
+        return f"The result's shape is wrong along dimension {', '.join(map(str, wrong))}."
+    return None
+
+
+def error_problem(evidence: dict[str, Any], expected: str) -> str | None:
+    """Why evidence, of a case or of one :func:`outcome`, is not what ``except expected`` catches; None when it is."""
+    error = evidence.get("raised") or evidence.get("error")
+    if error is None:
+        value = evidence.get("returned", evidence.get("result", evidence))
+        returned = " without an exception" if value is evidence else f" {type_name(value)}"
+        return f"The function returned{returned}; expected {expected}."
+    if expected in error["kinds"]:
+        return None
+    if error["type"] == expected:
+        return f"The function raised a class of its own called {expected}; expected Python's {expected}."
+    return f"The function raised {error['type']}; expected {expected}."
+
+
+def is_written(error: dict[str, Any]) -> bool:
+    """Whether a function raised this itself: it is neither missing nor a starter."""
+    return not isinstance(error, dict) or error.get("type") not in ("NotImplementedError", "NotDefined")
+
+
+def raised_problem(error: object) -> str:
+    """The sentence for a learner about an unexpected exception."""
+    if not isinstance(error, dict):
+        return "The function raised an exception."
+    kind, message, line = (str(error.get(key, ""))[:300] for key in ("type", "message", "line"))
+    if kind == "NotImplementedError":
+        return "The function is not written yet: it raised NotImplementedError."
+    if kind == "NotDefined":
+        return message
+    where = f" at `{line}`" if line else ""
+    return f"The function raised {kind}{where}" + (f": {message}" if message else ".")
+
+
+def changed_problem(after: Any, before: torch.Tensor, what: str) -> str | None:
+    """Why an argument does not hold what it held ``before`` the call, or None. ``what``: its name in the sentence."""
+    if tensor_problem(after, before) or not torch.equal(after, before):
+        return f"The function changed {what}."
+    return None
+
+
+def device_problem(seen: Observation) -> str | None:
+    """Why an observation is not of work on the host alone, or None."""
+    transfers = any(copy.kind in ("HtoD", "DtoH") for copy in seen.copies)
+    if seen.kernels or seen.waits or transfers or any(op.device not in ("cpu", "meta") for op in seen.ops):
+        return "A device did a part of the work: expected all of it on the host, where the tensors are."
+    return None
+
+
+def shares_input_storage(evidence: dict[str, Any], number: int = 0) -> bool:
+    """Whether the function's ``number``-th result is in the storage of its ``number``-th input tensor.
+
+    By storage addresses; that of the input was logged before the call, since a tensor can be pointed elsewhere.
+    """
+    inputs, results = evidence["input_addresses"], evidence["result_addresses"]
+    return number < min(len(inputs), len(results)) and inputs[number] == results[number]
+
+
+def count_problem(values: Any, expected: int) -> str | None:
+    """Why evidence is not a list of ``expected`` entries, or None: a judge that loops over fewer finds nothing wrong."""
+    if isinstance(values, list) and len(values) == expected:
+        return None
+    return "The record does not hold every call of the function."
+
+
+def type_name(value: Any) -> str:
+    """How a message names what came back: ``None``, ``a tuple``, ``an int``."""
+    if value is None:
+        return "None"
+    name = value.type_name if isinstance(value, Opaque) else type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

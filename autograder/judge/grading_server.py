@@ -1,0 +1,158 @@
+"""The referee's server for one submission: a Unix socket, one open exercise at a time."""
+
+import os
+import threading
+from contextlib import suppress
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+
+import msgspec
+
+from autograder.core.exercise import find
+from autograder.core.verdict import Verdict
+from autograder.judge.judge_server import SubprocessJudge, judge_server
+from autograder.judge.referee import Session, background_work_problem
+from autograder.protocol.channel import Begin, Done, EventRecord, Evidence, Inputs, Refused, receive_at_referee, send
+from autograder.protocol.rank_sockets import send_sockets
+
+MAX_CONVERSATIONS = 4
+MAX_TRACEBACKS = 5
+
+
+class GradingServer:
+    """Listens on a socket in ``folder`` while a submission's notebook runs.
+
+    ``open(exercise)`` before its graded cell is executed, ``close()`` after: only between
+    the two is evidence for that exercise taken, and only once. ``incidents`` are sentences
+    about messages that an honest notebook never sends, ``broken`` about judges and scenarios that
+    failed; ``tracebacks`` are theirs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._judge_server = judge_server()
+        self.address = str(folder / "referee")
+        self.incidents: list[str] = []
+        self.broken: list[str] = []
+        self.tracebacks: list[str] = []
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        self._judge: SubprocessJudge | None = None
+        self._begun = False
+        self._number = 0
+        self._closed = False
+        self._conversations = threading.BoundedSemaphore(MAX_CONVERSATIONS)
+        self._listener = Listener(self.address, family="AF_UNIX")
+        # The folder is the kernel's alone; inside, the kernel may be another user.
+        os.chmod(self.address, 0o666)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> "GradingServer":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self._closed = True
+        with suppress(OSError):
+            Client(self.address, family="AF_UNIX").close()  # wakes the accepting thread
+        self._listener.close()
+
+    def open(self, exercise: str) -> None:
+        """Raises LookupError when there is no such exercise, JudgeServerLost when no judge can be started."""
+        self._judge = self._judge_server.judge_for(find(exercise).name)
+        session = Session(find(exercise), judge=self._judge)
+        with self._lock:
+            self._session, self._begun, self._number = session, False, 0
+
+    def close(self, message: str = "", helped: bool = False) -> Verdict:
+        """The verdict. ``message``: what stopped the cell, or empty.
+
+        ``helped``: another process of the notebook used the processor meanwhile.
+        """
+        with self._lock:
+            session, self._session = self._session, None
+        self._judge.close()
+        if message and not session.finished:
+            session.abandon(message)
+        if helped and session.exercise.alone:
+            session.abandon(background_work_problem("process"))
+        for incident in session.incidents:
+            self._incident(incident)
+        self.broken += session.broken
+        self.tracebacks = (self.tracebacks + session.tracebacks)[:MAX_TRACEBACKS]
+        return session.verdict()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                return
+            if self._closed or not self._conversations.acquire(blocking=False):
+                connection.close()
+                if self._closed:
+                    return
+                self._incident("more connections than a notebook needs")
+                continue
+            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+
+    def _converse(self, connection: Connection) -> None:
+        try:
+            self._converse_until_the_end(connection)
+        finally:
+            self._conversations.release()
+
+    def _converse_until_the_end(self, connection: Connection) -> None:
+        with connection, suppress(EOFError, BrokenPipeError, ConnectionResetError):
+            while True:
+                try:
+                    message = receive_at_referee(connection)
+                except (OSError, msgspec.DecodeError) as error:
+                    self._incident(f"a message that could not be read ({type(error).__name__})")
+                    return
+                if isinstance(message, EventRecord):
+                    self._on_event(message)
+                    continue
+                with self._lock:
+                    answer = self._answer(message)
+                    sockets = self._session.sockets if isinstance(answer, Inputs) else None
+                send(connection, answer)
+                if sockets is not None:
+                    send_sockets(connection, sockets)
+                if not isinstance(answer, Inputs):
+                    return
+
+    def _on_event(self, message: EventRecord) -> None:
+        """An event of another case is dropped: it may come late from a cell that was interrupted."""
+        with self._lock:
+            if self._session is not None and message.number == self._number:
+                self._session.record_event(message.data)
+
+    def _answer(self, message: Begin | Evidence) -> msgspec.Struct:
+        if self._session is None:
+            return self._refuse("no graded cell is running")
+        if isinstance(message, Begin):
+            if message.exercise != self._session.exercise.name:
+                return self._refuse(f"the graded cell is not that of {message.exercise[:80]!r}")
+            if self._begun:
+                return self._refuse("this exercise has begun already")
+            self._begun = True
+            return self._next()
+        if not self._begun or self._session.finished or message.number != self._number:
+            return self._refuse("evidence for a case that is not open")
+        self._session.take(message.data)
+        return self._next()
+
+    def _next(self) -> Inputs | Done:
+        inputs = self._session.next_case()
+        if inputs is None:
+            return Done()
+        self._number += 1
+        sockets = self._session.sockets
+        return Inputs(self._number, inputs, 0 if sockets is None else len(sockets.ranks))
+
+    def _refuse(self, why: str) -> Refused:
+        self._incident(why)
+        return Refused(why)
+
+    def _incident(self, what: str) -> None:
+        if what not in self.incidents and len(self.incidents) < 20:
+            self.incidents.append(what)

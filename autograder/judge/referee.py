@@ -1,0 +1,344 @@
+"""The referee: draws cases, takes evidence, judges. It imports no learner code."""
+
+import os
+import traceback
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from autograder.core.exercise import Case, Exercise, Failure, NotGradable, find
+from autograder.core.layout import ROOT
+from autograder.core.report import printable
+from autograder.core.sampler import Sampler
+from autograder.core.settings import fresh_settings
+from autograder.core.verdict import Scorecard, Verdict
+from autograder.judge.consistency import inconsistency
+from autograder.judge.event_log import EventLog, disagreement, input_addresses, libraries_called
+from autograder.judge.expect import is_written, raised_problem
+from autograder.protocol import wire
+from autograder.protocol.event_sink import sending_events
+from autograder.protocol.rank_sockets import use_sockets
+
+if TYPE_CHECKING:
+    from autograder.judge.collective_broker import CollectiveBroker
+    from gpulab.collectives.boards import RankSockets
+
+MAX_TRACEBACK_CHARACTERS = 4000
+_EXERCISES = f"{ROOT}{os.sep}exercises{os.sep}"
+
+
+@dataclass(frozen=True)
+class OpenCase:
+    """A case that waits for evidence: the criteria that it decides, its encoded inputs, and its number of ranks."""
+
+    criteria: list[str]
+    inputs: bytes
+    ranks: int = 0
+
+
+@dataclass
+class CaseResult:
+    """The outcome of one case.
+
+    ``incidents``: sentences about evidence that no honest notebook gives; ``broken``: about a judge or a scenario
+    that failed, with file and line; ``tracebacks``: of such judges.
+    """
+
+    lost: list[Failure] = field(default_factory=list)
+    not_gradable: list[NotGradable] = field(default_factory=list)
+    incidents: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    tracebacks: list[str] = field(default_factory=list)
+
+
+class JudgingStopped(Exception):
+    """The hidden tests cannot go on; with the reason, and a traceback where their own code failed."""
+
+    def __init__(self, why: str, traceback: str = "") -> None:
+        super().__init__(why)
+        self.traceback = traceback
+
+
+class CaseJudge(Protocol):
+    """Draws the cases of one exercise and judges their evidence. Both methods may raise JudgingStopped.
+
+    ``sockets``: of the open case's collective broker, where it has ranks.
+    """
+
+    sockets: "RankSockets | None"
+
+    def next_case(self) -> OpenCase | None: ...
+
+    def judge(self, data: bytes, events: list[bytes]) -> CaseResult: ...
+
+
+class Session:
+    """Grades one exercise of one submission, case by case, in order.
+
+    ``next_case()`` gives the encoded inputs, None when there are no more; ``record_event(event)`` logs an event of
+    the running case; ``take(evidence)`` judges what came back. ``judge``: by default one in this process.
+    """
+
+    def __init__(self, exercise: Exercise, sampler: Sampler | None = None, judge: CaseJudge | None = None) -> None:
+        self.exercise = exercise
+        self._judge = judge or InProcessJudge(exercise, sampler or Sampler())
+        self._scorecard = Scorecard(exercise)
+        self._open: OpenCase | None = None
+        self._log = EventLog()
+        self.finished = False
+        self.incidents: list[str] = []
+        self.broken: list[str] = []
+        self.tracebacks: list[str] = []
+
+    def next_case(self) -> bytes | None:
+        """The next case's inputs. Raises RuntimeError while one is still open."""
+        if self._open is not None:
+            raise RuntimeError("the open case has no evidence yet")
+        if self.finished:
+            return None
+        try:
+            self._open = self._judge.next_case()
+        except JudgingStopped as why:
+            self._stop(why)
+        if self._open is None:
+            self.finished = True
+            return None
+        self._log = EventLog()
+        return self._open.inputs
+
+    @property
+    def sockets(self) -> "RankSockets | None":
+        """Of the open case's collective broker, where it has ranks."""
+        return self._judge.sockets if self._open is not None and self._open.ranks else None
+
+    def record_event(self, event: bytes) -> None:
+        self._log.add(event)
+
+    def take(self, data: bytes) -> None:
+        """Judge the evidence of the open case. Malformed evidence loses the criteria of the case."""
+        if self._open is None:
+            raise RuntimeError("no case is open")
+        opened, self._open = self._open, None
+        try:
+            result = self._judge.judge(data, self._log.events)
+        except JudgingStopped as why:
+            return self._stop(why)
+        for finding in (*result.lost, *result.not_gradable):
+            self._scorecard.found(finding)
+        self.incidents += result.incidents
+        self.broken += [sentence for sentence in result.broken if sentence not in self.broken]
+        self.tracebacks += result.tracebacks
+        for criterion in opened.criteria:
+            self._scorecard.judged(criterion)
+
+    @property
+    def lost_something(self) -> bool:
+        return self._scorecard.lost_something
+
+    @property
+    def lost(self) -> set[str]:
+        """The criteria that cannot be earned any more."""
+        return self._scorecard.lost
+
+    @property
+    def nothing_left(self) -> bool:
+        return self._scorecard.nothing_left
+
+    def abandon(self, message: str) -> None:
+        """Stop here: every criterion without a finding so far is lost, with this message."""
+        self._open = None
+        self._scorecard.lose_all(message)
+
+    def verdict(self) -> Verdict:
+        if not self.finished:
+            self.abandon("The hidden tests of this exercise did not run to their end.")
+        return self._scorecard.verdict()
+
+    def _stop(self, why: JudgingStopped) -> None:
+        self.finished = True
+        self.broken.append(f"the judge of {self.exercise.name} was stopped: {why}")
+        self.tracebacks += [why.traceback] if why.traceback else []
+        self.abandon(f"What the function gave could not be judged: {why}.")
+
+
+class InProcessJudge:
+    """Judges in this process, without limits of time and memory."""
+
+    def __init__(self, exercise: Exercise, sampler: Sampler) -> None:
+        self.exercise = exercise
+        self._cases = exercise.cases(sampler)
+        self._case: Case | None = None
+        self._broker: CollectiveBroker | None = None
+
+    @property
+    def sockets(self) -> "RankSockets | None":
+        return self._broker and self._broker.sockets
+
+    def next_case(self) -> OpenCase | None:
+        self._broker = None
+        try:
+            self._case = next(self._cases, None)
+        except Exception as error:
+            raise JudgingStopped(f"its cases failed at {_place(error)}", _traceback()) from error
+        if self._case is None:
+            return None
+        self._broker = _broker_for(self._case)
+        return OpenCase(list(self._case.criteria), wire.encode(self._case.inputs), self._case.ranks)
+
+    def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
+        case, self._case = self._case, None
+        traffic = self._broker.traffic() if self._broker is not None else None
+        try:
+            evidence = _evidence(data)
+        except wire.WireError as error:
+            return _all_lost(
+                case, _NOT_ASKED_FOR.format("WireError"), f"evidence that cannot be read: {str(error):.200}"
+            )
+        expected = case.raises and "unsent" not in evidence
+        if "raised" in evidence and not (expected and is_written(evidence["raised"])):
+            return self._raised(case, evidence)
+        if problem := self._background_problem(evidence):
+            return _all_lost(case, problem)
+        if problem := _untrue(evidence, events):
+            message = (
+                f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
+            )
+            return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
+        # These replace whatever the evidence itself says.
+        facts = {"input_addresses": input_addresses(events) if "seen" in evidence else [], "traffic": traffic}
+        if isinstance(evidence.get("called"), list):
+            facts["called"] = evidence["called"] + libraries_called(events)
+        return self._judged(case, evidence | facts)
+
+    def _judged(self, case: Case, evidence: dict) -> CaseResult:
+        try:
+            found = list(self.exercise.judge(case, evidence))
+        except Exception as error:
+            # Forged evidence, or a defect of the judge: an author must see which.
+            result = _all_lost(case, _NOT_ASKED_FOR.format(type(error).__name__))
+            result.broken.append(f"the judge of {self.exercise.name} failed at {_place(error)}")
+            result.tracebacks.append(_traceback())
+            return result
+        lost = [finding for finding in found if isinstance(finding, Failure)]
+        return CaseResult(lost, [finding for finding in found if isinstance(finding, NotGradable)])
+
+    def _raised(self, case: Case, evidence: dict) -> CaseResult:
+        problem = raised_problem(evidence["raised"])
+        if not isinstance(place := evidence.get("scenario_fault"), str):
+            return _all_lost(case, problem)
+        # What the kernel says of its scenario is a hint for the author, and may be forged.
+        what = printable(problem.removeprefix("The function raised "))
+        result = _all_lost(case, _SCENARIO_FAULT.format(what))
+        result.broken.append(f"the scenario of {self.exercise.name} failed at {printable(place)} ({what:.100})")
+        return result
+
+    def _background_problem(self, evidence: dict) -> str | None:
+        """The sentence about background work in the evidence, or None."""
+        if self.exercise.alone and (background := evidence.get("background")):
+            return background_work_problem(background[0])
+        return None
+
+
+def _broker_for(case: Case) -> "CollectiveBroker | None":
+    if not case.ranks:
+        return None
+    from autograder.judge.collective_broker import (
+        CollectiveBroker,  # the verdicts of a chapter with ranks have imported it
+    )
+
+    pieces = [own if isinstance(own, list) else [own] for own in case.per_rank_inputs]
+    return CollectiveBroker(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))
+
+
+def background_work_problem(kind: str) -> str:
+    """``kind``: ``thread``, ``process`` or ``subinterpreter``."""
+    return f"A {kind} of the notebook worked in the background, where nothing is measured: use the calling thread only."
+
+
+_NOT_ASKED_FOR = (
+    "What came back could not be judged ({}): it is not what this exercise asks for, or its hidden test is wrong."
+)
+_SCENARIO_FAULT = (
+    "The hidden test stopped at no line of the notebook ({}): the function gave what the test cannot take, "
+    "or the test is wrong."
+)
+
+
+def _place(error: Exception) -> str:
+    """The innermost line of a verdict, or of all, when ``error`` was raised, and what it is."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = ([frame for frame in frames if frame.filename.startswith(_EXERCISES)] or frames)[-1]
+    file = at.filename.removeprefix(f"{ROOT}{os.sep}")
+    return f"{file}:{at.lineno} ({type(error).__name__}: {str(error):.100})"
+
+
+def _traceback() -> str:
+    return traceback.format_exc()[-MAX_TRACEBACK_CHARACTERS:]
+
+
+def _evidence(data: bytes) -> dict:
+    evidence = wire.decode(data)
+    if not isinstance(evidence, dict):
+        raise wire.WireError("evidence is a dictionary")
+    if not isinstance(evidence.get("background", []), list):
+        raise wire.WireError("background is a list")
+    return evidence
+
+
+def _all_lost(case: Case, message: str, *incidents: str) -> CaseResult:
+    return CaseResult([Failure(criterion, message) for criterion in case.criteria], incidents=list(incidents))
+
+
+def _untrue(evidence: dict, events: list[bytes]) -> str | None:
+    """Why the observation in the evidence cannot be a true record, or None."""
+    if "seen" not in evidence:
+        return None
+    try:
+        return inconsistency(evidence["seen"]) or disagreement(events, evidence["seen"])
+    except Exception as error:
+        return f"it is no observation ({type(error).__name__})"
+
+
+def judge_here(name: str, run_case, sampler: Sampler | None = None) -> Verdict:
+    """The verdict of :func:`play_here`."""
+    return play_here(name, run_case, sampler).verdict()
+
+
+def score_here(name: str, run_case, sampler: Sampler | None = None) -> float:
+    """The score of :func:`judge_here`. Cases are skipped once nothing can be earned any more."""
+    session = Session(find(name), sampler)
+    _play(session, run_case, lambda: session.nothing_left)
+    return session.verdict().score
+
+
+def play_here(
+    name: str, run_case, sampler: Sampler | None = None, to_the_first: bool = False, until: Collection[str] = ()
+) -> Session:
+    """Cases, scenario and judge in one process: for authors, without any protection.
+
+    ``run_case(inputs: bytes) -> bytes`` runs the scenario. Cases are drawn and judged under PyTorch's default
+    settings, whatever the notebook has set. ``to_the_first``: end with the first case that loses something.
+    ``until``: end once all these criteria are lost, and skip cases that decide none of those left.
+    """
+    exercise = find(name)
+    whole = exercise.cases
+    if until:
+        exercise = replace(
+            exercise,
+            cases=lambda sampler: (case for case in whole(sampler) if {*case.criteria} & {*until} - session.lost),
+        )
+    session = Session(exercise, sampler)
+    _play(session, run_case, lambda: to_the_first and session.lost_something or until and session.lost >= set(until))
+    return session
+
+
+def _play(session: Session, run_case, enough: Callable[[], bool]) -> None:
+    while not enough() and (inputs := _fresh(session.next_case)) is not None:
+        with sending_events(session.record_event), use_sockets(session.sockets):
+            evidence = run_case(inputs)
+        _fresh(session.take, evidence)
+
+
+def _fresh(do: Callable, *arguments: Any) -> Any:
+    with fresh_settings():
+        return do(*arguments)

@@ -1,0 +1,37 @@
+"""nbgrader's Execute, by which a submission is run beside the referee."""
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbgrader.preprocessors import Execute
+
+from autograder.core.ledger import Ledger
+from autograder.core.verdict import Verdict
+from autograder.notebooks.run import RunGraded
+
+
+class ExecuteGraded(RunGraded, Execute):
+    """A submission's notebook is run, and its ledger entry is the sheet that is filled in."""
+
+    def sheet(self, resources: ResourcesDict) -> "LedgerSheet":
+        return LedgerSheet(resources)
+
+
+class LedgerSheet:
+    """A submission's entry in the ledger of the course that nbgrader works on."""
+
+    def __init__(self, resources: ResourcesDict) -> None:
+        self._ledger, self._resources = Ledger.of_course(), resources
+
+    def note(self, sentence: str) -> None:
+        self._ledger.note(self._resources, sentence)
+
+    def record(self, grade_id: str, verdict: Verdict) -> None:
+        with self._ledger.entry(self._resources) as entry:
+            entry.verdicts[grade_id] = verdict
+
+    def leave(self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str]) -> None:
+        with self._ledger.entry(self._resources) as entry:
+            entry.incidents += incidents
+            entry.broken += broken
+            entry.tracebacks += tracebacks
+            if entry.outcome == "ran":
+                entry.outcome = outcome

@@ -1,0 +1,39 @@
+"""Writes the ledger's scores into nbgrader's gradebook, whatever the notebook printed."""
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbgrader.preprocessors import SaveAutoGrades
+from nbgrader.utils import is_grade, is_solution
+
+from autograder.core.ledger import Ledger
+
+
+class SaveLedgerGrades(SaveAutoGrades):
+    """nbgrader's SaveAutoGrades with the referee's ledger for a source.
+
+    Cells that a person grades stay nbgrader's affair. A graded code cell for which the
+    ledger has nothing scores 0 and says so.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict):
+        self._ledger = Ledger.of_course()
+        where = resources["nbgrader"]
+        self._entry = self._ledger.read(where["assignment"], where["student"])
+        return super().preprocess(nb, resources)
+
+    def _add_score(self, cell: NotebookNode, resources: ResourcesDict) -> None:
+        if is_solution(cell) or cell.cell_type != "code" or not is_grade(cell):
+            super()._add_score(cell, resources)
+            return
+        grade_id = cell.metadata["nbgrader"]["grade_id"]
+        grade = self.gradebook.find_grade(grade_id, self.notebook_id, self.assignment_id, self.student_id)
+        grade.auto_score = self._score(grade_id, resources)
+        grade.needs_manual_grade = grade.manual_score is not None
+        self.gradebook.db.commit()
+
+    def _score(self, grade_id: str, resources: ResourcesDict) -> float:
+        verdict = self._entry.verdicts.get(grade_id) if self._entry else None
+        if verdict is None:
+            self._ledger.note(resources, f"The referee has no verdict for `{grade_id}`: it scores 0.")
+            return 0.0
+        return verdict.score

@@ -1,0 +1,67 @@
+"""Sends each record of an instrument out of the process as soon as it is made.
+
+A learner's code can edit an observation afterwards, but not the events already sent: the referee compares the two.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from autograder.protocol.wire import MAX_BODY_BYTES
+
+MAX_EVENT_BYTES = 2 * MAX_BODY_BYTES
+"""Per case. Evidence with that many records would be too large to send, too."""
+
+BLOCK = "block"
+"""The kind of an observation's first event."""
+
+INPUT_ADDRESSES = "input_addresses"
+"""The kind of the event with the storage addresses of a function's arguments."""
+
+LIBRARY_CALL = "library_call"
+"""The kind of the event that names a library which was called."""
+
+_out: Callable[[bytes], None] | None = None
+_called: set[str] = set()
+
+
+@contextmanager
+def sending_events(out: Callable[[bytes], None]) -> Iterator[None]:
+    """Observations that begin inside the block send their encoded events to ``out``."""
+    global _out, _called
+    before = _out, _called
+    _out, _called = out, set()
+    try:
+        yield
+    finally:
+        _out, _called = before
+
+
+def observation_sink() -> Callable[[str, object], None]:
+    """A sink for one ``gpulab.observe`` block: sends a BLOCK event, then an event for each ``(kind, record)``."""
+    out, events = _out, 0
+
+    def emit(kind: str, record: object) -> None:
+        nonlocal events
+        if out is None or events > MAX_EVENT_BYTES:
+            return
+        data = msgspec.msgpack.encode((kind, record), enc_hook=repr)
+        events += len(data)
+        out(data)
+
+    emit(BLOCK, None)
+    return emit
+
+
+def emit_input_addresses(addresses: list[int]) -> None:
+    """Send the storage addresses of the tensors about to be passed to the learner's function."""
+    if _out is not None:
+        _out(msgspec.msgpack.encode((INPUT_ADDRESSES, addresses)))
+
+
+def emit_library_call(library: str) -> None:
+    """Send that the learner's code called ``library``, the first time that it does."""
+    if _out is not None and library not in _called:
+        _called.add(library)
+        _out(msgspec.msgpack.encode((LIBRARY_CALL, library)))

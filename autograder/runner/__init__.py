@@ -1,0 +1,1 @@
+"""Runs beside the learner's code and records what it did. Knows no expected answer."""

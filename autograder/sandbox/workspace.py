@@ -1,0 +1,123 @@
+"""The workspace of one submission: a folder, and how to start a kernel in it."""
+
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from jupyter_core.utils import run_sync
+
+from autograder.sandbox import sandbox
+from autograder.sandbox.fresh_processes import FreshProcessPool
+from autograder.sandbox.limits import UNCOUNTED, Limits
+from autograder.sandbox.manager import ForkedKernelManager
+from autograder.sandbox.pool import KernelPool
+from autograder.sandbox.server import Address, KernelServerError
+from autograder.sandbox.siblings import CpuSnapshot
+
+
+class SandboxRequired(RuntimeError):
+    """This machine offers no sandbox, and the instructor has not said that none is needed."""
+
+
+@dataclass
+class Workspace:
+    """``folder`` holds the sockets of kernel and referee, and ``work``, the learner's files."""
+
+    pool: KernelPool
+    folder: Path
+    unsandboxed_because: str
+    cold_because: str
+
+    def copy_files(self, submission: Path) -> None:
+        """Copy the files handed in beside the notebook to where the kernel runs."""
+        for path in submission.iterdir():
+            if path.is_symlink() or path.suffix == ".ipynb":
+                continue
+            copy = shutil.copytree if path.is_dir() else shutil.copyfile
+            copy(path, self.folder / "work" / path.name)
+
+    def kernel_manager(self, chapters: list[str]) -> ForkedKernelManager:
+        """``chapters``: whose exercises will be graded."""
+        return ForkedKernelManager(self.pool, self.folder, chapters)
+
+    def cause_of_death(self, manager: ForkedKernelManager) -> str:
+        """Why the grader killed the kernel, or an empty string when it did not."""
+        return manager.provisioner.cause_of_death
+
+    def siblings(self, manager: ForkedKernelManager) -> CpuSnapshot:
+        """The processes beside the kernel, and their work so far."""
+        provisioner = manager.provisioner
+        return (
+            self.pool.siblings(provisioner.kernel)
+            if provisioner is not None and provisioner.has_process
+            else CpuSnapshot()
+        )
+
+    def require_server(self, manager: ForkedKernelManager) -> None:
+        """Raises KernelServerError when the kernel died with its server: not the learner's doing."""
+        if manager.provisioner is not None and manager.provisioner.server_was_lost:
+            raise KernelServerError("the kernel server died while the submission ran: grade it again")
+
+    def kill(self, manager: ForkedKernelManager) -> None:
+        run_sync(manager.provisioner.send_signal)(signal.SIGKILL)
+
+
+@contextmanager
+def workspace(policy: str, limits: Limits = Limits(), warm: bool = True) -> Iterator[Workspace]:
+    """A fresh workspace. ``policy``: ``required`` or ``off``, see :func:`why_unsandboxed`.
+
+    ``warm``: kernels are forked from a server that has imported everything, where that is possible.
+    """
+    why_not = why_unsandboxed(policy)
+    why_cold = _why_cold(warm)
+    if why_not:
+        # Without namespaces the system counts whatever else the user runs: a desktop is over any bound.
+        limits = replace(limits, processes=UNCOUNTED)
+    pool = _pool(not why_not, limits, not why_cold)
+    folder = pool.new_folder()
+    try:
+        yield Workspace(pool, folder, why_not, why_cold)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def why_unsandboxed(policy: str) -> str:
+    """Why kernels get no sandbox, or an empty string when they do. Raises SandboxRequired unless it is ``off``."""
+    if policy == "off":
+        return "it is switched off in nbgrader_config.py"
+    if problem := sandbox.problem():
+        raise SandboxRequired(
+            f"submissions run in a sandbox, and {problem}. Only where you trust every submission, since each could then "
+            'read and write what you can: say c.ExecuteGraded.sandbox = "off" in nbgrader_config.py'
+        )
+    return ""
+
+
+_shared: Address | None = None
+
+
+def share(server: Address) -> None:
+    """Kernels of this process come from ``server`` from now on, where its sandbox is the one asked for."""
+    global _shared
+    _shared = server
+
+
+def _why_cold(warm: bool) -> str:
+    if sys.platform == "win32":
+        raise OSError("grading needs Unix sockets: use Linux, macOS or WSL")
+    if not warm:
+        return "ExecuteGraded.warm_kernels is off"
+    return "" if sys.platform == "linux" else f"forking after imports is not safe on {sys.platform}"
+
+
+@cache
+def _pool(sandboxed: bool, limits: Limits, warm: bool) -> KernelPool:
+    if not warm:
+        return FreshProcessPool(sandboxed, limits)
+    shared = _shared if _shared is not None and _shared.sandboxed == sandboxed else None
+    return KernelPool(sandboxed, limits, shared)

@@ -1,1 +1,0 @@
-"""Run beside the learner's code; produce evidence; know no answer."""

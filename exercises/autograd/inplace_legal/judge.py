@@ -1,0 +1,121 @@
+"""E2.4 inplace_legal: cases and judge."""
+
+from collections.abc import Iterable, Iterator
+
+from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.sampler import Sampler
+from autograder.judge.expect import count_problem, error_problem, raised_problem
+from exercises.autograd.inplace_legal.programs import (
+    Program,
+    chains,
+    consumers,
+    drawn,
+    leaves,
+    long,
+    readers,
+    verdict,
+    views,
+)
+
+_LONGEST = 1000
+_SMALL = 40
+
+
+def _cases(sampler: Sampler) -> Iterator[Case]:
+    yield _case("chain", chains(sampler))
+    yield _case("consumers", [*consumers(sampler), *(drawn(sampler, sampler.integer(6, 11)) for _ in range(25))])
+    yield _case("views", views(sampler))
+    yield _case("readers", readers(sampler))
+    yield _case("leaves", leaves(sampler))
+    yield _case("errors", [long(_LONGEST)[0]])
+    for broken in sampler.shuffled(*_broken(sampler)):
+        yield Case(("errors",), {"programs": [broken]}, raises="ValueError")
+
+
+def _case(criteria: str, programs: Iterable[Program]) -> Case:
+    return Case((criteria,), {"programs": list(programs)})
+
+
+def _broken(sampler: Sampler) -> Iterator[Program]:
+    """Programs that are none."""
+    start, good = [["leaf"], ["neg", 0]], sampler.choice(("exp", "sin", "add"))
+    yield [*start, [sampler.choice(("matmul", "exp_", "Exp", "")), 1], ["neg", 1]]
+    yield [*start, ["neg", 2], ["neg", 1]]
+    yield [*start, ["neg", 3], ["neg", 1]]
+    yield [*start, ["view", -1]]
+    yield [*start, ["mul", 1, -2]]
+    yield [*start, ["add", 0, 2]]
+    yield [*start, ["exp", 0, 1]]
+    yield [*start, ["mul", 0]]
+    yield [*start, [good], ["neg", 1]]
+    yield [*start, ["leaf", 0]]
+    yield [["input"], ["neg", 0]]
+    yield [*start, ["exp", 1], ["detach", 2]]
+    yield [*start, ["input"]]
+    yield []
+
+
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,), programs, answers = case.criteria, case.inputs["programs"], evidence["answers"]
+    if problem := count_problem(answers, len(programs)):
+        yield Failure(criteria, problem)
+    elif evidence["called"]:
+        yield Failure(
+            criteria,
+            f"The function called {evidence['called'][0]}: what autograd would do is to be said without asking it.",
+        )
+    elif case.raises:
+        if problem := error_problem(answers[0], case.raises):
+            yield Failure(
+                "errors",
+                f"{problem} Position -1 is no earlier step, and what requires no gradient has no backward pass.",
+            )
+    else:
+        problems = (_problem(program, answer, criteria) for program, answer in zip(programs, answers, strict=True))
+        if found := next((problem for problem in problems if problem), None):
+            yield Failure(criteria, found)
+
+
+def _problem(program: Program, answer: dict, criteria: str) -> str | None:
+    if "error" in answer:
+        return raised_problem(answer["error"])
+    found = answer["returned"]
+    if not isinstance(found, list):
+        return f"The function returned {found}; expected a list."
+    if len(found) != len(program) or any(type(one) is not bool for one in found):
+        return "The list does not hold a bool for each step."
+    if not answer["kept"]:
+        return "The function changed the program."
+    expected = verdict(program) if len(program) <= _SMALL else long(len(program))[1]
+    wrong = [number for number, right in enumerate(expected) if found[number] != right]
+    if not wrong:
+        return None
+    said, meant = ("legal", "not") if found[wrong[0]] else ("not legal", "legal")
+    return f"A step was said to be {said} that is {meant}: {_WHY[criteria]}"
+
+
+_WHY = {
+    "chain": "what counts is whether an operation saved the value that would be overwritten, its own maker's result among them.",
+    "consumers": "all that saved the value count, not only its maker, but none that saves nothing or that backward does not reach.",
+    "views": "views and detached tensors share the memory and the version of what they are made from.",
+    "readers": "a later step that takes an overwritten value takes another one, and autograd says nothing; to take the result is fine.",
+    "errors": "programs are long, and the same holds at their end.",
+    "leaves": "autograd lets nobody write to a leaf that requires gradients, nor to its views; data and detached tensors are no such leaves.",
+}
+
+exercise = Exercise(
+    criteria=(
+        Criterion("chain", 2, "the verdict on a step behind one other operation is autograd's, without asking it"),
+        Criterion(
+            "consumers", 2, "every use of the value counts that backward comes back to, and no other", ("chain",)
+        ),
+        Criterion("views", 1, "other names of the same memory count", ("chain",)),
+        Criterion("readers", 1, "a value that is read later is not overwritten", ("chain",)),
+        Criterion("leaves", 1, "leaves that require gradients are not written to, and others are", ("chain",)),
+        Criterion(
+            "errors", 1, "what is no program is refused with ValueError, and the longest program is not", ("chain",)
+        ),
+    ),
+    cases=_cases,
+    judge=_judge,
+)

@@ -1,0 +1,8 @@
+"""Runs the learner's functions for the chapter "Collectives and interconnects" and records what they did."""
+
+PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
+"""What :func:`gpulab.collectives.run_ranks` imports before it forks."""
+
+
+def job(question: dict) -> tuple:
+    return question["kind"], question["nbytes"], question["n"], tuple(question["alpha"]), tuple(question["beta"])

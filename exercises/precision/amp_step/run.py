@@ -1,0 +1,82 @@
+"""E8.3 amp_step: what runs beside the learner's function."""
+
+import warnings
+from collections.abc import Callable
+
+import torch
+
+from autograder.runner.card import idle_card
+from autograder.runner.observed import observe
+from autograder.runner.outcome import outcome
+from autograder.runner.scenario_runner import Learner
+from exercises.precision.amp_step.run_amp import NotingSGD, Reader, Scaler
+
+
+def run(learner: Learner, case: dict) -> dict:
+    """Take the steps in one block; what each call left behind is read where no instrument sees it."""
+    with idle_card():
+        model = Reader(case["weights"], case["factors"], case["frozen"]).place()
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        optimizer = NotingSGD(_groups(trained, case), lr=case["lr"], momentum=case["momentum"])
+        scaler = Scaler("cuda", case["scale"], growth_interval=2) if case["scale"] else None
+        batches = [(x.cuda(), y.cuda()) for x, y in zip(case["xs"], case["ys"], strict=True)]
+        stale = [torch.full_like(parameter, 7.0) for parameter in model.parameters()] if case["stale"] else []
+        for parameter, gradient in zip(model.parameters(), stale):
+            parameter.grad = gradient
+        more = {"scaler": scaler, "max_norm": case["max_norm"]}
+        before = [parameter.grad for parameter in model.parameters()]
+        step = lambda batch: learner.amp_step(model, optimizer, batch, getattr(torch, case["dtype"]), **more)
+        torch.cuda.synchronize()
+        told = _steps(step, batches, optimizer, scaler)
+        return {
+            **told,
+            "met": model.met,
+            "regions": model.regions,
+            "calls": scaler.calls if scaler else [],
+            "parameters": [parameter.detach().cpu() for parameter in model.parameters()],
+            "gradients": [parameter.grad.cpu() if parameter.grad is not None else None for parameter in trained],
+            "left": any(parameter.grad is not None for parameter in model.parameters() if not parameter.requires_grad),
+            "kept": all(gradient is parameter.grad for gradient, parameter in zip(before, model.parameters())),
+            "stale": [gradient.cpu() for gradient in stale],
+        }
+
+
+def _steps(step: Callable, batches: list, optimizer: NotingSGD, scaler: Scaler | None) -> dict:
+    """``after``: for each call the optimizer's steps so far, the scale, and whether autocast was left on."""
+    losses, after = [], []
+    with warnings.catch_warnings(record=True) as warned, observe() as seen:
+        warnings.simplefilter("always")
+        try:
+            for batch in batches:
+                found = outcome(lambda batch=batch: step(batch))
+                if "error" in found:
+                    break
+                losses.append(found["returned"])
+                after.append([optimizer.steps, scaler.now() if scaler else 0.0, torch.is_autocast_enabled("cuda")])
+        finally:
+            torch.set_autocast_enabled("cuda", False)
+            torch.clear_autocast_cache()
+    deprecated = [str(one.message) for one in warned if issubclass(one.category, FutureWarning | DeprecationWarning)]
+    error = {"error": found["error"]} if "error" in found else {}
+    return {
+        **error,
+        "losses": [_described(loss) for loss in losses],
+        "after": after,
+        "deprecated": deprecated,
+        "seen": seen.to_dict(),
+    }
+
+
+def _groups(parameters: list, case: dict) -> list:
+    """All parameters, or the biases in a group of their own, with twice the rate."""
+    if not case["groups"]:
+        return parameters
+    by_kind = [[p for p in parameters if (p.ndim == 1) == is_bias] for is_bias in (False, True)]
+    return [{"params": by_kind[0]}, {"params": by_kind[1], "lr": 2 * case["lr"]}]
+
+
+def _described(loss: object) -> object:
+    """A tensor on the host with what is lost on the way: whether it was on the card, and needed a gradient."""
+    if not isinstance(loss, torch.Tensor):
+        return loss
+    return {"value": loss.detach().cpu(), "on_card": loss.is_cuda, "graph": loss.requires_grad}

@@ -1,0 +1,70 @@
+"""E15.2: what each rank did in each pass, in the order in which the switchboard heard it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from autograder.judge.collective_broker import CollectiveRecord
+from autograder.judge.ranks import Launch, launches_of, marker_of
+
+BOUNDARY = -1
+Tensor = torch.Tensor
+
+
+@dataclass
+class Pass:
+    """A pass of one rank: when each unit's forward and backward began, what the card held then, and what was launched.
+
+    ``forward`` and ``backward``: by the unit's number the places, of each beginning. ``held``: number told, bytes on the
+    card, place.
+    """
+
+    forward: dict[int, list[int]] = field(default_factory=dict)
+    backward: dict[int, list[int]] = field(default_factory=dict)
+    held: list[tuple[int, int, int]] = field(default_factory=list)
+    launches: list[Launch] = field(default_factory=list)
+    ended: int = 0
+    left: int = 0
+    """Bytes on the card when the pass was over."""
+
+    def begins(self, number: int, backward: bool = False) -> int:
+        """The place at which a unit's forward or backward began first. Raises KeyError where it did not."""
+        return (self.backward if backward else self.forward)[number][0]
+
+
+@dataclass
+class RankLog:
+    """A rank's passes. ``before`` and ``after``: what it launched before the first and after the last; ``held``: bytes on the card then."""
+
+    before: list[Launch] = field(default_factory=list)
+    passes: list[Pass] = field(default_factory=list)
+    after: list[Launch] = field(default_factory=list)
+    held: int = 0
+
+
+def log_of_rank(collectives: Sequence[CollectiveRecord], rank: int) -> RankLog:
+    """What ``rank`` did, in order."""
+    found, now, begun = RankLog(), Pass(), False
+    for launch in launches_of(collectives, rank):
+        if (alone := marker_of(launch, 2)) is None:
+            (now.launches if begun else found.before).append(launch)
+            continue
+        number, held = alone
+        if number != BOUNDARY:
+            (now.backward if number % 2 else now.forward).setdefault(number // 2, []).append(launch.at)
+            now.held.append((number, held, launch.at))
+        elif begun:
+            now.ended, now.left = launch.at, held
+            found.passes.append(now)
+            now = Pass()
+        else:
+            found.held, begun = held, True
+    found.after = now.launches
+    return found
+
+
+def handed_in(launch: Launch) -> Tensor:
+    """As float32. Its entry says whether it was."""
+    whole = len(launch.given) // 4 * 4
+    return torch.frombuffer(bytearray(launch.given[:whole]), dtype=torch.float32) if whole else torch.zeros(0)

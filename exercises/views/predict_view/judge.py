@@ -1,0 +1,83 @@
+"""E1.1 predict_view: judge. The reference is ``Tensor.view`` itself."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.judge.expect import raised_problem, type_name
+from autograder.judge.questions import judge_questions
+from exercises.views.predict_view.asked_of_torch import strided, view_stride
+from exercises.views.predict_view.cases import predict_view_cases
+
+
+def _judge_predict_view(case: Case, evidence: dict) -> Iterator[Failure]:
+    (criteria,) = case.criteria
+    if nested := _nested_too_deeply(evidence):
+        yield Failure(criteria, nested)
+        return
+    if evidence["seen"]["ops"] or evidence["called"]:
+        yield Failure(criteria, "PyTorch or NumPy was called inside the function: predict from the numbers alone.")
+        return
+    yield from judge_questions(_wrong)(case, evidence)
+
+
+def _nested_too_deeply(evidence: dict) -> str | None:
+    """Told first: an exception of this kind ends the watch for calls as well."""
+    errors = (answer["error"] for answer in evidence["answers"] if "error" in answer)
+    return next((raised_problem(error) for error in errors if error["type"] == "RecursionError"), None)
+
+
+_HINTS = {
+    "merges": "Contiguous is not the condition: only dimensions that are merged must follow each other evenly.",
+    "ones": "A dimension of size 1 is never stepped along: its stride decides nothing.",
+    "expanded": "A stride of 0 is a stride like any other: n steps of 0 lead to 0, and nowhere else.",
+    "inferred": "First replace -1 by the size that makes the numbers of elements agree.",
+    "empty": "A tensor of no elements can be viewed under any size of no elements.",
+}
+
+
+def _wrong(criteria: str, question: dict, answer: Any) -> str | None:
+    size, stride, new_size = question["size"], question["stride"], question["new_size"]
+    expected = view_stride(size, stride, new_size)
+    if answer is None and expected is not None:
+        return f"None for a tensor that can be viewed. {_HINTS[criteria]}"
+    if answer is None:
+        return None
+    if not isinstance(answer, list) or not all(type(step) is int for step in answer):
+        return f"The function returned {_kind(answer)}; expected a tuple or a list of integers, or None."
+    if expected is None:
+        return f"Strides were predicted where only a copy will do. {_HINTS[criteria]}"
+    if len(answer) != len(expected):
+        return "The result does not have one stride for each dimension of new_size."
+    return (
+        None
+        if _reach_the_same(answer, expected, size, new_size)
+        else f"A predicted stride is wrong. {_HINTS[criteria]}"
+    )
+
+
+def _kind(answer: Any) -> str:
+    odd = next((step for step in answer if type(step) is not int), None) if isinstance(answer, list) else None
+    return type_name(answer) if odd is None else f"a tuple with {type_name(odd)} in it"
+
+
+def _reach_the_same(stride: list[int], expected: list[int], size: list[int], new_size: list[int]) -> bool:
+    """Equal wherever a stride is used: not along a size of 1, not in a tensor of no elements."""
+    if 0 in size:
+        return True
+    shape = strided(size, [1] * len(size)).reshape(new_size).shape
+    return all(n == 1 or mine == right for n, mine, right in zip(shape, stride, expected))
+
+
+exercise = Exercise(
+    criteria=(
+        Criterion("merges", 3, "the strides are those of Tensor.view, and None is returned where a copy is needed"),
+        Criterion("ones", 1, "dimensions of size 1 are ignored, whatever their stride", ("merges",)),
+        Criterion("expanded", 1, "dimensions of stride 0 are merged only with each other", ("merges",)),
+        Criterion("inferred", 1, "-1 is replaced by the size that fits", ("merges",)),
+        Criterion("empty", 1, "empty tensors are viewed, and an ambiguous -1 is refused", ("merges",)),
+        Criterion("errors", 1, "an invalid new_size is refused with ValueError", ("merges",)),
+    ),
+    cases=predict_view_cases,
+    judge=_judge_predict_view,
+)
