@@ -31,7 +31,7 @@ HOW_TO_KEEP = "python -m autograder check --keep"
 def key(authored: AuthoredExercise) -> str:
     """A hash of the solution and of all files of ``exercises/`` that its run and its judge come to, without comments and docstrings."""
     modules = [module(*authored.name.split(".")) for module in (run_module, judge_module)]
-    return _hash((solution_of(authored.notebook, authored.function), *map(Path.read_text, _reached(modules))))
+    return _hash((solution_of(authored.notebook, authored.function), *map(Path.read_text, reached(modules))))
 
 
 def current(authored: AuthoredExercise) -> dict:
@@ -123,7 +123,7 @@ def _hash(sources: tuple[str, ...]) -> str:
     return hashlib.sha256("\n".join(map(_meaning, sources)).encode()).hexdigest()[:16]
 
 
-def _reached(modules: list[str]) -> list[Path]:
+def reached(modules: list[str]) -> list[Path]:
     """The files of these modules and of all modules of ``exercises`` that they come to, by their names."""
     found, todo = dict[str, Path](), list(modules)
     while todo:

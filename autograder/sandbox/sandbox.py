@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.core.layout import ROOT, beside_the_learner
@@ -65,12 +66,11 @@ def command(shared: str, work: str = "", scratch_bytes: int = 0) -> list[str]:
     else:
         options += ["--unshare-user"]
     paths = [*_SYSTEM, *_SETTINGS, *_course()]
-    # bubblewrap makes parents that only root may enter; these are for everyone.
-    for folder in sorted({str(parent) for path in [*paths, shared] for parent in Path(path).parents}):
-        options += ["--perms", "0755", "--dir", folder]
+    options += _folders_of([*paths, shared])
     for path in paths:
         if path == str(ROOT / VISIBLE[0]) and _is_installed():
             options += [option for name in _COVERED for option in ("--tmpfs", str(ROOT / name))]
+            options += _folders_of(path for path in paths if path.startswith(_covered()))
         if os.path.lexists(path):
             options += ["--symlink", os.readlink(path), path] if _is_usr_merge(path) else ["--ro-bind", path, path]
     if _is_installed():
@@ -85,6 +85,16 @@ def command(shared: str, work: str = "", scratch_bytes: int = 0) -> list[str]:
         for place in ("/dev/shm", work):
             options += ["--size", str(scratch_bytes), "--perms", "1777", "--tmpfs", place]
     return ["bwrap", *options]
+
+
+def _folders_of(paths: Iterable[str]) -> list[str]:
+    """bubblewrap makes parents that only root may enter; these are for everyone."""
+    folders = sorted({str(parent) for path in paths for parent in Path(path).parents})
+    return [option for folder in folders for option in ("--perms", "0755", "--dir", folder)]
+
+
+def _covered() -> tuple[str, ...]:
+    return tuple(f"{ROOT / name}{os.sep}" for name in _COVERED)
 
 
 def _course() -> list[str]:

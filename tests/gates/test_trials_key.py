@@ -1,47 +1,28 @@
-"""What the record of trials depends on: an exercise's own scenario, and not its neighbour's."""
-
-import ast
+"""What the record of trials depends on: an exercise's own files and what they import, and not its neighbour's."""
 
 from autograder.authoring.trials import reached
-
-MODULE = """
-from autograder.runner.outcome import outcome
-import torch
-
-LIMIT = 3
-OTHER = LIMIT + 1
+from autograder.core.layout import ROOT, judge_module, run_module
 
 
-def played(learner, case):
-    return [_one(learner, n) for n in range(LIMIT)]
+def files_of(chapter: str, exercise: str) -> list[str]:
+    found = reached([run_module(chapter, exercise), judge_module(chapter, exercise)])
+    return [path.relative_to(ROOT / "exercises" / chapter).as_posix() for path in found]
 
 
-def _one(learner, n):
-    return outcome(lambda: _Box(n))
-
-
-class _Box:
-    pass
-
-
-def neighbour(learner, case):
-    return torch.ones(OTHER)
-"""
-
-
-def names_of(name: str) -> list[str]:
-    return [ast.unparse(statement).splitlines()[0] for statement in reached(ast.parse(MODULE), name)]
-
-
-def test_a_scenario_takes_what_it_uses_and_what_that_uses():
-    assert names_of("played") == [
-        "from autograder.runner.outcome import outcome",
-        "LIMIT = 3",
-        "def played(learner, case):",
-        "def _one(learner, n):",
-        "class _Box:",
+def test_it_takes_both_sides_and_what_they_import_of_the_chapter():
+    assert files_of("hierarchy", "row_sums") == [
+        "numbers.py",
+        "own_kernel.py",
+        "row_sums/judge.py",
+        "row_sums/run.py",
+        "run.py",
+        "run_unwritten.py",
     ]
 
 
+def test_it_takes_modules_that_are_imported_by_name_from_their_folder():
+    assert "mini_ddp/launches.py" in files_of("data_parallel", "mini_ddp")
+
+
 def test_it_takes_nothing_of_its_neighbours():
-    assert names_of("neighbour") == ["import torch", "LIMIT = 3", "OTHER = LIMIT + 1", "def neighbour(learner, case):"]
+    assert files_of("memory", "fits") == ["fits/judge.py", "fits/run.py"]
