@@ -22,7 +22,7 @@ CACHE  := _build/.jupyter_cache/.made-with
 code      := $(shell find gpulab -name '*.py' -o -name '*.js' -o -name '*.css' | grep -v __pycache__)
 pipeline  := $(wildcard autograder/authoring/*.py) autograder/nbgrader/config.py
 marker    := $(shell find autograder -name '*.py' -o -path 'autograder/selfcheck/*' -o -name '*.css' | grep -v __pycache__)
-exercises := $(wildcard exercises/*/*.py exercises/*/hints.yml)
+exercises := $(shell find exercises -name '*.py' -o -name hints.yml | grep -v __pycache__)
 downloaded := $(exercises) $(pipeline) $(marker) $(code) pyproject.toml
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 

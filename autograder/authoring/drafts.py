@@ -40,7 +40,7 @@ FILES = {
 }
 """Other files and folders."""
 _OWN = re.compile(
-    r"exercises/(\w+)(?:/.*)?|chapters/\w+/(\w+)\.md|tests/(?:book/test_claims|gates/test_cheats_at)_(\w+)\.py"
+    r"exercises/(\w+)(?:/.*)?|chapters/\w+/(\w+)\.(?:claims\.yml|md)|tests/(?:book/test_claims|gates/test_cheats_at)_(\w+)\.py"
 )
 _WIDGET = re.compile(r"gpulab/widgets/(\w+)(?:/.*)?|tests/widgets/test_(\w+)\.py")
 

@@ -42,7 +42,7 @@ def new_chapter(root: Path, name: str, part: str, number: int | None, title: str
         f"exercises/{name}/hints.yml": _filled("hints.yml", words),
         f"tests/gates/test_cheats_at_{name}.py": _filled("cheats_test.txt", words),
         f"tests/book/test_claims_{name}.py": _filled("claims_test.txt", words),
-        "chapters/claims.yml": _read(root, "chapters/claims.yml").rstrip("\n") + "\n" + _filled("claim.yml", words),
+        f"chapters/{part}/{name}.claims.yml": _filled("claims.yml", words),
         "_toc.yml": _with_number(_read(root, "_toc.yml"), f"chapters/{part}/{name}", number),
     }
     return _write(root, made)
@@ -106,7 +106,8 @@ def _write(root: Path, made: dict[str, str]) -> list[Path]:
 
 
 def _next_claim(root: Path) -> str:
-    taken = map(int, re.findall(r"^  - id: C(\d+)$", _read(root, "chapters/claims.yml"), flags=re.M))
+    texts = (path.read_text("utf-8") for path in (root / "chapters").glob("*/*.claims.yml"))
+    taken = (int(number) for text in texts for number in re.findall(r"^- id: C(\d+)$", text, flags=re.M))
     return f"C{max(taken, default=0) + 1:03}"
 
 

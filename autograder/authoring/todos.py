@@ -28,7 +28,7 @@ def todos(exercises: Path, chapter: str) -> Iterator[Todo]:
             continue
         for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
             for mark in _MARK.finditer(line):
-                if mark["of"] == chapter or path.name not in ("claims.yml", "_toc.yml"):
+                if mark["of"] == chapter or path.name != "_toc.yml":
                     yield Todo(mark["of"], f"{name}:{number}: write {mark['what']}")
 
 
@@ -45,7 +45,7 @@ def rooms(exercises: Path, chapter: str) -> dict[Path, str]:
         / "gates"
         / f"test_cheats_at_{chapter}.py": "answers that were not earned, and that they earn nothing",
         **(dict.fromkeys(pages, "") or {ROOT / "chapters" / "<part>" / f"{chapter}.md": "the page"}),
-        ROOT / "chapters" / "claims.yml": "the ledger of claims",
+        **{page.with_suffix(".claims.yml"): "the claims that the page examines" for page in pages},
         ROOT / "tests" / "book" / f"test_claims_{chapter}.py": "a test for each claim of the chapter",
         ROOT / "_toc.yml": "the book's contents",
     }

@@ -10,6 +10,8 @@ from gpulab.book.settlement import MODEL, Settlement
 from gpulab.book.table import Table, render
 from gpulab.yaml_files import read_yaml
 
+SUFFIX = ".claims.yml"
+"""Of the file beside a page that holds its claims."""
 VERDICTS = ("correct", "imprecise", "depends", "outdated", "wrong")
 
 
@@ -60,7 +62,7 @@ class Ledger:
 
     @classmethod
     def read(cls, chapters: Path, draft: str | None = None) -> "Ledger":
-        """Read `claims.yml` and `references.bib` in the folder `chapters` of a repository.
+        """Read the claims beside the pages, `claims.yml` and `references.bib` in the folder `chapters` of a repository.
 
         Of the chapters in the book, and of the `draft` that is named, such as "many_gpus/sharding".
 
@@ -68,20 +70,19 @@ class Ledger:
             ValueError: for a claim that lacks a field, a verdict or what settles it, or that
                 names a test, a record or a source which does not exist.
         """
-        data = read_yaml(chapters / "claims.yml")
         bibliography = parse_file(chapters / "references.bib", bib_format="bibtex")
-        drafts = _drafts(chapters) - {draft}
-        claims = tuple(_claim(record) for record in data["claims"] if record.get("chapter") not in drafts)
+        drafts, every = _drafts(chapters) - {draft}, records(chapters)
+        claims = tuple(_claim(record) for record in every if record["chapter"] not in drafts)
         for claim in claims:
             _check(claim, chapters.parent, bibliography)
-        waiting = frozenset(record["id"] for record in data["claims"] if record.get("chapter") in drafts)
-        return cls(claims, data["sources"], bibliography, waiting)
+        waiting = frozenset(record["id"] for record in every if record["chapter"] in drafts)
+        return cls(claims, read_yaml(chapters / "claims.yml")["sources"], bibliography, waiting)
 
     def of(self, chapter: str) -> tuple[Claim, ...]:
         """The claims of one chapter, such as "tensors/views". Raises KeyError if it has none."""
         found = tuple(claim for claim in self.claims if claim.chapter == chapter)
         if not found:
-            raise KeyError(f"no claim in claims.yml names the chapter {chapter!r}")
+            raise KeyError(f"no claims beside the chapter: chapters/{chapter}{SUFFIX}")
         return found
 
 
@@ -89,6 +90,14 @@ def claims_table(chapter: str | None = None) -> Table:
     """The table of one chapter's claims, or of the whole book's, for a page's cell to show."""
     ledger = Ledger.read(chapters_folder(Path.cwd()), chapter)
     return render(ledger.claims, ledger, whole=True) if chapter is None else render(ledger.of(chapter), ledger)
+
+
+def records(chapters: Path) -> list[dict]:
+    """The claims of all chapters, drafts too, in the order of the chapters; `chapter`, as "tensors/views", is the file's."""
+    names = [path.relative_to(chapters).as_posix().removesuffix(SUFFIX) for path in chapters.glob(f"*/*{SUFFIX}")]
+    numbers = Contents.read(chapters.parent).numbers if (chapters.parent / FILE).is_file() else {}
+    names.sort(key=lambda name: (numbers.get(f"chapters/{name}", len(numbers)), name))
+    return [{**record, "chapter": name} for name in names for record in read_yaml(chapters / f"{name}{SUFFIX}") or ()]
 
 
 def _drafts(chapters: Path) -> set[str]:
@@ -102,7 +111,7 @@ def _claim(record: dict) -> Claim:
         settled = tuple(map(Settlement.read, record.get("settled") or ()))
         return Claim(**{**record, "settled": settled})
     except (TypeError, ValueError) as error:
-        raise ValueError(f"claims.yml, {record.get('id', 'a claim with no id')}: {error}") from error
+        raise ValueError(f"{record['chapter']}{SUFFIX}, {record.get('id', 'a claim with no id')}: {error}") from error
 
 
 def _check(claim: Claim, root: Path, bibliography: BibliographyData) -> None:

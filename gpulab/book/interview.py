@@ -129,7 +129,7 @@ class Bank:
     def _check(self, card: Card) -> None:
         known = {claim.id for claim in self.ledger.claims} | self.ledger.waiting
         if unknown := sorted(set(card.claims) - known):
-            raise ValueError(f"{card.id}: no claim {', '.join(unknown)} in claims.yml")
+            raise ValueError(f"{card.id}: no claim {', '.join(unknown)} in the ledger")
         self.links(card)
 
     def _section(self, card: Card, name: str) -> Link:

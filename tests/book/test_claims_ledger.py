@@ -10,15 +10,15 @@ import pytest
 import yaml
 
 from gpulab.book import Claim, Ledger, claims_table
+from gpulab.book.claims import records
 from gpulab.book.contents import Contents
 from gpulab.book.settlement import OPEN, WORDS, Settlement, published
 from gpulab.book.table import render
-from gpulab.yaml_files import read_yaml
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = ROOT / "chapters"
 LEDGER = Ledger.read(CHAPTERS)
-RECORDS = read_yaml(CHAPTERS / "claims.yml")["claims"]
+RECORDS = records(CHAPTERS)
 """Of the whole course: those of drafts, too."""
 PAGES = {
     p.relative_to(CHAPTERS).with_suffix("").as_posix(): p.read_text("utf-8") for p in sorted(CHAPTERS.rglob("*.md"))
@@ -143,11 +143,11 @@ def read(tmp_path):
         (tmp_path / name).write_text(text, "utf-8")
 
     def reader(**changes):
-        first = read_yaml(CHAPTERS / "claims.yml")["claims"][0]
-        record = {**first, "settled": [{"runs": THERE}], **changes}
-        record = {key: value for key, value in record.items() if value is not None}
-        text = yaml.safe_dump({"sources": LEDGER.sources, "claims": [record]})
-        (tmp_path / "chapters/claims.yml").write_text(text, "utf-8")
+        record = {**RECORDS[0], "settled": [{"runs": THERE}], **changes}
+        record = {key: value for key, value in record.items() if value is not None and key != "chapter"}
+        for name, data in (("claims.yml", {"sources": LEDGER.sources}), ("tensors/views.claims.yml", [record])):
+            (tmp_path / "chapters" / name).parent.mkdir(exist_ok=True)
+            (tmp_path / "chapters" / name).write_text(yaml.safe_dump(data), "utf-8")
         return Ledger.read(tmp_path / "chapters")
 
     return reader
@@ -204,7 +204,7 @@ def test_the_table_says_what_only_the_model_says(read):
 
 
 def test_a_chapter_without_claims_is_an_error():
-    with pytest.raises(KeyError, match="no claim in claims.yml"):
+    with pytest.raises(KeyError, match="no claims beside the chapter"):
         LEDGER.of("tensors/nowhere")
 
 

@@ -32,7 +32,7 @@ def test_everyone_out_of_the_ordinary_is_named():
 
 
 def test_a_broken_hidden_test_is_one_line_with_everyone_it_touched():
-    broken = ("the judge of views.patchify failed at verdicts/views/patches.py:71 (KeyError: 'image')",)
+    broken = ("the judge of views.patchify failed at exercises/views/patchify/judge.py:71 (KeyError: 'image')",)
     text = summary(
         [Graded("ada", "graded", broken=broken), Graded("bob", "graded", broken=broken), Graded("cyd", "graded")], 1.0
     )

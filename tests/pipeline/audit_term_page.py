@@ -198,7 +198,7 @@ def test_a_broken_judge_is_found_by_the_pages_grep(term):
     copy = shutil.copytree(term.course / "ledger", term.course / "other" / "ledger").parent
     ledger = Ledger(copy)
     entry = ledger.read("views", "bob")
-    entry.broken = ["the judge of views.patchify failed at verdicts/views/patches.py:71 (KeyError: 'image')"]
+    entry.broken = ["the judge of views.patchify failed at exercises/views/patchify/judge.py:71 (KeyError: 'image')"]
     ledger.write(entry)
     line = next(line for line in term.said if line.startswith("grep"))
     assert typed(line, copy)[1] == "ledger/views/bob.json\n"

@@ -21,7 +21,12 @@ class Copy:
         self.folder = folder
         for name in ("autograder", "gpulab"):
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("_toc.yml", "chapters/claims.yml", "chapters/tensors/views.md"):
+        for name in (
+            "_toc.yml",
+            "chapters/claims.yml",
+            "chapters/tensors/views.claims.yml",
+            "chapters/tensors/views.md",
+        ):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
         for name in ("tests/gates", "tests/book", "exercises"):

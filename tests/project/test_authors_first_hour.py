@@ -10,6 +10,7 @@ from autograder import authoring
 from autograder.authoring.todos import rooms
 from autograder.core import exercise
 from autograder.core.sampler import Sampler
+from gpulab.book.claims import records
 from gpulab.book.contents import Contents
 from tests.project.project_copy import CONTRIBUTING, ROOT, Copy
 
@@ -50,6 +51,12 @@ def test_what_is_to_be_written_is_said_once_by_file_and_line(checked):
 
 def test_a_new_chapter_is_a_draft(new):
     assert Contents.read(new.folder).drafts["rows"] == 23
+
+
+def test_its_claim_has_a_number_of_its_own(new):
+    claims = records(new.folder / "chapters")
+    assert [claim["id"] for claim in claims if claim["chapter"] == "tensors/rows"] == ["C007"]
+    assert len({claim["id"] for claim in claims}) == len(claims)
 
 
 @pytest.mark.audit

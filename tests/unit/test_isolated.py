@@ -30,7 +30,7 @@ class AuthoredExercise:
         if source == "dies":
             os._exit(3)
         if source == "broken judge":
-            raise HiddenTestBroken("the judge of a.b failed at verdicts/a.py:3")
+            raise HiddenTestBroken("the judge of a.b failed at exercises/a/b/judge.py:3")
         if source == "broken exercise":
             raise LookupError("no such exercise")
         if source == "where it stopped":
@@ -67,7 +67,7 @@ def test_a_trial_that_does_not_end_by_itself_is_stopped_and_hurts_no_other(sourc
 
 def test_a_hidden_test_that_breaks_is_said_in_place_of_what_was_lost():
     assert IsolatedRuns(1).all([Trial(AuthoredExercise(), "broken judge", (1,))]) == [
-        [["the judge of a.b failed at verdicts/a.py:3"]]
+        [["the judge of a.b failed at exercises/a/b/judge.py:3"]]
     ]
 
 
