@@ -16,7 +16,8 @@ from autograder.authoring.text import read_text_notebook
 from autograder.core.exercise import Exercise, find
 from autograder.core.layout import NOTEBOOK
 from autograder.core.sampler import Sampler
-from autograder.judge.referee import play_here
+from autograder.core.verdict import Verdict
+from autograder.judge.referee import Session, play_here
 from autograder.notebooks.cells import cell_of, exercises_of
 from autograder.runner.scenario_runner import run_case
 
@@ -104,6 +105,16 @@ class AuthoredExercise:
         ``to_the_first``: no case is played after one that lost something; those not judged by then are lost too.
         ``until``: no case is played after all these are lost; those not judged by then are not lost.
         """
+        played = self._played(source, seed, to_the_first, until)
+        if until and played.lost >= set(until):
+            return played.lost
+        return {line.criterion for line in played.verdict().lines if line.status != "earned"}
+
+    def verdict(self, source: str, seed: int) -> Verdict:
+        """Every criterion with ``source`` in the solution cell. Raises HiddenTestBroken."""
+        return self._played(source, seed).verdict()
+
+    def _played(self, source: str, seed: int, to_the_first: bool = False, until: Collection[str] = ()) -> Session:
         if source not in self._namespaces:
             self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
         namespace = self._namespaces[source]
@@ -112,9 +123,7 @@ class AuthoredExercise:
         )
         if played.broken:
             raise HiddenTestBroken("; ".join(played.broken))
-        if until and played.lost >= set(until):
-            return played.lost
-        return {line.criterion for line in played.verdict().lines if line.status != "earned"}
+        return played
 
 
 def authored_exercises(exercises: Path) -> list[AuthoredExercise]:

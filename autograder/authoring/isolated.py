@@ -5,6 +5,7 @@ import io
 import math
 import multiprocessing
 import resource
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -17,6 +18,8 @@ import torch
 from autograder.authoring.authored import HiddenTestBroken
 
 CPU_SECONDS, TIMES_THE_FIRST = 10.0, 10
+CLOCK_TIMES_CPU = 20
+"""A trial may last so many times its limit of processor time, on a busy machine too."""
 MEMORY_BYTES = 6 << 30
 NESTED_CALLS = 1000
 """Python's own limit, which a kernel has; libraries in this process may have raised it."""
@@ -137,17 +140,25 @@ def _heard(mine: Connection, process: Any, stopped: list) -> list:
 def _try(its: Connection, limit: int, trial: Trial) -> None:
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+    _end_after(CLOCK_TIMES_CPU * limit)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(NESTED_CALLS)
     trial.go_on()
     if len(trial.seeds) == 1:
         its.send([trial.lost(*trial.seeds)])
     else:  # each in a process forked from here: what the source keeps of one seed's calls is not there for the next
-        its.send([_heard(*_forked(_try_seed, trial, seed), [STOPPED]) for seed in trial.seeds])
+        its.send([_heard(*_forked(_try_seed, limit, trial, seed), [STOPPED]) for seed in trial.seeds])
 
 
-def _try_seed(its: Connection, trial: Trial, seed: int) -> None:
+def _try_seed(its: Connection, limit: int, trial: Trial, seed: int) -> None:
+    _end_after(CLOCK_TIMES_CPU * limit)
     its.send(trial.lost(seed))
+
+
+def _end_after(seconds: int) -> None:
+    """Of the clock, since who sleeps uses no processor time."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(seconds)
 
 
 def silence() -> contextlib.AbstractContextManager:

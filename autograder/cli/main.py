@@ -62,6 +62,7 @@ def _add_of_the_repository(commands) -> None:
     mutate.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
     mutate.add_argument("--mutants", action="store_true", help="mutants alone: thirty seeds take many times as long")
     mutate.add_argument("--all", action="store_true", help="what has not changed since it was tried, too")
+    _add_try(commands)
     _add_new(commands)
     source = commands.add_parser("source", help="write nbgrader's source notebooks from exercises/")
     source.add_argument(
@@ -101,6 +102,22 @@ def _add_grade(commands) -> None:
     grade.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask cluster, instead of --jobs")
 
 
+def _add_try(commands) -> None:
+    attempt = commands.add_parser(
+        "try",
+        help="grade solutions in a file: what each loses, criterion by criterion",
+        description="The file holds solutions, each below a line `# %% wrong FUNCTION NAME loses=a,b` (without "
+        "loses=: it is to lose anything) or `# %% right FUNCTION NAME`. Each runs in a process of its own, with limits "
+        "of time and memory and no sandbox: run what you have read.",
+    )
+    attempt.add_argument("file", type=Path)
+    attempt.add_argument("--chapter", default="", help="(default: the one that the file is called after)")
+    attempt.add_argument("--function", default="", help="its solutions alone")
+    attempt.add_argument("--seeds", type=int, nargs="+", default=[1, 20], help="of the cases' draws (default: 1 20)")
+    attempt.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
+    attempt.add_argument("--json", action="store_true", help="a line of JSON for each solution")
+
+
 def _add_new(commands) -> None:
     new = commands.add_parser(
         "new", help="write the files of a new chapter or exercise; what is to be written is marked"
@@ -114,7 +131,7 @@ def _add_new(commands) -> None:
     )
     chapter.add_argument("--title", default="", help="(default: the name)")
     exercise = what.add_parser(
-        "exercise", help="cells, mistake, scenario, verdict, cheats: added to the chapter's files"
+        "exercise", help="cells, mistake, hints, cheats: added to the chapter's files; run and judge in a folder"
     )
     exercise.add_argument("name", metavar="CHAPTER.FUNCTION")
     exercise.add_argument("--takes", default="x", help='the parameters of the function, as in "x, n" (default: x)')
@@ -186,6 +203,13 @@ def _check(options: argparse.Namespace) -> int:
     from autograder.authoring.check import run
 
     return run(ROOT / "exercises", options.names, options.every, options.keep)
+
+
+def _try(options: argparse.Namespace) -> int:
+    from autograder.authoring.tried import run
+
+    exercises = ROOT / "exercises"
+    return run(options.file, exercises, options.chapter, options.function, options.seeds, options.jobs, options.json)
 
 
 def _new(options: argparse.Namespace) -> int:

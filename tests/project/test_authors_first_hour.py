@@ -112,6 +112,13 @@ def test_the_exercise_of_contributing_passes_every_gate(kept):
     assert kept.startswith("rows.last_rows: nothing wrong") and "left to do: its mutants were not tried" in kept
 
 
+def test_the_solutions_in_the_form_of_a_corpus_lose_what_they_declare(written, kept):
+    solutions = re.search(r"^```python\n(# %% wrong last_rows.*?)^```$", CONTRIBUTING, flags=re.M | re.S)[1]
+    (written.folder / "rows.py").write_text(solutions, "utf-8")
+    done = written.autograder("try", "rows.py", "--jobs", "1")
+    assert done.returncode == 0 and "2 solutions, 0 not as declared" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.audit
 def test_every_mutant_of_its_solution_loses(written, kept):
     done = written.autograder("mutate", "rows", "--jobs", "1")
