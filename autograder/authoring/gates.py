@@ -7,7 +7,7 @@ from autograder.authoring import trials
 from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, run_notebook
 from autograder.authoring.clauses import is_quoted, statement, unquoted
 from autograder.authoring.isolated import STOPPED, IsolatedRuns, Trial, in_a_fork, silence
-from autograder.authoring.mistakes import NOTHING, Attempt, in_autograder, listed
+from autograder.authoring.mistakes import NOTHING, Attempt, in_course, listed
 from autograder.authoring.text import starter_of
 from autograder.authoring.todos import todos
 from autograder.core.hidden_region import BEGIN, END, without_hidden_tests
@@ -45,7 +45,7 @@ def hidden_tests_can_be_had(authored: AuthoredExercise) -> Iterator[str]:
         except LookupError as why:
             yield str(why)
         except Exception as error:  # an author's module that does not run
-            yield in_autograder(error)
+            yield in_course(error)
 
 
 def starter_earns_nothing(authored: AuthoredExercise) -> Iterator[str]:

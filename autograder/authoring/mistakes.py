@@ -1,6 +1,7 @@
 """Wrong solutions named for their misconception; right ones written another way."""
 
 import inspect
+import os
 import re
 import runpy
 import sys
@@ -11,10 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autograder.core.layout import NOTEBOOK
+from autograder.core.layout import NOTEBOOK, ROOT
 
 NOTHING = "nothing"
-_PACKAGE = f"{Path(__file__).parents[1]}/"
+_ROOT = f"{ROOT}{os.sep}"
+_COURSE = tuple(f"{_ROOT}{folder}{os.sep}" for folder in ("autograder", "exercises"))
 
 
 @dataclass(frozen=True)
@@ -174,14 +176,14 @@ def where(error: Exception, path: Path) -> str:
     return f"{path}:{lines[-1]}: {said}" if lines else f"{path}: {said}"
 
 
-def in_autograder(error: Exception) -> str:
-    """As :func:`where`, for the line of ``autograder/`` that is at fault."""
+def in_course(error: Exception) -> str:
+    """As :func:`where`, for the line of ``exercises/`` or ``autograder/`` that is at fault."""
     if isinstance(error, SyntaxError) and error.filename:
         file, line = error.filename, error.lineno
     else:
-        ours = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(_PACKAGE)]
+        ours = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(_COURSE)]
         file, line = ours[-1].filename, ours[-1].lineno
-    return f"autograder/{file.removeprefix(_PACKAGE)}:{line}: {type(error).__name__}: {str(error):.300}"
+    return f"{file.removeprefix(_ROOT)}:{line}: {type(error).__name__}: {str(error):.300}"
 
 
 def load_attempts(path: Path) -> list[Attempt]:

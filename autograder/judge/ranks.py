@@ -1,4 +1,4 @@
-"""What verdicts of exercises with ranks share: launches of a rank, calls, and why ranks stopped."""
+"""What judges of exercises with ranks share: launches of a rank, calls, and why ranks stopped."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

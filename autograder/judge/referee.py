@@ -242,9 +242,7 @@ class InProcessJudge:
 def _broker_for(case: Case) -> "CollectiveBroker | None":
     if not case.ranks:
         return None
-    from autograder.judge.collective_broker import (
-        CollectiveBroker,  # the verdicts of a chapter with ranks have imported it
-    )
+    from autograder.judge.collective_broker import CollectiveBroker  # an exercise with ranks has imported it
 
     pieces = [own if isinstance(own, list) else [own] for own in case.per_rank_inputs]
     return CollectiveBroker(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))

@@ -1,4 +1,4 @@
-"""Runs the learner's functions for the chapter "Autograd as a memory system" and records what they did."""
+"""Chapter "Autograd as a memory system": what its exercises share beside the learner's functions."""
 
 import gc
 from collections.abc import Iterator

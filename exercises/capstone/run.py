@@ -1,3 +1,3 @@
-"""Runs the learner's functions for the chapter "Capstone: fix a slow, unstable job" and records what they did."""
+"""Chapter "Capstone: fix a slow, unstable job": what its kernels import beforehand."""
 
 PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")

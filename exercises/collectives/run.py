@@ -1,4 +1,4 @@
-"""Runs the learner's functions for the chapter "Collectives and interconnects" and records what they did."""
+"""Chapter "Collectives and interconnects": what its exercises share beside the learner's functions."""
 
 PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
 """What :func:`gpulab.collectives.run_ranks` imports before it forks."""

@@ -1,4 +1,4 @@
-"""Runs the learner's functions for the chapter "Data parallelism in depth" and records what they did."""
+"""Chapter "Data parallelism in depth": what its kernels import beforehand."""
 
 PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
 """What :func:`gpulab.collectives.run_ranks` imports before it forks."""

@@ -1,4 +1,4 @@
-"""Runs the learner's functions for the chapter "Anatomy of LLM inference" and records what they did."""
+"""Chapter "Anatomy of LLM inference": what its kernels import beforehand."""
 
 PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
 """What is imported when a card is first used."""

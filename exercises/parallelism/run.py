@@ -1,4 +1,4 @@
-"""Runs the learner's functions for the chapter "Tensor, pipeline and 3D parallelism" and records what they did."""
+"""Chapter "Tensor, pipeline and 3D parallelism": what its exercises share beside the learner's functions."""
 
 from collections.abc import Callable
 

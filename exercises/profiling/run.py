@@ -1,4 +1,4 @@
-"""Runs the learner's functions for the chapter "Profiling: finding the bottleneck" and records what they did."""
+"""Chapter "Profiling: finding the bottleneck": what its exercises share beside the learner's functions."""
 
 import pickle
 from collections.abc import Callable

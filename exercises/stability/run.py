@@ -1,4 +1,4 @@
-"""Runs the learner's functions for the chapter "Staying alive: stability, schedules, checkpoints" and records what they did."""
+"""Chapter "Staying alive: stability, schedules, checkpoints": what its kernels import beforehand."""
 
 PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
 """What :func:`gpulab.collectives.run_ranks` imports before it forks."""

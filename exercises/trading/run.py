@@ -1,4 +1,4 @@
-"""Runs the learner's functions for the chapter "Trading and debugging memory" and records what they did."""
+"""Chapter "Trading and debugging memory": what its kernels import beforehand."""
 
 PRELOAD = ("torch._dynamo",)
 """What ``torch.utils.checkpoint`` imports when it is first used."""

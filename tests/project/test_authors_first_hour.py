@@ -195,6 +195,7 @@ def said(written, kept) -> dict:
 def test_a_slip_of_the_authors_is_said_in_one_sentence_with_its_place(said, slip):
     problems = [line for line in said[slip].split("\n") if line.startswith("  ")]
     assert len(problems) == 1 and SLIPS[slip] in problems[0], said[slip]
+    assert "autograder/" not in problems[0], "the line that is at fault is the author's"
 
 
 def signatures() -> list[tuple[str, str]]:
