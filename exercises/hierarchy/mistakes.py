@@ -501,7 +501,7 @@ launches_on_nothing = edited(
     {"    if rows:\n        a_warp": "    a_warp"},
     loses=("odd",),
     because="a grid of no blocks is thought to be a launch that does nothing",
-    breaks='Either size may be 0',
+    breaks='Either size may be anything from 0',
 )
 
 keeps_what_one_lane_found = edited(
@@ -854,7 +854,7 @@ rows_along_the_short_side_of_the_grid = edited(
     },
     loses=("odd",),
     because="a grid is thought to have room for any number of blocks in each direction; along y it has 65,535",
-    breaks="Either size may be 0 or 100,000",
+    breaks="Either size may be anything from 0 to 100,000",
 )
 
 in_the_default_stream = edited(

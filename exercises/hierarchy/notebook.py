@@ -155,7 +155,7 @@ _x, _expected = _show_first_row_sums()
 # %% [markdown]
 # Write `row_sums(x)`, with your own kernels, whose warps read adjacent elements (coalesced loads):
 #
-# - `x`: a contiguous `float32` tensor of two dimensions. Either size may be 0 or 100,000, and neither
+# - `x`: a contiguous `float32` tensor of two dimensions. Either size may be anything from 0 to 100,000, and neither
 #   need be a multiple of anything. Its values are whole numbers, so that sums are exact in `float32`
 #   in any order, but in no narrower type. It is left as it is;
 # - returns a new `float32` tensor of one dimension, the sum of each row, on `x`'s device. The sum

@@ -51,8 +51,8 @@ runtime = gpulab.cuda.use("virtual:H100")
 #
 # - `x`: a tensor on the host, float32 or float64, of any shape and strides, including zero-dimensional and empty tensors.
 #   Every bit pattern may occur: signed zeros, subnormal numbers, infinities, NaN;
-# - returns a tensor of `x`'s shape and dtype; its elements are numbers of `fmt`. So a TF32 number,
-#   `(8, 10, "ieee")`, is stored in 32 bits, as on the hardware, and its 13 lowest bits are 0;
+# - returns a tensor of `x`'s shape and dtype; its elements are numbers of `fmt`. So for a `float32` `x` a TF32
+#   number, `(8, 10, "ieee")`, is stored in 32 bits, as on the hardware, and its 13 lowest bits are 0;
 # - each is the nearest number of `fmt`, subnormal numbers included; a tie goes to the number whose last mantissa
 #   bit is 0 (round to nearest even);
 # - each is rounded once: a float64 number is not converted to float32 first (no double rounding);
