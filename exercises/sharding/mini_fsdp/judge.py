@@ -42,7 +42,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 
 
 def _missing(played: Played) -> str | None:
-    whole = all(len(said.passes) == len(played.passes) for said in played.log_of_rank)
+    whole = all(len(said.passes) == len(played.passes) for said in played.rank_logs)
     return None if whole else "The record does not hold every pass."
 
 
@@ -184,7 +184,7 @@ def _evaluation_problem(played: Played) -> str | None:
             if problem := _out_problem(played, number, rank) or _grads_after_problem(played, number, rank):
                 return problem
             if one["do"] != "train" and any(
-                launch.reduces for launch in played.log_of_rank[rank].passes[number].launches
+                launch.reduces for launch in played.rank_logs[rank].passes[number].launches
             ):
                 return "A pass that goes forward alone reduces something: it has no gradients."
     return fsdp_launches.gathers_problem(played) or fsdp_memory.forward_alone_problem(played)
