@@ -233,7 +233,7 @@ def test_counts_of_another_world_bound_nothing():
     told = {"flops": 1, "bytes": 2**60, "intensity": 2.0**-60, "bound": "memory"}
     questions = [
         question
-        for case in verdict.intensity.cases(Sampler(7))
+        for case in verdict.exercise.cases(Sampler(7))
         if case.criteria == ("bound",)
         for question in case.inputs["questions"]
     ]
