@@ -283,9 +283,7 @@ def test_a_cheat_at_classify_growth_earns_nothing():
 
 def test_the_loops_hold_on_the_card_what_the_judge_says_and_as_the_statement_promises():
     growth = import_module("exercises.trading.classify_growth.judge")
-    plans = [
-        plan for case in growth.exercise.cases(Sampler(3)) if not case.raises for plan in case.inputs["loops"]
-    ]
+    plans = [plan for case in growth.exercise.cases(Sampler(3)) if not case.raises for plan in case.inputs["loops"]]
     kinds = set()
     for plan in plans:
         with cuda.use("virtual:H100", quiet=True), no_collector():
