@@ -37,7 +37,7 @@ def test_a_broken_hidden_test_is_one_line_with_everyone_it_touched():
         [Graded("ada", "graded", broken=broken), Graded("bob", "graded", broken=broken), Graded("cyd", "graded")], 1.0
     )
     assert text.count("BROKEN HIDDEN TEST, points may be due") == 1
-    assert "patches.py:71 (KeyError: 'image'): 2 (ada, bob)" in text and "suspicious" not in text
+    assert "judge.py:71 (KeyError: 'image'): 2 (ada, bob)" in text and "suspicious" not in text
 
 
 def test_a_long_list_of_names_is_cut():

@@ -35,7 +35,7 @@ THREE = {name: PROBES[name] for name in ("neighbours", "shared memory, stride 2"
 def test_the_reference_kernels_are_the_exercises_own():
     kernel = solutions("hierarchy").multiply_tiles.py_func
     path = Path(kernel.__code__.co_filename)
-    assert path.parts[-3:] == ("exercises", "hierarchy", "hierarchy.py")
+    assert path.parts[-3:] == ("exercises", "hierarchy", "notebook.py")
     assert path.read_text().splitlines()[kernel.__code__.co_firstlineno] == "def multiply_tiles(a, b, c):"
 
 

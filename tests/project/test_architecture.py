@@ -28,11 +28,20 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+# A namespace package, as `exercises`, is made of all folders of its name on the path: an editable install puts this
+# repository there, beside the copy that is asked about.
+_LINT = """
+import os, sys
+sys.path[:] = [path for path in sys.path if path != os.environ["ELSEWHERE"]]
+from importlinter.cli import lint_imports_command
+lint_imports_command()
+"""
+
+
 def contracts(root: Path, tmp_path: Path) -> subprocess.CompletedProcess:
     """What import-linter says of the packages in ``root``, by the contracts of ``.importlinter``."""
-    command = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--config", ROOT / ".importlinter"]
-    command += ["--cache-dir", tmp_path]
-    environment = os.environ | {"PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", _LINT, "--no-logo", "--config", ROOT / ".importlinter", "--cache-dir", tmp_path]
+    environment = os.environ | {"PYTHONPATH": str(root), "ELSEWHERE": "" if root == ROOT else str(ROOT)}
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
 
 
