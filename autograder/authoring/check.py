@@ -10,6 +10,7 @@ from autograder.authoring.authored import readable, records
 from autograder.authoring.drafts import Drafts
 from autograder.authoring.gates import GATES, ON_RECORD, AuthoredExercise, gate
 from autograder.authoring.todos import todos
+from autograder.core.layout import NOTEBOOK
 
 
 def run(exercises: Path, names: list[str], every: bool = False, keep: bool = False) -> int:
@@ -52,7 +53,7 @@ def _say_unknown(exercises: Path, every: list[AuthoredExercise], unknown: list[s
     for name in unknown:
         if (exercises / name).is_dir():
             print(
-                f"autograder: exercises/{name}/notebook.py grades no function: python -m autograder new exercise {name}.FUNCTION",
+                f"autograder: exercises/{name}/{NOTEBOOK} grades no function: python -m autograder new exercise {name}.FUNCTION",
                 file=sys.stderr,
             )
             return

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from autograder.core.layout import NOTEBOOK
 from gpulab.book.contents import FILE, Contents
 
 ROOMS = {
@@ -109,7 +110,7 @@ def is_shown(widget: str, text: str) -> bool:
 
 def written(exercises: Path) -> list[str]:
     """The chapters that have exercises, drafts too: folders with a text notebook."""
-    return sorted(path.parent.name for path in exercises.glob("*/notebook.py"))
+    return sorted(path.parent.name for path in exercises.glob(f"*/{NOTEBOOK}"))
 
 
 def in_the_book(exercises: Path) -> list[str]:

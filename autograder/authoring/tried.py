@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from autograder.authoring.authored import AuthoredExercise, HiddenTestBroken, authored_in
+from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, authored_in
 from autograder.authoring.corpus import Solution, read_corpus
 from autograder.authoring.isolated import STOPPED, IsolatedRuns, Trial, silence
 from autograder.authoring.mistakes import Unreadable, listed
@@ -46,10 +46,12 @@ class Outcome:
         return not (self.missing or self.unexpected or self.problem)
 
 
-def run(file: Path, exercises: Path, chapter: str, function: str, seeds: list[int], jobs: int, as_json: bool) -> int:
+def run(
+    file: Path, exercises: Path, chapter: str, function: str, seeds: list[int] | None, jobs: int, as_json: bool
+) -> int:
     """Returns 0 where each loses what it declares, 1 where one does not, 2 where the file cannot be read.
 
-    ``chapter``: by default the one that the file is called after.
+    ``chapter``: by default the one that the file is called after; ``seeds``: those of the gates.
     """
     try:
         chosen = _chosen(read_corpus(file), exercises / (chapter or file.stem), function)
@@ -58,7 +60,7 @@ def run(file: Path, exercises: Path, chapter: str, function: str, seeds: list[in
         return 2
     outcomes = []
     for authored, solutions in chosen:
-        for outcome in tried(authored, solutions, tuple(seeds), jobs):
+        for outcome in tried(authored, solutions, tuple(seeds or SEEDS), jobs):
             outcomes.append(outcome)
             print(json.dumps(asdict(outcome)) if as_json else _in_words(outcome), flush=True)
     if not as_json:

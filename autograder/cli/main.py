@@ -113,7 +113,7 @@ def _add_try(commands) -> None:
     attempt.add_argument("file", type=Path)
     attempt.add_argument("--chapter", default="", help="(default: the one that the file is called after)")
     attempt.add_argument("--function", default="", help="its solutions alone")
-    attempt.add_argument("--seeds", type=int, nargs="+", default=[1, 20], help="of the cases' draws (default: 1 20)")
+    attempt.add_argument("--seeds", type=int, nargs="+", help="of the cases' draws (default: those of `check`)")
     attempt.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
     attempt.add_argument("--json", action="store_true", help="a line of JSON for each solution")
 

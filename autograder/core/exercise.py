@@ -6,10 +6,9 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from importlib import import_module, util
 from typing import TYPE_CHECKING, Any
 
-from autograder.core.layout import file_of, judge_module
+from autograder.core.layout import file_of, imported, judge_module
 from autograder.core.sampler import Sampler
 
 if TYPE_CHECKING:
@@ -107,16 +106,10 @@ def find(name: str) -> Exercise:
     """The exercise called ``<chapter>.<exercise>``. Raises LookupError when there is none."""
     chapter, _, exercise = name.partition(".")
     module = judge_module(chapter, exercise)
-    if not (chapter.isidentifier() and exercise.isidentifier() and _is_there(module)):
+    judge = imported(module) if chapter.isidentifier() and exercise.isidentifier() else None
+    if judge is None:
         raise LookupError(f"no exercise {name!r}: write {file_of(module)}")
-    found = getattr(import_module(module), "exercise", None)
+    found = getattr(judge, "exercise", None)
     if not isinstance(found, Exercise):
         raise LookupError(f"{file_of(module)} binds no Exercise to the name `exercise`")
     return replace(found, name=name)
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False

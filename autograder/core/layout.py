@@ -1,6 +1,8 @@
 """Where the files of exercises lie: ``exercises/<chapter>/`` and in it a folder for each exercise."""
 
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = "notebook.py"
@@ -30,14 +32,22 @@ def is_beside_the_learner(name: str) -> bool:
     return name in ("run.py", "shared.py") or (name.startswith("run_") and name.endswith(".py"))
 
 
-def beside_the_learner(root: Path = ROOT) -> list[str]:
-    """Those files, relative to ``root``, by name."""
-    found = (path for path in (root / "exercises").rglob("*.py") if is_beside_the_learner(path.name))
-    return sorted(path.relative_to(root).as_posix() for path in found)
+def beside_the_learner(chapter: str = "") -> list[str]:
+    """Those files of a chapter, or of all, relative to ``ROOT``, by name."""
+    found = (path for path in (ROOT / "exercises" / chapter).rglob("*.py") if is_beside_the_learner(path.name))
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 
-def run_modules(chapter: str, root: Path = ROOT) -> list[str]:
+def run_modules(chapter: str) -> list[str]:
     """The modules of a chapter that run in the learner's process, by name."""
-    start = f"exercises/{chapter}/"
-    names = (name for name in beside_the_learner(root) if name.startswith(start))
-    return [name.removesuffix(".py").replace("/", ".") for name in names]
+    return [name.removesuffix(".py").replace("/", ".") for name in beside_the_learner(chapter)]
+
+
+def imported(module: str) -> ModuleType | None:
+    """The module, or None where it is missing; raises what it raises itself, or for another that it lacks."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise
+        return None

@@ -5,11 +5,10 @@ import os
 import re
 import traceback
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 import gpulab
-from autograder.core.layout import ROOT, file_of, run_module
+from autograder.core.layout import ROOT, file_of, imported, run_module
 from autograder.core.settings import fresh_settings
 from autograder.protocol import wire
 from autograder.runner.background_work import detector
@@ -37,12 +36,10 @@ def scenario(name: str) -> Callable[[Learner, dict], dict]:
     """``run`` of the exercise ``<chapter>.<exercise>``. Raises LookupError when there is none."""
     chapter, _, exercise = name.partition(".")
     module = run_module(chapter, exercise)
-    try:
-        run = getattr(import_module(module), "run", None)
-    except ModuleNotFoundError as error:
-        if not module.startswith(error.name or "?"):
-            raise
-        raise LookupError(f"no scenario for {name!r}: write {file_of(module)}") from None
+    found = imported(module)
+    if found is None:
+        raise LookupError(f"no scenario for {name!r}: write {file_of(module)}")
+    run = getattr(found, "run", None)
     if not callable(run):
         raise LookupError(f"{file_of(module)} defines no function run(learner, case)")
     return run

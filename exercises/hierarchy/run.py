@@ -31,7 +31,7 @@ def plain(value: object) -> object:
 
 
 def watched(function: Callable, case: dict, *names: str) -> dict:
-    """What a call did, or the exception that it raised; see :func:`_call`. Of ``calls`` only their results."""
+    """What a call did, or the exception that it raised; see :func:`call`. Of ``calls`` only their results."""
     with idle_card(), unwritten_is_nan():
         if "calls" in case:
             return {"answers": [outcome(lambda inputs=inputs: unwatched(function, inputs)) for inputs in case["calls"]]}
