@@ -1,39 +1,80 @@
-"""The judge of exercises whose cases are lists of questions, each with one right answer."""
+"""Exercises that are questions to one function, each with one right answer."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autograder.core.exercise import Case, Failure
-from autograder.judge.expect import error_problem, raised_problem
+from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.sampler import Sampler
+from autograder.judge.expect import count_problem, error_problem, raised_problem
+from autograder.protocol.plain import value_of, written
 
-Wrong = Callable[[str, dict, Any], str | None]
+Question = Any
+Wrong = Callable[[str, Question, Any], str | None]
 
 
-def ask(criteria: str, questions: list[dict], raises: str = "") -> Case:
+@dataclass(frozen=True)
+class Questions(Case):
+    """``questions`` stay in the referee; the kernel gets the arguments that are made of them."""
+
+    questions: list = field(default_factory=list)
+
+
+def ask(criteria: str, questions: list, raises: str = "") -> Questions:
     """A case of questions that one criterion is about; ``raises``: what each of them should raise."""
-    return Case((criteria,), {"questions": questions}, raises)
+    return Questions((criteria,), {"questions": questions}, raises, questions=questions)
+
+
+def answers(
+    criteria: tuple[Criterion, ...],
+    cases: Callable[[Sampler], Iterator[Questions]],
+    arguments: Callable[[Question], tuple],
+    wrong: Wrong,
+    kept: str = "The function changed an argument that it was given.",
+    libraries: tuple[str, ...] = (),
+    in_kernel: bool = False,
+) -> Exercise:
+    """An exercise without a ``run.py``: its function is called with the ``arguments`` of each question, and answers.
+
+    ``wrong(criterion, question, value)`` gives the sentence, or None for a right value (tuples come as lists). ``kept``:
+    the sentence where an argument is another after the call. The function runs in an interpreter that has Python's own
+    modules and ``libraries``, or ``in_kernel``, where it may use what the notebook has.
+    """
+
+    def asked(sampler: Sampler) -> Iterator[Questions]:
+        for case in cases(sampler):
+            calls = written([arguments(question) for question in case.questions])
+            yield replace(case, inputs={"calls": calls, "libraries": list(libraries), "in_kernel": in_kernel})
+
+    return Exercise(criteria, asked, _judge(lambda case: case.questions, wrong, value_of, kept))
 
 
 def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
-    """A judge that loses a case's one criterion at the first wrong answer.
+    """A judge that loses a case's one criterion at the first wrong answer, for exercises with a ``run.py``.
 
-    ``wrong(criterion, question, value)`` gives the sentence, or None for a right value. Where the
-    case ``raises``, every answer has to.
+    ``wrong`` is as in :func:`answers`. Where the case ``raises``, every answer has to.
     """
+    return _judge(lambda case: case.inputs["questions"], wrong, lambda value: value)
+
+
+def _judge(
+    of: Callable[[Case], list], wrong: Wrong, read: Callable[[Any], Any], kept: str = ""
+) -> Callable[[Case, dict], Iterator[Failure]]:
+    def found_in(case: Case, question: Question, answer: dict) -> str | None:
+        if case.raises:
+            return error_problem(answer, case.raises)
+        if "error" in answer:
+            return raised_problem(answer["error"])
+        return wrong(case.criteria[0], question, read(answer["returned"]))
 
     def judge(case: Case, evidence: dict) -> Iterator[Failure]:
-        (criteria,) = case.criteria
-        for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
-            if problem := _problem(case, question, answer, wrong):
-                yield Failure(criteria, problem)
+        questions, given = of(case), evidence.get("answers")
+        if problem := count_problem(given, len(questions)):
+            yield Failure(case.criteria[0], problem)
+            return
+        for question, answer in zip(questions, given, strict=True):
+            if found := found_in(case, question, answer) or (kept and not answer["kept"] and kept):
+                yield Failure(case.criteria[0], found)
                 return
 
     return judge
-
-
-def _problem(case: Case, question: dict, answer: dict, wrong: Wrong) -> str | None:
-    if case.raises:
-        return error_problem(answer, case.raises)
-    if "error" in answer:
-        return raised_problem(answer["error"])
-    return wrong(case.criteria[0], question, answer["returned"])

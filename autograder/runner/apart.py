@@ -23,7 +23,7 @@ def apart(fn: Callable[[], Any]) -> dict[str, Any]:
     Nothing that ``fn`` starts is left when it is over: it is the first process of a group, and the group is ended.
     """
     mine, its = multiprocessing.Pipe(duplex=False)
-    with detector.expect_forks(1):
+    with detector.expect("os.fork"):
         pid = os.fork()
     if pid == 0:
         _in_the_fork(fn, its)

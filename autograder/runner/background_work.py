@@ -32,7 +32,7 @@ class BackgroundWorkDetector:
         self._threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
         self._watched: int | None = None
         self._background: list[str] = []
-        self._forks_expected = 0
+        self._expected: list[str] = []
         sys.addaudithook(self._on_audit_event)
 
     @contextmanager
@@ -43,11 +43,8 @@ class BackgroundWorkDetector:
         the notebook's own that worked (used processor time) meanwhile, and for a subinterpreter
         that is there: it runs on the calling thread, without its profiler and audit hooks.
         """
-        self._watched, self._background, self._forks_expected = (
-            threading.get_ident(),
-            ["subinterpreter"] * (_interpreters() > 1),
-            0,
-        )
+        self._watched, self._background = threading.get_ident(), ["subinterpreter"] * (_interpreters() > 1)
+        self._expected = []
         # Its own processor time, not the clock's: sleeping buys nobody else a moment.
         before, began = self._seconds_of_others(), time.thread_time()
         try:
@@ -60,13 +57,13 @@ class BackgroundWorkDetector:
             self._background += ["thread"] * len(worked)
 
     @contextmanager
-    def expect_forks(self, processes: int) -> Iterator[None]:
-        """Inside the block the watched thread may fork so many processes; any further one counts as background work."""
-        self._forks_expected = processes
+    def expect(self, event: str, times: int = 1) -> Iterator[None]:
+        """Inside the block the watched thread may start so many processes with ``event``; any other counts as background work."""
+        self._expected = [event] * times
         try:
             yield
         finally:
-            self._forks_expected = 0
+            self._expected = []
 
     def add(self, background: Iterable[str]) -> None:
         """Background work that the detector of an expected child process has found."""
@@ -87,8 +84,8 @@ class BackgroundWorkDetector:
         elif event == _INTERPRETER and self._watched == threading.get_ident():
             self._background.append("subinterpreter")
         elif event in _PROCESS and self._watched == threading.get_ident():
-            if event == "os.fork" and self._forks_expected:
-                self._forks_expected -= 1
+            if event in self._expected:
+                self._expected.remove(event)
             else:
                 self._background.append("process")
 

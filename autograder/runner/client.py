@@ -2,18 +2,20 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
 from autograder.protocol.channel import Begin, EventRecord, Evidence, Inputs, Refused, receive_in_kernel, send
 from autograder.protocol.event_sink import sending_events
 from autograder.protocol.rank_sockets import receive_sockets, use_sockets
+from autograder.runner import interpreter
 from autograder.runner.scenario_runner import run_case
 
 
 def play(exercise: str, namespace: Mapping[str, Any], address: str) -> None:
     """Run every case of ``exercise`` that the referee at ``address`` sends."""
-    with Client(address, family="AF_UNIX") as referee:
+    with Client(address, family="AF_UNIX") as referee, closing(interpreter):
         send(referee, Begin(exercise))
         while isinstance(answer := receive_in_kernel(referee), Inputs):
             sockets = receive_sockets(referee, answer.ranks) if answer.ranks else None

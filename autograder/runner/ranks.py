@@ -42,7 +42,7 @@ def in_ranks(
     :func:`autograder.runner.scenario_runner.describe` gives it, and ``raised_by``, the ranks in which it did.
     """
     foreign = _open_descriptors()
-    with detector.expect_forks(world):
+    with detector.expect("os.fork", world):
         run = run_ranks(
             _Apart(fn, foreign, folder),
             world,

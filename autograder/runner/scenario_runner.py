@@ -1,6 +1,5 @@
 """Runs scenarios in the learner's process. It knows no expected answer."""
 
-import builtins
 import os
 import re
 import traceback
@@ -11,7 +10,9 @@ import gpulab
 from autograder.core.layout import ROOT, file_of, imported, run_module
 from autograder.core.settings import fresh_settings
 from autograder.protocol import wire
+from autograder.runner import answers
 from autograder.runner.background_work import detector
+from autograder.runner.plain_python import errors
 from gpulab.observe.lines import is_learners_file
 
 
@@ -33,16 +34,25 @@ class Learner:
 
 
 def scenario(name: str) -> Callable[[Learner, dict], dict]:
-    """``run`` of the exercise ``<chapter>.<exercise>``. Raises LookupError when there is none."""
+    """``run`` of the exercise ``<chapter>.<exercise>``. Raises LookupError when its module has none.
+
+    Without such a module the exercise is questions to its function.
+    """
     chapter, _, exercise = name.partition(".")
     module = run_module(chapter, exercise)
     found = imported(module)
     if found is None:
-        raise LookupError(f"no scenario for {name!r}: write {file_of(module)}")
+        return lambda learner, case: _asked(learner, case, exercise, file_of(module))
     run = getattr(found, "run", None)
     if not callable(run):
         raise LookupError(f"{file_of(module)} defines no function run(learner, case)")
     return run
+
+
+def _asked(learner: Learner, case: dict, function: str, file: str) -> dict:
+    if "calls" not in case:
+        raise LookupError(f"its cases are no calls of {function}: write {file}")
+    return answers.ask(getattr(learner, function), case, describe)
 
 
 def run_case(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
@@ -67,12 +77,8 @@ def run_case(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """The exception's type, its message and the innermost source line of the notebook.
-
-    ``kinds``: names of all its classes, by which ``except`` catches it; qualified by module unless built in.
-    """
-    kinds = [_full_name(kind) for kind in type(error).__mro__]
-    return {"type": type(error).__name__, "kinds": kinds, "message": _message(error), "line": _learners_frame(error)}
+    """See :func:`autograder.runner.plain_python.errors.describe`."""
+    return errors.describe(error, is_learners_file)
 
 
 _GPULAB = os.path.dirname(gpulab.__file__) + os.sep
@@ -86,7 +92,7 @@ def _scenario_fault(error: BaseException) -> dict[str, str]:
     A learner's function that does not take the arguments raises there too, and is no fault of it; nor is it
     where the learner's calls are nested too deeply for an instrument that watches them.
     """
-    if isinstance(error, (NotDefined, KeyboardInterrupt)) or _CALLED_WRONG.match(_message(error)):
+    if isinstance(error, (NotDefined, KeyboardInterrupt)) or _CALLED_WRONG.match(errors.message(error)):
         return {}
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, RecursionError) and any(is_learners_file(frame.filename) for frame in frames):
@@ -103,23 +109,3 @@ def _of_scenario(file: str) -> str | None:
     """The path of a file of ``exercises/`` or of this package, from the course's folder on."""
     below = file.removeprefix(_OURS)
     return below if below != file and below.startswith(("exercises/", "autograder/runner/")) else None
-
-
-def _full_name(kind: type) -> str:
-    if getattr(builtins, kind.__name__, None) is kind:
-        return kind.__name__
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error).encode("utf-8", "replace").decode()
-    except Exception:
-        return ""
-
-
-def _learners_frame(error: BaseException) -> str:
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if is_learners_file(frame.filename):
-            return frame.line or ""
-    return ""

@@ -119,7 +119,7 @@ def test_more_than_an_exercise_needs_is_not_carried(monkeypatch):
 
 def test_ranks_are_expected_and_no_other_process_is():
     with detector.watch() as background:
-        with detector.expect_forks(2):
+        with detector.expect("os.fork", 2):
             for _ in range(3):
                 if (pid := os.fork()) == 0:
                     os._exit(0)

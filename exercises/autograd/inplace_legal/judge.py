@@ -1,10 +1,12 @@
 """E2.4 inplace_legal: cases and judge."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, error_problem, raised_problem
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 from exercises.autograd.inplace_legal.programs import (
     Program,
     chains,
@@ -21,19 +23,14 @@ _LONGEST = 1000
 _SMALL = 40
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
-    yield _case("chain", chains(sampler))
-    yield _case("consumers", [*consumers(sampler), *(drawn(sampler, sampler.integer(6, 11)) for _ in range(25))])
-    yield _case("views", views(sampler))
-    yield _case("readers", readers(sampler))
-    yield _case("leaves", leaves(sampler))
-    yield _case("errors", [long(_LONGEST)[0]])
-    for broken in sampler.shuffled(*_broken(sampler)):
-        yield Case(("errors",), {"programs": [broken]}, raises="ValueError")
-
-
-def _case(criteria: str, programs: Iterable[Program]) -> Case:
-    return Case((criteria,), {"programs": list(programs)})
+def _cases(sampler: Sampler) -> Iterator[Questions]:
+    yield ask("chain", list(chains(sampler)))
+    yield ask("consumers", [*consumers(sampler), *(drawn(sampler, sampler.integer(6, 11)) for _ in range(25))])
+    yield ask("views", list(views(sampler)))
+    yield ask("readers", list(readers(sampler)))
+    yield ask("leaves", list(leaves(sampler)))
+    yield ask("errors", [long(_LONGEST)[0]])
+    yield ask("errors", sampler.shuffled(*_broken(sampler)), raises="ValueError")
 
 
 def _broken(sampler: Sampler) -> Iterator[Program]:
@@ -55,43 +52,17 @@ def _broken(sampler: Sampler) -> Iterator[Program]:
     yield []
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,), programs, answers = case.criteria, case.inputs["programs"], evidence["answers"]
-    if problem := count_problem(answers, len(programs)):
-        yield Failure(criteria, problem)
-    elif evidence["called"]:
-        yield Failure(
-            criteria,
-            f"The function called {evidence['called'][0]}: what autograd would do is to be said without asking it.",
-        )
-    elif case.raises:
-        if problem := error_problem(answers[0], case.raises):
-            yield Failure(
-                "errors",
-                f"{problem} Position -1 is no earlier step, and what requires no gradient has no backward pass.",
-            )
-    else:
-        problems = (_problem(program, answer, criteria) for program, answer in zip(programs, answers, strict=True))
-        if found := next((problem for problem in problems if problem), None):
-            yield Failure(criteria, found)
-
-
-def _problem(program: Program, answer: dict, criteria: str) -> str | None:
-    if "error" in answer:
-        return raised_problem(answer["error"])
-    found = answer["returned"]
+def _wrong(criterion: str, program: Program, found: Any) -> str | None:
     if not isinstance(found, list):
-        return f"The function returned {found}; expected a list."
+        return f"The function returned {type_name(found)}; expected a list."
     if len(found) != len(program) or any(type(one) is not bool for one in found):
         return "The list does not hold a bool for each step."
-    if not answer["kept"]:
-        return "The function changed the program."
     expected = verdict(program) if len(program) <= _SMALL else long(len(program))[1]
     wrong = [number for number, right in enumerate(expected) if found[number] != right]
     if not wrong:
         return None
     said, meant = ("legal", "not") if found[wrong[0]] else ("not legal", "legal")
-    return f"A step was said to be {said} that is {meant}: {_WHY[criteria]}"
+    return f"A step was said to be {said} that is {meant}: {_WHY[criterion]}"
 
 
 _WHY = {
@@ -103,7 +74,7 @@ _WHY = {
     "leaves": "autograd lets nobody write to a leaf that requires gradients, nor to its views; data and detached tensors are no such leaves.",
 }
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("chain", 2, "the verdict on a step behind one other operation is autograd's, without asking it"),
         Criterion(
@@ -117,5 +88,7 @@ exercise = Exercise(
         ),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda program: ([tuple(step) for step in program],),
+    wrong=_wrong,
+    kept="The function changed the program.",
 )

@@ -1,77 +1,81 @@
 """E3.3 divergence_cost: cases and judge."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 from gpulab.observe.launches import WARP
 
-
-def _cases(sampler: Sampler) -> Iterator[Case]:
-    yield from sampler.shuffled(
-        *_uniform(sampler), *_mixed(sampler), *_blocks(sampler), *_tails(sampler), *_alike_but_for_one(sampler)
-    )
+Launch = tuple[list[int], list[int], int]
+"""The kind of each thread, the instructions of each kind, the threads of a block."""
 
 
-def _uniform(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
+    for criterion, questions in sampler.shuffled(
+        ("uniform", _uniform), ("uniform", _alike_but_for_one), ("mixed", _mixed), ("blocks", _blocks), ("tail", _tails)
+    ):
+        yield ask(criterion, list(questions(sampler)))
+
+
+def _uniform(sampler: Sampler) -> Iterator[Launch]:
     aligned = [
         kind for _ in range(sampler.integer(2, 4)) for kind in sampler.permutation([0, 1, 2]) for _ in range(WARP)
     ]
-    yield _case("uniform", sampler, aligned, 3 * WARP)
-    yield _case("uniform", sampler, aligned, 1024)
-    yield Case(("uniform",), {"kinds": [0] * 2 * WARP, "costs": [sampler.integer(3, 9)], "threads": WARP})
+    yield aligned, _costs(sampler), 3 * WARP
+    yield aligned, _costs(sampler), 1024
+    yield [0] * 2 * WARP, [sampler.integer(3, 9)], WARP
 
 
-def _alike_but_for_one(sampler: Sampler) -> Iterator[Case]:
-    """What was kept of one call is wrong for another: of other costs, of other kinds, of other blocks."""
+def _alike_but_for_one(sampler: Sampler) -> Iterator[Launch]:
+    """What was kept of one call is wrong for another, of other costs or other kinds."""
     two, dear = [0] * WARP + [1] * WARP, sampler.integer(20, 9999)
-    for kinds, costs in ((two, [dear, 3]), (two, [dear, 5]), ([0] * 2 * WARP, [dear, 3])):
-        yield Case(("uniform",), {"kinds": kinds, "costs": costs, "threads": WARP})
-    yield Case(("uniform",), {"kinds": two, "costs": [dear, 7], "threads": WARP, "refilled": True})
-    for threads in (WARP, WARP // 2):
-        yield Case(("blocks",), {"kinds": [1] * 3 * WARP, "costs": [3, dear], "threads": threads})
+    yield two, [dear, 3], WARP
+    yield two, [dear, 5], WARP
+    yield [0] * 2 * WARP, [dear, 3], WARP
+    yield two, [dear, 7], WARP
 
 
-def _mixed(sampler: Sampler) -> Iterator[Case]:
-    yield _case("mixed", sampler, [sampler.integer(0, 1) for _ in range(WARP * sampler.integer(4, 8))], 4 * WARP)
-    yield _case("mixed", sampler, _runs(sampler, WARP * sampler.integer(5, 9)), 2 * WARP)
+def _mixed(sampler: Sampler) -> Iterator[Launch]:
+    yield [sampler.integer(0, 1) for _ in range(WARP * sampler.integer(4, 8))], _costs(sampler), 4 * WARP
+    yield _runs(sampler, WARP * sampler.integer(5, 9)), _costs(sampler), 2 * WARP
     many = sampler.permutation(range(40))
-    yield Case(("mixed",), {"kinds": many * 4, "costs": [sampler.integer(1, 99) for _ in many], "threads": 2 * WARP})
+    yield many * 4, [sampler.integer(1, 99) for _ in many], 2 * WARP
     yield _of_many_kinds(sampler)
     alike = sampler.integer(3, 9)
-    yield Case(("mixed",), {"kinds": [0, 1, 3] * WARP, "costs": [alike, alike, 1000, alike, 0], "threads": 3 * WARP})
-    yield Case(("mixed",), {"kinds": [2, 0] * WARP, "costs": [0, alike, alike], "threads": 2 * WARP})
+    yield [0, 1, 3] * WARP, [alike, alike, 1000, alike, 0], 3 * WARP
+    yield [2, 0] * WARP, [0, alike, alike], 2 * WARP
 
 
-def _of_many_kinds(sampler: Sampler) -> Case:
+def _of_many_kinds(sampler: Sampler) -> Launch:
     """More kinds than calls may be nested, some of whose numbers end alike, and costs whose sum no float holds."""
     kinds = sampler.permutation(range(34 * WARP))
-    costs = [2**62, 1, *(2 * sampler.integer(1, 49) for _ in kinds[2:])]  # the sum is odd
-    return Case(("mixed",), {"kinds": kinds, "costs": costs, "threads": 2 * WARP})
+    return kinds, [2**62, 1, *(2 * sampler.integer(1, 49) for _ in kinds[2:])], 2 * WARP  # the sum is odd
 
 
-def _blocks(sampler: Sampler) -> Iterator[Case]:
-    """Blocks of less than a warp, of one thread, and such as end in a part of one."""
-    yield _case("blocks", sampler, _halves(sampler), WARP + WARP // 2)
+def _blocks(sampler: Sampler) -> Iterator[Launch]:
+    """Blocks of less than a warp, of one thread, and such as end in a part of one; one launch in blocks of two sizes."""
+    yield _halves(sampler), _costs(sampler), WARP + WARP // 2
     less = sampler.integer(2, WARP - 1)
-    yield _case("blocks", sampler, _runs(sampler, 1200), 1)
+    yield _runs(sampler, 1200), _costs(sampler), 1
     for threads in sampler.shuffled(1, less, WARP - 1, WARP + 1, 1000):
-        yield _case("blocks", sampler, _runs(sampler, 4 * threads if threads < 100 else 1100), threads)
+        yield _runs(sampler, 4 * threads if threads < 100 else 1100), _costs(sampler), threads
+    dear = sampler.integer(20, 9999)
+    yield from (([1] * 3 * WARP, [3, dear], threads) for threads in (WARP, WARP // 2))
 
 
-def _tails(sampler: Sampler) -> Iterator[Case]:
+def _tails(sampler: Sampler) -> Iterator[Launch]:
     last = sampler.integer(3, 20)
-    yield _case("tail", sampler, [0] * WARP * sampler.integer(1, 3) + [1] * last, 2 * WARP)
-    yield _case("tail", sampler, [2] * sampler.integer(1, 9), 2 * WARP)
-    for threads in (WARP, 1024):
-        yield _case("tail", sampler, [1], threads)
-    yield _case("tail", sampler, [1] * (2 * WARP) + [2], 2 * WARP)
+    yield [0] * WARP * sampler.integer(1, 3) + [1] * last, _costs(sampler), 2 * WARP
+    yield [2] * sampler.integer(1, 9), _costs(sampler), 2 * WARP
+    yield from (([1], _costs(sampler), threads) for threads in (WARP, 1024))
+    yield [1] * (2 * WARP) + [2], _costs(sampler), 2 * WARP
 
 
-def _case(criteria: str, sampler: Sampler, kinds: list[int], threads: int) -> Case:
-    costs = sampler.permutation([sampler.integer(3, 9), sampler.integer(21, 39), sampler.integer(101, 199)])
-    return Case((criteria,), {"kinds": kinds, "costs": costs, "threads": threads})
+def _costs(sampler: Sampler) -> list[int]:
+    return sampler.permutation([sampler.integer(3, 9), sampler.integer(21, 39), sampler.integer(101, 199)])
 
 
 def _runs(sampler: Sampler, n: int) -> list[int]:
@@ -95,21 +99,10 @@ def cost(kinds: list[int], costs: list[int], threads: int) -> int:
     return sum(costs[kind] for held in warps.values() for kind in held)
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    if problem := _problem(case.inputs, evidence):
-        yield Failure(criteria, problem)
-
-
-def _problem(inputs: dict, evidence: dict) -> str | None:
-    result = evidence["result"]
-    kinds, costs, threads = (inputs[name] for name in ("kinds", "costs", "threads"))
-    if evidence["called"]:
-        return f"The function calls {evidence['called'][0]}; expected plain Python."
+def _wrong(criterion: str, launch: Launch, result: Any) -> str | None:
+    kinds, costs, threads = launch
     if type(result) is not int:
         return f"The function returned {type_name(result)}; expected an int."
-    if evidence["after"] != [kinds, costs]:
-        return "The lists that were handed over are not as they were."
     if result == cost(kinds, costs, threads):
         return None
     warps = sum(-(-len(kinds[at : at + threads]) // WARP) for at in range(0, len(kinds), threads))
@@ -122,7 +115,7 @@ def _problem(inputs: dict, evidence: dict) -> str | None:
     return "That is not what the warps issue: a warp issues each branch that any of its lanes takes, once, whole."
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("uniform", 1, "warps of one kind issue one branch each"),
         Criterion("mixed", 2, "a warp of several kinds issues each of their branches", ("uniform",)),
@@ -130,5 +123,7 @@ exercise = Exercise(
         Criterion("tail", 1, "the last warp of the launch counts with its active threads only", ("uniform",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda launch: launch,
+    wrong=_wrong,
+    kept="The lists that were handed over are not as they were.",
 )

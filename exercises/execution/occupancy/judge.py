@@ -1,11 +1,19 @@
 """E3.5 occupancy: cases and judge."""
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from types import SimpleNamespace
+from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import error_problem, type_name
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 from gpulab.observe.launches import WARP
+
+Launch = tuple[str, tuple[int, int, int], dict]
+"""The criterion that is about it; threads, registers and shared bytes of a block; the multiprocessor."""
 
 
 def _multiprocessor(sampler: Sampler, **others: int) -> dict:
@@ -22,19 +30,27 @@ def _multiprocessor(sampler: Sampler, **others: int) -> dict:
     return drawn | others
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
-    for make in (_partial_warp, _small, _quarters, _units, _reserved, _rounded):
-        yield make(sampler)
+def _cases(sampler: Sampler) -> Iterator[Questions]:
+    """Of one criterion after the other, as they are drawn: what follows a launch differs from it in one number."""
+    drawn = [make(sampler) for make in (_partial_warp, _small, _quarters, _units, _reserved, _rounded)]
     for registers in sampler.shuffled(1, sampler.integer(60, 120), 255):
-        yield _case("registers", 32 * sampler.integer(2, 4), registers, 0, _roomy(sampler))
-    yield _case("registers", 64, sampler.choice([36, 44]), 0, _roomy(sampler, registers=65536, register_unit=128))
-    yield _case("shared", 64, 16, sampler.integer(7_000, 30_000), _roomy(sampler))
-    yield _halves(sampler)
-    yield from _ends_of_ranges(sampler)
-    yield from _just_fits(sampler)
-    yield from _alike_but_for_one(sampler)
-    yield _case("misfits", 1024, sampler.integer(90, 250), 0, _multiprocessor(sampler))
-    yield _case("misfits", 64, 16, 1024 * sampler.integer(240, 300), _multiprocessor(sampler))
+        drawn.append(_launch("registers", 32 * sampler.integer(2, 4), registers, 0, _roomy(sampler)))
+    drawn += [
+        _launch("registers", 64, sampler.choice([36, 44]), 0, _roomy(sampler, registers=65536, register_unit=128)),
+        _launch("shared", 64, 16, sampler.integer(7_000, 30_000), _roomy(sampler)),
+        _halves(sampler),
+        *_ends_of_ranges(sampler),
+        *_just_fits(sampler),
+        *_alike_but_for_one(sampler),
+        _launch("misfits", 1024, sampler.integer(90, 250), 0, _multiprocessor(sampler)),
+        _launch("misfits", 64, 16, 1024 * sampler.integer(240, 300), _multiprocessor(sampler)),
+    ]
+    for criterion, launches in groupby(drawn, key=itemgetter(0)):
+        yield ask(criterion, [(launch, sm) for _, launch, sm in launches])
+    yield ask("misfits", [*_out_of_range(sampler), *_refused_where_nothing_fits(sampler)], raises="ValueError")
+
+
+def _out_of_range(sampler: Sampler) -> Iterator[tuple]:
     for launch in (
         (0, 16, 0),
         (-32, 16, 0),
@@ -44,11 +60,10 @@ def _cases(sampler: Sampler) -> Iterator[Case]:
         (64, 16, -1),
         (64, 16, -sampler.integer(2_000, 9_000)),
     ):
-        yield Case(("misfits",), {"launch": list(launch), "sm": _multiprocessor(sampler)}, raises="ValueError")
-    yield from _refused_where_nothing_fits(sampler)
+        yield launch, _multiprocessor(sampler)
 
 
-def _refused_where_nothing_fits(sampler: Sampler) -> Iterator[Case]:
+def _refused_where_nothing_fits(sampler: Sampler) -> Iterator[tuple]:
     """What makes no sense is refused first: each number out of its range, where another store, or its own, has no room either."""
     full = {"max_warps": 4, "registers": 2048, "shared_bytes": 0}
     for launch in (
@@ -59,20 +74,16 @@ def _refused_where_nothing_fits(sampler: Sampler) -> Iterator[Case]:
         (0, 255, 4096),
     ):
         for store in sampler.shuffled(*full):
-            yield Case(
-                ("misfits",),
-                {"launch": list(launch), "sm": _roomy(sampler, **{store: full[store]})},
-                raises="ValueError",
-            )
+            yield launch, _roomy(sampler, **{store: full[store]})
 
 
-def _ends_of_ranges(sampler: Sampler) -> Iterator[Case]:
+def _ends_of_ranges(sampler: Sampler) -> Iterator[Launch]:
     """A block of one thread, of 1024, one that takes no shared memory, not even for the system, and one that takes the system's alone."""
-    yield _case("blocks", 1, 1, 0, _roomy(sampler, max_blocks=sampler.integer(9, 30)))
-    yield _case("warps", 1024, 32, 0, _roomy(sampler, registers=65536, register_unit=256))
-    yield _case("shared", 128, 16, 0, _roomy(sampler, shared_reserved=0))
+    yield _launch("blocks", 1, 1, 0, _roomy(sampler, max_blocks=sampler.integer(9, 30)))
+    yield _launch("warps", 1024, 32, 0, _roomy(sampler, registers=65536, register_unit=256))
+    yield _launch("shared", 128, 16, 0, _roomy(sampler, shared_reserved=0))
     share = 128 * sampler.integer(5, 12)
-    yield _case(
+    yield _launch(
         "shared",
         32,
         16,
@@ -81,22 +92,21 @@ def _ends_of_ranges(sampler: Sampler) -> Iterator[Case]:
     )
 
 
-def _alike_but_for_one(sampler: Sampler) -> Iterator[Case]:
+def _alike_but_for_one(sampler: Sampler) -> Iterator[Launch]:
     """All four stores end together, and then one number more or less: what was kept of the first answer is wrong."""
     blocks, registers, share = 4 * sampler.integer(3, 8), sampler.choice([24, 32]), 64 * sampler.integer(12, 31)
     launch = {"threads": sampler.integer(33, 64), "registers": registers, "shared_bytes": share}
     sm = {"max_warps": 2 * blocks, "max_blocks": blocks, "registers": 64 * registers * blocks, "register_unit": 256}
     sm |= {"shared_bytes": 2 * share * blocks, "shared_reserved": share, "shared_unit": 64}
-    yield _case("warps", *launch.values(), sm)
-    again = _case("warps", *launch.values(), sm)
-    again.inputs["refilled"] = True
-    yield again
+    yield _launch("warps", *launch.values(), sm)
+    yield _launch("warps", *launch.values(), sm | {"max_warps": blocks})  # the same object, which held other numbers
+    yield _launch("warps", *launch.values(), sm)
     for criteria, name, value in (
         ("warps", "threads", 128),
         ("registers", "registers", 2 * registers),
         ("shared", "shared_bytes", 3 * share),
     ):
-        yield _case(criteria, *(launch | {name: value}).values(), sm)
+        yield _launch(criteria, *(launch | {name: value}).values(), sm)
     for criteria, name, value in (
         ("warps", "max_warps", blocks),
         ("blocks", "max_blocks", blocks // 2),
@@ -106,74 +116,74 @@ def _alike_but_for_one(sampler: Sampler) -> Iterator[Case]:
         ("shared", "shared_reserved", 3 * share),
         ("shared", "shared_unit", 4096),
     ):
-        yield _case(criteria, *launch.values(), sm | {name: value})
+        yield _launch(criteria, *launch.values(), sm | {name: value})
 
 
-def _just_fits(sampler: Sampler) -> Iterator[Case]:
+def _just_fits(sampler: Sampler) -> Iterator[Launch]:
     """One block fills a store to its end; with one byte, one register or one warp more not even one fits."""
     sm = _roomy(sampler)
     free = sm["shared_bytes"] - sm["shared_reserved"]
-    yield _case("shared", 64, 16, free, sm)
-    yield _case("misfits", 64, 16, free + 1, sm)
+    yield _launch("shared", 64, 16, free, sm)
+    yield _launch("misfits", 64, 16, free + 1, sm)
     for most, criteria in ((32, "warps"), (31, "misfits")):
-        yield _case(criteria, 1024, 16, 0, _roomy(sampler, max_warps=most))
+        yield _launch(criteria, 1024, 16, 0, _roomy(sampler, max_warps=most))
     for registers, criteria in ((64, "registers"), (65, "misfits")):
-        yield _case(criteria, 1024, registers, 0, _roomy(sampler, registers=65536, register_unit=256))
+        yield _launch(criteria, 1024, registers, 0, _roomy(sampler, registers=65536, register_unit=256))
 
 
-def _case(criteria: str, threads: int, registers: int, shared_bytes: int, sm: dict) -> Case:
-    return Case((criteria,), {"launch": [threads, registers, shared_bytes], "sm": sm})
+def _launch(criterion: str, threads: int, registers: int, shared_bytes: int, sm: dict) -> Launch:
+    return criterion, (threads, registers, shared_bytes), sm
 
 
 def _roomy(sampler: Sampler, **others: int) -> dict:
     return _multiprocessor(sampler, **{"max_warps": 64, "max_blocks": 32, **others})
 
 
-def _partial_warp(sampler: Sampler) -> Case:
+def _partial_warp(sampler: Sampler) -> Launch:
     """Counted in threads one block more would fit."""
     warps, blocks = sampler.integer(10, 15), sampler.integer(3, 4)
     threads = 32 * (warps - 1) + sampler.integer(1, 8)
-    return _case("warps", threads, 16, 0, _multiprocessor(sampler, max_warps=warps * blocks - 1))
+    return _launch("warps", threads, 16, 0, _multiprocessor(sampler, max_warps=warps * blocks - 1))
 
 
-def _small(sampler: Sampler) -> Case:
-    return _case(
+def _small(sampler: Sampler) -> Launch:
+    return _launch(
         "blocks", sampler.integer(1, 32), sampler.integer(8, 20), 0, _roomy(sampler, max_blocks=sampler.integer(9, 30))
     )
 
 
-def _quarters(sampler: Sampler) -> Case:
+def _quarters(sampler: Sampler) -> Launch:
     """The four quarters' remainders together would hold the warps of one block more."""
     of_a_quarter, warps = sampler.choice([(5, 3), (5, 7), (6, 5), (8, 3), (8, 11), (11, 5), (11, 9)])
     registers = 8 * sampler.integer(5, 15)
     whole = 4 * (32 * registers * of_a_quarter + 16 * registers)
-    return _case("registers", 32 * warps, registers, 0, _roomy(sampler, registers=whole, register_unit=256))
+    return _launch("registers", 32 * warps, registers, 0, _roomy(sampler, registers=whole, register_unit=256))
 
 
-def _units(sampler: Sampler) -> Case:
+def _units(sampler: Sampler) -> Launch:
     """One register above a multiple: a warp takes a whole unit more, and a block fewer fits."""
     sm = _roomy(sampler, registers=65536, register_unit=256)
-    return _case("registers", 256, 8 * sampler.choice([4, 5, 6]) + 1, 0, sm)
+    return _launch("registers", 256, 8 * sampler.choice([4, 5, 6]) + 1, 0, sm)
 
 
-def _reserved(sampler: Sampler) -> Case:
+def _reserved(sampler: Sampler) -> Launch:
     """Blocks that would fill the memory exactly, had the system no share of each."""
     each = 128 * sampler.integer(60, 140)
-    return _case("shared", 64, 16, each, _roomy(sampler, shared_unit=128, shared_bytes=sampler.integer(5, 9) * each))
+    return _launch("shared", 64, 16, each, _roomy(sampler, shared_unit=128, shared_bytes=sampler.integer(5, 9) * each))
 
 
-def _rounded(sampler: Sampler) -> Case:
+def _rounded(sampler: Sampler) -> Launch:
     """One byte above a multiple: a block takes a whole unit more, and a block fewer fits."""
     unit, units, blocks = sampler.choice([128, 256]), sampler.integer(60, 120), sampler.integer(5, 9)
     sm = _roomy(sampler, shared_unit=unit, shared_bytes=unit * (blocks * (units + 1) - 1))
-    return _case("shared", 64, 16, unit * units + 1 - sm["shared_reserved"], sm)
+    return _launch("shared", 64, 16, unit * units + 1 - sm["shared_reserved"], sm)
 
 
-def _halves(sampler: Sampler) -> Case:
+def _halves(sampler: Sampler) -> Launch:
     """Half a unit and the system's half are a whole one; rounded apart they are two."""
     unit, units, blocks = sampler.choice([128, 256]), sampler.integer(20, 40), sampler.integer(5, 9)
     sm = _roomy(sampler, shared_unit=unit, shared_reserved=unit // 2, shared_bytes=unit * units * blocks)
-    return _case("shared", 64, 16, unit * units - unit // 2, sm)
+    return _launch("shared", 64, 16, unit * units - unit // 2, sm)
 
 
 def resident(threads: int, registers: int, shared_bytes: int, sm: dict) -> dict[str, int]:
@@ -197,20 +207,11 @@ _WHAT = {
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    problem = error_problem(evidence, case.raises) if case.raises else _problem(case.inputs, evidence)
-    if problem:
-        yield Failure(criteria, problem)
-
-
-def _problem(inputs: dict, evidence: dict) -> str | None:
-    if evidence["called"]:
-        return f"The function calls {evidence['called'][0]}; expected plain Python."
-    result = evidence["result"]
+def _wrong(criterion: str, question: tuple, result: Any) -> str | None:
+    launch, sm = question
     if type(result) is not int:
         return f"The function returned {type_name(result)}; expected an int."
-    limits = resident(*inputs["launch"], inputs["sm"])
+    limits = resident(*launch, sm)
     expected = min(limits.values())
     if result == expected:
         return None
@@ -218,7 +219,7 @@ def _problem(inputs: dict, evidence: dict) -> str | None:
     return f"{'Too many' if result > expected else 'Too few'} blocks. {_WHAT[binding]}"
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("warps", 1, "the limit on warps, with a partial warp counted as a whole one"),
         Criterion("blocks", 1, "the limit on blocks", ("warps",)),
@@ -227,5 +228,6 @@ exercise = Exercise(
         Criterion("misfits", 1, "a block that does not fit gives 0, an invalid one is refused", ("warps",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda question: (*question[0], SimpleNamespace(**question[1])),
+    wrong=_wrong,
 )

@@ -3,33 +3,29 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import judge_questions
+from autograder.judge.questions import Questions, answers, ask
 
 _SIZES = (1, 2, 4, 8, 16)
 
 
-def _sectors_cases(sampler: Sampler) -> Iterator[Case]:
+def _sectors_cases(sampler: Sampler) -> Iterator[Questions]:
     neighbours = [_lanes(sampler, size) for size in _SIZES]
-    yield _case("neighbours", neighbours + 2 * [_lanes(sampler, 4)])
+    yield ask("neighbours", neighbours + 2 * [_lanes(sampler, 4)])
     far = [_lanes(sampler, size, 2**16 // size) for size in _SIZES]
     beyond_32_bits = [_lanes(sampler, size, 2**32 // size, lanes=2) for size in _SIZES]
-    yield _case(
+    yield ask(
         "strides",
         far + beyond_32_bits + [_lanes(sampler, size, stride) for size in _SIZES for stride in _strides(sampler, size)],
     )
-    yield _case(
+    yield ask(
         "misaligned", [_lanes(sampler, size, offset=offset) for size in _SIZES for offset in _offsets(sampler, size)]
     )
-    yield _case("shared", list(_shared(sampler)))
+    yield ask("shared", list(_shared(sampler)))
     wider = [{**question, "item_bytes": 2 * question["item_bytes"]} for question in neighbours]
-    yield _case("errors", [*wider, *_refused(sampler)], raises="ValueError")
-
-
-def _case(criteria: str, questions: list[dict], raises: str = "") -> Case:
-    return Case((criteria,), {"questions": questions}, raises)
+    yield ask("errors", [*wider, *_refused(sampler)], raises="ValueError")
 
 
 def _strides(sampler: Sampler, size: int) -> list[int]:
@@ -105,17 +101,11 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     return f"The number of sectors is too {'large' if value > expected else 'small'}. {_HINTS[criteria]}"
 
 
-def _judge_sectors(case: Case, evidence: dict) -> Iterator[Failure]:
-    yield from judge_questions(_wrong)(case, evidence)
-    if not all(answer["kept"] for answer in evidence["answers"]):
-        yield Failure(*case.criteria, "The function changed the list that it was given.")
-
-
 def _criteria(name: str, points: float, says: str, *requires: str) -> Criterion:
     return Criterion(name, points, says, requires)
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         _criteria("neighbours", 1, "lanes that read neighbouring items of any size fill their sectors"),
         _criteria("strides", 2, "lanes with strided addresses cost a sector each", "neighbours"),
@@ -124,5 +114,8 @@ exercise = Exercise(
         _criteria("errors", 1, "invalid requests are refused with ValueError", "neighbours"),
     ),
     cases=_sectors_cases,
-    judge=_judge_sectors,
+    arguments=lambda question: (question["addresses"], question["item_bytes"]),
+    wrong=_wrong,
+    kept="The function changed the list that it was given.",
+    in_kernel=True,
 )

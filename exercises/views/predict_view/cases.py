@@ -2,29 +2,24 @@
 
 from collections.abc import Iterator
 
-from autograder.core.exercise import Case
 from autograder.core.sampler import Sampler
+from autograder.judge.questions import Questions, ask
 from exercises.views.predict_view.asked_of_torch import is_contiguous, view_stride
 
 Question = tuple[list[int], list[int], list[int]]
 _RANDOM = 6
 
 
-def predict_view_cases(sampler: Sampler) -> Iterator[Case]:
+def predict_view_cases(sampler: Sampler) -> Iterator[Questions]:
     drawn = [_question(sampler, viewable=bool(i % 2)) for i in range(4 * _RANDOM)]
     asked, left_open = drawn[: 2 * _RANDOM], drawn[2 * _RANDOM :]
-    yield _case("merges", asked + list(_merged_and_split(sampler)))
-    yield _case("ones", list(_with_ones(sampler)))
-    yield _case("expanded", list(_with_repeats(sampler)))
-    yield _case("inferred", list(_left_open(sampler, left_open)))
-    yield _case("empty", list(_of_no_elements(sampler)))
-    yield _case("empty", list(_ambiguous(sampler)), raises="ValueError")
-    yield _case("errors", list(_misfits(sampler)), raises="ValueError")
-
-
-def _case(criteria: str, asked: list[Question], raises: str = "") -> Case:
-    questions = [{"size": size, "stride": stride, "new_size": new} for size, stride, new in asked]
-    return Case((criteria,), {"questions": questions}, raises)
+    yield ask("merges", asked + list(_merged_and_split(sampler)))
+    yield ask("ones", list(_with_ones(sampler)))
+    yield ask("expanded", list(_with_repeats(sampler)))
+    yield ask("inferred", list(_left_open(sampler, left_open)))
+    yield ask("empty", list(_of_no_elements(sampler)))
+    yield ask("empty", list(_ambiguous(sampler)), raises="ValueError")
+    yield ask("errors", list(_misfits(sampler)), raises="ValueError")
 
 
 def _question(sampler: Sampler, viewable: bool) -> Question:

@@ -1,30 +1,12 @@
 """E1.1 predict_view: judge. The reference is ``Tensor.view`` itself."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
-from autograder.judge.expect import raised_problem, type_name
-from autograder.judge.questions import judge_questions
+from autograder.core.exercise import Criterion
+from autograder.judge.expect import type_name
+from autograder.judge.questions import answers
 from exercises.views.predict_view.asked_of_torch import strided, view_stride
-from exercises.views.predict_view.cases import predict_view_cases
-
-
-def _judge_predict_view(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    if nested := _nested_too_deeply(evidence):
-        yield Failure(criteria, nested)
-        return
-    if evidence["seen"]["ops"] or evidence["called"]:
-        yield Failure(criteria, "PyTorch or NumPy was called inside the function: predict from the numbers alone.")
-        return
-    yield from judge_questions(_wrong)(case, evidence)
-
-
-def _nested_too_deeply(evidence: dict) -> str | None:
-    """Told first: an exception of this kind ends the watch for calls as well."""
-    errors = (answer["error"] for answer in evidence["answers"] if "error" in answer)
-    return next((raised_problem(error) for error in errors if error["type"] == "RecursionError"), None)
+from exercises.views.predict_view.cases import Question, predict_view_cases
 
 
 _HINTS = {
@@ -36,8 +18,8 @@ _HINTS = {
 }
 
 
-def _wrong(criteria: str, question: dict, answer: Any) -> str | None:
-    size, stride, new_size = question["size"], question["stride"], question["new_size"]
+def _wrong(criteria: str, question: Question, answer: Any) -> str | None:
+    size, stride, new_size = question
     expected = view_stride(size, stride, new_size)
     if answer is None and expected is not None:
         return f"None for a tensor that can be viewed. {_HINTS[criteria]}"
@@ -69,7 +51,7 @@ def _reach_the_same(stride: list[int], expected: list[int], size: list[int], new
     return all(n == 1 or mine == right for n, mine, right in zip(shape, stride, expected))
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("merges", 3, "the strides are those of Tensor.view, and None is returned where a copy is needed"),
         Criterion("ones", 1, "dimensions of size 1 are ignored, whatever their stride", ("merges",)),
@@ -79,5 +61,6 @@ exercise = Exercise(
         Criterion("errors", 1, "an invalid new_size is refused with ValueError", ("merges",)),
     ),
     cases=predict_view_cases,
-    judge=_judge_predict_view,
+    arguments=lambda question: tuple(map(tuple, question)),
+    wrong=_wrong,
 )

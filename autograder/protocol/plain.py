@@ -1,0 +1,86 @@
+"""Calls and answers as text and plain data: what a judge asks of a function, and what the function gave.
+
+Of Python's own modules alone, since the interpreter that has no library reads and writes them too.
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from math import inf, nan
+from numbers import Real
+from types import SimpleNamespace
+from typing import Any
+
+_MARK = "\0"
+"""The one key of a dictionary that stands for what plain data does not hold."""
+_NAMES = {"__builtins__": {}, "namespace": SimpleNamespace, "inf": inf, "nan": nan, "set": set, "frozenset": frozenset}
+
+
+@dataclass(frozen=True)
+class Other:
+    """Stands for an object of a class that does not cross; only the class's name does."""
+
+    type_name: str
+
+
+def written(calls: list[tuple]) -> str:
+    """The arguments of each call, for :func:`read`. Raises ValueError where it would read something else."""
+    text = repr(calls)
+    if repr(read(text)) != text:
+        raise ValueError("a call's arguments are numbers, texts, Python's own containers and SimpleNamespace")
+    return text
+
+
+def read(calls: str) -> list[tuple]:
+    """The arguments of each call. ``calls`` is from the grader: it is evaluated."""
+    return eval(calls, dict(_NAMES))
+
+
+def plain(value: Any) -> Any:
+    """``value`` as it is now, in None, bool, int, float, str, list and dict; see :func:`value_of`.
+
+    A number of NumPy's is Python's: which of them counted does not matter.
+    """
+    if value is None or type(value) in (bool, str):
+        return value
+    if isinstance(value, Real) and type(value).__module__ == "numpy":
+        return plain(value.item())
+    if isinstance(value, float):
+        return float.__add__(value, 0.0)
+    if type(value) is int:
+        return value if -(2**63) <= value < 2**64 else {_MARK: ["int", str(value)]}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return _plain_dict(value)
+    if isinstance(value, Set):
+        return {_MARK: ["set", [plain(item) for item in value]]}
+    return {_MARK: ["other", f"{type(value).__module__}.{type(value).__qualname__}"[:200].removeprefix("builtins.")]}
+
+
+def _plain_dict(value: dict) -> dict:
+    if all(type(key) is str and key != _MARK for key in value):
+        return {key: plain(item) for key, item in value.items()}
+    return {_MARK: ["dict", [[plain(key), plain(item)] for key, item in value.items()]]}
+
+
+def value_of(data: Any) -> Any:
+    """The value that :func:`plain` was given: tuples as lists, an object of another class as :class:`Other`.
+
+    Raises ValueError or TypeError on what it did not write.
+    """
+    if isinstance(data, list):
+        return [value_of(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if _MARK not in data:
+        return {key: value_of(item) for key, item in data.items()}
+    kind, content = data[_MARK]
+    return _READERS[kind](content)
+
+
+_READERS = {
+    "int": int,
+    "other": Other,
+    "set": lambda items: {value_of(item) for item in items},
+    "dict": lambda items: {value_of(key): value_of(item) for key, item in items},
+}

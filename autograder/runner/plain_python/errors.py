@@ -1,0 +1,40 @@
+"""What is said of an exception: in the learner's process, and in the interpreter beside it."""
+
+import builtins
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+
+def describe(error: BaseException, is_learners_file: Callable[[str], bool]) -> dict[str, Any]:
+    """The exception's type, its message and the innermost source line of the notebook.
+
+    ``kinds``: names of all its classes, by which ``except`` catches it; qualified by module unless built in.
+    """
+    return {
+        "type": type(error).__name__,
+        "kinds": [_full_name(kind) for kind in type(error).__mro__],
+        "message": message(error),
+        "line": _learners_line(error, is_learners_file),
+    }
+
+
+def message(error: BaseException) -> str:
+    """``str(error)``, whatever its class does instead."""
+    try:
+        return str(error).encode("utf-8", "replace").decode()
+    except Exception:
+        return ""
+
+
+def _full_name(kind: type) -> str:
+    if getattr(builtins, kind.__name__, None) is kind:
+        return kind.__name__
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _learners_line(error: BaseException, is_learners_file: Callable[[str], bool]) -> str:
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if is_learners_file(frame.filename):
+            return frame.line or ""
+    return ""
