@@ -11,6 +11,8 @@ from autograder.authoring.mistakes import NOTHING, Attempt, in_course, listed
 from autograder.authoring.text import starter_of
 from autograder.authoring.todos import todos
 from autograder.core.hidden_region import BEGIN, END, without_hidden_tests
+from autograder.core.layout import file_of, imported, run_module
+from autograder.core.sampler import Sampler
 from autograder.notebooks.cells import cell_of, solution_of
 from autograder.runner.scenario_runner import scenario
 
@@ -46,6 +48,17 @@ def hidden_tests_can_be_had(authored: AuthoredExercise) -> Iterator[str]:
             yield str(why)
         except Exception as error:  # an author's module that does not run
             yield in_course(error)
+    if not run_is_there_or_not_needed(authored):
+        yield f"no scenario for {authored.name!r}: write {file_of(run_module(*authored.name.split('.')))}"
+
+
+def run_is_there_or_not_needed(authored: AuthoredExercise) -> bool:
+    """Questions are asked without a ``run.py``. An exercise that cannot be had, or whose cases fail, is another gate's."""
+    try:
+        needed = "calls" not in next(authored.exercise.cases(Sampler(SEEDS[0]))).inputs
+        return not needed or imported(run_module(*authored.name.split("."))) is not None
+    except Exception:
+        return True
 
 
 def starter_earns_nothing(authored: AuthoredExercise) -> Iterator[str]:

@@ -48,8 +48,11 @@ def new_chapter(root: Path, name: str, part: str, number: int | None, title: str
     return _write(root, made)
 
 
-def new_exercise(root: Path, name: str, takes: str) -> list[Path]:
-    """Add exercise ``<chapter>.<function>`` to its chapter's files; returns them. Raises Refused before anything is written."""
+def new_exercise(root: Path, name: str, takes: str, answers: bool = False) -> list[Path]:
+    """Add exercise ``<chapter>.<function>`` to its chapter's files; returns them. Raises Refused before anything is written.
+
+    ``answers``: only what the function returns is judged, not what it does.
+    """
     chapter, _, function = name.partition(".")
     _require_name(chapter)
     _require_name(function)
@@ -67,12 +70,13 @@ def new_exercise(root: Path, name: str, takes: str) -> list[Path]:
         notebook: _longer(root, notebook, "exercise_cells.txt", words),
         f"exercises/{chapter}/mistakes.py": _longer(root, f"exercises/{chapter}/mistakes.py", "mistake.txt", words),
         f"exercises/{chapter}/hints.yml": _longer(root, f"exercises/{chapter}/hints.yml", "hint.yml", words),
-        f"{folder}/run.py": _filled("run.txt", words),
-        f"{folder}/judge.py": _filled("judge.txt", words),
+        f"{folder}/judge.py": _filled("answers.txt" if answers else "judge.txt", words),
         f"tests/gates/test_cheats_at_{chapter}.py": _longer(
             root, f"tests/gates/test_cheats_at_{chapter}.py", "cheats.txt", words
         ),
     }
+    if not answers:
+        made[f"{folder}/run.py"] = _filled("run.txt", words)
     if taken := [name for name in (folder, f"{folder}.py") if (root / name).exists()]:
         raise Refused(f"{taken[0]} is there already")
     return _write(root, made)

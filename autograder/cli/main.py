@@ -134,6 +134,9 @@ def _add_new(commands) -> None:
         "exercise", help="cells, mistake, hints, cheats: added to the chapter's files; run and judge in a folder"
     )
     exercise.add_argument("name", metavar="CHAPTER.FUNCTION")
+    exercise.add_argument(
+        "--answers", action="store_true", help="only what the function returns is judged: plain Python, and no run.py"
+    )
     exercise.add_argument("--takes", default="x", help='the parameters of the function, as in "x, n" (default: x)')
 
 
@@ -219,7 +222,7 @@ def _new(options: argparse.Namespace) -> int:
         if options.what == "chapter":
             written = new_chapter(ROOT, options.name, options.part, options.number, options.title)
         else:
-            written = new_exercise(ROOT, options.name, options.takes)
+            written = new_exercise(ROOT, options.name, options.takes, options.answers)
     except Refused as why:
         print(f"autograder new: {why}", file=sys.stderr)
         return 2

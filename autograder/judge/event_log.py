@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from autograder.protocol.event_sink import BLOCK, INPUT_ADDRESSES, LIBRARY_CALL, MAX_EVENT_BYTES
+from autograder.protocol.event_sink import BLOCK, INPUT_ADDRESSES, MAX_EVENT_BYTES, NOTE
 
 _LISTS_BY_KIND = {
     "op": "ops",
@@ -38,9 +38,9 @@ def input_addresses(events: Sequence[bytes]) -> list[int]:
     return next(iter(_by_kind(events)[INPUT_ADDRESSES]), [])
 
 
-def libraries_called(events: Sequence[bytes]) -> list[str]:
-    """Names of the libraries that the learner's code called, each once, in order of the first call."""
-    return list(dict.fromkeys(_by_kind(events)[LIBRARY_CALL]))
+def notes(events: Sequence[bytes]) -> list[str]:
+    """What the scenario noted, in order."""
+    return _by_kind(events)[NOTE]
 
 
 def disagreement(events: Sequence[bytes], seen: dict[str, Any]) -> str | None:

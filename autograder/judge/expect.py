@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from autograder.protocol.plain import Other
 from autograder.protocol.wire import Opaque
 from gpulab import Observation
 
@@ -92,5 +93,5 @@ def type_name(value: Any) -> str:
     """How a message names what came back: ``None``, ``a tuple``, ``an int``."""
     if value is None:
         return "None"
-    name = value.type_name if isinstance(value, Opaque) else type(value).__name__
+    name = value.type_name if isinstance(value, Opaque | Other) else type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

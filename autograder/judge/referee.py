@@ -13,7 +13,7 @@ from autograder.core.sampler import Sampler
 from autograder.core.settings import fresh_settings
 from autograder.core.verdict import Scorecard, Verdict
 from autograder.judge.consistency import inconsistency
-from autograder.judge.event_log import EventLog, disagreement, input_addresses, libraries_called
+from autograder.judge.event_log import EventLog, disagreement, input_addresses, notes
 from autograder.judge.expect import is_written, raised_problem
 from autograder.protocol import wire
 from autograder.protocol.event_sink import sending_events
@@ -205,9 +205,9 @@ class InProcessJudge:
             )
             return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
         # These replace whatever the evidence itself says.
-        facts = {"input_addresses": input_addresses(events) if "seen" in evidence else [], "traffic": traffic}
-        if isinstance(evidence.get("called"), list):
-            facts["called"] = evidence["called"] + libraries_called(events)
+        addresses = input_addresses(events) if "seen" in evidence else []
+        facts = {"input_addresses": addresses, "traffic": traffic}
+        facts |= {"notes": notes(events)} if "notes" in evidence else {}
         return self._judged(case, evidence | facts)
 
     def _judged(self, case: Case, evidence: dict) -> CaseResult:

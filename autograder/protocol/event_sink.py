@@ -19,23 +19,21 @@ BLOCK = "block"
 INPUT_ADDRESSES = "input_addresses"
 """The kind of the event with the storage addresses of a function's arguments."""
 
-LIBRARY_CALL = "library_call"
-"""The kind of the event that names a library which was called."""
+NOTE = "note"
+"""The kind of the event that holds what a scenario noted."""
 
 _out: Callable[[bytes], None] | None = None
-_called: set[str] = set()
 
 
 @contextmanager
 def sending_events(out: Callable[[bytes], None]) -> Iterator[None]:
     """Observations that begin inside the block send their encoded events to ``out``."""
-    global _out, _called
-    before = _out, _called
-    _out, _called = out, set()
+    global _out
+    before, _out = _out, out
     try:
         yield
     finally:
-        _out, _called = before
+        _out = before
 
 
 def observation_sink() -> Callable[[str, object], None]:
@@ -60,8 +58,7 @@ def emit_input_addresses(addresses: list[int]) -> None:
         _out(msgspec.msgpack.encode((INPUT_ADDRESSES, addresses)))
 
 
-def emit_library_call(library: str) -> None:
-    """Send that the learner's code called ``library``, the first time that it does."""
-    if _out is not None and library not in _called:
-        _called.add(library)
-        _out(msgspec.msgpack.encode((LIBRARY_CALL, library)))
+def emit_note(text: str) -> None:
+    """Send what the scenario saw of a call of the learner's, at the time: it cannot be taken back."""
+    if _out is not None:
+        _out(msgspec.msgpack.encode((NOTE, text)))

@@ -5,6 +5,7 @@ Of Python's own modules alone, since the interpreter that has no library reads a
 
 from collections.abc import Set
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf, nan
 from numbers import Real
 from types import SimpleNamespace
@@ -25,9 +26,12 @@ class Other:
 def written(calls: list[tuple]) -> str:
     """The arguments of each call, for :func:`read`. Raises ValueError where it would read something else."""
     text = repr(calls)
-    if repr(read(text)) != text:
-        raise ValueError("a call's arguments are numbers, texts, Python's own containers and SimpleNamespace")
-    return text
+    try:
+        if repr(read(text)) == text:
+            return text
+    except (SyntaxError, NameError):  # the repr of another object
+        pass
+    raise ValueError("a call's arguments are numbers, texts, Python's own containers and SimpleNamespace")
 
 
 def read(calls: str) -> list[tuple]:
@@ -38,7 +42,7 @@ def read(calls: str) -> list[tuple]:
 def plain(value: Any) -> Any:
     """``value`` as it is now, in None, bool, int, float, str, list and dict; see :func:`value_of`.
 
-    A number of NumPy's is Python's: which of them counted does not matter.
+    A number of NumPy's is Python's: which of them counted does not matter. Raises RecursionError where it holds itself.
     """
     if value is None or type(value) in (bool, str):
         return value
@@ -47,13 +51,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return float.__add__(value, 0.0)
     if type(value) is int:
-        return value if -(2**63) <= value < 2**64 else {_MARK: ["int", str(value)]}
+        return value if -(2**63) <= value < 2**64 else {_MARK: ["other", "int of more than 64 bits"]}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, dict):
         return _plain_dict(value)
+    if type(value) is Fraction:
+        return {_MARK: ["fraction", str(value)]}
     if isinstance(value, Set):
         return {_MARK: ["set", [plain(item) for item in value]]}
+    return other(value)
+
+
+def other(value: Any) -> dict:
+    """What stands for a value that does not cross."""
     return {_MARK: ["other", f"{type(value).__module__}.{type(value).__qualname__}"[:200].removeprefix("builtins.")]}
 
 
@@ -64,7 +75,9 @@ def _plain_dict(value: dict) -> dict:
 
 
 def value_of(data: Any) -> Any:
-    """The value that :func:`plain` was given: tuples as lists, an object of another class as :class:`Other`.
+    """The value that :func:`plain` was given: an object of another class as :class:`Other`, tuples as lists.
+
+    In sets and as keys, where no list can be, they are tuples.
 
     Raises ValueError or TypeError on what it did not write.
     """
@@ -78,9 +91,15 @@ def value_of(data: Any) -> Any:
     return _READERS[kind](content)
 
 
+def _hashable(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_hashable(item) for item in value)
+    return frozenset(value) if isinstance(value, set) else value
+
+
 _READERS = {
-    "int": int,
+    "fraction": Fraction,
     "other": Other,
-    "set": lambda items: {value_of(item) for item in items},
-    "dict": lambda items: {value_of(key): value_of(item) for key, item in items},
+    "set": lambda items: {_hashable(value_of(item)) for item in items},
+    "dict": lambda items: {_hashable(value_of(key)): value_of(item) for key, item in items},
 }

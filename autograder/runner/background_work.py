@@ -1,6 +1,5 @@
 """Detects work of the learner's code that no instrument observes: threads, processes and subinterpreters."""
 
-import _thread
 import ctypes
 import sys
 import threading
@@ -9,10 +8,9 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from autograder.runner.plain_python.audited import PROCESS_EVENTS, THREAD_EVENTS, announce_threads
 from gpulab.observe.lines import is_learners
 
-_THREAD = ("_thread.start_new_thread", "_thread.start_joinable_thread")
-_PROCESS = ("os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "subprocess.Popen")
 _INTERPRETER = "cpython.PyInterpreterState_New"
 _first_interpreter, _next_interpreter = (
     ctypes.pythonapi.PyInterpreterState_Head,
@@ -79,11 +77,11 @@ class BackgroundWorkDetector:
         return {thread: used for thread, used in seconds if used is not None}
 
     def _on_audit_event(self, event: str, arguments: tuple) -> None:
-        if event in _THREAD:
+        if event in THREAD_EVENTS:
             self._note_thread(getattr(arguments[0], "__self__", None))
         elif event == _INTERPRETER and self._watched == threading.get_ident():
             self._background.append("subinterpreter")
-        elif event in _PROCESS and self._watched == threading.get_ident():
+        elif event in PROCESS_EVENTS and self._watched == threading.get_ident():
             if event in self._expected:
                 self._expected.remove(event)
             else:
@@ -125,17 +123,5 @@ def _called_by_a_learner() -> bool:
     return frame is not None
 
 
-def _announce_threads() -> None:
-    """Raise, under Python 3.11, the audit event that later ones raise for a new thread."""
-    start = _thread.start_new_thread
-
-    def start_new_thread(function, *arguments):
-        sys.audit(_THREAD[0], function, *arguments)
-        return start(function, *arguments)
-
-    _thread.start_new_thread = threading._start_new_thread = start_new_thread
-
-
-if sys.version_info < (3, 12):
-    _announce_threads()
+announce_threads()
 detector = BackgroundWorkDetector()

@@ -11,6 +11,7 @@ import linecache
 import marshal
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -45,7 +46,7 @@ class Interpreter:
 
         Raises what pickling raises, for a function that holds an open file, say.
         """
-        self.of, self._owner = (function, libraries, asks), os.getpid()
+        self._function, self._how, self._owner = function, (libraries, asks), os.getpid()
         begin = _begin(function, libraries) | {"libraries": libraries, "asks": asks}
         folders = (ROOT, *(_folder_of(name) for name in ("cloudpickle", *libraries)))
         with detector.expect("subprocess.Popen"):
@@ -54,6 +55,7 @@ class Interpreter:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,  # an interrupt is the kernel's, and what the function starts ends with it
             )
         self._send(begin)
 
@@ -71,6 +73,9 @@ class Interpreter:
         detector.add(found.pop("background"))
         return found
 
+    def is_of(self, function: Callable, libraries: tuple[str, ...], asks: str) -> bool:
+        return self._function is function and self._how == (libraries, asks)
+
     @property
     def is_open(self) -> bool:
         """Not in a process that was forked from the one that opened it, with which it would share the pipes."""
@@ -78,7 +83,10 @@ class Interpreter:
 
     def close(self) -> None:
         if self._owner == os.getpid():
-            self._process.kill()
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
             self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             try:
@@ -105,7 +113,7 @@ _open: Interpreter | None = None
 def interpreter_for(function: Callable, libraries: tuple[str, ...] = (), asks: str = ASKS) -> Interpreter:
     """The one that is open where it is this function's, else a new one in its place."""
     global _open
-    if _open is None or _open.of != (function, libraries, asks) or not _open.is_open:
+    if _open is None or not _open.is_of(function, libraries, asks) or not _open.is_open:
         close()
         _open = Interpreter(function, libraries, asks)
     return _open

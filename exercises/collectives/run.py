@@ -1,8 +1,4 @@
-"""Chapter "Collectives and interconnects": what its exercises share beside the learner's functions."""
+"""Chapter "Collectives and interconnects": what its kernels import beforehand."""
 
 PRELOAD = ("torch._dynamo", "gpulab.cuda.device.install")
 """What :func:`gpulab.collectives.run_ranks` imports before it forks."""
-
-
-def job(question: dict) -> tuple:
-    return question["kind"], question["nbytes"], question["n"], tuple(question["alpha"]), tuple(question["beta"])

@@ -1172,7 +1172,7 @@ def a_call_for_each_block(kinds, costs, threads):
     return from_block(0)
 
 
-@mistake("divergence_cost", loses=NO_COST, because="NumPy is taken for plain Python", breaks="a call to PyTorch, NumPy, Numba or gpulab loses the points")
+@mistake("divergence_cost", loses=NO_COST, because="NumPy is taken for plain Python", breaks="it is graded where PyTorch, NumPy, Numba and gpulab cannot be imported")
 def with_numpys_unique(kinds, costs, threads):
     import numpy as np
 
@@ -1699,7 +1699,7 @@ a_block_in_one_quarter = edited(
 )
 
 
-@mistake("occupancy", loses=NO_BLOCKS, because="NumPy is taken for plain Python", breaks="you write it in plain Python: a call to PyTorch, NumPy, Numba or gpulab loses the points")
+@mistake("occupancy", loses=NO_BLOCKS, because="NumPy is taken for plain Python", breaks="you write it in plain Python: it is graded where PyTorch, NumPy, Numba and gpulab cannot be imported")
 def least_by_numpy(threads, registers, shared_bytes, sm):
     import numpy as np
 

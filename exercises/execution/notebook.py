@@ -289,7 +289,7 @@ for _name, _kinds in (("alternating", _alternating), ("aligned", _aligned)):
 #   take no branch;
 # - returns the number of instructions that all warps of all blocks issue in the branches, an `int`;
 # - both lists stay as they are;
-# - you write it in plain Python: a call to PyTorch, NumPy, Numba or gpulab loses the points.
+# - you write it in plain Python: it is graded where PyTorch, NumPy, Numba and gpulab cannot be imported.
 
 # %% nbgrader={"grade": false, "grade_id": "divergence_cost", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def divergence_cost(kinds, costs, threads):
@@ -413,7 +413,7 @@ _H100 = _card(64, 32, 233472, 1024, 128)
 #   multiple of `sm.shared_unit`, out of `sm.shared_bytes`;
 # - 0 where not even one block fits. `ValueError` for `threads` or `registers` out of their range and
 #   for negative `shared_bytes`;
-# - you write it in plain Python: a call to PyTorch, NumPy, Numba or gpulab loses the points.
+# - you write it in plain Python: it is graded where PyTorch, NumPy, Numba and gpulab cannot be imported.
 #
 # These are the rules of NVIDIA's CUDA Occupancy Calculator, for Volta and later.
 

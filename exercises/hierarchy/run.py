@@ -1,11 +1,9 @@
-"""Chapter "The memory hierarchy": what the learner's functions answered, and what their kernels did.
+"""Chapter "The memory hierarchy": what the learner's kernels did.
 
 Kernels run on a virtual card, where work that the host does instead shows as copies."""
 
-import copy
 from collections.abc import Callable
 
-import numpy as np
 import torch
 
 from autograder.runner.card import idle_card
@@ -13,21 +11,6 @@ from autograder.runner.kernels_ran import kernels_ran, work_of
 from autograder.runner.observed import observe
 from autograder.runner.outcome import outcome
 from exercises.hierarchy.run_unwritten import unwritten_is_nan
-
-
-def ask(function: Callable, *arguments: object) -> dict:
-    """What the function answered, and whether the arguments stayed as they were."""
-    handed = copy.deepcopy(arguments)
-    return {**outcome(lambda: plain(function(*handed))), "kept": handed == arguments}
-
-
-def plain(value: object) -> object:
-    """The value with NumPy's numbers as Python's: which of them counted does not matter."""
-    if isinstance(value, np.integer | np.floating):
-        return value.item()
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def watched(function: Callable, case: dict, *names: str) -> dict:

@@ -5,15 +5,6 @@ from typing import Any
 from autograder.judge.expect import error_problem
 
 
-def calls_problem(evidence: dict) -> str | None:
-    """Why a function did not do the work by itself, or None."""
-    return (
-        f"The function calls {evidence['called'][0]:.30}: it is to do the work by itself."
-        if evidence["called"]
-        else None
-    )
-
-
 def returned(answer: dict) -> Any:
     """What came back, a tuple as such: it crosses as a list."""
     value = answer.get("returned")

@@ -1,6 +1,5 @@
 """What one batch takes in each stage of a loader, and the rate that each stage allows."""
 
-import sys
 from dataclasses import dataclass
 
 
@@ -52,7 +51,6 @@ def bounds(stages: Stages, loader: Loader) -> dict[str, float]:
     workers x ``prefetch`` batches are under way: each of them from its index on until the loop takes it, pinned. Without
     workers ``overlap`` leaves as many between the loop and the end of their steps as ``pipeline.AHEAD`` says.
     """
-    sys.audit("gpulab.answers", "bounds")
     computing = stages.decode + stages.collate
     device = _device(stages, loader.overlap)
     if not loader.workers:

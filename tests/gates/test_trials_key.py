@@ -25,4 +25,4 @@ def test_it_takes_modules_that_are_imported_by_name_from_their_folder():
 
 
 def test_it_takes_nothing_of_its_neighbours():
-    assert files_of("memory", "fits") == ["fits/judge.py", "fits/run.py"]
+    assert files_of("memory", "fits") == ["fits/judge.py"]

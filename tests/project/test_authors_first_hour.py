@@ -10,6 +10,7 @@ from autograder import authoring
 from autograder.authoring.todos import rooms
 from autograder.core import exercise
 from autograder.core.sampler import Sampler
+from autograder.judge import questions
 from gpulab.book.claims import records
 from gpulab.book.contents import Contents
 from tests.project.project_copy import CONTRIBUTING, ROOT, Copy
@@ -47,6 +48,15 @@ def test_what_is_to_be_written_is_said_once_by_file_and_line(checked):
     lines = [line for line in checked.split("\n") if line.startswith("  ")]
     assert len(lines) == len(set(lines)) > 25
     assert all(re.search(r"^  \S+:\d+: write ", line) for line in lines), checked
+
+
+def test_an_exercise_of_questions_has_no_run_and_says_what_is_to_be_written(tmp_path):
+    copy = Copy(tmp_path)
+    assert copy.autograder("new", "chapter", "waits", "--number", "30").returncode == 0
+    done = copy.autograder("new", "exercise", "waits.first_wait", "--answers")
+    assert done.returncode == 0 and not (copy.folder / "exercises/waits/first_wait/run.py").exists(), done.stderr
+    said = copy.autograder("check", "waits").stdout
+    assert "exercises/waits/first_wait/judge.py:" in said and "what the function is called with, in order" in said
 
 
 def test_a_new_chapter_is_a_draft(new):
@@ -208,7 +218,7 @@ def signatures() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "takes"), signatures(), ids=lambda text: text)
 def test_a_signature_that_contributing_shows_is_the_real_one(name, takes):
-    found = getattr(authoring, name, None) or getattr(exercise, name, None) or getattr(Sampler, name)
+    found = next(getattr(room, name) for room in (authoring, exercise, questions, Sampler) if hasattr(room, name))
     real = [parameter for parameter in inspect.signature(found).parameters if parameter != "self"]
     assert [word.lstrip("*") for word in takes.split(", ")] == real
 
@@ -216,4 +226,6 @@ def test_a_signature_that_contributing_shows_is_the_real_one(name, takes):
 def test_contributing_shows_all_of_what_an_author_calls():
     shown = {name for name, _ in signatures()}
     drawn = {name for name in vars(Sampler) if not name.startswith("_")}
-    assert shown >= set(authoring.__all__) | drawn | {"Case", "Criterion", "Exercise", "Failure", "NotGradable"}
+    assert shown >= set(authoring.__all__) | drawn | {
+        "Case", "Criterion", "Exercise", "Failure", "NotGradable", "answers", "ask",
+    }  # fmt: skip

@@ -10,6 +10,7 @@ from autograder.core.exercise import Case, Criterion, Exercise
 from autograder.core.sampler import Sampler
 from autograder.judge.referee import Session
 from autograder.protocol import wire
+from autograder.protocol.plain import written
 from autograder.runner.background_work import (
     IDLE_SECONDS,
     MOST_IDLE_SECONDS,
@@ -163,7 +164,7 @@ def test_a_pool_of_threads_is_heard():
 
 
 def evidence_of(predict_view) -> dict:
-    inputs = wire.encode({"questions": [{"size": [2], "stride": [1], "new_size": [2]}], "refused": False})
+    inputs = wire.encode({"calls": written([((2,), (1,), (2,))]), "libraries": [], "in_kernel": False})
     return wire.decode(run_case("views.predict_view", {"predict_view": predict_view}, inputs))
 
 

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from autograder.core.layout import ROOT
 from autograder.protocol import wire
+from autograder.runner import scenario_runner
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner, NotDefined, describe, run_case, scenario
 
@@ -30,13 +32,18 @@ def test_what_the_function_raises_is_evidence(error):
     assert (raised["type"], raised["message"]) == (type(error).__name__, str(error))
 
 
-def test_calls_nested_too_deeply_for_an_instrument_are_the_functions_own():
-    def divergence_cost(kinds, costs, threads):
-        return sum(divergence_cost(kinds, costs, threads) for _ in kinds)
+INSTRUMENT = "def run(learner, case):\n    return learner.patchify(lambda function, *more: function(*more))"
 
-    inputs = wire.encode({"kinds": [0], "costs": [1], "threads": 1})
-    seen = wire.decode(run_case("execution.divergence_cost", {"divergence_cost": divergence_cost}, inputs))
-    assert seen["raised"]["type"] == "RecursionError" and "scenario_fault" not in seen
+
+def test_calls_nested_too_deeply_for_an_instrument_are_the_functions_own(monkeypatch):
+    def patchify(watched):
+        return watched(patchify, watched)
+
+    instrument = {}
+    exec(compile(INSTRUMENT, str(ROOT / "exercises/views/patchify/run.py"), "exec"), instrument)
+    monkeypatch.setattr(scenario_runner, "scenario", lambda name: instrument["run"])
+    raised = evidence(patchify)
+    assert raised["raised"]["type"] == "RecursionError" and "scenario_fault" not in raised
 
 
 def test_an_interrupt_goes_through():

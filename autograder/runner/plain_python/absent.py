@@ -20,7 +20,10 @@ class Absent(type):
         return absent(f"{cls.__qualname__}.{name}")
 
     def __call__(cls, *arguments: Any, **named: Any) -> NoReturn:
-        raise missing(cls.__qualname__)
+        stand_in = next(
+            kind for kind in cls.__mro__ if kind.__module__ == __name__
+        )  # it, or what a learner's class is made from
+        raise missing(stand_in.__qualname__)
 
     def __repr__(cls) -> str:
         return f"<{cls.__qualname__}, which is not there>"
@@ -28,7 +31,7 @@ class Absent(type):
 
 def absent(name: str) -> Absent:
     """What stands for ``name``, such as ``numpy.ndarray``."""
-    return Absent(name, (), {"__module__": "absent", "__qualname__": name})
+    return Absent(name, (), {"__module__": __name__, "__qualname__": name})
 
 
 class NotHere(MetaPathFinder):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from autograder.protocol.plain import plain, read
+from autograder.protocol.plain import other, plain, read
 
 
 def asked(function: Callable, calls: str, describe: Callable[[BaseException], dict]) -> dict[str, Any]:
@@ -17,13 +17,23 @@ def asked(function: Callable, calls: str, describe: Callable[[BaseException], di
     for arguments, as_it_was in zip(read(calls), read(calls), strict=True):
         given = tuple(_refilled(held, at, value) for at, value in enumerate(arguments))
         try:
-            answer = {"returned": plain(function(*given))}
+            returned = function(*given)
         except NotImplementedError as error:
             return {"raised": describe(error)}
         except Exception as error:
             answer = {"error": describe(error)}
+        else:
+            answer = {"returned": _plain(returned)}
         answers.append({**answer, "kept": repr(given) == repr(as_it_was)})
     return {"answers": answers}
+
+
+def _plain(value: Any) -> Any:
+    """What cannot be read, such as a list that holds itself, is an object like any other: the function did not raise that."""
+    try:
+        return plain(value)
+    except Exception:
+        return other(value)
 
 
 def _refilled(held: dict, at: int, value: Any) -> Any:

@@ -10,6 +10,7 @@ import importlib
 import io
 import linecache
 import marshal
+import os
 import pickle
 import resource
 import struct
@@ -22,17 +23,16 @@ sys.path += sys.argv[1:]
 import cloudpickle  # noqa: E402, F401
 
 from autograder.runner.plain_python.absent import NotHere, absent  # noqa: E402
+from autograder.runner.plain_python.audited import PROCESS_EVENTS, THREAD_EVENTS, announce_threads  # noqa: E402
 from autograder.runner.plain_python.errors import describe  # noqa: E402
 
 _LENGTH = struct.Struct("<Q")
-_KINDS = {
-    "_thread.start_new_thread": "thread",
-    "_thread.start_joinable_thread": "thread",
-    "os.fork": "process",
-    "os.forkpty": "process",
-    "os.exec": "process",
-}
+_MOST_SECONDS = 600
+"""Of processor time."""
 _background: set[str] = set()
+_in, _out = (os.fdopen(os.dup(descriptor), mode) for descriptor, mode in ((0, "rb"), (1, "wb")))
+for _descriptor in (0, 1):  # what the function reads and prints is nobody's
+    os.dup2(2, _descriptor)
 
 
 class _Function(pickle.Unpickler):
@@ -45,7 +45,7 @@ def serve() -> None:
     sys.setrecursionlimit(begin["recursion_limit"])
     asked = importlib.import_module(begin["asks"]).asked
     for name in begin["libraries"]:
-        importlib.import_module(name)
+        exec(f"from {name} import *", {})  # with the modules that it would import when they are used
     sys.path[:] = _own
     for name in begin["modules"]:
         if name.partition(".")[0] in sys.stdlib_module_names:
@@ -53,25 +53,47 @@ def serve() -> None:
     for file, lines in begin["sources"].items():
         linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
     sys.meta_path.append(NotHere)
+    announce_threads()
     sys.addaudithook(_notice)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    function = _Function(io.BytesIO(begin["function"])).load()
+    _bound_seconds()
+    told = lambda error: describe(error, begin["sources"].__contains__)
+    function = _loaded(begin["function"], told)
     while (calls := _received()) is not None:
-        _send(_answers(lambda told: asked(function, calls, told), begin["sources"]))
+        _send(_answers(lambda: function if isinstance(function, dict) else asked(function, calls, told), told))
 
 
-def _answers(ask: Callable[[Callable], dict], sources: dict) -> dict:
-    told = lambda error: describe(error, sources.__contains__)
+def _loaded(pickled: bytes, told: Callable) -> Callable | dict:
+    """The function, or what is said of one that cannot be read here."""
     try:
-        found = ask(told)
+        return _Function(io.BytesIO(pickled)).load()
+    except BaseException as error:
+        return {"raised": told(error)}
+
+
+def _bound_seconds() -> None:
+    """A kernel that is killed cannot end this process, which notices it only between two calls."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    if most == resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_CPU, (_MOST_SECONDS, _MOST_SECONDS))
+
+
+def _answers(ask: Callable[[], dict], told: Callable) -> dict:
+    _background.clear()
+    try:
+        found = ask()
     except BaseException as error:
         found = {"raised": told(error)}
+    if len(sys._current_frames()) > 1:
+        _background.add("thread")
     return found | {"background": sorted(_background)}
 
 
 def _notice(event: str, arguments: tuple) -> None:
-    if event in _KINDS:
-        _background.add(_KINDS[event])
+    if event in THREAD_EVENTS:
+        _background.add("thread")
+    elif event in PROCESS_EVENTS:
+        _background.add("process")
 
 
 def _received() -> object:
@@ -86,6 +108,4 @@ def _send(message: object) -> None:
     _out.flush()
 
 
-_in, _out = sys.stdin.buffer, sys.stdout.buffer
-sys.stdout = sys.stderr  # what the function prints is not read
 serve()

@@ -1,16 +1,17 @@
 """E13.2 choose_algorithm: cases and judge."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask, judge_questions
+from autograder.judge.questions import Questions, answers, ask
 from exercises.collectives.times import BYTES_PER_S, CHUNKED, WHOLE, able, job, number_problem, seconds
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask(
         "algorithm", [*_small_and_large(sampler), *_collectives(sampler), *_ties(sampler), *_without_trees(sampler)]
     )
@@ -112,7 +113,7 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     return None if isinstance(found, str) and found == expected[criterion] else _MISREAD[criterion]
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion(
             "algorithm",
@@ -123,5 +124,7 @@ exercise = Exercise(
         Criterion("bound", 1, "the bound is named, latency or bandwidth", ("seconds",)),
     ),
     cases=_cases,
-    judge=judge_questions(_wrong),
+    arguments=itemgetter("kind", "nbytes", "n", "alpha", "beta"),
+    wrong=_wrong,
+    in_kernel=True,
 )

@@ -1,11 +1,12 @@
 """E13.2 collective_time: cases and judge."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.questions import ask, judge_questions
+from autograder.judge.questions import Questions, answers, ask
 from exercises.collectives.times import (
     BYTES_PER_S,
     CHUNKED,
@@ -19,7 +20,7 @@ from exercises.collectives.times import (
 )
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask("rings", [_ring(sampler, kind, n) for kind in CHUNKED for n in _ranks(sampler)])
     yield ask("whole", list(_whole(sampler)))
     yield ask("chunks", [_ragged(sampler, kind, n) for kind in CHUNKED for n in (3, 7, sampler.integer(8, 40))])
@@ -96,7 +97,9 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     return number_problem(value, seconds(question, (question["algorithm"] or ["ring"])[0]), _MISREAD[criterion])
 
 
-exercise = Exercise(
+_job = itemgetter("kind", "nbytes", "n", "alpha", "beta")
+
+exercise = answers(
     criteria=(
         Criterion("rings", 2, "all-reduce, reduce-scatter and all-gather on a ring take the sum of their steps"),
         Criterion("whole", 2, "whole buffers take the sum of their steps, on a ring or in a tree"),
@@ -105,5 +108,7 @@ exercise = Exercise(
         Criterion("errors", 1, "unknown names are refused with ValueError", ("rings",)),
     ),
     cases=_cases,
-    judge=judge_questions(_wrong),
+    arguments=lambda question: (*_job(question), *question["algorithm"]),
+    wrong=_wrong,
+    in_kernel=True,
 )

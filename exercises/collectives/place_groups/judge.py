@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from itertools import permutations, product
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import error_problem, raised_problem, type_name
-from autograder.judge.questions import ask
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 
 _RIVALS = ("total", "own", "plain", "heaviest", "lightest", "given")
 # By kind of question: whether what minimises something else is as good as the best (1) or not (0), in the order of
@@ -22,7 +22,7 @@ _KINDS = {
 _SIZED = (0, 1, 0, 0, 1, 0)
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask("valid", list(_any(sampler)))
     yield ask("heavy", [_drawn(sampler, "heavy") for _ in range(4)])
     yield ask("ports", [_drawn(sampler, kind) for kind in ("shared", "spread") for _ in range(2)])
@@ -50,7 +50,7 @@ def _question(
     names = sampler.permutation(("tp", "pp", "dp", "cp", "ep"))
     nbytes = heavy or [sampler.integer(10, 999) * 10**6 for _ in sizes]
     ports = ports or sampler.choice([count for count in range(1, gpus + 1) if gpus % count == 0])
-    dims = [[name, size, each] for name, size, each in zip(names, sizes, nbytes, strict=False)]
+    dims = [(name, size, each) for name, size, each in zip(names, sizes, nbytes, strict=False)]
     return {"world": nodes * gpus, "dims": dims, "topology": {"nodes": nodes, "gpus": gpus, "ports": ports}}
 
 
@@ -108,14 +108,14 @@ def _refused(sampler: Sampler) -> Iterator[dict]:
     right = _question(sampler, sampler.permutation((2, 4, 4)), 4, 8, 8)
     dims, topology = right["dims"], right["topology"]
     yield from ({**right, "world": world} for world in (31, 33, 64, 16))
-    yield {**right, "world": 64, "dims": [[name, 4 if size == 2 else size, each] for name, size, each in dims]}
+    yield {**right, "world": 64, "dims": [(name, 4 if size == 2 else size, each) for name, size, each in dims]}
     yield {**right, "world": 64, "topology": {**topology, "nodes": 8}}
-    yield {**right, "dims": [[name, 8 if size == 2 else size, each] for name, size, each in dims]}
+    yield {**right, "dims": [(name, 8 if size == 2 else size, each) for name, size, each in dims]}
     yield {**right, "topology": {**topology, "gpus": 16, "ports": 8}}
     yield from ({**right, "topology": {**topology, "ports": ports}} for ports in (3, 5, 6, 7, 16))
-    yield {"world": 0, "dims": [["tp", 0, 10**6], ["dp", 4, 10**6]], "topology": {**topology, "nodes": 0}}
-    yield {**right, "dims": [["tp", -2, 10**6], ["pp", -4, 10**6], ["dp", 4, 10**6]]}
-    yield {**right, "dims": [["tp", 4, 10**6], ["pp", -8, 10**6], ["dp", -1, 10**6]]}
+    yield {"world": 0, "dims": [("tp", 0, 10**6), ("dp", 4, 10**6)], "topology": {**topology, "nodes": 0}}
+    yield {**right, "dims": [("tp", -2, 10**6), ("pp", -4, 10**6), ("dp", 4, 10**6)]}
+    yield {**right, "dims": [("tp", 4, 10**6), ("pp", -8, 10**6), ("dp", -1, 10**6)]}
 
 
 def _nested(sizes: list[int], order: tuple[int, ...]) -> list[int]:
@@ -171,23 +171,7 @@ def _wrong(criterion: str, question: dict, place: Any) -> str | None:
     return None if _busiest(question, _leaving(question, place)) <= best * 1.000001 else _MISPLACED[criterion]
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
-        if case.raises:
-            problem = error_problem(answer, case.raises)
-        elif "error" in answer:
-            problem = raised_problem(answer["error"])
-        elif not answer["kept"]:
-            problem = "The function changed the list or the dictionary that it was given."
-        else:
-            problem = _wrong(criteria, question, answer["returned"])
-        if problem:
-            yield Failure(criteria, problem)
-            return
-
-
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("valid", 1, "every rank has its own GPU", ("heavy",)),
         Criterion("heavy", 2, "the dimension that communicates most stays inside the nodes"),
@@ -196,5 +180,8 @@ exercise = Exercise(
         Criterion("errors", 1, "inconsistent numbers are refused with ValueError", ("heavy",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda question: (question["world"], question["dims"], question["topology"]),
+    wrong=_wrong,
+    kept="The function changed the list or the dictionary that it was given.",
+    in_kernel=True,
 )

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain
+from operator import itemgetter
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask, judge_questions
+from autograder.judge.questions import Questions, answers, ask
 
 _MIB = 1 << 20
 _TIMES = ("cost", "overlap", "filling")
@@ -16,7 +17,7 @@ _REGIMES = ("backward", "both", "link")
 """What binds: the backward pass, now one and now the other, the link."""
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     asked = {
         "cost": _alone(sampler),
         "overlap": _one_each(sampler),
@@ -241,14 +242,6 @@ _MISREAD = {
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    lost = list(judge_questions(_wrong)(case, evidence))
-    if not all(answer["kept"] is True for answer in evidence["answers"]):
-        lost.append(Failure(criteria, "The function changed a list or a dictionary of its caller, who still needs it."))
-    yield from lost[:1]
-
-
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     if not isinstance(value, dict) or set(value) != _ENTRIES:
         return f"The function returned {type_name(value)}; expected a dictionary with the three entries."
@@ -259,23 +252,24 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
         right = min(steps, key=lambda bucket: (steps[bucket], bucket))
         return None if type(value["best"]) is int and value["best"] == right else _MISREAD["best"]
     entry, from_us = ("exposed_us", _backward(question)) if criteria == "exposed" else ("step_us", 0)
-    given = {bucket: Fraction(us) for bucket, us in value[entry]}
-    right = all(abs(given[bucket] - (expected - from_us)) <= expected / 10**9 for bucket, expected in steps.items())
+    given = value[entry]
+    right = all(
+        abs(Fraction(given[bucket]) - (expected - from_us)) <= expected / 10**9 for bucket, expected in steps.items()
+    )
     return None if right else _MISREAD[criteria]
 
 
-def _times_problem(pairs: Any, question: dict) -> str | None:
+def _times_problem(times: Any, question: dict) -> str | None:
     """Why an entry is not a time for each size, or None."""
-    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-        return f"An entry of the result is {type_name(pairs)}; expected a dictionary of a time for each size."
-    sizes = [size for size, _ in pairs]
-    if any(type(size) is not int for size in sizes) or sorted(sizes) != sorted(set(question["buckets"])):
+    if not isinstance(times, dict):
+        return f"An entry of the result is {type_name(times)}; expected a dictionary of a time for each size."
+    if any(type(size) is not int for size in times) or set(times) != set(question["buckets"]):
         return "The times are not those of the sizes that were asked about, each once, under the size itself."
-    strange = next((us for _, us in pairs if type(us) not in (int, float) or not abs(us) < float("inf")), None)
+    strange = next((us for us in times.values() if type(us) not in (int, float) or not abs(us) < float("inf")), None)
     return None if strange is None else f"A time is {type_name(strange)}; expected a number of microseconds."
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion(
             "cost", 1, "an all-reduce takes its latency and its bytes over the bandwidth, and nothing for one rank"
@@ -287,5 +281,8 @@ exercise = Exercise(
         Criterion("errors", 1, "invalid layers, links and sizes are refused with ValueError", ("cost",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=itemgetter("layers", "link", "buckets"),
+    wrong=_wrong,
+    kept="The function changed a list or a dictionary of its caller, who still needs it.",
+    in_kernel=True,
 )

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import error_problem, raised_problem, type_name
-from autograder.judge.questions import ask
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 
 _OPS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")
 _DTYPES = ("float32", "bfloat16", "int64", "float64")
@@ -20,7 +20,7 @@ _SHORT_AND_APART = ("..AB", "A..B", ".AB", "A.BB", "...ABB")
 """By rank the party at the first position that tells; a point: the log has ended there."""
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield _asked(sampler, "agree", list(_agreeing(sampler)))
     yield _asked(sampler, "index", list(_indices(sampler)))
     yield _asked(sampler, "ended", [*_early_and_late(sampler, *_SHORT), _with_barriers(sampler, is_short=True)])
@@ -31,7 +31,7 @@ def _cases(sampler: Sampler) -> Iterator[Case]:
     yield ask("errors", [{"logs": []}], raises="ValueError")
 
 
-def _asked(sampler: Sampler, criteria: str, questions: list[dict]) -> Case:
+def _asked(sampler: Sampler, criteria: str, questions: list[dict]) -> Questions:
     """The questions, with the time of each entry: each rank has a clock of its own."""
     for log in (log for question in questions for log in question["logs"]):
         us = sampler.integer(0, 10**6) / 8
@@ -279,32 +279,15 @@ def _culprits_problem(logs: list, value: Any, index: int, entries: list) -> str 
 def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
     if not isinstance(value, dict):
         return f"The lines are {type_name(value)}; expected a dictionary, rank to line."
-    value = value["items"]
-    expected = [[rank, entry and entry["line"]] for rank, entry in enumerate(entries)]
-    if sorted(value, key=str) == sorted(expected, key=str):
+    expected = {rank: entry and entry["line"] for rank, entry in enumerate(entries)}
+    if value == expected:
         return None
-    if sorted(str(rank) for rank, _ in value) != sorted(str(rank) for rank, _ in expected):
+    if set(map(str, value)) != set(map(str, expected)):
         return "The lines of some ranks are missing: each rank has one, or None where its log has ended."
     return "These are not the lines of the ranks' entries at the first difference, with None where a log has ended."
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    for question, answer in zip(case.inputs["questions"], evidence["answers"], strict=True):
-        if case.raises:
-            problem = error_problem(answer, case.raises)
-        elif "error" in answer:
-            problem = raised_problem(answer["error"])
-        elif answer["logs"] != question["logs"]:
-            problem = "The function changed the logs that it was given."
-        else:
-            problem = _wrong(criteria, question, answer["returned"])
-        if problem:
-            yield Failure(criteria, problem)
-            return
-
-
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("index", 2, "the first position at which op, bytes or dtype differ is found"),
         Criterion("agree", 1, "ranks that posted the same give None", ("index",)),
@@ -314,5 +297,8 @@ exercise = Exercise(
         Criterion("errors", 1, "no ranks are refused with ValueError", ("index",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda question: (question["logs"],),
+    wrong=_wrong,
+    kept="The function changed the logs that it was given.",
+    in_kernel=True,
 )

@@ -51,17 +51,17 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if problem := count_problem(evidence["records"], len(case.inputs["plays"])):
         yield Failure(criteria, problem)
         return
-    calls = _calls(evidence["called"])
+    calls = _calls(evidence["notes"])
     for number, (play, record) in enumerate(zip(case.inputs["plays"], evidence["records"], strict=True)):
         if problem := _problem(criteria, play, record, calls.get(str(number), Counter())):
             yield Failure(criteria, problem)
             return
 
 
-def _calls(called: list[str]) -> dict[str, Counter]:
+def _calls(notes: list[str]) -> dict[str, Counter]:
     """By run: calls of step_us while so many steps had begun. Each was told at the time, as run, steps and its own number."""
     calls: dict[str, Counter] = {}
-    for run, begun, _ in (call.split() for call in set(called)):
+    for run, begun, _ in (call.split() for call in set(notes)):
         calls.setdefault(run, Counter())[max(1, int(begun))] += 1
     return calls
 

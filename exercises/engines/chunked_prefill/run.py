@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-from autograder.protocol.event_sink import emit_library_call
+from autograder.protocol.event_sink import emit_note
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
 from exercises.engines.run_played import MOST_STEPS, Recorded
@@ -17,7 +17,7 @@ def run(learner: Learner, case: dict) -> dict:
     runs = [_Run(learner.chunked_prefill, play, number) for number, play in enumerate(case["plays"])]
     while [run for run in runs if run.goes_on()]:
         pass
-    return {"records": [run.record for run in runs], "called": []}
+    return {"records": [run.record for run in runs], "notes": []}
 
 
 class _Run:
@@ -56,7 +56,7 @@ def _told(clock: Callable[[Sequence[tuple[int, int]]], float], record: dict, run
     numbers = count()
 
     def step_us(work: Sequence[tuple[int, int]]) -> float:
-        emit_library_call(f"{run} {len(record['steps'])} {next(numbers)}")
+        emit_note(f"{run} {len(record['steps'])} {next(numbers)}")
         return clock(work)
 
     return step_us

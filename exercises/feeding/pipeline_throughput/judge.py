@@ -6,10 +6,10 @@ Its workers are drawn so that they do not stay in phase: it comes to what its sl
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask, judge_questions
+from autograder.judge.questions import Questions, answers, ask
 from exercises.feeding.pipeline_throughput.simulated_loader import Stage, played_rate, seconds_of
 
 WITHIN = 0.03
@@ -28,7 +28,7 @@ _NAMES = {
 # Cases
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     for make in sampler.shuffled(_serial, _consumer, _workers, _cores, _units, _prefetch, _idle, _bottleneck, _errors):
         yield from make(sampler)
 
@@ -89,7 +89,7 @@ def _parts(sampler: Sampler, place: str, seconds: float, batch: int, small: bool
     yield names[1], place, "batch", round(seconds * (1 - share), 7)
 
 
-def _serial(sampler: Sampler) -> Iterator[Case]:
+def _serial(sampler: Sampler) -> Iterator[Questions]:
     """No worker: everything one after the other, with one core or many."""
     yield ask(
         "serial",
@@ -107,7 +107,7 @@ def _alone(sampler: Sampler, cores: int) -> dict:
     return _question(sampler, sampler.choice(("workers", "cores")), sampler.integer(2, 9), 3, cores) | {"workers": 0}
 
 
-def _consumer(sampler: Sampler) -> Iterator[Case]:
+def _consumer(sampler: Sampler) -> Iterator[Questions]:
     """The training process is the slowest part: in its main thread, on the device, and both."""
     yield ask(
         "consumer",
@@ -118,7 +118,7 @@ def _consumer(sampler: Sampler) -> Iterator[Case]:
     )
 
 
-def _workers(sampler: Sampler) -> Iterator[Case]:
+def _workers(sampler: Sampler) -> Iterator[Questions]:
     """The workers are: one, and several, with as many cores, and with more and fewer than there are workers.
 
     Two that mostly compute need both of their cores.
@@ -142,7 +142,7 @@ def _waiting(sampler: Sampler) -> dict:
     return {"stages": sampler.permutation(stages), "batch": batch, "workers": workers, "cores": cores, "prefetch": 2}
 
 
-def _cores(sampler: Sampler) -> Iterator[Case]:
+def _cores(sampler: Sampler) -> Iterator[Questions]:
     """The cores are: fewer than workers, one core, and work that only computes."""
     asked = [
         _question(sampler, "cores", sampler.integer(8, 12), workers, cores)
@@ -154,7 +154,7 @@ def _cores(sampler: Sampler) -> Iterator[Case]:
     yield ask("cores", [*asked, {"stages": stages, "batch": batch, "workers": workers, "cores": cores, "prefetch": 2}])
 
 
-def _units(sampler: Sampler) -> Iterator[Case]:
+def _units(sampler: Sampler) -> Iterator[Questions]:
     """Batches of one and of many samples, where a stage is nearly all for each sample, or nearly all for each batch; one takes no time."""
     asked = []
     for per, batch in sampler.shuffled(("sample", 1), ("batch", 1), ("sample", 16), ("batch", 16)):
@@ -177,7 +177,7 @@ def _units(sampler: Sampler) -> Iterator[Case]:
     yield ask("units", asked)
 
 
-def _prefetch(sampler: Sampler) -> Iterator[Case]:
+def _prefetch(sampler: Sampler) -> Iterator[Questions]:
     """One loader with one batch asked ahead and with many, for each part that can be the slowest; one worker too."""
     asked = []
     for busiest, workers, cores in sampler.shuffled(
@@ -188,7 +188,7 @@ def _prefetch(sampler: Sampler) -> Iterator[Case]:
     yield ask("prefetch", asked)
 
 
-def _idle(sampler: Sampler) -> Iterator[Case]:
+def _idle(sampler: Sampler) -> Iterator[Questions]:
     """Of a device that computes without a pause, one that only waits for its own process, one that starves."""
     settings = (("process", 2, 4), ("workers", 2, 2), ("workers", 4, 8), ("cores", 6, 1))
     asked = [
@@ -201,7 +201,7 @@ def _idle(sampler: Sampler) -> Iterator[Case]:
     yield ask("idle", asked)
 
 
-def _bottleneck(sampler: Sampler) -> Iterator[Case]:
+def _bottleneck(sampler: Sampler) -> Iterator[Questions]:
     """Where the longest stage of all is in the slowest part, and where it is not."""
     settings = (
         ("process", 4, 8),
@@ -278,7 +278,7 @@ def _reading_longest(sampler: Sampler) -> dict:
     }
 
 
-def _errors(sampler: Sampler) -> Iterator[Case]:
+def _errors(sampler: Sampler) -> Iterator[Questions]:
     right = _question(sampler, "process", 4, 2, 4)
     stages, first = right["stages"], right["stages"][0]
     wrong = [{"batch": 0}, {"batch": -3}, {"workers": -1}, {"cores": 0}, {"prefetch": 0}, {"prefetch": -1}]
@@ -296,10 +296,9 @@ def _errors(sampler: Sampler) -> Iterator[Case]:
 
 def _expected(question: dict) -> tuple[float, float, set[str]]:
     """Samples a second, idle share, bottleneck: where stages take equally long, each of them is it."""
-    asked = {name: question[name] for name in ("stages", "batch", "workers", "cores", "prefetch")}
-    rate = played_rate(**asked)
-    device = seconds_of(asked["stages"], asked["batch"], "device")
-    return rate * asked["batch"], max(1 - rate * device, 0.0), _slowest(**asked)
+    rate = played_rate(**question)
+    device = seconds_of(question["stages"], question["batch"], "device")
+    return rate * question["batch"], max(1 - rate * device, 0.0), _slowest(**question)
 
 
 def parts(
@@ -353,10 +352,10 @@ _SAYS = {
     "cores": "The rate is wrong where the cores are the slowest part: more workers than cores compute no faster than the cores do.",
     "units": "A stage is counted for each sample where it runs for each batch, or the other way round.",
     "prefetch": (
-        "The rate changes with the batches asked ahead: they smooth what comes unevenly, and one is enough for the next batch "
-        "to be made while the device computes."
+        "The rate is wrong among loaders that differ in the batches asked ahead, which do not change it: they smooth what comes "
+        "unevenly, and one is enough for the next batch to be made while the device computes. Where it does not change, "
+        "another part is the slowest."
     ),
-    "alike": "The rate does not change with the batches asked ahead, as is right, and is wrong all the same: another part is the slowest.",
     "idle": "The idle share is not the part of the time in which the device does not compute: whatever it waits for counts.",
     "bottleneck": (
         "The stage is not the longest one of the slowest part: the longest of all may run in many workers, and only those stages "
@@ -365,37 +364,7 @@ _SAYS = {
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    """As questions are judged. What is no refusal is not named: a tuple crosses as a list."""
-    if evidence["called"]:
-        yield Failure(
-            case.criteria[0],
-            "The function calls gpulab, which has what each part allows: it is to find that by itself.",
-        )
-        return
-    if case.raises:
-        evidence = {
-            "answers": [
-                {name: said for name, said in answer.items() if name != "returned"} for answer in evidence["answers"]
-            ]
-        }
-    for lost in judge_questions(_wrong)(case, evidence):
-        if lost.message == _SAYS["prefetch"] and _alike(case.inputs["questions"], evidence["answers"]):
-            lost = Failure(lost.criterion, _SAYS["alike"])
-        yield lost
-
-
-def _alike(questions: list[dict], answers: list[dict]) -> bool:
-    """Whether questions that differ by ``prefetch`` alone got one rate."""
-    by_rest: dict[str, set] = {}
-    for question, answer in zip(questions, answers, strict=True):
-        rest = repr({name: value for name, value in question.items() if name != "prefetch"})
-        value = answer.get("returned")
-        by_rest.setdefault(rest, set()).add(repr(value[0] if isinstance(value, list) and value else value))
-    return all(len(rates) == 1 for rates in by_rest.values())
-
-
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("serial", 1, "the rate without workers is right"),
         Criterion("consumer", 1, "the rate is right where the training process is the slowest part"),
@@ -408,5 +377,7 @@ exercise = Exercise(
         Criterion("errors", 1, "what is no loader is refused with ValueError", ("consumer",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda question: tuple(question[name] for name in ("stages", "batch", "workers", "cores", "prefetch")),
+    wrong=_wrong,
+    libraries=("numpy",),
 )

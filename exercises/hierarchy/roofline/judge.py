@@ -1,13 +1,15 @@
 """E4.5 roofline: cases and judge."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf, isclose
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion, Failure
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import judge_questions
+from autograder.judge.questions import Questions, answers, ask
+from autograder.protocol.plain import value_of
 
 _UNITS = {"GB/s": 1e9, "TB/s": 1e12, "TFLOPS": 1e12, "PFLOPS": 1e15}
 _RATIOS = {"fp32": 1, "tf32": 3, "bf16": 7, "fp8": 11, "fp64": 0.5, "fp4": 17}
@@ -15,25 +17,21 @@ _KNOWN = ("fp32", "tf32", "bf16", "fp8", "fp64")
 """The formats of the H100's sheet: one that reads no others loses ``formats`` alone."""
 
 
-def _roofline_cases(sampler: Sampler) -> Iterator[Case]:
-    yield _case(
+def _roofline_cases(sampler: Sampler) -> Iterator[Questions]:
+    yield ask(
         "seconds",
         [_question(sampler, _card(sampler), "fp32", side) for side in (0.2, 0.7, 1.5, 6.0)] + _of_one_work(sampler),
     )
-    yield _case("dense", list(_sparse(sampler)))
+    yield ask("dense", list(_sparse(sampler)))
     one = _question(sampler, _card(sampler), "fp32", 2.0 * max(_RATIOS.values()))
     own = [_question(sampler, _card(sampler), dtype, side) for dtype in _RATIOS for side in (3.0, 0.8)]
-    yield _case("formats", own + [{**one, "dtype": dtype} for dtype in sampler.shuffled(*_RATIOS)])
-    yield _case("units", list(_in_odd_units(sampler)))
-    yield _case(
+    yield ask("formats", own + [{**one, "dtype": dtype} for dtype in sampler.shuffled(*_RATIOS)])
+    yield ask("units", list(_in_odd_units(sampler)))
+    yield ask(
         "bound",
         [*_edges(sampler), *(question for card in _all_cards(sampler) for question in _about_one_card(sampler, *card))],
     )
-    yield _case("errors", list(_refused(sampler)), raises="ValueError")
-
-
-def _case(criteria: str, questions: list[dict], raises: str = "") -> Case:
-    return Case((criteria,), {"questions": questions}, raises)
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
 def _card(
@@ -43,10 +41,10 @@ def _card(
     base, rate = sampler.integer(20, 99), sampler.integer(300, 4800)
     printed = {name: (but or {}).get(name, (peaks_in, kind)) for name in sampler.shuffled(*_RATIOS)}
     peaks = {
-        name: [base * _RATIOS[name] * _UNITS["TFLOPS"] / _UNITS[unit], unit, kind]
+        name: (base * _RATIOS[name] * _UNITS["TFLOPS"] / _UNITS[unit], unit, kind)
         for name, (unit, kind) in printed.items()
     }
-    return {"name": "a card", "memory": [rate * _UNITS["GB/s"] / _UNITS[memory_in], memory_in], "peaks": peaks}
+    return {"name": "a card", "memory": (rate * _UNITS["GB/s"] / _UNITS[memory_in], memory_in), "peaks": peaks}
 
 
 def _of_one_work(sampler: Sampler) -> list[dict]:
@@ -54,7 +52,7 @@ def _of_one_work(sampler: Sampler) -> list[dict]:
     card = _card(sampler)
     rate, unit = card["memory"]
     on_one = _question(sampler, card, "fp32", 0.2)
-    return [on_one, {**on_one, "card": {**card, "memory": [2 * rate, unit]}}]
+    return [on_one, {**on_one, "card": {**card, "memory": (2 * rate, unit)}}]
 
 
 def _sparse(sampler: Sampler) -> Iterator[dict]:
@@ -93,8 +91,8 @@ def _about_one_card(sampler: Sampler, card: dict, dtype: str) -> Iterator[dict]:
 def _edges(sampler: Sampler) -> Iterator[dict]:
     """Ties: powers of two apart, so that every formula finds them."""
     for power in (2, sampler.integer(3, 6), 7):
-        peak = [2.0 * 2**power, "TFLOPS", "dense"]
-        card = {"name": "a card", "memory": [2.0, "TB/s"], "peaks": {"fp32": peak}}
+        peak = (2.0 * 2**power, "TFLOPS", "dense")
+        card = {"name": "a card", "memory": (2.0, "TB/s"), "peaks": {"fp32": peak}}
         nbytes = 2 ** sampler.integer(10, 30)
         yield {"flops": 2**power * nbytes, "nbytes": 0, "card": card, "dtype": "fp32"}
         yield {"flops": 0, "nbytes": nbytes, "card": card, "dtype": "fp32"}
@@ -155,12 +153,10 @@ def _expected_seconds(question: dict) -> float:
     return max(question["flops"] / peak, question["nbytes"] / bandwidth)
 
 
-def _judge_roofline(case: Case, evidence: dict) -> Iterator[Failure]:
-    lost = list(judge_questions(_wrong)(case, evidence))
+def _judge(case: Questions, evidence: dict) -> Iterator[Failure]:
+    lost = list(_one_by_one.judge(case, evidence))
     if not lost and case.criteria == ("bound",):
-        lost += _bound_problems(case.inputs["questions"], [answer["returned"] for answer in evidence["answers"]])
-    if not all(answer["kept"] for answer in evidence["answers"]):
-        lost.append(Failure(*case.criteria, "The function changed the card that it was given."))
+        lost += _bound_problems(case.questions, [value_of(answer["returned"]) for answer in evidence["answers"]])
     yield from lost
 
 
@@ -197,7 +193,7 @@ def _criteria(name: str, points: float, says: str) -> Criterion:
     return Criterion(name, points, says, () if name == "seconds" else ("seconds",))
 
 
-exercise = Exercise(
+_one_by_one = answers(
     criteria=(
         _criteria("seconds", 2, "the time is that of the arithmetic or of the traffic, whichever is longer"),
         _criteria("dense", 2, "a peak with sparsity is not taken for dense matrices"),
@@ -207,5 +203,9 @@ exercise = Exercise(
         _criteria("errors", 1, "a format without a peak and invalid counts are refused with ValueError"),
     ),
     cases=_roofline_cases,
-    judge=_judge_roofline,
+    arguments=lambda question: (question["flops"], question["nbytes"], question["card"], question["dtype"]),
+    wrong=_wrong,
+    kept="The function changed the card that it was given.",
+    in_kernel=True,
 )
+exercise = replace(_one_by_one, judge=_judge)

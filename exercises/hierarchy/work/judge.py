@@ -1,31 +1,31 @@
 """E4.4 work: cases and judge."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion, Failure
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import judge_questions
+from autograder.judge.questions import Questions, answers, ask
+from autograder.protocol.plain import value_of
 
+Question = tuple[dict, str]
+"""An operation and a format."""
 _ITEM_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
 
 
-def _work_cases(sampler: Sampler) -> Iterator[Case]:
+def _work_cases(sampler: Sampler) -> Iterator[Questions]:
     for kind in _COUNTS:
         sizes = [*_sizes(sampler, kind), _vast(sampler, kind)]
-        yield _case(kind, [_question(sampler, kind, size, dtype) for size in sizes for dtype in ("bf16", "fp16")])
-    yield _case("formats", [_in_every_format(sampler, kind) for kind in _COUNTS])
-    yield _case("errors", list(_refused(sampler)), raises="ValueError")
+        yield ask(kind, [_question(sampler, kind, size, dtype) for size in sizes for dtype in ("bf16", "fp16")])
+    yield ask("formats", [question for kind in _COUNTS for question in _in_every_format(sampler, kind)])
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
-def _case(criteria: str, questions: list[dict], raises: str = "") -> Case:
-    return Case((criteria,), {"questions": questions}, raises)
-
-
-def _question(sampler: Sampler, kind: str, sizes: dict, *dtypes: str) -> dict:
-    """One dictionary, its entries in any order, asked for in each format."""
-    return {"operation": dict(sampler.permutation([("kind", kind), *sizes.items()])), "dtypes": list(dtypes)}
+def _question(sampler: Sampler, kind: str, sizes: dict, dtype: str) -> Question:
+    """The dictionary's entries are in any order."""
+    return dict(sampler.permutation([("kind", kind), *sizes.items()])), dtype
 
 
 def _sizes(sampler: Sampler, kind: str) -> Iterator[dict]:
@@ -48,9 +48,9 @@ def _with_heads(sizes: dict) -> dict:
     return {**sizes, "heads": sizes["heads"] * sizes["kv_heads"]} if "heads" in sizes else sizes
 
 
-def _in_every_format(sampler: Sampler, kind: str) -> dict:
-    sizes = {name: sampler.integer(2, most) for name, most in _LARGEST[kind].items()}
-    return _question(sampler, kind, _with_heads(sizes), *sampler.shuffled(*_ITEM_BYTES))
+def _in_every_format(sampler: Sampler, kind: str) -> Iterator[Question]:
+    sizes = _with_heads({name: sampler.integer(2, most) for name, most in _LARGEST[kind].items()})
+    yield from (_question(sampler, kind, sizes, dtype) for dtype in sampler.shuffled(*_ITEM_BYTES))
 
 
 _LARGEST = {
@@ -69,7 +69,7 @@ _VAST = {
 }
 
 
-def _refused(sampler: Sampler) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[Question]:
     for kind in _COUNTS:
         sizes = next(_sizes(sampler, kind))
         yield from (_question(sampler, kind, sizes, dtype) for dtype in ("fp4", "fp64", "float32", "FP32", "fp", ""))
@@ -95,28 +95,23 @@ _COUNTS = {
 }
 
 
-def _judge_work(case: Case, evidence: dict) -> Iterator[Failure]:
-    flat = [question for question in case.inputs["questions"] for _ in question["dtypes"]]
-    one_by_one = Case(case.criteria, {"questions": flat}, case.raises)
-    lost = list(judge_questions(_wrong)(one_by_one, evidence))
-    if case.criteria == ("formats",):
+def _judge(case: Questions, evidence: dict) -> Iterator[Failure]:
+    lost = list(_one_by_one.judge(case, evidence))
+    if not lost and case.criteria == ("formats",):
         if not all(answer["kept"] for answer in evidence["answers"]):
-            lost = [
-                Failure(
-                    "formats", "The function changed the operation that it was given, and was asked about it again."
-                )
-            ]
-        elif not lost:
-            lost += _format_problems(case.inputs["questions"], [answer["returned"] for answer in evidence["answers"]])
+            lost.append(Failure("formats", "The function changed the operation that it was given."))
+        lost += _format_problems(case.questions, [value_of(answer["returned"]) for answer in evidence["answers"]])
     yield from lost
 
 
-def _format_problems(questions: list[dict], pairs: list[list[int]]) -> Iterator[Failure]:
+def _format_problems(questions: list[Question], pairs: list[list[int]]) -> Iterator[Failure]:
     """Bytes are in the ratio of the formats, and operations the same, however many either are."""
-    answers = iter(pairs)
-    for question in questions:
-        found = [(*next(answers), _ITEM_BYTES[dtype]) for dtype in question["dtypes"]]
-        kind = question["operation"]["kind"]
+    for kind in _COUNTS:
+        found = [
+            (*pair, _ITEM_BYTES[dtype])
+            for (operation, dtype), pair in zip(questions, pairs, strict=True)
+            if operation["kind"] == kind
+        ]
         if len({flops for flops, _, _ in found}) > 1:
             yield Failure(
                 "formats",
@@ -126,10 +121,10 @@ def _format_problems(questions: list[dict], pairs: list[list[int]]) -> Iterator[
             yield Failure("formats", f"The bytes are not in the ratio of the formats' sizes ({kind}).")
 
 
-def _wrong(criteria: str, question: dict, value: Any) -> str | None:
+def _wrong(criteria: str, question: Question, value: Any) -> str | None:
     if not isinstance(value, list) or len(value) != 2 or not all(type(number) is int for number in value):
         return f"The function returned {type_name(value)}; expected a pair of integers: operations, bytes."
-    return None if criteria == "formats" else _miscounted(question["operation"], *value)
+    return None if criteria == "formats" else _miscounted(question[0], *value)
 
 
 def _miscounted(operation: dict, flops: int, nbytes: int) -> str | None:
@@ -152,7 +147,7 @@ def _criteria(name: str, points: float, says: str) -> Criterion:
     return Criterion(name, points, says, () if name == "gemm" else ("gemm",))
 
 
-exercise = Exercise(
+_one_by_one = answers(
     criteria=(
         _criteria("gemm", 1, "a GEMM is counted"),
         _criteria("gemv", 1, "a GEMV is counted"),
@@ -162,5 +157,9 @@ exercise = Exercise(
         _criteria("errors", 1, "other kinds and formats are refused with ValueError"),
     ),
     cases=_work_cases,
-    judge=_judge_work,
+    arguments=lambda question: question,
+    wrong=_wrong,
+    kept="",
+    in_kernel=True,
 )
+exercise = replace(_one_by_one, judge=_judge)

@@ -5,10 +5,10 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, error_problem, raised_problem, type_name
-from autograder.judge.questions import ask
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 
 _ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
 _PHASES = ("prefill", "decode")
@@ -24,13 +24,16 @@ _ANOTHER = (
 # ---- what is drawn
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask("linear", sampler.permutation([*_passes(sampler), *_huge(sampler)]))
     yield ask("attention", sampler.permutation([*_attended(sampler), *_huge(sampler)]))
     yield ask("formats", sampler.permutation(list(_of_unlike_bits(sampler))))
     yield ask("bound", sampler.permutation([*_both_sides(sampler), *_ties(sampler)]))
     yield ask("crossover", sampler.permutation(list(_collectives(sampler))))
-    yield ask("errors", sampler.permutation([*_refused(sampler), *_just_allowed(sampler)]))
+    refused, allowed = sampler.permutation(list(_refused(sampler))), list(_just_allowed(sampler))
+    for half in range(2):
+        yield ask("errors", refused[half::2], raises="ValueError")
+        yield ask("errors", allowed[half::2])
 
 
 def _small(sampler: Sampler, group: int = 2) -> dict:
@@ -351,43 +354,13 @@ def _rates(question: dict) -> tuple[int, int]:
     return question["card"]["dense"][question["config"]["dtype"]], question["card"]["bytes_per_s"]
 
 
-def _is_refused(question: dict) -> bool:
-    phase, batch, seq = question["asked"]
-    config = question["config"]
-    too_few = batch < 1 or seq < (1 if phase == "prefill" else 0)
-    no_peak = config["dtype"] not in question["card"]["dense"]
-    return phase not in _PHASES or too_few or no_peak or config["heads"] % config["kv_heads"] > 0
-
-
 # ---- what is wrong
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    questions, answers, ran = case.inputs["questions"], evidence["answers"], evidence["ran"]
-    if problem := count_problem(answers, len(questions)) or count_problem(ran, len(questions)):
-        yield Failure(criteria, problem)
-    elif not all(map(_as_ran, questions, ran)):
-        yield Failure(criteria, _ANOTHER)
-    elif problem := next(
-        filter(None, (_problem(criteria, *pair) for pair in zip(questions, answers, strict=True))), None
-    ):
-        yield Failure(criteria, problem)
-
-
-def _as_ran(question: dict, ran: Any) -> bool:
-    """A pass of the notebook's decoder agrees with what is due."""
-    return not question["measure"] or ran == list(expected(*question["asked"], question["config"])[question["measure"]])
-
-
-def _problem(criteria: str, question: dict, answer: dict) -> str | None:
-    if answer["kept"] is not True:
-        return "The function changed the card that it was given: the caller still needs it."
-    if criteria == "errors" and _is_refused(question):
-        return error_problem(answer, "ValueError")
-    if "error" in answer:
-        return raised_problem(answer["error"])
-    value = answer["returned"]
+def _wrong(criteria: str, question: dict, answer: Any) -> str | None:
+    value, ran = answer
+    if question["measure"] and ran != list(expected(*question["asked"], question["config"])[question["measure"]]):
+        return _ANOTHER
     if not isinstance(value, dict):
         return f"The function returned {type_name(value)}; expected a dictionary."
     if criteria == "crossover":
@@ -499,7 +472,7 @@ _FORMATS = {
     "attention": "The bytes of attention are wrong where formats differ: the cache has `kv_bits`, queries and outputs `dtype`.",
 }
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("linear", 2, "FLOPs and bytes of the linear layers are right, in both phases"),
         Criterion("attention", 2, "FLOPs and bytes of attention are right, in both phases"),
@@ -513,5 +486,8 @@ exercise = Exercise(
         Criterion("errors", 1, "what makes no sense is refused with ValueError, and nothing else is"),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda question: (*question["asked"], question["config"], question["card"], question["measure"]),
+    wrong=_wrong,
+    kept="The function changed the card that it was given: the caller still needs it.",
+    in_kernel=True,
 )

@@ -5,8 +5,8 @@ from numbers import Real
 
 import torch
 
-from autograder.runner.outcome import outcome
-from autograder.runner.scenario_runner import Learner
+from autograder.runner.answers import ask
+from autograder.runner.scenario_runner import Learner, describe
 
 
 @dataclass(frozen=True)
@@ -26,32 +26,31 @@ class DecoderShape:
 
 
 def run(learner: Learner, case: dict) -> dict:
-    """Ask every question with the same card, whose rates are others each time; then count the pass where the question says so."""
-    card: dict = {}
-    answers = [_bound(learner, question, card) for question in case["questions"]]
-    return {"answers": answers, "ran": [_passed(learner, q) if q["measure"] else None for q in case["questions"]]}
+    """Ask with one card, whose rates are others each time, and count the pass where a question says so. A changed card is emptied."""
+    function, given = learner.intensity, {}
+
+    def intensity(phase: str, batch: int, seq: int, sizes: dict, card: dict, measure: str) -> list:
+        config = _decoder(sizes)
+        given.clear()
+        given.update(_of_dtypes(card))
+        try:
+            told = _of_floats(function(phase, batch, seq, config, given))
+        finally:
+            if given != _of_dtypes(card):
+                card.clear()
+        return [told, _passed(learner, phase, batch, seq, config, measure) if measure else None]
+
+    return ask(intensity, case, describe)
 
 
-def _bound(learner: Learner, question: dict, card: dict) -> dict:
-    config = _decoder(question["config"])
-    card.clear()
-    card.update(_of_dtypes(question["card"]))
-    answer = outcome(lambda: learner.intensity(*question["asked"], config, card))
-    if isinstance(answer.get("returned"), dict):
-        answer["returned"] = {key: _part(part) for key, part in answer["returned"].items()}
-    return answer | {"kept": card == _of_dtypes(question["card"])}
-
-
-def _part(value: object) -> object:
-    """A dictionary as it is now: the next question may be answered in the same one. A ratio of any class is a float."""
+def _of_floats(value: object) -> object:
+    """A part's intensity as a float, of whatever class the number is."""
     if not isinstance(value, dict):
         return value
-    ratio = value.get("intensity")
-    return (
-        {**value, "intensity": float(ratio) if isinstance(ratio, Real) else ratio}
-        if "intensity" in value
-        else dict(value)
-    )
+    return {
+        key: float(part) if key == "intensity" and isinstance(part, Real) else _of_floats(part)
+        for key, part in value.items()
+    }
 
 
 def _decoder(sizes: dict) -> DecoderShape:
@@ -64,9 +63,8 @@ def _of_dtypes(card: dict) -> dict:
     return {key: peaks.get(key, rate) for key, rate in card.items()}
 
 
-def _passed(learner: Learner, question: dict) -> list:
+def _passed(learner: Learner, phase: str, batch: int, seq: int, config: DecoderShape, part: str) -> list:
     """FLOPs and bytes of a part in the pass of the notebook's decoder, whose tensors have no values here."""
-    (phase, batch, seq), config, part = question["asked"], _decoder(question["config"]), question["measure"]
     flops, nbytes = learner.one_pass(config, batch, *((0, seq) if phase == "prefill" else (seq, 1)), "ghost:H100")[part]
     if (phase, part) == ("prefill", "attention"):  # token after token, where no pair is left out
         flops = sum(learner.one_pass(config, batch, held, 1, "ghost:H100")[part][0] for held in range(seq))

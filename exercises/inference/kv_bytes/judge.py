@@ -1,14 +1,13 @@
 """E18.2 kv_bytes: cases and judge. What is due is added up layer by layer and request by request."""
 
 import math
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, error_problem, raised_problem, type_name
-from autograder.judge.questions import ask, judge_questions
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 
 _ITEM_BYTES = {
     "float64": 8,
@@ -50,7 +49,7 @@ _OPTIONS = {
 # ---- what is drawn
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask("heads", list(_heads(sampler)))
     yield ask("requests", list(_batches(sampler)))
     yield ask("images", list(_pictured(sampler)))
@@ -58,7 +57,10 @@ def _cases(sampler: Sampler) -> Iterator[Case]:
     yield ask("layers", list(_unlike_layers(sampler)))
     yield ask("latents", list(_latent(sampler)))
     yield ask("together", list(_mixed(sampler)))
-    yield ask("errors", sampler.permutation([*_refused(sampler), *_just_allowed(sampler)]))
+    refused, allowed = sampler.permutation(list(_refused(sampler))), sampler.permutation(list(_just_allowed(sampler)))
+    for half in range(2):
+        yield ask("errors", refused[half::2], raises="ValueError")
+        yield ask("errors", allowed[half::2])
 
 
 def _question(config: dict, requests: list[dict], dtype: str) -> dict:
@@ -400,29 +402,12 @@ def _expected(question: dict, lengths: list[int] | None = None, **named: Any) ->
     return kept * (config["kv_heads"] + config["kv_heads"]) * config["head_dim"] * _ITEM_BYTES[question["dtype"]]
 
 
-def _is_refused(question: dict) -> bool:
-    config = question["config"]
-    if (
-        any(config[name] is not None and config[name] < 1 for name in _SIZES)
-        or config["heads"] % config["kv_heads"] > 0
-    ):
-        return True
-    if config["rope_dim"] < 0 or not 0 <= config["shared"] < config["layers"]:
-        return True
-    return any(_is_no_request(request, config) for request in question["requests"])
-
-
-def _is_no_request(request: dict, config: dict) -> bool:
-    films = request["videos"]
-    lengths = [request["text"], request["generated"], *(film[0] for film in films)]
-    others = [number for numbers in (*request["images"], *(film[1:] for film in films)) for number in numbers]
-    return min(lengths) < 0 or min(others, default=1) < 1 or _prompt(request, config) < 1
-
-
 # ---- what is wrong
 
 
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
+    if criteria == "errors":
+        return None  # the other cases ask what is counted
     if type(value) is not int:
         return f"The function returned {type_name(value)}; expected an int."
     expected = _expected(question)
@@ -500,35 +485,7 @@ _SENTENCES = {
 }
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    answers, (criteria,) = evidence["answers"], case.criteria
-    if problem := count_problem(answers, len(case.inputs["questions"])):
-        yield Failure(criteria, problem)
-        return
-    if criteria == "errors":
-        lost = [Failure(criteria, problem) for problem in map(_error, case.inputs["questions"], answers) if problem]
-    else:
-        lost = list(judge_questions(_wrong)(case, {"answers": [_as_number(answer) for answer in answers]}))
-    if not all(answer.get("kept") is True for answer in answers):
-        lost.append(Failure(criteria, "The function changed what it was given: the caller still needs its requests."))
-    yield from lost[:1]
-
-
-def _error(question: dict, answer: dict) -> str | None:
-    """What is counted where nothing is refused, the other cases ask."""
-    if _is_refused(question):
-        return error_problem(answer, "ValueError")
-    return raised_problem(answer["error"]) if "error" in answer else None
-
-
-def _as_number(answer: dict) -> dict:
-    """The answer with the integer that crossed as text."""
-    text = answer.get("whole")
-    known = isinstance(text, str) and re.fullmatch(r"-?0x[0-9a-f]{1,500}", text)
-    return answer | {"returned": int(text, 16)} if known else answer
-
-
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("heads", 2, "keys and values are counted by their own heads, in bytes of their dtype"),
         Criterion("requests", 1, "all requests are counted, each with the tokens that were read, exactly"),
@@ -540,5 +497,8 @@ exercise = Exercise(
         Criterion("errors", 1, "what no decoder and no request can be is refused with ValueError", ("heads",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda question: (question["config"], question["requests"], question["dtype"]),
+    wrong=_wrong,
+    kept="The function changed what it was given: the caller still needs its requests.",
+    in_kernel=True,
 )

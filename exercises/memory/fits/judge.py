@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask, judge_questions
+from autograder.judge.questions import Questions, answers, ask
 
 _ORDER = {
     "serve": ("weights", "cache", "reserve"),
@@ -17,7 +17,7 @@ _WEIGHT_BITS = {"serve": (4, 8, 16, 32), "train": (16, 32)}
 _CACHE_BITS = (8, 16, 32)
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask("serving", _each_of(sampler, "serve"))
     yield ask("training", _each_of(sampler, "train"))
     yield ask("free", [question for mode in _ORDER for question in _brim(sampler, mode)])
@@ -243,10 +243,8 @@ _MISREAD = {
 
 def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     expected = _reference(question)
-    if not isinstance(value, dict) or set(value) - {"unchanged"} != set(expected):
+    if not isinstance(value, dict) or set(value) != set(expected):
         return f"The function returned {type_name(value)}; expected a dictionary with the five entries."
-    if value["unchanged"] is not True:
-        return "The function changed a dictionary that it was given."
     for name in _LOOKED_AT[criterion]:
         if (
             problem := _terms_problem(value[name], expected[name])
@@ -269,7 +267,7 @@ def _entry_problem(name: str, found: Any, expected: Any) -> str | None:
     return None if found == expected else _MISREAD[name]
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("serving", 2, "weights, cache and reserve are right to the byte"),
         Criterion("training", 2, "weights, gradients, optimizer, activations and reserve are right to the byte"),
@@ -279,5 +277,8 @@ exercise = Exercise(
         Criterion("errors", 1, "invalid cards and jobs are refused with ValueError", ("serving",)),
     ),
     cases=_cases,
-    judge=judge_questions(_wrong),
+    arguments=lambda question: tuple(question[name] for name in ("model", "gpu", "mode", "batch", "sequence")),
+    wrong=_wrong,
+    kept="The function changed a dictionary that it was given.",
+    in_kernel=True,
 )

@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask
-from exercises.operating.answers import judge_own_work
+from autograder.judge.questions import Questions, answers, ask
 from exercises.operating.chargeback import cases as bills
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     strata = {
         "teams": bills.of_teams,
         "shared": bills.shared,
@@ -48,7 +47,7 @@ _SENTENCES = {
     "cents": "The fractions are exact and are rounded once, for the lines of the whole bill: down, and the missing cents to the largest remainders.",
 }
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("teams", 2, "what a team held is paid at the price of its pool"),
         Criterion("shared", 2, "a shared job is paid once, by weights"),
@@ -58,5 +57,8 @@ exercise = Exercise(
         Criterion("errors", 1, "records that the bill cannot have are refused with ValueError", ("teams",)),
     ),
     cases=_cases,
-    judge=judge_own_work(_wrong, "the usage or the bill"),
+    arguments=lambda question: (question["usage"], question["bill"]),
+    wrong=_wrong,
+    kept="The function changed the usage or the bill that it was given: the caller still needs them.",
+    libraries=("numpy",),
 )

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask
-from exercises.operating.answers import judge_own_work
+from autograder.judge.questions import Questions, answers, ask
 from gpulab.fleet import best_interval, useful_share
 
 MORE_WASTE = 1.05
@@ -16,7 +16,7 @@ NEAR = 0.01
 APART = 1.03
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask(
         "short",
         [
@@ -197,7 +197,7 @@ _SENTENCES = {
     "useful steps.",
 }
 
-exercise = Exercise(
+_answers = answers(
     criteria=(
         Criterion("short", 1, "where a checkpoint is short, the interval wastes at most 5 % more than the best"),
         Criterion("long", 2, "where a checkpoint takes a large part of an up time, it does so, too"),
@@ -208,5 +208,17 @@ exercise = Exercise(
         Criterion("errors", 1, "what can never work is refused with ValueError", ("short",)),
     ),
     cases=_cases,
-    judge=judge_own_work(_wrong, "the offers"),
+    arguments=lambda question: tuple(question.values()),
+    wrong=_wrong,
+    kept="The function changed the offers that it was given: the caller still needs them.",
+    libraries=("numpy",),
 )
+
+
+def _of_two_functions(sampler: Sampler) -> Iterator[Questions]:
+    for case in _answers.cases(sampler):
+        name = "cheapest" if "offers" in case.questions[0] else "checkpoint_interval"
+        yield replace(case, inputs=case.inputs | {"function": name})
+
+
+exercise = replace(_answers, cases=_of_two_functions)

@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask
-from exercises.operating.answers import judge_own_work
+from autograder.judge.questions import Questions, answers, ask
 from exercises.operating.find_straggler import cases as watched
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     strata = {
         "culprit": watched.with_culprit,
         "single": watched.with_one_meeting,
@@ -44,7 +43,7 @@ _SENTENCES = {
     "nobody": "Somebody always comes last. What counts is by how much the others would gain, against the second-last, and in both meetings.",
 }
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("culprit", 3, "the rank that the others wait for is named, and no victim and no hot card"),
         Criterion("single", 2, "one kind of meeting is enough where the other is of one rank"),
@@ -53,5 +52,8 @@ exercise = Exercise(
         Criterion("errors", 1, "metrics that do not fit together are refused with ValueError", ("culprit",)),
     ),
     cases=_cases,
-    judge=judge_own_work(_wrong, "the metrics"),
+    arguments=lambda question: (question["metrics"],),
+    wrong=_wrong,
+    kept="The function changed the metrics that it was given: the caller still needs them.",
+    libraries=("numpy",),
 )

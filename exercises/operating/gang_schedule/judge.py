@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask
-from exercises.operating.answers import judge_own_work
+from autograder.judge.questions import Questions, answers, ask
 from exercises.operating.gang_schedule import cases as queues
 from gpulab.fleet import earliest_start, fits, placements
 from gpulab.fleet.policies import begun
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     strata = {"gang": queues.whole, "bounded": queues.bounded, "used": queues.used, "tight": queues.tight}
     for criteria, drawn in strata.items():
         yield ask(criteria, list(drawn(sampler)))
@@ -29,19 +28,16 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
             return problem
     if len({name for name, _ in value}) < len(value):
         return "A job is started twice."
-    return _played(criteria, question, [(name, dict(place)) for name, place in value])
+    return _played(criteria, question, value)
 
 
 def _pair_problem(pair: Any, jobs: dict) -> str | None:
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or pair[0] not in jobs:
         return "An entry of the list is no pair of a waiting job's name and a placement."
     placement = pair[1]
-    if not isinstance(placement, list) or any(
-        not isinstance(one, list) or [type(part) for part in one] != [int, int] for one in placement
-    ):
+    if not isinstance(placement, dict) or {type(part) for part in (*placement, *placement.values())} - {int}:
         return "A placement is a dictionary from a node's number to a number of its GPUs."
-    given = [gpus for _, gpus in placement]
-    if sum(given) != jobs[pair[0]]["gpus"] or min(given, default=0) < 1:
+    if sum(placement.values()) != jobs[pair[0]]["gpus"] or min(placement.values(), default=0) < 1:
         return "A job got a part of its GPUs, or none: it holds them and waits for the rest, as others do for what it holds."
     return None
 
@@ -102,7 +98,7 @@ def _tight_problem(job: dict, place: dict, cluster: dict) -> str | None:
     return None
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("gang", 3, "jobs start whole, where they fit, and in order as long as they fit"),
         Criterion("bounded", 3, "nobody is let in who delays the head of the queue", ("gang",)),
@@ -111,5 +107,8 @@ exercise = Exercise(
         Criterion("errors", 1, "jobs that can never run are refused with ValueError", ("gang",)),
     ),
     cases=_cases,
-    judge=judge_own_work(_wrong, "the jobs or the cluster"),
+    arguments=lambda question: (question["jobs"], question["cluster"]),
+    wrong=_wrong,
+    kept="The function changed the jobs or the cluster that it was given: the caller still needs them.",
+    libraries=("numpy",),
 )

@@ -4,49 +4,27 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, error_problem, raised_problem, type_name
-from autograder.judge.questions import ask
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 from exercises.parallelism.mesh_plan import plans
 from gpulab.parallel import mesh_groups
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     strata = {
         "time": plans.that_is_fast,
         "divides": plans.that_divides,
         "memory": plans.that_fits,
         "groups": plans.of_every_shape,
     }
-    for criteria, jobs in strata.items():
-        yield ask(criteria, [_question(*job) for job in jobs(sampler)])
-    yield ask("errors", [_question(*job) for job in plans.impossible(sampler)], raises="ValueError")
+    for criterion, jobs in strata.items():
+        yield ask(criterion, list(jobs(sampler)))
+    yield ask("errors", list(plans.impossible(sampler)), raises="ValueError")
 
 
-def _question(model: dict, cluster: dict) -> dict:
-    return {"model": model, "cluster": cluster}
-
-
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
-        yield Failure(criteria, problem)
-    elif evidence["called"]:
-        yield Failure(criteria, "The function calls gpulab: the groups are to be formed by yourself.")
-    else:
-        pairs = zip(case.inputs["questions"], evidence["answers"], strict=True)
-        problems = (error_problem(a, case.raises) if case.raises else _problem(criteria, q, a) for q, a in pairs)
-        if problem := next(filter(None, problems), None):
-            yield Failure(criteria, problem)
-
-
-def _problem(criteria: str, question: dict, answer: dict) -> str | None:
-    if "error" in answer:
-        return raised_problem(answer["error"])
-    if any(answer[name] != question[name] for name in ("model", "cluster")):
-        return "The function changed the dictionaries."
-    value = answer["returned"]
+def _wrong(criterion: str, job: tuple[dict, dict], value: Any) -> str | None:
     if not isinstance(value, list) or len(value) != 2:
         return (
             f"The function returned {type_name(value)}; expected a pair of a plan and of groups."
@@ -56,7 +34,7 @@ def _problem(criteria: str, question: dict, answer: dict) -> str | None:
     plan, groups = value
     if not isinstance(plan, list) or len(plan) != 3 or any(type(size) is not int for size in plan):
         return "The plan is no tuple of three integers (dp, pp, tp)."
-    return _CHECKS[criteria](tuple(plan), groups, **question)
+    return _CHECKS[criterion](tuple(plan), groups, *job)
 
 
 def _time_problem(plan: plans.Plan, groups: Any, model: dict, cluster: dict) -> str | None:
@@ -121,7 +99,7 @@ def _sorted(groups: Any) -> Any:
 _NO_PAIR = "A pair is due: the plan, and the groups."
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("time", 3, "of all plans that may be the fastest is taken, bubble, sums and gradients counted"),
         Criterion("divides", 2, "tp stays in a node, and the plan divides heads, layers and batch"),
@@ -130,5 +108,8 @@ exercise = Exercise(
         Criterion("errors", 1, "where no plan may be ValueError is raised", ("time",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda job: job,
+    wrong=_wrong,
+    kept="The function changed the dictionaries.",
+    libraries=("numpy", "torch"),
 )

@@ -1,67 +1,53 @@
 """E16.3 schedule_1f1b: cases and judge. Any table that has the properties is right."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, error_problem, raised_problem, type_name
-from autograder.judge.questions import ask
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 from gpulab.parallel import Action, most_in_flight, violations
 
+Sizes = tuple[int, int]
+"""Stages and microbatches."""
 _PROPERTIES = ("sound", "slots", "flight", "order")
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
-    yield Case(_PROPERTIES, {"questions": sampler.permutation(list(_enough(sampler)))})
+def _cases(sampler: Sampler) -> Iterator[Questions]:
+    enough = sampler.permutation(list(_enough(sampler)))
+    yield from (ask(criterion, enough) for criterion in _PROPERTIES)
     yield ask("few", sampler.permutation(list(_few(sampler))))
     wrong = ((0, 1), (1, 0), (0, 0), (-1, 4), (4, -2), (sampler.integer(2, 5), 0), (0, sampler.integer(2, 5)))
-    yield ask("errors", [_question(*sizes) for sizes in sampler.shuffled(*wrong)], raises="ValueError")
+    yield ask("errors", sampler.shuffled(*wrong), raises="ValueError")
 
 
-def _question(stages: int, microbatches: int) -> dict:
-    return {"stages": stages, "microbatches": microbatches}
-
-
-def _enough(sampler: Sampler) -> Iterator[dict]:
+def _enough(sampler: Sampler) -> Iterator[Sizes]:
     """One stage and many; as many microbatches as stages, one more, twice as many, many; and the same once more."""
     for stages in (1, 2, 3, sampler.integer(4, 6), sampler.integer(7, 12)):
         for microbatches in (stages, stages + 1, 2 * stages, sampler.integer(2 * stages + 1, 4 * stages + 5)):
-            yield _question(stages, microbatches)
+            yield stages, microbatches
     again = sampler.integer(2, 4)
-    yield from (_question(again, again + 3) for _ in range(2))
+    yield from 2 * [(again, again + 3)]
 
 
-def _few(sampler: Sampler) -> Iterator[dict]:
+def _few(sampler: Sampler) -> Iterator[Sizes]:
     for stages in (2, 3, sampler.integer(4, 6), sampler.integer(7, 12)):
         for microbatches in {1, stages // 2, stages - 1} - {0}:
-            yield _question(stages, microbatches)
+            yield stages, microbatches
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
-        yield from (Failure(criteria, problem) for criteria in case.criteria)
-    elif evidence["called"]:
-        yield from (
-            Failure(criteria, f"The function calls {evidence['called'][0]:.30}; expected plain Python.")
-            for criteria in case.criteria
-        )
-    else:
-        pairs = list(zip(case.inputs["questions"], evidence["answers"], strict=True))
-        for criteria in case.criteria:
-            problems = (error_problem(a, case.raises) if case.raises else _problem(criteria, q, a) for q, a in pairs)
-            if problem := next(filter(None, problems), None):
-                yield Failure(criteria, problem)
-
-
-def _problem(criteria: str, question: dict, answer: dict) -> str | None:
-    if "error" in answer:
-        return raised_problem(answer["error"])
-    table, (stages, microbatches) = answer["returned"], question.values()
-    if problem := _form_problem(table, stages):
+def _wrong(criterion: str, sizes: Sizes, table: Any) -> str | None:
+    if problem := _form_problem(table, sizes[0]):
         return problem
-    asked = _PROPERTIES if criteria == "few" else (criteria,)
-    return next(filter(None, (_CHECKS[one](table, stages, microbatches) for one in asked)), None)
+    asked = _PROPERTIES if criterion == "few" else (criterion,)
+    return next(filter(None, (_CHECKS[one](table, *sizes) for one in asked)), None)
+
+
+def _spoiling(case: Questions) -> Questions:
+    """Each table is spoilt before the next one is asked for: one that is kept is no new one."""
+    return replace(case, inputs=case.inputs | {"asks": "exercises.parallelism.schedule_1f1b.run_asked"})
 
 
 def _form_problem(table: Any, stages: int) -> str | None:
@@ -133,7 +119,7 @@ def _order(table: list, stages: int, microbatches: int) -> str | None:
 _CHECKS = {"sound": _sound, "slots": _slots, "flight": _flight, "order": _order}
 
 
-exercise = Exercise(
+_answers = answers(
     criteria=(
         Criterion("sound", 2, "every stage runs every microbatch, after what it needs"),
         Criterion("slots", 2, "there are twice as many slots as microbatches and stages, less one", ("sound",)),
@@ -143,5 +129,7 @@ exercise = Exercise(
         Criterion("errors", 1, "pipelines of nothing are refused with ValueError", ("sound",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda sizes: sizes,
+    wrong=_wrong,
 )
+exercise = replace(_answers, cases=lambda sampler: map(_spoiling, _answers.cases(sampler)))

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, error_problem, raised_problem, type_name
-from autograder.judge.questions import ask
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 from exercises.parallelism.validate_schedule import cases as drawn
 from gpulab.parallel import violations
 
 _ALL_KINDS = ("missing", "early", "twice", "foreign", "split")
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield _asked("sound", _ALL_KINDS, sampler.permutation(list(drawn.sound(sampler))))
     yield _asked("missing", ("missing",), sampler.permutation(list(drawn.missing(sampler))))
     yield _asked("early", ("early",), sampler.permutation(list(drawn.early(sampler))))
@@ -25,9 +25,9 @@ def _cases(sampler: Sampler) -> Iterator[Case]:
     yield ask("errors", sampler.permutation(list(drawn.refused(sampler))), raises="ValueError")
 
 
-def _asked(criteria: str, kinds: tuple[str, ...], questions: list[dict]) -> Case:
+def _asked(criterion: str, kinds: tuple[str, ...], questions: list[dict]) -> Questions:
     """A case in which violations of these kinds are looked at."""
-    return Case((criteria,), {"questions": questions, "kinds": list(kinds)})
+    return ask(criterion, [question | {"kinds": kinds} for question in questions])
 
 
 def _expected(question: dict) -> set[tuple[str, str]]:
@@ -35,33 +35,15 @@ def _expected(question: dict) -> set[tuple[str, str]]:
     return {(one.kind, str(one.action.stage) if one.kind == "split" else str(one.action)) for one in found}
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    if problem := count_problem(evidence["answers"], len(case.inputs["questions"])):
-        yield Failure(criteria, problem)
-    elif evidence["called"]:
-        yield Failure(criteria, f"The function calls {evidence['called'][0]:.30}; expected plain Python.")
-    else:
-        pairs = zip(case.inputs["questions"], evidence["answers"], strict=True)
-        problems = (error_problem(a, case.raises) if case.raises else _problem(case, q, a) for q, a in pairs)
-        if problem := next(filter(None, problems), None):
-            yield Failure(criteria, problem)
-
-
-def _problem(case: Case, question: dict, answer: dict) -> str | None:
-    if "error" in answer:
-        return raised_problem(answer["error"])
-    if answer["table"] != question["table"]:
-        return "The function changed the table."
-    value = answer["returned"]
+def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     if problem := _form_problem(value):
         return problem
     found, expected = {tuple(pair) for pair in value}, _expected(question)
     if len(found) < len(value):
         return "A violation is in the list more than once."
-    if case.criteria == ("sound",):
+    if criterion == "sound":
         return _REFUSED[min(found)[0]] if found else None
-    for kind in case.inputs["kinds"]:
+    for kind in question["kinds"]:
         if {pair for pair in found if pair[0] == kind} != {pair for pair in expected if pair[0] == kind}:
             return _too_few(kind, found, expected)
     return None
@@ -117,7 +99,7 @@ _REFUSED = {
 }
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("missing", 1, "what never runs is named"),
         Criterion("early", 3, "what runs no later than what it needs is named, forward and backward"),
@@ -128,5 +110,7 @@ exercise = Exercise(
         Criterion("errors", 1, "what is no table of actions is refused with ValueError", ("sound",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda question: (question["table"], question["stages"], question["microbatches"]),
+    wrong=_wrong,
+    kept="The function changed the table.",
 )

@@ -3,23 +3,27 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask
-from exercises.platforms.answers import judged
+from autograder.judge.questions import Questions, answers, ask
 from exercises.platforms.audit_network import cases as drawn
 from gpulab.platforms import Endpoint, Graph, Policies, Statement, audit
 
 _SETS = ("internet", "leaks", "wildcards", "unused")
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask("internet", sampler.permutation(list(drawn.routes(sampler))))
     yield ask("leaks", sampler.permutation(list(drawn.leaks(sampler))))
     for criteria in ("wildcards", "unused", "least"):
         yield ask(criteria, sampler.permutation(list(drawn.permissions(sampler))))
     yield ask("errors", sampler.permutation(list(drawn.unsound(sampler))), raises="ValueError")
+
+
+def _arguments(question: dict) -> tuple[dict, dict]:
+    policies = question["policies"]
+    return question["graph"], policies | {"log": [tuple(entry) for entry in policies["log"]]}
 
 
 def _statements(told: list[dict]) -> tuple[Statement, ...]:
@@ -52,17 +56,15 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
 
 
 def _members(told: Any) -> set | None:
-    """The set as it crossed: names, or pairs of names."""
-    members = told.get("set") if isinstance(told, dict) else None
-    if not isinstance(members, list):
+    """The set, where it is one of names, or of pairs of names."""
+    if not isinstance(told, set):
         return None
-    pairs = [tuple(one) if isinstance(one, list) else one for one in members]
-    flat = [part for one in pairs for part in (one if isinstance(one, tuple) else (one,))]
-    return set(pairs) if all(type(part) is str for part in flat) else None
+    flat = [part for one in told for part in (one if isinstance(one, tuple) else (one,))]
+    return told if all(type(part) is str for part in flat) else None
 
 
 def _least(told: Any) -> dict | None:
-    if not isinstance(told, dict) or "set" in told:
+    if not isinstance(told, dict):
         return None
     found = {role: _members(actions) for role, actions in told.items()}
     return None if None in found.values() else found
@@ -85,7 +87,7 @@ _TOO_MANY = {
 }
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("internet", 2, "every workload that reaches the internet is named, and no other"),
         Criterion("leaks", 3, "what can leak through endpoints is found from the role's policy and the endpoint's"),
@@ -95,5 +97,8 @@ exercise = Exercise(
         Criterion("errors", 1, "effects and roles that there are not are refused with ValueError", ("internet",)),
     ),
     cases=_cases,
-    judge=judged(_wrong, "the graph or the policies"),
+    arguments=_arguments,
+    wrong=_wrong,
+    kept="The function changed the graph or the policies.",
+    libraries=("numpy",),
 )

@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask
-from exercises.platforms.answers import judged
+from autograder.judge.questions import Questions, answers, ask
 from exercises.platforms.cold_start import cases as drawn
 from gpulab.platforms import Timeline, timeline
 
 _ENTRIES = {"spans", "critical", "saves", "bottleneck"}
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     strata = {"order": drawn.orders, "pipeline": drawn.pipelines, "critical": drawn.chains, "bottleneck": drawn.limits}
     for criteria, plans in strata.items():
         yield ask(criteria, sampler.permutation(list(plans(sampler))))
@@ -31,7 +31,7 @@ def _wrong(criteria: str, plan: dict, value: Any) -> str | None:
 
 
 def _near(told: Any, right: float, expected: Timeline) -> bool:
-    return type(told) in (int, float) and math.isfinite(told) and abs(told - right) <= 1e-9 * expected.ready
+    return type(told) in (int, float, Fraction) and math.isfinite(told) and abs(told - right) <= 1e-9 * expected.ready
 
 
 def _spans_problem(value: dict, plan: dict, expected: Timeline) -> str | None:
@@ -98,7 +98,7 @@ _CHECKS = {
 }
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("order", 2, "stages begin when what they wait for is done, and overlap otherwise"),
         Criterion(
@@ -109,5 +109,8 @@ exercise = Exercise(
         Criterion("errors", 1, "plans that are none are refused with ValueError", ("order",)),
     ),
     cases=_cases,
-    judge=judged(_wrong, "the plan"),
+    arguments=lambda plan: (plan,),
+    wrong=_wrong,
+    kept="The function changed the plan.",
+    libraries=("numpy",),
 )

@@ -3,18 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask
-from exercises.platforms.answers import judged
+from autograder.judge.questions import Questions, answers, ask
 from exercises.platforms.mig_pack import cases as drawn
 from gpulab.platforms import GEOMETRY, Placed, most_placed
 
 Place = list[Any]
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
+def _cases(sampler: Sampler) -> Iterator[Questions]:
     for criteria, questions in {"legal": drawn.places, "enough": drawn.enough, "most": drawn.packings}.items():
         yield ask(criteria, sampler.permutation(list(questions(sampler))))
     yield ask("errors", sampler.permutation(list(drawn.refused(sampler))), raises="ValueError")
@@ -77,7 +76,7 @@ def _size_problem(placed: list[tuple[list, Place]], gpus: list[str]) -> str | No
     return None
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("legal", 3, "instances lie where their profiles may, and none on another"),
         Criterion("enough", 2, "each job has memory and compute enough"),
@@ -85,5 +84,8 @@ exercise = Exercise(
         Criterion("errors", 2, "GPUs without MIG and jobs that need nothing are refused with ValueError", ("legal",)),
     ),
     cases=_cases,
-    judge=judged(_wrong, "jobs or gpus"),
+    arguments=lambda question: ([tuple(job) for job in question["jobs"]], question["gpus"]),
+    wrong=_wrong,
+    kept="The function changed jobs or gpus.",
+    libraries=("numpy",),
 )

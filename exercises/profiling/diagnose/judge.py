@@ -1,13 +1,12 @@
 """E12.2 diagnose: cases and judge. Traces and what they come to are drawn in ``drawer``."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, raised_problem, type_name
-from exercises.profiling.answers import calls_problem, refusal_problem, returned
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 from exercises.profiling.diagnose.cases import (
     CAUSES,
     COMPUTE,
@@ -31,47 +30,45 @@ _ORIGIN = 4_458_676_522_690_000
 """Nanoseconds: as in traces of 2024, whose microseconds a float64 holds to a thousandth."""
 
 
+_COMPARED = {
+    "work": ("compute", "memory"),
+    "communication": ("communication",),
+    "input": ("input",),
+    "idle": ("sync", "launch"),
+    "errors": (),
+}
+"""The times that are to be right; all of them for other criteria."""
+
+
 class Asked(NamedTuple):
-    """Arguments of a call, and what the trace comes to."""
+    """A trace, the table of work and the ridge; and what the trace comes to."""
 
-    arguments: list
+    trace: dict
+    table: Work
     expected: Found
-
-
-@dataclass(frozen=True)
-class Traces(Case):
-    """``expected``: of each trace in turn; ``compared``: the times that are to be right, and whether the verdict is. In the referee."""
-
-    expected: tuple[Found, ...] = ()
-    compared: tuple[str, ...] = ()
-
-
-def _ask(criteria: str, asked: list[Asked], compared: tuple[str, ...] = CAUSES) -> Traces:
-    traces = {"traces": [each.arguments for each in asked]}
-    return Traces((criteria,), traces, expected=tuple(each.expected for each in asked), compared=compared)
 
 
 # ---- what is drawn
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
-    yield _ask("work", sampler.permutation(list(_working(sampler))), ("compute", "memory"))
+def _cases(sampler: Sampler) -> Iterator[Questions]:
+    yield ask("work", sampler.permutation(list(_working(sampler))))
     for cause in ("communication", "input"):
-        yield _ask(cause, sampler.permutation(list(_mostly(sampler, cause))), (cause,))
+        yield ask(cause, sampler.permutation(list(_mostly(sampler, cause))))
     idle = [*_mostly(sampler, "sync"), *_mostly(sampler, "launch"), *_touching(sampler), _hairline(sampler)]
-    yield _ask("idle", sampler.permutation(idle), ("sync", "launch"))
-    yield _ask("formats", sampler.permutation(list(_formats(sampler))))
-    yield _ask("window", sampler.permutation(list(_windows(sampler))))
-    yield _ask("verdict", sampler.permutation(list(_verdicts(sampler))), ("verdict",))
-    first, *others = sampler.permutation(list(_just_enough(sampler)))  # at which a call of gpulab's shows
-    yield _ask("errors", [first, *sampler.permutation([*_without_window(sampler), *others])], ())
+    yield ask("idle", sampler.permutation(idle))
+    yield ask("formats", sampler.permutation(list(_formats(sampler))))
+    yield ask("window", sampler.permutation(list(_windows(sampler))))
+    yield ask("verdict", sampler.permutation(list(_verdicts(sampler))))
+    yield ask("errors", sampler.permutation(list(_just_enough(sampler))))
+    yield ask("errors", sampler.permutation(list(_without_window(sampler))), raises="ValueError")
 
 
 def _asked(
     spans: list[Span], table: Work, style: str = "today", origin: int = _ORIGIN, change: Callable = lambda trace: trace
 ) -> Asked:
     trace = change(written(spans, style, origin if style == "today" else origin // _US * _US))
-    return Asked([trace, table.counts, table.ridge], found(spans, table))
+    return Asked(trace, table, found(spans, table))
 
 
 def _amounts(sampler: Sampler, low_us: int = 9, high_us: int = 20, unit: int = 1, **more: int) -> dict[str, int]:
@@ -380,39 +377,20 @@ def _just_enough(sampler: Sampler) -> Iterator[Asked]:
 # ---- what is wrong
 
 
-def _judge(case: Traces, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    answers = evidence["answers"]
-    if problem := count_problem(answers, len(case.expected)):
-        yield Failure(criteria, problem)
-    elif problem := calls_problem(evidence):
-        yield Failure(criteria, problem)
-    elif problem := next(
-        filter(None, (_problem(case, *pair) for pair in zip(case.expected, answers, strict=True))), None
-    ):
-        yield Failure(criteria, problem)
-
-
-def _problem(case: Traces, expected: Found, answer: dict) -> str | None:
-    if answer["kept"] is not True:
-        return "The function changed the trace, or the table of work, that it was given: the caller still needs them."
-    if expected.window is None:
-        problem = refusal_problem(answer)
-        return problem and f"{problem} Where no step was taken and nothing ran on the card, there is nothing to judge."
-    if "error" in answer:
-        return raised_problem(answer["error"])
-    value = returned(answer)
-    if not isinstance(value, tuple) or len(value) != 2:
+def _wrong(criterion: str, asked: Asked, value: Any) -> str | None:
+    expected = asked.expected
+    if not isinstance(value, list) or len(value) != 2:
         return f"The function returned {type_name(value)}; expected a tuple of a verdict and a dictionary."
     verdict, times = value
     if not isinstance(times, dict) or set(times) != set(CAUSES):
         return "The second entry is a dictionary of the six times, by cause."
-    if case.compared == ("verdict",):
+    if criterion == "verdict":
         return None if verdict == expected.verdict else _verdict_problem(verdict, expected)
     if strange := [time for time in times.values() if type(time) not in (int, float)]:
         return f"A time is {type_name(strange[0])}; expected a number of microseconds."
-    wrong = [cause for cause in case.compared if not abs(times[cause] - expected.times[cause] / _US) <= _NEAR_US]
-    return _time_problem(case.criteria[0], wrong[0], times, expected) if wrong else None
+    compared = _COMPARED.get(criterion, CAUSES)
+    wrong = [cause for cause in compared if not abs(times[cause] - expected.times[cause] / _US) <= _NEAR_US]
+    return _time_problem(criterion, wrong[0], times, expected) if wrong else None
 
 
 def _verdict_problem(told: Any, expected: Found) -> str:
@@ -426,12 +404,12 @@ def _verdict_problem(told: Any, expected: Found) -> str:
     return "The verdict is not the longest of its kind, or of equal ones not the first."
 
 
-def _time_problem(criteria: str, cause: str, times: dict[str, float], expected: Found) -> str:
+def _time_problem(criterion: str, cause: str, times: dict[str, float], expected: Found) -> str:
     many = "short" if times[cause] < expected.times[cause] / _US else "long"
-    sentence = _SENTENCES.get(criteria) or _SENTENCES[cause]
-    if criteria == "window" and abs(sum(times.values()) - sum(expected.times.values()) / _US) <= _NEAR_US:
+    sentence = _SENTENCES.get(criterion) or _SENTENCES[cause]
+    if criterion == "window" and abs(sum(times.values()) - sum(expected.times.values()) / _US) <= _NEAR_US:
         sentence = f"The times add up to the window, so what divides it is wrong. {_SENTENCES[cause]}"
-    elif criteria in ("formats", "window"):
+    elif criterion in ("formats", "window"):
         sentence = f"Where this time is wrong in plain traces of whole steps, too, begin there. Else: {sentence}"
     return f"The time of {cause} is too {many}. {sentence}"
 
@@ -450,7 +428,7 @@ _SENTENCES = {
     "window": "The window goes from the first step's start to the last one's end, with what is between, and without steps over the card's work.",
 }
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("work", 2, "each moment at which the card works is compute or memory, once"),
         Criterion("communication", 2, "communication counts where nothing hides it"),
@@ -464,5 +442,12 @@ exercise = Exercise(
         Criterion("errors", 1, "a trace without a window is refused with ValueError, and no other is"),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda asked: (
+        asked.trace,
+        {name: tuple(counts) for name, counts in asked.table.counts.items()},
+        asked.table.ridge,
+    ),
+    wrong=_wrong,
+    kept="The function changed the trace, or the table of work, that it was given: the caller still needs them.",
+    libraries=("numpy", "torch"),
 )

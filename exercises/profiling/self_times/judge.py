@@ -1,13 +1,12 @@
 """E12.1 self_times: cases and judge. A forest is drawn with its self times, so nothing is computed from the intervals."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, error_problem, raised_problem, type_name
-from exercises.profiling.answers import calls_problem
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 
 _SINCE_1970 = 1_790_000_000 * 10**9
 """Nanoseconds: a float64 there is right to 256."""
@@ -29,35 +28,18 @@ class Asked(NamedTuple):
     expected: list[int | None]
 
 
-@dataclass(frozen=True)
-class Forests(Case):
-    """``expected``: of each question in turn. It stays in the referee."""
-
-    expected: tuple[list[int | None], ...] = ()
-
-
-def _ask(criteria: str, questions: list[Asked], raises: str = "") -> Forests:
-    return Forests(
-        (criteria,),
-        {"questions": [asked.events for asked in questions]},
-        raises,
-        expected=tuple(asked.expected for asked in questions),
-    )
-
-
 # ---- what is drawn
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
-    yield _ask("nested", [_question(sampler, [_forest(sampler, depth)]) for depth in sampler.shuffled(1, 2, 3, 4)])
-    yield _ask("threads", sampler.permutation(list(_of_several_threads(sampler))))
-    first, *others = _beside_a_device(sampler)  # at which a call of gpulab's shows
-    yield _ask("device", [first, *sampler.permutation(others)])
-    yield _ask("ties", sampler.permutation(list(_tied(sampler))))
-    yield _ask(
+def _cases(sampler: Sampler) -> Iterator[Questions]:
+    yield ask("nested", [_question(sampler, [_forest(sampler, depth)]) for depth in sampler.shuffled(1, 2, 3, 4)])
+    yield ask("threads", sampler.permutation(list(_of_several_threads(sampler))))
+    yield ask("device", sampler.permutation(list(_beside_a_device(sampler))))
+    yield ask("ties", sampler.permutation(list(_tied(sampler))))
+    yield ask(
         "exact", [_question(sampler, [_forest(sampler, 3, _SINCE_1970 + sampler.integer(1, 10**15))]), _deep(sampler)]
     )
-    yield _ask("errors", sampler.permutation(list(_refused(sampler))), raises="ValueError")
+    yield ask("errors", sampler.permutation(list(_refused(sampler))), raises="ValueError")
 
 
 def _question(sampler: Sampler, threads: list[list[Node]], on_device: tuple[dict, ...] = ()) -> Asked:
@@ -234,35 +216,8 @@ def _refused(sampler: Sampler) -> Iterator[Asked]:
 # ---- what is wrong
 
 
-def _judge(case: Forests, evidence: dict) -> Iterator[Failure]:
-    (criteria,) = case.criteria
-    answers = evidence["answers"]
-    if problem := count_problem(answers, len(case.expected)):
-        yield Failure(criteria, problem)
-        return
-    if problem := calls_problem(evidence):
-        yield Failure(criteria, problem)
-        return
-    problems = (_problem(case, *asked) for asked in zip(case.inputs["questions"], case.expected, answers, strict=True))
-    if problem := next(filter(None, problems), None):
-        yield Failure(criteria, problem)
-
-
-def _problem(case: Forests, events: list[dict], expected: list[int | None], answer: dict) -> str | None:
-    if answer["kept"] is not True:
-        return "The function changed the events that it was given: the caller still needs them."
-    if case.raises:
-        problem = error_problem(answer, case.raises)
-        return problem and f"{problem} {_NO_TREE}"
-    if "error" in answer:
-        return raised_problem(answer["error"])
-    return _times_problem(case.criteria[0], events, expected, answer["returned"])
-
-
-_NO_TREE = "A duration below 0 is none, and of two events in a thread that overlap one lies inside the other."
-
-
-def _times_problem(criteria: str, events: list[dict], expected: list[int | None], value: Any) -> str | None:
+def _wrong(criterion: str, asked: Asked, value: Any) -> str | None:
+    events, expected = asked
     if not isinstance(value, list):
         return f"The function returned {type_name(value)}; expected a list."
     if len(value) != len(expected):
@@ -273,16 +228,16 @@ def _times_problem(criteria: str, events: list[dict], expected: list[int | None]
         if right is not None and type(told) is not int:
             return f"The self time of an event on the host is {type_name(told)}; expected an integer."
         if told != right:
-            return _why(criteria, event, told)
+            return _why(criterion, event, told)
     return None
 
 
-def _why(criteria: str, event: dict, told: int) -> str:
+def _why(criterion: str, event: dict, told: int) -> str:
     if told < 0:
         return "A self time is below 0: something was subtracted that is no child, or twice."
     if told == event["duration_ns"]:
-        return f"A self time is the whole duration, and the event has children. {_SENTENCES[criteria]}"
-    return f"A self time is wrong. {_SENTENCES[criteria]}"
+        return f"A self time is the whole duration, and the event has children. {_SENTENCES[criterion]}"
+    return f"A self time is wrong. {_SENTENCES[criterion]}"
 
 
 _SENTENCES = {
@@ -293,7 +248,7 @@ _SENTENCES = {
     "exact": "Nanoseconds since 1970 have more digits than a float holds, and a child may be one of thousands in each other.",
 }
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         Criterion("nested", 2, "each child is subtracted from its own parent, in whatever order they come"),
         Criterion("threads", 1, "threads are told apart, by process and number"),
@@ -303,5 +258,8 @@ exercise = Exercise(
         Criterion("errors", 2, "events that are no tree are refused with ValueError", ("nested",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda asked: (asked.events,),
+    wrong=_wrong,
+    kept="The function changed the events that it was given: the caller still needs them.",
+    libraries=("numpy", "torch"),
 )

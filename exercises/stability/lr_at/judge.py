@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Case, Criterion, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, error_problem, raised_problem, type_name
-from autograder.judge.questions import ask, judge_questions
+from autograder.judge.expect import type_name
+from autograder.judge.questions import Questions, answers, ask
 
+Question = tuple[int, dict]
+"""A step, and a config."""
 _NEAR = 1e-9
 """Of the peak."""
 
@@ -16,16 +19,17 @@ _NEAR = 1e-9
 # ---- what is drawn
 
 
-def _cases(sampler: Sampler) -> Iterator[Case]:
-    for criteria, make in sampler.shuffled(
-        ("warmup", _rising), ("decay", _falling), ("steps", _counted), ("after", _ended), ("errors", _refused)
+def _cases(sampler: Sampler) -> Iterator[Questions]:
+    for criteria, make, raises in sampler.shuffled(
+        ("warmup", _rising, ""),
+        ("decay", _falling, ""),
+        ("steps", _counted, ""),
+        ("after", _ended, ""),
+        ("errors", _just_allowed, ""),
+        ("errors", _refused, "ValueError"),
     ):
-        yield ask(criteria, make(sampler))
+        yield ask(criteria, make(sampler), raises)
     yield ask("restart", _out_of_turn(sampler))
-
-
-def _question(step: int, config: dict) -> dict:
-    return {"asked": [step, config]}
 
 
 def _config(sampler: Sampler, warmup: int | None = None, **given: Any) -> dict:
@@ -46,7 +50,7 @@ def total_steps(config: dict) -> int:
     return config["epochs"] * -(-config["micro_batches"] // config["accumulate"])
 
 
-def _rising(sampler: Sampler) -> list[dict]:
+def _rising(sampler: Sampler) -> list[Question]:
     """No warm-up, of one step, of two, of many, up to the last step; a floor of 0, above the first rates, and at the peak."""
     found = []
     for warmup in sampler.shuffled(0, 1, 2, sampler.integer(20, 60)):
@@ -54,16 +58,16 @@ def _rising(sampler: Sampler) -> list[dict]:
             config = _config(sampler, warmup)
             config["floor"] = config["peak"] * share
             found += [
-                _question(step, config)
+                (step, config)
                 for step in sorted({0, 1, warmup // 2, max(warmup - 1, 0), warmup} & set(range(warmup + 1)))
             ]
     for total in sampler.shuffled(1, 2, sampler.integer(10, 30)):
         config = _config(sampler, total - 1, micro_batches=total)
-        found += [_question(step, config) for step in (0, total - 1)]
+        found += [(step, config) for step in (0, total - 1)]
     return sampler.permutation(found)
 
 
-def _falling(sampler: Sampler) -> list[dict]:
+def _falling(sampler: Sampler) -> list[Question]:
     """Behind the peak, at the quarters, around the middle, before the end; a floor of 0, at the peak, between."""
     found = []
     for warmup in sampler.shuffled(0, 1, sampler.integer(10, 30)):
@@ -81,12 +85,12 @@ def _falling(sampler: Sampler) -> list[dict]:
                 length - 1,
                 sampler.integer(3, length - 3),
             )
-            found += [_question(warmup + place, config) for place in places]
+            found += [(warmup + place, config) for place in places]
     short = _config(sampler, 3, micro_batches=5)
-    return sampler.permutation([*found, _question(4, short)])
+    return sampler.permutation([*found, (4, short)])
 
 
-def _counted(sampler: Sampler) -> list[dict]:
+def _counted(sampler: Sampler) -> list[Question]:
     """Micro-batches that fill steps and that do not, more to a step than an epoch has, one and many epochs."""
     found = []
     for factors in sampler.cover(
@@ -102,12 +106,12 @@ def _counted(sampler: Sampler) -> list[dict]:
             epochs=factors["epochs"],
         )
         total = total_steps(config)
-        found += [_question(step, config) for step in (total // 2, 3 * total // 4, total - 1, total, total + 1)]
+        found += [(step, config) for step in (total // 2, 3 * total // 4, total - 1, total, total + 1)]
     one_each = _config(sampler, 2, accumulate=64, micro_batches=sampler.integer(5, 63), epochs=sampler.integer(5, 9))
-    return sampler.permutation([*found, *(_question(step, one_each) for step in range(total_steps(one_each) + 1))])
+    return sampler.permutation([*found, *((step, one_each) for step in range(total_steps(one_each) + 1))])
 
 
-def _ended(sampler: Sampler) -> list[dict]:
+def _ended(sampler: Sampler) -> list[Question]:
     """The end, the step behind it, as long again, and far away."""
     found = []
     for warmup in sampler.shuffled(0, sampler.integer(5, 30)):
@@ -115,17 +119,15 @@ def _ended(sampler: Sampler) -> list[dict]:
             config = _config(sampler, warmup)
             config["floor"], total = config["peak"] * share, total_steps(config)
             length = total - warmup
-            found += [
-                _question(total + more, config) for more in (0, 1, length // 2, length, 2 * length + 1, 10**6, 10**12)
-            ]
+            found += [(total + more, config) for more in (0, 1, length // 2, length, 2 * length + 1, 10**6, 10**12)]
     return sampler.permutation(found)
 
 
-def _out_of_turn(sampler: Sampler) -> list[dict]:
+def _out_of_turn(sampler: Sampler) -> list[Question]:
     """Steps of two runs, asked forwards, backwards, twice, and with holes."""
     runs = [_config(sampler, warmup=sampler.integer(5, 30)) for _ in range(2)]
     steps = [sampler.integer(0, 90) for _ in range(12)]
-    found = [_question(step, config) for step in [*sorted(steps), *sorted(steps)[::-1], *steps] for config in runs]
+    found = [(step, config) for step in [*sorted(steps), *sorted(steps)[::-1], *steps] for config in runs]
     return found + [found[0], found[0]]
 
 
@@ -136,28 +138,39 @@ _OUT_OF_RANGE = (
 )  # fmt: skip
 
 
-def _refused(sampler: Sampler) -> list[dict]:
-    """What ValueError is due for, in the warm-up and after it, and what lies just on the other side."""
-    some = lambda: sampler.choice([0, 3, sampler.integer(40, 400), 10**6])
-    found = [_question(step, _config(sampler)) for step in (-1, -sampler.integer(2, 99))]
-    found += [_question(some(), _config(sampler, accumulate=3) | wrong) for wrong in _OUT_OF_RANGE]
-    for config in (_config(sampler), _config(sampler, epochs=3, accumulate=4, micro_batches=39)):
+def _refused(sampler: Sampler) -> list[Question]:
+    """What ValueError is due for, in the warm-up and after it."""
+    found = [(step, _config(sampler)) for step in (-1, -sampler.integer(2, 99))]
+    found += [(_any_step(sampler), _config(sampler, accumulate=3) | wrong) for wrong in _OUT_OF_RANGE]
+    for config in _two_runs(sampler):
+        total = total_steps(config)
+        wrong = [{"warmup_steps": w} for w in (total, total + 1, config["micro_batches"] * config["epochs"] + 9)]
+        wrong += [{"floor": config["peak"] * more} for more in (1.001, 2)]
+        found += [(_any_step(sampler), config | one) for one in wrong]
+    return sampler.permutation(found)
+
+
+def _just_allowed(sampler: Sampler) -> list[Question]:
+    """What lies just on the other side."""
+    found = []
+    for config in _two_runs(sampler):
         total = total_steps(config)
         found += [
-            _question(some(), config | {"warmup_steps": w})
-            for w in (total, total + 1, config["micro_batches"] * config["epochs"] + 9)
-        ]
-        found += [_question(some(), config | {"floor": config["peak"] * more}) for more in (1.001, 2)]
-        found += [
-            _question(0, config | {"warmup_steps": total - 1}),
-            _question(some(), config | {"floor": config["peak"]}),
-        ]
-        found += [
-            _question(0, config | {"warmup_steps": 0}),
-            _question(total, config | {"floor": 0}),
-            _question(some(), config | {"floor": 0.0}),
+            (0, config | {"warmup_steps": total - 1}),
+            (_any_step(sampler), config | {"floor": config["peak"]}),
+            (0, config | {"warmup_steps": 0}),
+            (total, config | {"floor": 0}),
+            (_any_step(sampler), config | {"floor": 0.0}),
         ]
     return sampler.permutation(found)
+
+
+def _two_runs(sampler: Sampler) -> tuple[dict, dict]:
+    return _config(sampler), _config(sampler, epochs=3, accumulate=4, micro_batches=39)
+
+
+def _any_step(sampler: Sampler) -> int:
+    return sampler.choice([0, 3, sampler.integer(40, 400), 10**6])
 
 
 # ---- what is due
@@ -174,19 +187,13 @@ def expected(step: int, config: dict) -> float:
     return config["peak"] * share + config["floor"] * (1 - share)
 
 
-def _makes_sense(step: int, config: dict) -> bool:
-    if min(config["epochs"], config["micro_batches"], config["accumulate"]) < 1:
-        return False
-    return (
-        step >= 0 and 0 <= config["floor"] <= config["peak"] > 0 and 0 <= config["warmup_steps"] < total_steps(config)
-    )
-
-
 # ---- what is wrong
 
 
-def _wrong(criteria: str, question: dict, value: Any) -> str | None:
-    step, config = question["asked"]
+def _wrong(criteria: str, question: Question, value: Any) -> str | None:
+    step, config = question
+    if criteria == "errors":
+        return None  # the other cases ask for the rate
     if type(value) is not float:
         return f"The function returned {type_name(value)}; expected a Python float."
     if math.isfinite(value) and abs(value - expected(step, config)) <= _NEAR * config["peak"]:
@@ -216,26 +223,7 @@ def _why(criteria: str, step: int, config: dict, value: float) -> str:
     return "Between peak and floor the rate does not lie on half a cosine that begins in step W and ends in step T."
 
 
-def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    questions, answers = case.inputs["questions"], evidence["answers"]
-    if problem := count_problem(answers, len(questions)):
-        yield Failure(case.criteria[0], problem)
-    elif case.criteria == ("errors",):
-        if problem := next(filter(None, map(_refusal_problem, questions, answers)), None):
-            yield Failure("errors", problem)
-    else:
-        yield from judge_questions(_wrong)(case, evidence)
-    if not all(answer.get("kept") is True for answer in answers):
-        yield Failure("restart", "The function changed `config`: the next step is asked with it too.")
-
-
-def _refusal_problem(question: dict, answer: dict) -> str | None:
-    if _makes_sense(*question["asked"]):
-        return f"What makes sense is refused. {raised_problem(answer['error'])}" if "error" in answer else None
-    return error_problem(answer, "ValueError")
-
-
-exercise = Exercise(
+_answers = answers(
     criteria=(
         Criterion("warmup", 2, "the warm-up rises on a straight line from a first rate above 0 to the peak behind it"),
         Criterion("decay", 2, "from the peak the rate falls along half a cosine to the floor", ("warmup",)),
@@ -245,5 +233,18 @@ exercise = Exercise(
         Criterion("errors", 1, "what makes no sense is refused with ValueError, and nothing else is", ("warmup",)),
     ),
     cases=_cases,
-    judge=_judge,
+    arguments=lambda question: question,
+    wrong=_wrong,
+    kept="",
+    in_kernel=True,
 )
+
+
+def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    """A config that was changed costs ``restart`` alone, whichever case it was in."""
+    yield from _answers.judge(case, evidence)
+    if not all(answer["kept"] for answer in evidence["answers"]):
+        yield Failure("restart", "The function changed `config`: the next step is asked with it too.")
+
+
+exercise = replace(_answers, judge=_judge)

@@ -4,49 +4,47 @@ from collections.abc import Iterator
 from math import isclose
 from typing import Any
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
+from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import judge_questions
+from autograder.judge.questions import Questions, answers, ask
 
-_ENCODINGS = ([8, 10], [128, 130], [64, 66], [242, 256])
+Question = tuple
+"""Bytes, a link and, unless it is one, how many messages."""
+_ENCODINGS = ((8, 10), (128, 130), (64, 66), (242, 256))
 
 
-def _transfer_time_cases(sampler: Sampler) -> Iterator[Case]:
+def _transfer_time_cases(sampler: Sampler) -> Iterator[Questions]:
     links = [_link(sampler, unit) for unit in ("GB/s", "Gb/s") * 2]
     links += [{**_link(sampler, unit), "rate": rate} for unit in ("GB/s", "Gb/s") for rate in (0.25, 2)]
-    asked = [{"nbytes": sampler.integer(10**6, 10**11), "link": link} for link in links]
-    yield _case("units", asked + list(_whole_seconds(sampler)))
+    asked = [(sampler.integer(10**6, 10**11), link) for link in links]
+    yield ask("units", asked + list(_whole_seconds(sampler)))
     links = [{**_any(sampler, unit), "counts": "both ways"} for unit in _UNITS]
-    yield _case("directions", [{"nbytes": sampler.integer(10**6, 10**11), "link": link} for link in links] * 2)
-    yield _case("lanes", [{"nbytes": sampler.integer(10**6, 10**11), "link": link} for link in _all_lanes(sampler)])
-    yield _case("latency", list(_late(sampler)))
-    yield _case("errors", list(_refused(sampler)), raises="ValueError")
+    yield ask("directions", [(sampler.integer(10**6, 10**11), link) for link in links] * 2)
+    yield ask("lanes", [(sampler.integer(10**6, 10**11), link) for link in _all_lanes(sampler)])
+    yield ask("latency", list(_late(sampler)))
+    yield ask("errors", list(_refused(sampler)), raises="ValueError")
 
 
 _UNITS = ("GB/s", "Gb/s", "GT/s")
-
-
-def _case(criteria: str, questions: list[dict], raises: str = "") -> Case:
-    return Case((criteria,), {"questions": questions}, raises)
 
 
 def _link(sampler: Sampler, unit: str) -> dict:
     return {"rate": sampler.integer(10, 4000) / 4, "unit": unit, "counts": "one way", "latency_us": 0.0}
 
 
-def _whole_seconds(sampler: Sampler) -> Iterator[dict]:
+def _whole_seconds(sampler: Sampler) -> Iterator[Question]:
     rate = sampler.integer(1, 400)
     for seconds in (1, sampler.integer(2, 9)):
-        yield {"nbytes": seconds * rate * 10**9, "link": {**_link(sampler, "GB/s"), "rate": rate}}
+        yield seconds * rate * 10**9, {**_link(sampler, "GB/s"), "rate": rate}
 
 
 def _any(sampler: Sampler, unit: str) -> dict:
     """A link of this unit; one of GT/s has one lane and no encoding, which other cases turn on."""
-    return _lanes(sampler, 1, [64, 64]) if unit == "GT/s" else _link(sampler, unit)
+    return _lanes(sampler, 1, (64, 64)) if unit == "GT/s" else _link(sampler, unit)
 
 
-def _lanes(sampler: Sampler, lanes: int, encoding: list[int]) -> dict:
+def _lanes(sampler: Sampler, lanes: int, encoding: tuple[int, int]) -> dict:
     return {**_link(sampler, "GT/s"), "rate": sampler.choice((2.5, 5, 8, 16, 32)), "lanes": lanes, "encoding": encoding}
 
 
@@ -55,26 +53,19 @@ def _all_lanes(sampler: Sampler) -> Iterator[dict]:
         yield _lanes(sampler, lanes, encoding)
 
 
-def _late(sampler: Sampler) -> Iterator[dict]:
+def _late(sampler: Sampler) -> Iterator[Question]:
     """Few and many bytes and messages, more messages than bytes, no bytes; each unit."""
     small, large, many = sampler.integer(1, 4096), sampler.integer(10**6, 10**8), sampler.integer(20, 900)
-    yield {"nbytes": 0, "link": _link(sampler, "GB/s")}
+    yield 0, _link(sampler, "GB/s")
     for unit in _UNITS:
-        for nbytes, messages in (
-            (small, 1),
-            (large, many),
-            (sampler.integer(1, 9), many),
-            (0, 1),
-            (0, many),
-            (large, None),
-        ):
-            given = {} if messages is None else {"messages": messages}
-            yield {"nbytes": nbytes, "link": {**_any(sampler, unit), "latency_us": sampler.integer(4, 60) / 4}, **given}
+        few = sampler.integer(1, 9)
+        for nbytes, *messages in ((small, 1), (large, many), (few, many), (0, 1), (0, many), (large,)):
+            yield nbytes, {**_any(sampler, unit), "latency_us": sampler.integer(4, 60) / 4}, *messages
         both = {**_any(sampler, unit), "counts": "both ways", "latency_us": sampler.integer(4, 60) / 4}
-        yield {"nbytes": 0, "link": both, "messages": many}
+        yield 0, both, many
 
 
-def _refused(sampler: Sampler) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[Question]:
     """Each kind of bad input at each unit, with bytes to send and with none."""
     wrong = [{"unit": unit} for unit in ("GBps", "GiB/s", "MB/s", "B/s", "")]
     wrong += [{"counts": counts} for counts in ("total", "both", "one", "oneway", "one-way", "both_ways", "")]
@@ -82,16 +73,12 @@ def _refused(sampler: Sampler) -> Iterator[dict]:
     wrong += [{"rate": rate} for rate in (0, -0.25, -sampler.integer(1, 9))]
     for unit in _UNITS:
         for change in (*wrong, *({"unit": other} for other in _misspelt(unit))):
-            yield {"nbytes": sampler.choice((0, sampler.integer(1, 999))), "link": {**_any(sampler, unit), **change}}
-        for question in (
-            {"nbytes": -1},
-            {"nbytes": -sampler.integer(2, 999)},
-            {"messages": 0},
-            {"messages": -sampler.integer(1, 9)},
-        ):
-            yield {"nbytes": sampler.integer(1, 999), "link": _any(sampler, unit), **question}
-    yield {"nbytes": 0, "link": {**_link(sampler, "GB/s"), "rate": 0}}
-    yield {"nbytes": 0, "link": _link(sampler, "Gb/s"), "messages": 0}
+            yield sampler.choice((0, sampler.integer(1, 999))), {**_any(sampler, unit), **change}
+        yield from ((nbytes, _any(sampler, unit)) for nbytes in (-1, -sampler.integer(2, 999)))
+        for messages in (0, -sampler.integer(1, 9)):
+            yield sampler.integer(1, 999), _any(sampler, unit), messages
+    yield 0, {**_link(sampler, "GB/s"), "rate": 0}
+    yield 0, _link(sampler, "Gb/s"), 0
 
 
 def _misspelt(known: str) -> Iterator[str]:
@@ -102,14 +89,13 @@ def _misspelt(known: str) -> Iterator[str]:
     yield from (f" {known}", f"{known} ", known.replace("/", " / ").replace(" ", "  "))
 
 
-def _seconds(question: dict) -> float:
-    link = question["link"]
+def _seconds(nbytes: int, link: dict, messages: int = 1) -> float:
     bits_per_second = link["rate"] * 1e9 * {"GB/s": 8, "Gb/s": 1, "GT/s": link.get("lanes", 1)}[link["unit"]]
     if "encoding" in link:
         bits_per_second *= link["encoding"][0] / link["encoding"][1]
     if link["counts"] == "both ways":
         bits_per_second /= 2
-    return question.get("messages", 1) * link["latency_us"] / 1e6 + question["nbytes"] * 8 / bits_per_second
+    return messages * link["latency_us"] / 1e6 + nbytes * 8 / bits_per_second
 
 
 _HINTS = {
@@ -120,20 +106,13 @@ _HINTS = {
 }
 
 
-def _wrong(criteria: str, question: dict, value: Any) -> str | None:
-    expected = _seconds(question)
+def _wrong(criteria: str, question: Question, value: Any) -> str | None:
+    expected = _seconds(*question)
     if type(value) is not float:
         return f"The function returned {type_name(value)}; expected a float, in seconds."
     if isclose(value, expected, rel_tol=1e-6):
         return None
     return f"{_by_how_much(value, expected)}. {_HINTS[criteria]}"
-
-
-def _judge_transfer_time(case: Case, evidence: dict) -> Iterator[Failure]:
-    if evidence["links"] != [question["link"] for question in case.inputs["questions"]]:
-        yield Failure(case.criteria[0], "A link's dictionary was changed: it is the caller's, to be read only.")
-        return
-    yield from judge_questions(_wrong)(case, evidence)
 
 
 def _by_how_much(value: float, expected: float) -> str:
@@ -149,7 +128,7 @@ def _criteria(name: str, points: float, says: str, *requires: str) -> Criterion:
     return Criterion(name, points, says, requires)
 
 
-exercise = Exercise(
+exercise = answers(
     criteria=(
         _criteria("units", 2, "bits and bytes a second become seconds"),
         _criteria("directions", 1, "a rate that counts both directions is halved", "units"),
@@ -158,5 +137,8 @@ exercise = Exercise(
         _criteria("errors", 1, "an invalid link or number of bytes is refused with ValueError", "units"),
     ),
     cases=_transfer_time_cases,
-    judge=_judge_transfer_time,
+    arguments=lambda question: question,
+    wrong=_wrong,
+    kept="A link's dictionary was changed: it is the caller's, to be read only.",
+    in_kernel=True,
 )

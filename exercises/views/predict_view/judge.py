@@ -8,7 +8,6 @@ from autograder.judge.questions import answers
 from exercises.views.predict_view.asked_of_torch import strided, view_stride
 from exercises.views.predict_view.cases import Question, predict_view_cases
 
-
 _HINTS = {
     "merges": "Contiguous is not the condition: only dimensions that are merged must follow each other evenly.",
     "ones": "A dimension of size 1 is never stepped along: its stride decides nothing.",

