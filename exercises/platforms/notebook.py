@@ -429,12 +429,12 @@ import autograder; autograder.grade("platforms.audit_network")
 # instances of three sevenths leave a seventh that nobody can have.
 
 # %% nbgrader={"grade": false, "grade_id": "mig_pack_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
-from collections import namedtuple
+from collections import namedtuple as _namedtuple
 
 from gpulab.platforms import GEOMETRY as _TABLES, NO_MIG
 
-Profile = namedtuple("Profile", ("name", "compute", "memory", "gb", "starts"))
-GEOMETRY = {gpu: {name: Profile(**vars(one)) for name, one in table.items()} for gpu, table in _TABLES.items()}
+_Profile = _namedtuple("Profile", ("name", "compute", "memory", "gb", "starts"))
+GEOMETRY = {gpu: {name: _Profile(**vars(one)) for name, one in table.items()} for gpu, table in _TABLES.items()}
 for _name in ("A100-40GB", "H200-141GB"):
     print(f"{_name:12}compute memory  GB   may begin at")
     for _profile in GEOMETRY[_name].values():

@@ -17,6 +17,7 @@ import struct
 import sys
 import traceback  # noqa: F401  before files can no longer be opened
 from collections.abc import Callable
+from typing import BinaryIO
 
 _own = sys.path[:]
 sys.path += sys.argv[1:]
@@ -30,9 +31,6 @@ _LENGTH = struct.Struct("<Q")
 _MOST_SECONDS = 600
 """Of processor time."""
 _background: set[str] = set()
-_in, _out = (os.fdopen(os.dup(descriptor), mode) for descriptor, mode in ((0, "rb"), (1, "wb")))
-for _descriptor in (0, 1):  # what the function reads and prints is nobody's
-    os.dup2(2, _descriptor)
 
 
 class _Function(pickle.Unpickler):
@@ -41,7 +39,8 @@ class _Function(pickle.Unpickler):
 
 
 def serve() -> None:
-    begin = _received()
+    requests, replies = _pipes()
+    begin = _received(requests)
     sys.setrecursionlimit(begin["recursion_limit"])
     asked = importlib.import_module(begin["asks"]).asked
     for name in begin["libraries"]:
@@ -59,8 +58,16 @@ def serve() -> None:
     _bound_seconds()
     told = lambda error: describe(error, begin["sources"].__contains__)
     function = _loaded(begin["function"], told)
-    while (calls := _received()) is not None:
-        _send(_answers(lambda: function if isinstance(function, dict) else asked(function, calls, told), told))
+    while (calls := _received(requests)) is not None:
+        _send(replies, _answers(lambda: function if isinstance(function, dict) else asked(function, calls, told), told))
+
+
+def _pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Copies of stdin and stdout, which lead nowhere from now on: what the function reads and prints is nobody's."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    for descriptor in (0, 1):
+        os.dup2(2, descriptor)
+    return requests, replies
 
 
 def _loaded(pickled: bytes, told: Callable) -> Callable | dict:
@@ -96,16 +103,17 @@ def _notice(event: str, arguments: tuple) -> None:
         _background.add("process")
 
 
-def _received() -> object:
+def _received(requests: BinaryIO) -> object:
     """What the other side sent; None at its end."""
-    head = _in.read(_LENGTH.size)
-    return marshal.loads(_in.read(*_LENGTH.unpack(head))) if len(head) == _LENGTH.size else None
+    head = requests.read(_LENGTH.size)
+    return marshal.loads(requests.read(*_LENGTH.unpack(head))) if len(head) == _LENGTH.size else None
 
 
-def _send(message: object) -> None:
+def _send(replies: BinaryIO, message: object) -> None:
     data = marshal.dumps(message)
-    _out.write(_LENGTH.pack(len(data)) + data)
-    _out.flush()
+    replies.write(_LENGTH.pack(len(data)) + data)
+    replies.flush()
 
 
-serve()
+if __name__ == "__main__":
+    serve()
