@@ -8,11 +8,9 @@ import functools
 import importlib.util
 import io
 import linecache
-import marshal
 import os
 import re
 import signal
-import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,12 +22,12 @@ import cloudpickle
 
 from autograder.core.layout import ROOT
 from autograder.runner.background_work import detector
+from autograder.runner.plain_python.frames import receive, send
 from gpulab.observe.lines import is_learners_file
 
 _SERVE = Path(__file__).parent / "plain_python" / "serve.py"
 ASKS = "autograder.runner.plain_python.asked"
 _OURS = ("autograder", "exercises", "gpulab")
-_LENGTH = struct.Struct("<Q")
 _ENDED = {
     "type": "SystemExit",
     "kinds": ["SystemExit"],
@@ -47,7 +45,7 @@ class Interpreter:
         Raises what pickling raises, for a function that holds an open file, say.
         """
         self._function, self._how, self._owner = function, (libraries, asks), os.getpid()
-        begin = _begin(function, libraries) | {"libraries": libraries, "asks": asks}
+        begin = _begin(function, libraries) | {"asks": asks}
         folders = (ROOT, *(_folder_of(name) for name in ("cloudpickle", *libraries)))
         with detector.expect("subprocess.Popen"):
             self._process = subprocess.Popen(
@@ -57,13 +55,13 @@ class Interpreter:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # an interrupt is the kernel's, and what the function starts ends with it
             )
-        self._send(begin)
+        send(self._process.stdin, begin)
 
     def asked(self, calls: str) -> dict[str, Any]:
         """See :func:`autograder.runner.plain_python.asked.asked`."""
         try:
-            self._send(calls)
-            found = self._received()
+            send(self._process.stdin, calls)
+            found = receive(self._process.stdout)
         except (OSError, ValueError, EOFError, TypeError):
             self.close()
             return {"raised": _ENDED}
@@ -93,18 +91,6 @@ class Interpreter:
                 pipe.close()
             except OSError:  # what was written can no longer be sent
                 pass
-
-    def _send(self, message: object) -> None:
-        data = marshal.dumps(message)
-        self._process.stdin.write(_LENGTH.pack(len(data)) + data)
-        self._process.stdin.flush()
-
-    def _received(self) -> dict:
-        pipe = self._process.stdout
-        head = pipe.read(_LENGTH.size)
-        if len(head) < _LENGTH.size:
-            raise EOFError
-        return marshal.loads(pipe.read(*_LENGTH.unpack(head)))
 
 
 _open: Interpreter | None = None
@@ -139,6 +125,9 @@ def _begin(function: Callable, libraries: tuple[str, ...]) -> dict[str, Any]:
     sources = {file: entry[2] for file, entry in linecache.cache.items() if len(entry) == 4 and is_learners_file(file)}
     return {
         "function": pickled.getvalue(),
+        "libraries": [
+            name for name in libraries if name.encode() in pickled.getvalue()
+        ],  # to import PyTorch takes a second
         "modules": sorted(pickler.modules | _imported_in(sources)),
         "sources": sources,
         "recursion_limit": sys.getrecursionlimit(),

@@ -45,5 +45,5 @@ def test_workers_gain_in_a_real_loader_what_they_gain_in_the_played_one():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_drawn_loaders_reach_what_their_busiest_part_allows(seed):
     for case in exercise.cases(Sampler(seed)):
-        for question in case.inputs["questions"] if not case.raises else ():
+        for question in case.questions if not case.raises else ():
             assert abs(played_rate(**question) * max(parts(**question))[0] - 1) < WITHIN / 2

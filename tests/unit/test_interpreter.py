@@ -304,7 +304,7 @@ def test_one_that_holds_what_cannot_be_sent_is_told_so(tmp_path):
 def test_an_interrupt_ends_it(monkeypatch):
     endless = lambda: [one for one in iter(int, 1)]
     opened = interpreter.interpreter_for(endless)
-    monkeypatch.setattr(opened, "_received", lambda: (_ for _ in ()).throw(KeyboardInterrupt()))
+    monkeypatch.setattr(interpreter, "receive", lambda pipe: (_ for _ in ()).throw(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         asked(endless, ())
     assert opened._process.poll() is not None

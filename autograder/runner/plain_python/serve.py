@@ -9,11 +9,9 @@ process or a socket made, whatever the function does to ``sys.path``.
 import importlib
 import io
 import linecache
-import marshal
 import os
 import pickle
 import resource
-import struct
 import sys
 import traceback  # noqa: F401  before files can no longer be opened
 from collections.abc import Callable
@@ -26,8 +24,8 @@ import cloudpickle  # noqa: E402, F401
 from autograder.runner.plain_python.absent import NotHere, absent  # noqa: E402
 from autograder.runner.plain_python.audited import PROCESS_EVENTS, THREAD_EVENTS, announce_threads  # noqa: E402
 from autograder.runner.plain_python.errors import describe  # noqa: E402
+from autograder.runner.plain_python.frames import receive, send  # noqa: E402
 
-_LENGTH = struct.Struct("<Q")
 _MOST_SECONDS = 600
 """Of processor time."""
 _background: set[str] = set()
@@ -40,7 +38,7 @@ class _Function(pickle.Unpickler):
 
 def serve() -> None:
     requests, replies = _pipes()
-    begin = _received(requests)
+    begin = receive(requests)
     sys.setrecursionlimit(begin["recursion_limit"])
     asked = importlib.import_module(begin["asks"]).asked
     for name in begin["libraries"]:
@@ -58,8 +56,13 @@ def serve() -> None:
     _bound_seconds()
     told = lambda error: describe(error, begin["sources"].__contains__)
     function = _loaded(begin["function"], told)
-    while (calls := _received(requests)) is not None:
-        _send(replies, _answers(lambda: function if isinstance(function, dict) else asked(function, calls, told), told))
+    answer = lambda calls: function if isinstance(function, dict) else asked(function, calls, told)
+    while True:
+        try:
+            calls = receive(requests)
+        except EOFError:
+            return
+        send(replies, _answers(lambda calls=calls: answer(calls), told))
 
 
 def _pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -101,18 +104,6 @@ def _notice(event: str, arguments: tuple) -> None:
         _background.add("thread")
     elif event in PROCESS_EVENTS:
         _background.add("process")
-
-
-def _received(requests: BinaryIO) -> object:
-    """What the other side sent; None at its end."""
-    head = requests.read(_LENGTH.size)
-    return marshal.loads(requests.read(*_LENGTH.unpack(head))) if len(head) == _LENGTH.size else None
-
-
-def _send(replies: BinaryIO, message: object) -> None:
-    data = marshal.dumps(message)
-    replies.write(_LENGTH.pack(len(data)) + data)
-    replies.flush()
 
 
 if __name__ == "__main__":
