@@ -31,8 +31,10 @@ def error_problem(evidence: dict[str, Any], expected: str) -> str | None:
     error = evidence.get("raised") or evidence.get("error")
     if error is None:
         value = evidence.get("returned", evidence.get("result", evidence))
-        returned = " without an exception" if value is evidence else f" {type_name(value)}"
-        return f"The function returned{returned}; expected {expected}."
+        if value is evidence:
+            return f"The function returned without an exception; expected {expected}."
+        named = _named(evidence["class"]) if "class" in evidence else type_name(value)
+        return f"The function returned {named}; expected {expected}."
     if expected in error["kinds"]:
         return None
     if error["type"] == expected:
@@ -91,7 +93,8 @@ def count_problem(values: Any, expected: int) -> str | None:
 
 def type_name(value: Any) -> str:
     """How a message names what came back: ``None``, ``a tuple``, ``an int``."""
-    if value is None:
-        return "None"
-    name = value.type_name if isinstance(value, Opaque | Other) else type(value).__name__
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    return _named(value.type_name if isinstance(value, Opaque | Other) else type(value).__name__)
+
+
+def _named(class_name: str) -> str:
+    return "None" if class_name == "NoneType" else f"{'an' if class_name[:1].lower() in 'aeiou' else 'a'} {class_name}"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from autograder.judge.expect import error_problem
 from autograder.protocol.plain import Other, value_of, written
 from autograder.runner import interpreter
 from autograder.runner.answers import NOT_ALONE, ask
@@ -79,6 +80,13 @@ VALUES = {
 def test_what_a_function_returns_comes_back(what, in_kernel):
     given, expected = VALUES[what]
     assert returned(lambda: given, in_kernel=in_kernel) == expected
+
+
+@pytest.mark.parametrize("in_kernel", [True, False])
+@pytest.mark.parametrize(("value", "named"), [((1, 2), "a tuple"), ({1}, "a set"), (None, "None")])
+def test_where_an_error_is_expected_what_came_back_has_its_own_name(value, named, in_kernel):
+    said = error_problem(answer(lambda x: x, value, in_kernel=in_kernel), "ValueError")
+    assert said == f"The function returned {named}; expected ValueError."
 
 
 def test_numbers_of_numpy_count_as_pythons():

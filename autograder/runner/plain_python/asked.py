@@ -8,7 +8,7 @@ from autograder.protocol.plain import other, plain, read
 
 
 def asked(function: Callable, calls: str, describe: Callable[[BaseException], dict]) -> dict[str, Any]:
-    """``answers``: for each call the value that it ``returned``, or its ``error``, and whether its arguments were ``kept``.
+    """``answers``: for each call the value that it ``returned`` and its ``class``, or its ``error``, and whether its arguments were ``kept``.
 
     A list, a dictionary or a namespace that is handed over is one object for all calls, filled anew: what a function
     remembers by identity is wrong. A function that is not written ends it: ``raised``.
@@ -23,7 +23,7 @@ def asked(function: Callable, calls: str, describe: Callable[[BaseException], di
         except Exception as error:
             answer = {"error": describe(error)}
         else:
-            answer = {"returned": _plain(returned)}
+            answer = {"returned": _plain(returned), "class": type(returned).__name__[:200]}
         answers.append({**answer, "kept": repr(given) == repr(as_it_was)})
     return {"answers": answers}
 
