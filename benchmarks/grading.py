@@ -31,7 +31,7 @@ import psutil
 from nbgrader.api import Gradebook
 
 from autograder.authoring.classroom import Classroom
-from autograder.authoring.mistakes import load_attempts
+from autograder.authoring.corpus import CORPUS, read_corpus
 from autograder.authoring.pipeline import write_release
 from autograder.core.ledger import Ledger
 
@@ -72,7 +72,7 @@ def make_course(folder: Path, submissions: int, alike: bool = False) -> None:
     write_release(ROOT / "exercises", CHAPTER, folder)
     name = f"{CHAPTER}/{CHAPTER}.ipynb"
     solution, release = (nbformat.read(folder / kind / name, as_version=4) for kind in ("source", "release"))
-    classroom = Classroom(solution, release, load_attempts(ROOT / "exercises" / CHAPTER / "mistakes.py"))
+    classroom = Classroom(solution, release, read_corpus(ROOT / "exercises" / CHAPTER / CORPUS))
     kinds = ("solution",) if alike else ("solution", "mistakes", "alternative")
     ordinary = [s for s in classroom.submissions() if s.student.startswith(kinds)]
     for number, submission in enumerate(islice(cycle(ordinary), submissions)):

@@ -1,5 +1,1 @@
-"""What an author of exercises uses: mistakes, alternatives, the pipeline from text, the gates."""
-
-from autograder.authoring.mistakes import alternative, edited, equivalent_mutant, mistake, unbreakable
-
-__all__ = ["alternative", "edited", "equivalent_mutant", "mistake", "unbreakable"]
+"""What an author of exercises uses: corpus, misconceptions, the pipeline from text, the gates."""

@@ -1,17 +1,20 @@
-"""A graded exercise with its author's material (notebook, mistakes, record), and how its notebook is run."""
+"""A graded exercise with its author's material (notebook, corpus, misconceptions, record), and how its notebook is run."""
 
 import contextlib
 import io
 import json
 import linecache
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from nbformat import NotebookNode
 
-from autograder.authoring.mistakes import Attempt, EquivalentMutant, Unbreakable, Unreadable, load, where
+from autograder.authoring.clauses import Statement, statement
+from autograder.authoring.corpus import CORPUS, Attempt, read_corpus
+from autograder.authoring.misconceptions import MISCONCEPTIONS, Said, read_misconceptions
+from autograder.authoring.problems import Unreadable, where
 from autograder.authoring.text import read_text_notebook
 from autograder.core.exercise import Exercise, find
 from autograder.core.layout import NOTEBOOK
@@ -31,15 +34,15 @@ class HiddenTestBroken(Exception):
 
 @dataclass(frozen=True, eq=False)
 class AuthoredExercise:
-    """A graded exercise with its author's material: notebook, cells, attempts, record."""
+    """A graded exercise with its author's material: notebook, cells, attempts, misconceptions, record."""
 
     notebook: NotebookNode
     grade_id: str
     name: str
     points: float
     attempts: tuple[Attempt, ...]
-    unbreakable: tuple[Unbreakable, ...] = ()
-    equivalent_mutants: tuple[EquivalentMutant, ...] = ()
+    said: Said = field(default_factory=Said)
+    statement: Statement = field(default_factory=Statement)
     record: dict = field(default_factory=dict)
     folder: Path | None = None
     every: bool = False
@@ -67,11 +70,11 @@ class AuthoredExercise:
 
     @property
     def mistakes(self) -> list[Attempt]:
-        return [attempt for attempt in self.attempts if attempt.loses]
+        return [attempt for attempt in self.attempts if attempt.wrong]
 
     @property
     def alternatives(self) -> list[Attempt]:
-        return [attempt for attempt in self.attempts if not attempt.loses]
+        return [attempt for attempt in self.attempts if not attempt.wrong]
 
     def begin(self, anew: bool = False) -> None:
         """Run the cells above the solution cell, once for all processes that are forked from here.
@@ -146,25 +149,32 @@ def authored_in(folder: Path) -> list[AuthoredExercise]:
     """Every graded exercise of the chapter in ``folder``. Raises Unreadable."""
     text = folder / NOTEBOOK
     try:
-        notebook = read_text_notebook(text)
+        notebook, tagged = read_text_notebook(text), read_text_notebook(text, tags=True)
     except Exception as error:  # jupytext and YAML raise what they like
         raise Unreadable(where(error, text)) from error
-    said, kept, found = load(folder / "mistakes.py"), records(folder), []
+    attempts, kept, found = read_corpus(folder / CORPUS), records(folder), []
     for grade_id, name, points in exercises_of(notebook):
-        own = (_of(name, said.attempts), _of(name, said.unbreakable), _of(name, said.equivalent_mutants))
+        function = name.partition(".")[2]
+        its = tuple(attempt for attempt in attempts if attempt.function == function)
+        said = read_misconceptions(folder / function / MISCONCEPTIONS)
+        own = (its, said, statement(tagged, function))
         found.append(AuthoredExercise(notebook, grade_id, name, points, *own, record=kept.get(name, {}), folder=folder))
     functions = {authored.function for authored in found}
-    for attempt in said.attempts:
-        if attempt.exercise not in functions:
+    for attempt in attempts:
+        if attempt.function not in functions:
             raise Unreadable(
-                f"{folder / 'mistakes.py'}: {attempt.name} is an attempt at {attempt.exercise!r}, which the notebook does not grade"
+                f"{folder / CORPUS}: {attempt.name} is an attempt at {attempt.function!r}, which the notebook does not grade"
+            )
+        if attempt.loses is None:
+            raise Unreadable(
+                f"{folder / CORPUS}: {attempt.name} does not say what it loses: write loses=a,b at its head"
             )
     return found
 
 
 def _folders(exercises: Path) -> list[str]:
-    """The folders with a text notebook, or with mistakes."""
-    found = (path for path in exercises.glob("*/*.py") if path.name in (NOTEBOOK, "mistakes.py"))
+    """The folders with a text notebook, or with a corpus."""
+    found = (path for path in exercises.glob("*/*") if path.name in (NOTEBOOK, CORPUS))
     return sorted({path.parent.name for path in found})
 
 
@@ -172,10 +182,6 @@ def records(folder: Path) -> dict[str, dict]:
     """What was kept of the trials of a chapter's exercises, by name; empty where nothing was."""
     path = folder / RECORD
     return json.loads(path.read_text()) if path.exists() else {}
-
-
-def _of(name: str, said: Iterable) -> tuple:
-    return tuple(one for one in said if one.exercise == name.partition(".")[2])
 
 
 def run_notebook(

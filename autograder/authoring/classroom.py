@@ -9,7 +9,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
-from autograder.authoring.mistakes import Attempt, load_attempts
+from autograder.authoring.corpus import CORPUS, Attempt, read_corpus
 from autograder.core.exercise import find
 from autograder.core.sampler import Sampler
 from autograder.notebooks.cells import exercises_of
@@ -52,8 +52,8 @@ class Classroom:
     def submissions(self) -> Iterator[Submission]:
         yield self._whole("solution", self._answered({}))
         yield Submission("untouched", _bytes(self.release), dict.fromkeys(self.points, 0.0))
-        yield from self._rounds("mistakes", [a for a in self.attempts if a.loses])
-        yield from self._rounds("alternative", [a for a in self.attempts if not a.loses])
+        yield from self._rounds("mistakes", [a for a in self.attempts if a.wrong])
+        yield from self._rounds("alternative", [a for a in self.attempts if not a.wrong])
         yield from self._broken_answers()
         yield from self._broken_notebooks()
 
@@ -61,10 +61,10 @@ class Classroom:
         """The n-th attempt at every exercise together, until each attempt was handed in once."""
         by_exercise: dict[str, list[Attempt]] = {}
         for attempt in attempts:
-            by_exercise.setdefault(attempt.exercise, []).append(attempt)
+            by_exercise.setdefault(attempt.function, []).append(attempt)
         for number in range(max(map(len, by_exercise.values()), default=0)):
             chosen = {name: some[number] for name, some in by_exercise.items() if number < len(some)}
-            cells = {name: attempt.as_cell() for name, attempt in chosen.items()}
+            cells = {name: attempt.source for name, attempt in chosen.items()}
             expected = {name: self._left(name, chosen) for name in self.points}
             yield Submission(f"{prefix}_{number + 1}", _bytes(self._answered(cells)), expected)
 
@@ -151,7 +151,7 @@ def write_class(course: Path, exercises: Path, chapter: str, number: int | None 
     """Hand the class in to ``course``, with a ``number`` its sample alone; one already there and equal is left alone."""
     solution = nbformat.read(course / "source" / chapter / f"{chapter}.ipynb", as_version=4)
     release = nbformat.read(course / "release" / chapter / f"{chapter}.ipynb", as_version=4)
-    attempts = load_attempts(exercises / chapter / "mistakes.py")
+    attempts = read_corpus(exercises / chapter / CORPUS)
     submissions = list(Classroom(solution, release, attempts).submissions())
     submissions = submissions if number is None else sample(submissions, number)
     for submission in submissions:

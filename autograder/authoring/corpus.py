@@ -1,14 +1,15 @@
-"""Solutions as text, many in one file, read by machines: the format of a corpus and of ``python -m autograder try``.
+"""Attempts at exercises as text, many in one file: a chapter's ``corpus.txt``, and what ``python -m autograder try`` grades.
 
-    # %% wrong sectors counts_lanes loses=sectors,errors
+    # %% wrong sectors counts_lanes loses=sectors,errors breaks=c2 says=one_a_lane
     def sectors(addresses, item_bytes):
         return len(addresses)
 
     # %% right sectors by_sets
     def sectors(addresses, item_bytes): ...
 
-A head names the function, the solution, and of a wrong one the criteria that it is to lose (without ``loses``: any) and
-``says``, the key of the misconception that it is a form of. What follows is the source of its cell.
+A head names the function and the attempt, and of a wrong one the criteria that it is to lose (without ``loses``: any), the
+tags of the clauses that it breaks, and ``says``, the key of the misconception that it is a form of. What follows is the
+source of its cell.
 """
 
 import ast
@@ -17,40 +18,43 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.authoring.mistakes import Unreadable
+from autograder.authoring.problems import Unreadable, where
 
-HEAD = re.compile(r"# %% (?P<kind>wrong|right) (?P<function>\w+) (?P<name>\w+)(?P<fields>(?: \w+=\S*)*)\s*")
-_FIELDS = {"wrong": {"loses", "says"}, "right": set()}
+CORPUS = "corpus.txt"
+HEAD = re.compile(r"# %% (?P<kind>wrong|right) (?P<function>\w+) (?P<name>\w+)(?P<fields>(?: \w+=.*)?)")
+_FIELD = re.compile(r" (\w+)=(.*?)(?= \w+=|$)")
+_FIELDS = {"wrong": {"loses", "breaks", "says"}, "right": set()}
 
 
 @dataclass(frozen=True)
-class Solution:
-    """One solution of ``function``. ``loses``: the criteria that it is to lose; None where any will do."""
+class Attempt:
+    """A stand-in for the solution of one function.
+
+    ``source``: its cell. ``loses``: the criteria that it is to lose, all others it is to earn; None where any will do.
+    ``breaks``: tags of clauses. ``says``: the key of a misconception, or nothing.
+    """
 
     function: str
     name: str
     source: str
-    wrong: bool
+    wrong: bool = False
     loses: tuple[str, ...] | None = ()
+    breaks: tuple[str, ...] = ()
     says: str = ""
 
 
-def read_corpus(path: Path) -> list[Solution]:
-    """The solutions of a file, in order. Raises Unreadable, with file and line."""
+def read_corpus(path: Path) -> list[Attempt]:
+    """The attempts of a file, in order. Raises Unreadable, with file and line."""
     try:
         lines = path.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise Unreadable(f"{path}: {error}") from error
-    found: dict[tuple[str, str], Solution] = {}
+        raise Unreadable(where(error, path)) from error
+    found: dict[tuple[str, str], Attempt] = {}
     for number, head, source in _blocks(lines, path):
-        solution = _solution(head, source, f"{path}:{number}")
-        if (key := (solution.function, solution.name)) in found:
-            raise Unreadable(f"{path}:{number}: {solution.function} has a solution {solution.name} already")
-        found[key] = solution
-    if not found:
-        raise Unreadable(
-            f"{path}: no solution in it: each begins with a line `# %% wrong FUNCTION NAME` or `# %% right ...`"
-        )
+        attempt = _attempt(head, source, path, number)
+        if (key := (attempt.function, attempt.name)) in found:
+            raise Unreadable(f"{path}:{number}: {attempt.function} has an attempt {attempt.name} already")
+        found[key] = attempt
     return list(found.values())
 
 
@@ -64,32 +68,35 @@ def _blocks(lines: list[str], path: Path) -> Iterator[tuple[int, str, str]]:
         yield at + 1, lines[at], "\n".join(lines[at + 1 : end]).strip("\n") + "\n"
 
 
-def _solution(head: str, source: str, place: str) -> Solution:
-    match = HEAD.fullmatch(head)
+def _attempt(head: str, source: str, path: Path, number: int) -> Attempt:
+    place = f"{path}:{number}"
+    match = HEAD.fullmatch(head.rstrip())
     if not match:
         raise Unreadable(
             f"{place}: `{head}` is no head: write `# %% wrong FUNCTION NAME loses=a,b` or `# %% right FUNCTION NAME`"
         )
     kind, function = match["kind"], match["function"]
-    fields = dict(field.split("=", 1) for field in match["fields"].split())
+    fields = dict(_FIELD.findall(match["fields"]))
     if unknown := sorted(fields.keys() - _FIELDS[kind]):
-        raise Unreadable(f"{place}: a {kind} solution has no {', '.join(unknown)}")
-    if "loses" in fields and not all(fields["loses"].split(",")):
-        raise Unreadable(f"{place}: loses={fields['loses']} names no criteria: write loses=a,b")
-    if function not in _bound(source, place):
+        raise Unreadable(f"{place}: a {kind} attempt has no {', '.join(unknown)}")
+    for field, what in (("loses", "criteria"), ("breaks", "clauses")):
+        if field in fields and not all(fields[field].split(",")):
+            raise Unreadable(f"{place}: {field}={fields[field]} names no {what}: write {field}=a,b")
+    if function not in _bound(source, path, number):
         raise Unreadable(f"{place}: the source defines no {function}")
-    loses = tuple(fields["loses"].split(",")) if "loses" in fields else None
-    return Solution(
-        function, match["name"], source, kind == "wrong", loses if kind == "wrong" else (), fields.get("says", "")
-    )
+    loses, breaks = (tuple(fields[name].split(",")) if name in fields else None for name in ("loses", "breaks"))
+    wrong = kind == "wrong"
+    return Attempt(function, match["name"], source, wrong, loses if wrong else (), breaks or (), fields.get("says", ""))
 
 
-def _bound(source: str, place: str) -> set[str]:
-    """The names that a source binds at its top, by whatever statement."""
+def _bound(source: str, path: Path, head: int) -> set[str]:
+    """The names that a source, below line ``head``, binds at its top, by whatever statement."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError) as error:
-        raise Unreadable(f"{place}: {type(error).__name__}: {error}") from error
+    except SyntaxError as error:
+        raise Unreadable(f"{path}:{head + (error.lineno or 0)}: SyntaxError: {error.msg}") from error
+    except ValueError as error:
+        raise Unreadable(f"{path}:{head}: {error}") from error
     nodes = [node for statement in tree.body for node in ast.walk(statement)]
     defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from autograder.authoring import trials
 from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, run_notebook
-from autograder.authoring.clauses import is_quoted, statement, unquoted
+from autograder.authoring.corpus import Attempt
 from autograder.authoring.isolated import STOPPED, IsolatedRuns, Trial, in_a_fork, silence
-from autograder.authoring.mistakes import NOTHING, Attempt, in_course, listed
+from autograder.authoring.misconceptions import MISCONCEPTIONS
+from autograder.authoring.problems import NOTHING, in_course, listed
 from autograder.authoring.text import starter_of
 from autograder.authoring.todos import todos
 from autograder.core.hidden_region import BEGIN, END, without_hidden_tests
@@ -18,6 +19,7 @@ from autograder.runner.scenario_runner import scenario
 
 __all__ = ["GATES", "ON_RECORD", "SEEDS", "AuthoredExercise", "gate", "run_notebook"]
 
+MOST_NAMED, MOST_WORDS, MOST_WORDS_OF_A_NAME = 12, 45, 6
 WORTH_A_TRY_BEFORE = 16
 """More tries than these, and the solution is tried before them in their parent: what it imports and compiles is then there."""
 
@@ -94,17 +96,20 @@ def _fails_in(authored: AuthoredExercise) -> Iterator[str]:
     for grade_id, error in authored.go_on(solution, None if authored.every else authored.grade_id).items():
         yield f"the solved notebook fails in {grade_id}: {type(error).__name__}: {error}"
     for attempt in _sampled(authored, authored.mistakes)[: None if authored.every else 1]:
-        for source in (attempt.as_cell(), solution):
+        for source in (attempt.source, solution):
             error = authored.run_again(source)
         if error:
             yield f"after {attempt.name} the solution fails in {authored.check}: {type(error).__name__}: {error}"
 
 
 def mistakes_lose_what_they_name(authored: AuthoredExercise) -> Iterator[str]:
+    known = []
     for attempt in authored.mistakes:
         if unknown := set(attempt.loses) - authored.criteria:
             yield f"{attempt.name} is to lose {listed(unknown)}: {authored.name} has no such criterion"
-    yield from _differences(authored, authored.mistakes)
+        else:
+            known.append(attempt)
+    yield from _differences(authored, known)
 
 
 def alternatives_earn_everything(authored: AuthoredExercise) -> Iterator[str]:
@@ -128,8 +133,8 @@ def _differences(authored: AuthoredExercise, attempts: list[Attempt]) -> Iterato
 
 def _trial(authored: AuthoredExercise, attempt: Attempt) -> Trial:
     if authored.every or attempt in trials.not_yet_seen(authored):
-        return Trial(authored, attempt.as_cell(), SEEDS)
-    return trials.as_sampled(authored, attempt.as_cell(), attempt.loses)
+        return Trial(authored, attempt.source, SEEDS)
+    return trials.as_sampled(authored, attempt.source, attempt.loses)
 
 
 def _seeds(authored: AuthoredExercise) -> tuple[int, ...]:
@@ -191,20 +196,42 @@ def every_criterion_is_lost_by_a_mistake(authored: AuthoredExercise) -> Iterator
         yield f"no mistake loses {listed(never)}"
 
 
-def mistakes_quote_what_they_break(authored: AuthoredExercise) -> Iterator[str]:
-    text = statement(authored.notebook, authored.function)
-    for attempt in authored.mistakes:
-        if not is_quoted(text, attempt.breaks):
-            yield f"{attempt.name} breaks {attempt.breaks!r}, words that the statement of {authored.function} does not have"
-    for clause in authored.unbreakable:
-        if not is_quoted(text, clause.words) or not clause.because:
-            yield f"{clause.words!r} is said to be unbreakable: the statement has no such words, or no reason is given"
+def clauses_have_tags(authored: AuthoredExercise) -> Iterator[str]:
+    if not authored.statement.clauses:
+        yield "the statement has no list whose clauses carry tags, as in `- [c1] returns the rows`"
+    for text in authored.statement.untagged:
+        yield f"a clause of the statement has no tag, as in `- [c1] returns the rows`: {text}"
+    for tag in authored.statement.repeated:
+        yield f"the statement has the tag [{tag}] twice"
+    broken = {tag: attempt.name for attempt in authored.mistakes for tag in attempt.breaks}
+    for tag, by in {**dict.fromkeys(authored.said.unbreakable, MISCONCEPTIONS), **broken}.items():
+        if tag not in authored.statement.clauses:
+            yield f"{by} names the clause [{tag}]: the statement has none"
 
 
 def every_clause_is_broken_by_a_mistake(authored: AuthoredExercise) -> Iterator[str]:
-    quotations = [attempt.breaks for attempt in authored.mistakes] + [clause.words for clause in authored.unbreakable]
-    for clause in unquoted(statement(authored.notebook, authored.function), quotations):
-        yield f"no mistake breaks this clause of the statement: {clause}"
+    broken = {tag for attempt in authored.mistakes for tag in attempt.breaks} | authored.said.unbreakable.keys()
+    for tag, text in authored.statement.clauses.items():
+        if tag not in broken:
+            yield f"no mistake breaks this clause of the statement: [{tag}] {text}"
+    for tag, because in authored.said.unbreakable.items():
+        if not because:
+            yield f"no reason is given why no mistake can break [{tag}]"
+
+
+def misconceptions_are_named(authored: AuthoredExercise) -> Iterator[str]:
+    """A few, each in a sentence and with its forms."""
+    named = {one.key: one for one in authored.said.misconceptions}
+    if not 1 <= len(named) <= MOST_NAMED:
+        yield f"{len(named)} misconceptions are named in {MISCONCEPTIONS}: name 1 to {MOST_NAMED}, those that people have"
+    for attempt in authored.mistakes:
+        if attempt.says and attempt.says not in named:
+            yield f"{attempt.name} says {attempt.says}: {MISCONCEPTIONS} names no such misconception"
+    for key in named.keys() - {attempt.says for attempt in authored.mistakes}:
+        yield f"no mistake is a form of {key}: write says={key} at the head of one"
+    for one in named.values():
+        if len(one.says.split()) > MOST_WORDS or not 1 <= len(one.name.split()) <= MOST_WORDS_OF_A_NAME:
+            yield f"{one.key} has a name of 1 to {MOST_WORDS_OF_A_NAME} words and a sentence of {MOST_WORDS} at most"
 
 
 def attempts_are_on_record(authored: AuthoredExercise) -> Iterator[str]:
@@ -217,10 +244,10 @@ def attempts_are_on_record(authored: AuthoredExercise) -> Iterator[str]:
 def equivalent_mutants_are_those_of_the_record(authored: AuthoredExercise) -> Iterator[str]:
     record = trials.current(authored)
     if trials.has_mutants(record) and record["equivalent_mutants"] != sorted(
-        [one.line, one.becomes] for one in authored.equivalent_mutants
+        [one.line, one.becomes] for one in authored.said.equivalent_mutants
     ):
-        yield f"mistakes.py names other equivalent mutants than the record: {_how_to_try(authored)}"
-    for one in authored.equivalent_mutants:
+        yield f"misconceptions.yml names other equivalent mutants than the record: {_how_to_try(authored)}"
+    for one in authored.said.equivalent_mutants:
         if not one.because:
             yield f"no reason is given why a mutant is equivalent to the solution: {one.becomes}"
 
@@ -277,8 +304,9 @@ GATES = (
     alternatives_earn_everything,
     idle_answers_earn_nothing,
     every_criterion_is_lost_by_a_mistake,
-    mistakes_quote_what_they_break,
+    clauses_have_tags,
     every_clause_is_broken_by_a_mistake,
+    misconceptions_are_named,
     equivalent_mutants_are_those_of_the_record,
     points_are_those_of_the_criteria,
     statement_names_the_function,

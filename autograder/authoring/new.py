@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 from string import Template
 
+from autograder.authoring.corpus import CORPUS
+from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.core.layout import NOTEBOOK
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -38,7 +40,7 @@ def new_chapter(root: Path, name: str, part: str, number: int | None, title: str
     made = {
         f"chapters/{part}/{name}.md": _filled("page.md", words),
         f"exercises/{name}/{NOTEBOOK}": _filled("notebook.txt", words),
-        f"exercises/{name}/mistakes.py": _filled("mistakes.txt", words),
+        f"exercises/{name}/{CORPUS}": _filled("corpus.txt", words),
         f"exercises/{name}/hints.yml": _filled("hints.yml", words),
         f"tests/gates/test_cheats_at_{name}.py": _filled("cheats_test.txt", words),
         f"tests/book/test_claims_{name}.py": _filled("claims_test.txt", words),
@@ -68,8 +70,9 @@ def new_exercise(root: Path, name: str, takes: str, answers: bool = False) -> li
     words = {"chapter": chapter, "function": function, "takes": takes, "number": _next_exercise(root, notebook)}
     made = {
         notebook: _longer(root, notebook, "exercise_cells.txt", words),
-        f"exercises/{chapter}/mistakes.py": _longer(root, f"exercises/{chapter}/mistakes.py", "mistake.txt", words),
+        f"exercises/{chapter}/{CORPUS}": _longer(root, f"exercises/{chapter}/{CORPUS}", "attempts.txt", words),
         f"exercises/{chapter}/hints.yml": _longer(root, f"exercises/{chapter}/hints.yml", "hint.yml", words),
+        f"{folder}/{MISCONCEPTIONS}": _filled("misconceptions.yml", words),
         f"{folder}/judge.py": _filled("answers.txt" if answers else "judge.txt", words),
         f"tests/gates/test_cheats_at_{chapter}.py": _longer(
             root, f"tests/gates/test_cheats_at_{chapter}.py", "cheats.txt", words

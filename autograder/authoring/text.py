@@ -7,12 +7,19 @@ from pathlib import Path
 import jupytext
 from nbformat import NotebookNode
 
+from autograder.authoring.clauses import without_tags
 from autograder.notebooks.cells import cell_of
 
 
-def read_text_notebook(path: Path) -> NotebookNode:
-    """The notebook in a jupytext percent file, its cell ids derived from grade_id or position."""
-    return deepcopy(_read(path.read_text("utf-8")))
+def read_text_notebook(path: Path, tags: bool = False) -> NotebookNode:
+    """The notebook in a jupytext percent file, its cell ids derived from grade_id or position.
+
+    ``tags``: with those of the statements' clauses, which learners do not see.
+    """
+    notebook = deepcopy(_read(path.read_text("utf-8")))
+    for cell in () if tags else notebook.cells:
+        cell.source = without_tags(cell.source) if cell.cell_type == "markdown" else cell.source
+    return notebook
 
 
 @lru_cache(64)

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.authoring.corpus import CORPUS
+from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.core.layout import NOTEBOOK, ROOT
 
 _MARK = re.compile(r"WRITE\((?P<of>\w+)\): (?P<what>.+?)[\"'`*)\],.;]*$", re.M)
@@ -38,7 +40,8 @@ def rooms(exercises: Path, chapter: str) -> dict[Path, str]:
     found = {
         exercises / chapter / NOTEBOOK: "the exercises' text notebook",
         **{path: "" for path in sorted((exercises / chapter).glob("*/*.py"))},
-        exercises / chapter / "mistakes.py": "wrong solutions, and right ones written another way",
+        **{path: "" for path in sorted((exercises / chapter).glob(f"*/{MISCONCEPTIONS}"))},
+        exercises / chapter / CORPUS: "wrong solutions, and right ones written another way",
         exercises / chapter / "hints.yml": "two hints a function, and the section to read again",
         ROOT
         / "tests"

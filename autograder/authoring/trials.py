@@ -1,4 +1,4 @@
-"""The verdicts on an exercise's mutants and attempts, kept beside its mistakes under a hash of all that they depend on.
+"""The verdicts on an exercise's mutants and attempts, kept beside its corpus under a hash of all that they depend on.
 
 ``python -m autograder mutate`` tries mutants, and every attempt with thirty seeds; ``check --keep`` keeps which attempts the
 gates judged rightly with their two. Both take minutes: gates ask that the key is still the right one, and try a sample of
@@ -17,9 +17,10 @@ from functools import cache
 from pathlib import Path
 
 from autograder.authoring.authored import RECORD, SEEDS, AuthoredExercise, records
+from autograder.authoring.corpus import Attempt
 from autograder.authoring.isolated import IsolatedRuns, Trial
-from autograder.authoring.mistakes import Attempt, listed
 from autograder.authoring.mutants import Mutant, mutants
+from autograder.authoring.problems import listed
 from autograder.core.layout import ROOT, file_of, judge_module, run_module
 from autograder.notebooks.cells import solution_of
 
@@ -101,7 +102,7 @@ def cheapest(authored: AuthoredExercise) -> list[str]:
 
 def _seconds(authored: AuthoredExercise, attempt: Attempt) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    IsolatedRuns().all([as_sampled(authored, attempt.as_cell(), attempt.loses)])
+    IsolatedRuns().all([as_sampled(authored, attempt.source, attempt.loses)])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -115,7 +116,7 @@ def keep_seen(authored: AuthoredExercise) -> None:
 
 
 def _hash_of(attempt: Attempt) -> str:
-    return _hash((attempt.as_cell(), repr(sorted(attempt.loses))))
+    return _hash((attempt.source, repr(sorted(attempt.loses))))
 
 
 @cache  # several gates ask for the key of one exercise and of all its attempts
@@ -166,7 +167,7 @@ def tried(
     survivors = [*_of_survivors(authored, old["equivalent_mutants"])]
     if not attempts:
         return old, survivors
-    lost = isolated.all([Trial(authored, attempt.as_cell(), MANY_SEEDS) for attempt in attempts])
+    lost = isolated.all([Trial(authored, attempt.source, MANY_SEEDS) for attempt in attempts])
     chances = dict(_of_seeds(attempts, lost))
     return _with_tried(authored, old, attempts, chances), [*survivors, *chances.values()]
 
@@ -196,12 +197,12 @@ def _tried_mutants(authored: AuthoredExercise, made: list[Mutant], isolated: Iso
 
 
 def _of_survivors(authored: AuthoredExercise, survivors: list[list[str]]) -> Iterator[str]:
-    declared = {(one.line, one.becomes) for one in authored.equivalent_mutants}
+    declared = {(one.line, one.becomes) for one in authored.said.equivalent_mutants}
     found = {(line, becomes) for line, becomes in survivors}
     for line, becomes in sorted(found - declared):
         yield f"a mutant keeps every point with some seed: `{line}` became `{becomes}`"
     for line, becomes in sorted(declared - found):
-        yield f"mistakes.py calls a mutant equivalent that loses points, or is no mutant: `{line}` became `{becomes}`"
+        yield f"misconceptions.yml calls a mutant equivalent that loses points, or is no mutant: `{line}` became `{becomes}`"
 
 
 def _of_seeds(attempts: list[Attempt], lost_by_attempts: list[list[list[str]]]) -> Iterator[tuple[str, str]]:
@@ -220,7 +221,7 @@ def _of_seeds(attempts: list[Attempt], lost_by_attempts: list[list[list[str]]]) 
 
 
 def keep(authored: AuthoredExercise, record: dict) -> None:
-    """Put it beside the mistakes, among those of its chapter's other exercises, which may be tried at the same time."""
+    """Put it beside the corpus, among those of its chapter's other exercises, which may be tried at the same time."""
     lock = os.open(authored.folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, authored_in
-from autograder.authoring.corpus import Solution, read_corpus
+from autograder.authoring.corpus import CORPUS, Attempt, read_corpus
 from autograder.authoring.isolated import STOPPED, IsolatedRuns, Trial, silence
-from autograder.authoring.mistakes import Unreadable, listed
+from autograder.authoring.problems import Unreadable, listed
 from autograder.notebooks.cells import solution_of
 
 
@@ -27,7 +27,7 @@ class SentenceTrial(Trial):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one solution. ``lost``: by seed, the sentences of the lost criteria.
+    """What became of one attempt. ``lost``: by seed, the sentences of the lost criteria.
 
     ``missing``: declared losses that some seed did not lose; ``unexpected``: losses of some seed that were not declared;
     ``problem``: why there is no verdict, or an empty string.
@@ -51,16 +51,16 @@ def run(
 ) -> int:
     """Returns 0 where each loses what it declares, 1 where one does not, 2 where the file cannot be read.
 
-    ``chapter``: by default the one that the file is called after; ``seeds``: those of the gates.
+    ``chapter``: by default the one whose corpus it is, or that it is called after; ``seeds``: those of the gates.
     """
     try:
-        chosen = _chosen(read_corpus(file), exercises / (chapter or file.stem), function)
+        chosen = _chosen(read_corpus(file), exercises / (chapter or _chapter_of(file)), function)
     except Unreadable as why:
         print(f"autograder try: {why}", file=sys.stderr)
         return 2
     outcomes = []
-    for authored, solutions in chosen:
-        for outcome in tried(authored, solutions, tuple(seeds or SEEDS), jobs):
+    for authored, attempts in chosen:
+        for outcome in tried(authored, attempts, tuple(seeds or SEEDS), jobs):
             outcomes.append(outcome)
             print(json.dumps(asdict(outcome)) if as_json else _in_words(outcome), flush=True)
     if not as_json:
@@ -68,55 +68,62 @@ def run(
     return 0 if all(outcome.as_declared for outcome in outcomes) else 1
 
 
-def tried(
-    authored: AuthoredExercise, solutions: list[Solution], seeds: tuple[int, ...], jobs: int
-) -> Iterator[Outcome]:
+def tried(authored: AuthoredExercise, attempts: list[Attempt], seeds: tuple[int, ...], jobs: int) -> Iterator[Outcome]:
     """Each in a process of its own, forked behind the cells above its own, with limits of time and memory."""
     runs = IsolatedRuns(jobs)
     runs.after(authored, solution_of(authored.notebook, authored.function))
-    for start in range(0, len(solutions), 4 * jobs):
-        some = solutions[start : start + 4 * jobs]
-        found = runs.all([SentenceTrial(authored, solution.source, seeds) for solution in some])
-        for solution, by_seed in zip(some, found, strict=True):
-            yield _outcome(solution, authored.criteria, dict(zip(seeds, by_seed, strict=True)))
+    for start in range(0, len(attempts), 4 * jobs):
+        some = attempts[start : start + 4 * jobs]
+        found = runs.all([SentenceTrial(authored, attempt.source, seeds) for attempt in some])
+        for attempt, by_seed in zip(some, found, strict=True):
+            yield _outcome(attempt, authored.criteria, dict(zip(seeds, by_seed, strict=True)))
 
 
-def _outcome(solution: Solution, criteria: set[str], found: dict[int, list]) -> Outcome:
-    named = (solution.function, solution.name, solution.wrong)
+def _outcome(attempt: Attempt, criteria: set[str], found: dict[int, list]) -> Outcome:
+    named = (attempt.function, attempt.name, attempt.wrong)
     if broken := sorted({one for lost in found.values() for one in lost if isinstance(one, str) and one != STOPPED}):
         return Outcome(*named, {}, problem="; ".join(broken))
     lost = {
         seed: dict.fromkeys(sorted(criteria), STOPPED) if STOPPED in some else dict(some)
         for seed, some in found.items()
     }
-    if solution.loses is None:
+    if attempt.loses is None:
         kept = [str(seed) for seed, some in lost.items() if not some]
         return Outcome(*named, lost, problem=f"loses nothing with seed {', '.join(kept)}" if kept else "")
-    declared = set(solution.loses)
+    declared = set(attempt.loses)
     missing = {name for some in lost.values() for name in declared - some.keys()}
     unexpected = {name for some in lost.values() for name in some.keys() - declared}
     return Outcome(*named, lost, tuple(sorted(missing)), tuple(sorted(unexpected)))
 
 
-def _chosen(solutions: list[Solution], folder: Path, function: str) -> list[tuple[AuthoredExercise, list[Solution]]]:
-    """The exercises of a chapter with their solutions; of one ``function`` alone where it is named. Raises Unreadable."""
-    if not (folder / "mistakes.py").exists():
+def _chosen(attempts: list[Attempt], folder: Path, function: str) -> list[tuple[AuthoredExercise, list[Attempt]]]:
+    """The exercises of a chapter with their attempts; of one ``function`` alone where it is named. Raises Unreadable."""
+    if not attempts:
+        raise Unreadable(
+            "no attempt in the file: each begins with a line `# %% wrong FUNCTION NAME` or `# %% right ...`"
+        )
+    if not (folder / CORPUS).exists():
         raise Unreadable(f"no chapter {folder.name!r} in {folder.parent}: name one with --chapter")
     by_function = {authored.function: authored for authored in authored_in(folder)}
-    wanted = [function] if function else list(dict.fromkeys(solution.function for solution in solutions))
+    wanted = [function] if function else list(dict.fromkeys(attempt.function for attempt in attempts))
     if unknown := [name for name in wanted if name not in by_function]:
         raise Unreadable(f"{folder.name} grades no {', '.join(unknown)}; it grades {', '.join(by_function)}")
-    chosen = [(by_function[name], [one for one in solutions if one.function == name]) for name in wanted]
+    chosen = [(by_function[name], [one for one in attempts if one.function == name]) for name in wanted]
     for authored, its in chosen:
         if not its:
-            raise Unreadable(f"the file holds no solution of {authored.function}")
-        for solution in its:
-            if unknown := set(solution.loses or ()) - authored.criteria:
+            raise Unreadable(f"the file holds no attempt of {authored.function}")
+        for attempt in its:
+            if unknown := set(attempt.loses or ()) - authored.criteria:
                 raise Unreadable(
-                    f"{solution.function} {solution.name} is to lose {listed(unknown)}; "
+                    f"{attempt.function} {attempt.name} is to lose {listed(unknown)}; "
                     f"the criteria are {listed(authored.criteria)}"
                 )
     return chosen
+
+
+def _chapter_of(file: Path) -> str:
+    """A chapter's corpus lies in its folder; another file is called after the chapter."""
+    return file.resolve().parent.name if file.name == CORPUS else file.stem
 
 
 def _in_words(outcome: Outcome) -> str:
@@ -136,5 +143,5 @@ def _in_words(outcome: Outcome) -> str:
 
 def _counted(outcomes: list[Outcome]) -> str:
     differ = [f"{outcome.function} {outcome.name}" for outcome in outcomes if not outcome.as_declared]
-    counted = "1 solution" if len(outcomes) == 1 else f"{len(outcomes)} solutions"
+    counted = "1 attempt" if len(outcomes) == 1 else f"{len(outcomes)} attempts"
     return f"{counted}, {len(differ)} not as declared" + (f": {', '.join(differ)}" if differ else "")

@@ -123,7 +123,7 @@ def _add_new(commands) -> None:
         "new", help="write the files of a new chapter or exercise; what is to be written is marked"
     )
     what = new.add_subparsers(dest="what", required=True)
-    chapter = what.add_parser("chapter", help="page, contents, claims, notebook, mistakes, hints, tests")
+    chapter = what.add_parser("chapter", help="page, contents, claims, notebook, corpus, hints, tests")
     chapter.add_argument("name", help="small letters, as in moving_bytes")
     chapter.add_argument("--part", default="device", help="folder of chapters/ for the page (default: device)")
     chapter.add_argument(

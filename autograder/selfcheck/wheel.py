@@ -8,6 +8,8 @@ from pathlib import Path
 import nbformat
 
 from autograder.authoring.authored import RECORD
+from autograder.authoring.corpus import CORPUS
+from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.authoring.pipeline import chapters, copy_room, wheel_of
 from autograder.core.layout import NOTEBOOK
 from autograder.selfcheck.chapters import Chapter, site_address
@@ -34,7 +36,7 @@ def write_mark_wheel(root: Path, folder: Path) -> Path:
         copy_room(root, "autograder", source, *LEFT_OUT)
         shutil.copy(root / "autograder" / "selfcheck" / "pyproject.toml", source)
         (source / "VERSION").write_text(version(root))
-        copy_room(root, "exercises", source, NOTEBOOK, "mistakes.py", RECORD)
+        copy_room(root, "exercises", source, NOTEBOOK, CORPUS, MISCONCEPTIONS, RECORD)
         for name in chapters(root / "exercises"):
             notebook = Chapter(root / "exercises" / name).notebook
             nbformat.write(notebook, source / "exercises" / name / f"{name}.ipynb")

@@ -42,24 +42,24 @@ runtime = gpulab.cuda.use("virtual:H100")
 # Five calls make a step of training. Each of them takes memory or gives some back, so their order decides what
 # the step computes and what it holds meanwhile. Write `train_step(model, optimizer, batch, loss_fn)`:
 #
-# - `model`: a `torch.nn.Module` with parameters of float32 or float64 on the device. Some of them may not require
-#   gradients. **Every module in it is in training mode when it is called, and stays so**, whatever mode each was in before;
-# - `optimizer`: one of `torch.optim`'s, over the parameters that require gradients, in one group or in several.
-#   `optimizer.step()` is called once, without arguments, and nothing else updates a parameter;
-# - `batch`: a pair `(x, y)` of tensors on the device, which are left as they are;
-# - the loss is `loss_fn(model(x), y)`. Both are called once, and the model as `model(x)`, so that its hooks run;
-# - **afterwards `.grad` of every parameter that took part in the loss is this batch's gradient alone**, for whoever
-#   logs its norm; it requires no gradient itself;
-# - `.grad` of every other parameter of the optimizer is `None`: from a gradient of zeros an optimizer still makes a step, by
+# - [c1] `model`: a `torch.nn.Module` with parameters of float32 or float64 on the device. [c2] Some of them may not require
+#   gradients. [c3] **Every module in it is in training mode when it is called, and stays so**, whatever mode each was in before;
+# - [c4] `optimizer`: one of `torch.optim`'s, over the parameters that require gradients, in one group or in several.
+#   [c5] `optimizer.step()` is called once, without arguments, and nothing else updates a parameter;
+# - [c6] `batch`: a pair `(x, y)` of tensors on the device, which are left as they are;
+# - [c7] the loss is `loss_fn(model(x), y)`. [c8] Both are called once, and the model as `model(x)`, so that its hooks run;
+# - [c9] **afterwards `.grad` of every parameter that took part in the loss is this batch's gradient alone**, for whoever
+#   logs its norm; [c10] it requires no gradient itself;
+# - [c11] `.grad` of every other parameter of the optimizer is `None`: [c12] from a gradient of zeros an optimizer still makes a step, by
 #   momentum or weight decay;
-# - parameters may hold gradients from before, numbers or NaN. They are dropped and not written to: the caller
+# - [c13] parameters may hold gradients from before, numbers or NaN. [c14] They are dropped and not written to: [c15] the caller
 #   may still use them;
-# - memory: **when the model is called, no old gradient is held. When the optimizer steps, of the forward pass
-#   only what `model` and `loss_fn` returned is held. After the return nothing of it is held**, no loss and no graph, also
+# - [c16] memory: **when the model is called, no old gradient is held. [c17] When the optimizer steps, of the forward pass
+#   only what `model` and `loss_fn` returned is held. [c18] After the return nothing of it is held**, no loss and no graph, also
 #   where Python's garbage collector is off;
-# - returns the loss before the step as a Python float, every digit of it. The loss lies in memory of its own, no parameter's;
-# - **the host waits once, for the loss, and only after the optimizer's step was handed to the device**;
-# - a loss of several elements: autograd's `RuntimeError` is let through, and no parameter has changed.
+# - [c19] returns the loss before the step as a Python float, every digit of it. [c20] The loss lies in memory of its own, no parameter's;
+# - [c21] **the host waits once, for the loss, and only after the optimizer's step was handed to the device**;
+# - [c22] a loss of several elements: [c23] autograd's `RuntimeError` is let through, and no parameter has changed.
 
 # %% nbgrader={"grade": false, "grade_id": "train_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def train_step(model, optimizer, batch, loss_fn):
@@ -142,24 +142,24 @@ import autograder; autograder.grade("autograd.train_step")
 # Between two epochs somebody asks how good the model is. The answer needs no backward pass, no host that waits at
 # every batch, and a model that is afterwards what it was before. Write `evaluate(model, loader, loss_fn)`:
 #
-# - `model`: a classifier with parameters on one device, a GPU or the host; `model(x)` gives logits of shape
-#   `(n, classes)`. **Every module in it is in evaluation mode while it is evaluated, and afterwards in the mode it was
-#   in before**: each has its own;
-# - `loader`: gives pairs `(x, y)`, where `y` holds the `n` classes as int64. It may have no length, and it can be gone
-#   through once only. Batches lie on the model's device, or on the host while the model is on a GPU. Their sizes differ, and a
+# - [c1] `model`: a classifier with parameters on one device, a GPU or the host; [c2] `model(x)` gives logits of shape
+#   `(n, classes)`. [c3] **Every module in it is in evaluation mode while it is evaluated, and afterwards in the mode it was
+#   in before**: [c4] each has its own;
+# - [c5] `loader`: gives pairs `(x, y)`, where `y` holds the `n` classes as int64. [c6] It may have no length, and it can be gone
+#   through once only. [c7] Batches lie on the model's device, or on the host while the model is on a GPU. [c8] Their sizes differ, and a
 #   batch without samples counts for nothing;
-# - `loss_fn(model(x), y)` is the **mean** loss of a batch, a tensor of one element. The model is called once for each batch, as
+# - [c9] `loss_fn(model(x), y)` is the **mean** loss of a batch, a tensor of one element. [c10] The model is called once for each batch, as
 #   `model(x)`;
-# - returns a dictionary of two Python floats: `"loss"`, the mean over all **samples**, and `"accuracy"`, the share of
-#   samples whose largest logit is that of their class. Sums are kept in float64: the mean of the losses is right to a
+# - [c11] returns a dictionary of two Python floats: [c12] `"loss"`, the mean over all **samples**, and `"accuracy"`, the share of
+#   samples whose largest logit is that of their class. [c13] Sums are kept in float64: [c14] the mean of the losses is right to a
 #   billionth, and NaN where a batch with samples has that loss;
-# - memory: **autograd saves nothing**; a batch is asked for when the one before is dealt with, and of all but the last two no
+# - [c15] memory: **autograd saves nothing**; [c16] a batch is asked for when the one before is dealt with, and of all but the last two no
 #   more is held than a few numbers each;
-# - **the host reads the device once, after the last batch.** Waiting for a batch to be copied to the device is no read;
-# - parameters, buffers, gradients, what requires gradients and the caller's grad mode are left as they are;
-# - an exception of the model, the loss function or the loader comes through, KeyboardInterrupt too. **Then, too, every
+# - [c17] **the host reads the device once, after the last batch.** [c18] Waiting for a batch to be copied to the device is no read;
+# - [c19] parameters, buffers, gradients, what requires gradients and the caller's grad mode are left as they are;
+# - [c20] an exception of the model, the loss function or the loader comes through, KeyboardInterrupt too. [c21] **Then, too, every
 #   module is in its own mode again**, and all else is left as it is;
-# - raises `ValueError` where there are no samples.
+# - [c22] raises `ValueError` where there are no samples.
 
 # %% nbgrader={"grade": false, "grade_id": "evaluate", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def evaluate(model, loader, loss_fn):
@@ -249,24 +249,24 @@ import autograder; autograder.grade("autograd.evaluate")
 # Autograd keeps what the backward pass will need until it has used it: that is where the memory of a training
 # step goes. Write `saved_bytes(fn, *inputs)`, the instrument that tells how much a function leaves behind:
 #
-# - `fn`: a function or a `torch.nn.Module`. It is called once, as `fn(*inputs)`, with the very inputs that were
-#   given and in the caller's grad mode. `inputs` are tensors, or whatever else `fn` takes. None of them is
+# - [c1] `fn`: a function or a `torch.nn.Module`. [c2] It is called once, as `fn(*inputs)`, with the very inputs that were
+#   given and in the caller's grad mode. [c3] `inputs` are tensors, or whatever else `fn` takes. [c4] None of them is
 #   changed, and no backward pass is run;
-# - returns a Python integer: **the bytes that autograd holds for a backward pass when `fn` has returned**, while
-#   its result is still there. Those of inputs count like any other;
-# - **a storage counts once**, whichever operations saved it and whatever part of it they use, **and with all its
-#   bytes**: a saved row keeps the whole matrix in memory;
-# - where `fn` is a module, the storages of its parameters and buffers do not count: they are there anyway. What a
+# - [c5] returns a Python integer: [c6] **the bytes that autograd holds for a backward pass when `fn` has returned**, while
+#   its result is still there. [c7] Those of inputs count like any other;
+# - [c8] **a storage counts once**, whichever operations saved it and whatever part of it they use, **and with all its
+#   bytes**: [c9] a saved row keeps the whole matrix in memory;
+# - [c10] where `fn` is a module, the storages of its parameters and buffers do not count: [c11] they are there anyway. [c12] What a
 #   function closes over, or a module holds as a plain attribute, counts;
-# - what was saved and let go of before `fn` returned does not count: a branch that was dropped, a graph that `fn`
-#   itself has gone back through. What `fn` returns does not matter, if anything;
-# - `fn` works as it does without the instrument. It may call `torch.autograd.grad`, also for gradients of gradients,
-#   use checkpointing and saved-tensor hooks of its own, and ask `saved_bytes` itself. What its own hooks pack does
-#   not count. The one thing that may differ: of what hooks have packed autograd checks no version;
-# - tensors are on any device. On `meta` they have sizes and no memory, and the answer is the same;
-# - **the instrument takes no memory of the device**: at no time is more taken than by `fn(*inputs)` alone, and after the
+# - [c13] what was saved and let go of before `fn` returned does not count: [c14] a branch that was dropped, a graph that `fn`
+#   itself has gone back through. [c15] What `fn` returns does not matter, if anything;
+# - [c16] `fn` works as it does without the instrument. [c17] It may call `torch.autograd.grad`, also for gradients of gradients,
+#   use checkpointing and saved-tensor hooks of its own, and ask `saved_bytes` itself. [c18] What its own hooks pack does
+#   not count. [c19] The one thing that may differ: [c20] of what hooks have packed autograd checks no version;
+# - [c21] tensors are on any device. [c22] On `meta` they have sizes and no memory, and the answer is the same;
+# - [c23] **the instrument takes no memory of the device**: [c24] at no time is more taken than by `fn(*inputs)` alone, and after the
 #   call nothing of it is left, also where Python's garbage collector is off;
-# - an exception of `fn` comes through. Afterwards, with or without one, the caller's own hooks are in force again,
+# - [c25] an exception of `fn` comes through. [c26] Afterwards, with or without one, the caller's own hooks are in force again,
 #   and none of yours.
 
 # %% nbgrader={"grade": false, "grade_id": "saved_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -352,8 +352,8 @@ import autograder; autograder.grade("autograd.saved_bytes")
 # operation saved it; each tensor counts its versions, and autograd refuses a saved tensor that has been written to since. The
 # cell below the statement runs programs and prints what they hold. Write `inplace_legal(steps)`, which says of each step of a program whether it may be done in place:
 #
-# - `steps`: a list of tuples `(operation, *arguments)`, at most 1000, which is left as it is. Step `i` makes value `i`;
-#   arguments are the positions of earlier steps. All values have one shape. The backward pass is that of the last value's sum. For example
+# - [c1] `steps`: a list of tuples `(operation, *arguments)`, at most 1000, which is left as it is. [c2] Step `i` makes value `i`;
+#   [c3] arguments are the positions of earlier steps. [c4] All values have one shape. [c5] The backward pass is that of the last value's sum. [c6] For example
 #   `[("leaf",), ("exp", 0), ("neg", 1)]`:
 #
 # | operation | its value | saves for backward |
@@ -368,16 +368,16 @@ import autograder; autograder.grade("autograd.saved_bytes")
 # | `("mul", a, b)` | `a * b` | each argument, if the other requires gradients |
 # | `("view", a)`, `("detach", a)` | the memory of `a` under another name; `detach` requires no gradients | nothing |
 #
-# - an operation saves nothing where none of its arguments requires gradients;
-# - in place a step writes its result into the memory of its first argument: `a.exp_()`, `a.mul_(b)`. If it would save that
-#   argument, it saves a copy of it instead: that is allowed, though no memory is saved. Of a second argument it makes no copy;
-# - a version belongs to the memory: a tensor, its views and what is detached from it count together;
-# - **returns a list of bools, one for each step: True where this step alone may be done in place.** That is so where
+# - [c7] an operation saves nothing where none of its arguments requires gradients;
+# - [c8] in place a step writes its result into the memory of its first argument: [c9] `a.exp_()`, `a.mul_(b)`. If it would save that
+#   argument, it saves a copy of it instead: [c10] that is allowed, though no memory is saved. [c11] Of a second argument it makes no copy;
+# - [c12] a version belongs to the memory: [c13] a tensor, its views and what is detached from it count together;
+# - [c14] **returns a list of bools, one for each step: [c15] True where this step alone may be done in place.** [c16] That is so where
 #   PyTorch raises nothing, neither in a step nor in the backward pass, and where no later step takes a value that was there before
-#   and has been overwritten: autograd would not notice, and compute something else;
-# - a step that has no in-place form is False: `leaf`, `input`, `view`, `detach` and `gelu`;
-# - **nothing is run**: the answer is had in plain Python, and neither PyTorch nor NumPy is called;
-# - raises `ValueError` for an operation that is not in the table, a wrong number of arguments, an argument that
+#   and has been overwritten: [c17] autograd would not notice, and compute something else;
+# - [c18] a step that has no in-place form is False: [c19] `leaf`, `input`, `view`, `detach` and `gelu`;
+# - [c20] **nothing is run**: the answer is had in plain Python, and neither PyTorch nor NumPy is called;
+# - [c21] raises `ValueError` for an operation that is not in the table, a wrong number of arguments, an argument that
 #   is no earlier step, and where the last value requires no gradient, so that there is no backward pass.
 
 # %% nbgrader={"grade": false, "grade_id": "inplace_runner", "locked": true, "schema_version": 3, "solution": false, "task": false}

@@ -38,22 +38,22 @@ from gpulab import capstone
 #
 # Write `triage(job)`:
 #
-# - `job` is a `capstone.Ticket`. `job.run(changes)` runs the job with a list of changes made, by their names, and no others, and
-#   returns a `capstone.Report`: `report["step_us"]` is a figure, `report.losses` what it learned. A run with the same changes gives
-#   the same figures. More than `job.runs` runs raise `capstone.OutOfRuns`;
-# - `job.targets` is a dictionary from every figure to the most that it may be, `job.losses` are the losses that were asked for,
+# - [c1] `job` is a `capstone.Ticket`. [c2] `job.run(changes)` runs the job with a list of changes made, by their names, and no others, and
+#   returns a `capstone.Report`: [c3] `report["step_us"]` is a figure, `report.losses` what it learned. [c4] A run with the same changes gives
+#   the same figures. [c5] More than `job.runs` runs raise `capstone.OutOfRuns`;
+# - [c6] `job.targets` is a dictionary from every figure to the most that it may be, `job.losses` are the losses that were asked for,
 #   and `job.offered` are the names of all changes;
-# - up to four parts are broken, each in one way. Three runs more are allowed than it takes to measure the broken job once and
-#   each repair once, so **changes cannot be tried out one after the other**: the figures say where to look;
-# - returns a list of tuples `(change, figure, before, after)`, in the order in which changes are made. With all of them made
-#   **every figure is at most its target**: those of training, of memory and of serving;
-# - and with all of them made **each loss differs from the one that was asked for by a five-hundredth of it at most**. Fewer updates,
+# - [c7] up to four parts are broken, each in one way. [c8] Three runs more are allowed than it takes to measure the broken job once and
+#   each repair once, so **changes cannot be tried out one after the other**: [c9] the figures say where to look;
+# - [c10] returns a list of tuples `(change, figure, before, after)`, in the order in which changes are made. [c11] With all of them made
+#   **every figure is at most its target**: [c12] those of training, of memory and of serving;
+# - [c13] and with all of them made **each loss differs from the one that was asked for by a five-hundredth of it at most**. [c14] Fewer updates,
 #   smaller batches or gradients without clipping are faster, and do other work;
-# - at most `job.changes` changes are made, which is as many as there are broken parts. A change that leaves the job as it was,
+# - [c15] at most `job.changes` changes are made, which is as many as there are broken parts. [c16] A change that leaves the job as it was,
 #   because that part is right, is one too many;
-# - `figure` is the name of a figure that the change lowers. `before` is its value in a report with all changes that stand
-#   before this one made, `after` with this one made too: **both from runs of the job**. `before` is more than 1.02 times `after`;
-# - a job whose first report meets all targets and losses gets an empty list.
+# - [c17] `figure` is the name of a figure that the change lowers. [c18] `before` is its value in a report with all changes that stand
+#   before this one made, `after` with this one made too: [c19] **both from runs of the job**. [c20] `before` is more than 1.02 times `after`;
+# - [c21] a job whose first report meets all targets and losses gets an empty list.
 
 # %% nbgrader={"grade": false, "grade_id": "triage", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def triage(job):
@@ -125,36 +125,36 @@ import autograder; autograder.grade("capstone.triage")
 #
 # Write `design_review(spec)`. Every `spec` is a dictionary with
 #
-# - `"shape"`, a `gpulab.memory.Shape` (`parameters`, `layers`, `kv_heads`, `cached` ...), and `"card"`, a card of `gpulab.cuda.CARDS`
-#   (`memory_bytes`, `bytes_per_s`, and `flops_per_s["bf16"]`, which is dense). `"sheet_flops_per_s"` is what the card's page prints
-#   in large type: it holds for 2:4-sparse matrices, and these are none;
-# - `"nodes"` with `"node_gpus"` GPUs each, `"dollars_per_gpu_hour"`, and `"reserve_bytes"` that nothing of what follows may use;
-# - `"mode"`. **Where it is `"train"`**, the plan is a dictionary with `"tensor"`, `"pipeline"`, `"data"`, `"stage"`, `"micro_batch"`,
-#   `"save_every_s"`, `"days"`, `"dollars"`. The first three are degrees T, P, D of T · P · D GPUs, which are to be there. A
-#   tensor-parallel group stays in its node: T divides `node_gpus`, and `kv_heads`. P divides the layers, and D times the
+# - [c1] `"shape"`, a `gpulab.memory.Shape` (`parameters`, `layers`, `kv_heads`, `cached` ...), and `"card"`, a card of `gpulab.cuda.CARDS`
+#   (`memory_bytes`, `bytes_per_s`, and `flops_per_s["bf16"]`, which is dense). [c2] `"sheet_flops_per_s"` is what the card's page prints
+#   in large type: [c3] it holds for 2:4-sparse matrices, and these are none;
+# - [c4] `"nodes"` with `"node_gpus"` GPUs each, `"dollars_per_gpu_hour"`, and `"reserve_bytes"` that nothing of what follows may use;
+# - [c5] `"mode"`. **Where it is `"train"`**, the plan is a dictionary with `"tensor"`, `"pipeline"`, `"data"`, `"stage"`, `"micro_batch"`,
+#   `"save_every_s"`, `"days"`, `"dollars"`. [c6] The first three are degrees T, P, D of T · P · D GPUs, which are to be there. [c7] A
+#   tensor-parallel group stays in its node: [c8] T divides `node_gpus`, and `kv_heads`. [c9] P divides the layers, and D times the
 #   micro-batch divides `"batch"`, the sequences of `"sequence"` tokens in a step, so each GPU has m micro-batches in a step;
-# - `"stage"` is ZeRO's, 0 to 3, and at most 1 where P is more than 1. A parameter takes 2 bytes of weights, 2 of gradients and
-#   12 of optimizer (a float32 copy and two moments), each divided by T · P. D divides the 12 from stage 1 on, the gradients from
-#   stage 2 on, the weights in stage 3. Activations take `"layer_bytes"` for each token of a micro-batch and each layer, divided by T:
-#   a GPU has layers/P layers, and the smaller one of P and m micro-batches under way at once;
-# - a step computes 6 FLOPs for each parameter and each token, on all GPUs, at `"mfu"` of the dense peak. The pipeline stretches
-#   it by (m + P − 1)/m. For data parallelism each GPU sends twice the bytes of its weights, T · P being divided out, times (D − 1)/D
-#   in a step; in stage 3 not twice but 2m + 1 times. At `"port_bytes_per_s"` that takes no longer than the step, or it cannot be hidden;
-# - a save takes `"save_s"`. A GPU fails every `"gpu_mtbf_s"`, so the job fails T · P · D times as often, and loses half an
-#   interval each time. With `save_every_s` = τ the job takes 1 + save_s/τ + τ · T · P · D/(2 gpu_mtbf_s) times what its steps
-#   take for `"tokens"`. τ is such that the two terms after the 1 are together at most 1.05 times the least that they can be;
-# - `days` and `dollars` are right to 1 %, and within `"max_days"` and `"max_dollars"`. No plan that meets everything costs less
+# - [c10] `"stage"` is ZeRO's, 0 to 3, and at most 1 where P is more than 1. [c11] A parameter takes 2 bytes of weights, 2 of gradients and
+#   12 of optimizer (a float32 copy and two moments), each divided by T · P. [c12] D divides the 12 from stage 1 on, the gradients from
+#   stage 2 on, the weights in stage 3. [c13] Activations take `"layer_bytes"` for each token of a micro-batch and each layer, divided by T:
+#   [c14] a GPU has layers/P layers, and the smaller one of P and m micro-batches under way at once;
+# - [c15] a step computes 6 FLOPs for each parameter and each token, on all GPUs, at `"mfu"` of the dense peak. [c16] The pipeline stretches
+#   it by (m + P − 1)/m. [c17] For data parallelism each GPU sends twice the bytes of its weights, T · P being divided out, times (D − 1)/D
+#   in a step; [c18] in stage 3 not twice but 2m + 1 times. [c19] At `"port_bytes_per_s"` that takes no longer than the step, or it cannot be hidden;
+# - [c20] a save takes `"save_s"`. [c21] A GPU fails every `"gpu_mtbf_s"`, so the job fails T · P · D times as often, and loses half an
+#   interval each time. [c22] With `save_every_s` = τ the job takes 1 + save_s/τ + τ · T · P · D/(2 gpu_mtbf_s) times what its steps
+#   take for `"tokens"`. [c23] τ is such that the two terms after the 1 are together at most 1.05 times the least that they can be;
+# - [c24] `days` and `dollars` are right to 1 %, and within `"max_days"` and `"max_dollars"`. [c25] No plan that meets everything costs less
 #   than 1/1.01 of yours;
-# - **where the mode is `"serve"`**, the plan has `"tensor"` (T as above), `"replicas"`, `"batch"`, `"between_tokens_s"` and
-#   `"dollars_per_hour"`. Each replica is T GPUs and answers up to `batch` sequences at once, and all replicas together at least `"users"`.
-#   On each GPU lie a T-th of the weights, and of keys and values for `"context"` tokens of every sequence of the batch, 2 bytes each;
-# - a token takes `gpulab.serving.costs.least_seconds(shape, decode(batch, context), card, "bf16")`, divided by T and by
-#   `"share"`, what the engine reaches of it, and where T is more than 1, two times `"all_reduce_s"` for each layer. That is at most
-#   `"max_between_tokens_s"`, the GPUs of all replicas are there, and their dollars an hour are at most `"max_dollars_per_hour"`. Both
+# - [c26] **where the mode is `"serve"`**, the plan has `"tensor"` (T as above), `"replicas"`, `"batch"`, `"between_tokens_s"` and
+#   `"dollars_per_hour"`. [c27] Each replica is T GPUs and answers up to `batch` sequences at once, and all replicas together at least `"users"`.
+#   [c28] On each GPU lie a T-th of the weights, and of keys and values for `"context"` tokens of every sequence of the batch, 2 bytes each;
+# - [c29] a token takes `gpulab.serving.costs.least_seconds(shape, decode(batch, context), card, "bf16")`, divided by T and by
+#   `"share"`, what the engine reaches of it, and where T is more than 1, two times `"all_reduce_s"` for each layer. [c30] That is at most
+#   `"max_between_tokens_s"`, the GPUs of all replicas are there, and their dollars an hour are at most `"max_dollars_per_hour"`. [c31] Both
 #   numbers are right to 1 %, and no plan that meets everything costs less than 1/1.01 of yours;
-# - a specification that no plan meets gets `{"refused": constraint}` with the **first** constraint that no legal plan meets together
-#   with all before it: for training `"memory"`, `"network"`, `"time"`, `"cost"` in this order, for serving `"memory"`, `"latency"`,
-#   `"gpus"`, `"cost"`. A legal plan for training has its degrees, its micro-batch and its GPUs as said above and the best τ; one
+# - [c32] a specification that no plan meets gets `{"refused": [c33] constraint}` with the **first** constraint that no legal plan meets together
+#   with all before it: [c34] for training `"memory"`, `"network"`, `"time"`, `"cost"` in this order, for serving `"memory"`, `"latency"`,
+#   `"gpus"`, `"cost"`. [c35] A legal plan for training has its degrees, its micro-batch and its GPUs as said above and the best τ; [c36] one
 #   for serving has T and as few replicas as its batch allows.
 
 # %% nbgrader={"grade": false, "grade_id": "design_review", "locked": false, "schema_version": 3, "solution": true, "task": false}

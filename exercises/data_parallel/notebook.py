@@ -62,30 +62,30 @@ for rank, (before, after) in enumerate(broadcast.results):
 # Write `mini_ddp(model, bucket_bytes)`, which makes `model` data parallel. Every rank calls it after the default process
 # group is initialized. All tensors are on the CPU:
 #
-# - `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype. All
-#   ranks have the same modules; `bucket_bytes`: an integer, 1 or more;
-# - before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place. This is a
-#   broadcast: no other rank contributes anything;
-# - it returns a function `finish`. In a step every rank calls `loss.backward()` once and then `finish()`. After that
-#   **`.grad` of every parameter is the mean** over all ranks' gradients. Many steps follow each other, with
+# - [c1] `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype. [c2] All
+#   ranks have the same modules; [c3] `bucket_bytes`: an integer, 1 or more;
+# - [c4] before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place. [c5] This is a
+#   broadcast: [c6] no other rank contributes anything;
+# - [c7] it returns a function `finish`. [c8] In a step every rank calls `loss.backward()` once and then `finish()`. [c9] After that
+#   **`.grad` of every parameter is the mean** over all ranks' gradients. [c10] Many steps follow each other, with
 #   `optimizer.zero_grad()` between them, whose `set_to_none` is `True` or `False`;
-# - gradients are all-reduced in **buckets**: from the last of `model.parameters()` to the first, each parameter joins the
-#   current bucket if that bucket then holds at most `bucket_bytes`, and otherwise starts the next bucket. So a parameter
+# - [c11] gradients are all-reduced in **buckets**: [c12] from the last of `model.parameters()` to the first, each parameter joins the
+#   current bucket if that bucket then holds at most `bucket_bytes`, and otherwise starts the next bucket. [c13] So a parameter
 #   larger than `bucket_bytes` has a bucket to itself;
-# - a bucket holds one dtype: a parameter whose dtype differs from that of the parameter before it starts the next bucket;
-# - each bucket is reduced by **one all-reduce of one flat tensor** in each step, in the default process group, in the
-#   bucket's dtype and without padding; nothing else is communicated in a step. The elements of the flat tensor may be in
+# - [c14] a bucket holds one dtype: [c15] a parameter whose dtype differs from that of the parameter before it starts the next bucket;
+# - [c16] each bucket is reduced by **one all-reduce of one flat tensor** in each step, in the default process group, in the
+#   bucket's dtype and without padding; [c17] nothing else is communicated in a step. [c18] The elements of the flat tensor may be in
 #   any order that is the same in all ranks, and may be divided by the number of ranks before or after the all-reduce;
-# - a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets before it were
-#   launched: inside the backward pass, which it overlaps with. Every rank launches the buckets in bucket order, whatever
+# - [c19] a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets before it were
+#   launched: [c20] inside the backward pass, which it overlaps with. [c21] Every rank launches the buckets in bucket order, whatever
 #   the order in which gradients become ready;
-# - **no rank waits** in the backward pass: `finish` waits;
-# - ranks may use different parts of the model, and so have different unused parameters. A gradient that a rank does not
+# - [c22] **no rank waits** in the backward pass: [c23] `finish` waits;
+# - [c24] ranks may use different parts of the model, and so have different unused parameters. [c25] A gradient that a rank does not
 #   have in a step **counts as zeros**, and that rank gets the mean like every other rank, also where no rank has the
-#   gradient; a bucket that cannot be launched earlier is launched by `finish`;
-# - a **frozen** parameter, one that does not require gradients when `mini_ddp` is called, is in no bucket, and its
+#   gradient; [c26] a bucket that cannot be launched earlier is launched by `finish`;
+# - [c27] a **frozen** parameter, one that does not require gradients when `mini_ddp` is called, is in no bucket, and its
 #   `.grad` stays `None`;
-# - two models may be alive at once, each with its own `finish`.
+# - [c28] two models may be alive at once, each with its own `finish`.
 #
 # `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has accumulated into
 # `parameter.grad`; `f` returns `None`. `dist.all_reduce(tensor, async_op=True)` returns a work handle at once; the handle's
@@ -205,32 +205,32 @@ import autograder; autograder.grade("data_parallel.mini_ddp")
 # pays the link's latency. Large buckets pay it less often but are sent late. The best bucket size can be computed before
 # anything runs. Write `best_bucket(layers, link, buckets)`:
 #
-# - `layers`: a list of dictionaries in the order of the backward pass, which begins with the last layer of the model.
-#   `"us"`: the microseconds of its part of the backward pass, 0 or more; `"bytes"`: the bytes of its gradients, an
-#   integer, 0 or more. The same dictionary may be in the list several times;
-# - `link`: a dictionary with `"alpha_us"`, `"bytes_per_us"` and `"ranks"`, here called n;
-# - `buckets`: a list of the candidate bucket sizes, integers in bytes, in any order, possibly with duplicates;
-# - layers follow one another without a pause, whatever is being sent. A layer's gradients are ready when its
+# - [c1] `layers`: a list of dictionaries in the order of the backward pass, which begins with the last layer of the model.
+#   [c2] `"us"`: the microseconds of its part of the backward pass, 0 or more; [c3] `"bytes"`: the bytes of its gradients, an
+#   integer, 0 or more. [c4] The same dictionary may be in the list several times;
+# - [c5] `link`: a dictionary with `"alpha_us"`, `"bytes_per_us"` and `"ranks"`, here called n;
+# - [c6] `buckets`: a list of the candidate bucket sizes, integers in bytes, in any order, possibly with duplicates;
+# - [c7] layers follow one another without a pause, whatever is being sent. [c8] A layer's gradients are ready when its
 #   microseconds are over;
-# - gradients are put into buckets in the order of `layers`. The gradients of one layer are not split. As soon as a bucket
-#   reaches or exceeds the bucket size, the next gradients start a new bucket. This limit is the same for every bucket,
+# - [c9] gradients are put into buckets in the order of `layers`. [c10] The gradients of one layer are not split. [c11] As soon as a bucket
+#   reaches or exceeds the bucket size, the next gradients start a new bucket. [c12] This limit is the same for every bucket,
 #   including the first;
-# - the gradients left after the last layer form a bucket too, unless it holds no bytes. The assignment of gradients to
-#   buckets is fixed before the backward pass: a bucket is **ready** as soon as all gradients in it are, and does not wait
+# - [c13] the gradients left after the last layer form a bucket too, unless it holds no bytes. [c14] The assignment of gradients to
+#   buckets is fixed before the backward pass: [c15] a bucket is **ready** as soon as all gradients in it are, and does not wait
 #   for a later layer without bytes;
-# - buckets are all-reduced in this order, one after another. Each all-reduce begins as soon as its bucket is ready and the
+# - [c16] buckets are all-reduced in this order, one after another. [c17] Each all-reduce begins as soon as its bucket is ready and the
 #   link is free;
-# - an all-reduce takes `alpha_us` plus 2 (n - 1) / n times the bucket's bytes divided by `bytes_per_us`. With one rank
+# - [c18] an all-reduce takes `alpha_us` plus 2 (n - 1) / n times the bucket's bytes divided by `bytes_per_us`. [c19] With one rank
 #   nothing is sent, which takes no time;
-# - the step begins with the first layer and ends when the backward pass and the last all-reduce have ended;
-# - returns a dictionary with three entries:
-# - `"step_us"`: a dictionary from each size in `buckets` to the microseconds of the step, a number;
-# - `"exposed_us"`: a dictionary from each size to the microseconds of the step **after the backward pass ended** (exposed
+# - [c20] the step begins with the first layer and ends when the backward pass and the last all-reduce have ended;
+# - [c21] returns a dictionary with three entries:
+# - [c22] `"step_us"`: a dictionary from each size in `buckets` to the microseconds of the step, a number;
+# - [c23] `"exposed_us"`: a dictionary from each size to the microseconds of the step **after the backward pass ended** (exposed
 #   communication), a number;
-# - `"best"`: the size with the shortest step, and for a tie the smallest of the tied sizes;
-# - a time may have a rounding error of up to a billionth of the step;
-# - the lists and the dictionaries stay unchanged;
-# - raises `ValueError` when there are no layers or no sizes, for a size less than 1, for a layer's microseconds or
+# - [c24] `"best"`: the size with the shortest step, and for a tie the smallest of the tied sizes;
+# - [c25] a time may have a rounding error of up to a billionth of the step;
+# - [c26] the lists and the dictionaries stay unchanged;
+# - [c27] raises `ValueError` when there are no layers or no sizes, for a size less than 1, for a layer's microseconds or
 #   bytes less than 0, for `alpha_us` less than 0, a `bytes_per_us` of 0 or less, and `"ranks"` less than 1.
 
 # %% nbgrader={"grade": false, "grade_id": "best_bucket", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -322,23 +322,23 @@ import autograder; autograder.grade("data_parallel.best_bucket")
 # and in an evaluation that counts a sample twice. Write `epoch_indices(length, world, rank, epoch, seed, start=0,
 # drop_last=False)`:
 #
-# - `length`: the number of samples, 0 or more; `world`: the number of ranks; `rank`: the number of this rank, from 0;
-#   `epoch`: from 0; `seed`: the same in every rank. All are integers;
-# - the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`.
-#   It is the same in every rank;
-# - the ranks take turns: rank r reads the samples at positions r, r + world, r + 2 world and so on of the order;
-# - every rank reads the same number of samples. Where `world` does not divide `length`, the order is padded with its own
+# - [c1] `length`: the number of samples, 0 or more; [c2] `world`: the number of ranks; [c3] `rank`: the number of this rank, from 0;
+#   [c4] `epoch`: from 0; `seed`: [c5] the same in every rank. [c6] All are integers;
+# - [c7] the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`.
+#   [c8] It is the same in every rank;
+# - [c9] the ranks take turns: [c10] rank r reads the samples at positions r, r + world, r + 2 world and so on of the order;
+# - [c11] every rank reads the same number of samples. [c12] Where `world` does not divide `length`, the order is padded with its own
 #   samples from the beginning, several times if necessary, until `world` divides its length;
-# - with `drop_last` the order is not padded: its last samples are dropped, as few as necessary;
-# - `start`: the number of samples of this epoch that this rank has already read. The function returns the rest, in the
+# - [c13] with `drop_last` the order is not padded: [c14] its last samples are dropped, as few as necessary;
+# - [c15] `start`: the number of samples of this epoch that this rank has already read. [c16] The function returns the rest, in the
 #   same order;
-# - returns a dictionary with two entries, lists of Python integers, new in each call:
-# - `"indices"`: the samples that this rank reads from `start` on, in order;
-# - `"repeated"`: the positions in `"indices"`, from 0, of samples that are read in this epoch for the second time or more
-#   often because the order was padded. An evaluation does not count these;
-# - the global random states of PyTorch, NumPy and Python are unchanged afterwards, also after an error, and the result
+# - [c17] returns a dictionary with two entries, lists of Python integers, new in each call:
+# - [c18] `"indices"`: the samples that this rank reads from `start` on, in order;
+# - [c19] `"repeated"`: the positions in `"indices"`, from 0, of samples that are read in this epoch for the second time or more
+#   often because the order was padded. [c20] An evaluation does not count these;
+# - [c21] the global random states of PyTorch, NumPy and Python are unchanged afterwards, also after an error, and the result
 #   does not depend on them;
-# - raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` outside the range 0
+# - [c22] raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` outside the range 0
 #   to world - 1, and for a `start` less than 0 or greater than the number of samples that this rank reads in the
 #   whole epoch.
 #
@@ -418,20 +418,20 @@ from gpulab.collectives import run_ranks
 # Write `reduce_metrics(totals)`, which all ranks call at the same time. They form a process group with the gloo backend, on the
 # CPU:
 #
-# - `totals`: a dictionary, name to `(sum, count)`: the sum of a metric over this rank's samples since the last report, and the
+# - [c1] `totals`: a dictionary, name to `(sum, count)`: [c2] the sum of a metric over this rank's samples since the last report, and the
 #   number of these samples;
-# - a sum is a float, an int or a zero-dimensional tensor of any floating-point or integer dtype. It may require a gradient;
-# - a count is an int, 0 where this rank saw no samples. The sum is 0 then;
-# - names are strings. All ranks have the same names, **possibly in a different order**, and another call may have other names;
-# - returns, in every rank, a new dictionary: name to the **mean over all samples of all ranks**, a Python float;
-# - no precision is lost: sums and counts are added in `float64`, which represents every integer up to 2^53, and no total is greater;
-# - the mean is NaN where no rank saw any samples. A sum of NaN or infinity shows in the mean of its own metric, and of no other;
-# - **one collective** in total: an `all_reduce` that sums one `float64` tensor with two elements per name. A rank contributes its
+# - [c3] a sum is a float, an int or a zero-dimensional tensor of any floating-point or integer dtype. [c4] It may require a gradient;
+# - [c5] a count is an int, 0 where this rank saw no samples. [c6] The sum is 0 then;
+# - [c7] names are strings. All ranks have the same names, **possibly in a different order**, and another call may have other names;
+# - [c8] returns, in every rank, a new dictionary: [c9] name to the **mean over all samples of all ranks**, a Python float;
+# - [c10] no precision is lost: [c11] sums and counts are added in `float64`, which represents every integer up to 2^53, and no total is greater;
+# - [c12] the mean is NaN where no rank saw any samples. [c13] A sum of NaN or infinity shows in the mean of its own metric, and of no other;
+# - [c14] **one collective** in total: [c15] an `all_reduce` that sums one `float64` tensor with two elements per name. [c16] A rank contributes its
 #   sums and its counts, each once, in an order that is the same in all ranks;
-# - so nothing is gathered, nothing is sent point to point, no object is pickled, and no rank waits at a barrier. A single rank may
+# - [c17] so nothing is gathered, nothing is sent point to point, no object is pickled, and no rank waits at a barrier. [c18] A single rank may
 #   skip the collective;
-# - with no names nothing is communicated, and the dictionary is empty;
-# - `totals` and the tensors in it stay unchanged.
+# - [c19] with no names nothing is communicated, and the dictionary is empty;
+# - [c20] `totals` and the tensors in it stay unchanged.
 
 # %% nbgrader={"grade": false, "grade_id": "reduce_metrics", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def reduce_metrics(totals):
@@ -517,22 +517,22 @@ for _rank, _log in enumerate(_LOGS):
 # %% [markdown]
 # Write `find_desync(logs)`:
 #
-# - `logs`: a list, `logs[rank]` is the log of a rank: a list of the collectives that it posted on one process group, in the order
-#   of posting. Logs may be of different lengths, and may be empty: a rank that hangs or has exited posts no more;
-# - an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float,
+# - [c1] `logs`: a list, `logs[rank]` is the log of a rank: [c2] a list of the collectives that it posted on one process group, in the order
+#   of posting. [c3] Logs may be of different lengths, and may be empty: [c4] a rank that hangs or has exited posts no more;
+# - [c5] an entry is a dictionary: [c6] `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float,
 #   the time by the rank's own clock;
-# - entries **agree** when they have the same op, the same bytes and the same dtype. Their lines and times may differ;
-# - returns None where all logs have the same length and agree at every position. A single rank always agrees;
-# - otherwise returns a dictionary with three entries:
-# - `"index"`: the **first** position, from 0, at which not all ranks have entries that agree. A rank whose log has ended there
+# - [c7] entries **agree** when they have the same op, the same bytes and the same dtype. [c8] Their lines and times may differ;
+# - [c9] returns None where all logs have the same length and agree at every position. [c10] A single rank always agrees;
+# - [c11] otherwise returns a dictionary with three entries:
+# - [c12] `"index"`: the **first** position, from 0, at which not all ranks have entries that agree. [c13] A rank whose log has ended there
 #   has no entry;
-# - `"culprits"`: a list of the ranks, ascending, that are not in the largest group of agreeing ranks at that position. Ranks whose
-#   entries agree form a group. Of several groups of equal size, the one that has the lowest rank counts as the largest;
-# - ranks whose logs have ended there form no group, and all of them are culprits, however many they are: the ranks that have posted
+# - [c14] `"culprits"`: a list of the ranks, ascending, that are not in the largest group of agreeing ranks at that position. [c15] Ranks whose
+#   entries agree form a group. [c16] Of several groups of equal size, the one that has the lowest rank counts as the largest;
+# - [c17] ranks whose logs have ended there form no group, and all of them are culprits, however many they are: [c18] the ranks that have posted
 #   wait for them;
-# - `"lines"`: a dictionary from every rank to the line of its entry there, or to None where its log has ended;
-# - the logs stay unchanged;
-# - raises `ValueError` where there are no ranks.
+# - [c19] `"lines"`: a dictionary from every rank to the line of its entry there, or to None where its log has ended;
+# - [c20] the logs stay unchanged;
+# - [c21] raises `ValueError` where there are no ranks.
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def find_desync(logs):

@@ -37,30 +37,30 @@ import torch
 #
 # Write `continuous_batcher(patience)`:
 #
-# - `patience`: an `int`, 0 or more. Anything else, and a `bool` too, raises `ValueError`. Returns a scheduler for one engine: an
+# - [c1] `patience`: an `int`, 0 or more. [c2] Anything else, and a `bool` too, raises `ValueError`. [c3] Returns a scheduler for one engine: [c4] an
 #   object with the method `plan(waiting, running, blocks, budget)` of `gpulab.serving.Scheduler`;
-# - you may rely on this: `blocks` is a `Paged`, `budget.tokens` is not less than `budget.requests`, and no request is `whole`;
-# - **order of arrival**: by `arrival_us`, at a tie in the order in which they first stood in `waiting`. A preemption changes
+# - [c5] you may rely on this: [c6] `blocks` is a `Paged`, `budget.tokens` is not less than `budget.requests`, and no request is `whole`;
+# - [c7] **order of arrival**: by `arrival_us`, at a tie in the order in which they first stood in `waiting`. [c8] A preemption changes
 #   nobody's place in it, and `waiting` and `running` may stand in another order;
-# - **decodes**: in every step each running request that has one token left to compute gets it, unless it is preempted in
-#   this step. Nobody waits for a batch to drain, nor for another's prompt;
-# - **preemption**: where the free blocks do not suffice for that, the running request that arrived last is preempted, then the
-#   one that arrived last of the others, until they suffice, and not one more. In a step that preempts nobody is let in;
-# - **letting in**: in any other step, those who wait are gone through in the order of arrival. Each who fits into what those
-#   who run and those before have left is let in: a place of `budget.requests`, tokens of `budget.tokens` for all `left` tokens,
-#   and free blocks for them. All of them are computed in this step, of the preempted the told ones too. Whoever does not fit
+# - [c9] **decodes**: in every step each running request that has one token left to compute gets it, unless it is preempted in
+#   this step. [c10] Nobody waits for a batch to drain, nor for another's prompt;
+# - [c11] **preemption**: where the free blocks do not suffice for that, the running request that arrived last is preempted, then the
+#   one that arrived last of the others, until they suffice, and not one more. [c12] In a step that preempts nobody is let in;
+# - [c13] **letting in**: in any other step, those who wait are gone through in the order of arrival. [c14] Each who fits into what those
+#   who run and those before have left is let in: [c15] a place of `budget.requests`, tokens of `budget.tokens` for all `left` tokens,
+#   and free blocks for them. [c16] All of them are computed in this step, of the preempted the told ones too. [c17] Whoever does not fit
 #   waits on, and the next one is tried;
-# - **patience**: whoever is let in overtakes each who arrived before and still waits. That counts one for each of those, also
-#   when the same request overtakes again after a preemption; nothing else counts. A request's count lasts as long as it
-#   is there, through its preemptions. While one whose count is `patience` waits, nobody who arrived later is let in; who
+# - [c18] **patience**: whoever is let in overtakes each who arrived before and still waits. [c19] That counts one for each of those, also
+#   when the same request overtakes again after a preemption; [c20] nothing else counts. A request's count lasts as long as it
+#   is there, through its preemptions. [c21] While one whose count is `patience` waits, nobody who arrived later is let in; [c22] who
 #   arrived earlier may be;
-# - **long**: more than `budget.tokens` tokens fit into no step. Who has so many left fits where a place, one token of the
-#   step and blocks for all `left` tokens are free. It reserves those blocks at once, takes all tokens that the step has left,
-#   and in the steps after it all that the decodes leave, until none is left; what then remains of the step is for others.
-#   Nobody else's prompt is cut;
-# - **blocks**: nobody holds more of them than the tokens need that are computed or planned, and those that a long one has left;
-# - **who is there**: two requests are two, even if one has the name of another that was there before. Who leaves in the middle
-#   stands in neither list any more and holds up nobody. Two schedulers know nothing of each other, and one that has served a
+# - [c23] **long**: more than `budget.tokens` tokens fit into no step. [c24] Who has so many left fits where a place, one token of the
+#   step and blocks for all `left` tokens are free. [c25] It reserves those blocks at once, takes all tokens that the step has left,
+#   and in the steps after it all that the decodes leave, until none is left; [c26] what then remains of the step is for others.
+#   [c27] Nobody else's prompt is cut;
+# - [c28] **blocks**: nobody holds more of them than the tokens need that are computed or planned, and those that a long one has left;
+# - [c29] **who is there**: two requests are two, even if one has the name of another that was there before. [c30] Who leaves in the middle
+#   stands in neither list any more and holds up nobody. [c31] Two schedulers know nothing of each other, and one that has served a
 #   trace to its end serves another as a new one would.
 
 # %% nbgrader={"grade": false, "grade_id": "continuous_batcher", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -173,38 +173,38 @@ import autograder; autograder.grade("engines.continuous_batcher")
 #
 # Write `block_allocator(total, size)`:
 #
-# - `total`: the blocks of the cache, numbered from 0; `size`: the tokens that a block has places for; `ValueError` where one of
-#   them is less than 1. Returns an object with the methods and the property below. Several such objects know nothing of each
+# - [c1] `total`: the blocks of the cache, numbered from 0; [c2] `size`: the tokens that a block has places for; [c3] `ValueError` where one of
+#   them is less than 1. [c4] Returns an object with the methods and the property below. [c5] Several such objects know nothing of each
 #   other;
-# - all numbers are Python integers, yours and the caller's, also beyond 2<sup>53</sup>; a sequence is known by its name, any
+# - [c6] all numbers are Python integers, yours and the caller's, also beyond 2<sup>53</sup>; [c7] a sequence is known by its name, any
 #   hashable value, an empty string or `None` among them;
-# - `append(seq, n=1)`: makes room for `n` more tokens behind those that the sequence `seq` has; a name that is not there begins
-#   a new sequence. Returns the block copies, a list of tuples `(source, target)`, that the engine carries out before it writes
-#   the `n` tokens; the list is empty where none is due. `ValueError` where `n` is less than 1, whether there is room or not;
-# - `fork(parent, child)`: begins the sequence `child` with the tokens of `parent`: its table names the same blocks, and no block
-#   is taken or copied. `KeyError` where there is no `parent`, also if there is a `child`; else `ValueError` where there is a
+# - [c8] `append(seq, n=1)`: makes room for `n` more tokens behind those that the sequence `seq` has; [c9] a name that is not there begins
+#   a new sequence. [c10] Returns the block copies, a list of tuples `(source, target)`, that the engine carries out before it writes
+#   the `n` tokens; [c11] the list is empty where none is due. [c12] `ValueError` where `n` is less than 1, whether there is room or not;
+# - [c13] `fork(parent, child)`: begins the sequence `child` with the tokens of `parent`: [c14] its table names the same blocks, and no block
+#   is taken or copied. [c15] `KeyError` where there is no `parent`, also if there is a `child`; [c16] else `ValueError` where there is a
 #   `child` already;
-# - `release(seq)`: the sequence has finished, or its client has hung up. It is gone, and its name may begin a new one. `KeyError`
+# - [c17] `release(seq)`: the sequence has finished, or its client has hung up. [c18] It is gone, and its name may begin a new one. [c19] `KeyError`
 #   where it is not there, so also the second time;
-# - `table(seq)`: its blocks as a list: token `t` lies in the block at `t // size` of the list, at place `t % size`; `KeyError`
+# - [c20] `table(seq)`: its blocks as a list: [c21] token `t` lies in the block at `t // size` of the list, at place `t % size`; [c22] `KeyError`
 #   where there is no such sequence;
-# - `length(seq)`: how many tokens it has; `KeyError` where there is no such sequence;
-# - `free`, a property: how many blocks stand in no table. A block is free as soon as the last sequence that had it is gone;
-# - the lists that you return are new: the caller may change them, and nothing of yours changes with them.
+# - [c23] `length(seq)`: how many tokens it has; [c24] `KeyError` where there is no such sequence;
+# - [c25] `free`, a property: how many blocks stand in no table. [c26] A block is free as soon as the last sequence that had it is gone;
+# - [c27] the lists that you return are new: [c28] the caller may change them, and nothing of yours changes with them.
 #
 # These are the rules:
 #
-# - **as many as needed**: a sequence holds `ceil(length / size)` blocks, so that it wastes less than one. Which of the free
+# - [c29] **as many as needed**: [c30] a sequence holds `ceil(length / size)` blocks, so that it wastes less than one. [c31] Which of the free
 #   blocks it takes is yours to choose;
-# - **tokens stay**: `append` changes no table but that of `seq`, and in that one no block of the tokens that are there, save by a
+# - [c32] **tokens stay**: `append` changes no table but that of `seq`, and in that one no block of the tokens that are there, save by a
 #   copy that is returned;
-# - **copy on write**: no token is written into a block that stands in another table too. A last block that is partly filled and
-#   shared is replaced in the table of `seq` by a free one, the copy's target; the others keep the source. The last sequence that
+# - [c33] **copy on write**: no token is written into a block that stands in another table too. [c34] A last block that is partly filled and
+#   shared is replaced in the table of `seq` by a free one, the copy's target; [c35] the others keep the source. [c36] The last sequence that
 #   has a block writes in place, whether it was the parent or a child;
-# - **nothing else is copied**: neither full blocks nor a last block that nobody shares;
-# - **out of room**: `append` raises `MemoryError` when it needs more blocks than are free, the target of a copy among them, and
+# - [c37] **nothing else is copied**: [c38] neither full blocks nor a last block that nobody shares;
+# - [c39] **out of room**: `append` raises `MemoryError` when it needs more blocks than are free, the target of a copy among them, and
 #   never otherwise;
-# - a call that raises changes nothing: no table, no count, and no name is there afterwards that was not there before.
+# - [c40] a call that raises changes nothing: [c41] no table, no count, and no name is there afterwards that was not there before.
 
 # %% nbgrader={"grade": false, "grade_id": "block_allocator", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def block_allocator(total, size):
@@ -355,34 +355,34 @@ from gpulab.serving import Chunked, Continuous, Plan
 # %% [markdown]
 # Write `chunked_prefill(step_us, gap_us)`:
 #
-# - `step_us(work)` says how many microseconds a step takes. `work` is a list with a pair `(new, context)` for
-#   every request in the step, in any order: `new` tokens, 1 or more, are computed after the `context` tokens
-#   that are there already (`live.computed`). One more request, new token or context token never makes a step
-#   shorter; nothing else is known of it, least of all that it is a straight line;
-# - `gap_us`: microseconds from 0 on, an integer, a float or infinity;
-# - returns a scheduler, an object with `plan(waiting, running, blocks, budget)` that answers with a `Plan`, as
-#   `gpulab.serving.Scheduler` says. Several are at work at the same time, each with its own `step_us` and
+# - [c1] `step_us(work)` says how many microseconds a step takes. [c2] `work` is a list with a pair `(new, context)` for
+#   every request in the step, in any order: [c3] `new` tokens, 1 or more, are computed after the `context` tokens
+#   that are there already (`live.computed`). [c4] One more request, new token or context token never makes a step
+#   shorter; [c5] nothing else is known of it, least of all that it is a straight line;
+# - [c6] `gap_us`: microseconds from 0 on, an integer, a float or infinity;
+# - [c7] returns a scheduler, an object with `plan(waiting, running, blocks, budget)` that answers with a `Plan`, as
+#   `gpulab.serving.Scheduler` says. [c8] Several are at work at the same time, each with its own `step_us` and
 #   `gap_us`, and clients hang up at any moment, in the middle of a prompt too;
-# - a running request *decodes* when it was told a token and has exactly one token left to compute. Decodes
+# - [c9] a running request *decodes* when it was told a token and has exactly one token left to compute. [c10] Decodes
 #   come first: in every step each of them gets its token, also when the budget is tight;
-# - a step in which somebody decodes lasts `gap_us` at most, by `step_us`. Where the decodes alone take longer
-#   than that, they go alone. Nobody starves of it: nobody new joins the decodes until some have ended;
-# - what is left goes to prompts: to all that is to be computed of a request that does not decode. After a
-#   preemption that is its prompt and the tokens that it was told. First come, first served: who runs
-#   already, then `waiting` from its front. Nobody is overtaken, and a prompt that has begun is finished before
-#   the next begins. Several may share a step;
-# - prompts get as many tokens as they can: one more for the prompt that was cut, or for the next in line, would
+# - [c11] a step in which somebody decodes lasts `gap_us` at most, by `step_us`. [c12] Where the decodes alone take longer
+#   than that, they go alone. [c13] Nobody starves of it: [c14] nobody new joins the decodes until some have ended;
+# - [c15] what is left goes to prompts: [c16] to all that is to be computed of a request that does not decode. [c17] After a
+#   preemption that is its prompt and the tokens that it was told. [c18] First come, first served: [c19] who runs
+#   already, then `waiting` from its front. [c20] Nobody is overtaken, and a prompt that has begun is finished before
+#   the next begins. [c21] Several may share a step;
+# - [c22] prompts get as many tokens as they can: [c23] one more for the prompt that was cut, or for the next in line, would
 #   break the gap, `budget.tokens` or `budget.requests`, or would find no room in the cache;
-# - while nobody decodes, the gap bounds nothing: the budget and the room alone do;
-# - a request is let in only if all its tokens so far have room: reserve `live.left` for it, no less and no more,
-#   though its first chunk may be shorter. Everybody grows by a token at a time from then on;
-# - when a decode finds no room, the last of `running`, who was let in last, is preempted, then the one before
-#   it, until there is room and no further. `plan.preempt` names them in this order, so they wait again in the
-#   order in which they came. Their blocks go to those who stay, in the same step. Nobody is let in by a step that preempts;
-# - a request that is `live.whole` (an image) has all `live.prompt_tokens` computed by one step; `budget.tokens`
-#   is never less. It waits until it fits beside the decodes, gap and all, or nobody decodes. Tokens that it was told
+# - [c24] while nobody decodes, the gap bounds nothing: [c25] the budget and the room alone do;
+# - [c26] a request is let in only if all its tokens so far have room: [c27] reserve `live.left` for it, no less and no more,
+#   though its first chunk may be shorter. [c28] Everybody grows by a token at a time from then on;
+# - [c29] when a decode finds no room, the last of `running`, who was let in last, is preempted, then the one before
+#   it, until there is room and no further. [c30] `plan.preempt` names them in this order, so they wait again in the
+#   order in which they came. [c31] Their blocks go to those who stay, in the same step. [c32] Nobody is let in by a step that preempts;
+# - [c33] a request that is `live.whole` (an image) has all `live.prompt_tokens` computed by one step; [c34] `budget.tokens`
+#   is never less. [c35] It waits until it fits beside the decodes, gap and all, or nobody decodes. [c36] Tokens that it was told
 #   before a preemption are not part of its prompt, and may follow in other steps;
-# - `step_us` is called only by `plan`, at most 40 times in one call, however large the budget and however many the requests.
+# - [c37] `step_us` is called only by `plan`, at most 40 times in one call, however large the budget and however many the requests.
 
 # %% nbgrader={"grade": false, "grade_id": "chunked_prefill", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def chunked_prefill(step_us, gap_us):
@@ -540,39 +540,39 @@ class Cluster:
 # %% [markdown]
 # Write `place_phases(workload, cluster)`:
 #
-# - `workload` is a `Workload` and `cluster` a `Cluster`; what is noted there as `int` is an `int`, and what is noted as
-#   `Fraction` is an `int` or a `Fraction`. Both are left as they are. A mean is over the requests of the mix, each kind as
+# - [c1] `workload` is a `Workload` and `cluster` a `Cluster`; [c2] what is noted there as `int` is an `int`, and what is noted as
+#   `Fraction` is an `int` or a `Fraction`. [c3] Both are left as they are. [c4] A mean is over the requests of the mix, each kind as
 #   often as its weight says;
-# - **prompts**: of n instances that compute prompts each is sent `rate` / n a second, at random, and takes one after another.
-#   Where a prompt takes S, the load is `rate` / n · mean(S), and a load of 1 or more does not hold. A prompt waits
+# - [c5] **prompts**: of n instances that compute prompts each is sent `rate` / n a second, at random, and takes one after another.
+#   [c6] Where a prompt takes S, the load is `rate` / n · mean(S), and a load of 1 or more does not hold. [c7] A prompt waits
 #   `rate` / n · mean(S²) / (2 · (1 - load)) on average before it is begun (Pollaczek and Khinchine);
-# - to compute a prompt takes C, `prefill_us` for each of its tokens but the cached;
-# - **shared**: all instances compute prompts and decode. What is computed of a prompt comes in chunks of `chunk` tokens and
-#   what is left over; each joins a step of decodes and makes it longer: S = C + `step_us` · chunks, and `ttft_us` is
-#   wait + mean(S). Decodes get the time that is left: `tbt_us`, the mean time between tokens, is
-#   `step_us` / (1 - `rate` / n · mean(C)). `gap_us`, the longest, is a step with the largest chunk of the mix in it;
-# - **split**: some instances compute prompts, whole, so that S = C, and the others decode: `tbt_us` and `gap_us` are
-#   `step_us`. A first token is told when all keys and values have come: `ttft_us` is wait + mean(S) + `exposed_us`;
-# - **slots**: each of n instances that decode is at `rate` / n · mean(`output` - 1) · `tbt_us` requests at once, at most
-#   `slots`. In a split as few decode as that allows, at least one, and all others compute prompts, at least one;
-# - **transfer**: a prompt's keys and values are sent whole, the cached too, over a link that each instance which computes
-#   prompts has for itself. They take T, at `link_gbps` · 10⁹ bits a second; `latency_us` is no part of T. A link that is
-#   sent more than it can carry does not hold: `rate` / n · mean(T) is at most 1. Layers go one by one, each T / `layers`
-#   long, as soon as it is computed and the one before it has gone; they are computed one by one, each for C / `layers`.
-#   `exposed_us` is how long the last takes to go once the prompt is computed, on average, and `latency_us` once for each
+# - [c8] to compute a prompt takes C, `prefill_us` for each of its tokens but the cached;
+# - [c9] **shared**: all instances compute prompts and decode. [c10] What is computed of a prompt comes in chunks of `chunk` tokens and
+#   what is left over; [c11] each joins a step of decodes and makes it longer: [c12] S = C + `step_us` · chunks, and `ttft_us` is
+#   wait + mean(S). [c13] Decodes get the time that is left: [c14] `tbt_us`, the mean time between tokens, is
+#   `step_us` / (1 - `rate` / n · mean(C)). [c15] `gap_us`, the longest, is a step with the largest chunk of the mix in it;
+# - [c16] **split**: some instances compute prompts, whole, so that S = C, and the others decode: [c17] `tbt_us` and `gap_us` are
+#   `step_us`. [c18] A first token is told when all keys and values have come: [c19] `ttft_us` is wait + mean(S) + `exposed_us`;
+# - [c20] **slots**: each of n instances that decode is at `rate` / n · mean(`output` - 1) · `tbt_us` requests at once, at most
+#   `slots`. [c21] In a split as few decode as that allows, at least one, and all others compute prompts, at least one;
+# - [c22] **transfer**: a prompt's keys and values are sent whole, the cached too, over a link that each instance which computes
+#   prompts has for itself. [c23] They take T, at `link_gbps` · 10⁹ bits a second; [c24] `latency_us` is no part of T. [c25] A link that is
+#   sent more than it can carry does not hold: [c26] `rate` / n · mean(T) is at most 1. [c27] Layers go one by one, each T / `layers`
+#   long, as soon as it is computed and the one before it has gone; [c28] they are computed one by one, each for C / `layers`.
+#   [c29] `exposed_us` is how long the last takes to go once the prompt is computed, on average, and `latency_us` once for each
 #   request;
-# - `latency_us` is the mean time from a request's arrival to its last token: `ttft_us` + mean(`output` - 1) · `tbt_us`;
-# - returns a new dictionary. `"shared"` and `"split"` are dictionaries of `ttft_us`, `tbt_us`, `gap_us` and `latency_us`;
-#   in `"split"` there are also `exposed_us` and `prefill` and `decode`, the numbers of instances. One that does not hold
-#   is None. `"bytes"` are sent for a request on average, in a split that holds or not;
-# - `"placement"` is `"shared"` or `"split"`: of those whose `ttft_us` and `gap_us` are at most the workload's limits, the
-#   one with the smaller `latency_us`, `"shared"` where they are equal. It is None where neither is within the limits;
-# - `"break_even_gbps"` is the least bandwidth of the links at which the split holds and its `latency_us` is at most that of
-#   shared, limits aside. Where shared does not hold, every split that does is better. None: there is no such bandwidth, or
+# - [c30] `latency_us` is the mean time from a request's arrival to its last token: [c31] `ttft_us` + mean(`output` - 1) · `tbt_us`;
+# - [c32] returns a new dictionary. [c33] `"shared"` and `"split"` are dictionaries of `ttft_us`, `tbt_us`, `gap_us` and `latency_us`;
+#   [c34] in `"split"` there are also `exposed_us` and `prefill` and `decode`, the numbers of instances. [c35] One that does not hold
+#   is None. [c36] `"bytes"` are sent for a request on average, in a split that holds or not;
+# - [c37] `"placement"` is `"shared"` or `"split"`: [c38] of those whose `ttft_us` and `gap_us` are at most the workload's limits, the
+#   one with the smaller `latency_us`, `"shared"` where they are equal. [c39] It is None where neither is within the limits;
+# - [c40] `"break_even_gbps"` is the least bandwidth of the links at which the split holds and its `latency_us` is at most that of
+#   shared, limits aside. [c41] Where shared does not hold, every split that does is better. [c42] None: there is no such bandwidth, or
 #   only an infinite one;
-# - times and bandwidths, each an `int`, a `Fraction` or a `float`, may be wrong by a billionth. `"placement"`, None, bytes and
-#   numbers of instances are exact: what just reaches a limit has not passed it, and a float may miss that by its last bit;
-# - raises `ValueError` for an empty mix, for a `prompt`, `output`, `weight`, `chunk`, `instances`, `slots`, `layers` or
+# - [c43] times and bandwidths, each an `int`, a `Fraction` or a `float`, may be wrong by a billionth. [c44] `"placement"`, None, bytes and
+#   numbers of instances are exact: [c45] what just reaches a limit has not passed it, and a float may miss that by its last bit;
+# - [c46] raises `ValueError` for an empty mix, for a `prompt`, `output`, `weight`, `chunk`, `instances`, `slots`, `layers` or
 #   `kv_bytes` less than 1, for `cached` less than 0 or not less than `prompt`, for `latency_us` less than 0, and for a rate,
 #   a limit, a bandwidth, `prefill_us` or `step_us` that is not greater than 0.
 
@@ -786,47 +786,47 @@ import autograder; autograder.grade("engines.place_phases")
 #
 # Write `prefix_cache(total, size)`, an allocator for the engine, as `gpulab.serving.Blocks` describes it:
 #
-# - `total` blocks of `size` tokens, numbered from 0; both are Python integers and attributes of the object, as is `shares`,
-#   which is `True`. `ValueError` where one of them is less than 1. Several such objects know nothing of each other;
-# - `found(live)`, asked of a request (a `gpulab.serving.Live`) that holds no block: how many of its tokens, from the first on,
-#   need not be computed, a Python integer. It is `size` for each of its leading full blocks that can be found, and at most
-#   `live.tokens - 1`: the last token is always left to compute. The question changes nothing, and it is no use of a block;
-# - `reserve(live, tokens)`: makes room for the `live.computed` tokens that are there and `tokens` more, and returns `True`.
-#   `tokens` is at least 1.
-#   A request that held nothing gets the blocks of its `live.computed` tokens first, the very ones that can be found, whoever
-#   else holds them. What goes beyond `live.computed` will be written, and gets blocks that nobody else holds;
-# - it returns `False`, and nothing has changed, if there is no room, or if what was found has gone since;
-# - `release(live)`: the request holds nothing from then on. One that holds nothing is no error;
-# - `table(live)`: a list of its blocks: token t lies in the block at `t // size`. `reserve` adds no more blocks than its tokens
-#   fill. It is empty for a request that holds nothing. The list is new, and the caller may change it;
-# - `free`, a property: how many blocks are in nobody's table, a Python integer;
-# - `copies()`: a list of tuples `(source, target)`, the copies that became due since the last call, in their order. The engine
-#   asks for it after each plan and carries the copies out before anything is computed. Each is told once, in a new list,
+# - [c1] `total` blocks of `size` tokens, numbered from 0; [c2] both are Python integers and attributes of the object, as is `shares`,
+#   which is `True`. [c3] `ValueError` where one of them is less than 1. [c4] Several such objects know nothing of each other;
+# - [c5] `found(live)`, asked of a request (a `gpulab.serving.Live`) that holds no block: [c6] how many of its tokens, from the first on,
+#   need not be computed, a Python integer. [c7] It is `size` for each of its leading full blocks that can be found, and at most
+#   `live.tokens - 1`: [c8] the last token is always left to compute. [c9] The question changes nothing, and it is no use of a block;
+# - [c10] `reserve(live, tokens)`: makes room for the `live.computed` tokens that are there and `tokens` more, and returns `True`.
+#   [c11] `tokens` is at least 1.
+#   [c12] A request that held nothing gets the blocks of its `live.computed` tokens first, the very ones that can be found, whoever
+#   else holds them. [c13] What goes beyond `live.computed` will be written, and gets blocks that nobody else holds;
+# - [c14] it returns `False`, and nothing has changed, if there is no room, or if what was found has gone since;
+# - [c15] `release(live)`: the request holds nothing from then on. [c16] One that holds nothing is no error;
+# - [c17] `table(live)`: a list of its blocks: [c18] token t lies in the block at `t // size`. [c19] `reserve` adds no more blocks than its tokens
+#   fill. [c20] It is empty for a request that holds nothing. [c21] The list is new, and the caller may change it;
+# - [c22] `free`, a property: how many blocks are in nobody's table, a Python integer;
+# - [c23] `copies()`: a list of tuples `(source, target)`, the copies that became due since the last call, in their order. [c24] The engine
+#   asks for it after each plan and carries the copies out before anything is computed. [c25] Each is told once, in a new list,
 #   also if its request was released in between.
 #
 # These are the rules:
 #
-# - **full blocks**: a block can be found once all its `size` tokens are computed, at the first call after that, and not before,
-#   whatever was reserved. How many tokens of a request are computed is `live.computed`, at any time: nobody calls you when it
-#   grows. Output counts as the prompt does (`live.ids` holds both), also after the request has finished, was preempted or
+# - [c26] **full blocks**: a block can be found once all its `size` tokens are computed, at the first call after that, and not before,
+#   whatever was reserved. [c27] How many tokens of a request are computed is `live.computed`, at any time: [c28] nobody calls you when it
+#   grows. [c29] Output counts as the prompt does (`live.ids` holds both), also after the request has finished, was preempted or
 #   aborted;
-# - **known by**: a block is known by the ids of its own tokens and of all before them, and by `live.image`: `None` or a string,
-#   which may be empty. Name, priority and arrival play no part. Ids are integers from 0 up to `2**63`. Two beginnings that
-#   differ are never taken for one: that their values of Python's `hash` are equal is not enough;
-# - **no ids, or whole**: where tokens are only counted, `live.ids` is empty. Of such a request nothing is found, and of one with
-#   `live.whole`, whose prompt's tokens look at each other, neither; nobody else finds anything of theirs;
-# - **copy on write**: where all tokens of a request are there and fill its blocks, `live.computed` ends inside the last of them
-#   (but for `size` 1), and the last token is written into it anew. If another request holds that block, a block of the
-#   request's own takes its place in the table, and a copy is due. If nobody does, the request takes the block itself, without
+# - [c30] **known by**: a block is known by the ids of its own tokens and of all before them, and by `live.image`: [c31] `None` or a string,
+#   which may be empty. [c32] Name, priority and arrival play no part. [c33] Ids are integers from 0 up to `2**63`. [c34] Two beginnings that
+#   differ are never taken for one: [c35] that their values of Python's `hash` are equal is not enough;
+# - [c36] **no ids, or whole**: [c37] where tokens are only counted, `live.ids` is empty. [c38] Of such a request nothing is found, and of one with
+#   `live.whole`, whose prompt's tokens look at each other, neither; [c39] nobody else finds anything of theirs;
+# - [c40] **copy on write**: where all tokens of a request are there and fill its blocks, `live.computed` ends inside the last of them
+#   (but for `size` 1), and the last token is written into it anew. [c41] If another request holds that block, a block of the
+#   request's own takes its place in the table, and a copy is due. [c42] If nobody does, the request takes the block itself, without
 #   a copy, and it can be found again only once that token is computed;
-# - **the same twice**: of several blocks with the same tokens only the one that was computed first can be found. Any other is
-#   its holder's alone, and once released it is like one in which nothing was ever computed. Of those that fill between the
+# - [c43] **the same twice**: of several blocks with the same tokens only the one that was computed first can be found. [c44] Any other is
+#   its holder's alone, and once released it is like one in which nothing was ever computed. [c45] Of those that fill between the
 #   same two calls you may take any for the first;
-# - **kept until needed**: a block that is released can be found as before. New blocks are first those that are free and cannot
-#   be found. Only then others that are free are taken, and can be found no more: first the one whose last holder
-#   released it longest ago, and of a single release the one further back in the table. A block behind one that was taken
-#   counts as one that can be found: it is found again as soon as the tokens before it are;
-# - **work**: a call's work depends on the request's tokens and on how many requests hold blocks, not on `total` or on how many
+# - [c46] **kept until needed**: a block that is released can be found as before. [c47] New blocks are first those that are free and cannot
+#   be found. [c48] Only then others that are free are taken, and can be found no more: [c49] first the one whose last holder
+#   released it longest ago, and of a single release the one further back in the table. [c50] A block behind one that was taken
+#   counts as one that can be found: [c51] it is found again as soon as the tokens before it are;
+# - [c52] **work**: a call's work depends on the request's tokens and on how many requests hold blocks, not on `total` or on how many
 #   blocks can be found.
 
 # %% nbgrader={"grade": false, "grade_id": "prefix_cache", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -1050,28 +1050,28 @@ _q, _k_cache, _v_cache, _tables, _lengths, _due, _gathered_bytes = _show_paged_c
 # %% [markdown]
 # Write `paged_attention(q, k_cache, v_cache, tables, lengths)`, one decode step of attention:
 #
-# - `q`: `(batch, heads, head_dim)`, the newest token of each sequence; `k_cache`, `v_cache`:
-#   `(blocks, size, kv_heads, head_dim)`, all three of one dtype: float16, bfloat16 or float32. `heads`
-#   is a multiple of `kv_heads`: query head `h` uses key head `h // (heads // kv_heads)`;
-# - `tables`: `(batch, most)`, int32. Token `t` of sequence `s` lies in block `tables[s, t // size]`, at
-#   `t % size`. `lengths`: `(batch,)`, int32, from 0 to `most * size`. Two tables may name one block;
-# - returns `softmax(q k / sqrt(head_dim)) v` over the first `lengths[s]` tokens of each sequence, and zeros where there
-#   are none: a new contiguous tensor on `q.device`, with the shape and the dtype of `q`, from `torch.empty` or its like;
-# - the sizes are 1 or more, but `batch` and `most` may be 0. They need not be powers of two. `head_dim` is at most 128,
+# - [c1] `q`: `(batch, heads, head_dim)`, the newest token of each sequence; [c2] `k_cache`, `v_cache`:
+#   `(blocks, size, kv_heads, head_dim)`, all three of one dtype: [c3] float16, bfloat16 or float32. [c4] `heads`
+#   is a multiple of `kv_heads`: [c5] query head `h` uses key head `h // (heads // kv_heads)`;
+# - [c6] `tables`: `(batch, most)`, int32. [c7] Token `t` of sequence `s` lies in block `tables[s, t // size]`, at
+#   `t % size`. [c8] `lengths`: `(batch,)`, int32, from 0 to `most * size`. [c9] Two tables may name one block;
+# - [c10] returns `softmax(q k / sqrt(head_dim)) v` over the first `lengths[s]` tokens of each sequence, and zeros where there
+#   are none: [c11] a new contiguous tensor on `q.device`, with the shape and the dtype of `q`, from `torch.empty` or its like;
+# - [c12] the sizes are 1 or more, but `batch` and `most` may be 0. [c13] They need not be powers of two. [c14] `head_dim` is at most 128,
 #   `size` at most 64, at most 16 query heads share a key head, and a batch may have 100,000 sequences;
-# - the elements of a head lie next to each other, as do the columns of `tables` and the `lengths`; all
-#   other strides are arbitrary, and those of `k_cache` may differ from those of `v_cache`. A cache may span more
+# - [c15] the elements of a head lie next to each other, as do the columns of `tables` and the `lengths`; [c16] all
+#   other strides are arbitrary, and those of `k_cache` may differ from those of `v_cache`. [c17] A cache may span more
 #   than 2**31 elements;
-# - **nothing else is used**: columns of `tables` beyond a sequence's last block hold any number, and the cache holds NaN
-#   wherever no token lies. No lane uses an element that is not there;
-# - **one launch** of a Triton kernel of your own. It loads a token's key and value **once for all query heads that
-#   share them**, and none beyond the end of a sequence; each element of `q` at most once. It stores each
+# - [c18] **nothing else is used**: [c19] columns of `tables` beyond a sequence's last block hold any number, and the cache holds NaN
+#   wherever no token lies. [c20] No lane uses an element that is not there;
+# - [c21] **one launch** of a Triton kernel of your own. [c22] It loads a token's key and value **once for all query heads that
+#   share them**, and none beyond the end of a sequence; [c23] each element of `q` at most once. [c24] It stores each
 #   element of the result **once**, and nothing that was stored is loaded;
-# - more columns in `tables` cost nothing: no load and no arithmetic;
-# - scores, weights and sums are float32, whatever the dtype. Scores lie between -1e30 and 1e30, also before they are
+# - [c25] more columns in `tables` cost nothing: [c26] no load and no arithmetic;
+# - [c27] scores, weights and sums are float32, whatever the dtype. [c28] Scores lie between -1e30 and 1e30, also before they are
 #   divided by `sqrt(head_dim)`, and none overflows;
-# - PyTorch computes and copies nothing, no value is read on the host, and no input changes;
-# - raises `ValueError` when the five shapes do not fit, or the dtypes of `q` and the caches are not as above.
+# - [c29] PyTorch computes and copies nothing, no value is read on the host, and no input changes;
+# - [c30] raises `ValueError` when the five shapes do not fit, or the dtypes of `q` and the caches are not as above.
 #
 # `x.to(tl.float32)` converts a tile. A grid has room for 2,147,483,647 programs along x, and for 65,535
 # along y and along z. Everything lies on one device: a card, or the CPU, on which the

@@ -71,16 +71,16 @@ for n in (100, 40):
 # %% [markdown]
 # Write `add_vectors(a, b, out, threads)`, and a kernel for it to launch:
 #
-# - `a`, `b`, `out`: float32 vectors of equal length on the device, contiguous. `out` holds garbage;
-# - writes `a + b` into `out` and returns nothing. **Your kernel does it**, in one launch: no
+# - [c1] `a`, `b`, `out`: float32 vectors of equal length on the device, contiguous. [c2] `out` holds garbage;
+# - [c3] writes `a + b` into `out` and returns nothing. [c4] **Your kernel does it**, in one launch: [c5] no
 #   operation of PyTorch computes or moves an element, not even for a `print(out)`;
-# - grid and block are one-dimensional, along x: blocks of `threads` threads (1 to 1024), one element
+# - [c6] grid and block are one-dimensional, along x: [c7] blocks of `threads` threads (1 to 1024), one element
 #   per thread, and the **smallest number of blocks** that covers all elements;
-# - every element of `a` and `b` is **read once**, every element of `out` **written once**, nothing
+# - [c8] every element of `a` and `b` is **read once**, every element of `out` **written once**, nothing
 #   else is written, and **no access is out of bounds**, whatever the length;
-# - there are no data races, and each barrier is reached by all threads of a block or by none (threads
+# - [c9] there are no data races, and each barrier is reached by all threads of a block or by none (threads
 #   that have returned do not count);
-# - for empty vectors, nothing is launched: a grid of 0 blocks is an error in CUDA.
+# - [c10] for empty vectors, nothing is launched: [c11] a grid of 0 blocks is an error in CUDA.
 
 # %% nbgrader={"grade": false, "grade_id": "add_vectors", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @cuda.jit
@@ -156,17 +156,17 @@ print(f"{_launch.memory_efficiency:.0%} of the bytes that moved were requested")
 # %% [markdown]
 # Write `shade(image, gain, out, block)`, and a kernel for it to launch:
 #
-# - `image`, `out`: float32 matrices of shape `(H, W)` on the device, contiguous, H and W at least
-#   1, not equal in general. `gain`: a float32 vector of length `W`. `out` holds garbage;
-# - writes `image[y, x] * gain[x]` into `out[y, x]` and returns nothing. **Your kernel does it**, in
+# - [c1] `image`, `out`: float32 matrices of shape `(H, W)` on the device, contiguous, H and W at least
+#   1, not equal in general. [c2] `gain`: a float32 vector of length `W`. [c3] `out` holds garbage;
+# - [c4] writes `image[y, x] * gain[x]` into `out[y, x]` and returns nothing. [c5] **Your kernel does it**, in
 #   one launch, and no operation of PyTorch computes or moves an element;
-# - `block`: threads along x and along y, a tuple of two integers. The launch has that block, and the
+# - [c6] `block`: threads along x and along y, a tuple of two integers. [c7] The launch has that block, and the
 #   smallest grid that covers the image when **x runs over the columns and y over the rows**;
-# - every element of `image` is **read once**, every element of `out` **written once**, nothing
+# - [c8] every element of `image` is **read once**, every element of `out` **written once**, nothing
 #   else is written, and **no access is out of bounds**;
-# - there are no data races, and each barrier is reached by all threads of a block or by none (threads
+# - [c9] there are no data races, and each barrier is reached by all threads of a block or by none (threads
 #   that have returned do not count);
-# - accesses are **coalesced**: no more 32-byte sectors move than when each thread computes one
+# - [c10] accesses are **coalesced**: no more 32-byte sectors move than when each thread computes one
 #   element, and adjacent lanes of a warp compute adjacent elements of a row.
 
 # %% nbgrader={"grade": false, "grade_id": "shade", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -281,15 +281,15 @@ for _name, _kinds in (("alternating", _alternating), ("aligned", _aligned)):
 # Write `divergence_cost(kinds, costs, threads)`, which predicts this count, the cost of **warp
 # divergence**, without a launch:
 #
-# - `kinds`: a list with the kind of each thread's object, in thread order, at least one. `costs`: a
+# - [c1] `kinds`: a list with the kind of each thread's object, in thread order, at least one. [c2] `costs`: a
 #   list with the number of instructions that a warp issues for the branch of each kind, however many
-#   of its lanes take it. It has one entry per kind, and some kinds may not occur. `threads`: threads
+#   of its lanes take it. [c3] It has one entry per kind, and some kinds may not occur. [c4] `threads`: threads
 #   in a block, 1 to 1024;
-# - the launch has the smallest number of blocks that covers all objects. Threads without an object
+# - [c5] the launch has the smallest number of blocks that covers all objects. [c6] Threads without an object
 #   take no branch;
-# - returns the number of instructions that all warps of all blocks issue in the branches, an `int`;
-# - both lists stay as they are;
-# - you write it in plain Python: it is graded where PyTorch, NumPy, Numba and gpulab cannot be imported.
+# - [c7] returns the number of instructions that all warps of all blocks issue in the branches, an `int`;
+# - [c8] both lists stay as they are;
+# - [c9] you write it in plain Python: [c10] it is graded where PyTorch, NumPy, Numba and gpulab cannot be imported.
 
 # %% nbgrader={"grade": false, "grade_id": "divergence_cost", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def divergence_cost(kinds, costs, threads):
@@ -331,13 +331,13 @@ import autograder; autograder.grade("execution.divergence_cost")
 #
 # Write `regroup(kinds)`:
 #
-# - `kinds`: a list with the kind of each object, integers from 0 to 99,999, any of which may be
-#   missing; its length is a multiple of 32, at least 32;
-# - returns the order as a list of Python `int`, a permutation: each number from 0 to `len(kinds) - 1` once;
-# - in a launch with that order and one branch per kind, **warps rarely diverge**: the counter of divergent
+# - [c1] `kinds`: a list with the kind of each object, integers from 0 to 99,999, any of which may be
+#   missing; [c2] its length is a multiple of 32, at least 32;
+# - [c3] returns the order as a list of Python `int`, a permutation: [c4] each number from 0 to `len(kinds) - 1` once;
+# - [c5] in a launch with that order and one branch per kind, **warps rarely diverge**: [c6] the counter of divergent
 #   branches is at most the number of kinds that occur minus one, over the whole launch;
-# - the objects of one kind come **in ascending order**: adjacent lanes then share sectors;
-# - the input list stays as it is.
+# - [c7] the objects of one kind come **in ascending order**: [c8] adjacent lanes then share sectors;
+# - [c9] the input list stays as it is.
 
 # %% nbgrader={"grade": false, "grade_id": "regroup", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def regroup(kinds):
@@ -401,19 +401,19 @@ _H100 = _card(64, 32, 233472, 1024, 128)
 # Write `occupancy(threads, registers, shared_bytes, sm)`, the number of blocks that one multiprocessor
 # holds at once, an `int`:
 #
-# - `threads`: threads per block, 1 to 1024. `registers`: registers per thread, 1 to 255. `shared_bytes`: shared
-#   memory per block, 0 or more. `sm`: an object with the attributes above, whose values may differ from those above;
-# - **warps**: at most `sm.max_warps` on the multiprocessor. A block takes whole warps of 32 threads;
-# - **blocks**: at most `sm.max_blocks`, however small they are;
-# - **registers**: a warp takes 32 times the registers of a thread, rounded up to a multiple of
-#   `sm.register_unit`. A multiprocessor has four quarters (partitions), with a quarter of `sm.registers`
-#   each; a warp is in one of them. The blocks share four times the number of warps that fit in one
+# - [c1] `threads`: threads per block, 1 to 1024. [c2] `registers`: registers per thread, 1 to 255. [c3] `shared_bytes`: shared
+#   memory per block, 0 or more. [c4] `sm`: an object with the attributes above, whose values may differ from those above;
+# - [c5] **warps**: at most `sm.max_warps` on the multiprocessor. [c6] A block takes whole warps of 32 threads;
+# - [c7] **blocks**: at most `sm.max_blocks`, however small they are;
+# - [c8] **registers**: a warp takes 32 times the registers of a thread, rounded up to a multiple of
+#   `sm.register_unit`. [c9] A multiprocessor has four quarters (partitions), with a quarter of `sm.registers`
+#   each; [c10] a warp is in one of them. [c11] The blocks share four times the number of warps that fit in one
 #   quarter;
-# - **shared memory**: a block takes `shared_bytes` plus `sm.shared_reserved`, the sum rounded up to a
+# - [c12] **shared memory**: a block takes `shared_bytes` plus `sm.shared_reserved`, the sum rounded up to a
 #   multiple of `sm.shared_unit`, out of `sm.shared_bytes`;
-# - 0 where not even one block fits. `ValueError` for `threads` or `registers` out of their range and
+# - [c13] 0 where not even one block fits. [c14] `ValueError` for `threads` or `registers` out of their range and
 #   for negative `shared_bytes`;
-# - you write it in plain Python: it is graded where PyTorch, NumPy, Numba and gpulab cannot be imported.
+# - [c15] you write it in plain Python: [c16] it is graded where PyTorch, NumPy, Numba and gpulab cannot be imported.
 #
 # These are the rules of NVIDIA's CUDA Occupancy Calculator, for Volta and later.
 

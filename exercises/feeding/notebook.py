@@ -46,30 +46,30 @@ FORKED = {"multiprocessing_context": "fork"}
 # it, and which stage to mend first, follows from a table of stages, before a cluster is rented. Write
 # `pipeline_throughput(stages, batch, workers, cores, prefetch)`:
 #
-# - `stages`: a list of tuples `(name, where, per, seconds)`, in any order, each with a name of its own. `per` is `"sample"`
-#   or `"batch"`: for what the stage runs once. `seconds` is what that takes, 0 or more. `batch`: samples in a batch;
-# - `where` is `"wait"` for a stage in which whoever makes the batch waits for the storage, and needs no core, and `"core"`
-#   for one that computes on a core. Each of the `workers` **makes whole batches, one after the other, all their stages in
-#   turn**. The workers work side by side, and they share `cores` cores: what they compute goes no faster than that;
-# - stages in `"main"` run in the thread that trains, those on `"device"` on the device. The two take turns: a batch is
-#   moved, the device computes it, then the next one is moved. Neither uses one of the `cores`;
-# - with **no workers** the thread that trains makes the batches itself, and nothing overlaps: it is the slowest part, and
+# - [c1] `stages`: a list of tuples `(name, where, per, seconds)`, in any order, each with a name of its own. [c2] `per` is `"sample"`
+#   or `"batch"`: [c3] for what the stage runs once. [c4] `seconds` is what that takes, 0 or more. [c5] `batch`: samples in a batch;
+# - [c6] `where` is `"wait"` for a stage in which whoever makes the batch waits for the storage, and needs no core, and `"core"`
+#   for one that computes on a core. [c7] Each of the `workers` **makes whole batches, one after the other, all their stages in
+#   turn**. [c8] The workers work side by side, and they share `cores` cores: [c9] what they compute goes no faster than that;
+# - [c10] stages in `"main"` run in the thread that trains, those on `"device"` on the device. [c11] The two take turns: [c12] a batch is
+#   moved, the device computes it, then the next one is moved. [c13] Neither uses one of the `cores`;
+# - [c14] with **no workers** the thread that trains makes the batches itself, and nothing overlaps: [c15] it is the slowest part, and
 #   every stage uses it;
-# - `prefetch`: how many batches each worker is asked for before they are needed, 1 or more. Every batch takes as long as
-#   any other: once the start is over, it makes no difference how many there are. One worker with one batch asked ahead
+# - [c16] `prefetch`: how many batches each worker is asked for before they are needed, 1 or more. [c17] Every batch takes as long as
+#   any other: [c18] once the start is over, it makes no difference how many there are. [c19] One worker with one batch asked ahead
 #   makes the next batch while the device computes, too;
-# - returns `(rate, idle, bottleneck)` for the long run, once the start is over. `rate`: samples per second, that of the
-#   slowest part: **the workers together, their cores together, or the thread with its device**. Due is what this part
-#   allows while it always has work. Workers that wait, and then compute, all at the same moments stay below it, and
+# - [c20] returns `(rate, idle, bottleneck)` for the long run, once the start is over. [c21] `rate`: samples per second, that of the
+#   slowest part: [c22] **the workers together, their cores together, or the thread with its device**. [c23] Due is what this part
+#   allows while it always has work. [c24] Workers that wait, and then compute, all at the same moments stay below it, and
 #   that is not counted;
-# - `idle`: the share of the time, from 0 to 1, in which the **device** does not compute;
-# - `bottleneck`: the name of the stage that takes longest for one batch, **of those that use the slowest part**. Where two
+# - [c25] `idle`: the share of the time, from 0 to 1, in which the **device** does not compute;
+# - [c26] `bottleneck`: the name of the stage that takes longest for one batch, **of those that use the slowest part**. [c27] Where two
 #   parts or two stages take equally long, either will do;
-# - the rate and the share are numbers, Python's or NumPy's. The rate is to be right to 3 %, the share to 0.03;
-# - raises `ValueError` where `batch`, `cores` or `prefetch` is less than 1 or `workers` less than 0; for a `where` or `per`
-#   that is none of these, seconds below 0, or a name that comes twice; and where the stages on the device take 0 seconds
+# - [c28] the rate and the share are numbers, Python's or NumPy's. [c29] The rate is to be right to 3 %, the share to 0.03;
+# - [c30] raises `ValueError` where `batch`, `cores` or `prefetch` is less than 1 or `workers` less than 0; [c31] for a `where` or `per`
+#   that is none of these, seconds below 0, or a name that comes twice; [c32] and where the stages on the device take 0 seconds
 #   together;
-# - you write it without gpulab, which has what each part allows, too: a call of it loses the points.
+# - [c33] you write it without gpulab, which has what each part allows, too: [c34] a call of it loses the points.
 
 # %% nbgrader={"grade": false, "grade_id": "pipeline_throughput", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def pipeline_throughput(stages, batch, workers, cores, prefetch):
@@ -163,20 +163,20 @@ import autograder; autograder.grade("feeding.pipeline_throughput")
 # and "half of the cores" are answers for one job on one machine. Write `pick_workers(measure, cores, ranks_per_node)`,
 # which finds the number for the job at hand:
 #
-# - `cores`: the set of core numbers that this job may run on, as `os.sched_getaffinity(0)` gives it: a container or a
-#   scheduler often grants fewer than the machine has. The `ranks_per_node` ranks of the job **share them evenly**, and
-#   each keeps one core for its training process. What is left for the workers of a rank is its budget, a whole number;
-#   where nothing is left it is 0;
-# - `measure(workers)` trains for some minutes with so many workers in each rank, and returns the rate in samples per
-#   second, more than 0. Two calls with one number may differ, each by up to half a percent of the true rate;
-# - up to a certain number of workers, the knee, **each worker more adds at least 4 %** to the true rate. Beyond it the rate
-#   stays as it is, or it falls with each further worker. The knee may be 0, where workers bring nothing, and it may
+# - [c1] `cores`: the set of core numbers that this job may run on, as `os.sched_getaffinity(0)` gives it: [c2] a container or a
+#   scheduler often grants fewer than the machine has. [c3] The `ranks_per_node` ranks of the job **share them evenly**, and
+#   each keeps one core for its training process. [c4] What is left for the workers of a rank is its budget, a whole number;
+#   [c5] where nothing is left it is 0;
+# - [c6] `measure(workers)` trains for some minutes with so many workers in each rank, and returns the rate in samples per
+#   second, more than 0. [c7] Two calls with one number may differ, each by up to half a percent of the true rate;
+# - [c8] up to a certain number of workers, the knee, **each worker more adds at least 4 %** to the true rate. [c9] Beyond it the rate
+#   stays as it is, or it falls with each further worker. [c10] The knee may be 0, where workers bring nothing, and it may
 #   lie beyond the budget;
-# - returns a Python integer: the knee, or the budget where the rate rises that far;
-# - **`measure` is never called with more than the budget**: workers that have no core slow down the other ranks;
-# - with a budget of `b` binary digits (`budget.bit_length()`) it is called at most `3 * b` times, and with a budget of 0
+# - [c11] returns a Python integer: [c12] the knee, or the budget where the rate rises that far;
+# - [c13] **`measure` is never called with more than the budget**: [c14] workers that have no core slow down the other ranks;
+# - [c15] with a budget of `b` binary digits (`budget.bit_length()`) it is called at most `3 * b` times, and with a budget of 0
 #   not at all;
-# - raises `ValueError`, before anything is measured, for `ranks_per_node` less than 1 and for an empty set of cores. What
+# - [c16] raises `ValueError`, before anything is measured, for `ranks_per_node` less than 1 and for an empty set of cores. [c17] What
 #   `measure` raises comes through.
 
 # %% nbgrader={"grade": false, "grade_id": "pick_workers", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -238,34 +238,34 @@ import autograder; autograder.grade("feeding.pick_workers")
 # as streams; what is lost is that any sample can be had at any time. Write
 # `tar_shards(paths, open_shard, rank, world_size, seed)`, which returns a dataset over such shards, an `IterableDataset`:
 #
-# - `paths`: a list of shards, names that `open_shard` alone can open. A sample is a run of files in a shard that have **one key: the name up to the first dot of its
-#   last part**, folders included. What follows that dot is the extension: `v1.2/007.seg.png` has the key `v1.2/007` and the
-#   extension `seg.png`, in the letters that it has. This is the format of WebDataset;
-# - the dataset gives each sample as a dictionary: its key under `"__key__"`, and the bytes of each file under its
-#   extension. The samples of a shard come in the order of the file. Folders, links and files whose last part has no dot, or
-#   begins with one (`.DS_Store`), are passed over as if they were not there: they end no sample, and hold little.
-#   **A shard's end ends a sample**: the same key in the next one is another sample;
-# - shards are written by Python's `tarfile`, whose names may be longer than the 100 bytes that a header has for them;
-# - `open_shard(path)` opens a shard: a raw stream of bytes with `read(size)`, **which may give fewer bytes than it is asked
-#   for**, and a context manager. It can also `seek`, and a store answers each seek with another request. So **read each
+# - [c1] `paths`: a list of shards, names that `open_shard` alone can open. [c2] A sample is a run of files in a shard that have **one key: [c3] the name up to the first dot of its
+#   last part**, folders included. [c4] What follows that dot is the extension: [c5] `v1.2/007.seg.png` has the key `v1.2/007` and the
+#   extension `seg.png`, in the letters that it has. [c6] This is the format of WebDataset;
+# - [c7] the dataset gives each sample as a dictionary: [c8] its key under `"__key__"`, and the bytes of each file under its
+#   extension. [c9] The samples of a shard come in the order of the file. [c10] Folders, links and files whose last part has no dot, or
+#   begins with one (`.DS_Store`), are passed over as if they were not there: [c11] they end no sample, and hold little.
+#   [c12] **A shard's end ends a sample**: [c13] the same key in the next one is another sample;
+# - [c14] shards are written by Python's `tarfile`, whose names may be longer than the 100 bytes that a header has for them;
+# - [c15] `open_shard(path)` opens a shard: [c16] a raw stream of bytes with `read(size)`, **which may give fewer bytes than it is asked
+#   for**, and a context manager. [c17] It can also `seek`, and a store answers each seek with another request. [c18] So **read each
 #   shard from front to back in one go, and never seek**;
-# - a shard may be larger than the memory. No `read` asks for more than 64 KiB, and **when a sample is given, no more
-#   than 64 KiB behind its last file have been read**. One shard is open at a time, none that is not due is opened, and each
+# - [c19] a shard may be larger than the memory. [c20] No `read` asks for more than 64 KiB, and **when a sample is given, no more
+#   than 64 KiB behind its last file have been read**. [c21] One shard is open at a time, none that is not due is opened, and each
 #   is closed when its last sample was given, at the latest when the next is asked for, or where the iteration is left
 #   before that;
-# - `set_epoch(epoch)`, a method of the dataset, says which epoch the iterators give whose first sample is asked for after
-#   it; 0 until it is called. An iteration that runs goes on as it began. **Worker processes may be there already, and
-#   stay**: a call in the process that trains counts for them too. The number lies where forked processes share it, as in
-#   torch's `share_memory_()` or in `multiprocessing`'s `Value` or `SharedMemory`, and no process of your own keeps it. An
+# - [c22] `set_epoch(epoch)`, a method of the dataset, says which epoch the iterators give whose first sample is asked for after
+#   it; [c23] 0 until it is called. [c24] An iteration that runs goes on as it began. [c25] **Worker processes may be there already, and
+#   stay**: [c26] a call in the process that trains counts for them too. [c27] The number lies where forked processes share it, as in
+#   torch's `share_memory_()` or in `multiprocessing`'s `Value` or `SharedMemory`, and no process of your own keeps it. [c28] An
 #   epoch is an integer from 0 to a million;
-# - for each epoch **all shards are put in a new order that depends on `seed` and `epoch` alone**: it is the same on every
-#   rank, in processes that were started apart, and wherever the shards lie. Two pairs of seed and epoch have different
+# - [c29] for each epoch **all shards are put in a new order that depends on `seed` and `epoch` alone**: [c30] it is the same on every
+#   rank, in processes that were started apart, and wherever the shards lie. [c31] Two pairs of seed and epoch have different
 #   orders, also where their sums are equal or an epoch is large;
-# - of that order the `world_size` ranks take turns, shard by shard (rank 0 has the first), so that **each has equally many**.
-#   The workers of a rank take turns at what the rank has, in that order (`torch.utils.data.get_worker_info()`). **Each
+# - [c32] of that order the `world_size` ranks take turns, shard by shard (rank 0 has the first), so that **each has equally many**.
+#   [c33] The workers of a rank take turns at what the rank has, in that order (`torch.utils.data.get_worker_info()`). [c34] **Each
 #   sample comes once in an epoch**, over all ranks and workers, whatever the number of workers;
-# - the states of `random` and of NumPy's and `torch`'s global generators are the same after an iteration as before;
-# - all shards have equally many samples. Raises `ValueError` at once for an empty list, for a number of shards that
+# - [c35] the states of `random` and of NumPy's and `torch`'s global generators are the same after an iteration as before;
+# - [c36] all shards have equally many samples. [c37] Raises `ValueError` at once for an empty list, for a number of shards that
 #   `world_size` does not divide, and for a `rank` that is not from 0 to `world_size - 1`.
 
 # %% nbgrader={"grade": false, "grade_id": "tar_shards", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -406,24 +406,24 @@ import autograder; autograder.grade("feeding.tar_shards")
 # rank has set to the same seed; and a generator that a dataset holds is copied as it is. Write
 # `make_loader(dataset, config)`, which returns a `torch.utils.data.DataLoader`:
 #
-# - `dataset`: map-style. Its samples are tensors, and for each it draws random numbers: from `random`, from `numpy.random`
+# - [c1] `dataset`: map-style. Its samples are tensors, and for each it draws random numbers: [c2] from `random`, from `numpy.random`
 #   and from `torch`'s global generator, and from `dataset.rng`, a `numpy.random.Generator`, where it has that attribute,
 #   and nothing where it has not;
-# - `config`: a dictionary with `"batch"`, samples in a batch, `"workers"`, processes, `"prefetch"`, batches asked ahead of
-#   each worker, or `None` for PyTorch's own number, `"seed"`, `"rank"`, and `"sampler"`, which gives indices. **The batches
-#   are those of the sampler, asked anew in every epoch**, in its order; the last one is smaller where they do not divide;
-# - **the worker processes of the first epoch make the batches of all that follow**, as many as `"workers"` says;
-# - **no two workers and no two epochs draw the same numbers** from any of the four. The copy of `dataset.rng` that a worker
-#   has is replaced in that worker; the caller's stays as it is, and so does `config`;
-# - what the workers draw **depends on `"seed"` and `"rank"`, and no two pairs of these have numbers in common**, also where
-#   their sums are equal or a rank is large. It depends on nothing else: the same configuration gives the same numbers again, whatever was
-#   drawn from the caller's generators before. Making the loader and going through it leaves those generators as they were;
-# - with **no workers** the process that trains makes the samples, with its own generators as they are, `dataset.rng` too;
-#   `"prefetch"` then has no meaning, and is passed over;
-# - memory is pinned if PyTorch finds an accelerator, of whatever kind, and only then (`torch.accelerator.is_available()`);
-# - raises `ValueError` for a key that is missing and for one that is none of the six; for a `"batch"` or `"prefetch"` less
-#   than 1, with no workers too, and a `"workers"`, `"seed"` or `"rank"` less than 0; and for one of these five that is no
-#   `int`. A bool counts as none, and `None` as one for `"prefetch"` only. What NumPy calls an integer may be refused or taken.
+# - [c3] `config`: a dictionary with `"batch"`, samples in a batch, `"workers"`, processes, `"prefetch"`, batches asked ahead of
+#   each worker, or `None` for PyTorch's own number, `"seed"`, `"rank"`, and `"sampler"`, which gives indices. [c4] **The batches
+#   are those of the sampler, asked anew in every epoch**, in its order; [c5] the last one is smaller where they do not divide;
+# - [c6] **the worker processes of the first epoch make the batches of all that follow**, as many as `"workers"` says;
+# - [c7] **no two workers and no two epochs draw the same numbers** from any of the four. [c8] The copy of `dataset.rng` that a worker
+#   has is replaced in that worker; [c9] the caller's stays as it is, and so does `config`;
+# - [c10] what the workers draw **depends on `"seed"` and `"rank"`, and no two pairs of these have numbers in common**, also where
+#   their sums are equal or a rank is large. [c11] It depends on nothing else: [c12] the same configuration gives the same numbers again, whatever was
+#   drawn from the caller's generators before. [c13] Making the loader and going through it leaves those generators as they were;
+# - [c14] with **no workers** the process that trains makes the samples, with its own generators as they are, `dataset.rng` too;
+#   [c15] `"prefetch"` then has no meaning, and is passed over;
+# - [c16] memory is pinned if PyTorch finds an accelerator, of whatever kind, and only then (`torch.accelerator.is_available()`);
+# - [c17] raises `ValueError` for a key that is missing and for one that is none of the six; [c18] for a `"batch"` or `"prefetch"` less
+#   than 1, with no workers too, and a `"workers"`, `"seed"` or `"rank"` less than 0; [c19] and for one of these five that is no
+#   `int`. [c20] A bool counts as none, and `None` as one for `"prefetch"` only. [c21] What NumPy calls an integer may be refused or taken.
 
 # %% nbgrader={"grade": false, "grade_id": "make_loader", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def make_loader(dataset, config):

@@ -78,13 +78,13 @@ for stride, offset in [(1, 0), (1, 3), (2, 0), (4, 0), (8, 0), (32, 0), (0, 5)]:
 # %% [markdown]
 # Write `sectors(addresses, item_bytes)`, which predicts this number:
 #
-# - `addresses`: a list of integers, the byte address that each **active** lane of one warp uses,
-#   in the order of the lanes. There are at most 32; lanes may use the same address, and addresses may
-#   come in any order. No lane is active in an empty list. The list is left as it is;
-# - `item_bytes`: the number of bytes that each lane reads, starting at its address: 1, 2, 4, 8 or 16;
-# - returns the number of different 32-byte sectors that move, an integer;
-# - raises `ValueError` for more than 32 addresses, a negative address, any other `item_bytes`, and
-#   an address that is not a multiple of `item_bytes`: a GPU raises *misaligned address* there.
+# - [c1] `addresses`: a list of integers, the byte address that each **active** lane of one warp uses,
+#   in the order of the lanes. [c2] There are at most 32; [c3] lanes may use the same address, and addresses may
+#   come in any order. [c4] No lane is active in an empty list. [c5] The list is left as it is;
+# - [c6] `item_bytes`: the number of bytes that each lane reads, starting at its address: [c7] 1, 2, 4, 8 or 16;
+# - [c8] returns the number of different 32-byte sectors that move, an integer;
+# - [c9] raises `ValueError` for more than 32 addresses, a negative address, any other `item_bytes`, and
+#   an address that is not a multiple of `item_bytes`: [c10] a GPU raises *misaligned address* there.
 
 # %% nbgrader={"grade": false, "grade_id": "sectors", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def sectors(addresses, item_bytes):
@@ -155,18 +155,18 @@ _x, _expected = _show_first_row_sums()
 # %% [markdown]
 # Write `row_sums(x)`, with your own kernels, whose warps read adjacent elements (coalesced loads):
 #
-# - `x`: a contiguous `float32` tensor of two dimensions. Either size may be anything from 0 to 100,000, and neither
-#   need be a multiple of anything. Its values are whole numbers, so that sums are exact in `float32`
-#   in any order, but in no narrower type. It is left as it is;
-# - returns a new `float32` tensor of one dimension, the sum of each row, on `x`'s device. The sum
+# - [c1] `x`: a contiguous `float32` tensor of two dimensions. [c2] Either size may be anything from 0 to 100,000, and neither
+#   need be a multiple of anything. [c3] Its values are whole numbers, so that sums are exact in `float32`
+#   in any order, but in no narrower type. [c4] It is left as it is;
+# - [c5] returns a new `float32` tensor of one dimension, the sum of each row, on `x`'s device. [c6] The sum
 #   of an empty row is 0;
-# - **your kernels do the work**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
-#   views; it must not add, copy or transpose;
-# - each element of `x` is **read once**;
-# - of the bytes in the sectors that move, **at least 60 %** are requested, where rows are long (96
-#   elements and more). In the kernel above it is one eighth. A sector counts for every request that
-#   touches it: caches, which may keep it for the next request, are not modelled;
-# - **no data race** and no out-of-bounds access.
+# - [c7] **your kernels do the work**: [c8] PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
+#   views; [c9] it must not add, copy or transpose;
+# - [c10] each element of `x` is **read once**;
+# - [c11] of the bytes in the sectors that move, **at least 60 %** are requested, where rows are long (96
+#   elements and more). [c12] In the kernel above it is one eighth. [c13] A sector counts for every request that
+#   touches it: [c14] caches, which may keep it for the next request, are not modelled;
+# - [c15] **no data race** and no out-of-bounds access.
 #
 # A warp has 32 lanes. How do they share the work, and how does one lane get the results of the
 # others (a reduction)? A warp shuffle (`cuda.shfl_down_sync`), shared memory with a barrier
@@ -259,19 +259,19 @@ _a, _b, _expected, _products = _show_first_matmul()
 # %% [markdown]
 # Write `tiled_matmul(a, b)`, a tiled GEMM with your own kernels, whose threads share loaded elements:
 #
-# - `a` of shape (m, k) and `b` of shape (k, n): contiguous `float32` tensors of whole numbers, so
-#   that the product is exact when tiles and sums are `float32`, but in no narrower type. Any size may
-#   be 0, and none need be a multiple of anything. Both are left as they are;
-# - returns a new `float32` tensor of shape (m, n), the product, on `a`'s device. Where k is 0 it is
-#   all zeros. Raises `ValueError` when the inner sizes differ;
-# - **your kernels do the work**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
+# - [c1] `a` of shape (m, k) and `b` of shape (k, n): [c2] contiguous `float32` tensors of whole numbers, so
+#   that the product is exact when tiles and sums are `float32`, but in no narrower type. [c3] Any size may
+#   be 0, and none need be a multiple of anything. [c4] Both are left as they are;
+# - [c5] returns a new `float32` tensor of shape (m, n), the product, on `a`'s device. [c6] Where k is 0 it is
+#   all zeros. [c7] Raises `ValueError` when the inner sizes differ;
+# - [c8] **your kernels do the work**: [c9] PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
 #   views;
-# - lanes load **at most** m k ⌈n / `TILE`⌉ elements of `a` and k n ⌈m / `TILE`⌉ of `b` from global
+# - [c10] lanes load **at most** m k ⌈n / `TILE`⌉ elements of `a` and k n ⌈m / `TILE`⌉ of `b` from global
 #   memory, with `TILE` = 16, ragged edges included, and store each element of the product **once**;
-# - **no data race** and no out-of-bounds access: a tile is read only after all of it is loaded, and
+# - [c11] **no data race** and no out-of-bounds access: [c12] a tile is read only after all of it is loaded, and
 #   overwritten only after all threads have read it;
-# - **no bank conflict** in shared memory;
-# - at least half of the bytes that move are requested, where the sizes are multiples of `TILE`.
+# - [c13] **no bank conflict** in shared memory;
+# - [c14] at least half of the bytes that move are requested, where the sizes are multiples of `TILE`.
 #
 # `cuda.shared.array((TILE, TILE), float32)` is an array in shared memory, common to all threads of a
 # block, and `cuda.syncthreads()` is a barrier that all threads of the block have to reach.
@@ -344,7 +344,7 @@ import autograder; autograder.grade("hierarchy.tiled_matmul")
 # and the bytes that it *must* move cannot be faster than the memory bandwidth. The first half of the
 # answer is counting both, whose ratio is the arithmetic intensity. Write `work(operation, dtype)`:
 #
-# - `operation`: a dictionary, its `"kind"` and its sizes, all at least 1, in any order. It is left
+# - [c1] `operation`: a dictionary, its `"kind"` and its sizes, all at least 1, in any order. [c2] It is left
 #   as it is:
 #
 # | `kind` | sizes | what it computes | floating-point operations |
@@ -354,12 +354,12 @@ import autograder; autograder.grade("hierarchy.tiled_matmul")
 # | `layer_norm` | `rows`, `width` | each row of x normalised, then scaled by γ and shifted by β, which have one element per column | 8 for each element of x, by convention |
 # | `decode_attention` | `batch`, `heads`, `kv_heads`, `head_dim`, `context` | for every sequence and head one new query against `context` cached keys, and the weighted sum of `context` cached values; the KV cache has `kv_heads` heads, and `heads` / `kv_heads` query heads share one of them (grouped-query attention) | those of the two products; the softmax is left out |
 #
-# - `dtype`: `"fp32"`, `"tf32"`, `"bf16"`, `"fp16"`, `"fp8"` or `"int8"`: the format of everything that
-#   is read and written. A TF32 number is stored in memory as an ordinary 32-bit float;
-# - returns a pair of integers: floating-point operations, and the **bytes that must move**
-#   (compulsory traffic): every element of every input read once, every element of the output written
-#   once. Scores and probabilities of the attention stay on chip;
-# - raises `ValueError` for any other `kind` or `dtype`.
+# - [c3] `dtype`: `"fp32"`, `"tf32"`, `"bf16"`, `"fp16"`, `"fp8"` or `"int8"`: [c4] the format of everything that
+#   is read and written. [c5] A TF32 number is stored in memory as an ordinary 32-bit float;
+# - [c6] returns a pair of integers: [c7] floating-point operations, and the **bytes that must move**
+#   (compulsory traffic): [c8] every element of every input read once, every element of the output written
+#   once. [c9] Scores and probabilities of the attention stay on chip;
+# - [c10] raises `ValueError` for any other `kind` or `dtype`.
 
 # %% nbgrader={"grade": false, "grade_id": "work", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def work(operation, dtype):
@@ -435,17 +435,17 @@ _h100 = {
 # %% [markdown]
 # Write `roofline(flops, nbytes, card, dtype)`:
 #
-# - `flops`: floating-point operations; `nbytes`: bytes that move. Integers; either may be 0;
-# - `card`: a dictionary like the one above, which is left as it is. It may list other formats, and
-#   each peak has its own unit. Rates are `"GB/s"` or `"TB/s"` (10⁹ and 10¹² bytes per
-#   second) and `"TFLOPS"` or `"PFLOPS"` (10¹² and 10¹⁵ operations per second); the third entry of a
+# - [c1] `flops`: floating-point operations; `nbytes`: [c2] bytes that move. Integers; [c3] either may be 0;
+# - [c4] `card`: a dictionary like the one above, which is left as it is. [c5] It may list other formats, and
+#   each peak has its own unit. [c6] Rates are `"GB/s"` or `"TB/s"` (10⁹ and 10¹² bytes per
+#   second) and `"TFLOPS"` or `"PFLOPS"` (10¹² and 10¹⁵ operations per second); [c7] the third entry of a
 #   peak is `"dense"` or `"with sparsity"`;
-# - `dtype`: the format of the arithmetic; the matrices are **dense**;
-# - returns a dictionary: `"seconds"`, the least time that the work can take when arithmetic and
-#   memory traffic overlap fully; `"bound"`, `"compute"` or `"memory"`, whichever takes longer
-#   (`"compute"` where they tie); `"ridge"`, the arithmetic intensity (operations per byte) from which
+# - [c8] `dtype`: the format of the arithmetic; [c9] the matrices are **dense**;
+# - [c10] returns a dictionary: `"seconds"`, the least time that the work can take when arithmetic and
+#   memory traffic overlap fully; [c11] `"bound"`, `"compute"` or `"memory"`, whichever takes longer
+#   (`"compute"` where they tie); [c12] `"ridge"`, the arithmetic intensity (operations per byte) from which
 #   on work in that format is compute-bound on that card;
-# - raises `ValueError` for a format for which the card has no peak, for a negative count, and where
+# - [c13] raises `ValueError` for a format for which the card has no peak, for a negative count, and where
 #   both counts are 0.
 
 # %% nbgrader={"grade": false, "grade_id": "roofline", "locked": false, "schema_version": 3, "solution": true, "task": false}

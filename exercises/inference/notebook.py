@@ -69,33 +69,33 @@ class Attention(torch.nn.Module):
 # %% [markdown]
 # Write `cached_attention(layer, batch, capacity)`, which gives such a layer a memory:
 #
-# - `layer`: as above, or another module with the same attributes, whose angles are its own affair: call its `rotate`.
-#   Its parameters have one floating-point dtype and lie on one device, the host or a card. It is left as it is;
-# - `batch`: how many sequences grow together; `capacity`: the most tokens that each can have;
-# - returns an object, say `attend`. `attend(x)` takes the next tokens of every sequence: `x` has the shape
-#   `(batch, new, width)`, in the layer's dtype, on its device, with any strides. `new` is 1 or more, another in each
-#   call: a prompt, a part of one, a single token;
-# - `attend(x)` returns a tensor of the shape of `x`: what the layer gives for these tokens at the end of all
-#   tokens so far. Each looks at itself and at all before it, at none after it;
-# - `attend.length`: how many tokens each sequence has by now, an `int`. `attend.reset()` forgets them all, and
+# - [c1] `layer`: as above, or another module with the same attributes, whose angles are its own affair: [c2] call its `rotate`.
+#   Its parameters have one floating-point dtype and lie on one device, the host or a card. [c3] It is left as it is;
+# - [c4] `batch`: how many sequences grow together; [c5] `capacity`: the most tokens that each can have;
+# - [c6] returns an object, say `attend`. [c7] `attend(x)` takes the next tokens of every sequence: [c8] `x` has the shape
+#   `(batch, new, width)`, in the layer's dtype, on its device, with any strides. [c9] `new` is 1 or more, another in each
+#   call: [c10] a prompt, a part of one, a single token;
+# - [c11] `attend(x)` returns a tensor of the shape of `x`: [c12] what the layer gives for these tokens at the end of all
+#   tokens so far. [c13] Each looks at itself and at all before it, at none after it;
+# - [c14] `attend.length`: how many tokens each sequence has by now, an `int`. [c15] `attend.reset()` forgets them all, and
 #   sequences begin again at position 0;
-# - what a call returned is not changed by later ones, and the caller may overwrite `x` after a call. Two objects
+# - [c16] what a call returned is not changed by later ones, and the caller may overwrite `x` after a call. [c17] Two objects
 #   know nothing of each other, those of one layer neither;
-# - keys and values are kept in buffers that are **allocated once**, by `cached_attention`: two times
-#   `batch * kv_heads * capacity * head_dim` elements of the layer's dtype, on its device. Beside them and what was
+# - [c18] keys and values are kept in buffers that are **allocated once**, by `cached_attention`: [c19] two times
+#   `batch * kv_heads * capacity * head_dim` elements of the layer's dtype, on its device. [c20] Beside them and what was
 #   returned, nothing on the device outlives a call, but perhaps 16 bytes for each token of the capacity;
-# - nothing is kept for a backward pass, and what is returned requires no gradient, also where the layer's parameters
+# - [c21] nothing is kept for a backward pass, and what is returned requires no gradient, also where the layer's parameters
 #   require one;
-# - a call costs the **FLOPs** of its new tokens: their four projections, and their attention to the tokens so far;
-# - a call reads every weight once, however many tokens are new. It reads the key and the value of each token so far
+# - [c22] a call costs the **FLOPs** of its new tokens: [c23] their four projections, and their attention to the tokens so far;
+# - [c24] a call reads every weight once, however many tokens are new. [c25] It reads the key and the value of each token so far
 #   once, for all the query heads that use them;
-# - where few tokens are new, what is allocated, written or copied for each earlier token is a few numbers for each
-#   query head and new token, such as its scores, and never as much as its keys: the cache is not copied, `torch.cat`
+# - [c26] where few tokens are new, what is allocated, written or copied for each earlier token is a few numbers for each
+#   query head and new token, such as its scores, and never as much as its keys: [c27] the cache is not copied, `torch.cat`
 #   copies it, and its heads are not repeated;
-# - nothing moves between the host and a card, and the host waits for nothing;
-# - raises `ValueError` when `batch` or `capacity` is less than 1. `attend` raises it when `x` has no token or not
+# - [c28] nothing moves between the host and a card, and the host waits for nothing;
+# - [c29] raises `ValueError` when `batch` or `capacity` is less than 1. [c30] `attend` raises it when `x` has no token or not
 #   three dimensions, another batch or another width, and when there are more tokens than the capacity has room
-#   for. Nothing has changed then.
+#   for. [c31] Nothing has changed then.
 
 # %% nbgrader={"grade": false, "grade_id": "cached_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def cached_attention(layer, batch, capacity):
@@ -256,27 +256,27 @@ class Request:
 # %% [markdown]
 # Write `kv_bytes(config, requests, dtype)`:
 #
-# - `config` is a `KVConfig`; `requests` a list of `Request`, perhaps empty or with equal ones, left as it is; `dtype` the
-#   `torch.dtype` of every element, of 8 bits or more. All numbers are of type `int`;
-# - returns the bytes that the cache holds between two steps, an `int`. It is exact, also where a float or 64 bits would not
-#   do. Nothing is padded to the longest request, and scales of 8-bit elements are left out;
-# - of a token a layer keeps a key and a value in each of the `kv_heads` heads. `heads` and `width` play no part, and the
+# - [c1] `config` is a `KVConfig`; [c2] `requests` a list of `Request`, perhaps empty or with equal ones, left as it is; [c3] `dtype` the
+#   `torch.dtype` of every element, of 8 bits or more. [c4] All numbers are of type `int`;
+# - [c5] returns the bytes that the cache holds between two steps, an `int`. [c6] It is exact, also where a float or 64 bits would not
+#   do. [c7] Nothing is padded to the longest request, and scales of 8-bit elements are left out;
+# - [c8] of a token a layer keeps a key and a value in each of the `kv_heads` heads. [c9] `heads` and `width` play no part, and the
 #   heads need not fill the width;
-# - with `latent`, a layer keeps `latent + rope_dim` elements of a token instead, once for all heads. Without, `rope_dim`
+# - [c10] with `latent`, a layer keeps `latent + rope_dim` elements of a token instead, once for all heads. [c11] Without, `rope_dim`
 #   plays no part;
-# - with `window`, a layer keeps the last `window` tokens of each request, or all where there are fewer. Layers are
-#   numbered from 1: those whose number is a multiple of `full_every` have no window and keep all tokens. Without `window`
+# - [c12] with `window`, a layer keeps the last `window` tokens of each request, or all where there are fewer. [c13] Layers are
+#   numbered from 1: [c14] those whose number is a multiple of `full_every` have no window and keep all tokens. [c15] Without `window`
 #   every layer does;
-# - the last `shared` layers read what an earlier layer keeps and keep nothing, with a window or not;
-# - a prompt has `text` tokens and those of its images and videos. Such a token has `merge` x `merge` patches of `patch` x
-#   `patch` pixels; an image is padded at its right and lower edge until whole tokens cover it;
-# - of a video `fps` frames are taken in every second, evenly, the first at its beginning, and each before its end: of 0
-#   milliseconds none. Every `temporal` frames, and what is left over, become one, with the tokens of an image of that size;
-# - a token is kept from when the decoder reads it. Between two steps it has read the prompt and all that it generated but
-#   the last token, which it reads next. Before the first is sampled, `generated` is 0 and the prompt has been read;
-# - raises `ValueError` for numbers of `config` less than 1, or `rope_dim` or `shared` less than 0, whether they play a part
-#   or not; for `kv_heads` that do not divide `heads`; for `shared` that leaves no layer;
-# - it does so too for `text`, `generated` or `milliseconds` less than 0, for `fps` or a side less than 1, and for a prompt
+# - [c16] the last `shared` layers read what an earlier layer keeps and keep nothing, with a window or not;
+# - [c17] a prompt has `text` tokens and those of its images and videos. [c18] Such a token has `merge` x `merge` patches of `patch` x
+#   `patch` pixels; [c19] an image is padded at its right and lower edge until whole tokens cover it;
+# - [c20] of a video `fps` frames are taken in every second, evenly, the first at its beginning, and each before its end: [c21] of 0
+#   milliseconds none. [c22] Every `temporal` frames, and what is left over, become one, with the tokens of an image of that size;
+# - [c23] a token is kept from when the decoder reads it. [c24] Between two steps it has read the prompt and all that it generated but
+#   the last token, which it reads next. [c25] Before the first is sampled, `generated` is 0 and the prompt has been read;
+# - [c26] raises `ValueError` for numbers of `config` less than 1, or `rope_dim` or `shared` less than 0, whether they play a part
+#   or not; [c27] for `kv_heads` that do not divide `heads`; [c28] for `shared` that leaves no layer;
+# - [c29] it does so too for `text`, `generated` or `milliseconds` less than 0, for `fps` or a side less than 1, and for a prompt
 #   with no token at all.
 
 # %% nbgrader={"grade": false, "grade_id": "kv_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -518,35 +518,35 @@ print(_rates(_CARDS["H100"]))
 # %% [markdown]
 # Write `intensity(phase, batch, seq, config, card)`, which says beforehand what a pass does and what bounds it:
 #
-# - `phase`: `"prefill"`, a pass over `batch` prompts of `seq` tokens each; or `"decode"`, a pass over one new token of each
+# - [c1] `phase`: `"prefill"`, a pass over `batch` prompts of `seq` tokens each; [c2] or `"decode"`, a pass over one new token of each
 #   of `batch` requests, which hold `seq` tokens in the cache before it, none or more;
-# - `config`: a `DecoderShape`, whose sizes are 1 or more, whose `width` is even and whose bits are multiples of 4, so that
-#   matrices, and keys and values together, come to whole bytes. Weights and cache may have fewer bits than `dtype`, or more:
-#   they are converted on the chip, and all arithmetic is done in `dtype`;
-# - `card`: a dictionary like the one above, of integers, which is left as it is: `"dense"` and `"sparse"`, FLOP/s by dtype,
-#   without and with 2:4 sparsity; `"bytes_per_s"` of device memory, `"link_bytes_per_s"` of the link to the host,
-#   `"memory_bytes"`. Other cards have other dtypes. The weights of `config` are **dense**;
-# - of FLOPs only those of matrix products count, a multiply-add as two. Embedding, norms, rotary positions, softmax, SiLU and
+# - [c3] `config`: a `DecoderShape`, whose sizes are 1 or more, whose `width` is even and whose bits are multiples of 4, so that
+#   matrices, and keys and values together, come to whole bytes. [c4] Weights and cache may have fewer bits than `dtype`, or more:
+#   [c5] they are converted on the chip, and all arithmetic is done in `dtype`;
+# - [c6] `card`: a dictionary like the one above, of integers, which is left as it is: [c7] `"dense"` and `"sparse"`, FLOP/s by dtype,
+#   without and with 2:4 sparsity; [c8] `"bytes_per_s"` of device memory, `"link_bytes_per_s"` of the link to the host,
+#   `"memory_bytes"`. [c9] Other cards have other dtypes. [c10] The weights of `config` are **dense**;
+# - [c11] of FLOPs only those of matrix products count, a multiply-add as two. [c12] Embedding, norms, rotary positions, softmax, SiLU and
 #   residuals count neither as FLOPs nor as bytes;
-# - the linear layers are the seven of each layer that `one_pass` has, and one head behind the last layer. The head is
+# - [c13] the linear layers are the seven of each layer that `one_pass` has, and one head behind the last layer. [c14] The head is
 #   applied to the last token of each request alone, in prefill too;
-# - each linear layer is one kernel over all requests. It reads its weights once, of `weight_bits` bits each, reads its own
+# - [c15] each linear layer is one kernel over all requests. [c16] It reads its weights once, of `weight_bits` bits each, reads its own
 #   input and writes its output, a row for each token, in `dtype`;
-# - attention has two products: of queries and keys, and of probabilities and values. A token attends to itself and to the
-#   tokens before it in its own request. Pairs that the causal mask leaves out cost no FLOPs (`one_pass` counts them in
-#   prefill: the card's model looks at shapes alone);
-# - attention is one kernel in each layer, whose scores stay on the chip. It reads the queries of the new tokens and writes as
-#   many outputs, in `dtype`. It writes keys and values of the new tokens to the cache. It reads those of all tokens that the
-#   request has then, the new ones among them, **once for each head of keys and values**. The cache has `kv_bits` bits an
+# - [c17] attention has two products: [c18] of queries and keys, and of probabilities and values. [c19] A token attends to itself and to the
+#   tokens before it in its own request. [c20] Pairs that the causal mask leaves out cost no FLOPs (`one_pass` counts them in
+#   prefill: [c21] the card's model looks at shapes alone);
+# - [c22] attention is one kernel in each layer, whose scores stay on the chip. [c23] It reads the queries of the new tokens and writes as
+#   many outputs, in `dtype`. [c24] It writes keys and values of the new tokens to the cache. [c25] It reads those of all tokens that the
+#   request has then, the new ones among them, **once for each head of keys and values**. [c26] The cache has `kv_bits` bits an
 #   element;
-# - returns a dictionary. `"linear"` and `"attention"` are dictionaries, of the whole pass, all layers and requests together:
-#   `"flops"` and `"bytes"`, exact Python integers however large; `"intensity"`, FLOP/byte, which may be wrong by rounding, up
-#   to a billionth of it; `"bound"`, which is `"compute"` where the FLOPs take as long as the bytes on that card or longer,
+# - [c27] returns a dictionary. `"linear"` and `"attention"` are dictionaries, of the whole pass, all layers and requests together:
+#   [c28] `"flops"` and `"bytes"`, exact Python integers however large; [c29] `"intensity"`, FLOP/byte, which may be wrong by rounding, up
+#   to a billionth of it; [c30] `"bound"`, which is `"compute"` where the FLOPs take as long as the bytes on that card or longer,
 #   else `"memory"`;
-# - its third entry, `"crossover"`, is the smallest batch with which the linear layers of a **decode** pass are compute-bound
-#   on that card, an integer however large, and None where they are with no batch. It does not depend on `phase`, `batch` and
+# - [c31] its third entry, `"crossover"`, is the smallest batch with which the linear layers of a **decode** pass are compute-bound
+#   on that card, an integer however large, and None where they are with no batch. [c32] It does not depend on `phase`, `batch` and
 #   `seq`;
-# - raises `ValueError` for any other `phase`, for a `batch` less than 1, for a `seq` less than 1 in prefill or less than 0 in
+# - [c33] raises `ValueError` for any other `phase`, for a `batch` less than 1, for a `seq` less than 1 in prefill or less than 0 in
 #   decode, for `heads` that are no multiple of `kv_heads`, and for a `dtype` of which the card has no dense peak.
 
 # %% nbgrader={"grade": false, "grade_id": "intensity", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -64,12 +64,12 @@ if not COUNTED:
 # Write `fuse_budget(fn, *inputs)`, which reports what kernel fusion would save for a chain of
 # operations. It returns a dictionary of three `int`:
 #
-# - `"kernels"`: the number of kernels that one call `fn(*inputs)` launches. A view launches none;
-# - `"bytes"`: the total number of bytes that these kernels read and write;
-# - `"fused_bytes"`: the bytes that *one* fused kernel reads and writes: each element of each
+# - [c1] `"kernels"`: the number of kernels that one call `fn(*inputs)` launches. [c2] A view launches none;
+# - [c3] `"bytes"`: the total number of bytes that these kernels read and write;
+# - [c4] `"fused_bytes"`: the bytes that *one* fused kernel reads and writes: [c5] each element of each
 #   input is read once, and each element of the result is written once, also where the result is
 #   an input (in place);
-# - call `fn` **once**, with the tensors in `inputs` themselves, not copies: it may write to them in
+# - [c6] call `fn` **once**, with the tensors in `inputs` themselves, not copies: [c7] it may write to them in
 #   place.
 #
 # `fn` launches one or more kernels, copies nothing, uses all of its tensors and returns one. All are on
@@ -117,16 +117,16 @@ import autograder; autograder.grade("kernels.fuse_budget")
 # Now fuse it into one kernel. Write `fused_gate(x, gate, bias)`, which computes what `plain_gate`
 # does:
 #
-# - `x`, `gate`: float32 tensors on the card, contiguous, of the same two-dimensional shape. The
-#   shape need not be a multiple of anything, and there may be no rows. `bias`: float32, contiguous,
+# - [c1] `x`, `gate`: float32 tensors on the card, contiguous, of the same two-dimensional shape. [c2] The
+#   shape need not be a multiple of anything, and there may be no rows. [c3] `bias`: float32, contiguous,
 #   as long as a row of `x`;
-# - returns `silu(x + bias) * gate` in a new tensor, allocated without initialisation: from `torch.empty`,
+# - [c4] returns `silu(x + bias) * gate` in a new tensor, allocated without initialisation: [c5] from `torch.empty`,
 #   `torch.empty_like` or `x.new_empty`;
-# - **one launch** of a Triton kernel of your own, which loads each element of `x` and of `gate`
-#   once and stores each element of the result once. For each element of `x` it may load one element
-#   of `bias`. Where there are no rows, no launch is needed;
-# - PyTorch computes nothing, and no input changes;
-# - no lane loads or stores outside its tensor (out of bounds).
+# - [c6] **one launch** of a Triton kernel of your own, which loads each element of `x` and of `gate`
+#   once and stores each element of the result once. [c7] For each element of `x` it may load one element
+#   of `bias`. [c8] Where there are no rows, no launch is needed;
+# - [c9] PyTorch computes nothing, and no input changes;
+# - [c10] no lane loads or stores outside its tensor (out of bounds).
 #
 # `silu(y)` is `y * sigmoid(y)`. Triton has `tl.sigmoid`.
 
@@ -198,17 +198,17 @@ if COUNTED:
 # %% [markdown]
 # Write `row_softmax(x)`:
 #
-# - `x`: float32 tensor of two dimensions on the card. Its columns are adjacent in memory
-#   (`x.stride(1)` is 1); its row stride may exceed its number of columns, as in a slice of
-#   a wider matrix. At most 4,096 columns, and any number of rows, or none. An element may be `-inf` (a
-#   masked score), but not a whole row; all others are between -1e30 and 1e30;
-# - returns the softmax of each row in a new contiguous tensor of the same shape, from `torch.empty` or a
+# - [c1] `x`: float32 tensor of two dimensions on the card. [c2] Its columns are adjacent in memory
+#   (`x.stride(1)` is 1); [c3] its row stride may exceed its number of columns, as in a slice of
+#   a wider matrix. [c4] At most 4,096 columns, and any number of rows, or none. [c5] An element may be `-inf` (a
+#   masked score), but not a whole row; [c6] all others are between -1e30 and 1e30;
+# - [c7] returns the softmax of each row in a new contiguous tensor of the same shape, from `torch.empty` or a
 #   variant of it (such as `torch.empty_like`);
-# - **one launch** of a Triton kernel of your own loads each element **once** and stores each
-#   element **once**; PyTorch computes nothing, and `x` stays as it is;
-# - large scores do not overflow;
-# - no lane loads or stores outside its tensor (out of bounds);
-# - raises `ValueError` when `x` does not have two dimensions or is not float32.
+# - [c8] **one launch** of a Triton kernel of your own loads each element **once** and stores each
+#   element **once**; [c9] PyTorch computes nothing, and `x` stays as it is;
+# - [c10] large scores do not overflow;
+# - [c11] no lane loads or stores outside its tensor (out of bounds);
+# - [c12] raises `ValueError` when `x` does not have two dimensions or is not float32.
 #
 # The size of a Triton tile is a power of two; `triton.next_power_of_2` computes one. A grid has at most
 # 2,147,483,647 programs along x, and at most 65,535 along y and along z.
@@ -291,19 +291,19 @@ for _kernel in _seen.kernels:
 # %% [markdown]
 # Write `linear_silu(x, weight, bias)`:
 #
-# - `x`: `(M, K)`; `weight`: `(N, K)`, as `torch.nn.Linear` stores it; `bias`: `(N,)`. All float16,
-#   contiguous and on the card. `N` and `K` are 1 or more, `M` may be 0, and none need be a
+# - [c1] `x`: `(M, K)`; `weight`: [c2] `(N, K)`, as `torch.nn.Linear` stores it; [c3] `bias`: `(N,)`. All float16,
+#   contiguous and on the card. [c4] `N` and `K` are 1 or more, `M` may be 0, and none need be a
 #   multiple of a tile;
-# - returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`, from `torch.empty` or a
+# - [c5] returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`, from `torch.empty` or a
 #   variant of it (such as `torch.empty_like`);
-# - **one launch** of a Triton kernel of your own, in which accumulator, bias and activation stay in
-#   float32 and in registers: each element of the result is stored **once**, and no stored value is
+# - [c6] **one launch** of a Triton kernel of your own, in which accumulator, bias and activation stay in
+#   float32 and in registers: [c7] each element of the result is stored **once**, and no stored value is
 #   loaded back;
-# - **tiles**: in total it loads no more than output tiles of 32 x 32 need, where every program
-#   loads one strip of `x`, one strip of `weight` and the bias of its columns. A partial tile at the edge
-#   counts as a whole one. Larger tiles load less;
-# - PyTorch computes nothing; no lane loads or stores outside its tensor (out of bounds);
-# - raises `ValueError` when the sizes do not match.
+# - [c8] **tiles**: in total it loads no more than output tiles of 32 x 32 need, where every program
+#   loads one strip of `x`, one strip of `weight` and the bias of its columns. [c9] A partial tile at the edge
+#   counts as a whole one. [c10] Larger tiles load less;
+# - [c11] PyTorch computes nothing; no lane loads or stores outside its tensor (out of bounds);
+# - [c12] raises `ValueError` when the sizes do not match.
 #
 # `tl.dot(a, b, acc)` adds the product of two tiles to a float32 accumulator tile; each side of a tile is 16 or more.
 
@@ -399,16 +399,16 @@ print(_watched.report)
 # %% [markdown]
 # Write `squash(x, limit)`, which returns the same values and can be captured as one graph:
 #
-# - `x`: float32 tensor, on the card or on the CPU, of two or more rows and two or more columns, with any
-#   strides. A row may be all zeros, but not all rows; every nonzero element is between 1e-6 and 1e6 in
-#   magnitude. `limit`: a Python `float` from 0.01 to 100;
-# - returns what `first_squash` returns, whichever branch a batch takes. `x` stays as it is;
-# - `torch.compile(squash)` captures **one graph, with no graph break**, and the host reads no
-#   tensor value (`torch.cond` and `x[mask]` do read one). It is an ordinary function: use no
+# - [c1] `x`: float32 tensor, on the card or on the CPU, of two or more rows and two or more columns, with any
+#   strides. [c2] A row may be all zeros, but not all rows; [c3] every nonzero element is between 1e-6 and 1e6 in
+#   magnitude. [c4] `limit`: a Python `float` from 0.01 to 100;
+# - [c5] returns what `first_squash` returns, whichever branch a batch takes. [c6] `x` stays as it is;
+# - [c7] `torch.compile(squash)` captures **one graph, with no graph break**, and the host reads no
+#   tensor value (`torch.cond` and `x[mask]` do read one). [c8] It is an ordinary function: [c9] use no
 #   decorator;
-# - **two graphs serve all sizes**: the first size gets one, and all others share another (with dynamic
+# - [c10] **two graphs serve all sizes**: [c11] the first size gets one, and all others share another (with dynamic
 #   shapes);
-# - **the gradient** is that of `first_squash`, wherever that is differentiable. A row of zeros
+# - [c12] **the gradient** is that of `first_squash`, wherever that is differentiable. [c13] A row of zeros
 #   passes the gradient through unchanged, except for the scale factor of its batch.
 #
 # `torch.where` computes both branches, in the backward pass too.

@@ -34,9 +34,9 @@ import torch
 # Before the first activation, a training run holds weights, gradients and optimizer states. People quote 12, 16, 18 and
 # 20 bytes a parameter. Write `state_bytes(parameters, recipe, stage=0, world=1)`:
 #
-# - `parameters`: the model's parameter count, a Python integer, 0 or more. Counts are exact, even where a float
+# - [c1] `parameters`: the model's parameter count, a Python integer, 0 or more. [c2] Counts are exact, even where a float
 #   would not be;
-# - `recipe`: what is stored for every parameter, a dictionary with these keys. It is not modified:
+# - [c3] `recipe`: what is stored for every parameter, a dictionary with these keys. [c4] It is not modified:
 #
 # | key | what is stored | value |
 # | --- | --- | --- |
@@ -47,7 +47,7 @@ import torch
 # | `"moments"` | the optimizer's running averages, each with an element for every parameter | a tuple of `torch.dtype`, one for each, possibly empty |
 # | `"block"` | this number of elements of a moment (the block size), or fewer in the last block, share one float32 scale | an integer, or `None` for no scales |
 #
-# - or one of five names. All of them train with Adam:
+# - [c5] or one of five names. [c6] All of them train with Adam:
 #
 # | name | what is stored |
 # | --- | --- |
@@ -57,15 +57,15 @@ import torch
 # | `"megatron fp16"` | weights and gradients in float16, and persistent float32 copies of both; float32 moments |
 # | `"adam 8-bit"` | weights and gradients in float32; Adam updates the weights themselves. Its moments are one byte an element (`torch.uint8`) in blocks of 256 |
 #
-# - `stage`, from 0 to 3, is the ZeRO stage, over `world` ranks. Stage 0 shards nothing: every rank holds everything.
-#   Stage 1 shards the optimizer states: the moments and their scales, the master weights, the main
-#   gradients. Stage 2 shards the gradients too, stage 3 the weights too;
-# - each sharded kind is one flat buffer, padded so that every rank holds the same number of elements, its shard. Each
+# - [c7] `stage`, from 0 to 3, is the ZeRO stage, over `world` ranks. [c8] Stage 0 shards nothing: [c9] every rank holds everything.
+#   [c10] Stage 1 shards the optimizer states: [c11] the moments and their scales, the master weights, the main
+#   gradients. [c12] Stage 2 shards the gradients too, stage 3 the weights too;
+# - [c13] each sharded kind is one flat buffer, padded so that every rank holds the same number of elements, its shard. [c14] Each
 #   moment has separate blocks, and the first block of a rank starts where its shard starts;
-# - returns a dictionary of Python integers, the bytes that **one rank** holds: `"weights"`, `"gradients"`,
+# - [c15] returns a dictionary of Python integers, the bytes that **one rank** holds: [c16] `"weights"`, `"gradients"`,
 #   `"main_gradients"`, `"master"`, `"moments"`, `"scales"`, each 0 where there are none, and `"total"`, their
-#   sum. Step counters and code books, a few bytes a tensor, are left out;
-# - raises `ValueError` for a name that is none of the five, a stage that is none of the four, a `world` less
+#   sum. [c17] Step counters and code books, a few bytes a tensor, are left out;
+# - [c18] raises `ValueError` for a name that is none of the five, a stage that is none of the four, a `world` less
 #   than 1 and `parameters` less than 0.
 
 # %% nbgrader={"grade": false, "grade_id": "state_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -233,16 +233,16 @@ for _attention in ("flash", "unfused"):
 # %% [markdown]
 # Write `activation_bytes(shape, attention="flash")`, which computes this number without a model:
 #
-# - `shape`: a dictionary with the keys of `_small` above, which is not modified. `"layers"` is 0 or more, `"width"`
-#   64 or more and at least 16 for each head, the other numbers 1 or more; `"dtype"`, of weights and activations,
+# - [c1] `shape`: a dictionary with the keys of `_small` above, which is not modified. [c2] `"layers"` is 0 or more, `"width"`
+#   64 or more and at least 16 for each head, the other numbers 1 or more; [c3] `"dtype"`, of weights and activations,
 #   is `torch.float32` or `torch.bfloat16`;
-# - `attention`: `"flash"` or `"unfused"`;
-# - returns a Python integer: the **bytes** that this decoder's forward pass saves for backward, within 10 % of
-#   what `saved_bytes` measures. A storage that several operations save counts once, and parameters do not
+# - [c4] `attention`: `"flash"` or `"unfused"`;
+# - [c5] returns a Python integer: [c6] the **bytes** that this decoder's forward pass saves for backward, within 10 % of
+#   what `saved_bytes` measures. [c7] A storage that several operations save counts once, and parameters do not
 #   count;
-# - computes it: **no tensor is created**, on any device, including `meta`. The estimate for a model of 7 billion
+# - [c8] computes it: **no tensor is created**, on any device, including `meta`. [c9] The estimate for a model of 7 billion
 #   parameters is as quick as this one;
-# - raises `ValueError` for any other `attention`, for a `width` that is not a multiple of `heads`, and for `heads`
+# - [c10] raises `ValueError` for any other `attention`, for a `width` that is not a multiple of `heads`, and for `heads`
 #   that are not a multiple of `kv_heads`.
 
 # %% nbgrader={"grade": false, "grade_id": "activation_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -302,36 +302,36 @@ import autograder; autograder.grade("memory.activation_bytes")
 #
 # Write `fits(model, gpu, mode, batch, sequence)`:
 #
-# - `model`: a dictionary, which is not modified, of integers of 1 or more:
-#   - `"parameters"`: how many; `"weight_bits"`: bits of each, 4, 8, 16 or 32;
-#   - `"layers"`; in each of them `"heads"` query heads, and `"kv_heads"` key heads and as many value
-#     heads, which several query heads may share (grouped-query attention); `"head_dim"`: elements of a head for
+# - [c1] `model`: a dictionary, which is not modified, of integers of 1 or more:
+#   - [c2] `"parameters"`: how many; `"weight_bits"`: [c3] bits of each, 4, 8, 16 or 32;
+#   - [c4] `"layers"`; in each of them `"heads"` query heads, and `"kv_heads"` key heads and as many value
+#     heads, which several query heads may share (grouped-query attention); [c5] `"head_dim"`: elements of a head for
 #     one token;
-#   - `"cache_bits"`: bits of each element of the KV cache, 8, 16 or 32;
-#   - `"saved"`: bytes of activations that each layer saves for each token for the backward pass;
-#   - other entries, such as `"width"`, are ignored. `"heads"` times `"head_dim"` need not equal the width;
-# - `gpu`: a dictionary, which is not modified: `"memory"`, a multiple of 0.25, greater than 0, in
-#   the `"unit"` `"GB"` (10^9 bytes, as a disk's maker counts) or `"GiB"` (2^30 bytes); and
-#   `"reserve_mib"`, an integer of 0 or more: the memory that the driver and the libraries take, in MiB (2^20 bytes);
-# - `mode`: `"serve"` or `"train"`; `batch`: the number of sequences; `sequence`: tokens in each;
-# - returns a dictionary with exactly five entries:
-#   - `"terms"`: a dictionary of bytes, to **serve** `"weights"`, `"cache"`, `"reserve"`, to
+#   - [c6] `"cache_bits"`: bits of each element of the KV cache, 8, 16 or 32;
+#   - [c7] `"saved"`: bytes of activations that each layer saves for each token for the backward pass;
+#   - [c8] other entries, such as `"width"`, are ignored. [c9] `"heads"` times `"head_dim"` need not equal the width;
+# - [c10] `gpu`: a dictionary, which is not modified: [c11] `"memory"`, a multiple of 0.25, greater than 0, in
+#   the `"unit"` `"GB"` (10^9 bytes, as a disk's maker counts) or `"GiB"` (2^30 bytes); [c12] and
+#   `"reserve_mib"`, an integer of 0 or more: [c13] the memory that the driver and the libraries take, in MiB (2^20 bytes);
+# - [c14] `mode`: `"serve"` or `"train"`; [c15] `batch`: the number of sequences; [c16] `sequence`: tokens in each;
+# - [c17] returns a dictionary with exactly five entries:
+#   - [c18] `"terms"`: a dictionary of bytes, to **serve** `"weights"`, `"cache"`, `"reserve"`, to
 #     **train** `"weights"`, `"gradients"`, `"optimizer"`, `"activations"`, `"reserve"`:
-#     - `"weights"`: rounded up to a whole byte;
-#     - `"cache"`: the KV cache, the keys and the values of every token of every sequence, in every layer;
-#     - `"gradients"`: as many bytes as the weights;
-#     - `"optimizer"`: AdamW's two moments, in float32, and with 16-bit weights also a float32
+#     [c19] - `"weights"`: rounded up to a whole byte;
+#     [c20] - `"cache"`: the KV cache, the keys and the values of every token of every sequence, in every layer;
+#     [c21] - `"gradients"`: as many bytes as the weights;
+#     [c22] - `"optimizer"`: AdamW's two moments, in float32, and with 16-bit weights also a float32
 #       master copy of them;
-#     - `"activations"`: the bytes that all layers save, for every token of every sequence;
-#     - `"reserve"`: in bytes;
-#   - `"free"`: the bytes of the card minus the sum of the terms, negative where the card is too small;
-#   - `"fits"`: whether the terms fit. A job that fills the card exactly fits;
-#   - `"binding"`: the name of the largest term except the reserve, which cannot be changed; of
+#     [c23] - `"activations"`: the bytes that all layers save, for every token of every sequence;
+#     [c24] - `"reserve"`: in bytes;
+#   - [c25] `"free"`: the bytes of the card minus the sum of the terms, negative where the card is too small;
+#   - [c26] `"fits"`: whether the terms fit. [c27] A job that fills the card exactly fits;
+#   - [c28] `"binding"`: the name of the largest term except the reserve, which cannot be changed; [c29] of
 #     equal terms the first in the order above;
-#   - `"largest"`: the largest batch that fits, independent of `batch`, and 0 where not even one
+#   - [c30] `"largest"`: the largest batch that fits, independent of `batch`, and 0 where not even one
 #     sequence fits;
-# - all bytes and counts are of type `int`, and exact; `"fits"` is a `bool`;
-# - raises `ValueError` for another mode or unit, for `batch` or `sequence` less than 1, for
+# - [c31] all bytes and counts are of type `int`, and exact; [c32] `"fits"` is a `bool`;
+# - [c33] raises `ValueError` for another mode or unit, for `batch` or `sequence` less than 1, for
 #   `"kv_heads"` that do not divide `"heads"`, for bit widths that are not listed above, whether the mode uses
 #   them or not, and for training with weights of 4 or 8 bits.
 
@@ -429,37 +429,37 @@ import autograder; autograder.grade("memory.fits")
 # Write `lora_memory(model, rank, targets, bits=16)`, which adapts `model` in place and returns the memory that
 # it then takes:
 #
-# - `model`: an `nn.Module` on the host or on a card, all parameters in float32, no buffers. Two modules
+# - [c1] `model`: an `nn.Module` on the host or on a card, all parameters in float32, no buffers. [c2] Two modules
 #   may share one parameter (tied weights);
-# - `rank`: the LoRA rank, an integer; `targets`: a list of one name or more. A layer is a target when the **last
-#   part** of its dotted name is one of them: `"q"` means `blocks.0.q`, and neither `blocks.0.q_gate` nor `q.norm`. Each is an
-#   `nn.Linear`, with or without bias, whose weight no other layer shares. A layer that has
+# - [c3] `rank`: the LoRA rank, an integer; [c4] `targets`: a list of one name or more. [c5] A layer is a target when the **last
+#   part** of its dotted name is one of them: [c6] `"q"` means `blocks.0.q`, and neither `blocks.0.q_gate` nor `q.norm`. [c7] Each is an
+#   `nn.Linear`, with or without bias, whose weight no other layer shares. [c8] A layer that has
 #   several names is a target if one of them matches, and is adapted once, under all of them;
-# - afterwards the module under a target's name (yours, or the layer itself) has the parameters
+# - [c9] afterwards the module under a target's name (yours, or the layer itself) has the parameters
 #   `lora_a`, of shape `(rank, in_features)`, **random**, and `lora_b`, `(out_features, rank)`,
 #   **zeros**, in float32, on the model's device;
-# - given `x` of any number of dimensions, the module returns the output of the original layer, plus
+# - [c10] given `x` of any number of dimensions, the module returns the output of the original layer, plus
 #   `16 / rank` times `x @ lora_a.T @ lora_b.T`;
-# - only these parameters require gradients. Gradients still reach them through every
+# - [c11] only these parameters require gradients. [c12] Gradients still reach them through every
 #   frozen layer in between;
-# - every parameter that is not packed remains the same object with the same values: embeddings,
+# - [c13] every parameter that is not packed remains the same object with the same values: [c14] embeddings,
 #   norms, biases, layers that are not targets;
-# - `bits`: with 16 the targets' weights remain too. With 8 or 4 they are quantized and packed, and the layer
+# - [c15] `bits`: with 16 the targets' weights remain too. [c16] With 8 or 4 they are quantized and packed, and the layer
 #   computes with the dequantized weights:
-#   - a weight is read in row-major order, in blocks of 64 elements; the last may be shorter, and a block
+#   - [c17] a weight is read in row-major order, in blocks of 64 elements; [c18] the last may be shorter, and a block
 #     may span rows;
-#   - a block's scale, in float32, is its largest absolute value (absmax) divided by 127, or by 7 for 4 bits;
-#   - each element becomes the integer nearest to its quotient by the scale, either one at a tie, and is dequantized to that
-#     integer times the scale. A block of zeros is dequantized to zeros;
-#   - 8-bit integers are stored in `torch.int8`; 4-bit integers two in each `torch.uint8`, and an odd
+#   - [c19] a block's scale, in float32, is its largest absolute value (absmax) divided by 127, or by 7 for 4 bits;
+#   - [c20] each element becomes the integer nearest to its quotient by the scale, either one at a tie, and is dequantized to that
+#     integer times the scale. [c21] A block of zeros is dequantized to zeros;
+#   - [c22] 8-bit integers are stored in `torch.int8`; [c23] 4-bit integers two in each `torch.uint8`, and an odd
 #     last one in a separate byte;
-#   - integers and scales are the model's only buffers, and the weights that were packed are freed;
-# - between the forward pass and the backward pass **no other copy of a weight is held**, neither
-#   dequantized nor merged with its adapter. During either pass there may be one;
-# - returns a dictionary of bytes, integers of type `int`, with five entries: `"frozen"`, all
-#   parameters that are not trained, each once, and the packed integers; `"scales"`, 0 for 16 bits;
-#   `"adapters"`; `"gradients"`, of a backward pass; `"optimizer"`, AdamW's two moments;
-# - raises `ValueError`, and leaves the model unchanged, when `rank` is less than 1, when `bits` is
+#   - [c24] integers and scales are the model's only buffers, and the weights that were packed are freed;
+# - [c25] between the forward pass and the backward pass **no other copy of a weight is held**, neither
+#   dequantized nor merged with its adapter. [c26] During either pass there may be one;
+# - [c27] returns a dictionary of bytes, integers of type `int`, with five entries: [c28] `"frozen"`, all
+#   parameters that are not trained, each once, and the packed integers; [c29] `"scales"`, 0 for 16 bits;
+#   [c30] `"adapters"`; `"gradients"`, of a backward pass; [c31] `"optimizer"`, AdamW's two moments;
+# - [c32] raises `ValueError`, and leaves the model unchanged, when `rank` is less than 1, when `bits` is
 #   not 16, 8 or 4, when a target names no module, and when it names one that is not an `nn.Linear`.
 #
 # `torch.autograd.Function` lets you choose what an operation saves for backward; `torch.utils.checkpoint` (gradient

@@ -38,24 +38,24 @@ import gpulab.fleet
 #
 # Write `gang_schedule(jobs, cluster)`, which says who starts now:
 #
-# - `jobs` are those that wait, in order of arrival, the longest-waiting first. Each is a dictionary: `"name"`, `"gpus"`, an `int`, and `"hours"`, after which it
+# - [c1] `jobs` are those that wait, in order of arrival, the longest-waiting first. [c2] Each is a dictionary: [c3] `"name"`, `"gpus"`, an `int`, and `"hours"`, after which it
 #   ends for certain;
-# - `cluster["free"]` is a list: the free GPUs of each node, of eight that a node has. `cluster["running"]` is a list of dictionaries: on which `"nodes"` a job
+# - [c4] `cluster["free"]` is a list: [c5] the free GPUs of each node, of eight that a node has. [c6] `cluster["running"]` is a list of dictionaries: [c7] on which `"nodes"` a job
 #   runs, a dictionary from a node's number to GPUs of it, and in how many hours, `"left"`, it ends and frees them;
-# - it returns a list of pairs in the order in which the jobs start: a name and a **placement**, a dictionary from a node's number to GPUs of it;
-# - **all or nothing**: a placement has as many GPUs as the job asks for, and all of them free, after those that start before it in the list. A job of up to
-#   eight GPUs has them in one node. A larger one asks for a multiple of eight and has **whole nodes**;
-# - **in order**: jobs start in the order of `jobs` as long as each of them fits. The first that does not is the **head** of the queue;
-# - **the head's hour** is the earliest in which it fits, if nothing starts but the jobs before it: running jobs have ended by then, and so have those that start now,
+# - [c8] it returns a list of pairs in the order in which the jobs start: [c9] a name and a **placement**, a dictionary from a node's number to GPUs of it;
+# - [c10] **all or nothing**: a placement has as many GPUs as the job asks for, and all of them free, after those that start before it in the list. [c11] A job of up to
+#   eight GPUs has them in one node. [c12] A larger one asks for a multiple of eight and has **whole nodes**;
+# - [c13] **in order**: jobs start in the order of `jobs` as long as each of them fits. [c14] The first that does not is the **head** of the queue;
+# - [c15] **the head's hour** is the earliest in which it fits, if nothing starts but the jobs before it: [c16] running jobs have ended by then, and so have those that start now,
 #   by their hours;
-# - **bounded waiting**: a job behind the head may start now, but only where the head's hour is no later for it, with all that have started
-#   before. The same hour is no later. Jobs behind the head are owed nothing;
-# - **no GPU stays idle for nothing**: in the end no job is left that could still start by these rules on any node;
-# - **tight**: a job of up to eight GPUs that starts before there is a head takes, of the nodes on which it fits, one with the fewest free GPUs. Whole nodes are
-#   left for those that need them. Behind the head it takes any node that the rules allow;
-# - where all jobs fit there is no head. Without jobs nobody starts: the list is empty;
-# - raises `ValueError` where a job asks for less than 1 GPU, for more than eight that are no multiple of eight, or for more than all nodes have;
-# - `jobs` and `cluster` are left as they are, and gpulab is not called.
+# - [c17] **bounded waiting**: a job behind the head may start now, but only where the head's hour is no later for it, with all that have started
+#   before. [c18] The same hour is no later. [c19] Jobs behind the head are owed nothing;
+# - [c20] **no GPU stays idle for nothing**: [c21] in the end no job is left that could still start by these rules on any node;
+# - [c22] **tight**: a job of up to eight GPUs that starts before there is a head takes, of the nodes on which it fits, one with the fewest free GPUs. [c23] Whole nodes are
+#   left for those that need them. [c24] Behind the head it takes any node that the rules allow;
+# - [c25] where all jobs fit there is no head. [c26] Without jobs nobody starts: [c27] the list is empty;
+# - [c28] raises `ValueError` where a job asks for less than 1 GPU, for more than eight that are no multiple of eight, or for more than all nodes have;
+# - [c29] `jobs` and `cluster` are left as they are, and gpulab is not called.
 
 # %% nbgrader={"grade": false, "grade_id": "gang_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def gang_schedule(jobs, cluster):
@@ -161,27 +161,27 @@ import autograder; autograder.grade("operating.gang_schedule")
 #
 # Write `checkpoint_interval(cost, mtbf, restart)`. All three are numbers of seconds:
 #
-# - a job works for an interval, then writes a checkpoint for `cost` seconds, in which it does no work, and so on, round after round.
-#   When a machine fails, all **work since the last finished checkpoint** is lost: an unfinished one is of no use. Then it takes `restart`
-#   seconds until work goes on, in a new round. In those nothing fails;
-# - `mtbf` is the mean time from one failure **to the next**, as a log gives it: hours divided by failures. So there is a restart in it. The rest is
-#   the **up time**, which is drawn from an exponential distribution: a failure is no more likely for being long overdue;
-# - the **waste** of an interval is the time for checkpoints and for lost work together, divided by the time of useful work, in the long run;
-# - it returns an interval, in seconds of work without the checkpoint, whose waste is **at most 5 % more** than that of the best one, for any
-#   `cost` from a ten-thousandth of the mean up time to twice the mean up time. The well-known square root is good for a short `cost` alone;
-# - `mtbf` may be `math.inf`: then no checkpoint is worth its time, and the interval is `math.inf`;
-# - raises `ValueError` where `cost` is 0 or less, where `restart` is less than 0, and where `mtbf` is not greater than `restart`.
+# - [c1] a job works for an interval, then writes a checkpoint for `cost` seconds, in which it does no work, and so on, round after round.
+#   [c2] When a machine fails, all **work since the last finished checkpoint** is lost: [c3] an unfinished one is of no use. [c4] Then it takes `restart`
+#   seconds until work goes on, in a new round. [c5] In those nothing fails;
+# - [c6] `mtbf` is the mean time from one failure **to the next**, as a log gives it: [c7] hours divided by failures. [c8] So there is a restart in it. [c9] The rest is
+#   the **up time**, which is drawn from an exponential distribution: [c10] a failure is no more likely for being long overdue;
+# - [c11] the **waste** of an interval is the time for checkpoints and for lost work together, divided by the time of useful work, in the long run;
+# - [c12] it returns an interval, in seconds of work without the checkpoint, whose waste is **at most 5 % more** than that of the best one, for any
+#   `cost` from a ten-thousandth of the mean up time to twice the mean up time. [c13] The well-known square root is good for a short `cost` alone;
+# - [c14] `mtbf` may be `math.inf`: [c15] then no checkpoint is worth its time, and the interval is `math.inf`;
+# - [c16] raises `ValueError` where `cost` is 0 or less, where `restart` is less than 0, and where `mtbf` is not greater than `restart`.
 #
 # And write `cheapest(offers, cost, restart)`, which says where to train:
 #
-# - `offers` is a list of dictionaries: `"name"`, the `"price"` of all machines together for an hour, their `"mtbf"` in seconds, as above, and
-#   `"steps_per_s"`, training steps in a second of work. `cost` and `restart` are as above, for all offers;
-# - **the price of a useful step** is what an hour costs, divided by the steps of an hour that are not lost. Of the hour, checkpoints, lost work and
-#   restarts take their part. Each offer saves at its own best interval;
-# - an offer whose `mtbf` is not greater than `restart` never gets anywhere, and is left out;
-# - it returns a pair: the name of the offer whose useful step is cheapest, and that price, right to 1 %. No two offers are closer than 3 %;
-# - raises `ValueError` where there is no offer, or none that gets anywhere;
-# - `offers` stays as it is. Neither function calls gpulab.
+# - [c17] `offers` is a list of dictionaries: [c18] `"name"`, the `"price"` of all machines together for an hour, their `"mtbf"` in seconds, as above, and
+#   `"steps_per_s"`, training steps in a second of work. [c19] `cost` and `restart` are as above, for all offers;
+# - [c20] **the price of a useful step** is what an hour costs, divided by the steps of an hour that are not lost. [c21] Of the hour, checkpoints, lost work and
+#   restarts take their part. [c22] Each offer saves at its own best interval;
+# - [c23] an offer whose `mtbf` is not greater than `restart` never gets anywhere, and is left out;
+# - [c24] it returns a pair: [c25] the name of the offer whose useful step is cheapest, and that price, right to 1 %. [c26] No two offers are closer than 3 %;
+# - [c27] raises `ValueError` where there is no offer, or none that gets anywhere;
+# - [c28] `offers` stays as it is. [c29] Neither function calls gpulab.
 
 # %% nbgrader={"grade": false, "grade_id": "checkpoint_interval", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def checkpoint_interval(cost, mtbf, restart):
@@ -286,25 +286,25 @@ import autograder; autograder.grade("operating.checkpoint_interval")
 #
 # Write `find_straggler(metrics)`:
 #
-# - `metrics["tp_us"]` and `metrics["dp_us"]` are lists with a list for each step, which has a number for each rank, in microseconds: how long
-#   the rank was in its tensor-parallel meeting of that step, and in its data-parallel one. Where the sample was not taken there is `None`
-#   instead. Other keys hold sensors in the same form, such as `"DCGM_FI_DEV_GPU_TEMP"`: they decide nothing;
-# - `metrics["tp"]` ranks that follow one another are a tensor-parallel **group**: the first of them are ranks 0 to `tp` - 1. A data-parallel
-#   group has one rank of each of these, the ranks with the same place in theirs. In every step each group has one **meeting**;
-# - a meeting begins for all of its ranks when the last one has come, and ends for all at once: its transfer takes all of them equally
+# - [c1] `metrics["tp_us"]` and `metrics["dp_us"]` are lists with a list for each step, which has a number for each rank, in microseconds: [c2] how long
+#   the rank was in its tensor-parallel meeting of that step, and in its data-parallel one. [c3] Where the sample was not taken there is `None`
+#   instead. [c4] Other keys hold sensors in the same form, such as `"DCGM_FI_DEV_GPU_TEMP"`: [c5] they decide nothing;
+# - [c6] `metrics["tp"]` ranks that follow one another are a tensor-parallel **group**: [c7] the first of them are ranks 0 to `tp` - 1. [c8] A data-parallel
+#   group has one rank of each of these, the ranks with the same place in theirs. [c9] In every step each group has one **meeting**;
+# - [c10] a meeting begins for all of its ranks when the last one has come, and ends for all at once: [c11] its transfer takes all of them equally
 #   long, and it is another time in every step;
-# - by how much a rank **holds up** a meeting: where its time is the shortest, the second shortest time less its own. Two that
-#   come last together hold up nobody, each alone: the difference is 0. Where its time is not the shortest, it is 0;
-# - a meeting in which any of its ranks has `None` **does not count**, for none of its ranks. The same group's meetings in other steps do;
-# - of each kind of meeting the **median** over the steps counts, as `statistics.median` has it: of an even number the mean of the
-#   two in the middle. Where no meeting of a rank's group counts, it is 0;
-# - the **straggler** is the rank whose median is at least `metrics["least_us"]` in both kinds of meeting: its tensor-parallel group waits for it,
-#   and all the other groups wait for that group. A group of one rank has no meeting: then the other kind alone decides. Where all groups
+# - [c12] by how much a rank **holds up** a meeting: [c13] where its time is the shortest, the second shortest time less its own. [c14] Two that
+#   come last together hold up nobody, each alone: [c15] the difference is 0. [c16] Where its time is not the shortest, it is 0;
+# - [c17] a meeting in which any of its ranks has `None` **does not count**, for none of its ranks. [c18] The same group's meetings in other steps do;
+# - [c19] of each kind of meeting the **median** over the steps counts, as `statistics.median` has it: [c20] of an even number the mean of the
+#   two in the middle. [c21] Where no meeting of a rank's group counts, it is 0;
+# - [c22] the **straggler** is the rank whose median is at least `metrics["least_us"]` in both kinds of meeting: [c23] its tensor-parallel group waits for it,
+#   and all the other groups wait for that group. [c24] A group of one rank has no meeting: [c25] then the other kind alone decides. [c26] Where all groups
 #   have one rank, nobody is the straggler;
-# - it returns the straggler's number, an `int`. There is never more than one. Where there is none it returns `None`;
-# - raises `ValueError` where there is no step, where the lists of steps or those in them have different lengths, and where `tp` is less than 1 or
+# - [c27] it returns the straggler's number, an `int`. [c28] There is never more than one. [c29] Where there is none it returns `None`;
+# - [c30] raises `ValueError` where there is no step, where the lists of steps or those in them have different lengths, and where `tp` is less than 1 or
 #   does not divide the number of ranks;
-# - `metrics` is left as it is, and gpulab is not called.
+# - [c31] `metrics` is left as it is, and gpulab is not called.
 
 # %% nbgrader={"grade": false, "grade_id": "find_straggler", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def find_straggler(metrics):
@@ -404,26 +404,26 @@ import autograder; autograder.grade("operating.find_straggler")
 #
 # Write `chargeback(usage, bill)`:
 #
-# - `bill` is a dictionary from a pool's name to a dictionary: `"cents"`, an `int`, 0 or more, what the pool costs in this month; `"gpu_seconds"`, an `int` above 0, its capacity:
-#   all its GPUs, the whole month; and `"reserved"`, a dictionary from a team's name to the GPU-seconds that are kept free for it, if it wants
-#   them. It may be empty, and reservations add up to the capacity or less;
-# - `usage` is a list of records, dictionaries: a job **held** `"gpu_seconds"` GPU-seconds, an `int`, of the `"pool"`, for a `"team"`. There may be many records of a team;
-# - a record's `"team"` is a name; or `None` where the job has no tag; or a dictionary from names to **weights**, `int`s above 0, where several teams share
-#   a job: then each has held the part of the record that its weight is of all its weights. A GPU-second is paid once;
-# - a pool's GPU-second costs `cents / gpu_seconds` of **that pool**, whoever holds it, and whether anybody does;
-# - what a team has held in a pool, alone and shared, is paid by the team. What was held without a tag goes to the line `"untagged"`;
-# - **idle** is what is left of a pool's capacity. Each team that held less than it has reserved has a **shortfall** of as much. Where the shortfalls of all
-#   teams add up to the idle time or less, each team pays its own, and the rest of the idle time goes to the line `"idle"`. Where they add up
+# - [c1] `bill` is a dictionary from a pool's name to a dictionary: [c2] `"cents"`, an `int`, 0 or more, what the pool costs in this month; [c3] `"gpu_seconds"`, an `int` above 0, its capacity:
+#   [c4] all its GPUs, the whole month; [c5] and `"reserved"`, a dictionary from a team's name to the GPU-seconds that are kept free for it, if it wants
+#   them. [c6] It may be empty, and reservations add up to the capacity or less;
+# - [c7] `usage` is a list of records, dictionaries: [c8] a job **held** `"gpu_seconds"` GPU-seconds, an `int`, of the `"pool"`, for a `"team"`. [c9] There may be many records of a team;
+# - [c10] a record's `"team"` is a name; [c11] or `None` where the job has no tag; [c12] or a dictionary from names to **weights**, `int`s above 0, where several teams share
+#   a job: [c13] then each has held the part of the record that its weight is of all its weights. [c14] A GPU-second is paid once;
+# - [c15] a pool's GPU-second costs `cents / gpu_seconds` of **that pool**, whoever holds it, and whether anybody does;
+# - [c16] what a team has held in a pool, alone and shared, is paid by the team. [c17] What was held without a tag goes to the line `"untagged"`;
+# - [c18] **idle** is what is left of a pool's capacity. [c19] Each team that held less than it has reserved has a **shortfall** of as much. [c20] Where the shortfalls of all
+#   teams add up to the idle time or less, each team pays its own, and the rest of the idle time goes to the line `"idle"`. [c21] Where they add up
 #   to more, since others have used what was kept free, the teams pay the idle time in proportion to their shortfalls, and the line gets nothing;
-# - no team is called `"untagged"` or `"idle"`;
-# - it returns a dictionary from lines, the teams and these two, to `int`s of cents. They add up to the cents of all pools **exactly**. A line that is due nothing at all is left
-#   out; one that is due less than a cent is there, with 0 or 1;
-# - **rounding** is done once, for the lines of the whole bill: each is due an exact fraction of cents over all pools, and gets it rounded down. The
+# - [c22] no team is called `"untagged"` or `"idle"`;
+# - [c23] it returns a dictionary from lines, the teams and these two, to `int`s of cents. [c24] They add up to the cents of all pools **exactly**. [c25] A line that is due nothing at all is left
+#   out; [c26] one that is due less than a cent is there, with 0 or 1;
+# - [c27] **rounding** is done once, for the lines of the whole bill: [c28] each is due an exact fraction of cents over all pools, and gets it rounded down. [c29] The
 #   cents that are then missing go one each to the lines with the largest fractions left over, and of equal ones to those whose
 #   names come first in the alphabet, as Python sorts them;
-# - raises `ValueError` where a record's pool is not on the bill, where more of a pool was held than its capacity, and where a shared record has no weights. Records
+# - [c30] raises `ValueError` where a record's pool is not on the bill, where more of a pool was held than its capacity, and where a shared record has no weights. [c31] Records
 #   of 0 GPU-seconds may be there;
-# - `usage` and `bill` are left as they are, and gpulab is not called. `fractions` may help.
+# - [c32] `usage` and `bill` are left as they are, and gpulab is not called. [c33] `fractions` may help.
 
 # %% nbgrader={"grade": false, "grade_id": "chargeback", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def chargeback(usage, bill):

@@ -84,26 +84,26 @@ of_torch = shown("by columns, then by rows", by_pytorch({"0": ColwiseParallel(),
 # %% [markdown]
 # Write `tensor_parallel_mlp(up, down)`. All n ranks of the default process group call it, with tensors on the host:
 #
-# - `up` and `down` are `nn.Linear`s of one dtype, `float32` or `float64`, each with a bias or without. They have the same values
+# - [c1] `up` and `down` are `nn.Linear`s of one dtype, `float32` or `float64`, each with a bias or without. [c2] They have the same values
 #   in all ranks, and the MLP is `down(gelu(up(x)))`, with `torch.nn.functional.gelu`;
-# - it returns an `nn.Module` whose `parameters()` are this rank's **share**, in this order: the r-th of n equal parts of the
-#   rows of `up.weight`; the same part of `up.bias`; the same part of the **columns** of `down.weight`; and `down.bias`, whole, in
-#   every rank. A bias that is not there is left out;
-# - they are new `nn.Parameter`s that require gradients, each in memory of its own and of its size: nothing of the whole
-#   layers is kept. `up` and `down` stay as they are;
-# - called with x, of any number of dimensions, the last of which is `up.in_features`, and any strides, the module returns the output of
-#   the whole MLP, in every rank. It computes with what the ranks' parameters **hold at the time**: an optimizer, or a
-#   checkpoint, may have written to them since. x is the same in all ranks;
-# - `down.bias` is added **once**;
-# - **forward**: one all-reduce crosses, a sum in the default process group, in the dtype of x. What a rank hands in is what
-#   its own share contributes to the output, without `down.bias`. With gradients or without, nothing else crosses;
-# - **backward**: every rank has the same gradient of the output. In each `.grad` a rank gets its share of the gradient that
+# - [c3] it returns an `nn.Module` whose `parameters()` are this rank's **share**, in this order: [c4] the r-th of n equal parts of the
+#   rows of `up.weight`; [c5] the same part of `up.bias`; [c6] the same part of the **columns** of `down.weight`; [c7] and `down.bias`, whole, in
+#   every rank. [c8] A bias that is not there is left out;
+# - [c9] they are new `nn.Parameter`s that require gradients, each in memory of its own and of its size: [c10] nothing of the whole
+#   layers is kept. [c11] `up` and `down` stay as they are;
+# - [c12] called with x, of any number of dimensions, the last of which is `up.in_features`, and any strides, the module returns the output of
+#   the whole MLP, in every rank. [c13] It computes with what the ranks' parameters **hold at the time**: [c14] an optimizer, or a
+#   checkpoint, may have written to them since. [c15] x is the same in all ranks;
+# - [c16] `down.bias` is added **once**;
+# - [c17] **forward**: one all-reduce crosses, a sum in the default process group, in the dtype of x. [c18] What a rank hands in is what
+#   its own share contributes to the output, without `down.bias`. [c19] With gradients or without, nothing else crosses;
+# - [c20] **backward**: every rank has the same gradient of the output. [c21] In each `.grad` a rank gets its share of the gradient that
 #   the whole MLP's parameter has, and x, where it requires gradients, gets the **whole gradient** in every rank;
-# - for this one all-reduce crosses, a sum: a rank hands in what comes to x through its own share. Where x requires no
+# - [c22] for this one all-reduce crosses, a sum: [c23] a rank hands in what comes to x through its own share. [c24] Where x requires no
 #   gradients, **nothing crosses** in the backward pass;
-# - the module may be called several times before a backward pass, and several may follow one another;
-# - nothing crosses in `tensor_parallel_mlp` itself. One rank alone may leave all collectives out;
-# - raises `ValueError` where n does not divide `up.out_features`, and where `down.in_features` is another number.
+# - [c25] the module may be called several times before a backward pass, and several may follow one another;
+# - [c26] nothing crosses in `tensor_parallel_mlp` itself. [c27] One rank alone may leave all collectives out;
+# - [c28] raises `ValueError` where n does not divide `up.out_features`, and where `down.in_features` is another number.
 
 # %% nbgrader={"grade": false, "grade_id": "tensor_parallel_mlp", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def tensor_parallel_mlp(up, down):
@@ -233,35 +233,35 @@ _show_validate_schedule_figure()
 # %% [markdown]
 # Write `validate_schedule(table, stages, microbatches)`, which names all that is wrong with the schedule of one step:
 #
-# - `table` is a list of rows, one for each GPU. A row is a list of cells, one for each **slot** of time. Slots are counted
-#   from 0, and all take the same time. Rows may have different lengths: a GPU idles after its last cell;
-# - a cell is `None`, where the GPU idles, or an **action** as PyTorch writes it: a stage, a letter and a microbatch. `"2F0"` is
+# - [c1] `table` is a list of rows, one for each GPU. [c2] A row is a list of cells, one for each **slot** of time. [c3] Slots are counted
+#   from 0, and all take the same time. [c4] Rows may have different lengths: [c5] a GPU idles after its last cell;
+# - [c6] a cell is `None`, where the GPU idles, or an **action** as PyTorch writes it: [c7] a stage, a letter and a microbatch. [c8] `"2F0"` is
 #   stage 2's forward pass of microbatch 0, `"2B0"` its whole backward pass, `"2I0"` and `"2W0"` are the **halves** of that:
-#   the gradient of the stage's input, and those of its weights. Stages and microbatches are counted from 0 and have one
+#   [c9] the gradient of the stage's input, and those of its weights. [c10] Stages and microbatches are counted from 0 and have one
 #   decimal digit or more;
-# - the pipeline has `stages` stages and `microbatches` microbatches, 1 or more of each, whatever the table names. Any stage
+# - [c11] the pipeline has `stages` stages and `microbatches` microbatches, 1 or more of each, whatever the table names. [c12] Any stage
 #   may be on any GPU, several on one;
-# - it returns a list of **violations**, pairs `(kind, what)` of strings, each of them once, in any order. `what` is an action as
-#   above, or, for `"split"`, a stage, as in `"2"`. A sound schedule has none;
-# - `("foreign", action)`: the action's stage or microbatch is not one of the pipeline's. All that follows is about the
+# - [c13] it returns a list of **violations**, pairs `(kind, what)` of strings, each of them once, in any order. [c14] `what` is an action as
+#   above, or, for `"split"`, a stage, as in `"2"`. [c15] A sound schedule has none;
+# - [c16] `("foreign", action)`: the action's stage or microbatch is not one of the pipeline's. [c17] All that follows is about the
 #   other actions alone;
-# - `("missing", action)`: every stage has to run every microbatch forward, and backward in whole or in both halves. Missing is
+# - [c18] `("missing", action)`: every stage has to run every microbatch forward, and backward in whole or in both halves. [c19] Missing is
 #   `F` where that never runs, `B` where neither `B` nor `I` nor `W` runs, and one half where the other runs alone;
-# - an action **needs** others of its microbatch: `F`, on every stage but the first, the `F` of the stage before. `B` and `I`
-#   need the `F` of their own stage, and, on every stage but the last, the `B` or the `I` of the stage behind it: one of the
-#   two will do. `W` needs the `I` of its own stage;
-# - `("early", action)`: there is something that it needs, and that does not run in an **earlier slot**. The same slot is too
+# - [c20] an action **needs** others of its microbatch: [c21] `F`, on every stage but the first, the `F` of the stage before. [c22] `B` and `I`
+#   need the `F` of their own stage, and, on every stage but the last, the `B` or the `I` of the stage behind it: [c23] one of the
+#   two will do. [c24] `W` needs the `I` of its own stage;
+# - [c25] `("early", action)`: there is something that it needs, and that does not run in an **earlier slot**. [c26] The same slot is too
 #   early, and so is any slot where it never runs;
-# - an action that runs in several places counts in the first of its slots: as what needs, and as what is needed;
-# - `("twice", action)`: the action runs more than once, however often. A whole `B` that runs on its stage beside the
+# - [c27] an action that runs in several places counts in the first of its slots: [c28] as what needs, and as what is needed;
+# - [c29] `("twice", action)`: the action runs more than once, however often. [c30] A whole `B` that runs on its stage beside the
 #   microbatch's `I`, `W` or both is `"twice"`, too, and they are not for that reason;
-# - `("split", stage)`: actions of the stage run on more than one GPU. Its weights are on one;
-# - nothing else is a violation: neither idle slots, nor an order that the needs allow, nor how many microbatches are in
+# - [c31] `("split", stage)`: actions of the stage run on more than one GPU. [c32] Its weights are on one;
+# - [c33] nothing else is a violation: [c34] neither idle slots, nor an order that the needs allow, nor how many microbatches are in
 #   flight;
-# - the table is not changed;
-# - raises `ValueError` where `stages` or `microbatches` is less than 1, and where a cell is anything else than `None` or an
-#   action: `"F0"`, say, or `"2F"`, or a number;
-# - you write it in plain Python: a call of PyTorch, NumPy or gpulab, which has such a judge too, loses the points.
+# - [c35] the table is not changed;
+# - [c36] raises `ValueError` where `stages` or `microbatches` is less than 1, and where a cell is anything else than `None` or an
+#   action: [c37] `"F0"`, say, or `"2F"`, or a number;
+# - [c38] you write it in plain Python: [c39] a call of PyTorch, NumPy or gpulab, which has such a judge too, loses the points.
 
 # %% nbgrader={"grade": false, "grade_id": "validate_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def validate_schedule(table, stages, microbatches):
@@ -396,17 +396,17 @@ _measured = _show_schedule_1f1b_gpipe()
 # %% [markdown]
 # Write `schedule_1f1b(stages, microbatches)`, for 1 or more of each, and fewer microbatches than stages, too:
 #
-# - it returns a table as in E16.2: a list of `stages` rows, each a list of cells. Row s is GPU s, which has stage s
-#   alone. A cell is `None` or an action; backward passes are whole (`B`);
-# - the schedule is **sound**: `validate_schedule` would find nothing in it. Every stage runs every microbatch forward and
+# - [c1] it returns a table as in E16.2: [c2] a list of `stages` rows, each a list of cells. [c3] Row s is GPU s, which has stage s
+#   alone. [c4] A cell is `None` or an action; [c5] backward passes are whole (`B`);
+# - [c6] the schedule is **sound**: [c7] `validate_schedule` would find nothing in it. [c8] Every stage runs every microbatch forward and
 #   backward, once, and what an action needs has run in an earlier slot;
-# - **slots**: every row has exactly 2 · (`microbatches` + `stages` - 1) cells;
-# - **in flight**: on stage s, at most `stages` - s microbatches are in flight in any slot. One is in flight from the slot of its
+# - [c9] **slots**: every row has exactly 2 · (`microbatches` + `stages` - 1) cells;
+# - [c10] **in flight**: on stage s, at most `stages` - s microbatches are in flight in any slot. [c11] One is in flight from the slot of its
 #   forward pass to the slot of its backward pass, both included;
-# - **order**: every stage runs its forward passes in the order of the microbatches, and its backward passes too;
-# - the lists are new ones in every call: their owner may change them;
-# - raises `ValueError` where `stages` or `microbatches` is less than 1;
-# - you write it in plain Python: a call of PyTorch, NumPy or gpulab, which both have the schedule, loses the points.
+# - [c12] **order**: every stage runs its forward passes in the order of the microbatches, and its backward passes too;
+# - [c13] the lists are new ones in every call: [c14] their owner may change them;
+# - [c15] raises `ValueError` where `stages` or `microbatches` is less than 1;
+# - [c16] you write it in plain Python: [c17] a call of PyTorch, NumPy or gpulab, which both have the schedule, loses the points.
 
 # %% nbgrader={"grade": false, "grade_id": "schedule_1f1b", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def schedule_1f1b(stages, microbatches):
@@ -505,32 +505,32 @@ _SOME_RANKS, _MODEL, _CLUSTER, _PLANS, _OF_TORCH = _show_mesh_plan_groups()
 # %% [markdown]
 # Write `mesh_plan(model, cluster)`. Both are dictionaries of positive integers:
 #
-# - the model has `"layers"` layers, alike, `"heads"` attention heads in each, and `"parameters"` parameters, of which each
-#   takes `"state_bytes"` bytes with its gradient and the optimizer's state. One layer saves `"activation_bytes"` bytes for the
+# - [c1] the model has `"layers"` layers, alike, `"heads"` attention heads in each, and `"parameters"` parameters, of which each
+#   takes `"state_bytes"` bytes with its gradient and the optimizer's state. [c2] One layer saves `"activation_bytes"` bytes for the
 #   backward pass of one sequence, takes `"layer_us"` microseconds of one GPU to go there and back with it, and an all-reduce
-#   of one sequence has `"layer_bytes"` bytes. A step has `"batch"` sequences;
-# - the cluster has `"nodes"` nodes of `"gpus"` GPUs with `"memory"` bytes each. A GPU sends `"link"` bytes a microsecond
+#   of one sequence has `"layer_bytes"` bytes. [c3] A step has `"batch"` sequences;
+# - [c4] the cluster has `"nodes"` nodes of `"gpus"` GPUs with `"memory"` bytes each. [c5] A GPU sends `"link"` bytes a microsecond
 #   within its node, and `"network"` bytes a microsecond for the sums of gradients, wherever the replicas are;
-# - a plan is (dp, pp, tp): dp replicas of pp stages, each split over tp ranks. It uses **all GPUs**: their product is nodes times
+# - [c6] a plan is (dp, pp, tp): [c7] dp replicas of pp stages, each split over tp ranks. [c8] It uses **all GPUs**: [c9] their product is nodes times
 #   gpus;
-# - **tp** divides the GPUs of a node, so that no split leaves it, and it divides the heads; **pp** divides the layers; **dp**
+# - [c10] **tp** divides the GPUs of a node, so that no split leaves it, and it divides the heads; [c11] **pp** divides the layers; [c12] **dp**
 #   divides the batch;
-# - a replica has m = batch / dp microbatches of one sequence each, in 1F1B order;
-# - **memory**: a GPU holds state_bytes · parameters / (pp · tp), and on the first stage layers / pp · activation_bytes / tp for each
-#   microbatch in flight, of which there are pp, or m where that is less. The sum may be as large as `memory` and no larger;
-# - **time**: a stage takes layers / pp · (layer_us / tp + 4 · 2 (tp - 1) / tp · layer_bytes / link) for one microbatch. A step takes
+# - [c13] a replica has m = batch / dp microbatches of one sequence each, in 1F1B order;
+# - [c14] **memory**: a GPU holds state_bytes · parameters / (pp · tp), and on the first stage layers / pp · activation_bytes / tp for each
+#   microbatch in flight, of which there are pp, or m where that is less. [c15] The sum may be as large as `memory` and no larger;
+# - [c16] **time**: a stage takes layers / pp · (layer_us / tp + 4 · 2 (tp - 1) / tp · layer_bytes / link) for one microbatch. [c17] A step takes
 #   m + pp - 1 times as long, since the bubble counts, and then 2 (dp - 1) / dp · 2 · parameters / (pp · tp) / network
 #   microseconds for the gradients, of two bytes each;
-# - of all plans that may be, the one with the **shortest step** is taken. No two are equally fast;
-# - it returns a pair: the plan, a tuple `(dp, pp, tp)` of integers, and the rank **groups**, a dictionary with the keys `"dp"`,
-#   `"pp"` and `"tp"`. Each value is a list of all groups of that dimension, a group a list of ranks, ascending, and the groups
+# - [c18] of all plans that may be, the one with the **shortest step** is taken. [c19] No two are equally fast;
+# - [c20] it returns a pair: [c21] the plan, a tuple `(dp, pp, tp)` of integers, and the rank **groups**, a dictionary with the keys `"dp"`,
+#   `"pp"` and `"tp"`. [c22] Each value is a list of all groups of that dimension, a group a list of ranks, ascending, and the groups
 #   in the order of their first ranks;
-# - ranks are counted with tp innermost and dp outermost: rank (d · pp + p) · tp + t is in replica d, stage p and part t. So
-#   `DeviceMesh` has it with sizes (dp, pp, tp). Ranks that differ in one of these numbers alone are a group of that
-#   dimension; a dimension of size 1 has a group for each rank;
-# - the dictionaries stay as they are;
-# - raises `ValueError` where no plan may be;
-# - a call of gpulab, which can form such groups, loses the points. PyTorch and NumPy may help.
+# - [c23] ranks are counted with tp innermost and dp outermost: [c24] rank (d · pp + p) · tp + t is in replica d, stage p and part t. [c25] So
+#   `DeviceMesh` has it with sizes (dp, pp, tp). [c26] Ranks that differ in one of these numbers alone are a group of that
+#   dimension; [c27] a dimension of size 1 has a group for each rank;
+# - [c28] the dictionaries stay as they are;
+# - [c29] raises `ValueError` where no plan may be;
+# - [c30] a call of gpulab, which can form such groups, loses the points. [c31] PyTorch and NumPy may help.
 
 # %% nbgrader={"grade": false, "grade_id": "mesh_plan", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mesh_plan(model, cluster):

@@ -34,34 +34,34 @@ import gpulab
 #
 # Write `cold_start(plan)`:
 #
-# - `plan` is a dictionary. `plan["tiers"]` has the **bytes a second** of each tier by its name. `plan["stages"]` has the stages by
-#   their names, in any order, each a dictionary. No stage has a tier's name. Seconds, bytes and bytes a second are integers or
+# - [c1] `plan` is a dictionary. [c2] `plan["tiers"]` has the **bytes a second** of each tier by its name. [c3] `plan["stages"]` has the stages by
+#   their names, in any order, each a dictionary. [c4] No stage has a tier's name. [c5] Seconds, bytes and bytes a second are integers or
 #   floats;
-# - `"after"` is a list of stages. A stage begins as soon as **all** of these are done, at 0 where the list is empty, and whatever
+# - [c6] `"after"` is a list of stages. [c7] A stage begins as soon as **all** of these are done, at 0 where the list is empty, and whatever
 #   else goes on;
-# - a stage with `"seconds"` is done so many seconds after it began;
-# - a stage with `"bytes"` is a **load**. Its `"path"` is a list of tiers, each there once. All bytes cross all of them, in
-#   the list's order. Loads do not disturb each other, not even on one tier;
-# - a load goes in chunks of `"chunk"` bytes, the last of which may be smaller. Where `"chunk"` is None all bytes are one chunk. A
-#   chunk enters a tier as soon as it has **all** come through the tier before, and the chunk before it has left this one. To cross
+# - [c8] a stage with `"seconds"` is done so many seconds after it began;
+# - [c9] a stage with `"bytes"` is a **load**. [c10] Its `"path"` is a list of tiers, each there once. [c11] All bytes cross all of them, in
+#   the list's order. [c12] Loads do not disturb each other, not even on one tier;
+# - [c13] a load goes in chunks of `"chunk"` bytes, the last of which may be smaller. [c14] Where `"chunk"` is None all bytes are one chunk. [c15] A
+#   chunk enters a tier as soon as it has **all** come through the tier before, and the chunk before it has left this one. [c16] To cross
 #   a tier takes a chunk its bytes divided by the tier's bytes a second;
-# - `"needed"` of a load, where it is there, says how many bytes, from the first on, the stages after it wait for: it is done when
-#   these have crossed the last tier, and they are cut into chunks as if they were all. The rest follows in the background and holds
-#   nobody up. Where `"needed"` is not there, all bytes are needed;
-# - returns a dictionary of `"spans"`, `"critical"`, `"saves"` and `"bottleneck"`;
-# - `"spans"`: of each stage a pair of when it begins and when it is done, in seconds. The instance is **ready** when all stages are
+# - [c17] `"needed"` of a load, where it is there, says how many bytes, from the first on, the stages after it wait for: [c18] it is done when
+#   these have crossed the last tier, and they are cut into chunks as if they were all. [c19] The rest follows in the background and holds
+#   nobody up. [c20] Where `"needed"` is not there, all bytes are needed;
+# - [c21] returns a dictionary of `"spans"`, `"critical"`, `"saves"` and `"bottleneck"`;
+# - [c22] `"spans"`: of each stage a pair of when it begins and when it is done, in seconds. [c23] The instance is **ready** when all stages are
 #   done;
-# - `"critical"`: a list of stages. The first begins at 0, each other one waits for the one before it in the list and begins when
-#   that is done, and the last is done when the instance is ready. Where there are several such lists, any of them will do;
-# - `"saves"`: by how many seconds the instance would be ready earlier, if alone a tier carried all at once, or if alone a
-#   stage with `"seconds"` took none. It has an entry for each tier that is in some load's path, and for each stage with
+# - [c24] `"critical"`: a list of stages. [c25] The first begins at 0, each other one waits for the one before it in the list and begins when
+#   that is done, and the last is done when the instance is ready. [c26] Where there are several such lists, any of them will do;
+# - [c27] `"saves"`: by how many seconds the instance would be ready earlier, if alone a tier carried all at once, or if alone a
+#   stage with `"seconds"` took none. [c28] It has an entry for each tier that is in some load's path, and for each stage with
 #   `"seconds"`, and no others;
-# - `"bottleneck"`: the tier or the stage that saves most. Of several that save equally much any will do;
-# - times may be wrong by a billionth of the time until ready. `plan` is left as it is;
-# - raises `ValueError` where there is no stage; where a stage waits for one that is not there, or over any number of others for itself; where a
-#   path is empty or names a tier that is not there; where a tier's bytes a second are not greater than 0; where `"seconds"` or `"bytes"` are less than 0;
-#   where `"chunk"` is a number not greater than 0; and where `"needed"` is less than 0 or greater than `"bytes"`;
-# - you write it without gpulab, which has such a timeline too: a call of it loses the points.
+# - [c29] `"bottleneck"`: the tier or the stage that saves most. [c30] Of several that save equally much any will do;
+# - [c31] times may be wrong by a billionth of the time until ready. [c32] `plan` is left as it is;
+# - [c33] raises `ValueError` where there is no stage; [c34] where a stage waits for one that is not there, or over any number of others for itself; [c35] where a
+#   path is empty or names a tier that is not there; [c36] where a tier's bytes a second are not greater than 0; [c37] where `"seconds"` or `"bytes"` are less than 0;
+#   [c38] where `"chunk"` is a number not greater than 0; [c39] and where `"needed"` is less than 0 or greater than `"bytes"`;
+# - [c40] you write it without gpulab, which has such a timeline too: [c41] a call of it loses the points.
 
 # %% nbgrader={"grade": false, "grade_id": "cold_start", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def cold_start(plan):
@@ -208,24 +208,24 @@ MOST = {"steady": 1.5, "day": 0.85, "nights": 0.7, "pulses": 1.5}
 # %% [markdown]
 # Write `warm_pool(cold, service, returns)`:
 #
-# - a request keeps an instance for `service` seconds, and an instance that is started is ready `cold` seconds later. What has
-#   come once in some second may come again within the next `returns` seconds: a job by the clock does. All three are integers;
-# - it returns `decide`, a function or any object that can be called, which `gpulab.platforms.replay` asks once in each second, in order. It
-#   is handed a dictionary of integers: `second`, from 0 on; `arrived`, requests that came in this second; and what is there after idle
-#   instances have taken what they can: `busy`, `idle` and `starting` instances, and `waiting` requests;
-# - `decide` returns an **integer**, 0 or more: how many instances there are to be, busy, idle and starting together. What is
-#   missing is started, and idle ones that are too many are stopped. Busy and starting ones are not;
-# - what happens without being asked: a waiting request for which none is starting starts an instance of its own;
-# - **waits**: on every load, 99 of 100 requests or more begin within `cold // 2` seconds;
-# - **unused** is what is paid for nothing: instance-seconds in which one is idle or starting. `keeping` finds the smallest pool of
-#   fixed size in which 99 of 100 begin at once, on the same load, in hindsight. Of its unused seconds you may have
+# - [c1] a request keeps an instance for `service` seconds, and an instance that is started is ready `cold` seconds later. [c2] What has
+#   come once in some second may come again within the next `returns` seconds: [c3] a job by the clock does. [c4] All three are integers;
+# - [c5] it returns `decide`, a function or any object that can be called, which `gpulab.platforms.replay` asks once in each second, in order. [c6] It
+#   is handed a dictionary of integers: [c7] `second`, from 0 on; [c8] `arrived`, requests that came in this second; [c9] and what is there after idle
+#   instances have taken what they can: [c10] `busy`, `idle` and `starting` instances, and `waiting` requests;
+# - [c11] `decide` returns an **integer**, 0 or more: [c12] how many instances there are to be, busy, idle and starting together. [c13] What is
+#   missing is started, and idle ones that are too many are stopped. [c14] Busy and starting ones are not;
+# - [c15] what happens without being asked: [c16] a waiting request for which none is starting starts an instance of its own;
+# - [c17] **waits**: on every load, 99 of 100 requests or more begin within `cold // 2` seconds;
+# - [c18] **unused** is what is paid for nothing: [c19] instance-seconds in which one is idle or starting. [c20] `keeping` finds the smallest pool of
+#   fixed size in which 99 of 100 begin at once, on the same load, in hindsight. [c21] Of its unused seconds you may have
 #   1.5 times on `steady` and `pulses`, 0.85 on a `day`, and 0.7 with quiet `nights`;
-# - **starts**: no more than one instance is started for 12 requests. What is stopped in one second and started in the next
+# - [c22] **starts**: no more than one instance is started for 12 requests. [c23] What is stopped in one second and started in the next
 #   costs a cold start each time;
-# - the loads are drawn as in the cell above, with means, seeds, times and sizes of their own. The first 300 seconds are not counted;
-# - several pools may be asked in turn, each about its own load: what one has seen is nothing to another, and one that sees
-#   the same decides the same. The dictionary is left as it is;
-# - raises `ValueError` where `cold`, `service` or `returns` is less than 1.
+# - [c24] the loads are drawn as in the cell above, with means, seeds, times and sizes of their own. [c25] The first 300 seconds are not counted;
+# - [c26] several pools may be asked in turn, each about its own load: [c27] what one has seen is nothing to another, and one that sees
+#   the same decides the same. [c28] The dictionary is left as it is;
+# - [c29] raises `ValueError` where `cold`, `service` or `returns` is less than 1.
 
 # %% nbgrader={"grade": false, "grade_id": "warm_pool", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def warm_pool(cold, service, returns):
@@ -281,31 +281,31 @@ import autograder; autograder.grade("platforms.warm_pool")
 #
 # Write `audit_network(graph, policies)`:
 #
-# - `graph["routes"]` is a dictionary: from a place, which is a string, to a list of the places that its traffic may go to next. A place that is no key
-#   sends nothing on. Routes may lead in circles. `"internet"` is a place;
-# - `graph["workloads"]` is a dictionary from a place where something runs to the name of its role. Traffic may also come through it;
-# - `graph["endpoints"]` is a dictionary from a place to a list of statements, the endpoint's own policy. An endpoint leads to
+# - [c1] `graph["routes"]` is a dictionary: [c2] from a place, which is a string, to a list of the places that its traffic may go to next. [c3] A place that is no key
+#   sends nothing on. [c4] Routes may lead in circles. [c5] `"internet"` is a place;
+# - [c6] `graph["workloads"]` is a dictionary from a place where something runs to the name of its role. [c7] Traffic may also come through it;
+# - [c8] `graph["endpoints"]` is a dictionary from a place to a list of statements, the endpoint's own policy. [c9] An endpoint leads to
 #   its service and **nowhere else**, whatever routes say;
-# - `policies["roles"]` is a dictionary from a role to a list of statements. A **statement** is a dictionary: `"effect"` is `"Allow"` or
-#   `"Deny"`, `"actions"` and `"resources"` are lists of patterns. In a pattern `*` stands for any characters, none too, and everything
+# - [c10] `policies["roles"]` is a dictionary from a role to a list of statements. [c11] A **statement** is a dictionary: [c12] `"effect"` is `"Allow"` or
+#   `"Deny"`, `"actions"` and `"resources"` are lists of patterns. [c13] In a pattern `*` stands for any characters, none too, and everything
 #   else for itself;
-# - a statement **covers** an action on a resource if one of its actions' patterns stands for the action, and one of its resources' for the
-#   resource. Statements **allow** an action on a resource if one with `"Allow"` covers it and none with `"Deny"` does, in
+# - [c14] a statement **covers** an action on a resource if one of its actions' patterns stands for the action, and one of its resources' for the
+#   resource. [c15] Statements **allow** an action on a resource if one with `"Allow"` covers it and none with `"Deny"` does, in
 #   whatever order they stand;
-# - `policies["actions"]` lists all actions that there are, and `policies["resources"]` is a dictionary of all resources: True for the customer's own, False
-#   for those of **others**. `policies["log"]` is a list of what was done: role, action and resource;
-# - returns a dictionary of five entries, each a set but the last;
-# - `"internet"`: the workloads whose traffic can come to `"internet"`, over any number of places;
-# - `"leaks"`: pairs of a workload and a resource of others, such that one action on it is allowed by the role's statements, and by those of an endpoint that
-#   the workload's traffic can come to. Endpoints alone are asked: what goes over the internet is a finding already;
-# - `"wildcards"`: pairs of a role and a pattern with a `*` among the actions of its statements with `"Allow"`;
-# - `"unused"`: pairs of a role and an action that its statements allow on some resource, and that the log does not have of this role;
-# - `"least"`: a dictionary from every role to the set of actions that the log has of it **and** that its statements still allow on the resource
+# - [c16] `policies["actions"]` lists all actions that there are, and `policies["resources"]` is a dictionary of all resources: [c17] True for the customer's own, False
+#   for those of **others**. [c18] `policies["log"]` is a list of what was done: [c19] role, action and resource;
+# - [c20] returns a dictionary of five entries, each a set but the last;
+# - [c21] `"internet"`: the workloads whose traffic can come to `"internet"`, over any number of places;
+# - [c22] `"leaks"`: pairs of a workload and a resource of others, such that one action on it is allowed by the role's statements, and by those of an endpoint that
+#   the workload's traffic can come to. [c23] Endpoints alone are asked: [c24] what goes over the internet is a finding already;
+# - [c25] `"wildcards"`: pairs of a role and a pattern with a `*` among the actions of its statements with `"Allow"`;
+# - [c26] `"unused"`: pairs of a role and an action that its statements allow on some resource, and that the log does not have of this role;
+# - [c27] `"least"`: a dictionary from every role to the set of actions that the log has of it **and** that its statements still allow on the resource
 #   that they were done on;
-# - graph and policies are left as they are;
-# - raises `ValueError` where an effect is neither `"Allow"` nor `"Deny"`, in a role or an endpoint, and where a workload or the log names a role
+# - [c28] graph and policies are left as they are;
+# - [c29] raises `ValueError` where an effect is neither `"Allow"` nor `"Deny"`, in a role or an endpoint, and where a workload or the log names a role
 #   that is not there;
-# - you write it without gpulab, which has such an audit too: a call of it loses the points.
+# - [c30] you write it without gpulab, which has such an audit too: [c31] a call of it loses the points.
 
 # %% nbgrader={"grade": false, "grade_id": "audit_network", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def audit_network(graph, policies):
@@ -444,19 +444,19 @@ print("no MIG:", *NO_MIG)
 # %% [markdown]
 # Write `mig_pack(jobs, gpus)`:
 #
-# - `jobs` is a list of pairs: the gigabytes that a job needs, an integer or a float, and the least number of compute slices that it needs, an integer.
-#   `gpus` is a list of GPUs' names, as in `GEOMETRY`; two may have the same name. There are at most 8 jobs and 2 GPUs, and of either there may be none;
-# - returns a list with one entry for each job, in the order of `jobs`: None where the job gets no place, else a triple of the GPU's number, counted
+# - [c1] `jobs` is a list of pairs: [c2] the gigabytes that a job needs, an integer or a float, and the least number of compute slices that it needs, an integer.
+#   [c3] `gpus` is a list of GPUs' names, as in `GEOMETRY`; [c4] two may have the same name. [c5] There are at most 8 jobs and 2 GPUs, and of either there may be none;
+# - [c6] returns a list with one entry for each job, in the order of `jobs`: [c7] None where the job gets no place, else a triple of the GPU's number, counted
 #   from 0, the **name** of a profile of that GPU, and the memory slice at which it begins;
-# - every job has an instance of its own, and no two share one. An instance takes `profile.memory` slices of memory from where it begins. It may
+# - [c8] every job has an instance of its own, and no two share one. [c9] An instance takes `profile.memory` slices of memory from where it begins. [c10] It may
 #   begin at `profile.starts` alone, and no slice is in two instances;
-# - a profile is enough for a job if its `gb` are at least what the job needs, **and** its `compute` slices are too. Larger ones may be
-#   taken. Gigabytes are those of the profile's name;
-# - **as many jobs** get a place as can have one at once, whichever they are. What a greedy rule finds is at times fewer;
-# - a job that no profile is enough for gets none, and the others do. `jobs` and `gpus` are left as they are;
-# - raises `ValueError` where a GPU has no MIG, or is not in `GEOMETRY`, **even if** no job needs it; where a job needs less than 1 compute slice, or
+# - [c11] a profile is enough for a job if its `gb` are at least what the job needs, **and** its `compute` slices are too. [c12] Larger ones may be
+#   taken. [c13] Gigabytes are those of the profile's name;
+# - [c14] **as many jobs** get a place as can have one at once, whichever they are. [c15] What a greedy rule finds is at times fewer;
+# - [c16] a job that no profile is enough for gets none, and the others do. [c17] `jobs` and `gpus` are left as they are;
+# - [c18] raises `ValueError` where a GPU has no MIG, or is not in `GEOMETRY`, **even if** no job needs it; [c19] where a job needs less than 1 compute slice, or
 #   gigabytes that are not greater than 0;
-# - `GEOMETRY` is there to be read. You write the rest yourself: a call of gpulab's functions loses the points.
+# - [c20] `GEOMETRY` is there to be read. [c21] You write the rest yourself: [c22] a call of gpulab's functions loses the points.
 
 # %% nbgrader={"grade": false, "grade_id": "mig_pack", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mig_pack(jobs, gpus):

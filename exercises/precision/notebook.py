@@ -49,28 +49,28 @@ runtime = gpulab.cuda.use("virtual:H100")
 #
 # Write `round_to(x, fmt)`:
 #
-# - `x`: a tensor on the host, float32 or float64, of any shape and strides, including zero-dimensional and empty tensors.
-#   Every bit pattern may occur: signed zeros, subnormal numbers, infinities, NaN;
-# - returns a tensor of `x`'s shape and dtype; its elements are numbers of `fmt`. So for a `float32` `x` a TF32
+# - [c1] `x`: a tensor on the host, float32 or float64, of any shape and strides, including zero-dimensional and empty tensors.
+#   [c2] Every bit pattern may occur: [c3] signed zeros, subnormal numbers, infinities, NaN;
+# - [c4] returns a tensor of `x`'s shape and dtype; [c5] its elements are numbers of `fmt`. [c6] So for a `float32` `x` a TF32
 #   number, `(8, 10, "ieee")`, is stored in 32 bits, as on the hardware, and its 13 lowest bits are 0;
-# - each is the nearest number of `fmt`, subnormal numbers included; a tie goes to the number whose last mantissa
+# - [c7] each is the nearest number of `fmt`, subnormal numbers included; [c8] a tie goes to the number whose last mantissa
 #   bit is 0 (round to nearest even);
-# - each is rounded once: a float64 number is not converted to float32 first (no double rounding);
-# - a zero keeps its sign, and so does a number that rounds to zero;
-# - overflow is decided after rounding, as if the exponent had no upper bound: a value that would round to a number
-#   beyond the largest becomes what the table says, with the sign of `x`. (PyTorch's cast to e4m3 does so since 2.12, and
+# - [c9] each is rounded once: [c10] a float64 number is not converted to float32 first (no double rounding);
+# - [c11] a zero keeps its sign, and so does a number that rounds to zero;
+# - [c12] overflow is decided after rounding, as if the exponent had no upper bound: [c13] a value that would round to a number
+#   beyond the largest becomes what the table says, with the sign of `x`. [c14] (PyTorch's cast to e4m3 does so since 2.12, and
 #   gave NaN before);
-# - an infinity overflows in every format. NaN stays NaN, with any sign and payload;
-# - `x` is left unchanged, and the result has its own memory;
-# - raises `ValueError` when `reserved` is `"none"` and an element is NaN: there is no pattern for it;
-# - raises `TypeError` when `x` has another dtype.
+# - [c15] an infinity overflows in every format. [c16] NaN stays NaN, with any sign and payload;
+# - [c17] `x` is left unchanged, and the result has its own memory;
+# - [c18] raises `ValueError` when `reserved` is `"none"` and an element is NaN: [c19] there is no pattern for it;
+# - [c20] raises `TypeError` when `x` has another dtype.
 #
 # Write `float_fields(x, fmt)`:
 #
-# - returns a tuple of three `torch.int32` tensors of `x`'s shape: the sign (0 or 1), the exponent field (as stored, with the
+# - [c21] returns a tuple of three `torch.int32` tensors of `x`'s shape: [c22] the sign (0 or 1), the exponent field (as stored, with the
 #   bias) and the mantissa field (without the hidden bit, the implicit leading 1) of `round_to(x, fmt)`;
-# - a NaN's fields are any pattern that the table calls NaN, with either sign;
-# - raises what `round_to` raises.
+# - [c23] a NaN's fields are any pattern that the table calls NaN, with either sign;
+# - [c24] raises what `round_to` raises.
 #
 # No PyTorch dtype does this for all formats, and the hidden tests draw formats that have no name.
 
@@ -177,29 +177,29 @@ import autograder; autograder.grade("precision.round_to")
 #
 # Write `dynamic_scaler(init_scale=65536.0, growth_interval=2000)`:
 #
-# - returns an object with the five methods below. Its scale is `init_scale` at first;
-# - raises `ValueError` unless `init_scale` is from 1 to `2.0**24` and `growth_interval` 1 or more.
+# - [c1] returns an object with the five methods below. [c2] Its scale is `init_scale` at first;
+# - [c3] raises `ValueError` unless `init_scale` is from 1 to `2.0**24` and `growth_interval` 1 or more.
 #
 # The object's methods, in the order in which a training step calls them, with parameters on the card or on the host:
 #
-# - `scale(loss)`: `loss` is a tensor of no dimensions, float32, float16 or bfloat16; returns the loss times the scale, in
-#   float32 and attached to the autograd graph. It may be called more than once before a step;
-# - `unscale_(optimizer)`: divides the gradients of the optimizer's parameters, float32 tensors, by the scale, in place. The parameters are
-#   in one group or in several. A gradient may be None; at least one is not. It checks whether each element is finite;
-# - `step(optimizer, max_norm=None)`: calls `unscale_` unless it has been called. If an inf or a NaN was found, it skips the step:
-#   parameters and optimizer state stay unchanged, bit for bit. Otherwise it clips the gradients to `max_norm`, if that is given, as
-#   `torch.nn.utils.clip_grad_norm_` does, and calls `optimizer.step()`. Returns whether it took the step, a `bool`;
-# - the check in `unscale_` decides, even if the caller changes the gradients between `unscale_` and `step`, for example by clipping them;
-# - `update()`: ends the step. If any optimizer's gradients were found not finite, stepped or not, the scale is halved, once, to no less
-#   than 1 (backoff). After `growth_interval` updates in a row without that, it is doubled, to no more than `2.0**24`. Either way
-#   the count restarts at 0. The size of the gradients does not matter;
-# - `get_scale()`: the scale, a Python `float`.
+# - [c4] `scale(loss)`: `loss` is a tensor of no dimensions, float32, float16 or bfloat16; [c5] returns the loss times the scale, in
+#   float32 and attached to the autograd graph. [c6] It may be called more than once before a step;
+# - [c7] `unscale_(optimizer)`: divides the gradients of the optimizer's parameters, float32 tensors, by the scale, in place. [c8] The parameters are
+#   in one group or in several. [c9] A gradient may be None; [c10] at least one is not. [c11] It checks whether each element is finite;
+# - [c12] `step(optimizer, max_norm=None)`: calls `unscale_` unless it has been called. [c13] If an inf or a NaN was found, it skips the step:
+#   [c14] parameters and optimizer state stay unchanged, bit for bit. [c15] Otherwise it clips the gradients to `max_norm`, if that is given, as
+#   `torch.nn.utils.clip_grad_norm_` does, and calls `optimizer.step()`. [c16] Returns whether it took the step, a `bool`;
+# - [c17] the check in `unscale_` decides, even if the caller changes the gradients between `unscale_` and `step`, for example by clipping them;
+# - [c18] `update()`: ends the step. [c19] If any optimizer's gradients were found not finite, stepped or not, the scale is halved, once, to no less
+#   than 1 (backoff). [c20] After `growth_interval` updates in a row without that, it is doubled, to no more than `2.0**24`. [c21] Either way
+#   the count restarts at 0. [c22] The size of the gradients does not matter;
+# - [c23] `get_scale()`: the scale, a Python `float`.
 #
 # A step may use several optimizers; each is unscaled and stepped separately. Beyond that:
 #
-# - raises `RuntimeError`, and changes nothing, when `unscale_` or `step` is called for an optimizer that has been stepped since the last
+# - [c24] raises `RuntimeError`, and changes nothing, when `unscale_` or `step` is called for an optimizer that has been stepped since the last
 #   update, when `unscale_` is called for one that has been unscaled, and when `update` is called although none has been unscaled;
-# - on the card **the host waits at most once for each optimizer**, from `scale` to `update`, however many parameters there are.
+# - [c25] on the card **the host waits at most once for each optimizer**, from `scale` to `update`, however many parameters there are.
 
 # %% nbgrader={"grade": false, "grade_id": "dynamic_scaler", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def dynamic_scaler(init_scale=65536.0, growth_interval=2000):
@@ -363,26 +363,26 @@ _a_reader, _dtypes_of = _show_amp_sample()
 # `amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None)`, one training step in mixed
 # precision:
 #
-# - `model`: a module on the device, its parameters float32; `model(x)` gives logits of shape
-#   `(n, classes)`. Some of its parameters may not require gradients, all others take part in the loss;
-# - `optimizer`: over the parameters that require gradients, in one group or in several; not fused;
-# - `batch`: a pair `(x, y)` on the device, `x` in float32, `y` the classes. The model is called with `x`
-#   itself, in float32, once: it has to distinguish values that are equal in 16 bits;
-# - `dtype`: `torch.bfloat16` or `torch.float16`. **Matrix products run in `dtype`; softmax, normalisation
-#   and all of the loss in float32.** The loss is the `cross_entropy` of the logits. Autocast takes care of all but one of
-#   these: the table above shows which operation of the loss it leaves in 16 bits;
-# - the backward pass runs outside of autocast, and no autocast region is open afterwards;
-# - with float16, `scaler`, an enabled `torch.amp.GradScaler`, scales the loss, unscales the gradients,
-#   takes the step or skips it, and adapts its scale: once each in a call;
-# - with bfloat16 no method of `scaler` is called, even if one is passed;
-# - `max_norm`: `None`, or the maximum norm of the unscaled gradients, all together (the global norm); if
+# - [c1] `model`: a module on the device, its parameters float32; [c2] `model(x)` gives logits of shape
+#   `(n, classes)`. [c3] Some of its parameters may not require gradients, all others take part in the loss;
+# - [c4] `optimizer`: over the parameters that require gradients, in one group or in several; [c5] not fused;
+# - [c6] `batch`: a pair `(x, y)` on the device, `x` in float32, `y` the classes. [c7] The model is called with `x`
+#   itself, in float32, once: [c8] it has to distinguish values that are equal in 16 bits;
+# - [c9] `dtype`: `torch.bfloat16` or `torch.float16`. [c10] **Matrix products run in `dtype`; [c11] softmax, normalisation
+#   and all of the loss in float32.** [c12] The loss is the `cross_entropy` of the logits. [c13] Autocast takes care of all but one of
+#   these: [c14] the table above shows which operation of the loss it leaves in 16 bits;
+# - [c15] the backward pass runs outside of autocast, and no autocast region is open afterwards;
+# - [c16] with float16, `scaler`, an enabled `torch.amp.GradScaler`, scales the loss, unscales the gradients,
+#   takes the step or skips it, and adapts its scale: [c17] once each in a call;
+# - [c18] with bfloat16 no method of `scaler` is called, even if one is passed;
+# - [c19] `max_norm`: `None`, or the maximum norm of the unscaled gradients, all together (the global norm); [c20] if
 #   their norm is greater, they are scaled down to it, as `clip_grad_norm_` does;
-# - parameters may hold gradients from an earlier step, including parameters that no longer require gradients. These are dropped:
-#   not accumulated into, and not filled with zeros, since the caller may still hold them. **Afterwards the parameters are float32,
-#   and each `.grad` is this step's gradient: float32, unscaled, clipped**;
-# - returns this step's loss, not scaled: a float32 tensor of no dimensions on the device, detached;
-# - **the host waits for nothing** except the wait inside `scaler.step`; no deprecated function is called;
-# - raises `ValueError`, before anything has run or changed, for any other `dtype`, and for float16
+# - [c21] parameters may hold gradients from an earlier step, including parameters that no longer require gradients. [c22] These are dropped:
+#   not accumulated into, and not filled with zeros, since the caller may still hold them. [c23] **Afterwards the parameters are float32,
+#   and each `.grad` is this step's gradient: [c24] float32, unscaled, clipped**;
+# - [c25] returns this step's loss, not scaled: [c26] a float32 tensor of no dimensions on the device, detached;
+# - [c27] **the host waits for nothing** except the wait inside `scaler.step`; [c28] no deprecated function is called;
+# - [c29] raises `ValueError`, before anything has run or changed, for any other `dtype`, and for float16
 #   without a scaler.
 
 # %% nbgrader={"grade": false, "grade_id": "amp_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -470,24 +470,24 @@ print("1 - 1000 * 0.001 =", _weight.item())
 # Write `training_drift(weight, updates)`, which applies all updates to a bfloat16 weight without losing any, and counts how
 # many of them a plain sum in bfloat16 would round away:
 #
-# - `weight`: a bfloat16 tensor on the device, of any shape and any strides. It may be a view of a larger
-#   tensor, whose other elements keep their values; it may require gradients, and no graph is built;
-# - `updates`: an iterator over ten thousand updates at most, or none. It yields tensors on the device, float32 or
-#   bfloat16, of the shape of `weight`, to be added to it one after another. All of them share one buffer, as an
-#   optimizer's do: an update is valid until you ask for the next one, and you must not write to it.
-#   Each element of an update is 0 or at least a hundredth of the distance from its weight to the neighbouring bfloat16 numbers,
-#   and a weight that is not 0 stays between half and twice its initial value. The updates of a weight of 0 all have the same sign;
-# - `weight` is changed in place: **whenever you ask for the next update, and at the end, each of its elements is less than one
-#   spacing of bfloat16 (one ulp) away from the exact sum so far**. Stochastic rounding, up or
+# - [c1] `weight`: a bfloat16 tensor on the device, of any shape and any strides. [c2] It may be a view of a larger
+#   tensor, whose other elements keep their values; [c3] it may require gradients, and no graph is built;
+# - [c4] `updates`: an iterator over ten thousand updates at most, or none. [c5] It yields tensors on the device, float32 or
+#   bfloat16, of the shape of `weight`, to be added to it one after another. [c6] All of them share one buffer, as an
+#   optimizer's do: [c7] an update is valid until you ask for the next one, and you must not write to it.
+#   [c8] Each element of an update is 0 or at least a hundredth of the distance from its weight to the neighbouring bfloat16 numbers,
+#   and a weight that is not 0 stays between half and twice its initial value. [c9] The updates of a weight of 0 all have the same sign;
+# - [c10] `weight` is changed in place: [c11] **whenever you ask for the next update, and at the end, each of its elements is less than one
+#   spacing of bfloat16 (one ulp) away from the exact sum so far**. [c12] Stochastic rounding, up or
 #   down at random, is right on average only, and not good enough here;
-# - returns an int32 tensor of the shape of `weight` on the device: for each element, the number of updates, from the first on, that
+# - [c13] returns an int32 tensor of the shape of `weight` on the device: [c14] for each element, the number of updates, from the first on, that
 #   leave it at its initial value if each is added to the bfloat16 `weight` as `weight + update`, and the sum is rounded to
-#   bfloat16. The first update that moves it ends the count; if none does, the count is the number of updates;
-# - between one update and the next at most **13 bytes of new memory are held for each element**, including what a variable
-#   still refers to, and never more than 32 at once. That is room for a float32 copy for the sum (a master weight), but not for a
+#   bfloat16. [c15] The first update that moves it ends the count; [c16] if none does, the count is the number of updates;
+# - [c17] between one update and the next at most **13 bytes of new memory are held for each element**, including what a variable
+#   still refers to, and never more than 32 at once. [c18] That is room for a float32 copy for the sum (a master weight), but not for a
 #   float64 copy;
-# - **the host waits for nothing**;
-# - raises `ValueError` if `weight` is not bfloat16, and if an update has another shape than `weight`: before
+# - [c19] **the host waits for nothing**;
+# - [c20] raises `ValueError` if `weight` is not bfloat16, and if an update has another shape than `weight`: [c21] before
 #   that update is used, and with all updates before it applied to the weight.
 
 # %% nbgrader={"grade": false, "grade_id": "training_drift", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -36,27 +36,27 @@ import torch
 #
 # Write `self_times(events)`:
 #
-# - `events`: a list of dictionaries in **any order**, children before parents too. Each has a `"name"`, a `"device"`
-#   (`"cpu"` or `"cuda"`), `"pid"`, `"tid"`, `"start_ns"` and `"duration_ns"`, and ends at the sum of the last two. All but name
-#   and device are integers. Times count nanoseconds since 1970, and a float64 does not hold them. Names repeat;
-# - on `"cpu"`, `pid` and `tid` **together** are a thread: two processes may have a `tid` in common. What runs in another thread
+# - [c1] `events`: a list of dictionaries in **any order**, children before parents too. [c2] Each has a `"name"`, a `"device"`
+#   (`"cpu"` or `"cuda"`), `"pid"`, `"tid"`, `"start_ns"` and `"duration_ns"`, and ends at the sum of the last two. [c3] All but name
+#   and device are integers. [c4] Times count nanoseconds since 1970, and a float64 does not hold them. [c5] Names repeat;
+# - [c6] on `"cpu"`, `pid` and `tid` **together** are a thread: [c7] two processes may have a `tid` in common. [c8] What runs in another thread
 #   is nobody's child, however the times lie;
-# - an event is inside another of its thread if it starts no earlier and ends no later. Of two with equal start and equal
-#   end, the one that comes first in the list is the outer one. The **parent** of an event is the innermost of those that it is
-#   inside of. One of duration 0 where two neighbours meet is inside both: either is its parent, and no self time tells which;
-# - the **self time** of an event is its duration less the durations of its **children**. What a child calls is in the child's
+# - [c9] an event is inside another of its thread if it starts no earlier and ends no later. [c10] Of two with equal start and equal
+#   end, the one that comes first in the list is the outer one. [c11] The **parent** of an event is the innermost of those that it is
+#   inside of. [c12] One of duration 0 where two neighbours meet is inside both: [c13] either is its parent, and no self time tells which;
+# - [c14] the **self time** of an event is its duration less the durations of its **children**. [c15] What a child calls is in the child's
 #   duration already;
-# - one event may end exactly where the next one starts, and a duration may be 0. Events may be nested 1,200 deep, which is
+# - [c16] one event may end exactly where the next one starts, and a duration may be 0. [c17] Events may be nested 1,200 deep, which is
 #   deeper than Python lets functions call each other;
-# - an event on `"cuda"` is a kernel or a copy that the host has queued. It runs while the host goes on, so it is **nobody's
-#   child and nobody's parent**, and may overlap anything. There `pid` is the card and `tid` the stream, and both may be numbers
-#   that a process or a thread has, too. Its duration is not looked at: clocks that disagree make some of them negative;
-# - returns a list with one entry for each event, in the order of `events`: its self time as an integer in nanoseconds, and
-#   `None` for an event on `"cuda"`. In each thread the self times add up to the durations of the events without a parent;
-# - `events` and the dictionaries in it are left as they are;
-# - raises `ValueError` for a negative duration on the host, and where two events of one thread **overlap in part**: the second
-#   starts inside the first and ends after it. No tree has such a self time, not even where the sums still fit;
-# - you write it without gpulab, which reads traces, too: a call of it loses the points. PyTorch and NumPy may help.
+# - [c18] an event on `"cuda"` is a kernel or a copy that the host has queued. [c19] It runs while the host goes on, so it is **nobody's
+#   child and nobody's parent**, and may overlap anything. [c20] There `pid` is the card and `tid` the stream, and both may be numbers
+#   that a process or a thread has, too. [c21] Its duration is not looked at: [c22] clocks that disagree make some of them negative;
+# - [c23] returns a list with one entry for each event, in the order of `events`: [c24] its self time as an integer in nanoseconds, and
+#   `None` for an event on `"cuda"`. [c25] In each thread the self times add up to the durations of the events without a parent;
+# - [c26] `events` and the dictionaries in it are left as they are;
+# - [c27] raises `ValueError` for a negative duration on the host, and where two events of one thread **overlap in part**: [c28] the second
+#   starts inside the first and ends after it. [c29] No tree has such a self time, not even where the sums still fit;
+# - [c30] you write it without gpulab, which reads traces, too: [c31] a call of it loses the points. [c32] PyTorch and NumPy may help.
 
 # %% nbgrader={"grade": false, "grade_id": "self_times", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def self_times(events):
@@ -154,9 +154,9 @@ import autograder; autograder.grade("profiling.self_times")
 #
 # Write `diagnose(trace, work, ridge)`:
 #
-# - `trace`: the dictionary that `json.load` gives of a trace of one process and one card, in the format that Kineto writes.
-#   `trace["traceEvents"]` is a list in **any order**. Only events with `"ph"` equal to `"X"` and a `"dur"` above 0 count. Of the
-#   others, some have no `"cat"`, no `"dur"` or no `"args"`. An event runs from `"ts"` to `"ts"` + `"dur"`, in microseconds. What
+# - [c1] `trace`: the dictionary that `json.load` gives of a trace of one process and one card, in the format that Kineto writes.
+#   [c2] `trace["traceEvents"]` is a list in **any order**. [c3] Only events with `"ph"` equal to `"X"` and a `"dur"` above 0 count. [c4] Of the
+#   others, some have no `"cat"`, no `"dur"` or no `"args"`. [c5] An event runs from `"ts"` to `"ts"` + `"dur"`, in microseconds. [c6] What
 #   an event is, its `"cat"` says, by these names and no others:
 #
 #   | | `cat` today | `cat` in 2021 |
@@ -166,32 +166,32 @@ import autograder; autograder.grade("profiling.self_times")
 #   | a call of CUDA's | `cuda_runtime`, `cuda_driver` | `Runtime` |
 #   | a range or an operation on the host | `user_annotation`, `cpu_op` | `Operator` |
 #
-# - `work`: a dictionary from a kernel's name to a pair `(flops, bytes)` of one launch. A trace holds neither; they are
-#   counted by hand, or by Nsight Compute. `ridge`: the FLOP/byte at which the card's peak and its bandwidth meet;
-# - **communication** is a kernel whose name begins with `nccl`. Every other kernel is **compute** where its FLOPs are at least
-#   `ridge` times its bytes, else **memory**. Bytes may be 0, and FLOPs may be, too. A kernel that is not in `work` is memory, as
+# - [c7] `work`: a dictionary from a kernel's name to a pair `(flops, bytes)` of one launch. [c8] A trace holds neither; [c9] they are
+#   counted by hand, or by Nsight Compute. [c10] `ridge`: the FLOP/byte at which the card's peak and its bandwidth meet;
+# - [c11] **communication** is a kernel whose name begins with `nccl`. [c12] Every other kernel is **compute** where its FLOPs are at least
+#   `ridge` times its bytes, else **memory**. [c13] Bytes may be 0, and FLOPs may be, too. [c14] A kernel that is not in `work` is memory, as
 #   most are that nobody counts, and so are copies and fills, whatever they are called;
-# - the **window** goes from the start of the first to the end of the last range on the host whose name begins with
-#   `ProfilerStep#`, and what is between two of them is in it. Where there is none, it goes from the start of the first to the end
-#   of the last kernel, copy or fill. What is outside of the window, or the part of it, does not count;
-# - each moment of the window has **one** cause. While at least one kernel of compute runs, on whatever stream, it is
-#   `"compute"`; else, while memory does, `"memory"`; else, while communication does, `"communication"`. So communication that
+# - [c15] the **window** goes from the start of the first to the end of the last range on the host whose name begins with
+#   `ProfilerStep#`, and what is between two of them is in it. [c16] Where there is none, it goes from the start of the first to the end
+#   of the last kernel, copy or fill. [c17] What is outside of the window, or the part of it, does not count;
+# - [c18] each moment of the window has **one** cause. [c19] While at least one kernel of compute runs, on whatever stream, it is
+#   `"compute"`; [c20] else, while memory does, `"memory"`; [c21] else, while communication does, `"communication"`. [c22] So communication that
 #   is hidden behind other work costs nothing;
-# - else the card is idle. Of an idle time, whatever is inside a range on the host whose name begins with
-#   `enumerate(DataLoader)#`, in whatever thread, is `"input"`. A loader that works while the card does costs nothing;
-# - the rest of the idle time is `"sync"` or `"launch"`, **all of it**, by how it began: `"sync"` if at the moment when the card
-#   ran dry the host was, in whatever thread, in a call of CUDA's whose name ends in `Synchronize`. That moment may be the call's
-#   first or last. Else the host was late by itself: `"launch"`. An idle time, be it ever so short, goes from where no kernel,
-#   copy or fill runs any more to where the next one starts, or from and to the ends of the window. Where the window cuts it, its
-#   moment is the window's start. **Of a call all counts**, also what is outside of the window;
-# - returns a tuple of a string, the **verdict**, and a dictionary of the six times in microseconds, numbers that add up to
-#   the window. Each is right to a microsecond;
-# - where input, sync, launch and communication **together** take a tenth of the window or more, the verdict is the longest of
-#   these four. Else the card is what limits, and it is the longer one of compute and memory. Of equal ones it is the first in the
+# - [c23] else the card is idle. [c24] Of an idle time, whatever is inside a range on the host whose name begins with
+#   `enumerate(DataLoader)#`, in whatever thread, is `"input"`. [c25] A loader that works while the card does costs nothing;
+# - [c26] the rest of the idle time is `"sync"` or `"launch"`, **all of it**, by how it began: [c27] `"sync"` if at the moment when the card
+#   ran dry the host was, in whatever thread, in a call of CUDA's whose name ends in `Synchronize`. [c28] That moment may be the call's
+#   first or last. [c29] Else the host was late by itself: [c30] `"launch"`. An idle time, be it ever so short, goes from where no kernel,
+#   copy or fill runs any more to where the next one starts, or from and to the ends of the window. [c31] Where the window cuts it, its
+#   moment is the window's start. [c32] **Of a call all counts**, also what is outside of the window;
+# - [c33] returns a tuple of a string, the **verdict**, and a dictionary of the six times in microseconds, numbers that add up to
+#   the window. [c34] Each is right to a microsecond;
+# - [c35] where input, sync, launch and communication **together** take a tenth of the window or more, the verdict is the longest of
+#   these four. [c36] Else the card is what limits, and it is the longer one of compute and memory. [c37] Of equal ones it is the first in the
 #   order input, sync, launch, communication, compute, memory;
-# - `trace` and `work` are left as they are;
-# - raises `ValueError` where there is no window;
-# - you write it without gpulab, which reads traces and divides their time, too: a call of it loses the points.
+# - [c38] `trace` and `work` are left as they are;
+# - [c39] raises `ValueError` where there is no window;
+# - [c40] you write it without gpulab, which reads traces and divides their time, too: [c41] a call of it loses the points.
 
 # %% nbgrader={"grade": false, "grade_id": "diagnose", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def diagnose(trace, work, ridge):
@@ -328,23 +328,23 @@ import autograder; autograder.grade("profiling.diagnose")
 #
 # Write `profile_steps(step, n, wait, warmup, active, path)`:
 #
-# - `step`: a function without arguments, a training step on the host or on a card. It is called **exactly `n` times**, one call
+# - [c1] `step`: a function without arguments, a training step on the host or on a card. [c2] It is called **exactly `n` times**, one call
 #   after the other, in the thread that called `profile_steps`;
-# - during the first `wait` steps, which may be 0, PyTorch's profiler (`torch.profiler`) is off;
-# - it is prepared when they are over, before the next step begins, and warms up during `warmup` steps, which may be 0: what
+# - [c3] during the first `wait` steps, which may be 0, PyTorch's profiler (`torch.profiler`) is off;
+# - [c4] it is prepared when they are over, before the next step begins, and warms up during `warmup` steps, which may be 0: [c5] what
 #   they do is not recorded;
-# - the next `active` steps, 1 or more, are **recorded: these and no others**, in one recording. When they are over it stops,
+# - [c6] the next `active` steps, 1 or more, are **recorded: [c7] these and no others**, in one recording. [c8] When they are over it stops,
 #   before another step begins, and is neither prepared nor started again, however many steps follow;
-# - the operations on the host are recorded and, where PyTorch sees a card, what the card does. The step decides which it uses;
-# - the trace is written to `path`, a string that ends in `.json`, in Chrome's format. In it **each recorded step is inside a range
-#   of its own** on the host, `ProfilerStep#` and the number of the step, counted from 0 over all steps. Such ranges there are
+# - [c9] the operations on the host are recorded and, where PyTorch sees a card, what the card does. [c10] The step decides which it uses;
+# - [c11] the trace is written to `path`, a string that ends in `.json`, in Chrome's format. [c12] In it **each recorded step is inside a range
+#   of its own** on the host, `ProfilerStep#` and the number of the step, counted from 0 over all steps. [c13] Such ranges there are
 #   `active`, and no other file is written;
-# - returns a dictionary: for each operation of PyTorch's by its name, such as `"aten::mm"`, a pair of how often it ran in the
-#   recorded steps, whatever the shapes, an integer, and of its **self time on the device** in microseconds. That is 0 where there
-#   is no card, and of an operation whose kernels are those of the operations that it calls. It may have other names in it, too;
-# - what `step` raises comes out as it is, and `step` is not called again. No profiler is on then, so that another can be
+# - [c14] returns a dictionary: for each operation of PyTorch's by its name, such as `"aten::mm"`, a pair of how often it ran in the
+#   recorded steps, whatever the shapes, an integer, and of its **self time on the device** in microseconds. [c15] That is 0 where there
+#   is no card, and of an operation whose kernels are those of the operations that it calls. [c16] It may have other names in it, too;
+# - [c17] what `step` raises comes out as it is, and `step` is not called again. [c18] No profiler is on then, so that another can be
 #   started;
-# - raises `ValueError` before the first call where `n` is less than `wait + warmup + active`, `wait` or `warmup` less than 0, or
+# - [c19] raises `ValueError` before the first call where `n` is less than `wait + warmup + active`, `wait` or `warmup` less than 0, or
 #   `active` less than 1.
 
 # %% nbgrader={"grade": false, "grade_id": "profile_steps", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -417,26 +417,26 @@ import autograder; autograder.grade("profiling.profile_steps")
 #
 # Write `mfu(tokens_per_s, n_params, gpu, n_gpus, dtype, layers, width, seq, n_lookup=0, again=0.0)`:
 #
-# - `tokens_per_s`: how many tokens the **whole job** trains on in a second, on all its cards together, 0 or more;
-# - each parameter that a token is multiplied with takes 6 FLOPs for it: a multiply-add, which is 2, in the forward pass, and
-#   twice that in the backward pass. `n_params` counts all of them; `n_lookup` of these, 0 or more and fewer than `n_params`, lie
-#   in tables from which a row is looked up. **They take no FLOPs**. A table that is also the output head multiplies, and is not
+# - [c1] `tokens_per_s`: how many tokens the **whole job** trains on in a second, on all its cards together, 0 or more;
+# - [c2] each parameter that a token is multiplied with takes 6 FLOPs for it: [c3] a multiply-add, which is 2, in the forward pass, and
+#   twice that in the backward pass. [c4] `n_params` counts all of them; [c5] `n_lookup` of these, 0 or more and fewer than `n_params`, lie
+#   in tables from which a row is looked up. [c6] **They take no FLOPs**. [c7] A table that is also the output head multiplies, and is not
 #   counted in `n_lookup`;
-# - attention takes `12 * layers * width * seq` FLOPs for each token besides: two products of forward and twice that of backward,
-#   with each of `seq` tokens in every one of `layers`. `width` is that of all heads of queries together. Pairs that a causal mask
+# - [c8] attention takes `12 * layers * width * seq` FLOPs for each token besides: [c9] two products of forward and twice that of backward,
+#   with each of `seq` tokens in every one of `layers`. [c10] `width` is that of all heads of queries together. [c11] Pairs that a causal mask
 #   leaves out are counted as well, as the authors of PaLM did, who defined the number;
-# - `gpu`: a name of a card as `gpulab.cards.cards.card_named` takes it. `dtype`: the number format of the products, one of those
-#   in the card's `flops_per_s`. What is in there are **dense** peaks, in FLOP/s; the job has `n_gpus` such cards;
-# - `again`: with activation checkpointing a share of the forward pass, from 0 to 1, runs a second time. A forward pass is a third
+# - [c12] `gpu`: a name of a card as `gpulab.cards.cards.card_named` takes it. [c13] `dtype`: the number format of the products, one of those
+#   in the card's `flops_per_s`. [c14] What is in there are **dense** peaks, in FLOP/s; [c15] the job has `n_gpus` such cards;
+# - [c16] `again`: with activation checkpointing a share of the forward pass, from 0 to 1, runs a second time. [c17] A forward pass is a third
 #   of the FLOPs;
-# - returns a tuple of two floats, `(mfu, hfu)`, shares of what all cards' peak allows in a second. **MFU counts what the model
-#   needs, once**, and not what runs again. HFU, hardware FLOPs utilisation, counts that, too. Both are right to a billionth of
+# - [c18] returns a tuple of two floats, `(mfu, hfu)`, shares of what all cards' peak allows in a second. [c19] **MFU counts what the model
+#   needs, once**, and not what runs again. [c20] HFU, hardware FLOPs utilisation, counts that, too. [c21] Both are right to a billionth of
 #   themselves, as they are where nothing is rounded;
-# - raises `ValueError` for a card that is not known, and for a format that the card has no peak of; for `n_gpus`, `n_params`,
+# - [c22] raises `ValueError` for a card that is not known, and for a format that the card has no peak of; [c23] for `n_gpus`, `n_params`,
 #   `layers`, `width` or `seq` less than 1, for an `n_lookup` that is negative or not less than `n_params`, and for a number
-#   `tokens_per_s` or `again` that is not in its range, as infinity and NaN are not. Names are strings, all else is numbers;
-# - raises `ValueError`, too, where HFU would be **greater than 1**: no card is faster than its peak, so one of the numbers is wrong.
-#   Within a billionth of 1 rounding decides, and either is right.
+#   `tokens_per_s` or `again` that is not in its range, as infinity and NaN are not. [c24] Names are strings, all else is numbers;
+# - [c25] raises `ValueError`, too, where HFU would be **greater than 1**: [c26] no card is faster than its peak, so one of the numbers is wrong.
+#   [c27] Within a billionth of 1 rounding decides, and either is right.
 
 # %% nbgrader={"grade": false, "grade_id": "mfu", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mfu(tokens_per_s, n_params, gpu, n_gpus, dtype, layers, width, seq, n_lookup=0, again=0.0):

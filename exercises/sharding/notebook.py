@@ -120,37 +120,37 @@ shown("DDP, ZeroRedundancyOptimizer", of_torch[1])
 # Write `zero_adam(parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`. Every rank calls it when the default process group,
 # of n ranks, is there. All tensors lie on the host:
 #
-# - `parameters`: an iterable of parameters of any shapes and strides, which is gone through once, inside the call. All
+# - [c1] `parameters`: an iterable of parameters of any shapes and strides, which is gone through once, inside the call. [c2] All
 #   ranks have the same ones, with the same values;
-# - those of them that require gradients at that time are **trained**, whatever becomes of `requires_grad` later. They have
-#   one dtype, `float32` or `float64`. The others are **frozen** and have any dtype;
-# - `lr`, `eps` and the two `betas` are numbers, the same in all ranks; `lr`, `eps` and a beta may be 0;
-# - it returns a function `step` without arguments. Ranks have gradients of their own batches in `.grad`, of their
-#   parameters' shapes and dtype, and then every rank calls `step()`. Many steps follow each other;
-# - after a step the trained parameters have, in every rank, the values that **Adam** gives them with **the mean of all
-#   ranks' gradients**, g. In step t, counted from 1, the first moment m becomes beta1 m + (1 - beta1) g, the second
+# - [c3] those of them that require gradients at that time are **trained**, whatever becomes of `requires_grad` later. [c4] They have
+#   one dtype, `float32` or `float64`. [c5] The others are **frozen** and have any dtype;
+# - [c6] `lr`, `eps` and the two `betas` are numbers, the same in all ranks; [c7] `lr`, `eps` and a beta may be 0;
+# - [c8] it returns a function `step` without arguments. [c9] Ranks have gradients of their own batches in `.grad`, of their
+#   parameters' shapes and dtype, and then every rank calls `step()`. [c10] Many steps follow each other;
+# - [c11] after a step the trained parameters have, in every rank, the values that **Adam** gives them with **the mean of all
+#   ranks' gradients**, g. [c12] In step t, counted from 1, the first moment m becomes beta1 m + (1 - beta1) g, the second
 #   moment v becomes beta2 v + (1 - beta2) g², and a value p becomes
-#   p - lr · (m / (1 - beta1^t)) / (√(v / (1 - beta2^t)) + eps). Moments begin at 0. So `torch.optim.Adam` has it;
-# - this is computed in the parameters' dtype, and may be wrong by rounding;
-# - p is the value that a parameter has when `step` is called: someone may have written to it since the last step, the same
+#   p - lr · (m / (1 - beta1^t)) / (√(v / (1 - beta2^t)) + eps). [c13] Moments begin at 0. [c14] So `torch.optim.Adam` has it;
+# - [c15] this is computed in the parameters' dtype, and may be wrong by rounding;
+# - [c16] p is the value that a parameter has when `step` is called: [c17] someone may have written to it since the last step, the same
 #   in all ranks;
-# - new values are written **in place**, into the memory that the parameters have;
-# - **shares**: the elements of the trained parameters, in the order of `parameters` and each parameter's in row-major
-#   order, are one sequence. It is padded at its end with fewer than n elements, so that n divides its length, and cut
-#   into n equal parts. Rank r's share is part r. There may be fewer elements than ranks;
-# - what the padding holds is up to you; it reaches no parameter;
-# - in a step there cross, in the default process group and in the parameters' dtype, **one reduce-scatter** of all padded
-#   gradients, which sums or averages, and then **one all-gather** of the shares' new values. Gradients may be divided by n
-#   before or after. Nothing else crosses in a step, and nothing in the call. One rank alone may leave both out;
-# - **state**: after the call, and after each step, a rank holds two moments of its own share, in tensors, and 256 bytes
-#   of tensors beyond that at most. It keeps no moments of another's share, no weights, no gradients, in tensors or not;
-# - a gradient that is `None` in a rank **counts as zeros** there. So it does where it is `None` in all ranks: the moments
+# - [c18] new values are written **in place**, into the memory that the parameters have;
+# - [c19] **shares**: the elements of the trained parameters, in the order of `parameters` and each parameter's in row-major
+#   order, are one sequence. [c20] It is padded at its end with fewer than n elements, so that n divides its length, and cut
+#   into n equal parts. [c21] Rank r's share is part r. [c22] There may be fewer elements than ranks;
+# - [c23] what the padding holds is up to you; [c24] it reaches no parameter;
+# - [c25] in a step there cross, in the default process group and in the parameters' dtype, **one reduce-scatter** of all padded
+#   gradients, which sums or averages, and then **one all-gather** of the shares' new values. [c26] Gradients may be divided by n
+#   before or after. [c27] Nothing else crosses in a step, and nothing in the call. [c28] One rank alone may leave both out;
+# - [c29] **state**: after the call, and after each step, a rank holds two moments of its own share, in tensors, and 256 bytes
+#   of tensors beyond that at most. [c30] It keeps no moments of another's share, no weights, no gradients, in tensors or not;
+# - [c31] a gradient that is `None` in a rank **counts as zeros** there. [c32] So it does where it is `None` in all ranks: [c33] the moments
 #   go on, and the parameter moves with them;
-# - `.grad` stays as it is: each rank's own, the same tensor with the same values, or `None`;
-# - frozen parameters belong to no share and stay as they are. Where no elements are trained, a step does nothing, and
+# - [c34] `.grad` stays as it is: [c35] each rank's own, the same tensor with the same values, or `None`;
+# - [c36] frozen parameters belong to no share and stay as they are. [c37] Where no elements are trained, a step does nothing, and
 #   nothing crosses;
-# - several optimizers may be alive at once, each with parameters, numbers and steps of its own;
-# - the call raises `ValueError` for `lr` or `eps` less than 0, for a beta less than 0 or not less than 1, and for trained
+# - [c38] several optimizers may be alive at once, each with parameters, numbers and steps of its own;
+# - [c39] the call raises `ValueError` for `lr` or `eps` less than 0, for a beta less than 0 or not less than 1, and for trained
 #   parameters of two dtypes.
 
 # %% nbgrader={"grade": false, "grade_id": "zero_adam", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -263,47 +263,47 @@ _show_mini_fsdp_storage()
 # Write `mini_fsdp(model)`, which shards `model` over the ranks of the default process group. It is NCCL's: every rank has a
 # card of its own. All ranks call it with the same weights:
 #
-# - `model`: an `nn.Sequential` on the card. Its children are the **units**: modules of any depth that take a tensor and
-#   return one, and do not write to what they are given. Their parameters are `float32`, of any shape and strides, with one
-#   element or more, each under one name, and have no gradients yet. A unit may have none, and may have buffers, which stay
+# - [c1] `model`: an `nn.Sequential` on the card. [c2] Its children are the **units**: [c3] modules of any depth that take a tensor and
+#   return one, and do not write to what they are given. [c4] Their parameters are `float32`, of any shape and strides, with one
+#   element or more, each under one name, and have no gradients yet. [c5] A unit may have none, and may have buffers, which stay
 #   as they are;
-# - returns a **list of `nn.Parameter`s** on the card, one for each unit that has parameters, in order: this rank's **part** of
-#   the unit. The parameters, in the order of `unit.parameters()`, are flattened and stand one behind the other; **zeros** follow
-#   until the number of ranks divides the length. Of that, rank r has the r-th of equal parts, `float32`, of one dimension;
-# - `model` computes with what the parts hold at the time: any optimizer over the list trains it, as it would train the model in
+# - [c6] returns a **list of `nn.Parameter`s** on the card, one for each unit that has parameters, in order: [c7] this rank's **part** of
+#   the unit. [c8] The parameters, in the order of `unit.parameters()`, are flattened and stand one behind the other; [c9] **zeros** follow
+#   until the number of ranks divides the length. [c10] Of that, rank r has the r-th of equal parts, `float32`, of one dimension;
+# - [c11] `model` computes with what the parts hold at the time: [c12] any optimizer over the list trains it, as it would train the model in
 #   one process with all ranks' batches;
-# - `loss.backward()` leaves in a part's `.grad` this rank's part of the **mean over all ranks** of the unit's gradients, and zeros
-#   behind them. It is **added** to what is there, as always; `zero_grad()` sets it to `None` or to zeros. An input that requires
+# - [c13] `loss.backward()` leaves in a part's `.grad` this rank's part of the **mean over all ranks** of the unit's gradients, and zeros
+#   behind them. [c14] It is **added** to what is there, as always; [c15] `zero_grad()` sets it to `None` or to zeros. [c16] An input that requires
 #   gradients gets its own.
 #
 # What crosses, in the default process group, and when:
 #
-# - **in the forward pass** a unit is gathered in its turn, by **one all-gather** to which each rank hands in its part, and freed
+# - [c17] **in the forward pass** a unit is gathered in its turn, by **one all-gather** to which each rank hands in its part, and freed
 #   behind it;
-# - **in the backward pass** it is **gathered once more**, the last unit too, in its turn, and freed behind it. Only where its
+# - [c18] **in the backward pass** it is **gathered once more**, the last unit too, in its turn, and freed behind it. [c19] Only where its
 #   backward needs no parameters may this be left out;
-# - its gradients cross in **one reduce-scatter** of one flat tensor, which is laid out like the parameters. They may be divided
+# - [c20] its gradients cross in **one reduce-scatter** of one flat tensor, which is laid out like the parameters. [c21] They may be divided
 #   by the number of ranks before or after;
-# - **in its turn** leaves room for one unit: count the units with parameters in the order in which a pass comes to them, forward
-#   or backward. Unit i is gathered after unit i - 2 has begun and before unit i + 1 begins; the gradients of unit i are reduced
+# - [c22] **in its turn** leaves room for one unit: [c23] count the units with parameters in the order in which a pass comes to them, forward
+#   or backward. [c24] Unit i is gathered after unit i - 2 has begun and before unit i + 1 begins; [c25] the gradients of unit i are reduced
 #   before the backward of unit i + 2 begins;
-# - each unit's forward runs once in a pass, and nothing else crosses, not before the first pass either.
+# - [c26] each unit's forward runs once in a pass, and nothing else crosses, not before the first pass either.
 #
 # What the card holds, as `torch.cuda.memory_allocated()` counts it:
 #
-# - **nothing of full size is left** when `mini_fsdp` returns and after each pass: there are the parts, their gradients and the
+# - [c27] **nothing of full size is left** when `mini_fsdp` returns and after each pass: [c28] there are the parts, their gradients and the
 #   buffers;
-# - **at most two units are whole at once**. Whenever a unit's forward begins, the card holds, beside parts, their gradients and
-#   activations, no more than twice the bytes of the largest unit; whenever a unit's backward begins, four times, since gradients
+# - [c29] **at most two units are whole at once**. [c30] Whenever a unit's forward begins, the card holds, beside parts, their gradients and
+#   activations, no more than twice the bytes of the largest unit; [c31] whenever a unit's backward begins, four times, since gradients
 #   of two units may be there too.
 #
 # And in all of it:
 #
-# - a pass that goes **forward alone**, with `torch.no_grad()` or without, gathers each unit once, reduces nothing and leaves
-#   nothing behind. A step after it is like any other, and none of this depends on `model.train()` and `model.eval()`;
-# - two models may be alive at once;
-# - raises `ValueError` where a parameter belongs to **two units**, is not `float32` or does not require gradients. A unit that
-#   stands in the model twice counts as two. Nothing has crossed then, and the model computes what it did.
+# - [c32] a pass that goes **forward alone**, with `torch.no_grad()` or without, gathers each unit once, reduces nothing and leaves
+#   nothing behind. [c33] A step after it is like any other, and none of this depends on `model.train()` and `model.eval()`;
+# - [c34] two models may be alive at once;
+# - [c35] raises `ValueError` where a parameter belongs to **two units**, is not `float32` or does not require gradients. [c36] A unit that
+#   stands in the model twice counts as two. [c37] Nothing has crossed then, and the model computes what it did.
 #
 # A forward pass with gradients is followed by its backward pass, or by none, before the next one begins, and the loss depends on
 # all parameters. `tensor.register_hook(f)` calls `f(gradient)` when a backward pass has come to that tensor; `f` returns `None`.
@@ -516,34 +516,34 @@ _OF_TORCH = _show_comm_volume_torch()
 # `micro_batches=1`, `no_sync=False`, `root=0` and `node_ranks=None`. It counts the bytes that **one rank sends** in one
 # optimizer step:
 #
-# - `parameters` is how many weights the model has, 0 or more, and `ranks` how many ranks train it, 1 or more. All
+# - [c1] `parameters` is how many weights the model has, 0 or more, and `ranks` how many ranks train it, 1 or more. [c2] All
 #   numbers are integers;
-# - an all-gather, or a reduce-scatter, of a tensor of B bytes in all goes around a ring of its n ranks: each sends
-#   (n - 1) / n · B. An all-reduce is the two of them, one behind the other. Padding is left out of account, and so
+# - [c3] an all-gather, or a reduce-scatter, of a tensor of B bytes in all goes around a ring of its n ranks: [c4] each sends
+#   (n - 1) / n · B. [c5] An all-reduce is the two of them, one behind the other. [c6] Padding is left out of account, and so
 #   results may be fractions;
-# - a weight has `parameter_bytes` bytes where weights are gathered, and its gradient has `gradient_bytes` bytes where
+# - [c7] a weight has `parameter_bytes` bytes where weights are gathered, and its gradient has `gradient_bytes` bytes where
 #   gradients are reduced, scattered or not;
-# - a step has `micro_batches` forward and backward passes, 1 or more, whose gradients are added up;
-# - `"ddp"`: every backward pass **all-reduces** all gradients. With `no_sync` only the last one does;
-# - `"zero1"`: as in E15.1. However many micro-batches there are, the step reduce-scatters all gradients once and
+# - [c8] a step has `micro_batches` forward and backward passes, 1 or more, whose gradients are added up;
+# - [c9] `"ddp"`: every backward pass **all-reduces** all gradients. [c10] With `no_sync` only the last one does;
+# - [c11] `"zero1"`: as in E15.1. [c12] However many micro-batches there are, the step reduce-scatters all gradients once and
 #   all-gathers all weights once, with `no_sync` as without;
-# - `"zero2"`: a rank has room for its share of the gradients alone. So every backward pass reduce-scatters all of them,
+# - [c13] `"zero2"`: a rank has room for its share of the gradients alone. [c14] So every backward pass reduce-scatters all of them,
 #   and the step all-gathers all weights once;
-# - `"fsdp"`: a rank has only its share of the weights too. Every forward pass all-gathers all weights. Every backward
-#   pass **gathers them again**, since they were given up after the forward pass, and reduce-scatters all gradients. With
-#   `no_sync` only the last backward pass reduce-scatters; weights are gathered in all of them;
-# - `root`: so many of the parameters are the root's own. `fully_shard` does not give those up after the forward pass:
-#   the backward pass does not gather them. It does give them up after the backward pass;
-# - `"fsdp_keep"`: as `"fsdp"` with `reshard_after_forward=False`: no weights are gathered in a backward pass;
-# - `"hsdp"`: as `"fsdp"` among the `node_ranks` ranks of each node. After each reduce-scatter a rank all-reduces **its
+# - [c15] `"fsdp"`: a rank has only its share of the weights too. [c16] Every forward pass all-gathers all weights. [c17] Every backward
+#   pass **gathers them again**, since they were given up after the forward pass, and reduce-scatters all gradients. [c18] With
+#   `no_sync` only the last backward pass reduce-scatters; [c19] weights are gathered in all of them;
+# - [c20] `root`: so many of the parameters are the root's own. [c21] `fully_shard` does not give those up after the forward pass:
+#   [c22] the backward pass does not gather them. [c23] It does give them up after the backward pass;
+# - [c24] `"fsdp_keep"`: as `"fsdp"` with `reshard_after_forward=False`: [c25] no weights are gathered in a backward pass;
+# - [c26] `"hsdp"`: as `"fsdp"` among the `node_ranks` ranks of each node. [c27] After each reduce-scatter a rank all-reduces **its
 #   share** of the gradients with the ranks that have the same share in the other nodes;
-# - `root` makes no difference to the strategies but `"fsdp"` and `"hsdp"`, and `node_ranks` none but to `"hsdp"`;
-# - returns a dictionary of numbers: `"all_gather"`, `"reduce_scatter"` and `"all_reduce"`, 0 where there is none, and
-#   `"total"`, their sum. For `"hsdp"`, and for no other, also `"between_nodes"`: the bytes of these that leave the node;
-# - a number may be wrong by rounding, up to a billionth of it;
-# - raises `ValueError` for another strategy, for `parameters` or `root` less than 0, for `root` greater than `parameters`, for
+# - [c28] `root` makes no difference to the strategies but `"fsdp"` and `"hsdp"`, and `node_ranks` none but to `"hsdp"`;
+# - [c29] returns a dictionary of numbers: [c30] `"all_gather"`, `"reduce_scatter"` and `"all_reduce"`, 0 where there is none, and
+#   `"total"`, their sum. [c31] For `"hsdp"`, and for no other, also `"between_nodes"`: [c32] the bytes of these that leave the node;
+# - [c33] a number may be wrong by rounding, up to a billionth of it;
+# - [c34] raises `ValueError` for another strategy, for `parameters` or `root` less than 0, for `root` greater than `parameters`, for
 #   `ranks`, `micro_batches` or the bytes of an element less than 1;
-# - it does so for `"zero2"` with `no_sync`, which has no room for what would be added up, and for `"hsdp"` where
+# - [c35] it does so for `"zero2"` with `no_sync`, which has no room for what would be added up, and for `"hsdp"` where
 #   `node_ranks` is None, less than 1 or no divisor of `ranks`.
 
 # %% nbgrader={"grade": false, "grade_id": "comm_volume", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -85,28 +85,28 @@ print(f"one NaN among {before.numel()} elements: after clip_grad_norm_ there are
 # %% [markdown]
 # Write `clip_global(parameters, max_norm, group=None)`:
 #
-# - `parameters`: an iterable, gone through once, of parameters on the card. Those whose `.grad` is `None` are left out. All
-#   gradients have one dtype, `float32` or `bfloat16`, and any shape, also without elements; they may be slices of one buffer;
-# - `max_norm`: a number, 0 or more, or infinity;
-# - returns the **global norm** of the gradients as they came, the root of the sum of all their elements' squares: a tensor of
-#   no dimensions on the card, `float32`. Squares are added up in `float32`, also those of `bfloat16`. Without any gradients
+# - [c1] `parameters`: an iterable, gone through once, of parameters on the card. [c2] Those whose `.grad` is `None` are left out. [c3] All
+#   gradients have one dtype, `float32` or `bfloat16`, and any shape, also without elements; [c4] they may be slices of one buffer;
+# - [c5] `max_norm`: a number, 0 or more, or infinity;
+# - [c6] returns the **global norm** of the gradients as they came, the root of the sum of all their elements' squares: [c7] a tensor of
+#   no dimensions on the card, `float32`. [c8] Squares are added up in `float32`, also those of `bfloat16`. [c9] Without any gradients
 #   it is 0;
-# - where the norm is greater than `max_norm`, every gradient is **multiplied by one factor**, `max_norm` / norm, so that the
-#   direction stays. The norm may have 1e-6 added to it in this quotient, as PyTorch has it;
-# - where the norm is not greater, gradients **stay as they are**, to the last bit; so zeros stay zeros, whatever `max_norm` is;
-# - gradients are written **in place**: `.grad` stays the tensor that it is, in its memory and dtype;
-# - **where the norm is not finite**, NaN or infinite, all gradients stay as they are, and the norm is returned as it is. Whoever
+# - [c10] where the norm is greater than `max_norm`, every gradient is **multiplied by one factor**, `max_norm` / norm, so that the
+#   direction stays. [c11] The norm may have 1e-6 added to it in this quotient, as PyTorch has it;
+# - [c12] where the norm is not greater, gradients **stay as they are**, to the last bit; [c13] so zeros stay zeros, whatever `max_norm` is;
+# - [c14] gradients are written **in place**: [c15] `.grad` stays the tensor that it is, in its memory and dtype;
+# - [c16] **where the norm is not finite**, NaN or infinite, all gradients stay as they are, and the norm is returned as it is. [c17] Whoever
 #   called looks at it and leaves out the step;
-# - with a process group as `group`, each of its ranks calls with its own **shards** of the gradients, whose elements belong to
-#   it alone. The norm is that of all ranks' gradients together, the same in all ranks, and so is the factor. The sum of squares
-#   crosses in **one all-reduce** of one element in `group`, which sums, and nothing else does. A rank without gradients takes
+# - [c18] with a process group as `group`, each of its ranks calls with its own **shards** of the gradients, whose elements belong to
+#   it alone. [c19] The norm is that of all ranks' gradients together, the same in all ranks, and so is the factor. [c20] The sum of squares
+#   crosses in **one all-reduce** of one element in `group`, which sums, and nothing else does. [c21] A rank without gradients takes
 #   part too;
-# - without `group` nothing crosses, though there may be a default process group;
-# - **the host never waits** for the card;
-# - for up to a hundred parameters there are **at most 30 launches**, however many parameters there are: lists go to
+# - [c22] without `group` nothing crosses, though there may be a default process group;
+# - [c23] **the host never waits** for the card;
+# - [c24] for up to a hundred parameters there are **at most 30 launches**, however many parameters there are: [c25] lists go to
 #   `torch._foreach_norm` and `torch._foreach_mul_`, which make one launch of them;
-# - **no copy** of the gradients is made: new memory is less than a quarter of theirs, where they have 64 elements or more each;
-# - raises `ValueError` where `max_norm` is less than 0 or NaN. Gradients are then as they were, and nothing has crossed.
+# - [c26] **no copy** of the gradients is made: [c27] new memory is less than a quarter of theirs, where they have 64 elements or more each;
+# - [c28] raises `ValueError` where `max_norm` is less than 0 or NaN. [c29] Gradients are then as they were, and nothing has crossed.
 
 # %% nbgrader={"grade": false, "grade_id": "clip_global", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def clip_global(parameters, max_norm, group=None):
@@ -217,22 +217,22 @@ _OF_TORCH, _drawn = _show_lr_at_torch()
 # %% [markdown]
 # Write `lr_at(step, config)`:
 #
-# - `step`: an integer, how many optimizer steps were made before: 0 for the first step;
-# - `config`: a dictionary. `"peak"` and `"floor"` are learning rates. `"warmup_steps"`, W, counts optimizer steps. Each of
+# - [c1] `step`: an integer, how many optimizer steps were made before: [c2] 0 for the first step;
+# - [c3] `config`: a dictionary. `"peak"` and `"floor"` are learning rates. [c4] `"warmup_steps"`, W, counts optimizer steps. [c5] Each of
 #   `"epochs"` epochs has `"micro_batches"` micro-batches, and the gradients of `"accumulate"` of them make **one optimizer
-#   step**; those that are left over at the end of an epoch make one step too. Let T be all optimizer steps of the run.
-#   Other entries make no difference;
-# - returns the learning rate of the step, a Python `float`;
-# - **warm-up**: in step s < W it is peak · (s + 1) / (W + 1). So the first step's rate is not 0, each step adds as
-#   much as the one before, and **step W has the peak**. W may be 0. The floor holds nothing up here;
-# - **decay**: from step W on it falls along half a cosine, to the floor in step T: midway between W and T it
+#   step**; [c6] those that are left over at the end of an epoch make one step too. [c7] Let T be all optimizer steps of the run.
+#   [c8] Other entries make no difference;
+# - [c9] returns the learning rate of the step, a Python `float`;
+# - [c10] **warm-up**: in step s < W it is peak · (s + 1) / (W + 1). [c11] So the first step's rate is not 0, each step adds as
+#   much as the one before, and **step W has the peak**. [c12] W may be 0. [c13] The floor holds nothing up here;
+# - [c14] **decay**: from step W on it falls along half a cosine, to the floor in step T: [c15] midway between W and T it
 #   is midway between peak and floor, and at both ends the curve is level;
-# - **after the end** it stays at the floor, in step T and however many steps follow;
-# - **after a restart** it is the same, as the result depends on the two arguments alone, whatever was asked before, and for
-#   whichever config. `config` is not changed;
-# - a rate may be wrong by rounding, up to a billionth of the peak;
-# - raises `ValueError` for `step` less than 0; for `peak` not greater than 0; for `floor` less than 0 or greater than
-#   `peak`, which it may be equal to; for `epochs`, `micro_batches` or `accumulate` less than 1; and for
+# - [c16] **after the end** it stays at the floor, in step T and however many steps follow;
+# - [c17] **after a restart** it is the same, as the result depends on the two arguments alone, whatever was asked before, and for
+#   whichever config. [c18] `config` is not changed;
+# - [c19] a rate may be wrong by rounding, up to a billionth of the peak;
+# - [c20] raises `ValueError` for `step` less than 0; [c21] for `peak` not greater than 0; [c22] for `floor` less than 0 or greater than
+#   `peak`, which it may be equal to; [c23] for `epochs`, `micro_batches` or `accumulate` less than 1; [c24] and for
 #   `warmup_steps` less than 0 or not less than T.
 
 # %% nbgrader={"grade": false, "grade_id": "lr_at", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -325,34 +325,34 @@ _stopped_within, _FOLDER = _show_save_state_torch()
 # Write `save_state(path, state)` and `load_state(path, state)`. All tensors lie on the host. Where there is a default process
 # group, all its n ranks call them at once with one path; where there is none, the process is the only rank:
 #
-# - `state`: a dictionary of names and objects that have `state_dict()` and `load_state_dict(saved)`, as models, optimizers,
-#   schedules, gradient scalers and samplers do. What `state_dict()` gives is tensors, numbers, strings, `None`, and
-#   dictionaries, lists and tuples of these. Every rank has objects of its own, in states of their own;
-# - `save_state` saves of **every rank** what its objects' `state_dict()` give, and the states of **three generators**: that of
+# - [c1] `state`: a dictionary of names and objects that have `state_dict()` and `load_state_dict(saved)`, as models, optimizers,
+#   schedules, gradient scalers and samplers do. [c2] What `state_dict()` gives is tensors, numbers, strings, `None`, and
+#   dictionaries, lists and tuples of these. [c3] Every rank has objects of its own, in states of their own;
+# - [c4] `save_state` saves of **every rank** what its objects' `state_dict()` give, and the states of **three generators**: [c5] that of
 #   Python's `random`, NumPy's global one and torch's default one;
-# - **one rank** gets what the others have: a rank that does not write receives less than 4 KiB in a save, since a job's whole
+# - [c6] **one rank** gets what the others have: [c7] a rank that does not write receives less than 4 KiB in a save, since a job's whole
 #   state has no room in every process;
-# - `load_state` gives each rank its own back, by `load_state_dict` and into the generators, in a process that was started
-#   anew. What is computed afterwards is what would have been computed behind the save, **to the last bit**;
-# - saving changes nothing: the run goes on as it would without it;
-# - all is saved in **one file** at `path`, which may be there already. When `save_state` returns in any rank the whole file
+# - [c8] `load_state` gives each rank its own back, by `load_state_dict` and into the generators, in a process that was started
+#   anew. [c9] What is computed afterwards is what would have been computed behind the save, **to the last bit**;
+# - [c10] saving changes nothing: the run goes on as it would without it;
+# - [c11] all is saved in **one file** at `path`, which may be there already. [c12] When `save_state` returns in any rank the whole file
 #   is there, and the folder has no other file than before;
-# - **a kill at any moment** of a save leaves a whole checkpoint at `path`, the old one or the new. So it is written to another file
+# - [c13] **a kill at any moment** of a save leaves a whole checkpoint at `path`, the old one or the new. [c14] So it is written to another file
 #   in the same folder, which is renamed to `path` when it is complete;
-# - before that the other file's bytes are **on the disk**: `os.fsync` was called when all of them had been written. And behind
-#   the renaming the new name is: `os.fsync` of a descriptor of the **folder**;
-# - what a killed save has left in the folder does not disturb the next one;
-# - **a save that fails**, as the disk is full or the folder is missing, raises `OSError` in every rank. The old checkpoint stays, and
+# - [c15] before that the other file's bytes are **on the disk**: [c16] `os.fsync` was called when all of them had been written. [c17] And behind
+#   the renaming the new name is: [c18] `os.fsync` of a descriptor of the **folder**;
+# - [c19] what a killed save has left in the folder does not disturb the next one;
+# - [c20] **a save that fails**, as the disk is full or the folder is missing, raises `OSError` in every rank. [c21] The old checkpoint stays, and
 #   the folder has no other file than before;
-# - **whatever else goes wrong in one rank**, as an object's `state_dict()` raises or the rank that writes runs out of memory, an
-#   exception is raised in every rank, and none waits for ever. Checkpoint and folder stay as above;
-# - `torch.load(path, weights_only=True)` reads the file;
-# - `load_state` runs **no code** of the file's;
-# - it raises `FileNotFoundError` where there is no file;
-# - it raises `ValueError` where the file is cut off or is no checkpoint of `save_state`, where a pickle in it would run code, where
+# - [c22] **whatever else goes wrong in one rank**, as an object's `state_dict()` raises or the rank that writes runs out of memory, an
+#   exception is raised in every rank, and none waits for ever. [c23] Checkpoint and folder stay as above;
+# - [c24] `torch.load(path, weights_only=True)` reads the file;
+# - [c25] `load_state` runs **no code** of the file's;
+# - [c26] it raises `FileNotFoundError` where there is no file;
+# - [c27] it raises `ValueError` where the file is cut off or is no checkpoint of `save_state`, where a pickle in it would run code, where
 #   it is of another number of ranks, where its names are not those of `state`, and where **an entry is malformed**, as a
-#   generator's state that the generator does not take. No object and no generator has changed then;
-# - what an object's `load_state_dict` raises is passed on as it is. Some objects may have changed then, **and no generator has**.
+#   generator's state that the generator does not take. [c28] No object and no generator has changed then;
+# - [c29] what an object's `load_state_dict` raises is passed on as it is. [c30] Some objects may have changed then, **and no generator has**.
 
 # %% nbgrader={"grade": false, "grade_id": "save_state", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def save_state(path, state):
@@ -552,24 +552,24 @@ _LOSSES = _show_spike_guard_spread()
 # an optimizer of its own over the same weights. `group` is that process group, and `None` the default one; its collectives
 # take tensors on the host, as gloo's do:
 #
-# - it returns a function `step(loss)`. After each backward pass, when all ranks have the same averaged gradients, every rank calls
+# - [c1] it returns a function `step(loss)`. [c2] After each backward pass, when all ranks have the same averaged gradients, every rank calls
 #   it with the **loss of its own batch**, a Python `float`, which may be NaN or infinite;
-# - **one decision**: it is made on the mean of all ranks' losses, so that all ranks decide alike. For this there crosses in each
+# - [c3] **one decision**: it is made on the mean of all ranks' losses, so that all ranks decide alike. [c4] For this there crosses in each
 #   call, in the group, **one all-reduce** of one element, `float64`, which sums or averages, and nothing else;
-# - **a step is made** unless the mean is a spike: `optimizer.step()` is called once, and `step` returns `True`;
-# - **a spike is skipped**: `step` returns `False`, and **neither the weights nor the optimizer's state change**: no moment and no
+# - [c5] **a step is made** unless the mean is a spike: [c6] `optimizer.step()` is called once, and `step` returns `True`;
+# - [c7] **a spike is skipped**: [c8] `step` returns `False`, and **neither the weights nor the optimizer's state change**: [c9] no moment and no
 #   count of steps;
-# - after each call, skipped or not, no parameter of the optimizer has a gradient: `.grad` is `None`;
-# - a mean that is NaN or infinite is a spike, at any time;
-# - a finite mean x is a spike where x - m > `threshold` · s. Here m is the **median** of the last `window` means whose steps
-#   were made, and s is 1.4826 times the median of their distances from m, but not less than 0.01 · |m|. The median of an
-#   even number of values is the mean of the two in the middle. A mean far below m is no spike;
-# - as long as fewer than `window` steps have been made, no finite mean is a spike;
-# - **what was skipped does not count** among the last means: a spike does not hide the next one;
-# - **it gives up**: where `patience` calls in a row would be skipped, the last of them raises `RuntimeError` in every rank, as the loss
-#   will not come back by itself. Weights and state are as they were. A step that is made begins the count anew;
-# - several such functions know nothing of each other;
-# - the call of `spike_guard` raises `ValueError` for `window` or `patience` less than 1, and for `threshold` not greater than 0 or NaN.
+# - [c10] after each call, skipped or not, no parameter of the optimizer has a gradient: [c11] `.grad` is `None`;
+# - [c12] a mean that is NaN or infinite is a spike, at any time;
+# - [c13] a finite mean x is a spike where x - m > `threshold` · s. [c14] Here m is the **median** of the last `window` means whose steps
+#   were made, and s is 1.4826 times the median of their distances from m, but not less than 0.01 · |m|. [c15] The median of an
+#   even number of values is the mean of the two in the middle. [c16] A mean far below m is no spike;
+# - [c17] as long as fewer than `window` steps have been made, no finite mean is a spike;
+# - [c18] **what was skipped does not count** among the last means: [c19] a spike does not hide the next one;
+# - [c20] **it gives up**: where `patience` calls in a row would be skipped, the last of them raises `RuntimeError` in every rank, as the loss
+#   will not come back by itself. [c21] Weights and state are as they were. [c22] A step that is made begins the count anew;
+# - [c23] several such functions know nothing of each other;
+# - [c24] the call of `spike_guard` raises `ValueError` for `window` or `patience` less than 1, and for `threshold` not greater than 0 or NaN.
 
 # %% nbgrader={"grade": false, "grade_id": "spike_guard", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def spike_guard(optimizer, window=16, threshold=6.0, patience=3, group=None):

@@ -62,23 +62,23 @@ print("naive:", [f"{t:.1f}" for t in times], "us")
 # %% [markdown]
 # Write `honest_time(fn, warmup, iters)`, which measures the device time of one call of `fn`:
 #
-# - `fn`: a function without arguments that launches work on the current stream (which need not be
-#   the default one) and does not wait for it. That work takes the device 100 us or more, longer
+# - [c1] `fn`: a function without arguments that launches work on the current stream (which need not be
+#   the default one) and does not wait for it. [c2] That work takes the device 100 us or more, longer
 #   than the host takes to launch it (otherwise the loop would be launch-bound, and events would
 #   also time the gaps in which the device waits for the host);
-# - calls `fn` `warmup` times, unmeasured, and then `iters` times, measured: no more and no
-#   fewer. `warmup` may be 0. The caller's current stream is current in every call, and afterwards;
-# - returns the **median** over the measured calls, whose times may differ much: for an even number
-#   of calls the mean of the two middle times. It is a Python `float` in **microseconds** of device
+# - [c3] calls `fn` `warmup` times, unmeasured, and then `iters` times, measured: [c4] no more and no
+#   fewer. [c5] `warmup` may be 0. [c6] The caller's current stream is current in every call, and afterwards;
+# - [c7] returns the **median** over the measured calls, whose times may differ much: [c8] for an even number
+#   of calls the mean of the two middle times. [c9] It is a Python `float` in **microseconds** of device
 #   time;
-# - a call's time is that from the end of the previous call (or, for the first, from the moment
-#   when the stream is idle) to the end of this one. A separate event before each call is as good,
+# - [c10] a call's time is that from the end of the previous call (or, for the first, from the moment
+#   when the stream is idle) to the end of this one. [c11] A separate event before each call is as good,
 #   since the queue never runs empty;
-# - work that was already queued in the stream is not charged to `fn`;
-# - **the host waits at most twice in all**, however large `iters` is: a wait after every call
-#   would empty the queue, and then you time the launch as well. Polling until the device is done
+# - [c12] work that was already queued in the stream is not charged to `fn`;
+# - [c13] **the host waits at most twice in all**, however large `iters` is: [c14] a wait after every call
+#   would empty the queue, and then you time the launch as well. [c15] Polling until the device is done
 #   counts as a wait (one wait, however often you ask);
-# - raises `ValueError` when `iters` is less than 1 or `warmup` less than 0.
+# - [c16] raises `ValueError` when `iters` is less than 1 or `warmup` less than 0.
 #
 # `torch.cuda.Event(enable_timing=True)` marks a point in the stream in which it is recorded, and
 # `first.elapsed_time(second)` gives the **milliseconds** between two events that are complete.
@@ -178,21 +178,21 @@ for _line, _waits in itertools.groupby(sorted(_seen.waits, key=lambda w: w.line.
 # Write `train(model, optimizer, batches, every, limit)`, with the same log and the same
 # parameters, in which the host runs ahead of the device:
 #
-# - `model`: a module on the device, all of whose parameters contribute to the loss. They may hold
-#   gradients of earlier backward passes. `optimizer`: `torch.optim.SGD` over them, in one parameter
+# - [c1] `model`: a module on the device, all of whose parameters contribute to the loss. [c2] They may hold
+#   gradients of earlier backward passes. [c3] `optimizer`: `torch.optim.SGD` over them, in one parameter
 #   group or in several, without momentum or weight decay, so that a gradient of zeros changes
-#   nothing. `batches`: a list of pairs `(x, y)` on the device, of different sizes; it may be
-#   empty. `every`: 1 or more;
-# - work is launched on the current stream, which need not be the default one;
-# - each step's loss is `mse_loss(model(x), y)`, finite, though the sum of several may overflow
-#   float32. A step whose loss is greater than `limit` **leaves the parameters unchanged**; every
+#   nothing. [c4] `batches`: a list of pairs `(x, y)` on the device, of different sizes; [c5] it may be
+#   empty. [c6] `every`: 1 or more;
+# - [c7] work is launched on the current stream, which need not be the default one;
+# - [c8] each step's loss is `mse_loss(model(x), y)`, finite, though the sum of several may overflow
+#   float32. [c9] A step whose loss is greater than `limit` **leaves the parameters unchanged**; [c10] every
 #   other step takes one optimizer step;
-# - returns the log: a list with one dictionary for each `every` steps, and one for the remaining
-#   steps at the end. Its values are Python numbers over those steps, skipped steps included:
-#   `"mean"` and `"worst"` (the largest) of their losses, and the number of `"skipped"` steps;
-# - **no more host waits than the log has entries**. Polling until the device is done counts as a
+# - [c11] returns the log: a list with one dictionary for each `every` steps, and one for the remaining
+#   steps at the end. [c12] Its values are Python numbers over those steps, skipped steps included:
+#   [c13] `"mean"` and `"worst"` (the largest) of their losses, and the number of `"skipped"` steps;
+# - [c14] **no more host waits than the log has entries**. [c15] Polling until the device is done counts as a
 #   wait (one wait, however often you ask);
-# - no number is read before its copy to the host is complete.
+# - [c16] no number is read before its copy to the host is complete.
 #
 # The device can make the decision itself: a comparison gives a tensor (a mask), and a tensor can
 # be multiplied.
@@ -309,21 +309,21 @@ _seen.timeline()
 # %% [markdown]
 # Write `run_two_models(image_model, action_model, image, state)`, which does it without a race:
 #
-# - `image_model`, `action_model`: functions of one device tensor that launch work on the current
-#   stream and return one device tensor. Each occupies only a part of the device. Each is called
+# - [c1] `image_model`, `action_model`: functions of one device tensor that launch work on the current
+#   stream and return one device tensor. [c2] Each occupies only a part of the device. [c3] Each is called
 #   once;
-# - `image`, `state`: device tensors, allocated and written on the **current stream**, which need
-#   not be the default one. It may still be writing them;
-# - returns the tuple `(image_model(image), action_model(state))`, two device tensors. The caller
+# - [c4] `image`, `state`: device tensors, allocated and written on the **current stream**, which need
+#   not be the default one. [c5] It may still be writing them;
+# - [c6] returns the tuple `(image_model(image), action_model(state))`, two device tensors. [c7] The caller
 #   may use them on its current stream, the same as before the call, immediately or later, and then
 #   drop its references to them and to the inputs;
-# - **no race**: not with the work that writes the inputs, not with the work that reads the
+# - [c8] **no race**: not with the work that writes the inputs, not with the work that reads the
 #   outputs, and not with the next tensor to which the caching allocator gives their memory, also
 #   when the function is called from one stream after another, and when PyTorch's pool of 32
 #   streams, used round-robin, has wrapped around;
-# - the two models **run concurrently** on the device, also when a stream that
+# - [c9] the two models **run concurrently** on the device, also when a stream that
 #   `torch.cuda.Stream()` returns is the caller's own;
-# - **the host never waits**. Polling until the device is done counts as a wait.
+# - [c10] **the host never waits**. [c11] Polling until the device is done counts as a wait.
 
 # %% nbgrader={"grade": false, "grade_id": "run_two_models", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def run_two_models(image_model, action_model, image, state):

@@ -43,24 +43,24 @@ runtime = gpulab.cuda.use("virtual:H100")
 #
 # Write `choose_segments(n, act, ckpt, budget)`, which finds `k` before anything runs:
 #
-# - `n`: how many layers the chain has, an integer from 1 to 500. They are alike, and each **saves `act` bytes** for its
+# - [c1] `n`: how many layers the chain has, an integer from 1 to 500. [c2] They are alike, and each **saves `act` bytes** for its
 #   backward;
-# - the first `k - 1` segments have `n // k` layers each. They are checkpointed: each **holds `ckpt` bytes**, its input,
-#   the first one too. The last segment has **all layers that remain**. It is not checkpointed, and holds no input;
-# - the forward pass ends with those inputs, and with what the layers of the last segment saved. The backward pass lets go
+# - [c3] the first `k - 1` segments have `n // k` layers each. [c4] They are checkpointed: each **holds `ckpt` bytes**, its input,
+#   the first one too. [c5] The last segment has **all layers that remain**. [c6] It is not checkpointed, and holds no input;
+# - [c7] the forward pass ends with those inputs, and with what the layers of the last segment saved. [c8] The backward pass lets go
 #   of what it has used;
-# - it comes to the checkpointed segments from the last to the first. In each, **all layers run again** and save `act`
-#   bytes each. When the segment's backward is over, these and its input are let go;
-# - a layer may save the very input that a checkpoint holds: count both. Gradients and whatever else is in memory do not
+# - [c9] it comes to the checkpointed segments from the last to the first. [c10] In each, **all layers run again** and save `act`
+#   bytes each. [c11] When the segment's backward is over, these and its input are let go;
+# - [c12] a layer may save the very input that a checkpoint holds: [c13] count both. Gradients and whatever else is in memory do not
 #   count;
-# - `budget`: the most bytes that may be held **at any moment** of both passes. Exactly so many may be;
-# - `act`, `ckpt` and `budget` are integers, 0 or more. Sums are exact, also where neither a float nor 64 bits can hold
+# - [c14] `budget`: the most bytes that may be held **at any moment** of both passes. [c15] Exactly so many may be;
+# - [c16] `act`, `ckpt` and `budget` are integers, 0 or more. [c17] Sums are exact, also where neither a float nor 64 bits can hold
 #   them;
-# - returns a Python integer, the `k` from 1 to `n` that stays within `budget` and with which the **fewest layers run
-#   again**. Of several with equally few, it is the one that holds fewest bytes where it holds most, and of these the
+# - [c18] returns a Python integer, the `k` from 1 to `n` that stays within `budget` and with which the **fewest layers run
+#   again**. [c19] Of several with equally few, it is the one that holds fewest bytes where it holds most, and of these the
 #   smallest;
-# - returns `None` when no `k` stays within `budget`;
-# - raises `ValueError` for `n` less than 1, and for `act`, `ckpt` or `budget` less than 0.
+# - [c20] returns `None` when no `k` stays within `budget`;
+# - [c21] raises `ValueError` for `n` less than 1, and for `act`, `ckpt` or `budget` less than 0.
 
 # %% nbgrader={"grade": false, "grade_id": "choose_segments", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def choose_segments(n, act, ckpt, budget):
@@ -159,35 +159,35 @@ import autograder; autograder.grade("trading.choose_segments")
 # activations of one micro-batch; the step has to be the one that the whole batch would have made. Write
 # `accumulate(model, optimizer, micro_batches, group, loss_fn, no_sync)`:
 #
-# - `model`: a `torch.nn.Module` with parameters of float32 or float64 on the device, some of which may not require
-#   gradients; `optimizer`: one of `torch.optim`'s that needs no closure, over those that do, in one parameter group or in
+# - [c1] `model`: a `torch.nn.Module` with parameters of float32 or float64 on the device, some of which may not require
+#   gradients; [c2] `optimizer`: one of `torch.optim`'s that needs no closure, over those that do, in one parameter group or in
 #   several;
-# - `micro_batches`: an iterable, perhaps a generator. It may have no length, it can be gone through once only, and it may
-#   be empty. It gives pairs `(inputs, targets)` of tensors on the device, which are left as they are;
-# - `targets`: classes as int64, of shape `(sequences, length)`, with -100 for padding. Every other element is a token.
-#   Micro-batches differ in shape and in tokens, and one may have no token;
-# - `loss_fn(outputs, targets)` is the **sum** of the losses of the tokens, a tensor without dimensions. Each micro-batch,
-#   with tokens or without, is taken in turn: one call of the model, as `model(inputs)`, one of `loss_fn`, and one
+# - [c3] `micro_batches`: an iterable, perhaps a generator. [c4] It may have no length, it can be gone through once only, and it may
+#   be empty. [c5] It gives pairs `(inputs, targets)` of tensors on the device, which are left as they are;
+# - [c6] `targets`: classes as int64, of shape `(sequences, length)`, with -100 for padding. [c7] Every other element is a token.
+#   [c8] Micro-batches differ in shape and in tokens, and one may have no token;
+# - [c9] `loss_fn(outputs, targets)` is the **sum** of the losses of the tokens, a tensor without dimensions. [c10] Each micro-batch,
+#   with tokens or without, is taken in turn: [c11] one call of the model, as `model(inputs)`, one of `loss_fn`, and one
 #   backward pass, which adds to `.grad`;
-# - each `group` micro-batches are a group, and so are those that are left at the end. **For each group
+# - [c12] each `group` micro-batches are a group, and so are those that are left at the end. [c13] **For each group
 #   `optimizer.step()` is called once, when `.grad` is the gradient of the mean loss over all tokens of the group**;
-#   a parameter that took no part in the group has `None` there;
-# - a group without a token makes no step: with gradients of zeros, momentum and decay would still move the parameters;
-# - `no_sync()` gives a context manager, a new one at each call, like that of `DistributedDataParallel`: what runs outside of
-#   it exchanges gradients with the other ranks. **The model's call and the backward pass of a micro-batch run inside one,
+#   [c14] a parameter that took no part in the group has `None` there;
+# - [c15] a group without a token makes no step: [c16] with gradients of zeros, momentum and decay would still move the parameters;
+# - [c17] `no_sync()` gives a context manager, a new one at each call, like that of `DistributedDataParallel`: [c18] what runs outside of
+#   it exchanges gradients with the other ranks. [c19] **The model's call and the backward pass of a micro-batch run inside one,
 #   those of the last micro-batch of each group outside**, also of the group that is left at the end;
-# - parameters may hold gradients from before, numbers or NaN. They are dropped and not written to: the caller may still
-#   use them. **No parameter of the optimizer holds a gradient when the model gets the first micro-batch of a group, nor
+# - [c20] parameters may hold gradients from before, numbers or NaN. [c21] They are dropped and not written to: [c22] the caller may still
+#   use them. [c23] **No parameter of the optimizer holds a gradient when the model gets the first micro-batch of a group, nor
 #   after the return**, also where there was no micro-batch;
-# - memory: **when the model is called, only its micro-batch and the next one have been asked for, and no other is held.** Of
-#   the steps before, only the gradients, the optimizer's state and a few numbers for each micro-batch are held: no output
-#   and no graph. After the return only the optimizer's state is, also where Python's garbage collector is off;
-# - returns a list with one Python float for each step, in order: the mean loss over the tokens of its group. Where the loss
+# - [c24] memory: **when the model is called, only its micro-batch and the next one have been asked for, and no other is held.** [c25] Of
+#   the steps before, only the gradients, the optimizer's state and a few numbers for each micro-batch are held: [c26] no output
+#   and no graph. [c27] After the return only the optimizer's state is, also where Python's garbage collector is off;
+# - [c28] returns a list with one Python float for each step, in order: [c29] the mean loss over the tokens of its group. [c30] Where the loss
 #   is float64 it is right to a billionth;
-# - **the host waits once for each group, and only after the last backward pass of the group was handed to the device**;
-# - an exception of the model, the loss function or the iterable comes through. No context of `no_sync` is then entered any
+# - [c31] **the host waits once for each group, and only after the last backward pass of the group was handed to the device**;
+# - [c32] an exception of the model, the loss function or the iterable comes through. [c33] No context of `no_sync` is then entered any
 #   more, and the group that was under way makes no step;
-# - raises `ValueError` where `group` is less than 1, before a micro-batch is asked for or a gradient dropped.
+# - [c34] raises `ValueError` where `group` is less than 1, before a micro-batch is asked for or a gradient dropped.
 
 # %% nbgrader={"grade": false, "grade_id": "accumulate", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def accumulate(model, optimizer, micro_batches, group, loss_fn, no_sync):
@@ -330,43 +330,43 @@ import autograder; autograder.grade("trading.accumulate")
 #
 # Write `caching_allocator(capacity)`:
 #
-# - `capacity`: the bytes that the driver has to give, a Python integer. Returns an object with the methods and the properties
-#   below. Several such objects know nothing of each other;
-# - `malloc(size)`: takes a block for `size` bytes and returns its address, a Python integer. `ValueError` where `size` is less
+# - [c1] `capacity`: the bytes that the driver has to give, a Python integer. [c2] Returns an object with the methods and the properties
+#   below. [c3] Several such objects know nothing of each other;
+# - [c4] `malloc(size)`: takes a block for `size` bytes and returns its address, a Python integer. [c5] `ValueError` where `size` is less
 #   than 1;
-# - `free(address)`: gives the block in use that begins at `address` back to the cache. Nothing goes back to the driver.
-#   `ValueError` where no block in use begins there: one that was freed before, a place inside a block, an address that never
+# - [c6] `free(address)`: gives the block in use that begins at `address` back to the cache. [c7] Nothing goes back to the driver.
+#   [c8] `ValueError` where no block in use begins there: [c9] one that was freed before, a place inside a block, an address that never
 #   was one;
-# - `empty_cache()`: gives every segment without a block in use back to the driver, whole, and touches no other;
-# - `allocated`, a property: the bytes of all blocks in use, an exact Python integer. A block counts with its own size, which
+# - [c10] `empty_cache()`: gives every segment without a block in use back to the driver, whole, and touches no other;
+# - [c11] `allocated`, a property: the bytes of all blocks in use, an exact Python integer. [c12] A block counts with its own size, which
 #   may be more than was asked for;
-# - `reserved`, a property: the bytes of all segments that came from the driver and have not gone back, an exact Python integer;
-# - `segments()`: a list of tuples `(address, size, blocks)`, by address. `blocks` is a list of tuples `(address, size, used)`,
-#   by address, which fill the segment without a gap; `used`, a `bool`, says whether a block is in use. The lists are new, and
+# - [c13] `reserved`, a property: the bytes of all segments that came from the driver and have not gone back, an exact Python integer;
+# - [c14] `segments()`: a list of tuples `(address, size, blocks)`, by address. [c15] `blocks` is a list of tuples `(address, size, used)`,
+#   by address, which fill the segment without a gap; [c16] `used`, a `bool`, says whether a block is in use. [c17] The lists are new, and
 #   the caller may change them;
-# - whatever raises `ValueError` changes nothing.
+# - [c18] whatever raises `ValueError` changes nothing.
 #
 # These are the rules:
 #
-# - **rounding**: a request is rounded up to a multiple of 512 bytes;
-# - **two pools**: a request of up to 1 MiB (`2**20` bytes), rounded, is small, a larger one is large. A segment that was asked
+# - [c19] **rounding**: a request is rounded up to a multiple of 512 bytes;
+# - [c20] **two pools**: a request of up to 1 MiB (`2**20` bytes), rounded, is small, a larger one is large. [c21] A segment that was asked
 #   for on behalf of a small request serves small requests alone, any other large ones alone;
-# - **best fit**: of the free blocks of its pool that are large enough the smallest is taken, of several such the one with the
+# - [c22] **best fit**: of the free blocks of its pool that are large enough the smallest is taken, of several such the one with the
 #   lowest address;
-# - **segments**: where there is none, the driver is asked for a segment. For a small request it has 2 MiB. For a large one it
+# - [c23] **segments**: where there is none, the driver is asked for a segment. [c24] For a small request it has 2 MiB. [c25] For a large one it
 #   has 20 MiB, if the rounded request is less than 10 MiB, else as many bytes as that request rounded up to a multiple of 2
 #   MiB;
-# - **addresses**: the first segment begins at `0x7F00_0000_0000`, each later one where the one before it ended. Addresses of
+# - [c26] **addresses**: the first segment begins at `0x7F00_0000_0000`, each later one where the one before it ended. [c27] Addresses of
 #   segments that have gone back are not given again;
-# - **splitting**: a request gets the front of its block. The rest becomes a free block, in the small pool if it has 512 bytes
-#   or more, in the large pool if it has more than 1 MiB. A smaller rest is not split off: the block is handed out whole;
-# - **merging**: a block that is freed becomes one with the free block behind it and with the free one before it, at once.
-#   Blocks of different segments stay apart, also where one begins where the other ends;
-# - **out of memory**: the driver refuses a segment with which `reserved` would be more than `capacity`. Then the cache is
-#   emptied as by `empty_cache()`, and the driver is asked once more. If it refuses again, `MemoryError` is raised; the cache
-#   stays empty, and nothing else has changed. Its message holds two numbers of bytes in decimal digits, with nothing between
-#   the digits: the `size` that was handed to `malloc`, and how many bytes are then reserved but not allocated;
-# - you write it in plain Python: a call of PyTorch, NumPy or gpulab, whose virtual card has such an allocator too, loses the
+# - [c28] **splitting**: a request gets the front of its block. [c29] The rest becomes a free block, in the small pool if it has 512 bytes
+#   or more, in the large pool if it has more than 1 MiB. [c30] A smaller rest is not split off: [c31] the block is handed out whole;
+# - [c32] **merging**: a block that is freed becomes one with the free block behind it and with the free one before it, at once.
+#   [c33] Blocks of different segments stay apart, also where one begins where the other ends;
+# - [c34] **out of memory**: the driver refuses a segment with which `reserved` would be more than `capacity`. [c35] Then the cache is
+#   emptied as by `empty_cache()`, and the driver is asked once more. [c36] If it refuses again, `MemoryError` is raised; [c37] the cache
+#   stays empty, and nothing else has changed. [c38] Its message holds two numbers of bytes in decimal digits, with nothing between
+#   the digits: [c39] the `size` that was handed to `malloc`, and how many bytes are then reserved but not allocated;
+# - [c40] you write it in plain Python: [c41] a call of PyTorch, NumPy or gpulab, whose virtual card has such an allocator too, loses the
 #   points.
 
 # %% nbgrader={"grade": false, "grade_id": "caching_allocator", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -631,29 +631,29 @@ _suspects = {
 # %% [markdown]
 # Write `classify_growth(step, steps)`, which runs a loop and says what it does to the memory of the current device:
 #
-# - `step` is a function without arguments, one step of a loop. It trains, evaluates, keeps or returns what it likes. The
+# - [c1] `step` is a function without arguments, one step of a loop. [c2] It trains, evaluates, keeps or returns what it likes. [c3] The
 #   steps are **four epochs** of `steps // 4` steps each, with the same batches in the same order;
-# - `step` is called exactly `steps` times. A step *holds* what `torch.cuda.memory_allocated()` is after it, and has
-#   *reserved* what `torch.cuda.memory_reserved()` is after it; the caller may hold much before the first call;
-# - what a loop makes once (gradients, momentum, caches, buffers that fill up) is there after the second epoch. Later a step
+# - [c4] `step` is called exactly `steps` times. [c5] A step *holds* what `torch.cuda.memory_allocated()` is after it, and has
+#   *reserved* what `torch.cuda.memory_reserved()` is after it; [c6] the caller may hold much before the first call;
+# - [c7] what a loop makes once (gradients, momentum, caches, buffers that fill up) is there after the second epoch. [c8] Later a step
 #   holds as much as the same step of the epoch before, or, in a loop that leaks, so many bytes more, as many for each step
-#   of the epoch. From step to step the held bytes may rise and fall; what a step frees again may be of another size each
+#   of the epoch. [c9] From step to step the held bytes may rise and fall; [c10] what a step frees again may be of another size each
 #   time;
-# - it returns a tuple of a `str` and a `float`, the **kind** and the **bytes per step**. The kind is the first in this
+# - [c11] it returns a tuple of a `str` and a `float`, the **kind** and the **bytes per step**. [c12] The kind is the first in this
 #   list that is true;
-# - `"leak"`: the steps of the fourth epoch hold more than the same steps of the third;
-# - `"fragmentation"`: after the last step of the fourth epoch more is reserved than after the last step of the third;
-# - `"plateau"`: some step of the fourth epoch holds more than was held before the first call;
-# - `"flat"`: none of these, also where less and less is held;
-# - the bytes per step are, of a leak, the held bytes that an epoch adds, divided by its steps; of fragmentation, the
-#   reserved bytes by which those last steps differ, divided by `steps // 4`; otherwise `0.0`. They are right to the byte;
-# - **the loop goes on as if nobody looked**, so no result of a step is kept until the next, no memory of the device is
+# - [c13] `"leak"`: the steps of the fourth epoch hold more than the same steps of the third;
+# - [c14] `"fragmentation"`: after the last step of the fourth epoch more is reserved than after the last step of the third;
+# - [c15] `"plateau"`: some step of the fourth epoch holds more than was held before the first call;
+# - [c16] `"flat"`: none of these, also where less and less is held;
+# - [c17] the bytes per step are, of a leak, the held bytes that an epoch adds, divided by its steps; [c18] of fragmentation, the
+#   reserved bytes by which those last steps differ, divided by `steps // 4`; [c19] otherwise `0.0`. They are right to the byte;
+# - [c20] **the loop goes on as if nobody looked**, so no result of a step is kept until the next, no memory of the device is
 #   taken, and nothing waits for the device;
-# - nothing is freed for the loop either, not by `torch.cuda.empty_cache()` and not by `gc.collect()`. What only Python's
+# - [c21] nothing is freed for the loop either, not by `torch.cuda.empty_cache()` and not by `gc.collect()`. [c22] What only Python's
 #   collector would free counts as held;
-# - the statistics of the allocator are not reset;
-# - an exception that `step` raises comes out as it is, and `step` is not called again;
-# - raises `ValueError`, before the first call, where `steps` is not a multiple of 4, or less than 4.
+# - [c23] the statistics of the allocator are not reset;
+# - [c24] an exception that `step` raises comes out as it is, and `step` is not called again;
+# - [c25] raises `ValueError`, before the first call, where `steps` is not a multiple of 4, or less than 4.
 
 # %% nbgrader={"grade": false, "grade_id": "classify_growth", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def classify_growth(step, steps):

@@ -11,10 +11,10 @@ class AsExpected(IsolatedRuns):
 
     def __init__(self, authored: AuthoredExercise) -> None:
         super().__init__()
-        self._attempts = {attempt.as_cell(): list(attempt.loses) for attempt in authored.attempts}
+        self._attempts = {attempt.source: list(attempt.loses) for attempt in authored.attempts}
         self._attempts |= {solution_of(authored.notebook, authored.function): []}
         self._criteria = sorted(authored.criteria)
-        self._equivalent = [one.becomes for one in authored.equivalent_mutants]
+        self._equivalent = [one.becomes for one in authored.said.equivalent_mutants]
 
     def after(self, authored: AuthoredExercise, source: str) -> None:
         pass

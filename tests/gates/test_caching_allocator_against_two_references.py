@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from autograder.authoring.mistakes import load_attempts
+from autograder.authoring.corpus import CORPUS, read_corpus
 from autograder.authoring.text import read_text_notebook
 from autograder.notebooks.cells import solution_of
 from gpulab.cuda.machine.allocator import Allocator, OutOfMemory
@@ -28,9 +28,7 @@ def made_by(source):
 
 
 caching_allocator = made_by(solution_of(read_text_notebook(TRADING), "caching_allocator"))
-ATTEMPTS = {
-    one.name: one for one in load_attempts(TRADING.with_name("mistakes.py")) if one.exercise == "caching_allocator"
-}
+ATTEMPTS = {one.name: one for one in read_corpus(TRADING.with_name(CORPUS)) if one.function == "caching_allocator"}
 
 
 def actions(trace):
@@ -201,7 +199,7 @@ LAWLESS = (
 
 @pytest.mark.parametrize("name", LAWLESS)
 def test_the_laws_notice_a_wrong_allocator_by_themselves(name):
-    wrong, chance = made_by(ATTEMPTS[name].as_cell()), Random(1)
+    wrong, chance = made_by(ATTEMPTS[name].source), Random(1)
     with pytest.raises(AssertionError):
         for _ in range(300):
             capacity = chance.choice(CAPACITIES)

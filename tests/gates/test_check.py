@@ -70,12 +70,12 @@ def test_an_unknown_name_lists_those_there_are(exercises, capsys):
     assert "views.patchify" in capsys.readouterr().err
 
 
-def test_a_mistakes_file_that_does_not_run_is_said(exercises, capsys):
-    (exercises / "views" / "mistakes.py").write_text("def broken(:\n")
+def test_a_corpus_that_cannot_be_read_is_said(exercises, capsys):
+    (exercises / "views" / "corpus.txt").write_text("# %% wrong patchify broken loses=values\ndef patchify(:\n")
     assert run(exercises, []) == 1
     out = capsys.readouterr().out
     assert out.startswith("views: cannot be read, and is left out\n  ") and out.endswith(
-        "/views/mistakes.py:1: SyntaxError: invalid syntax\n"
+        "/views/corpus.txt:2: SyntaxError: invalid syntax\n"
     )
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from autograder.authoring import gates, trials
 from autograder.authoring.authored import authored_in, records
+from autograder.authoring.clauses import Statement
 from autograder.authoring.gates import gate
 from autograder.authoring.isolated import IsolatedRuns
-from autograder.authoring.mistakes import EquivalentMutant, Unbreakable
+from autograder.authoring.misconceptions import EquivalentMutant, Misconception, Said
 from autograder.authoring.mutants import mutants
 from autograder.authoring.trials import sample, tried, write
 from autograder.notebooks.cells import cell_of
@@ -98,7 +99,7 @@ def test_a_mistake_that_loses_something_else(authored):
 
 
 def test_a_mistake_that_loses_nothing(authored):
-    equivalent_mutant = replace(authored.alternatives[0], loses=("values",), because="it is right")
+    equivalent_mutant = replace(authored.alternatives[0], loses=("values",), wrong=True)
     problems = list(gates.mistakes_lose_what_they_name(replace(authored, attempts=(equivalent_mutant,))))
     assert problems == [f"{equivalent_mutant.name} loses nothing, not values"]
 
@@ -110,7 +111,7 @@ def test_a_mistake_that_names_no_criterion(authored):
 
 
 def test_an_alternative_that_is_wrong(authored):
-    wrong = replace(authored.mistakes[0], loses=())
+    wrong = replace(authored.mistakes[0], loses=(), wrong=False)
     assert len(list(gates.alternatives_earn_everything(replace(authored, attempts=(wrong,))))) == 1
 
 
@@ -162,23 +163,58 @@ def test_a_problem_names_its_exercise(authored):
     assert problem == "views.patchify: the cell is worth 7 points, its criteria 8"
 
 
-def test_a_quotation_that_the_statement_does_not_have(authored):
-    wrong = replace(authored.mistakes[0], breaks="the result is a copy")
-    (problem,) = gates.mistakes_quote_what_they_break(replace(authored, attempts=(wrong,)))
-    assert "breaks 'the result is a copy', words that the statement of patchify does not have" in problem
+def test_a_broken_clause_that_the_statement_does_not_have(authored):
+    wrong = replace(authored.mistakes[0], breaks=("c99",))
+    (problem,) = gates.clauses_have_tags(replace(authored, attempts=(wrong,)))
+    assert problem == f"{wrong.name} names the clause [c99]: the statement has none"
 
 
 def test_a_clause_that_no_mistake_breaks(authored):
-    rewrite_statement(authored, "- returns a tensor", "- its sides are counted in pixels;\n- returns a tensor")
-    assert list(gates.every_clause_is_broken_by_a_mistake(authored)) == [
-        "no mistake breaks this clause of the statement: its sides are counted in pixels;"
+    clauses = authored.statement.clauses | {"c99": "its sides are counted in pixels;"}
+    longer = replace(authored, statement=replace(authored.statement, clauses=clauses))
+    assert list(gates.every_clause_is_broken_by_a_mistake(longer)) == [
+        "no mistake breaks this clause of the statement: [c99] its sides are counted in pixels;"
     ]
 
 
+def test_a_clause_without_a_tag_and_one_tag_twice(authored):
+    statement = replace(authored.statement, untagged=("its sides",), repeated=("c2",))
+    without, twice = gates.clauses_have_tags(replace(authored, statement=statement))
+    assert without == "a clause of the statement has no tag, as in `- [c1] returns the rows`: its sides"
+    assert twice == "the statement has the tag [c2] twice"
+    (none, *_) = gates.clauses_have_tags(replace(authored, statement=Statement()))
+    assert none.startswith("the statement has no list whose clauses carry tags")
+
+
 def test_a_clause_that_is_said_to_be_unbreakable_needs_a_reason(authored):
-    said = Unbreakable("patchify", "not one byte is copied", "")
-    (problem,) = gates.mistakes_quote_what_they_break(replace(authored, unbreakable=(said,)))
-    assert "no reason is given" in problem
+    said = replace(authored.said, unbreakable=authored.said.unbreakable | {"c1": ""})
+    (problem,) = gates.every_clause_is_broken_by_a_mistake(replace(authored, said=said))
+    assert problem == "no reason is given why no mistake can break [c1]"
+
+
+def named(authored, *misconceptions: Misconception) -> list[str]:
+    return list(gates.misconceptions_are_named(replace(authored, said=Said(misconceptions))))
+
+
+def test_misconceptions_that_are_not_named_or_have_no_form(authored):
+    few = replace(authored, attempts=(replace(authored.mistakes[0], says="copies"), *authored.alternatives))
+    copies = Misconception("copies", "a copy", "You copy.", "Views")
+    assert named(few, copies) == []
+    nothing, unknown = named(few)
+    assert nothing.startswith("0 misconceptions are named in misconceptions.yml: name 1 to 12")
+    assert unknown == f"{few.mistakes[0].name} says copies: misconceptions.yml names no such misconception"
+    (formless,) = named(few, copies, replace(copies, key="swaps"))
+    assert formless == "no mistake is a form of swaps: write says=swaps at the head of one"
+
+
+def test_a_sentence_that_is_too_long_and_more_names_than_anyone_reads(authored):
+    few = replace(authored, attempts=(replace(authored.mistakes[0], says="copies"),))
+    (long,) = named(few, Misconception("copies", "a copy", "You copy. " * 23, "Views"))
+    assert long == "copies has a name of 1 to 6 words and a sentence of 45 at most"
+    keys = [f"k{number}" for number in range(13)]
+    many = replace(authored, attempts=tuple(replace(authored.mistakes[0], says=key) for key in keys))
+    (problem,) = named(many, *(Misconception(key, "a copy", "You copy.", "Views") for key in keys))
+    assert problem.startswith("13 misconceptions are named")
 
 
 def test_a_solution_that_changed_since_its_mutants_were_tried(authored):
@@ -251,9 +287,9 @@ def test_to_try_mutants_once_more_forgets_nothing_of_attempts(authored, tmp_path
 
 
 def test_an_equivalent_mutant_that_was_not_found(authored):
-    said = EquivalentMutant("patchify", "return grid", "pass", "it is not")
+    said = EquivalentMutant("return grid", "pass", "it is not")
     (problem,) = gates.equivalent_mutants_are_those_of_the_record(
-        replace(authored, equivalent_mutants=(*authored.equivalent_mutants, said))
+        replace(authored, said=replace(authored.said, equivalent_mutants=(*authored.said.equivalent_mutants, said)))
     )
     assert "names other equivalent mutants than the record" in problem
 

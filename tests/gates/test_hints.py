@@ -1,4 +1,4 @@
-"""Every graded function has two hints and a section to read again, and no hint gives its solution away."""
+"""Every graded function has two hints, misconceptions and sections to read again, and none of these gives its solution away."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from docutils.nodes import make_id
 
+from autograder.authoring.misconceptions import MISCONCEPTIONS, read_misconceptions
 from autograder.notebooks.cells import cell_of
 from autograder.selfcheck.chapters import Chapter, anchor_of, chapters
 
@@ -23,6 +24,10 @@ def solution_lines(chapter: Chapter, function: str) -> set[str]:
     between = re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", cell_of(chapter.notebook, function).source, re.S)
     lines = {line.split("  # ")[0].strip() for line in "\n".join(between).split("\n")}
     return {line for line in lines if re.search(r"\w", line) and not line.startswith("#")}
+
+
+def misconceptions(chapter: Chapter, function: str) -> list:
+    return list(read_misconceptions(chapter.folder / function / MISCONCEPTIONS).misconceptions)
 
 
 def given_away(lines: set[str], hints: tuple[str, ...]) -> list[str]:
@@ -46,6 +51,19 @@ def test_no_hint_holds_a_line_of_the_solution(chapter, function):
     lines = solution_lines(CHAPTERS[chapter], function)
     assert lines
     assert not given_away(lines, CHAPTERS[chapter].help(function).hints)
+
+
+@pytest.mark.parametrize("chapter, function", FUNCTIONS)
+def test_no_sentence_of_a_misconception_holds_a_line_of_the_solution(chapter, function):
+    named = misconceptions(CHAPTERS[chapter], function)
+    assert named
+    assert not given_away(solution_lines(CHAPTERS[chapter], function), tuple(one.says for one in named))
+
+
+@pytest.mark.parametrize("chapter, function", FUNCTIONS)
+def test_a_misconception_names_a_section_of_the_chapter(chapter, function):
+    for one in misconceptions(CHAPTERS[chapter], function):
+        assert re.search(rf"^##+ {re.escape(one.read)}$", page(CHAPTERS[chapter]), re.M), one.key
 
 
 def test_a_hint_that_holds_a_line_is_found():

@@ -45,7 +45,7 @@ def every_criterion() -> str:
 
 def test_a_solution_that_loses_what_it_declares_is_as_declared(tried, every_criterion):
     code, said, _ = tried(SOLUTIONS.partition("# %% wrong fits sleeps")[0].replace("MANY", every_criterion))
-    assert code == 0 and said.endswith("1 solution, 0 not as declared\n")
+    assert code == 0 and said.endswith("1 attempt, 0 not as declared\n")
     assert all(f"    {name}: " in said for name in every_criterion.split(",")), "a sentence for each criterion"
 
 
@@ -76,9 +76,10 @@ def test_json_has_a_line_for_each_solution_and_one_that_sleeps_is_stopped(tried,
     [
         (SOLUTIONS.replace("MANY", "speed"), {}, "fits says_yes is to lose speed; the criteria are "),
         ("# %% right fit one\nfit = 1\n", {}, "memory grades no fit; it grades "),
-        (SOLUTIONS, {"function": "state_bytes"}, "the file holds no solution of state_bytes"),
+        (SOLUTIONS, {"function": "state_bytes"}, "the file holds no attempt of state_bytes"),
         (SOLUTIONS, {"chapter": "none_such"}, "no chapter 'none_such'"),
         (SOLUTIONS, {"name": "strangers.py"}, "no chapter 'strangers' in "),
+        ("# nothing\n", {}, "no attempt in the file"),
     ],
 )
 def test_a_file_that_names_what_is_not_there_is_refused_in_a_sentence(tried, text, options, says):

@@ -207,7 +207,7 @@ def test_a_machine_without_gpulab_is_told_to_install_it(monkeypatch):
 def test_every_chapter_with_exercises_can_be_marked():
     exercises = Path(__file__).parents[2] / "exercises"
     assert [chapter.name for chapter in chapters()] == sorted(
-        path.parent.name for path in exercises.glob("*/mistakes.py")
+        path.parent.name for path in exercises.glob("*/corpus.txt")
     )
 
 

@@ -85,7 +85,15 @@ def test_every_chapter_with_exercises_prints_them():
 def test_the_wheel_holds_no_room_of_instructors_and_no_mistakes(page, folder):
     held = zipfile.ZipFile(folder / page.wheels()[1]).namelist()
     assert {"exercises/views/hints.yml", "exercises/views/compact/judge.py"} <= set(held)
-    unwanted = ("authoring/", "autograder/nbgrader/", "mistakes", "grading/", "notebook.py", "trials.json")
+    unwanted = (
+        "authoring/",
+        "autograder/nbgrader/",
+        "corpus",
+        "misconceptions",
+        "grading/",
+        "notebook.py",
+        "trials.json",
+    )
     assert not [name for name in held if any(word in name for word in unwanted)]
 
 

@@ -47,10 +47,10 @@ def test_the_class_holds_at_least_ten_submissions_and_every_mistake(handed_in):
     course, submissions = handed_in
     assert len(submissions) >= 10
     cells = "".join(submission.content.decode("utf-8", "replace") for submission in submissions)
-    from autograder.authoring.mistakes import load_attempts
+    from autograder.authoring.corpus import CORPUS, read_corpus
 
-    for attempt in load_attempts(ROOT / "exercises" / course.chapter / "mistakes.py"):
-        assert attempt.as_cell().split("\n")[1].strip().replace('"', '\\"') in cells, attempt.name
+    for attempt in read_corpus(ROOT / "exercises" / course.chapter / CORPUS):
+        assert attempt.source.split("\n")[1].strip().replace('"', '\\"') in cells, attempt.name
 
 
 def test_a_sample_is_one_of_each_kind_and_breaks_things_in_its_own_way(handed_in):

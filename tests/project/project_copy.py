@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-_BLOCK = re.compile(r"^[^\n]*`([\w/]+\.(?:py|yml))`:\n\n```(?:python|yaml)\n(.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(r"^[^\n]*`([\w/]+\.(?:py|txt|yml))`:\n\n```(?:python|yaml)?\n(.*?)^```$", re.M | re.S)
 
 
 class Copy:
@@ -57,7 +57,7 @@ class Copy:
     def write_what_contributing_shows(self) -> None:
         """Each block in place of the template's text for the exercise, or of the whole file."""
         blocks = _BLOCK.findall(CONTRIBUTING)
-        assert len(blocks) == 6, [name for name, _ in blocks]
+        assert len(blocks) == 7, [name for name, _ in blocks]
         for name, code in blocks:
             path = self.folder / name
             text = path.read_text("utf-8")
@@ -92,5 +92,7 @@ print(json.dumps(said))
 
 def _beginning(text: str) -> int:
     """Where the template's text for the exercise begins."""
-    found = re.search(r"^(# %% \[markdown\]\n# ## E|# E23|def test_a_cheat_at|  last_rows:)", text, flags=re.M)
+    found = re.search(
+        r"^(# %% \[markdown\]\n# ## E|# %% wrong last_rows|def test_a_cheat_at|  last_rows:)", text, flags=re.M
+    )
     return found.start()

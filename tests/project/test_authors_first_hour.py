@@ -6,7 +6,6 @@ import re
 import pytest
 import yaml
 
-from autograder import authoring
 from autograder.authoring.todos import rooms
 from autograder.core import exercise
 from autograder.core.sampler import Sampler
@@ -16,7 +15,7 @@ from gpulab.book.contents import Contents
 from tests.project.project_copy import CONTRIBUTING, ROOT, Copy
 
 NEW = re.findall(r"^python -m autograder (new .*?)\s+#", CONTRIBUTING, flags=re.M)
-SIGNATURE = re.compile(r"`@?(?:name = )?(\w+)\(([^)`]*)\)`")
+SIGNATURE = re.compile(r"`(\w+)\(([^)`]*)\)`")
 
 
 @pytest.fixture(scope="module")
@@ -122,11 +121,9 @@ def test_the_exercise_of_contributing_passes_every_gate(kept):
     assert kept.startswith("rows.last_rows: nothing wrong") and "left to do: its mutants were not tried" in kept
 
 
-def test_the_solutions_in_the_form_of_a_corpus_lose_what_they_declare(written, kept):
-    solutions = re.search(r"^```python\n(# %% wrong last_rows.*?)^```$", CONTRIBUTING, flags=re.M | re.S)[1]
-    (written.folder / "rows.py").write_text(solutions, "utf-8")
-    done = written.autograder("try", "rows.py", "--jobs", "1")
-    assert done.returncode == 0 and "2 solutions, 0 not as declared" in done.stdout, done.stdout + done.stderr
+def test_the_attempts_of_the_corpus_lose_what_they_declare(written, kept):
+    done = written.autograder("try", "exercises/rows/corpus.txt", "--jobs", "1")
+    assert done.returncode == 0 and "6 attempts, 0 not as declared" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.audit
@@ -140,10 +137,11 @@ def test_its_cheats_earn_nothing(written):
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
-JUDGE, RUN, MISTAKES = (
+JUDGE, RUN, MISCONCEPTIONS, CORPUS = (
     "exercises/rows/last_rows/judge.py",
     "exercises/rows/last_rows/run.py",
-    "exercises/rows/mistakes.py",
+    "exercises/rows/last_rows/misconceptions.yml",
+    "exercises/rows/corpus.txt",
 )
 SLIPS = {
     (
@@ -172,27 +170,22 @@ SLIPS = {
         "def runs",
     ): "exercises/rows/last_rows/run.py defines no function run(learner, case)",
     (RUN, "observe() as seen:", "observe() as seen"): "exercises/rows/last_rows/run.py:11: SyntaxError: expected ':'",
-    (MISTAKES, '"x[-n:]"}', '"x[-n:]"'): "exercises/rows/mistakes.py:12: SyntaxError: closing parenthesis",
+    (CORPUS, "return x[-n:]", "return x[-n:"): "exercises/rows/corpus.txt:8: SyntaxError: '[' was never closed",
     (
-        MISTAKES,
-        '@alternative("last_rows")',
-        "@alternative",
-    ): "exercises/rows/mistakes.py:51: TypeError: write the name of the exercise in",
-    (
-        MISTAKES,
-        '@alternative("last_rows")',
-        '@alternative("last_row")',
+        CORPUS,
+        "# %% right last_rows narrowed\ndef last_rows",
+        "# %% right last_row narrowed\ndef last_row",
     ): "narrowed is an attempt at 'last_row', which the notebook does not grade",
+    (CORPUS, "copied loses=no_copy ", "copied loses=copies "): "copied is to lose copies: rows.last_rows has no such",
+    (CORPUS, "copied loses=no_copy ", "copied "): "copied does not say what it loses: write loses=a,b at its head",
+    (CORPUS, "wrong last_rows copied", "wrong last_rows unchecked"): "last_rows has an attempt unchecked already",
+    (CORPUS, "breaks=c4", "breaks=c4,c6"): "copied names the clause [c6]: the statement has none",
+    (CORPUS, "breaks=c5", "breaks=c5 says=unseen"): "unchecked says unseen: misconceptions.yml names no such",
     (
-        MISTAKES,
-        'loses=("no_copy",)',
-        'loses=("no_copy")',
-    ): "exercises/rows/mistakes.py:14: TypeError: loses is 'no_copy'; expected a tuple",
-    (
-        MISTAKES,
-        '"x[-n:]"}',
-        '"x[-n :]", "x[n:]": "x"}',
-    ): "exercises/rows/mistakes.py:6: ValueError: the solution of last_rows has 0 times 'x[n:]'",
+        MISCONCEPTIONS,
+        "    name: minus zero\n",
+        "    name: minus zero\n    name: zero\n",
+    ): "exercises/rows/last_rows/misconceptions.yml:4: name stands twice",
 }
 
 
@@ -209,16 +202,14 @@ def test_a_slip_of_the_authors_is_said_in_one_sentence_with_its_place(said, slip
 
 
 def signatures() -> list[tuple[str, str]]:
-    tables = CONTRIBUTING[
-        CONTRIBUTING.index("| in `mistakes.py` | is |") : CONTRIBUTING.index("### One whole exercise")
-    ]
+    tables = CONTRIBUTING[CONTRIBUTING.index("| in `judge.py` | is |") : CONTRIBUTING.index("### One whole exercise")]
     first_columns = re.sub(r"^(\| [^|]*\|).*$", r"\1", tables, flags=re.M)
     return SIGNATURE.findall(first_columns)
 
 
 @pytest.mark.parametrize(("name", "takes"), signatures(), ids=lambda text: text)
 def test_a_signature_that_contributing_shows_is_the_real_one(name, takes):
-    found = next(getattr(room, name) for room in (authoring, exercise, questions, Sampler) if hasattr(room, name))
+    found = next(getattr(room, name) for room in (exercise, questions, Sampler) if hasattr(room, name))
     real = [parameter for parameter in inspect.signature(found).parameters if parameter != "self"]
     assert [word.lstrip("*") for word in takes.split(", ")] == real
 
@@ -226,6 +217,6 @@ def test_a_signature_that_contributing_shows_is_the_real_one(name, takes):
 def test_contributing_shows_all_of_what_an_author_calls():
     shown = {name for name, _ in signatures()}
     drawn = {name for name in vars(Sampler) if not name.startswith("_")}
-    assert shown >= set(authoring.__all__) | drawn | {
+    assert shown >= drawn | {
         "Case", "Criterion", "Exercise", "Failure", "NotGradable", "answers", "ask",
     }  # fmt: skip

@@ -45,7 +45,7 @@ def book(tmp_path) -> Path:
     )
     for chapter in ("views", "later"):
         text = (CELL + HIDDEN).replace("FUNCTION", "first").replace("CHAPTER", chapter)
-        write(tmp_path, {f"exercises/{chapter}/notebook.py": text, f"exercises/{chapter}/mistakes.py": ""})
+        write(tmp_path, {f"exercises/{chapter}/notebook.py": text, f"exercises/{chapter}/corpus.txt": ""})
     write(
         tmp_path, {f"gpulab/widgets/{name}/__init__.py": "" for name in ("quiz", "gang_scheduler", "stride_explorer")}
     )
@@ -80,7 +80,7 @@ def test_the_pipeline_takes_the_chapters_of_the_book_and_all_where_there_is_none
 def test_check_and_mutate_take_a_draft_when_it_is_named_and_not_otherwise(book):
     names = lambda asked: [authored.name for authored in chosen(book / "exercises", asked)[0]]
     assert names([]) == ["views.first"] and names(["later"]) == ["later.first"]
-    (book / "exercises/later/mistakes.py").write_text("def unfinished(:\n")
+    (book / "exercises/later/corpus.txt").write_text("def unfinished(:\n")
     assert chosen(book / "exercises", [])[1] == {} and "later" in chosen(book / "exercises", ["later"])[1]
 
 

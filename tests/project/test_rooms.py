@@ -47,7 +47,7 @@ def test_a_folder_without_a_room_is_said():
 
 
 def test_every_chapter_with_exercises_has_a_page():
-    assert list(pages()) == sorted(path.parent.name for path in (TESTS.parent / "exercises").glob("*/mistakes.py"))
+    assert list(pages()) == sorted(path.parent.name for path in (TESTS.parent / "exercises").glob("*/corpus.txt"))
 
 
 @pytest.mark.parametrize(

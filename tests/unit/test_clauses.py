@@ -1,63 +1,54 @@
-"""What counts as a clause of a statement, and when it is quoted."""
+"""The clauses of a statement, by their tags."""
 
 import nbformat
 
-from autograder.authoring.clauses import clauses, is_quoted, plain, statement, unquoted
+from autograder.authoring.clauses import read_statement, statement, without_tags
 
 TEXT = """## E9.9 `double`
 
 How often is it read? Write `double(x)`:
 
-- `x`: a tensor, **any dtype**, which may
-  be empty; it is not changed;
-- returns `2 * x` in *new* storage. No copy is made.
+- [c1] `x`: a tensor, **any dtype**, which may
+  be empty; [c2] it is not changed;
+- [c3] returns `2 * x` in *new* storage, `x[c]` too. [c4] No copy is made.
+
+Not a clause [c5] at all.
 """
 
 
-def texts(text: str) -> list[str]:
-    return [clause.text for clause in clauses(text)]
+def test_a_clause_is_what_follows_a_tag_in_a_list():
+    assert read_statement(TEXT).clauses == {
+        "c1": "`x`: a tensor, **any dtype**, which may be empty;",
+        "c2": "it is not changed;",
+        "c3": "returns `2 * x` in *new* storage, `x[c]` too.",
+        "c4": "No copy is made.",
+    }
+    assert read_statement(TEXT).untagged == read_statement(TEXT).repeated == ()
 
 
-def test_each_sentence_or_part_of_an_item_is_a_clause():
-    assert texts(TEXT) == [
-        "`x`: a tensor, any dtype, which may be empty;",
-        "it is not changed;",
-        "returns `2 * x` in new storage.",
-        "No copy is made.",
-    ]
+def test_an_item_that_begins_without_a_tag_and_a_tag_that_stands_twice_are_found():
+    found = read_statement(TEXT.replace("- [c1] ", "- ").replace("[c4]", "[c3]"))
+    assert found.untagged == ("`x`: a tensor, **any dtype**, which may be empty;",) and found.repeated == ("c3",)
 
 
-def test_text_outside_the_lists_is_no_clause():
-    assert texts("Write `double(x)`. It is short; it returns.") == []
-
-
-def test_emphasis_goes_and_products_stay():
+def test_learners_read_no_tag():
     assert (
-        plain("**any** *strides*,\n `2 * x * y` and `patch * patch`") == "any strides, `2 * x * y` and `patch * patch`"
+        "[c1]" not in without_tags(TEXT) and "- `x`: a tensor" in without_tags(TEXT) and "`x[c]`" in without_tags(TEXT)
     )
-
-
-def test_a_quotation_covers_the_clauses_that_it_touches():
-    left = unquoted(TEXT, ["is not changed", "new storage. No"])
-    assert left == ["`x`: a tensor, any dtype, which may be empty;"]
-    assert unquoted(TEXT, [TEXT]) == []
-    assert len(unquoted(TEXT, [])) == 4
-
-
-def test_words_that_are_not_there_are_no_quotation():
-    assert is_quoted(TEXT, "which may be\nempty")
-    assert not is_quoted(TEXT, "which can be empty")
-    assert not is_quoted(TEXT, "")
 
 
 def test_a_statement_begins_after_the_solution_before_it():
     cell = nbformat.v4.new_code_cell
+    solution = lambda name: cell(f"def {name}(): ...", metadata={"nbgrader": {"grade_id": name, "solution": True}})
+    text = lambda words: nbformat.v4.new_markdown_cell(words)
     cells = [
-        nbformat.v4.new_markdown_cell("first"),
-        cell("def a(): ...", metadata={"nbgrader": {"grade_id": "a", "solution": True}}),
+        text("- [c1] first"),
+        solution("a"),
+        text("- [c1] second"),
+        cell("helper = 1"),
+        text("- [c2] third"),
+        solution("b"),
     ]
-    cells += [nbformat.v4.new_markdown_cell("second"), cell("helper = 1"), nbformat.v4.new_markdown_cell("third")]
-    cells += [cell("def b(): ...", metadata={"nbgrader": {"grade_id": "b", "solution": True}})]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    assert statement(notebook, "a") == "first"
-    assert statement(notebook, "b") == "second\n\nthird"
+    assert statement(notebook, "a").clauses == {"c1": "first"}
+    assert statement(notebook, "b").clauses == {"c1": "second", "c2": "third"}
