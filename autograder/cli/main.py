@@ -111,7 +111,9 @@ def _add_try(commands) -> None:
         "of time and memory and no sandbox: run what you have read.",
     )
     attempt.add_argument("file", type=Path)
-    attempt.add_argument("--chapter", default="", help="(default: the one that the file is called after)")
+    attempt.add_argument(
+        "--chapter", default="", help="(default: the one whose corpus it is, or that the file is called after)"
+    )
     attempt.add_argument("--function", default="", help="its solutions alone")
     attempt.add_argument("--seeds", type=int, nargs="+", help="of the cases' draws (default: those of `check`)")
     attempt.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
