@@ -21,7 +21,7 @@ from pathlib import Path
 from autograder.authoring.problems import Unreadable, where
 
 CORPUS = "corpus.txt"
-HEAD = re.compile(r"# %% (?P<kind>wrong|right) (?P<function>\w+) (?P<name>\w+)(?P<fields>(?: \w+=.*)?)")
+_HEAD = re.compile(r"# %% (?P<kind>wrong|right) (?P<function>\w+) (?P<name>\w+)(?P<fields>(?: \w+=.*)?)")
 _FIELD = re.compile(r" (\w+)=(.*?)(?= \w+=|$)")
 _FIELDS = {"wrong": {"loses", "breaks", "says"}, "right": set()}
 
@@ -70,7 +70,7 @@ def _blocks(lines: list[str], path: Path) -> Iterator[tuple[int, str, str]]:
 
 def _attempt(head: str, source: str, path: Path, number: int) -> Attempt:
     place = f"{path}:{number}"
-    match = HEAD.fullmatch(head.rstrip())
+    match = _HEAD.fullmatch(head.rstrip())
     if not match:
         raise Unreadable(
             f"{place}: `{head}` is no head: write `# %% wrong FUNCTION NAME loses=a,b` or `# %% right FUNCTION NAME`"
@@ -79,14 +79,21 @@ def _attempt(head: str, source: str, path: Path, number: int) -> Attempt:
     fields = dict(_FIELD.findall(match["fields"]))
     if unknown := sorted(fields.keys() - _FIELDS[kind]):
         raise Unreadable(f"{place}: a {kind} attempt has no {', '.join(unknown)}")
-    for field, what in (("loses", "criteria"), ("breaks", "clauses")):
-        if field in fields and not all(fields[field].split(",")):
-            raise Unreadable(f"{place}: {field}={fields[field]} names no {what}: write {field}=a,b")
+    loses, breaks = _names(fields, "loses", "criteria", place), _names(fields, "breaks", "clauses", place)
     if function not in _bound(source, path, number):
         raise Unreadable(f"{place}: the source defines no {function}")
-    loses, breaks = (tuple(fields[name].split(",")) if name in fields else None for name in ("loses", "breaks"))
     wrong = kind == "wrong"
     return Attempt(function, match["name"], source, wrong, loses if wrong else (), breaks or (), fields.get("says", ""))
+
+
+def _names(fields: dict[str, str], field: str, what: str, place: str) -> tuple[str, ...] | None:
+    """Those that a field of the head lists; None where it has no such field."""
+    if field not in fields:
+        return None
+    names = tuple(fields[field].split(","))
+    if not all(names):
+        raise Unreadable(f"{place}: {field}={fields[field]} names no {what}: write {field}=a,b")
+    return names
 
 
 def _bound(source: str, path: Path, head: int) -> set[str]:

@@ -253,7 +253,7 @@ def equivalent_mutants_are_those_of_the_record(authored: AuthoredExercise) -> It
 
 
 def mutants_were_tried(authored: AuthoredExercise) -> Iterator[str]:
-    """The record beside the mistakes is that of what stands there now."""
+    """The record beside the corpus is that of what stands there now."""
     if not trials.has_mutants(trials.current(authored)):
         yield f"its mutants were not tried since it changed: {_how_to_try(authored)}"
 
@@ -313,7 +313,7 @@ GATES = (
     hidden_part_is_one_line,
 )
 ON_RECORD = (attempts_are_on_record, mutants_were_tried, attempts_were_tried_with_many_seeds)
-"""What the record beside the mistakes must say before an exercise is handed out."""
+"""What the record beside the corpus must say before an exercise is handed out."""
 
 
 def gate(authored: AuthoredExercise) -> list[str]:

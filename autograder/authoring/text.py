@@ -17,8 +17,10 @@ def read_text_notebook(path: Path, tags: bool = False) -> NotebookNode:
     ``tags``: with those of the statements' clauses, which learners do not see.
     """
     notebook = deepcopy(_read(path.read_text("utf-8")))
-    for cell in () if tags else notebook.cells:
-        cell.source = without_tags(cell.source) if cell.cell_type == "markdown" else cell.source
+    if not tags:
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = without_tags(cell.source)
     return notebook
 
 

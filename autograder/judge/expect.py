@@ -33,7 +33,7 @@ def error_problem(evidence: dict[str, Any], expected: str) -> str | None:
         value = evidence.get("returned", evidence.get("result", evidence))
         if value is evidence:
             return f"The function returned without an exception; expected {expected}."
-        named = _named(evidence["class"]) if "class" in evidence else type_name(value)
+        named = _named(str(evidence["class"])) if "class" in evidence else type_name(value)
         return f"The function returned {named}; expected {expected}."
     if expected in error["kinds"]:
         return None
