@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from autograder.authoring import trials
 from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, run_notebook
 from autograder.authoring.corpus import Attempt
-from autograder.authoring.isolated import STOPPED, IsolatedRuns, Trial, in_a_fork, silence
+from autograder.authoring.forked import STOPPED, in_a_fork, silence
+from autograder.authoring.isolated import IsolatedRuns, Trial
 from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.authoring.problems import NOTHING, in_course, listed
 from autograder.authoring.text import starter_of

@@ -1,21 +1,18 @@
 """Runs each attempt in a forked process; exceeding the limit of time or memory loses every criterion."""
 
-import contextlib
-import io
 import math
-import multiprocessing
 import resource
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 import torch
 
-from autograder.authoring.authored import HiddenTestBroken
+from autograder.authoring.authored import AuthoredExercise, HiddenTestBroken
+from autograder.authoring.executed import executed_by
+from autograder.authoring.forked import STOPPED, end_after, forked, heard, silence
 
 CPU_SECONDS, TIMES_THE_FIRST = 10.0, 10
 CLOCK_TIMES_CPU = 20
@@ -23,11 +20,6 @@ CLOCK_TIMES_CPU = 20
 MEMORY_BYTES = 6 << 30
 NESTED_CALLS = 1000
 """Python's own limit, which a kernel has; libraries in this process may have raised it."""
-STOPPED = "(it was stopped)"
-RAISED = 1
-"""How a process of multiprocessing's ends whose function raised."""
-
-_fork = multiprocessing.get_context("fork")
 
 
 class Trial(NamedTuple):
@@ -78,6 +70,10 @@ class IsolatedRuns:
         authored.lost(source, 2)
         self.cpu_seconds = TIMES_THE_FIRST * (time.process_time() - began)
 
+    def executed(self, authored: AuthoredExercise) -> dict[str, str]:
+        """The digest of each file that plays of its solution execute."""
+        return executed_by(authored)
+
     def all(self, trials: list[Trial]) -> list[list[list[str]]]:
         """For each trial and each of its seeds the criteria lost, in order."""
         for trial in trials:
@@ -92,75 +88,26 @@ class IsolatedRuns:
                 running[mine] = (number, process)
             for mine in wait(list(running)):
                 number, process = running.pop(mine)
-                lost[number] = _heard(mine, process, [[STOPPED]] * len(trials[number].seeds))
+                lost[number] = heard(mine, process, [[STOPPED]] * len(trials[number].seeds))
         return lost
 
     def _started(self, trial: Trial) -> tuple[Connection, Any]:
-        return _forked(_try, math.ceil(CPU_SECONDS + self.cpu_seconds), trial)
-
-
-def in_a_fork(function: Callable[..., Iterable], *arguments: Any) -> list:
-    """What ``function`` gives, of strings and numbers: what it leaves in its process, hooks say, is gone with it.
-
-    Raises RuntimeError where it raises or its process ends.
-    """
-    mine, process = _forked(_tell, function, *arguments)
-    if (told := _heard(mine, process, [STOPPED])) == [STOPPED]:
-        raise RuntimeError(f"the process that ran {function.__name__} ended before it was done")
-    return told
-
-
-def _tell(its: Connection, function: Callable[..., Iterable], *arguments: Any) -> None:
-    torch.set_num_threads(1)
-    its.send(list(function(*arguments)))
-
-
-def _forked(target: Callable, *arguments: Any) -> tuple[Connection, Any]:
-    """Where ``target`` will be heard, to which the other end of a pipe is handed first, and its process."""
-    mine, its = _fork.Pipe(duplex=False)
-    process = _fork.Process(target=target, args=(its, *arguments))
-    process.start()
-    its.close()
-    return mine, process
-
-
-def _heard(mine: Connection, process: Any, stopped: list) -> list:
-    """What a process sends, or ``stopped`` where it ended without. Raises RuntimeError for a fault of its exercise, not of its source."""
-    with mine:
-        try:
-            told = mine.recv()
-        except EOFError:
-            told = stopped
-    process.join()
-    if process.exitcode == RAISED:
-        raise RuntimeError("a trial ended with the traceback above: that is no verdict")
-    return told
+        return forked(_try, math.ceil(CPU_SECONDS + self.cpu_seconds), trial)
 
 
 def _try(its: Connection, limit: int, trial: Trial) -> None:
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-    _end_after(CLOCK_TIMES_CPU * limit)
+    end_after(CLOCK_TIMES_CPU * limit)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(NESTED_CALLS)
     trial.go_on()
     if len(trial.seeds) == 1:
         its.send([trial.lost(*trial.seeds)])
     else:  # each in a process forked from here: what the source keeps of one seed's calls is not there for the next
-        its.send([_heard(*_forked(_try_seed, limit, trial, seed), [STOPPED]) for seed in trial.seeds])
+        its.send([heard(*forked(_try_seed, limit, trial, seed), [STOPPED]) for seed in trial.seeds])
 
 
 def _try_seed(its: Connection, limit: int, trial: Trial, seed: int) -> None:
-    _end_after(CLOCK_TIMES_CPU * limit)
+    end_after(CLOCK_TIMES_CPU * limit)
     its.send(trial.lost(seed))
-
-
-def _end_after(seconds: int) -> None:
-    """Of the clock, since who sleeps uses no processor time."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(seconds)
-
-
-def silence() -> contextlib.AbstractContextManager:
-    """What a source says of races, for each seed anew."""
-    return contextlib.redirect_stderr(io.StringIO())

@@ -1,24 +1,25 @@
-"""The verdicts on an exercise's mutants and attempts, kept beside its corpus under a hash of all that they depend on.
+"""The verdicts on an exercise's mutants and attempts, kept beside its corpus with digests of all that they stand on.
 
 ``python -m autograder mutate`` tries mutants, and every attempt with thirty seeds; ``check --keep`` keeps which attempts the
-gates judged rightly with their two. Both take minutes: gates ask that the key is still the right one, and try a sample of
-the attempts that a record knows.
+gates judged rightly with their two. Both take minutes: gates ask that the exercise's own files (``key``) are what they were,
+and try a sample of the attempts that a record knows. ``make audit`` asks that the files of gpulab and autograder which plays
+executed (``executed``) are what they were too, and tries again what stood on one that changed.
 """
 
 import ast
 import fcntl
-import hashlib
 import json
 import os
 import resource
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 from autograder.authoring.authored import RECORD, SEEDS, AuthoredExercise, records
 from autograder.authoring.corpus import Attempt
+from autograder.authoring.executed import changed
 from autograder.authoring.isolated import IsolatedRuns, Trial
+from autograder.authoring.meaning import digest_of
 from autograder.authoring.mutants import Mutant, mutants
 from autograder.authoring.problems import listed
 from autograder.core.layout import ROOT, file_of, judge_module, run_module
@@ -32,7 +33,7 @@ HOW_TO_KEEP = "python -m autograder check --keep"
 def key(authored: AuthoredExercise) -> str:
     """A hash of the solution and of all files of ``exercises/`` that its run and its judge come to, without comments and docstrings."""
     modules = [module(*authored.name.split(".")) for module in (run_module, judge_module)]
-    return _hash((solution_of(authored.notebook, authored.function), *map(Path.read_text, reached(modules))))
+    return digest_of(solution_of(authored.notebook, authored.function), *map(Path.read_text, reached(modules)))
 
 
 def current(authored: AuthoredExercise) -> dict:
@@ -47,6 +48,32 @@ def has_mutants(record: dict) -> bool:
 def not_yet_tried(authored: AuthoredExercise) -> list[Attempt]:
     """Its attempts that the record does not know with thirty seeds, or knows with another verdict."""
     return _unknown(authored, "tried")
+
+
+def to_try_again(authored: AuthoredExercise) -> list[Attempt]:
+    """Those that were tried with thirty seeds before a file changed that plays had executed."""
+    stale = {*current(authored).get("stale", ())}
+    return [attempt for attempt in authored.attempts if _hash_of(attempt) in stale]
+
+
+def stands(authored: AuthoredExercise) -> bool:
+    """Whether all was tried on what stands there now: the exercise's own files, and those that its plays executed."""
+    record = current(authored)
+    whole = has_mutants(record) and not not_yet_tried(authored) and not to_try_again(authored)
+    return whole and not _executed_another(record)
+
+
+def renewed(authored: AuthoredExercise) -> AuthoredExercise:
+    """With the record as an audit takes it up: where a file changed that plays executed, all is to be tried again."""
+    record = current(authored)
+    if not record or not _executed_another(record):
+        return authored
+    kept = {name: value for name, value in record.items() if name not in ("mutants", "equivalent_mutants", "executed")}
+    return replace(authored, record=kept | {"stale": record.get("tried", [])})
+
+
+def _executed_another(record: dict) -> bool:
+    return not record.get("executed") or bool(changed(record["executed"]))
 
 
 def not_yet_seen(authored: AuthoredExercise) -> list[Attempt]:
@@ -116,12 +143,7 @@ def keep_seen(authored: AuthoredExercise) -> None:
 
 
 def _hash_of(attempt: Attempt) -> str:
-    return _hash((attempt.source, repr(sorted(attempt.loses))))
-
-
-@cache  # several gates ask for the key of one exercise and of all its attempts
-def _hash(sources: tuple[str, ...]) -> str:
-    return hashlib.sha256("\n".join(map(_meaning, sources)).encode()).hexdigest()[:16]
+    return digest_of(attempt.source, repr(sorted(attempt.loses)))
 
 
 def reached(modules: list[str]) -> list[Path]:
@@ -143,14 +165,6 @@ def _imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _meaning(source: str) -> str:
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None:
-            node.body[0] = ast.Pass()
-    return ast.dump(tree)
-
-
 def tried(
     authored: AuthoredExercise, isolated: IsolatedRuns, attempts: list[Attempt] | None = None
 ) -> tuple[dict, list[str]]:
@@ -163,7 +177,11 @@ def tried(
     if attempts or not has_mutants(old):
         isolated.after(authored, solution)
     if not has_mutants(old):
-        old = old | _tried_mutants(authored, list(mutants(solution)), isolated)
+        old = (
+            old
+            | _tried_mutants(authored, list(mutants(solution)), isolated)
+            | {"executed": isolated.executed(authored)}
+        )
     survivors = [*_of_survivors(authored, old["equivalent_mutants"])]
     if not attempts:
         return old, survivors
@@ -173,14 +191,14 @@ def tried(
 
 
 def _with_tried(authored: AuthoredExercise, old: dict, attempts: list[Attempt], chances: Collection[str]) -> dict:
-    """What is tried is no longer only seen; of an attempt among ``chances`` nothing is known any more."""
-    known = {_hash_of(attempt) for attempt in authored.attempts}
+    """What is tried is no longer only seen, nor to be tried again; of an attempt among ``chances`` nothing is known any more."""
+    now = {_hash_of(attempt) for attempt in attempts}
+    known = {_hash_of(attempt) for attempt in authored.attempts} - now
     right = {_hash_of(attempt) for attempt in attempts if attempt.name not in chances}
-    seen = {*old.get("seen", ())} & known - {_hash_of(attempt) for attempt in attempts}
-    record = {name: value for name, value in old.items() if name != "seen"}
-    return (
-        record | {"tried": sorted({*old.get("tried", ())} & known | right)} | ({"seen": sorted(seen)} if seen else {})
-    )
+    lists = {name: sorted({*old.get(name, ())} & known) for name in ("tried", "seen", "stale")}
+    lists["tried"] = sorted({*lists["tried"]} | right)
+    record = {name: value for name, value in old.items() if name not in lists}
+    return record | {name: found for name, found in lists.items() if found or name == "tried"}
 
 
 def _tried_mutants(authored: AuthoredExercise, made: list[Mutant], isolated: IsolatedRuns) -> dict:

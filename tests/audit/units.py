@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.authoring.authored import records
 from autograder.authoring.drafts import in_the_book
 from autograder.authoring.text import read_text_notebook
 from autograder.notebooks.cells import exercises_of
@@ -54,8 +55,11 @@ def units(chapter: str = "", room: str = "") -> list[Unit]:
 
 
 def _exercises(chapter: str) -> Iterator[Unit]:
+    """Of the machinery each depends on the files that its plays executed when it was tried, or on all where that is not known."""
+    kept = records(EXERCISES / chapter)
     for _, name, _ in exercises_of(read_text_notebook(Path(EXERCISES, chapter, "notebook.py"))):
-        yield _unit("exercise", name, f"chapter {chapter}", (*MACHINERY, f"exercises/{chapter}"))
+        executed = kept.get(name, {}).get("executed") or MACHINERY
+        yield _unit("exercise", name, f"chapter {chapter}", ("constraints.txt", *executed, f"exercises/{chapter}"))
 
 
 def _tests(of: str, name: str) -> Unit:

@@ -2,7 +2,9 @@
 
 from autograder.authoring.authored import AuthoredExercise
 from autograder.authoring.isolated import IsolatedRuns, Trial
+from autograder.authoring.meaning import digest
 from autograder.authoring.trials import tried
+from autograder.core.layout import ROOT
 from autograder.notebooks.cells import solution_of
 
 
@@ -18,6 +20,9 @@ class AsExpected(IsolatedRuns):
 
     def after(self, authored: AuthoredExercise, source: str) -> None:
         pass
+
+    def executed(self, authored: AuthoredExercise) -> dict[str, str]:
+        return {"autograder/judge/referee.py": digest(ROOT / "autograder/judge/referee.py")}
 
     def all(self, trials: list[Trial]) -> list[list[list[str]]]:
         return [[self._lost(trial.source)] * len(trial.seeds) for trial in trials]

@@ -1,0 +1,123 @@
+"""Which files of gpulab and autograder plays of an exercise execute: what a record of its trials stands on besides its own files.
+
+coverage.py, and with it pytest-testmon, loses what a process did that is killed, as ranks are: a function notes its file
+here when it is called first, whatever becomes of its process.
+"""
+
+import ast
+import inspect
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import FrameType
+
+from autograder.authoring.authored import SEEDS, AuthoredExercise
+from autograder.authoring.forked import in_a_fork, silence
+from autograder.authoring.meaning import digest
+from autograder.core.layout import ROOT
+from autograder.notebooks.cells import solution_of
+
+COUNTED = ("autograder", "gpulab")
+HARNESS = "autograder/authoring/"
+"""Plays attempts for authors; what it hands to judge and runner is what they are handed in a kernel."""
+
+
+def executed_by(authored: AuthoredExercise) -> dict[str, str]:
+    """The digest of each file that plays of the solution execute or take constants from, by its path in the repository.
+
+    Raises RuntimeError where none was seen.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        notes = Path(folder, "executed")
+        in_a_fork(_play, authored, notes)
+        files = {_in_course(line) for line in notes.read_text().splitlines()} if notes.exists() else set()
+    ran = {file for file in files if file.startswith(_folders(COUNTED))}
+    if not ran:
+        raise RuntimeError(f"no file of gpulab or autograder was seen while {authored.name} was played")
+    found = ran | {file for one in sorted(files) for file in _constants_from(ROOT / one)}
+    return {file: digest(ROOT / file) for file in sorted(found) if not file.startswith(HARNESS)}
+
+
+def changed(executed: dict[str, str]) -> list[str]:
+    """Those of the files that are gone or whose digest is another now."""
+    return [file for file, was in executed.items() if not (ROOT / file).is_file() or digest(ROOT / file) != was]
+
+
+def _play(authored: AuthoredExercise, notes: Path) -> Iterator[str]:
+    """The notebook from its first cell on, and the hidden tests with the gates' seeds."""
+    solution, notice = solution_of(authored.notebook, authored.function), _noticing(notes)
+    threading.settrace(notice)
+    sys.settrace(notice)
+    with silence():
+        authored.begin(anew=True)
+        authored.go_on(solution, authored.grade_id)
+        for seed in SEEDS:
+            authored.lost(solution, seed)
+    sys.settrace(None)
+    yield from ()
+
+
+def _noticing(notes: Path) -> Callable[[FrameType, str, object], None]:
+    """A tracer that appends each file once, when a function of it is called other than while a module is imported."""
+    of_course = tuple(f"{ROOT}/{room}" for room in _folders((*COUNTED, "exercises")))
+    settled: set[str] = set()
+
+    def notice(frame: FrameType, event: str, argument: object) -> None:
+        file = frame.f_code.co_filename
+        if file in settled:
+            return
+        if not file.startswith(of_course):
+            settled.add(file)
+        elif frame.f_code.co_flags & inspect.CO_NEWLOCALS and not _while_importing(frame):
+            settled.add(file)
+            _append(notes, file)  # opened anew: ranks close what they inherit
+
+    return notice
+
+
+def _while_importing(frame: FrameType | None) -> bool:
+    while frame:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _append(notes: Path, line: str) -> None:
+    file = os.open(notes, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    try:
+        os.write(file, f"{line}\n".encode())
+    finally:
+        os.close(file)
+
+
+def _folders(rooms: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{room}/" for room in rooms)
+
+
+def _in_course(path: str) -> str:
+    return Path(path).relative_to(ROOT).as_posix()
+
+
+def _constants_from(path: Path) -> Iterator[str]:
+    """The files of which a file imports a name that no function is: constants and classes act without being called."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in COUNTED:
+            file = ROOT / f"{node.module.replace('.', '/')}.py"
+            if file.is_file() and {alias.name for alias in node.names} & _not_called(file):
+                yield _in_course(str(file))
+
+
+def _not_called(file: Path) -> set[str]:
+    """The names that a module binds to anything but a function."""
+    names: set[str] = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.ClassDef) and not any(isinstance(one, ast.FunctionDef) for one in node.body):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return names
