@@ -1,4 +1,4 @@
-"""Which files of gpulab and autograder plays of an exercise execute: what a record of its trials stands on besides its own files.
+"""Which files of gpulab and autograder plays of an exercise execute or read: what a record of its trials stands on besides its own.
 
 coverage.py, and with it pytest-testmon, loses what a process did that is killed, as ranks are: a function notes its file
 here when it is called first, whatever becomes of its process.
@@ -6,11 +6,10 @@ here when it is called first, whatever becomes of its process.
 
 import ast
 import inspect
-import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -26,18 +25,18 @@ HARNESS = "autograder/authoring/"
 
 
 def executed_by(authored: AuthoredExercise) -> dict[str, str]:
-    """The digest of each file that plays of the solution execute or take constants from, by its path in the repository.
+    """The digest of each file that plays of the solution execute, take constants from or read, by its path in the repository.
 
     Raises RuntimeError where none was seen.
     """
     with tempfile.TemporaryDirectory() as folder:
-        notes = Path(folder, "executed")
-        in_a_fork(_play, authored, notes)
-        files = {_in_course(line) for line in notes.read_text().splitlines()} if notes.exists() else set()
+        path = Path(folder, "executed")
+        in_a_fork(_play, authored, path)
+        files = {_in_course(line) for line in path.read_text().splitlines()} if path.exists() else set()
     ran = {file for file in files if file.startswith(_folders(COUNTED))}
     if not ran:
         raise RuntimeError(f"no file of gpulab or autograder was seen while {authored.name} was played")
-    found = ran | {file for one in sorted(files) for file in _constants_from(ROOT / one)}
+    found = ran | {file for one in files if one.endswith(".py") for file in _constants_from(ROOT / one)}
     return {file: digest(ROOT / file) for file in sorted(found) if not file.startswith(HARNESS)}
 
 
@@ -46,11 +45,12 @@ def changed(executed: dict[str, str]) -> list[str]:
     return [file for file, was in executed.items() if not (ROOT / file).is_file() or digest(ROOT / file) != was]
 
 
-def _play(authored: AuthoredExercise, notes: Path) -> Iterator[str]:
+def _play(authored: AuthoredExercise, path: Path) -> Iterator[str]:
     """The notebook from its first cell on, and the hidden tests with the gates' seeds."""
-    solution, notice = solution_of(authored.notebook, authored.function), _noticing(notes)
-    threading.settrace(notice)
-    sys.settrace(notice)
+    solution, notes = solution_of(authored.notebook, authored.function), Notes(path)
+    sys.addaudithook(notes.opened)
+    threading.settrace(notes.called)
+    sys.settrace(notes.called)
     with silence():
         authored.begin(anew=True)
         authored.go_on(solution, authored.grade_id)
@@ -60,22 +60,35 @@ def _play(authored: AuthoredExercise, notes: Path) -> Iterator[str]:
     yield from ()
 
 
-def _noticing(notes: Path) -> Callable[[FrameType, str, object], None]:
-    """A tracer that appends each file once, when a function of it is called other than while a module is imported."""
-    of_course = tuple(f"{ROOT}/{room}" for room in _folders((*COUNTED, "exercises")))
-    settled: set[str] = set()
+class Notes:
+    """Appends the path of each of the course's files once, when it is read, or a function of it called other than in an import."""
 
-    def notice(frame: FrameType, event: str, argument: object) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._of_course = tuple(f"{ROOT}/{folder}" for folder in _folders((*COUNTED, "exercises")))
+        self._settled: set[str] = set()
+
+    def called(self, frame: FrameType, event: str, argument: object) -> None:
+        """What ``sys.settrace`` is handed; it returns nothing, so that no line is traced."""
         file = frame.f_code.co_filename
-        if file in settled:
+        if file in self._settled:
             return
-        if not file.startswith(of_course):
-            settled.add(file)
-        elif frame.f_code.co_flags & inspect.CO_NEWLOCALS and not _while_importing(frame):
-            settled.add(file)
-            _append(notes, file)  # opened anew: ranks close what they inherit
+        in_a_function = frame.f_code.co_flags & inspect.CO_NEWLOCALS
+        if not file.startswith(self._of_course) or in_a_function and not _while_importing(frame):
+            self._note(file)
 
-    return notice
+    def opened(self, event: str, arguments: tuple) -> None:
+        """What ``sys.addaudithook`` is handed."""
+        if event == "open" and isinstance(arguments[0], str) and not arguments[0].endswith((".py", ".pyc")):
+            self._note(arguments[0])
+
+    def _note(self, file: str) -> None:
+        if file in self._settled:
+            return
+        self._settled.add(file)
+        if file.startswith(self._of_course) and Path(file).is_file():
+            with open(self._path, "a") as notes:  # anew: ranks close what they inherit
+                notes.write(f"{file}\n")
 
 
 def _while_importing(frame: FrameType | None) -> bool:
@@ -84,14 +97,6 @@ def _while_importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _append(notes: Path, line: str) -> None:
-    file = os.open(notes, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-    try:
-        os.write(file, f"{line}\n".encode())
-    finally:
-        os.close(file)
 
 
 def _folders(rooms: Iterable[str]) -> tuple[str, ...]:

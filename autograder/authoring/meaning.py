@@ -1,4 +1,4 @@
-"""Digests of Python sources that comments, docstrings and layout do not change."""
+"""Digests of files; that of a Python source is not changed by comments, layout, or another docstring."""
 
 import ast
 import hashlib
@@ -11,11 +11,16 @@ DIGITS = 16
 
 @cache  # several gates ask for the key of one exercise and of all its attempts
 def digest_of(*sources: str) -> str:
-    return hashlib.sha256("\n".join(map(_meaning, sources)).encode()).hexdigest()[:DIGITS]
+    return _sha256("\n".join(map(_meaning, sources)).encode())
 
 
 def digest(path: Path) -> str:
-    return digest_of(path.read_text())
+    """Of a Python file what it means, of another its bytes."""
+    return digest_of(path.read_text()) if path.suffix == ".py" else _sha256(path.read_bytes())
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def _meaning(source: str) -> str:
