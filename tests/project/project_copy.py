@@ -1,4 +1,4 @@
-"""A writable copy of the project for tests of authoring, and CONTRIBUTING's blocks of code."""
+"""A writable copy of the project for tests of authoring, and texts whose blocks of code are written into it."""
 
 import json
 import os
@@ -54,14 +54,14 @@ class Copy:
         assert done.returncode == 0, done.stderr
         return dict(zip(said, json.loads(done.stdout), strict=True))
 
-    def write_what_contributing_shows(self) -> None:
-        """Each block in place of the template's text for the exercise, or of the whole file."""
-        blocks = _BLOCK.findall(CONTRIBUTING)
-        assert len(blocks) == 7, [name for name, _ in blocks]
-        for name, code in blocks:
+    def write_what_is_shown(self, text: str, function: str, blocks: int) -> None:
+        """Each of a text's blocks in place of the template's text for the exercise, or of the whole file."""
+        shown = _BLOCK.findall(text)
+        assert len(shown) == blocks, [name for name, _ in shown]
+        for name, code in shown:
             path = self.folder / name
             text = path.read_text("utf-8")
-            kept = "" if "/last_rows/" in name else text[: _beginning(text)]
+            kept = "" if f"/{function}/" in name else text[: _beginning(text, function)]
             gap = "\n" if name.endswith(".yml") else "\n\n\n"
             path.write_text(f"{kept.rstrip()}{gap}{code}" if kept else code, "utf-8")
 
@@ -90,9 +90,8 @@ print(json.dumps(said))
 """
 
 
-def _beginning(text: str) -> int:
+def _beginning(text: str, function: str) -> int:
     """Where the template's text for the exercise begins."""
-    found = re.search(
-        r"^(# %% \[markdown\]\n# ## E|# %% wrong last_rows|def test_a_cheat_at|  last_rows:)", text, flags=re.M
-    )
+    marks = rf"# %% \[markdown\]\n# ## E|# %% wrong {function}|def test_a_cheat_at|  {function}:"
+    found = re.search(f"^({marks})", text, flags=re.M)
     return found.start()

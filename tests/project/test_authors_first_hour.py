@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,19 +16,23 @@ from gpulab.book.claims import records
 from gpulab.book.contents import Contents
 from tests.project.project_copy import CONTRIBUTING, ROOT, Copy
 
-NEW = re.findall(r"^python -m autograder (new .*?)\s+#", CONTRIBUTING, flags=re.M)
+NEW_CHAPTER, NEW_EXERCISE = re.findall(r"^python -m autograder (new .*?)\s+#", CONTRIBUTING, flags=re.M)
+LAST_ROWS = (ROOT / "tests" / "project" / "last_rows.md").read_text("utf-8")
 SIGNATURE = re.compile(r"`(\w+)\(([^)`]*)\)`")
+
+
+def copy_with(folder: Path, *commands: str) -> Copy:
+    copy = Copy(folder)
+    for command in commands:
+        done = copy.autograder(*shlex.split(command))
+        assert done.returncode == 0, done.stderr
+    return copy
 
 
 @pytest.fixture(scope="module")
 def new(tmp_path_factory) -> Copy:
-    """A copy with the chapter and the exercise of CONTRIBUTING, nothing written yet."""
-    copy = Copy(tmp_path_factory.mktemp("author"))
-    for command in NEW:
-        words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', command)]
-        done = copy.autograder(*words)
-        assert done.returncode == 0, done.stderr
-    return copy
+    """A copy with the chapter of CONTRIBUTING and an exercise whose run watches, nothing written yet."""
+    return copy_with(tmp_path_factory.mktemp("author"), NEW_CHAPTER, 'new exercise rows.last_rows --takes "x, n"')
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +110,32 @@ def test_a_title_may_hold_what_yaml_reads_as_its_own(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def written(new, checked) -> Copy:
+def shown(tmp_path_factory) -> Copy:
     """The exercise of CONTRIBUTING. The page and its claim are left as they are."""
-    new.write_what_contributing_shows()
+    copy = copy_with(tmp_path_factory.mktemp("shown"), NEW_CHAPTER, NEW_EXERCISE)
+    copy.write_what_is_shown(CONTRIBUTING, "place_of", blocks=5)
+    return copy
+
+
+def test_the_exercise_of_contributing_passes_every_gate(shown):
+    done = shown.autograder("check", "--keep", "rows.place_of")
+    assert done.stdout.startswith("rows.place_of: nothing wrong"), done.stdout + done.stderr
+
+
+def test_the_attempts_of_contributing_lose_what_they_declare(shown):
+    done = shown.autograder("try", "exercises/rows/corpus.txt", "--jobs", "1")
+    assert done.returncode == 0 and "3 attempts, 0 not as declared" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.audit
+def test_every_mutant_of_the_solution_of_contributing_loses(shown):
+    done = shown.autograder("mutate", "rows", "--jobs", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def written(new, checked) -> Copy:
+    new.write_what_is_shown(LAST_ROWS, "last_rows", blocks=7)
     return new
 
 
@@ -117,7 +146,7 @@ def kept(written) -> str:
     return done.stdout
 
 
-def test_the_exercise_of_contributing_passes_every_gate(kept):
+def test_an_exercise_whose_run_watches_passes_every_gate(kept):
     assert kept.startswith("rows.last_rows: nothing wrong") and "left to do: its mutants were not tried" in kept
 
 
