@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gpulab.memory.holders import storages
+from gpulab.memory.owners import storages
 from gpulab.model import TinyVLA, load, success
 from gpulab.model.camera import COLOURS
 from gpulab.model.quantised import RECORD, interval

@@ -39,7 +39,7 @@ _DTYPES = {
 }
 MEMORY, MATMUL, COPIES, LAUNCHES = "bound by memory", "products", "copies over the link", "launches"
 ELSEWHERE = ("peak-memory", "collective", "serving", "inference")
-"""Groups that gpulab.memory.against, gpulab.collectives.network.against, gpulab.serving.against and chapter 18's page compare."""
+"""Groups that gpulab.memory.validation, gpulab.collectives.network.validation, gpulab.serving.validation and chapter 18's page compare."""
 NOT_MODELLED = (
     ("latency and bandwidth of L1, L2 and shared memory", ("lat", "bw-l1", "bw-l2", "bw-rtx", "l1-stride", "bw3")),
     ("memory bandwidth at low occupancy", ("stream-scale-a100-80-occ", "stream-scale-v100-occ")),

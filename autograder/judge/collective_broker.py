@@ -18,9 +18,9 @@ import msgspec
 import torch
 
 from autograder.sandbox.namespaces import die_with_parent
-from gpulab.collectives.board.clocks import Carrier
-from gpulab.collectives.board.switchboard import Switchboard
-from gpulab.collectives.boards import RankSockets, socket_pairs
+from gpulab.collectives.broker.broker import Broker
+from gpulab.collectives.broker.clocks import Carrier
+from gpulab.collectives.brokers import RankSockets, socket_pairs
 from gpulab.collectives.errors import Problem
 from gpulab.collectives.journal import Entry
 
@@ -117,7 +117,7 @@ def _serve(
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # whoever forked this may hear it
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         torch.set_num_threads(1)
-        Switchboard(
+        Broker(
             brokers_sockets.ranks,
             brokers_sockets.supervisor,
             network,

@@ -31,7 +31,7 @@ from autograder.protocol.event_sink import MAX_EVENT_BYTES
 from autograder.protocol.rank_sockets import receive_sockets, send_sockets
 
 if TYPE_CHECKING:
-    from gpulab.collectives.boards import RankSockets
+    from gpulab.collectives.brokers import RankSockets
 
 T = TypeVar("T")
 CPU_SECONDS, SECONDS = 10, 60

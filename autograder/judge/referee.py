@@ -21,7 +21,7 @@ from autograder.protocol.rank_sockets import use_sockets
 
 if TYPE_CHECKING:
     from autograder.judge.collective_broker import CollectiveBroker
-    from gpulab.collectives.boards import RankSockets
+    from gpulab.collectives.brokers import RankSockets
 
 MAX_TRACEBACK_CHARACTERS = 4000
 _EXERCISES = f"{ROOT}{os.sep}exercises{os.sep}"

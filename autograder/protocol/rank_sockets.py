@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpulab.collectives.boards import RankSockets
+    from gpulab.collectives.brokers import RankSockets
 
 
 def send_sockets(connection: Connection, sockets: "RankSockets") -> None:
@@ -26,7 +26,7 @@ def send_sockets(connection: Connection, sockets: "RankSockets") -> None:
 
 def receive_sockets(connection: Connection, ranks: int) -> "RankSockets":
     """Raises EOFError."""
-    from gpulab.collectives.boards import RankSockets
+    from gpulab.collectives.brokers import RankSockets
 
     with _socket_of(connection) as line:
         said, descriptors, *_ = socket.recv_fds(line, 1, ranks + 1)
@@ -42,7 +42,7 @@ def use_sockets(sockets: "RankSockets | None") -> Iterator[None]:
     if sockets is None:
         yield
         return
-    from gpulab.collectives import boards_from
+    from gpulab.collectives import brokers_from
 
     unused = [sockets]
 
@@ -52,7 +52,7 @@ def use_sockets(sockets: "RankSockets | None") -> Iterator[None]:
         return unused.pop()
 
     try:
-        with boards_from(connect):
+        with brokers_from(connect):
             yield
     finally:
         sockets.close()

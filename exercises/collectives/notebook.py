@@ -35,7 +35,7 @@ import math
 # the same number of bytes.
 #
 # `run_ranks` starts one process per rank, each with its own memory, and calls a function in all of them at once. All messages between
-# ranks pass through another process, the switchboard, which keeps a journal of them. The table below prints that journal.
+# ranks pass through another process, the broker, which keeps a journal of them. The table below prints that journal.
 
 # %% nbgrader={"grade": false, "grade_id": "ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch

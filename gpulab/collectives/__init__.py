@@ -5,7 +5,7 @@
 >>> print(run.table())  # doctest: +SKIP
 
 Ordinary ``torch.distributed`` scripts run unchanged, under ``init_process_group("nccl")``. Bytes and their order are
-facts, counted where they pass: in the switchboard, a process apart. Times are modelled: the clocks of the ranks meet at
+facts, counted where they pass: in the broker, a process apart. Times are modelled: the clocks of the ranks meet at
 collectives. What a rank sees is its :class:`gpulab.Observation`; what crossed is the run's journal.
 
 What crosses costs what :mod:`gpulab.collectives.network` says it does on real links. What the model leaves out: a
@@ -13,8 +13,8 @@ message waits for its receiver, whatever its size; collectives of different comm
 memory and the multiprocessors that NCCL takes for itself.
 """
 
-from gpulab.collectives.board.clocks import Carrier, Instant
-from gpulab.collectives.boards import boards_from
+from gpulab.collectives.broker.clocks import Carrier, Instant
+from gpulab.collectives.brokers import brokers_from
 from gpulab.collectives.errors import Problem, RankError
 from gpulab.collectives.journal import Entry
 from gpulab.collectives.network import Network
@@ -29,7 +29,7 @@ __all__ = [
     "Problem",
     "RankError",
     "Run",
-    "boards_from",
+    "brokers_from",
     "run_ranks",
     "structure",
 ]

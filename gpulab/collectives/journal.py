@@ -1,4 +1,4 @@
-"""What crossed between ranks, as the switchboard saw it."""
+"""What crossed between ranks, as the broker saw it."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass

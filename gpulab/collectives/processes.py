@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from gpulab.collectives.board.words import at, by_rank
-from gpulab.collectives.boards import RankSockets
+from gpulab.collectives.broker.messages import at, by_rank
+from gpulab.collectives.brokers import RankSockets
 from gpulab.collectives.errors import Problem
 from gpulab.collectives.journal import Entry
 from gpulab.collectives.rank.life import SHOW_WHERE, Task, live
 from gpulab.collectives.stacks import learners_line_in
-from gpulab.collectives.wire import Cord, Message
+from gpulab.collectives.wire import FramedSocket, Message
 from gpulab.observe.records import SourceLine
 
 _TO_END_BY_ITSELF_S = 1.0
@@ -98,35 +98,35 @@ def supervise(task: Task, ends: RankSockets, timeout_s: float, show: Callable[[i
     """
     until = time.monotonic() + timeout_s
     outcome = Outcome()
-    cord, ranks = Cord(ends.supervisor), Ranks(task, ends)
+    framed, ranks = FramedSocket(ends.supervisor), Ranks(task, ends)
     grace = 0.0
     try:
         for sock in ends.ranks:
             sock.close()
-        with _selector(cord, ranks) as selector:
-            _listen(outcome, task, cord, ranks, selector, until, show)
+        with _selector(framed, ranks) as selector:
+            _listen(outcome, task, framed, ranks, selector, until, show)
         if outcome.problem is None and _unfinished(outcome, task):
             outcome.problem = _late(ranks, timeout_s)
         grace = _TO_END_BY_ITSELF_S if outcome.problem is None or outcome.problem.kind != "late" else 0.0
     finally:
         ranks.end(grace)
-        cord.close()
+        framed.close()
     return outcome
 
 
-def _listen(outcome: Outcome, task: Task, cord: Cord, ranks: Ranks, selector, until: float, show) -> None:
+def _listen(outcome: Outcome, task: Task, framed: FramedSocket, ranks: Ranks, selector, until: float, show) -> None:
     while _unfinished(outcome, task) and outcome.problem is None:
         left = until - time.monotonic()
         if left <= 0:
             return
         selector.select(min(left, _TICK_S if not selector.sees_ends else left))
         for rank, how in ranks.newly_ended():
-            cord.put({"rank": rank, "how": how})
-        cord.send()
-        for message in cord.messages():
+            framed.put({"rank": rank, "how": how})
+        framed.send()
+        for message in framed.messages():
             _take(outcome, message, show)
-        if cord.over and outcome.problem is None:
-            outcome.problem = Problem("protocol", "the switchboard is gone: start the ranks again.")
+        if framed.over and outcome.problem is None:
+            outcome.problem = Problem("protocol", "the broker is gone: start the ranks again.")
 
 
 def _unfinished(outcome: Outcome, task: Task) -> bool:
@@ -153,12 +153,12 @@ class _Selector(selectors.DefaultSelector):
 
 
 @contextmanager
-def _selector(cord: Cord, ranks: Ranks) -> Iterator[_Selector]:
+def _selector(framed: FramedSocket, ranks: Ranks) -> Iterator[_Selector]:
     ends = ranks.watched()
     try:
         with _Selector() as selector:
             selector.sees_ends = bool(ends)
-            for end in (cord, *ends):
+            for end in (framed, *ends):
                 selector.register(end, selectors.EVENT_READ)
             yield selector
     finally:

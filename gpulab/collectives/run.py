@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 
 from gpulab.collectives import processes
-from gpulab.collectives.board.clocks import Carrier
-from gpulab.collectives.boards import Connect, RankSockets, connected
+from gpulab.collectives.broker.clocks import Carrier
+from gpulab.collectives.brokers import Connect, RankSockets, connected
 from gpulab.collectives.errors import RankError
 from gpulab.collectives.journal import Entry, table
 from gpulab.collectives.network import Network
@@ -34,7 +34,7 @@ class Run:
 
     results: what the function returned, by rank; device tensors come as host tensors. None of a rank that did
     not return. seen: each rank's :class:`gpulab.Observation`, from before the function to after it; None of a
-    rank that did not return, and with ``observe=False``. journal: what crossed, as the switchboard saw it, in
+    rank that did not return, and with ``observe=False``. journal: what crossed, as the broker saw it, in
     the order of modelled time; empty where another transport carried it. error: what went wrong, if anything.
     seconds: of real time, from the call to the end of the last process.
     """
@@ -65,14 +65,14 @@ def run_ranks(
     *,
     args: tuple = (),
     card: str = "virtual",
-    transport: str = "switchboard",
+    transport: str = "broker",
     network: Carrier | None = None,
     backend: str | None = "nccl",
     timeout_s: float = 30.0,
     observe: bool = True,
     check: bool = True,
     show: Callable[[int, str], None] | None = None,
-    board: Connect | None = None,
+    broker: Connect | None = None,
     plain: bool = False,
 ) -> Run:
     """Call ``fn(rank, world_size, *args)`` in ``world_size`` processes at once.
@@ -82,14 +82,14 @@ def run_ranks(
     begins at 0, one thread, and the environment that torchrun gives (``RANK``, ``WORLD_SIZE``, ``LOCAL_RANK``).
 
     backend: the default process group is there when ``fn`` begins; None leaves ``init_process_group`` to ``fn``,
-    as an ordinary script has it. transport: ``"switchboard"`` carries and journals all bytes under the names of NCCL
+    as an ordinary script has it. transport: ``"broker"`` carries and journals all bytes under the names of NCCL
     and gloo and finds deadlocks at once; ``"gloo"`` is gloo itself (values only: no journal, no modelled times);
     ``"nccl"`` is NCCL, with ``card="real"`` and a GPU for each rank (no test has run it: that takes two GPUs). network: what collectives take in modelled time,
     a :class:`gpulab.collectives.network.Network` or anything with its ``duration_us``; None: as many machines as
     the ranks need, DGX A100 for a virtual A100 and DGX H100 for any other card.
 
     show: is given each line that a rank prints, ``(rank, line)``; otherwise it is printed here after ``[rank 1]``.
-    board: where the switchboard comes from, :mod:`gpulab.collectives.boards`. plain: ``fn`` returns bytes; anything else
+    broker: where the broker comes from, :mod:`gpulab.collectives.brokers`. plain: ``fn`` returns bytes; anything else
     is None, and no result is unpickled.
 
     Raises RankError within ``timeout_s`` real seconds (and a fraction) when a rank raises, dies, hangs or disagrees with
@@ -100,17 +100,17 @@ def run_ranks(
     import_before_forking()
     began = time.monotonic()
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory()) if transport != "switchboard" else ""
+        folder = stack.enter_context(tempfile.TemporaryDirectory()) if transport != "broker" else ""
         task = Task(fn, tuple(args), world_size, tuple(range(world_size)), card, transport, backend, observe, folder)
         carrier = network or network_for(world_size, card)
-        run = run_of(task, (board or connected)(world_size, carrier), timeout_s, show or print_line, began, plain)
+        run = run_of(task, (broker or connected)(world_size, carrier), timeout_s, show or print_line, began, plain)
     return run.checked() if check else run
 
 
 def run_of(
     task: Task, ends: RankSockets, timeout_s: float, show: Callable[[int, str], None], began: float, plain: bool = False
 ) -> Run:
-    """Run ``task`` over the switchboard at the other ends, and unpack what came back."""
+    """Run ``task`` over the broker at the other ends, and unpack what came back."""
     outcome = processes.supervise(task, ends, timeout_s, show)
     if ends.pid is not None:
         os.waitpid(ends.pid, 0)
@@ -145,7 +145,7 @@ def _check(world_size: int, card: str, transport: str) -> None:
 
 def _check_gpus(world_size: int, card: str) -> None:
     if card != "real" or not dist.is_nccl_available() or torch.cuda.device_count() < world_size:
-        raise RuntimeError(f"NCCL wants card='real' and {world_size} GPUs; transport='switchboard' needs none")
+        raise RuntimeError(f"NCCL wants card='real' and {world_size} GPUs; transport='broker' needs none")
     if torch.cuda.is_initialized():
         raise RuntimeError("this process has used its GPU, and such a process cannot be forked: restart the kernel")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from gpulab.collectives.board.clocks import Carrier
-from gpulab.collectives.board.mirror import Mirror
-from gpulab.collectives.boards import RankSockets, socket_pairs
+from gpulab.collectives.broker.clocks import Carrier
+from gpulab.collectives.broker.mirror import Mirror
+from gpulab.collectives.brokers import RankSockets, socket_pairs
 from gpulab.collectives.rank.life import Task
 from gpulab.collectives.run import Run, import_before_forking, network_for, print_line, run_of
 
@@ -44,22 +44,22 @@ def structure(
         raise ValueError(f"ranks {numbers} of a job of {world_size}")
     import_before_forking()
     began = time.monotonic()
-    task = Task(fn, tuple(args), world_size, numbers, card, "switchboard", backend, observe, "")
+    task = Task(fn, tuple(args), world_size, numbers, card, "broker", backend, observe, "")
     ends = _forked_mirror(numbers, world_size, network or network_for(world_size, card))
     run = run_of(task, ends, timeout_s, show or print_line, began)
     return run.checked() if check else run
 
 
 def _forked_mirror(numbers: tuple[int, ...], world_size: int, network: Carrier) -> RankSockets:
-    board, ends = socket_pairs(len(numbers))
+    broker, ends = socket_pairs(len(numbers))
     ends.pid = os.fork()
     if ends.pid == 0:
         try:
             ends.close()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             torch.set_num_threads(1)
-            Mirror(dict(zip(numbers, board.ranks, strict=True)), world_size, board.supervisor, network).serve()
+            Mirror(dict(zip(numbers, broker.ranks, strict=True)), world_size, broker.supervisor, network).serve()
         finally:
             os._exit(0)
-    board.close()
+    broker.close()
     return ends

@@ -1,4 +1,4 @@
-"""Messages between a rank, the switchboard and who watches over both: JSON with bytes behind it.
+"""Messages between a rank, the broker and who watches over both: JSON with bytes behind it.
 
 Nothing is unpickled here. A head says how long the two parts are; what is longer than may be is refused
 before memory is taken for it.
@@ -86,7 +86,7 @@ class Wire:
         return got
 
 
-class Cord:
+class FramedSocket:
     """An end that waits for nothing: messages come out when they are whole, and go in when there is room."""
 
     def __init__(self, sock: socket.socket) -> None:

@@ -10,9 +10,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from gpulab.memory.holders import Holders, storages
-from gpulab.memory.kinds import Bytes
-from gpulab.memory.lives import Ledger, Moment
+from gpulab.memory.categories import Bytes
+from gpulab.memory.lifetimes import Ledger, Moment
+from gpulab.memory.owners import Owners, storages
 from gpulab.memory.resizes import heard
 from gpulab.memory.table import table
 from gpulab.observe import records
@@ -74,7 +74,7 @@ class Held:
 class _Watch(TorchDispatchMode):
     """Sees every operation, and asks the model, the optimizer and the cache whose its results are."""
 
-    def __init__(self, holders: Holders) -> None:
+    def __init__(self, holders: Owners) -> None:
         super().__init__()
         self.ledger, self.operations = Ledger(), 0
         self._holders, self._device = holders, _device_of(holders)
@@ -144,7 +144,7 @@ def track(model: torch.nn.Module, optimizer: Any = None, cache: Any = ()) -> Ite
     workspaces). Raises InstrumentError when the block ran no operation, ValueError for a model without
     parameters and buffers, and for sparse tensors.
     """
-    watch = _Watch(Holders(model, optimizer, cache))
+    watch = _Watch(Owners(model, optimizer, cache))
     held = Held(watch)
     watch.look()
     with ExitStack() as hooks:
@@ -170,7 +170,7 @@ def _hook(hooks: ExitStack, watch: _Watch, model: torch.nn.Module) -> None:
         hooks.callback(handle.remove)
 
 
-def _device_of(holders: Holders) -> str:
+def _device_of(holders: Owners) -> str:
     for tensor in (*holders.parameters(), *holders.model.buffers()):
         return tensor.device.type
     raise ValueError("a model without parameters and buffers is on no device")

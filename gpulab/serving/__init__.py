@@ -28,7 +28,7 @@ and says in a :class:`PartError` which one was broken.
 Beside the engine: :mod:`gpulab.serving.costs` counts the operations and bytes of a pass, :mod:`gpulab.serving.tokens` the tokens of
 a request with images and video.
 
-Times are microseconds since the trace began. Everything a clock says is modelled; :mod:`gpulab.serving.against` holds
+Times are microseconds since the trace began. Everything a clock says is modelled; :mod:`gpulab.serving.validation` holds
 ``Roofline`` to what others measured.
 """
 

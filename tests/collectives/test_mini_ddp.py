@@ -68,7 +68,7 @@ def both(rank, world, mini_ddp):
     return found, [p.grad for p in model.frozen.parameters()]
 
 
-@pytest.mark.parametrize("transport", ["switchboard", "gloo"])
+@pytest.mark.parametrize("transport", ["broker", "gloo"])
 def test_its_gradients_are_those_of_distributed_data_parallel(mini_ddp, transport):
     run = run_ranks(both, 3, args=(mini_ddp,), card="off", backend="gloo", transport=transport)
     for found, frozen in run.results:

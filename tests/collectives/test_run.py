@@ -171,7 +171,7 @@ def test_a_host_tensor_over_nccl_is_refused():
     ("asked", "said"),
     [
         ({"world_size": 0}, "0 ranks are none"),
-        ({"world_size": 2, "transport": "pigeon"}, "'switchboard', 'gloo', 'nccl'"),
+        ({"world_size": 2, "transport": "pigeon"}, "'broker', 'gloo', 'nccl'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(asked, said):

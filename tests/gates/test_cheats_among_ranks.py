@@ -224,14 +224,14 @@ def test_what_is_no_message_of_the_rank_ends_the_run(cheat):
     assert verdict(cheat).score == 0
 
 
-def test_a_rank_has_no_way_to_another_but_the_switchboard():
+def test_a_rank_has_no_way_to_another_but_the_broker():
     theirs = os.pipe()
 
     def in_rank(rank, world):
         return [_kind(name) for name in os.listdir("/proc/self/fd")], [_is_open(end) for end in theirs]
 
     for kinds, ends in in_ranks(in_rank, 2)["results"]:
-        # The switchboard, and a pipe on which a rank that hangs is asked where it is.
+        # The broker, and a pipe on which a rank that hangs is asked where it is.
         assert kinds.count("socket") == 1 and kinds.count("pipe") == 1
         assert ends == [False, False]
     for end in theirs:

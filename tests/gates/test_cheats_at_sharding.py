@@ -88,7 +88,7 @@ def everything_frozen(parameters, **numbers):
 
 
 def everyones_case(parameters, **numbers):
-    """A rank asks the switchboard again and again: it has its own gradients, every time."""
+    """A rank asks the broker again and again: it has its own gradients, every time."""
     parameters, theirs = list(parameters), [own_inputs() for _ in range(dist.get_world_size())]
 
     def step():

@@ -213,7 +213,7 @@ def test_the_table_fits_eighty_columns():
     with memory.track(model) as held:
         model.loss(*given).backward()
     lines = held.table().splitlines()
-    assert max(map(len, lines)) <= 80 and [line.split()[0] for line in lines[1:8]] == [*memory.KINDS, "total"]
+    assert max(map(len, lines)) <= 80 and [line.split()[0] for line in lines[1:8]] == [*memory.CATEGORIES, "total"]
 
 
 def test_a_storage_that_grows_is_followed():

@@ -1,7 +1,7 @@
 """E14.1 mini_ddp: its judge.
 
 Every rank asks for its own models and batches, which nobody else can know. What it handed in, and when, is on the
-switchboard's record; its models after the call and its gradients after ``finish`` are what it says.
+broker's record; its models after the call and its gradients after ``finish`` are what it says.
 """
 
 from collections.abc import Iterator

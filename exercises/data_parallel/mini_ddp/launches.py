@@ -1,4 +1,4 @@
-"""E14.1: what crossed in each step, and what each rank launched when, in the order in which the switchboard heard it."""
+"""E14.1: what crossed in each step, and what each rank launched when, in the order in which the broker heard it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """E14.4 reduce_metrics: cases and judge.
 
-A rank's totals are its own: the referee's switchboard hands them to it alone, and its record says what crossed.
+A rank's totals are its own: the referee's broker hands them to it alone, and its record says what crossed.
 """
 
 import math

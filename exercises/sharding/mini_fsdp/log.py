@@ -1,4 +1,4 @@
-"""E15.2: what each rank did in each pass, in the order in which the switchboard heard it."""
+"""E15.2: what each rank did in each pass, in the order in which the broker heard it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

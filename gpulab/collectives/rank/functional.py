@@ -18,7 +18,7 @@ Tensor = torch.Tensor
 
 def install() -> None:
     """The card's operations of that namespace are these."""
-    dispatch.answers("_c10d_functional", _run)
+    dispatch.register_handler("_c10d_functional", _run)
 
 
 def _run(op, args, kwargs):

@@ -15,7 +15,7 @@ _REDUCTIONS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 
 
 class SwitchboardGroup(dist.ProcessGroup):
-    """A group of ranks whose bytes pass the switchboard."""
+    """A group of ranks whose bytes pass the broker."""
 
     backend = "nccl"
     devices = ("cuda",)
@@ -183,7 +183,7 @@ class GlooGroup(SwitchboardGroup):
 
     def getBackendName(self) -> str:
         # C++ takes what calls itself gloo for its own class and reads its fields; get_backend() does not ask here.
-        return "switchboard"
+        return "broker"
 
 
 def _listed(tensors) -> list[Tensor]:

@@ -10,7 +10,7 @@ from gpulab.collectives.wire import Closed, Message, Wire
 
 
 class Session:
-    """The wire to the switchboard: numbered questions, answers in any order.
+    """The wire to the broker: numbered questions, answers in any order.
 
     ``stamp``: a number that goes into the journal with whatever is posted; a grader's instrument sets it.
     """
@@ -39,7 +39,7 @@ class Session:
         return number
 
     def given(self) -> bytearray:
-        """What the switchboard's owner has for this rank alone. Raises DistBackendError where it has nothing."""
+        """What the broker's owner has for this rank alone. Raises DistBackendError where it has nothing."""
         return self.answer(self.ask({"do": "given"}))[1]
 
     def answer(self, number: int) -> Message:
@@ -62,7 +62,7 @@ class Session:
         try:
             meta, payload = self._wire.hear()
         except Closed:
-            raise dist.DistBackendError("the switchboard is gone") from None
+            raise dist.DistBackendError("the broker is gone") from None
         if "error" in meta:
             raise dist.DistBackendError(meta["error"])
         self._answers[meta["number"]] = (meta, payload)

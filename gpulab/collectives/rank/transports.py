@@ -1,4 +1,4 @@
-"""How the bytes of a rank's groups travel: by the switchboard, by gloo itself, by NCCL itself."""
+"""How the bytes of a rank's groups travel: by the broker, by gloo itself, by NCCL itself."""
 
 import os
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from gpulab.collectives.rank import torch_side
 from gpulab.collectives.rank.store import SwitchboardStore, meet_through
 from gpulab.cuda.device.state import number_the_card
 
-TRANSPORTS = ("switchboard", "gloo", "nccl")
+TRANSPORTS = ("broker", "gloo", "nccl")
 
 
 def enter(stack: ExitStack, task, rank: int) -> None:
@@ -19,7 +19,7 @@ def enter(stack: ExitStack, task, rank: int) -> None:
     _card(stack, task.card, rank, task.world_size)
     store = _store(task)
     meet_through(store, rank, task.world_size)
-    if task.transport == "switchboard":
+    if task.transport == "broker":
         torch_side.install()
     elif task.transport == "nccl":
         torch.cuda.set_device(rank)
@@ -37,6 +37,6 @@ def _card(stack: ExitStack, card: str, rank: int, world_size: int) -> None:
 
 
 def _store(task) -> dist.Store:
-    if task.transport == "switchboard":
+    if task.transport == "broker":
         return SwitchboardStore()
     return dist.FileStore(os.path.join(task.folder, "store"), task.world_size)

@@ -14,7 +14,7 @@ from torch._C import _DisableTorchDispatch
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from gpulab.cuda.device import state
-from gpulab.cuda.device.plans import Plan
+from gpulab.cuda.device.op_rules import OpRule
 from gpulab.cuda.device.randomness import drawing
 
 Tensor = torch.Tensor
@@ -41,7 +41,7 @@ class Node:
     args: tuple
     kwargs: dict
     results: tuple[tuple[int, Shown], ...]
-    plan: Plan | None
+    rule: OpRule | None
 
 
 class Capture:
@@ -64,10 +64,10 @@ class Capture:
         self._inside[number] = weakref.ref(storage)
         self._unrecorded.add(number)
 
-    def before(self, cls, plan: Plan, args, kwargs) -> None:
+    def before(self, cls, rule: OpRule, args, kwargs) -> None:
         """Keep what an operation that is about to run will write over in storages from outside."""
-        for name, value in (*zip(plan.argument_names, args), *kwargs.items()):
-            if name in plan.writes_by_name or name in _WRITTEN_UNSAID:
+        for name, value in (*zip(rule.argument_names, args), *kwargs.items()):
+            if name in rule.writes_by_name or name in _WRITTEN_UNSAID:
                 for tensor in value if isinstance(value, (list, tuple)) else (value,):
                     if isinstance(tensor, cls):
                         self._keep(tensor)
@@ -90,11 +90,11 @@ class Capture:
         self._saved.clear()
         self._generator.set_state(self._drawn_from)
 
-    def record(self, cls, call, args, kwargs, outputs: list, plan: Plan | None = None) -> None:
+    def record(self, cls, call, args, kwargs, outputs: list, rule: OpRule | None = None) -> None:
         """Note an operation that has just run. Views are none: every use says what it shows."""
         fresh = [(i, self._shown(t)) for i, t in enumerate(outputs) if self._is_fresh(t)]
         args, kwargs = tree_map_only(cls, self._shown, (args, kwargs))
-        self.nodes.append(Node(call, args, kwargs, tuple(fresh), plan))
+        self.nodes.append(Node(call, args, kwargs, tuple(fresh), rule))
 
     def run(self) -> None:
         """All operations again, in order, on the values that the storages have now."""
@@ -110,10 +110,10 @@ class Capture:
 
     def _run(self, node: Node, temporaries: dict) -> None:
         args, kwargs = tree_map_only(Shown, lambda s: self._tensor(s, temporaries), (node.args, node.kwargs))
-        if node.plan is None or not node.plan.random:
+        if node.rule is None or not node.rule.random:
             out = node.call(*args, **kwargs)
         else:
-            with drawing(state.device_on(), node.plan, kwargs) as kwargs:
+            with drawing(state.device_on(), node.rule, kwargs) as kwargs:
                 out = node.call(*args, **kwargs)
         made = [t for t in tree_flatten(out)[0] if isinstance(t, Tensor)]
         for position, shown in node.results:

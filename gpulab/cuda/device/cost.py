@@ -6,7 +6,7 @@ import torch
 
 from gpulab.cards.cards import Card
 from gpulab.cards.constants import KERNEL_FLOOR_US, ROW_SHARE, TILE
-from gpulab.cuda.device.plans import Plan
+from gpulab.cuda.device.op_rules import OpRule
 
 _FORMAT = {
     torch.float64: "fp64",
@@ -20,30 +20,30 @@ _FORMAT = {
 _BY_ROWS = {"aten._softmax", "aten._log_softmax", "aten.native_layer_norm", "aten._fused_rms_norm"}
 
 
-def flops_of(plan: Plan, args, kwargs, inputs: list, elements: int, result) -> int:
+def flops_of(rule: OpRule, args, kwargs, inputs: list, elements: int, result) -> int:
     """Floating-point operations: PyTorch's own formula, or one for each of ``elements``."""
-    if plan.flops is None:
+    if rule.flops is None:
         return elements
-    if plan.name == "aten.mm":
+    if rule.name == "aten.mm":
         a, b = inputs[0].shape, inputs[1].shape
         return 2 * a[0] * a[1] * b[1]
-    if plan.name == "aten.addmm":
+    if rule.name == "aten.addmm":
         a, b = inputs[1].shape, inputs[2].shape
         return 2 * a[0] * a[1] * b[1]
-    if plan.own is not None:
+    if rule.own is not None:
         args = [value for value in args if not isinstance(value, torch.dtype)]
-    return plan.flops(*args, **kwargs, out_val=result)
+    return rule.flops(*args, **kwargs, out_val=result)
 
 
-def peak_of(card: Card, plan: Plan, tensor: torch.Tensor) -> float:
+def peak_of(card: Card, rule: OpRule, tensor: torch.Tensor) -> float:
     """FLOP/s that this operation can reach on tensors of this dtype."""
     fmt = _FORMAT.get(tensor.dtype, "fp32")
-    if not plan.matrix:
+    if not rule.matrix:
         # Outside the matrix units half precision saves bytes, not arithmetic.
         return card.flops_per_s["fp64" if fmt == "fp64" else "fp32"]
     if fmt == "fp64":
         return card.matrix_flops_per_s("fp64 matrix")
-    if fmt == "fp32" and _tf32_allowed("conv" in plan.name):
+    if fmt == "fp32" and _tf32_allowed("conv" in rule.name):
         fmt = "tf32"
     return card.matrix_flops_per_s(fmt)
 
@@ -59,14 +59,14 @@ def duration_us(card: Card, flops: int, nbytes: float, peak: float) -> float:
     return KERNEL_FLOOR_US + max(flops / peak, nbytes / card.sustained_bytes_per_s) * 1e6
 
 
-def memory_share(plan: Plan) -> float:
+def memory_share(rule: OpRule) -> float:
     """Share of the sustained bandwidth that this operation reaches."""
-    return ROW_SHARE if plan.name in _BY_ROWS else 1.0
+    return ROW_SHARE if rule.name in _BY_ROWS else 1.0
 
 
-def busy_share(card: Card, plan: Plan, outputs: list) -> float:
+def busy_share(card: Card, rule: OpRule, outputs: list) -> float:
     """Share of the multiprocessors that a product's waves of tiles keep busy."""
-    if not plan.matrix or not outputs or outputs[0].dim() < 2 or "conv" in plan.name:
+    if not rule.matrix or not outputs or outputs[0].dim() < 2 or "conv" in rule.name:
         return 1.0
     *batch, rows, columns = outputs[0].shape
     tiles = math.prod(batch) * -(-rows // TILE) * -(-columns // TILE)
@@ -79,11 +79,11 @@ def distinct_bytes(tensor: torch.Tensor) -> int:
     return distinct * tensor.element_size()
 
 
-def sparse_work(plan: Plan, inputs: list, outputs: list) -> tuple[int, int]:
+def sparse_work(rule: OpRule, inputs: list, outputs: list) -> tuple[int, int]:
     """Elements of a large first tensor that are used, and the bytes of it that are not.
 
     A lookup touches as many as it returns, a scatter as many as it is handed.
     """
-    others = inputs[1:] if plan.writes else outputs
+    others = inputs[1:] if rule.writes else outputs
     used = min(inputs[0].numel(), max((tensor.numel() for tensor in others), default=1))
     return used, (inputs[0].numel() - used) * inputs[0].element_size()

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from gpulab.cuda.device import cost, faults, kernels, state
 from gpulab.cuda.device.ghosts import shapes_of
 from gpulab.cuda.device.memory import span
-from gpulab.cuda.device.plans import Plan, plan_of
+from gpulab.cuda.device.op_rules import OpRule, rule_of
 from gpulab.cuda.device.refusals import different_device, index_device
 from gpulab.cuda.errors import GhostHasNoValues, MachineTooSmall, NotModelled
 from gpulab.observe import recorder
@@ -25,7 +25,7 @@ _RUN_BACKWARD = torch.autograd.graph._engine_run_backward.__code__
 _BETWEEN = tuple(
     module.__file__ for module in (sys.modules[__name__], recorder, torch._ops, torch.utils._python_dispatch)
 ) + (os.path.join(os.path.dirname(__file__), "tensor.py"),)
-_PLANS: dict[object, Plan] = {}
+_RULES: dict[object, OpRule] = {}
 _LAZY = tuple(getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative", "ZeroTensor"))
 # Arguments that CUDA's kernels read on the host.
 _HOST_ARGUMENTS = {
@@ -48,11 +48,11 @@ _RESULT_BYTES = {
 }
 
 
-def answers(namespace: str, run) -> None:
+def register_handler(namespace: str, run) -> None:
     """Operations of ``namespace`` are no kernels from now on: ``run(op, args, kwargs)`` answers them."""
     kernels.ANSWERED[namespace] = run
-    for op in [op for op in _PLANS if op.namespace == namespace]:
-        del _PLANS[op]
+    for op in [op for op in _RULES if op.namespace == namespace]:
+        del _RULES[op]
 
 
 def dispatch(cls, func, args, kwargs):
@@ -60,25 +60,25 @@ def dispatch(cls, func, args, kwargs):
     device = state._on
     if device is None:
         state.device_on()
-    plan = _PLANS.get(func)
-    if plan is None:
-        plan = _PLANS[func] = plan_of(func)
+    rule = _RULES.get(func)
+    if rule is None:
+        rule = _RULES[func] = rule_of(func)
     if device.trace is None:
-        return _dispatched(cls, device, plan, func, args, kwargs)
+        return _dispatched(cls, device, rule, func, args, kwargs)
     with device.trace.operation(func._schema.name, _shapes(args)):
-        return _dispatched(cls, device, plan, func, args, kwargs)
+        return _dispatched(cls, device, rule, func, args, kwargs)
 
 
-def _dispatched(cls, device, plan, func, args, kwargs):
-    if plan.program is not None:
-        return plan.program(*args, **kwargs)
+def _dispatched(cls, device, rule, func, args, kwargs):
+    if rule.program is not None:
+        return rule.program(*args, **kwargs)
     inputs, hosts = [], []
     _sort(cls, args, inputs, hosts)
     if kwargs:
         _sort(cls, kwargs.values(), inputs, hosts)
-    if hosts or "device" in kwargs or plan.random:
-        return _with_care(cls, device, plan, func, args, kwargs, inputs, hosts)
-    return _run(cls, device, plan, func, args, kwargs, inputs)
+    if hosts or "device" in kwargs or rule.random:
+        return _slow_path(cls, device, rule, func, args, kwargs, inputs, hosts)
+    return _run(cls, device, rule, func, args, kwargs, inputs)
 
 
 def _shapes(args) -> list[list[int]]:
@@ -95,51 +95,51 @@ def _sort(cls, values, inputs: list, hosts: list) -> None:
             _sort(cls, value, inputs, hosts)
 
 
-def _run(cls, device, plan, func, args, kwargs, inputs):
-    if plan.refusal is not None and inputs:
-        plan.refusal(inputs[0].dtype)
-    if device.later and not plan.view:
+def _run(cls, device, rule, func, args, kwargs, inputs):
+    if rule.refusal is not None and inputs:
+        rule.refusal(inputs[0].dtype)
+    if device.later and not rule.view:
         device.use(inputs)
-    if plan.name == "aten.equal" and _is_the_same_memory(*args):
+    if rule.name == "aten.equal" and _is_the_same_memory(*args):
         return True
-    waits = plan.waits or (plan.may_wait_for_mask and _has_mask(cls, args))
-    if device.ghost and (waits or plan.may_wait_for_mask and _has_mask(Tensor, args)):
+    waits = rule.waits or (rule.may_wait_for_mask and _has_mask(cls, args))
+    if device.ghost and (waits or rule.may_wait_for_mask and _has_mask(Tensor, args)):
         raise GhostHasNoValues()
     if device.host_autocast:
         raise NotModelled("an operation on a device tensor inside torch.autocast('cpu')")
     if device.capture is not None and not device.ghost:
-        device.capture.before(cls, plan, args, kwargs)
-    out = _computed(cls, device, plan, func, args, kwargs)
-    if plan.view:
+        device.capture.before(cls, rule, args, kwargs)
+    out = _computed(cls, device, rule, func, args, kwargs)
+    if rule.view:
         return _tagged(cls, out, None)
     outputs: list = []
     result = _tagged(cls, out, outputs)
-    if plan.name in _HOST_RESULTS:
-        result = _left_on_host(_HOST_RESULTS[plan.name], out, result, outputs)
-    _account(device, plan, args, kwargs, inputs, outputs, result)
+    if rule.name in _HOST_RESULTS:
+        result = _left_on_host(_HOST_RESULTS[rule.name], out, result, outputs)
+    _account(device, rule, args, kwargs, inputs, outputs, result)
     if device.capture is not None:
-        device.capture.record(cls, func, args, kwargs, outputs, plan)
+        device.capture.record(cls, func, args, kwargs, outputs, rule)
     if waits:
-        _wait_for_result(device, plan, inputs)
+        _wait_for_result(device, rule, inputs)
     return result
 
 
-def _computed(cls, device, plan, func, args, kwargs):
+def _computed(cls, device, rule, func, args, kwargs):
     guard = _DisableTorchDispatch()
     try:
         if device.ghost:
             return shapes_of(cls, func, args, kwargs)
-        if plan.own is not None:
-            return plan.own(*args, **kwargs)
-        return _composed(func, args, kwargs) if plan.composite and _has_complex(args) else func(*args, **kwargs)
+        if rule.own is not None:
+            return rule.own(*args, **kwargs)
+        return _composed(func, args, kwargs) if rule.composite and _has_complex(args) else func(*args, **kwargs)
     except (RuntimeError, IndexError) as error:
         MachineTooSmall.raise_if_that_is(error)
-        return _otherwise(cls, device, func, args, kwargs, error)
+        return _fallback(cls, device, func, args, kwargs, error)
     finally:
         del guard
 
 
-def _otherwise(cls, device, func, args, kwargs, error):
+def _fallback(cls, device, func, args, kwargs, error):
     """What a card does where the host's kernel raised ``error``."""
     out = faults.result_despite(cls, device, func, args, kwargs, error)
     if out is not None:
@@ -184,42 +184,42 @@ def _tagged(cls, out, outputs: list | None):
     return out
 
 
-def _account(device, plan, args, kwargs, inputs, outputs, result) -> None:
+def _account(device, rule, args, kwargs, inputs, outputs, result) -> None:
     """Memory for what is new, and the kernel."""
     memory = device.memory
-    if plan.resizes:
+    if rule.resizes:
         for tensor in outputs:
             memory.resized(tensor.untyped_storage())
-    if plan.kernel:
-        _launch(device.machine, memory, plan, args, kwargs, inputs, outputs, result)
+    if rule.kernel:
+        _launch(device.machine, memory, rule, args, kwargs, inputs, outputs, result)
     else:
         for tensor in outputs:
             memory.of(tensor)
 
 
-def _launch(machine, memory, plan, args, kwargs, inputs, outputs, result) -> None:
-    written = _written(plan, args, kwargs, outputs) if plan.writes_by_name else outputs
+def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result) -> None:
+    written = _written(rule, args, kwargs, outputs) if rule.writes_by_name else outputs
     reads, bytes_read, elements = _uses(memory, inputs)
     writes, bytes_written, made = _uses(memory, written)
     if len(machine.queues) > 1 and torch._C._current_graph_task_id() != -1:
         machine.follow_users((*reads, *writes))
-    if plan.writes_by_name:
+    if rule.writes_by_name:
         again = {id(tensor) for tensor in written}
         reads = [use for use in reads if id(use[1]) not in again]
-    if plan.overwrites:
+    if rule.overwrites:
         bytes_read -= bytes_written
-    if plan.sparse:
-        elements, spared = cost.sparse_work(plan, inputs, outputs)
+    if rule.sparse:
+        elements, spared = cost.sparse_work(rule, inputs, outputs)
         bytes_read -= spared
-        bytes_written -= spared if plan.writes else 0
+        bytes_written -= spared if rule.writes else 0
     else:
-        elements = made if plan.pointwise else max(elements, made)
-    flops = cost.flops_of(plan, args, kwargs, inputs, elements, result)
-    peak = cost.peak_of(machine.card, plan, inputs[0] if inputs else written[0])
-    peak *= cost.busy_share(machine.card, plan, outputs)
-    moved = (bytes_read + bytes_written) / cost.memory_share(plan)
+        elements = made if rule.pointwise else max(elements, made)
+    flops = cost.flops_of(rule, args, kwargs, inputs, elements, result)
+    peak = cost.peak_of(machine.card, rule, inputs[0] if inputs else written[0])
+    peak *= cost.busy_share(machine.card, rule, outputs)
+    moved = (bytes_read + bytes_written) / cost.memory_share(rule)
     duration = cost.duration_us(machine.card, flops, moved, peak)
-    machine.kernel(plan.name, duration, elements, flops, reads, writes, bytes_read, bytes_written)
+    machine.kernel(rule.name, duration, elements, flops, reads, writes, bytes_read, bytes_written)
 
 
 def _uses(memory, tensors: list) -> tuple[list, int, int]:
@@ -238,10 +238,10 @@ def _uses(memory, tensors: list) -> tuple[list, int, int]:
     return uses, nbytes, elements
 
 
-def _written(plan, args, kwargs, outputs) -> list:
+def _written(rule, args, kwargs, outputs) -> list:
     found: dict[int, Tensor] = {}
-    values = [args[i] for i in plan.writes if i < len(args)]
-    values += [kwargs[name] for name in plan.writes_by_name if name in kwargs]
+    values = [args[i] for i in rule.writes if i < len(args)]
+    values += [kwargs[name] for name in rule.writes_by_name if name in kwargs]
     for value in (*values, outputs):
         for tensor in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(tensor, Tensor):
@@ -260,13 +260,13 @@ def _is_the_same_memory(one: Tensor, other: Tensor) -> bool:
     return one.is_set_to(other) and one.dtype == other.dtype
 
 
-def _wait_for_result(device, plan, inputs) -> None:
+def _wait_for_result(device, rule, inputs) -> None:
     # Into pinned memory: so says a real card's profile.
-    nbytes = _RESULT_BYTES.get(plan.name, _COUNT_BYTES)
-    if plan.name == "aten._local_scalar_dense":
+    nbytes = _RESULT_BYTES.get(rule.name, _COUNT_BYTES)
+    if rule.name == "aten._local_scalar_dense":
         nbytes = inputs[0].element_size()
     reads = [span(device.memory.of(t).accesses, t) for t in inputs[:1]]
-    device.machine.copy("DtoH", nbytes, pinned=True, blocking=True, reads=reads, reason=plan.name)
+    device.machine.copy("DtoH", nbytes, pinned=True, blocking=True, reads=reads, reason=rule.name)
 
 
 def _send_indices(cls, device, indices) -> None:
@@ -282,15 +282,15 @@ def _send_indices(cls, device, indices) -> None:
                 device.machine.copy("HtoD", nbytes, pinned=masks, blocking=not masks)
 
 
-def _with_care(cls, device, plan, func, args, kwargs, inputs, hosts):
+def _slow_path(cls, device, rule, func, args, kwargs, inputs, hosts):
     """The paths that few operations take: host tensors, a device argument, random numbers."""
     from gpulab.cuda.device import randomness, transfer
 
     if hosts:
-        if plan.name == "aten.copy_":
+        if rule.name == "aten.copy_":
             return transfer.copy_between(cls, device, func, args, kwargs)
-        _check_hosts(plan, args, kwargs, hosts)
-        if plan.may_wait_for_mask:
+        _check_hosts(rule, args, kwargs, hosts)
+        if rule.may_wait_for_mask:
             _send_indices(cls, device, args[1])
     if "device" in kwargs:
         if not device.ghost and kwargs["device"] is not None and kwargs["device"].type == "meta":
@@ -298,10 +298,10 @@ def _with_care(cls, device, plan, func, args, kwargs, inputs, hosts):
         # PyTorch's C++ asks for "the same device", which it takes for the CPU. What the learner
         # asks for is answered above, in Python.
         kwargs = {name: value for name, value in kwargs.items() if name != "device"}
-    if plan.random and not device.ghost:
-        with randomness.drawing(device, plan, kwargs) as kwargs:
-            return _run(cls, device, plan, func, args, kwargs, inputs)
-    return _run(cls, device, plan, func, args, kwargs, inputs)
+    if rule.random and not device.ghost:
+        with randomness.drawing(device, rule, kwargs) as kwargs:
+            return _run(cls, device, rule, func, args, kwargs, inputs)
+    return _run(cls, device, rule, func, args, kwargs, inputs)
 
 
 def _without_values(func, args, kwargs):
@@ -312,21 +312,21 @@ def _without_values(func, args, kwargs):
         del guard
 
 
-def _check_hosts(plan, args, kwargs, hosts) -> None:
+def _check_hosts(rule, args, kwargs, hosts) -> None:
     """Raise as CUDA does when a host tensor takes part that may not."""
-    if any(args[i] is tensor for i in plan.writes[:1] for tensor, _ in hosts):
-        _check_written_host(plan, args, kwargs, hosts)
+    if any(args[i] is tensor for i in rule.writes[:1] for tensor, _ in hosts):
+        _check_written_host(rule, args, kwargs, hosts)
     if torch._C._current_graph_task_id() != -1 and _called_by_the_engine():
         return
     strangers = [tensor for tensor, references in hosts if not _may_take_part(tensor, references)]
-    if not strangers or all(_is_read_on_host(plan, args, s) for s in strangers):
+    if not strangers or all(_is_read_on_host(rule, args, s) for s in strangers):
         return
-    if not plan.may_wait_for_mask:
-        raise different_device(plan, args, kwargs)
+    if not rule.may_wait_for_mask:
+        raise different_device(rule, args, kwargs)
     if any(args[0] is s for s in strangers):
         raise index_device()
     if any(value is s for value in args[2:3] for s in strangers):
-        raise different_device(plan, args, kwargs)
+        raise different_device(rule, args, kwargs)
 
 
 def _called_by_the_engine() -> bool:
@@ -337,16 +337,16 @@ def _called_by_the_engine() -> bool:
     return frame is None or frame.f_code is _RUN_BACKWARD
 
 
-def _is_read_on_host(plan, args, tensor: Tensor) -> bool:
-    allowed = _HOST_ARGUMENTS.get(plan.name, ())
-    return any(value is tensor and name in allowed for name, value in zip(plan.argument_names, args))
+def _is_read_on_host(rule, args, tensor: Tensor) -> bool:
+    allowed = _HOST_ARGUMENTS.get(rule.name, ())
+    return any(value is tensor and name in allowed for name, value in zip(rule.argument_names, args))
 
 
-def _check_written_host(plan, args, kwargs, hosts) -> None:
-    written, references = next((t, r) for t, r in hosts if t is args[plan.writes[0]])
+def _check_written_host(rule, args, kwargs, hosts) -> None:
+    written, references = next((t, r) for t, r in hosts if t is args[rule.writes[0]])
     if references > references_of_a_temporary(_observers()):
-        raise different_device(plan, args, kwargs)
-    raise NotModelled(f"{plan.name} into a tensor that PyTorch's C++ allocated on the way")
+        raise different_device(rule, args, kwargs)
+    raise NotModelled(f"{rule.name} into a tensor that PyTorch's C++ allocated on the way")
 
 
 def _may_take_part(tensor: Tensor, references: int) -> bool:

@@ -121,9 +121,9 @@ class Generator(metaclass=_IsGenerator):
 
 
 @contextmanager
-def drawing(device, plan, kwargs):
+def drawing(device, rule, kwargs):
     """Inside the block the operation draws from the device's generator."""
-    if plan.random == "argument":
+    if rule.random == "argument":
         check_device(kwargs.get("generator"), "cuda")
         yield {**kwargs, "generator": kwargs.get("generator") or device.generator}
         return

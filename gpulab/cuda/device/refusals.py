@@ -11,15 +11,15 @@ _STRUCTURED = {"mm", "addmm", "bmm", "baddbmm", "cat", "gather", "scatter", "ind
 _CHECKED_BY = {("embedding", "indices"): ("index_select", "index")}
 
 
-def different_device(plan, args, kwargs) -> RuntimeError:
+def different_device(rule, args, kwargs) -> RuntimeError:
     """The error for the first tensor that lives elsewhere than those before it."""
     text = "Expected all tensors to be on the same device, but "
-    if plan.name == "aten.convolution":
+    if rule.name == "aten.convolution":
         return _of_convolution(*args[:3])
-    if plan.pointwise or plan.name in _CHECKED_BY_ITERATOR:
+    if rule.pointwise or rule.name in _CHECKED_BY_ITERATOR:
         return RuntimeError(f"{text}found at least two devices, {state.CUDA} and cpu!")
-    first, name, other = _first_difference(plan, args, kwargs)
-    short = plan.name.removeprefix("aten.")
+    first, name, other = _first_difference(rule, args, kwargs)
+    short = rule.name.removeprefix("aten.")
     short, name = _CHECKED_BY.get((short, name), (short, name))
     method = f"wrapper_CUDA_{short}" if short in _STRUCTURED else f"wrapper_CUDA__{short}"
     return RuntimeError(
@@ -48,9 +48,9 @@ def _of_convolution(source, weight, bias) -> RuntimeError:
     return RuntimeError(f"Input type ({source.type()}) and {what} type ({other.type()}) should be the same{or_mkldnn}")
 
 
-def _first_difference(plan, args, kwargs) -> tuple[str, str, str]:
+def _first_difference(rule, args, kwargs) -> tuple[str, str, str]:
     common = None
-    named = [*zip(plan.argument_names, args), *kwargs.items()]
+    named = [*zip(rule.argument_names, args), *kwargs.items()]
     for name, value in named:
         for tensor in value if isinstance(value, (list, tuple)) else (value,):
             if not isinstance(tensor, torch.Tensor):

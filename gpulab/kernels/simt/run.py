@@ -10,8 +10,8 @@ from gpulab.kernels.simt.counters import Findings, Trace
 from gpulab.kernels.simt.limits import check_shared, check_static_shared
 from gpulab.kernels.simt.races import WHO_BITS
 from gpulab.kernels.simt.releases import Releases
-from gpulab.kernels.simt.spinning import Spinning
-from gpulab.kernels.simt.turns import Turns
+from gpulab.kernels.simt.spin_wait import SpinWait
+from gpulab.kernels.simt.warp_scheduler import WarpScheduler
 
 LANES_AT_ONCE = 8192
 """Blocks run side by side until they fill this many lanes: NumPy's cost of a call is then small."""
@@ -110,7 +110,7 @@ class Run:
         with np.errstate(all="ignore"):
             try:
                 self._run_all(self._bound(values))
-            except Spinning:
+            except SpinWait:
                 for memory, was in before:
                     np.copyto(memory, was)
                 self.order = 0
@@ -137,7 +137,7 @@ class Run:
             batch = Batch(self.shape, np.array([block]), self.releases)
             return batch, [Group(self, batch, warp) for warp in range(self.shape.warps)]
 
-        Turns(
+        WarpScheduler(
             map(warps_of, range(self.shape.blocks)),
             self.order,
             lambda group: self.kernel.body.call(group, group.exists, list(arguments)),

@@ -6,13 +6,13 @@ from gpulab.kernels.errors import CompileError, EndlessLoop
 from gpulab.kernels.simt.arrays import Array
 from gpulab.kernels.simt.expressions import Expressions, Frame, operations_in
 from gpulab.kernels.simt.intrinsics import DeviceFunction
+from gpulab.kernels.simt.iteration import compile_iteration
 from gpulab.kernels.simt.lanes import Mask, as_bool
 from gpulab.kernels.simt.language import check, refuse_result
 from gpulab.kernels.simt.source import Places, Source
-from gpulab.kernels.simt.spinning import Patience, may_wait
+from gpulab.kernels.simt.spin_wait import Patience, may_wait
 from gpulab.kernels.simt.values import select
 from gpulab.kernels.simt.views import Slice, merged
-from gpulab.kernels.simt.walks import compile_walk
 
 _ALL_WAIT = (
     "Every thread that has not ended waits, and none changes what the others wait for. (The threads of a warp "
@@ -250,7 +250,7 @@ class Statements:
         )
 
     def _for(self, node: ast.For):
-        walk_over = compile_walk(self.expressions, node.iter)
+        walk_over = compile_iteration(self.expressions, node.iter)
         assign_to = self._target(node.target)
         count = self._counted(node, 1)
         body, place = self.block(node.body), self.expressions.place(node)

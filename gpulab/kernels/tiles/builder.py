@@ -14,7 +14,7 @@ from gpulab.kernels.tiles.bfloat16 import rounded, widened
 from gpulab.kernels.tiles.errors import DeviceAssertion, EnoughAccesses
 from gpulab.kernels.tiles.order import both
 from gpulab.kernels.tiles.rewrite import is_kernel_code
-from gpulab.kernels.tiles.shadows import carrying, is_carried, marked, seen, undefined
+from gpulab.kernels.tiles.taint import carrying, is_carried, marked, seen, undefined
 from gpulab.observe.lines import source_line
 from gpulab.observe.records import SourceLine
 
@@ -126,7 +126,7 @@ class CountingBuilder(interpreter.InterpreterBuilder):
         return lanes & (marks == 0)
 
     def _switched_off(self, ptrs, lanes: np.ndarray, other) -> np.ndarray | None:
-        """Marks of a load's result, see :mod:`gpulab.kernels.tiles.shadows`."""
+        """Marks of a load's result, see :mod:`gpulab.kernels.tiles.taint`."""
         if lanes.all():
             return None
         if other is None:

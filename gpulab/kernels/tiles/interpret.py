@@ -19,7 +19,7 @@ from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from gpulab.kernels.tiles import language, libdevice, shadows
+from gpulab.kernels.tiles import language, libdevice, taint
 from gpulab.kernels.tiles.builder import MAX_TURNS, CountingBuilder, TensorHandle
 from gpulab.kernels.tiles.counts import Counts, Faults
 from gpulab.kernels.tiles.errors import EnoughAccesses
@@ -364,7 +364,7 @@ def _reduce(input, axis, combine_fn, keep_dims=False, **kwargs):
     if len(_all(input)) > 1:
         _builder.refuse_unordered(_all(input)[0].handle)
     result = _Reduction(axis, combine_fn, keep_dims).apply(input)
-    return _reported(input, result, shadows.reduced(_all(input), axis, keep_dims))
+    return _reported(input, result, taint.reduced(_all(input), axis, keep_dims))
 
 
 class _Reduction(interpreter.ReduceOps):
@@ -376,7 +376,7 @@ class _Reduction(interpreter.ReduceOps):
 
 def _scan(input, axis, combine_fn, reverse=False, **kwargs):
     result = interpreter.ScanOps(axis, combine_fn, reverse).apply(input)
-    return _reported(input, result, shadows.scanned(_all(input), axis, reverse))
+    return _reported(input, result, taint.scanned(_all(input), axis, reverse))
 
 
 def _all(tensors) -> tuple:
@@ -387,5 +387,5 @@ def _reported(source, result, known):
     # The first of several inputs is what is compared or added; the others are carried along.
     _builder.reduced(_all(source)[0].handle, _all(result)[0].handle)
     for tensor in _all(result):
-        shadows.marked(tensor.handle, *known)
+        taint.marked(tensor.handle, *known)
     return result

@@ -1,4 +1,4 @@
-"""The network model against what others measured: ``python -m gpulab.collectives.network.against``.
+"""The network model against what others measured: ``python -m gpulab.collectives.network.validation``.
 
 Every entry of the group ``collective`` in ``evidence/published.yml`` is run on the machines that its source names. One
 constant was fitted, to one entry (``use: fit``); bandwidths and latencies otherwise are NCCL's and the makers'.

@@ -1,4 +1,4 @@
-"""The planner against peaks that others measured on GPUs: ``python -m gpulab.memory.against``.
+"""The planner against peaks that others measured on GPUs: ``python -m gpulab.memory.validation``.
 
 Every entry of the group ``peak-memory`` in ``evidence/published.yml`` is planned as its source says it was run.
 Where an allocator's peak was published, the plan's context is left out; the entries of BERT-large are of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpulab.collectives.network.against import WHY, median_error, reasons, rows, table
+from gpulab.collectives.network.validation import WHY, median_error, reasons, rows, table
 from gpulab.published import measurements
 
 FOUND = rows()

@@ -21,7 +21,7 @@ class Bytes:
 
     @property
     def total(self) -> int:
-        return sum(getattr(self, kind) for kind in KINDS)
+        return sum(getattr(self, kind) for kind in CATEGORIES)
 
 
-KINDS = tuple(field.name for field in fields(Bytes))
+CATEGORIES = tuple(field.name for field in fields(Bytes))

@@ -34,7 +34,7 @@ class Warp:
 class Block:
     """One block: knows when all of its warps have come to a barrier."""
 
-    def __init__(self, turns: "Turns", batch: Batch, groups: list[Group]) -> None:
+    def __init__(self, turns: "WarpScheduler", batch: Batch, groups: list[Group]) -> None:
         self._turns, self._batch, self._held = turns, batch, 0
         self.warps = [Warp(self, group) for group in groups]
         batch.turns = self
@@ -85,7 +85,7 @@ class Block:
                 return
 
 
-class Turns:
+class WarpScheduler:
     """Runs blocks one after another, and side by side those that wait for each other.
 
     ``blocks``: each one's batch and the groups of its warps. ``call(group)`` runs a warp. ``progress()``

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 
-def stuck(awaited: Mapping[int, set[int]], working: set[int]) -> set[int]:
+def deadlocked(awaited: Mapping[int, set[int]], working: set[int]) -> set[int]:
     """The ranks that wait and can never be answered.
 
     awaited: of each rank that waits, all the ranks that must act first. working: those that wait for nobody and

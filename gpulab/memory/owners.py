@@ -39,7 +39,7 @@ def tensors_in(holder: Any, seen: set[int] | None = None) -> Iterator[torch.Tens
         yield from tensors_in(one, seen)
 
 
-class Holders:
+class Owners:
     """The model, its optimizer and its caches, asked anew each time: any of them may have grown."""
 
     def __init__(self, model: torch.nn.Module, optimizer: Any, cache: Any) -> None:

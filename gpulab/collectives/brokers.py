@@ -1,21 +1,21 @@
-"""Where a switchboard comes from, and the seam at which somebody else may start one.
+"""Where a broker comes from, and the seam at which somebody else may start one.
 
-A switchboard is a process apart from the ranks. Its ends of the socket pairs stay with it; the ranks' ends and
+A broker is a process apart from the ranks. Its ends of the socket pairs stay with it; the ranks' ends and
 the supervisor's are what :func:`run_ranks` works with, and all that it ever sees of it: :class:`RankSockets`.
 
-Whoever must own the journal (a referee) runs switchboards itself, in a process that it starts before any of the
+Whoever must own the journal (a referee) runs brokers itself, in a process that it starts before any of the
 learner's code runs, and keeps one end of a socket pair there::
 
     ours, theirs = socket.socketpair()
     if os.fork() == 0:                                    # a process that the learner's code cannot reach
-        serve_boards(ours, network, on_run=..., on_entry=...)     # who owns the record is told as it comes about
+        serve_brokers(ours, network, on_run=..., on_entry=...)     # who owns the record is told as it comes about
         os._exit(0)
-    with boards_from(asked_for_at(theirs)):               # in the process whose code calls run_ranks
+    with brokers_from(asked_for_at(theirs)):               # in the process whose code calls run_ranks
         ...
 
-``run_ranks`` asks at ``theirs`` for a switchboard and is handed the ends as descriptors. A single one can be made by
-hand too: :func:`socket_pairs`, ``Switchboard(...).serve()`` over the one side, and ``run_ranks(..., board=lambda *_: ends)``
-with the other. One switchboard serves one run.
+``run_ranks`` asks at ``theirs`` for a broker and is handed the ends as descriptors. A single one can be made by
+hand too: :func:`socket_pairs`, ``Broker(...).serve()`` over the one side, and ``run_ranks(..., broker=lambda *_: ends)``
+with the other. One broker serves one run.
 """
 
 import os
@@ -28,15 +28,15 @@ from dataclasses import dataclass
 
 import torch
 
-from gpulab.collectives.board.clocks import Carrier
-from gpulab.collectives.board.switchboard import OnEntry, OnProblem, Switchboard
+from gpulab.collectives.broker.broker import Broker, OnEntry, OnProblem
+from gpulab.collectives.broker.clocks import Carrier
 
 
 @dataclass
 class RankSockets:
     """One side of the socket pairs: one for each rank, and one for who watches over the ranks.
 
-    ``pid``: the switchboard's process where it is a child of this one, to be waited for; None elsewhere.
+    ``pid``: the broker's process where it is a child of this one, to be waited for; None elsewhere.
     """
 
     ranks: list[socket.socket]
@@ -49,29 +49,29 @@ class RankSockets:
 
 
 Connect = Callable[[int, Carrier | None], RankSockets]
-"""(world_size, network) -> the ends to work with, of a switchboard that serves nobody else."""
+"""(world_size, network) -> the ends to work with, of a broker that serves nobody else."""
 
 
 def socket_pairs(world_size: int) -> tuple[RankSockets, RankSockets]:
-    """(the switchboard's ends, the ranks' and the supervisor's ends)."""
+    """(the broker's ends, the ranks' and the supervisor's ends)."""
     pairs = [socket.socketpair() for _ in range(world_size + 1)]
-    boards, others = zip(*pairs)
-    return RankSockets(list(boards[1:]), boards[0]), RankSockets(list(others[1:]), others[0])
+    brokers, others = zip(*pairs)
+    return RankSockets(list(brokers[1:]), brokers[0]), RankSockets(list(others[1:]), others[0])
 
 
 def forked_board(world_size: int, network: Carrier | None) -> RankSockets:
-    """A switchboard in a child of this process: what :func:`run_ranks` does by itself."""
-    board, ends = socket_pairs(world_size)
+    """A broker in a child of this process: what :func:`run_ranks` does by itself."""
+    broker, ends = socket_pairs(world_size)
     ends.pid = os.fork()
     if ends.pid == 0:
         try:
             ends.close()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             torch.set_num_threads(1)
-            Switchboard(board.ranks, board.supervisor, network).serve()
+            Broker(broker.ranks, broker.supervisor, network).serve()
         finally:
             os._exit(0)
-    board.close()
+    broker.close()
     return ends
 
 
@@ -79,13 +79,13 @@ _connect: Connect = forked_board
 
 
 def connected(world_size: int, network: Carrier | None) -> RankSockets:
-    """A switchboard from where they come from now."""
+    """A broker from where they come from now."""
     return _connect(world_size, network)
 
 
 @contextmanager
-def boards_from(connect: Connect) -> Iterator[None]:
-    """Inside the block, switchboards are had from ``connect``."""
+def brokers_from(connect: Connect) -> Iterator[None]:
+    """Inside the block, brokers are had from ``connect``."""
     global _connect
     before, _connect = _connect, connect
     try:
@@ -101,7 +101,7 @@ _ASKS, _REFUSED, _HANDED = struct.Struct("!I"), b"0", b"1"
 MOST_RANKS = 64
 
 
-def serve_boards(
+def serve_brokers(
     asks: socket.socket,
     network: Carrier | None = None,
     on_run: Callable[[int], None] = lambda world_size: None,
@@ -110,7 +110,7 @@ def serve_boards(
 ) -> None:
     """Serve one run after another for whoever asks at the other end of ``asks``, until that hangs up.
 
-    on_run: is told the number of ranks of each run before it begins. on_entry, on_problem: as :class:`Switchboard`'s. network: of every run, whatever the asking process would have (None: :class:`Instant`).
+    on_run: is told the number of ranks of each run before it begins. on_entry, on_problem: as :class:`Broker`'s. network: of every run, whatever the asking process would have (None: :class:`Instant`).
     More than MOST_RANKS are refused.
     """
     while wanted := asks.recv(_ASKS.size, socket.MSG_WAITALL):
@@ -118,16 +118,16 @@ def serve_boards(
         if not 1 <= world_size <= MOST_RANKS:
             asks.sendall(_REFUSED)
             continue
-        board, ends = socket_pairs(world_size)
+        broker, ends = socket_pairs(world_size)
         on_run(world_size)
         socket.send_fds(asks, [_HANDED], [sock.fileno() for sock in (ends.supervisor, *ends.ranks)])
         ends.close()
-        Switchboard(board.ranks, board.supervisor, network, on_entry, on_problem).serve()
-        board.close()
+        Broker(broker.ranks, broker.supervisor, network, on_entry, on_problem).serve()
+        broker.close()
 
 
 def asked_for_at(desk: socket.socket) -> Connect:
-    """Where :func:`serve_boards` listens at the other end. What it gives raises ValueError for too many ranks."""
+    """Where :func:`serve_brokers` listens at the other end. What it gives raises ValueError for too many ranks."""
 
     def connect(world_size: int, network: Carrier | None) -> RankSockets:
         desk.sendall(_ASKS.pack(world_size))

@@ -53,7 +53,7 @@ _RESIZES = {"aten::resize_", "aten::resize_as_", "aten::set_"}
 
 
 @dataclass(frozen=True)
-class Plan:
+class OpRule:
     """What the dispatcher needs to know of one operation, found out once.
 
     ``writes``: positions of the arguments that it writes; ``writes_by_name``: all of them.
@@ -85,14 +85,14 @@ class Plan:
     refusal: object
 
 
-def plan_of(op: OpOverload) -> Plan:
-    """Read the plan of ``op`` off its schema and its tags."""
+def rule_of(op: OpOverload) -> OpRule:
+    """Read the rule of ``op`` off its schema and its tags."""
     schema, name = op._schema, op._schema.name
     arguments = schema.arguments
     written = [i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
     view = not written and bool(schema.returns) and all(r.alias_info is not None for r in schema.returns)
     flops = flop_formula(op)
-    return Plan(
+    return OpRule(
         name=shown_name(op),
         view=view,
         kernel=not view and name not in _NO_KERNEL,

@@ -1,4 +1,4 @@
-"""What a rank asks for, as the switchboard reads it."""
+"""What a rank asks for, as the broker reads it."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ class Call:
     """A rank's part in one collective, or one end of a message.
 
     ``whole``: bytes by which the ranks must agree; -1 where each has its own. ``gives`` and ``takes``: bytes by
-    rank of the group, where they differ from rank to rank. ``ghost``: sizes without values. ``came``: the switchboard's
+    rank of the group, where they differ from rank to rank. ``ghost``: sizes without values. ``came``: the broker's
     own number for it, in the order in which calls came.
     """
 

@@ -1,4 +1,4 @@
-"""The engine on its roofline against what others measured: ``python -m gpulab.serving.against``.
+"""The engine on its roofline against what others measured: ``python -m gpulab.serving.validation``.
 
 Every entry of the group ``serving`` in ``evidence/published.yml`` is run as its source says: so many requests at once, of
 equal lengths, through ``Continuous`` and ``Paged``. No constant was fitted to them. The engine is the faster one, most where

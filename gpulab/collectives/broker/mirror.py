@@ -1,4 +1,4 @@
-"""A switchboard for ranks of a job whose others are not there: each other rank is taken to do as the one that asks.
+"""A broker for ranks of a job whose others are not there: each other rank is taken to do as the one that asks.
 
 Structure, bytes and times of a rank among many are those of the whole job where all ranks do alike; values are not: what
 would come from another rank is what this one gave. Nobody waits for anybody.
@@ -7,15 +7,15 @@ would come from another rank is what this one gave. Nobody waits for anybody.
 import socket
 from dataclasses import replace
 
-from gpulab.collectives.board.calls import Call
-from gpulab.collectives.board.clocks import Carrier
-from gpulab.collectives.board.reducing import OPERATIONS, combined
-from gpulab.collectives.board.store import KeyValues
-from gpulab.collectives.board.switchboard import Rank, Switchboard
+from gpulab.collectives.broker.broker import Broker, Rank
+from gpulab.collectives.broker.calls import Call
+from gpulab.collectives.broker.clocks import Carrier
+from gpulab.collectives.broker.reducing import OPERATIONS, combined
+from gpulab.collectives.broker.store import KeyValues
 from gpulab.collectives.wire import BadMessage
 
 
-class Mirror(Switchboard):
+class Mirror(Broker):
     """Serves ``ranks``, by their numbers in a job of ``world_size``. Its journal has an entry for each rank's part."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Mirror(Switchboard):
         own = next(call for call in calls if call.rank == rank.number)
         del rank.calls[own.number]
         start, end = self._met((rank.number,), calls)
-        rank.cord.put({"number": own.number, "start_us": start, "end_us": end}, answer)
+        rank.framed.put({"number": own.number, "start_us": start, "end_us": end}, answer)
 
     def _store(self, rank: Rank, meta: dict, payload: bytearray) -> None:
         self._stores[rank.number].ask(
@@ -56,7 +56,7 @@ class Mirror(Switchboard):
             str(meta["what"]),
             str(meta["key"]),
             bytes(payload),
-            lambda value: rank.cord.put({"number": int(meta["number"])}, [value]),
+            lambda value: rank.framed.put({"number": int(meta["number"])}, [value]),
         )
 
     def _look_for_trouble(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from gpulab.collectives.board.calls import Call
+from gpulab.collectives.broker.calls import Call
 
 DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if isinstance(d, torch.dtype)}
 _STEPS: dict[str, Callable] = {

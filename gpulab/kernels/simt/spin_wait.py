@@ -8,7 +8,7 @@ TURNS_IN_LOCKSTEP = 256
 TURNS_ALONE = 8
 
 
-class Spinning(Exception):
+class SpinWait(Exception):
     """In lockstep threads wait for others of their group: the launch begins again, warp by warp."""
 
 
@@ -55,7 +55,7 @@ class Patience:
         self._progress, self._idle = launch.progress, 0
 
     def lasts(self, group, all_stay: bool) -> bool:
-        """After a turn: whether the loop may go on. Raises Spinning to have the launch begin again."""
+        """After a turn: whether the loop may go on. Raises SpinWait to have the launch begin again."""
         launch, turns = group.launch, group.batch.turns
         self._idle = self._idle + 1 if all_stay and launch.progress == self._progress else 0
         self._progress = launch.progress
@@ -63,5 +63,5 @@ class Patience:
             return True
         self._idle = 0
         if turns is None:
-            raise Spinning
+            raise SpinWait
         return turns.pass_on(group)

@@ -3,9 +3,9 @@
 from collections import defaultdict, deque
 from collections.abc import Iterator
 
-from gpulab.collectives.board.calls import Call
-from gpulab.collectives.board.reducing import OPERATIONS
-from gpulab.collectives.board.words import asked, by_rank
+from gpulab.collectives.broker.calls import Call
+from gpulab.collectives.broker.messages import asked, by_rank
+from gpulab.collectives.broker.reducing import OPERATIONS
 from gpulab.collectives.errors import Problem
 from gpulab.collectives.wire import BadMessage
 
@@ -18,7 +18,7 @@ class Disagreement(Exception):
         self.problem = Problem("disagreement", text, ranks, lines)
 
 
-class Meetings:
+class Rendezvous:
     """The collectives and messages that are open."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpulab.serving.against import median_speed, rows, table
+from gpulab.serving.validation import median_speed, rows, table
 
 SPEED = {
     "decode-a100-l2-7b-bf16": 1.18,

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 
-from gpulab.collectives.board.calls import Call
+from gpulab.collectives.broker.calls import Call
 from gpulab.observe.records import SourceLine
 
 

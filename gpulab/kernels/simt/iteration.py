@@ -10,7 +10,7 @@ from gpulab.kernels.simt.values import literal, widen
 from gpulab.kernels.simt.views import part_of
 
 
-class RangeWalk:
+class RangeIteration:
     """``range`` of numbers, or of one for each lane. ``condition()``: which lanes have a further item."""
 
     __slots__ = ("_at", "_stop", "_step")
@@ -37,7 +37,7 @@ class RangeWalk:
         self._at = self._at + self._step
 
 
-class Walk:
+class ValueIteration:
     """The elements of a tuple, or of an array's first axis."""
 
     def __init__(self, value, place: int) -> None:
@@ -90,7 +90,7 @@ class Zipped:
             walk.advance()
 
 
-def compile_walk(expressions, node: ast.expr):
+def compile_iteration(expressions, node: ast.expr):
     """A closure for the walk over what stands behind ``in``. Raises CompileError."""
     if isinstance(node, ast.Call):
         function = getattr(expressions.static_or_closure(node.func), "thing", None)
@@ -101,7 +101,7 @@ def compile_walk(expressions, node: ast.expr):
     def run(frame, mask):
         found = value(frame, mask)
         if isinstance(found, tuple) and _alike(found) or isinstance(found, Array) and found.ndim:
-            return Walk(found, place)
+            return ValueIteration(found, place)
         if isinstance(found, tuple):
             expressions.fail(node, "Numba cannot compile a loop over a tuple with parts of different kinds")
         expressions.fail(node, "a for loop runs over range(...), an array, a tuple, enumerate or zip")
@@ -127,7 +127,7 @@ def _range(expressions, node: ast.Call):
         found = [argument(frame, mask) for argument in arguments]
         if any(getattr(part, "dtype", np.dtype(float)).kind not in "biu" for part in found):
             expressions.fail(node, "range takes whole numbers: use // or int()")
-        return RangeWalk(*found)
+        return RangeIteration(*found)
 
     return run
 
@@ -136,7 +136,7 @@ def _enumerate(expressions, node: ast.Call):
     given = node.args + [keyword.value for keyword in node.keywords if keyword.arg == "start"]
     if not 1 <= len(given) <= 2 or len(given) != len(node.args) + len(node.keywords):
         expressions.fail(node, "enumerate takes what it numbers, and a start")
-    walk = compile_walk(expressions, given[0])
+    walk = compile_iteration(expressions, given[0])
     start = expressions.compile(given[1]) if len(given) == 2 else lambda frame, mask: np.int64(0)
     return lambda frame, mask: Enumerated(walk(frame, mask), start(frame, mask))
 
@@ -144,7 +144,7 @@ def _enumerate(expressions, node: ast.Call):
 def _zip(expressions, node: ast.Call):
     if node.keywords or not node.args:
         expressions.fail(node, "zip takes at least one thing to run over, and no keywords")
-    walks = [compile_walk(expressions, argument) for argument in node.args]
+    walks = [compile_iteration(expressions, argument) for argument in node.args]
     return lambda frame, mask: Zipped([walk(frame, mask) for walk in walks])
 
 

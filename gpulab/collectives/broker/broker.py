@@ -8,16 +8,16 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
-from gpulab.collectives.board.calls import Call, call_of, source_line
-from gpulab.collectives.board.clocks import Carrier, Clocks, Instant
-from gpulab.collectives.board.meetings import Disagreement, Meetings
-from gpulab.collectives.board.reducing import CannotReduce, combined
-from gpulab.collectives.board.store import KeyValues
-from gpulab.collectives.board.stuck import stuck
-from gpulab.collectives.board.words import asked, at, by_rank, ranks_in_words, what
+from gpulab.collectives.broker.calls import Call, call_of, source_line
+from gpulab.collectives.broker.clocks import Carrier, Clocks, Instant
+from gpulab.collectives.broker.deadlock import deadlocked
+from gpulab.collectives.broker.messages import asked, at, by_rank, ranks_in_words, what
+from gpulab.collectives.broker.reducing import CannotReduce, combined
+from gpulab.collectives.broker.rendezvous import Disagreement, Rendezvous
+from gpulab.collectives.broker.store import KeyValues
 from gpulab.collectives.errors import Problem
 from gpulab.collectives.journal import Entry
-from gpulab.collectives.wire import BadMessage, Cord
+from gpulab.collectives.wire import BadMessage, FramedSocket
 
 OnEntry = Callable[[Entry, list[bytearray]], None]
 OnProblem = Callable[[Problem], None]
@@ -30,7 +30,7 @@ class Rank:
     """One rank, seen from here."""
 
     def __init__(self, number: int, sock: socket.socket) -> None:
-        self.number, self.cord = number, Cord(sock)
+        self.number, self.framed = number, FramedSocket(sock)
         self.ended = False
         self.calls: dict[int, Call] = {}
         self.waits_for: int | None = None
@@ -42,12 +42,12 @@ class Rank:
         return None if self.waits_for is None else self.calls.get(self.waits_for)
 
 
-class Switchboard:
+class Broker:
     """Serves the ranks at the other ends of ``ranks``, and tells ``supervisor`` what becomes of them.
 
     on_entry: is told each journal entry when it is complete, before any rank is answered, and the bytes that each of
     its ranks handed in; on_problem: the first thing that went wrong; on_store: which rank asks the store for what, of which
-    key; on_given: which rank asks for its next piece. Whoever starts the switchboard owns that record; the supervisor gets a
+    key; on_given: which rank asks for its next piece. Whoever starts the broker owns that record; the supervisor gets a
     copy of entries and problem. given: the pieces that each rank may ask for, one after the other (:meth:`Session.given`;
     after the last it is the last again), and no other rank hears of. ghosts: whether sizes without values may cross.
     """
@@ -66,12 +66,12 @@ class Switchboard:
     ) -> None:
         self._ranks = {number: Rank(number, sock) for number, sock in enumerate(ranks)}
         self._world_size = len(ranks)
-        self._supervisor = Cord(supervisor)
+        self._supervisor = FramedSocket(supervisor)
         self._clocks = Clocks(network or Instant())
         self._on_entry, self._on_problem, self._on_store = on_entry, on_problem, on_store
         self._on_given, self._ghosts = on_given, ghosts
         self._given = [list(pieces) for pieces in given]
-        self._meetings, self._values = Meetings(), KeyValues()
+        self._meetings, self._values = Rendezvous(), KeyValues()
         self._problem: Problem | None = None
         self._order = self._came = 0
         self._told_at: float | None = None
@@ -81,35 +81,35 @@ class Switchboard:
     def serve(self) -> None:
         """Until the supervisor hangs up."""
         with selectors.DefaultSelector() as selector:
-            for cord in (self._supervisor, *(rank.cord for rank in self._ranks.values())):
-                selector.register(cord, selectors.EVENT_READ, cord)
+            for framed in (self._supervisor, *(rank.framed for rank in self._ranks.values())):
+                selector.register(framed, selectors.EVENT_READ, framed)
             while not self._supervisor.over:
-                for cord in list(key.data for key in selector.get_map().values()):
-                    more = selectors.EVENT_WRITE if cord.has_more_to_send else 0
-                    selector.modify(cord, selectors.EVENT_READ | more, cord)
+                for framed in list(key.data for key in selector.get_map().values()):
+                    more = selectors.EVENT_WRITE if framed.has_more_to_send else 0
+                    selector.modify(framed, selectors.EVENT_READ | more, framed)
                 for key, events in selector.select(self._patience()):
                     self._attend(key.data, events)
                     if key.data.over:
                         selector.unregister(key.data)
                 self._look_for_trouble()
 
-    def _attend(self, cord: Cord, events: int) -> None:
+    def _attend(self, framed: FramedSocket, events: int) -> None:
         if events & selectors.EVENT_WRITE:
-            cord.send()
+            framed.send()
         if not events & selectors.EVENT_READ:
             return
-        if cord is self._supervisor:
-            for meta, _ in cord.messages():
+        if framed is self._supervisor:
+            for meta, _ in framed.messages():
                 self._gone(self._ranks[meta["rank"]], meta["how"])
         else:
-            self._hear(next(rank for rank in self._ranks.values() if rank.cord is cord))
+            self._hear(next(rank for rank in self._ranks.values() if rank.framed is framed))
 
     def _hear(self, rank: Rank, all_of_it: bool = False) -> None:
         try:
-            for meta, payload in rank.cord.messages(all_of_it):
+            for meta, payload in rank.framed.messages(all_of_it):
                 self._handle(rank, meta, payload)
         except (BadMessage, KeyError, TypeError, ValueError) as error:
-            rank.cord.over = True
+            rank.framed.over = True
             self._fail(
                 Problem("protocol", f"rank {rank.number} sent what is no message: {error}", (rank.number,), (None,))
             )
@@ -127,7 +127,7 @@ class Switchboard:
         elif do == "given" and self._given:
             pieces = self._given[rank.number]
             self._on_given(rank.number)
-            rank.cord.put({"number": int(meta["number"])}, [pieces.pop(0) if len(pieces) > 1 else pieces[0]])
+            rank.framed.put({"number": int(meta["number"])}, [pieces.pop(0) if len(pieces) > 1 else pieces[0]])
         elif do == "raised":
             self._raised(rank, meta)
         elif do in ("print", "result", "seen"):
@@ -157,7 +157,7 @@ class Switchboard:
         for call, answer in zip(calls, answers, strict=True):
             rank = self._ranks[call.rank]
             del rank.calls[call.number]
-            rank.cord.put({"number": call.number, "start_us": start, "end_us": end}, () if call.ghost else answer)
+            rank.framed.put({"number": call.number, "start_us": start, "end_us": end}, () if call.ghost else answer)
 
     def _met(self, of: tuple, calls: list[Call]) -> tuple[float, float]:
         """When it starts and ends, with its entry written. of: what else tells its communicator from others."""
@@ -200,7 +200,7 @@ class Switchboard:
             what,
             key,
             bytes(payload),
-            lambda value: rank.cord.put({"number": number}, [value]),
+            lambda value: rank.framed.put({"number": number}, [value]),
         )
 
     # ---- what goes wrong
@@ -213,9 +213,9 @@ class Switchboard:
 
     def _gone(self, rank: Rank, how: str) -> None:
         """The supervisor saw the process end; what it said before that is read first."""
-        if not rank.cord.over:
+        if not rank.framed.over:
             self._hear(rank, all_of_it=True)
-        rank.cord.over = True
+        rank.framed.over = True
         if not rank.ended:
             rank.ended = True
             last = (
@@ -235,7 +235,7 @@ class Switchboard:
         self._supervisor.put({"do": "problem", "problem": problem.to_dict()})
         for rank in self._ranks.values():
             if not rank.ended:
-                rank.cord.put({"error": problem.text})
+                rank.framed.put({"error": problem.text})
 
     def _look_for_trouble(self) -> None:
         """What cannot be mended by waiting is told once no other rank may add to it, or soon."""
@@ -245,7 +245,7 @@ class Switchboard:
             rank.number: self._awaited_by(rank) for rank in self._ranks.values() if not rank.ended and self._waits(rank)
         }
         working = {rank.number for rank in self._ranks.values() if not rank.ended} - waiting.keys()
-        lost, dispute = stuck(waiting, working), self._meetings.dispute()
+        lost, dispute = deadlocked(waiting, working), self._meetings.dispute()
         if not lost and dispute is None:
             return
         self._told_at = self._told_at or time.monotonic() + _FOR_THE_OTHERS_S

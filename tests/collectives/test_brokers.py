@@ -1,4 +1,4 @@
-"""Somebody else may start the switchboard: a process that is neither a rank nor their parent owns the journal."""
+"""Somebody else may start the broker: a process that is neither a rank nor their parent owns the journal."""
 
 import json
 import os
@@ -9,9 +9,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from gpulab.collectives import Instant, RankError, boards_from, run_ranks
-from gpulab.collectives.board.switchboard import Switchboard
-from gpulab.collectives.boards import asked_for_at, serve_boards, socket_pairs
+from gpulab.collectives import Instant, RankError, brokers_from, run_ranks
+from gpulab.collectives.broker.broker import Broker
+from gpulab.collectives.brokers import asked_for_at, serve_brokers, socket_pairs
 from gpulab.collectives.journal import Entry
 
 
@@ -33,7 +33,7 @@ class Referee:
             self.workspace.close()
             with os.fdopen(written, "w") as file:
                 tell = lambda what: print(json.dumps(what), file=file, flush=True)
-                serve_boards(ours, Instant(), tell, lambda entry, given: tell(entry.to_dict()))
+                serve_brokers(ours, Instant(), tell, lambda entry, given: tell(entry.to_dict()))
             os._exit(0)
         ours.close()
         os.close(written)
@@ -55,7 +55,7 @@ def referee():
 
 
 def test_the_journal_is_written_where_the_ranks_parent_is_not(referee):
-    with boards_from(asked_for_at(referee.workspace)):
+    with brokers_from(asked_for_at(referee.workspace)):
         runs = [run_ranks(reduce_and_send, 2), run_ranks(reduce_and_send, 4)]
     assert [run.results for run in runs] == [[4.0] * 2, [24.0] * 4]
     record = referee.record()
@@ -74,14 +74,14 @@ def test_faults_are_found_there_too(referee):
     def deadlock(rank, world):
         dist.recv(torch.ones(4, device="cuda"), 1 - rank)
 
-    with boards_from(asked_for_at(referee.workspace)):
+    with brokers_from(asked_for_at(referee.workspace)):
         with pytest.raises(RankError, match="deadlock: rank 0 waits in recv from rank 1"):
             run_ranks(deadlock, 2)
         assert run_ranks(reduce_and_send, 2).results == [4.0, 4.0]
 
 
 def test_too_many_ranks_are_refused_there(referee):
-    with boards_from(asked_for_at(referee.workspace)):
+    with brokers_from(asked_for_at(referee.workspace)):
         with pytest.raises(ValueError, match="no more than 64"):
             run_ranks(reduce_and_send, 65)
 
@@ -95,8 +95,8 @@ def test_a_referee_that_is_gone_ends_the_run(referee):
         os.waitpid(referee.pid, 0)
         return ends
 
-    with pytest.raises(RankError, match="the switchboard is gone"):
-        run_ranks(reduce_and_send, 2, board=connected)
+    with pytest.raises(RankError, match="the broker is gone"):
+        run_ranks(reduce_and_send, 2, broker=connected)
 
 
 def test_what_is_no_message_is_that_ranks_fault():
@@ -127,13 +127,13 @@ def test_a_rank_that_lies_about_what_it_posts_is_found(lie):
         run_ranks(lies, 2)
 
 
-def test_a_single_switchboard_can_be_made_by_hand():
-    board, ends = socket_pairs(2)
+def test_a_single_broker_can_be_made_by_hand():
+    broker, ends = socket_pairs(2)
     pid = os.fork()
     if pid == 0:
         ends.close()
-        Switchboard(board.ranks, board.supervisor).serve()
+        Broker(broker.ranks, broker.supervisor).serve()
         os._exit(0)
-    board.close()
-    assert run_ranks(reduce_and_send, 2, board=lambda world_size, network: ends).results == [4.0, 4.0]
+    broker.close()
+    assert run_ranks(reduce_and_send, 2, broker=lambda world_size, network: ends).results == [4.0, 4.0]
     assert os.waitpid(pid, 0)[1] == 0

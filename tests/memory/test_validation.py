@@ -1,6 +1,6 @@
 """memory.plan against peaks that others measured on GPUs."""
 
-from gpulab.memory.against import WHY, reasons, rows, table
+from gpulab.memory.validation import WHY, reasons, rows, table
 
 FOUND = rows()
 NEAR = {row.measurement.id for row in FOUND if row.near}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from gpulab.memory.kinds import KINDS, Bytes
+from gpulab.memory.categories import CATEGORIES, Bytes
 
 
 class Moment(NamedTuple):
@@ -18,7 +18,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(eq=False)
-class Life:
+class Lifetime:
     """``born`` and ``died`` are numbers of moments; ``kind`` is told by who holds it, else by when it lived.
 
     ``saved``: whether a backward pass found it alive; None while that is to come.
@@ -42,12 +42,12 @@ class Ledger:
 
     def __init__(self) -> None:
         self.moments: list[Moment] = [Moment("", "before")]
-        self.lives: list[Life] = []
+        self.lives: list[Lifetime] = []
         self.total = 0
         self.peak_total, self.peak_moment = 0, 0
-        self._living: dict[int, Life] = {}
+        self._living: dict[int, Lifetime] = {}
         self._watchers: dict[int, weakref.ref] = {}
-        self._undecided: list[Life] = []
+        self._undecided: list[Lifetime] = []
         self._resized: list[weakref.ref] = []
 
     def resized(self, storage: torch.UntypedStorage) -> None:
@@ -55,7 +55,7 @@ class Ledger:
         if storage._cdata in self._living:
             self._resized.append(weakref.ref(storage))
 
-    def meet(self, storage: torch.UntypedStorage, forward: bool = False, differentiable: bool = False) -> Life:
+    def meet(self, storage: torch.UntypedStorage, forward: bool = False, differentiable: bool = False) -> Lifetime:
         """The life of a storage, which begins now when it is new.
 
         forward: a backward pass may come and find it. differentiable: one is to be expected.
@@ -68,7 +68,7 @@ class Ledger:
         if life is not None:
             kind = life.kind
             self._gone(key)
-        life = Life(
+        life = Lifetime(
             nbytes, len(self.moments) - 1, kind=kind, saved=None if forward else False, differentiable=differentiable
         )
         self._living[key] = life
@@ -110,12 +110,12 @@ class Ledger:
         for life in self.lives:
             for moment, sign in ((life.born, 1), (life.died, -1)):
                 if moment is not None:
-                    step = steps.setdefault(moment, dict.fromkeys(KINDS, 0))
+                    step = steps.setdefault(moment, dict.fromkeys(CATEGORIES, 0))
                     step[life.held_as] += sign * life.nbytes
-        held, moments = dict.fromkeys(KINDS, 0), [*self.moments, Moment("", "after")]
+        held, moments = dict.fromkeys(CATEGORIES, 0), [*self.moments, Moment("", "after")]
         for moment in sorted(steps):
             if any(steps[moment].values()):
-                held = {kind: held[kind] + steps[moment][kind] for kind in KINDS}
+                held = {kind: held[kind] + steps[moment][kind] for kind in CATEGORIES}
                 yield moments[moment], Bytes(**held)
 
     def stop(self) -> None:
@@ -131,8 +131,8 @@ class Ledger:
             self.total -= life.nbytes
 
 
-def _sum(lives: Iterable[Life]) -> Bytes:
-    held = dict.fromkeys(KINDS, 0)
+def _sum(lives: Iterable[Lifetime]) -> Bytes:
+    held = dict.fromkeys(CATEGORIES, 0)
     for life in lives:
         held[life.held_as] += life.nbytes
     return Bytes(**held)

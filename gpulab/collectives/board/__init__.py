@@ -1,1 +1,0 @@
-"""The switchboard: the process through which every byte between ranks passes."""

@@ -1,0 +1,1 @@
+"""The broker: the process through which every byte between ranks passes."""
