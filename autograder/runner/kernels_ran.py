@@ -49,15 +49,15 @@ def simt() -> Interpreter:
         releases,
         requests,
         run,
-        spinning,
+        spin_wait,
         statements,
-        turns,
         virtual,
+        warp_scheduler,
     )
 
     modules = (
-        arguments, arrays, atomics, batch, counters, expressions, races, releases, requests, run, spinning, statements,
-        turns, virtual,
+        arguments, arrays, atomics, batch, counters, expressions, races, releases, requests, run, spin_wait, statements,
+        warp_scheduler, virtual,
     )  # fmt: skip
     return Interpreter(launcher, launcher, modules, virtual, "check_sides", 0)
 
@@ -74,10 +74,10 @@ def tiles() -> Interpreter:
         modelled,
         order,
         races,
-        shadows,
+        taint,
     )
 
-    modules = (builder, counts, interpret, libdevice, memory, modelled, order, races, shadows)
+    modules = (builder, counts, interpret, libdevice, memory, modelled, order, races, taint)
     return Interpreter(kernel, device, modules, interpret, "interpret_both_ways", 1)
 
 
