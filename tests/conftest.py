@@ -16,8 +16,8 @@ from autograder.cli.doctor import chromium
 from autograder.runner.background_work import detector
 from tests.costs import Costs, already_charged, seconds_of_browsers, was_spent_elsewhere
 from tests.groups import GroupScheduling, group_of, in_order
+from tests.page_sharing import share_before_forking
 from tests.rooms import ROOMS, belongs_to, is_draft, is_draft_file, pages, room_of
-from tests.sharing import share_before_forking
 
 NO_CHROMIUM = (
     "the browser tests need Chromium: install one of Debian's packages (apt-get install chromium-headless-shell, or chromium), "

@@ -19,7 +19,7 @@ NEEDED = (
     "tests.faults.conftest",
 )
 forks = multiprocessing.get_context("forkserver")
-forks.set_forkserver_preload([*NEEDED, "tests.shared"])
+forks.set_forkserver_preload([*NEEDED, "tests.fork_server_preload"])
 
 
 def in_a_fork(function: Callable, *arguments: Any) -> Any:

@@ -12,7 +12,7 @@ def points(value: float) -> str:
 
 
 def printable(name: str) -> str:
-    """A name that a learner chose, for notes and terminals: no line breaks, escapes or broken Unicode."""
+    """Text that a learner chose, for notes and terminals: no line breaks, escapes or broken Unicode, 200 characters at most."""
     return "".join(c if c.isprintable() else "?" for c in name)[:200]
 
 
@@ -23,7 +23,7 @@ def as_text(verdict: Verdict) -> str:
 
 
 def as_html(verdict: Verdict) -> str:
-    """A table; every string that a learner's process had a hand in is escaped."""
+    """A table. Messages may hold text of the learner's process: all of it is escaped."""
     rows = "".join(_row(line) for line in verdict.lines)
     title = f"{points(verdict.score)} of {points(verdict.max_score)} points"
     return (
@@ -44,7 +44,7 @@ def _row(line: Line) -> str:
 
 
 def with_code(sentence: str) -> str:
-    """The sentence as HTML, what stands in backticks as code, all else escaped."""
+    """The sentence as HTML: text in backticks as ``<code>``, everything escaped."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
 
 

@@ -1,4 +1,4 @@
-"""The referee: draws cases, takes evidence, judges. It imports no learner code."""
+"""The referee, which grades one exercise: draws cases, takes what the kernel returned of each, scores it. It runs no learner code."""
 
 import os
 import traceback
@@ -29,7 +29,7 @@ _EXERCISES = f"{ROOT}{os.sep}exercises{os.sep}"
 
 @dataclass(frozen=True)
 class OpenCase:
-    """A case that waits for evidence: the criteria that it decides, its encoded inputs, and its number of ranks."""
+    """A case that waits for evidence: the criteria that it decides, its encoded inputs, its number of ranks (0: not distributed)."""
 
     criteria: list[str]
     inputs: bytes
@@ -40,8 +40,8 @@ class OpenCase:
 class CaseResult:
     """The outcome of one case.
 
-    ``incidents``: sentences about evidence that no honest notebook gives; ``broken``: about a judge or a scenario
-    that failed, with file and line; ``tracebacks``: of such judges.
+    ``incidents``: sentences about evidence that was tampered with; ``broken``: about a judge or a ``run.py`` that
+    failed, with file and line; ``tracebacks``: those of such judges.
     """
 
     lost: list[Failure] = field(default_factory=list)
@@ -52,7 +52,7 @@ class CaseResult:
 
 
 class JudgingStopped(Exception):
-    """The hidden tests cannot go on; with the reason, and a traceback where their own code failed."""
+    """The hidden tests cannot go on: the reason, and a traceback where the exercise's own code failed."""
 
     def __init__(self, why: str, traceback: str = "") -> None:
         super().__init__(why)
@@ -62,7 +62,7 @@ class JudgingStopped(Exception):
 class CaseJudge(Protocol):
     """Draws the cases of one exercise and judges their evidence. Both methods may raise JudgingStopped.
 
-    ``sockets``: of the open case's collective broker, where it has ranks.
+    ``sockets``: those of the open case's collective broker; None where the case is not distributed.
     """
 
     sockets: "RankSockets | None"
@@ -108,7 +108,7 @@ class Session:
 
     @property
     def sockets(self) -> "RankSockets | None":
-        """Of the open case's collective broker, where it has ranks."""
+        """Those of the open case's collective broker; None where the case is not distributed."""
         return self._judge.sockets if self._open is not None and self._open.ranks else None
 
     def record_event(self, event: bytes) -> None:
@@ -145,7 +145,7 @@ class Session:
         return self._scorecard.nothing_left
 
     def abandon(self, message: str) -> None:
-        """Stop here: every criterion without a finding so far is lost, with this message."""
+        """Stop here: every criterion that is not lost yet is lost with this message."""
         self._open = None
         self._scorecard.lose_all(message)
 
@@ -204,7 +204,7 @@ class InProcessJudge:
                 f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
             )
             return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
-        # These replace whatever the evidence itself says.
+        # The referee's own facts replace what the evidence, which comes from the learner's process, says of them.
         addresses = input_addresses(events) if "seen" in evidence else []
         facts = {"input_addresses": addresses, "traffic": traffic}
         facts |= {"notes": notes(events)} if "notes" in evidence else {}
@@ -214,7 +214,7 @@ class InProcessJudge:
         try:
             found = list(self.exercise.judge(case, evidence))
         except Exception as error:
-            # Forged evidence, or a defect of the judge: an author must see which.
+            # Forged evidence, or a defect of the judge: an author must see which, so both are logged.
             result = _all_lost(case, _NOT_ASKED_FOR.format(type(error).__name__))
             result.broken.append(f"the judge of {self.exercise.name} failed at {_place(error)}")
             result.tracebacks.append(_traceback())
@@ -242,7 +242,7 @@ class InProcessJudge:
 def _broker_for(case: Case) -> "CollectiveBroker | None":
     if not case.ranks:
         return None
-    from autograder.judge.collective_broker import CollectiveBroker  # an exercise with ranks has imported it
+    from autograder.judge.collective_broker import CollectiveBroker  # no judge without ranks pays for its import
 
     pieces = [own if isinstance(own, list) else [own] for own in case.per_rank_inputs]
     return CollectiveBroker(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))
@@ -263,7 +263,7 @@ _SCENARIO_FAULT = (
 
 
 def _place(error: Exception) -> str:
-    """The innermost line of a verdict, or of all, when ``error`` was raised, and what it is."""
+    """Where ``error`` was raised (the innermost frame in ``exercises/``, else of all), and what it is."""
     frames = traceback.extract_tb(error.__traceback__)
     at = ([frame for frame in frames if frame.filename.startswith(_EXERCISES)] or frames)[-1]
     file = at.filename.removeprefix(f"{ROOT}{os.sep}")
@@ -298,7 +298,7 @@ def _untrue(evidence: dict, events: list[bytes]) -> str | None:
 
 
 def judge_here(name: str, run_case, sampler: Sampler | None = None) -> Verdict:
-    """The verdict of :func:`play_here`."""
+    """The verdict on one exercise, with everything in this process (see :func:`play_here`)."""
     return play_here(name, run_case, sampler).verdict()
 
 

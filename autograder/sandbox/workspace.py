@@ -1,4 +1,4 @@
-"""The workspace of one submission: a folder, and how to start a kernel in it."""
+"""The workspace of one submission: its folder, the Jupyter kernel that runs in it, and whether that kernel is sandboxed."""
 
 import shutil
 import signal
@@ -26,7 +26,11 @@ class SandboxRequired(RuntimeError):
 
 @dataclass
 class Workspace:
-    """``folder`` holds the sockets of kernel and referee, and ``work``, the learner's files."""
+    """``folder`` contains the sockets of kernel and referee, and the folder ``work`` with the submission's files.
+
+    ``unsandboxed_because``, ``cold_because``: why its kernels are not sandboxed, or not forked from a server that has
+    imported everything; empty strings where they are.
+    """
 
     pool: KernelPool
     folder: Path
@@ -42,7 +46,7 @@ class Workspace:
             copy(path, self.folder / "work" / path.name)
 
     def kernel_manager(self, chapters: list[str]) -> ForkedKernelManager:
-        """``chapters``: whose exercises will be graded."""
+        """A manager of a kernel in this workspace. ``chapters``: those whose exercises it will grade."""
         return ForkedKernelManager(self.pool, self.folder, chapters)
 
     def cause_of_death(self, manager: ForkedKernelManager) -> str:
@@ -50,7 +54,7 @@ class Workspace:
         return manager.provisioner.cause_of_death
 
     def siblings(self, manager: ForkedKernelManager) -> CpuSnapshot:
-        """The processes beside the kernel, and their work so far."""
+        """The processor time that the kernel's other processes have used."""
         provisioner = manager.provisioner
         return (
             self.pool.siblings(provisioner.kernel)
@@ -59,7 +63,7 @@ class Workspace:
         )
 
     def require_server(self, manager: ForkedKernelManager) -> None:
-        """Raises KernelServerError when the kernel died with its server: not the learner's doing."""
+        """Raises KernelServerError where the kernel was lost with its fork server, which is no fault of the submission."""
         if manager.provisioner is not None and manager.provisioner.server_was_lost:
             raise KernelServerError("the kernel server died while the submission ran: grade it again")
 
@@ -76,7 +80,7 @@ def workspace(policy: str, limits: Limits = Limits(), warm: bool = True) -> Iter
     why_not = why_unsandboxed(policy)
     why_cold = _why_cold(warm)
     if why_not:
-        # Without namespaces the system counts whatever else the user runs: a desktop is over any bound.
+        # Without namespaces RLIMIT_NPROC counts all processes of the user: on a desktop any bound is exceeded.
         limits = replace(limits, processes=UNCOUNTED)
     pool = _pool(not why_not, limits, not why_cold)
     folder = pool.new_folder()
@@ -87,7 +91,10 @@ def workspace(policy: str, limits: Limits = Limits(), warm: bool = True) -> Iter
 
 
 def why_unsandboxed(policy: str) -> str:
-    """Why kernels get no sandbox, or an empty string when they do. Raises SandboxRequired unless it is ``off``."""
+    """Why kernels get no sandbox, or an empty string where they do.
+
+    Raises SandboxRequired where this machine has none and ``policy`` is not ``off``.
+    """
     if policy == "off":
         return "it is switched off in nbgrader_config.py"
     if problem := sandbox.problem():
@@ -102,7 +109,7 @@ _shared: Address | None = None
 
 
 def share(server: Address) -> None:
-    """Kernels of this process come from ``server`` from now on, where its sandbox is the one asked for."""
+    """Kernels of this process are forked from ``server`` from now on, if it is sandboxed as they are to be."""
     global _shared
     _shared = server
 

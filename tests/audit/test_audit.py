@@ -1,4 +1,4 @@
-"""An audit goes on where it stopped, says what is left, and keeps what it found."""
+"""``make audit``, the runner of the slow checks: it goes on where it stopped, says what is left, and keeps what it found."""
 
 import json
 import os
@@ -48,19 +48,19 @@ def test_what_was_found_is_kept_by_chapter_and_unit_with_commit_and_date(state):
     assert set(kept["chapter a"]) >= {"date", "seconds", "failed"}
 
 
-def test_what_is_done_is_not_tried_again_and_its_failures_are_said_again(state):
+def test_what_is_done_is_not_run_again_and_its_failures_are_reported_again(state):
     both = [unit("a", failures=("it is wrong",)), unit("b")]
     tried(both, state)
     assert tried(both, state) == (["it is wrong"], [])
 
 
-def test_what_changed_is_tried_again(state):
+def test_a_unit_whose_files_changed_is_run_again(state):
     tried([unit("a"), unit("b")], state)
     later = State(state.folder, state.results, lambda unit: f"{unit.name} changed" if unit.name == "b" else unit.name)
     assert [one.name for one in left([unit("a"), unit("b")], later)] == ["b"]
 
 
-def test_a_unit_that_is_killed_fails_the_audit_stops_no_other_and_is_left(state):
+def test_a_unit_that_is_killed_is_reported_and_left_and_the_others_run(state):
     killed = unit("killed", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     (failure,), said = tried([killed, unit("b"), unit("c")], state, jobs=1)
     assert failure.startswith("killed ended with status -9 and found nothing: ") and len(said) == 3
@@ -129,7 +129,7 @@ def test_a_chapter_may_be_a_draft_and_has_its_exercises_and_its_tests():
     ]
 
 
-def test_a_test_counts_for_who_pays_for_it():
+def test_a_test_counts_for_the_first_chapter_or_room_that_it_belongs_to():
     tests = {
         "test_a": Test(PASSED, cost=[["chapter views", "chapter streams"], 1.0, 1.0]),
         "test_b": Test(FAILED, "it is wrong", cost=[["chapter views"], 1.0, 1.0]),

@@ -76,18 +76,18 @@ def test_every_source_is_described():
 
 @pytest.mark.audit  # runs each of them once more
 @pytest.mark.timeout(3600)
-def test_the_tests_that_settle_claims_run_and_pass_and_those_that_run_the_real_thing_use_no_model():
+def test_the_tests_that_settle_claims_pass_and_those_of_pytorch_itself_use_no_simulator():
     named = {word: sorted({one.name for c in LEDGER.claims for one in c.settled if one.word == word}) for word in WORDS}
-    for word, options in (("runs", ["-p", "tests.book.real_thing"]), ("in the model", [])):
+    for word, options in (("runs", ["-p", "tests.book.no_simulator"]), ("in the model", [])):
         done = run_tests(named[word], *options)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "SKIPPED" not in done.stdout, done.stdout
 
 
 @pytest.mark.audit
-def test_a_test_of_the_model_does_not_pass_for_the_real_thing():
+def test_a_test_that_uses_a_simulator_does_not_settle_a_claim_about_pytorch_itself():
     settled = [one.name for id in ("C008", "C025", "C029") for one in by_id(id).settled if one.word == "in the model"]
-    done = run_tests(settled, "-p", "tests.book.real_thing")
+    done = run_tests(settled, "-p", "tests.book.no_simulator")
     assert len(settled) == 3 and " passed" not in done.stdout, done.stdout
     assert done.stdout.count("this is the model") >= 3, done.stdout
 

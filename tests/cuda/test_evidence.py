@@ -1,4 +1,6 @@
-"""``make evidence`` without a GPU: a dry run takes every step, and the fits find the model's own constants."""
+"""``make evidence``, which measures a GPU: a dry run on the virtual card takes every step, fits recover the constants that
+the simulator was given, and the book reads its figures from the newest record that holds them.
+"""
 
 import json
 import re
@@ -47,11 +49,11 @@ def test_a_dry_run_takes_every_step_and_says_that_it_measured_nothing(tmp_path):
 
 
 @pytest.mark.audit
-def test_there_are_more_than_twenty_workloads_and_the_model_runs_each():
+def test_there_are_more_than_twenty_workloads_and_the_simulator_runs_each():
     assert len(WORKLOADS) >= 20
     with gpulab.cuda.use("ghost:A100", quiet=True):
         for name, prepare in WORKLOADS.items():
-            if "autocast" not in name:  # the error names what a ghost card has instead
+            if "autocast" not in name:  # autocast reads values, and a ghost card has shapes alone
                 prepare()()
 
 

@@ -1,4 +1,4 @@
-"""CUDA graphs: captured once, replayed on what the inputs then hold."""
+"""CUDA graphs on the virtual card and, where there is one, on a GPU: capture, replay, random numbers, refusals."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ import torch
 pytestmark = pytest.mark.usefixtures("cuda")
 
 
-def captured(function, *inputs):
+def capture(function, *inputs):
     """Warm up on a side stream as the documentation asks, capture, return graph and output."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -19,9 +19,9 @@ def captured(function, *inputs):
     return graph, output
 
 
-def test_a_replay_uses_what_the_input_then_holds():
+def test_a_replay_reads_what_the_input_holds_by_then():
     x = torch.ones(4, device="cuda")
-    graph, y = captured(lambda t: (t * 2 + 1).relu(), x)
+    graph, y = capture(lambda t: (t * 2 + 1).relu(), x)
     x.fill_(5)
     graph.replay()
     assert y.tolist() == [11, 11, 11, 11]
@@ -32,7 +32,7 @@ def test_a_replay_uses_what_the_input_then_holds():
 
 def test_the_output_stays_in_the_same_memory():
     x = torch.ones(4, device="cuda")
-    graph, y = captured(lambda t: t + 1, x)
+    graph, y = capture(lambda t: t + 1, x)
     graph.replay()
     first = y.data_ptr()
     graph.replay()
@@ -41,7 +41,7 @@ def test_the_output_stays_in_the_same_memory():
 
 def test_in_place_work_happens_again():
     x = torch.zeros(2, device="cuda")
-    graph, _ = captured(lambda t: t.add_(1), x)
+    graph, _ = capture(lambda t: t.add_(1), x)
     x.zero_()
     graph.replay()
     graph.replay()
@@ -83,7 +83,7 @@ def test_a_captured_training_step_takes_the_eager_steps():
             model(x).square().mean().backward()
             optimizer.step()
 
-        again = captured(step, x)[0].replay if as_graph else lambda: step(x)
+        again = capture(step, x)[0].replay if as_graph else lambda: step(x)
         for _ in range(3 if as_graph else 4):
             again()
         return model.weight.detach().clone()
@@ -105,7 +105,7 @@ def test_views_and_temporaries_are_followed():
         rows = t.view(2, 3).t()
         return (rows @ rows.t())[0] + torch.zeros(3, device="cuda")
 
-    graph, y = captured(function, x)
+    graph, y = capture(function, x)
     x.fill_(1)
     graph.replay()
     assert y.tolist() == [2, 2, 2]
@@ -115,7 +115,7 @@ def test_a_module_replays_its_eager_values():
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.LayerNorm(8)).cuda().eval()
     x = torch.randn(3, 4, device="cuda")
     with torch.no_grad():
-        graph, y = captured(model, x)
+        graph, y = capture(model, x)
         x.copy_(torch.randn(3, 4))
         graph.replay()
         torch.testing.assert_close(y, model(x))
@@ -134,7 +134,7 @@ def test_a_whole_training_step_replays():
         return loss
 
     step(x, target)
-    graph, loss = captured(step, x, target)
+    graph, loss = capture(step, x, target)
     losses = []
     for _ in range(4):
         graph.replay()
@@ -144,7 +144,7 @@ def test_a_whole_training_step_replays():
 
 def test_dropout_draws_anew_at_each_replay():
     x = torch.ones(256, device="cuda")
-    graph, y = captured(torch.nn.functional.dropout, x)
+    graph, y = capture(torch.nn.functional.dropout, x)
     before = torch.get_rng_state()
     graph.replay()
     first = y.tolist()
@@ -154,11 +154,11 @@ def test_dropout_draws_anew_at_each_replay():
 
 def test_a_stream_knows_that_it_is_capturing():
     seen = []
-    captured(lambda t: (seen.append(torch.cuda.is_current_stream_capturing()), t + 1)[1], torch.ones(1, device="cuda"))
+    capture(lambda t: (seen.append(torch.cuda.is_current_stream_capturing()), t + 1)[1], torch.ones(1, device="cuda"))
     assert seen == [False, True] and not torch.cuda.is_current_stream_capturing()
 
 
-def test_the_default_stream_cannot_be_captured():
+def test_the_default_stream_cannot_be_capture():
     graph = torch.cuda.CUDAGraph()
     with pytest.raises(RuntimeError, match="must be captured on a non-default stream"):
         graph.capture_begin()
@@ -169,14 +169,14 @@ def test_a_replay_without_a_capture_is_refused():
         torch.cuda.CUDAGraph().replay()
 
 
-def test_a_wait_inside_a_capture_is_refused(virtual):
+def test_a_host_synchronization_inside_a_capture_is_refused(virtual):
     x = torch.ones(1, device="cuda")
     with pytest.raises(torch.AcceleratorError, match="operation not permitted when stream is capturing"):
         with torch.cuda.graph(torch.cuda.CUDAGraph()):
             x.item()
 
 
-def test_a_replay_costs_the_host_one_launch(virtual):
+def test_a_replay_costs_the_host_less_than_a_twentieth_of_the_eager_launches(virtual):
     import time
 
     from gpulab import observe
@@ -188,7 +188,7 @@ def test_a_replay_costs_the_host_one_launch(virtual):
             t = t + 1
         return t
 
-    graph, _ = captured(function, x)
+    graph, _ = capture(function, x)
     torch.cuda.synchronize()
     begin = time.perf_counter()
     function(x)

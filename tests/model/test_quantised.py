@@ -1,4 +1,4 @@
-"""TinyVLA in fewer bytes: the record is whole, the script repeats it, the figures show it."""
+"""The committed results of quantised and fine-tuned TinyVLA are complete, the benchmark repeats them, figures and tables show them."""
 
 import pytest
 import torch
@@ -8,24 +8,24 @@ from gpulab.model import load, quantised
 from gpulab.plots import quality
 
 
-def test_every_format_is_in_the_record(record):
+def test_the_results_hold_every_format(record):
     assert [point["name"] for point in record["weights"]] == list(script.FORMATS)
 
 
-def test_every_way_to_adapt_is_in_the_record(record):
+def test_the_results_hold_every_way_to_fine_tune(record):
     assert [point["name"] for point in record["adapted"]] == list(script.ADAPTED)
 
 
-def test_the_record_says_with_what_it_was_measured(record):
+def test_the_results_name_versions_device_and_seeds(record):
     assert set(record["versions"]) == {"torch", "torchao", "peft", "numpy", "python"} and record["device"] == "cpu"
     assert record["episodes"] == 400 and record["unseen_seed"] == script.UNSEEN and record["date"] >= "2026"
     assert record["training"] == {"steps": script.STEPS, "batch": script.BATCH, "seed": script.SEED}
 
 
-def test_a_success_lies_in_its_interval(points):
+def test_a_success_rate_lies_in_its_confidence_interval(points):
     for point in points.values():
         low, high = point["spread"]
-        assert 0 <= low <= point["success"] <= high <= 1 and high - low < 0.11
+        assert 0 <= low <= point["success"] <= high <= 1 and high - low < 0.11  # of 400 episodes: at most 0.098
 
 
 def test_a_storage_that_two_tensors_share_counts_once():
@@ -33,25 +33,23 @@ def test_a_storage_that_two_tensors_share_counts_once():
     assert script.bytes_of([x, x[:5], x.view(2, 5)]) == 40
 
 
-def test_float32_is_the_checkpoint():
+def test_float32_takes_four_bytes_a_parameter():
     assert script.bytes_of(script.kept(load())) == 4 * load().config.parameters
 
 
-@pytest.mark.audit  # 81 s of processor time: it trains
+@pytest.mark.audit  # 81 s of processor time: 400 episodes
 def test_the_script_repeats_a_point(points):
     assert script.weights("bfloat16") == points["bfloat16"]
 
 
-def test_the_optimizer_of_adapters_is_as_large_as_they_are(points):
+def test_adam_keeps_two_float32_moments_of_each_trainable_parameter(points):
     for name in script.ADAPTED:
         point = points[name]
-        steps = (
-            point["optimizer_bytes"] - 8 * point["trainable"]
-        )  # two moments in float32, and a counter for each tensor
-        assert point["gradient_bytes"] == 4 * point["trainable"] and 0 < steps < 4 * 64
+        step_counters = point["optimizer_bytes"] - 8 * point["trainable"]  # 4 bytes for each of fewer than 64 tensors
+        assert point["gradient_bytes"] == 4 * point["trainable"] and 0 < step_counters < 4 * 64
 
 
-def test_fewer_bits_in_a_whole_byte_save_nothing(points):
+def test_two_bits_unpacked_take_no_less_than_int8(points):
     assert points["2 bits in a byte, groups of 32"]["bytes"] > points["int8, a scale a row"]["bytes"]
 
 
@@ -74,5 +72,5 @@ def test_the_tables_fit_eighty_columns():
 
 
 @pytest.mark.parametrize(("successes", "low", "high"), [(0, 0.0, 0.0095), (200, 0.4512, 0.5488), (400, 0.9905, 1.0)])
-def test_an_interval_is_wilsons(successes, low, high):
+def test_an_interval_is_wilsons_score_interval(successes, low, high):
     assert quantised.interval(successes, 400) == pytest.approx((low, high), abs=1e-4)

@@ -14,7 +14,7 @@ from tests.rooms import ROOT
 HOLDS = """
 import gc, re
 from pathlib import Path
-from tests.sharing import share_before_forking
+from tests.page_sharing import share_before_forking
 
 def in_huge_pages():
     return int(re.search(r"AnonHugePages: +(\\d+) kB", Path("/proc/self/smaps_rollup").read_text())[1])

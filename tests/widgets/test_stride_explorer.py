@@ -130,7 +130,7 @@ def test_a_picture_too_large_is_refused_with_a_reason(mount):
     assert page.evaluate("model.get('shape')") == [1, 8, 8]
 
 
-def test_python_moves_the_picture(mount):
+def test_a_change_of_the_model_moves_the_picture(mount):
     page = mount(StrideExplorer())
     page.evaluate("model.set('shape', [6]); model.set('stride', [1])")
     assert call(page) == "x = torch.as_strided(torch.arange(6), (6,), (1,), 0)"

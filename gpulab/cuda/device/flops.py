@@ -1,6 +1,6 @@
-"""FLOP formulas: PyTorch's own (``torch.utils.flop_counter``), and of what it has none for.
+"""FLOP formulas by operator: PyTorch's own (``torch.utils.flop_counter``), and ours where it has none.
 
-The host's variants of an operation stand for CUDA's here, so they count as those do.
+The virtual device computes with the CPU's variants of CUDA's operators: each counts as the one it stands for.
 """
 
 import torch
@@ -11,16 +11,16 @@ _STANDS_FOR = {"aten::_addmm_activation": torch.ops.aten.addmm}
 
 
 def _attention(query, key, value, *rest, **options) -> int:
-    """Scores, and their product with the values; torch 2.11's own formula takes no grouped heads."""
-    return 2 * _scores(query, key) * (query.shape[-1] + value.shape[-1])
+    """Scores, and their product with the values. PyTorch's own formula (seen in 2.11 and 2.13) takes no grouped queries."""
+    return 2 * _count_of_scores(query, key) * (query.shape[-1] + value.shape[-1])
 
 
 def _attention_backward(gradient, query, key, value, *rest, **options) -> int:
     """The scores again, and the gradients of scores, values, queries and keys."""
-    return 2 * _scores(query, key) * (3 * query.shape[-1] + 2 * value.shape[-1])
+    return 2 * _count_of_scores(query, key) * (3 * query.shape[-1] + 2 * value.shape[-1])
 
 
-def _scores(query, key) -> int:
+def _count_of_scores(query, key) -> int:
     return query.shape[0] * query.shape[1] * query.shape[2] * key.shape[2]
 
 
@@ -33,8 +33,8 @@ def _matrix_vector(matrix, vector, **options) -> int:
 
 
 def _rnn_layer(source, input_weights, hidden_weights, *rest, **options) -> int:
-    steps = source.shape[0] * source.shape[1]
-    return 2 * steps * (input_weights.numel() + hidden_weights.numel())
+    tokens = source.shape[0] * source.shape[1]
+    return 2 * tokens * (input_weights.numel() + hidden_weights.numel())
 
 
 _OWN = {
@@ -49,11 +49,11 @@ _OWN = {
 
 
 def flop_formula(op: OpOverload):
-    """The formula of ``op``: its arguments and ``out_val`` to FLOPs. None when it is no product."""
+    """The formula of ``op``, which is called with its arguments and ``out_val`` and gives FLOPs; None where it multiplies no matrices."""
     name = op._schema.name
     return _OWN.get(name) or flop_registry.get(_STANDS_FOR.get(name, op.overloadpacket))
 
 
 def shown_name(op: OpOverload) -> str:
-    """The operation's name as a card would have it."""
+    """The operator's name in tables: with a dot, and without ``_for_cpu``."""
     return op._schema.name.replace("::", ".").replace("_for_cpu", "")

@@ -1,4 +1,4 @@
-"""What a process does before others are forked from it again and again: a fork then shares more and copies less.
+"""Frees the forks of a process from the garbage collector and collapses its memory into huge pages: each copies less.
 
 Two things make a fork of a process with PyTorch dear. A garbage collection in the child writes to every object that it
 looks at, and a write copies a page. And a fork copies the page table, eight bytes for each page of 4 KiB: in huge pages of
