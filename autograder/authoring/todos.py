@@ -1,4 +1,4 @@
-"""What is still to be written by the author, by file and line."""
+"""Marks in an author's files of what is still to be written, by file and line."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Combinations that leave no pair out, and layouts that one set of values can lie in."""
+"""Pairwise combinations of factors, and tensor layouts of one set of values, for stratified sampling."""
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""Exercises that are questions to one function, each with one right answer."""
+"""Exercises that are questions to one pure function, each with one right answer."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace

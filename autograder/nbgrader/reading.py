@@ -1,4 +1,4 @@
-"""Reads what was handed in, whatever it is."""
+"""Reads a submitted notebook file, whatever is wrong with it, for nbgrader's commands."""
 
 from pathlib import Path
 

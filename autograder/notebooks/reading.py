@@ -1,4 +1,4 @@
-"""Reads what a learner hands in or has marked, whatever it is."""
+"""Reads a notebook file that a learner hands in or has marked, whatever is wrong with it."""
 
 import json
 from pathlib import Path

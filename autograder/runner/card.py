@@ -1,4 +1,4 @@
-"""The virtual card that scenarios call a learner's functions on."""
+"""The virtual card that ``run.py`` calls a learner's functions on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Evidence about a call that should raise."""
+"""Evidence about a call that should raise: what it raised, or that it returned."""
 
 from collections.abc import Callable
 from typing import Any

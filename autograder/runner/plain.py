@@ -1,4 +1,4 @@
-"""Numbers as Python's own, whichever library made them."""
+"""Converts NumPy's numbers and subclasses of Python's types to plain Python values."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The grader's side of the kernel server."""
+"""The pool of kernels on the grader's side: asks the fork server for one, and frees it."""
 
 import atexit
 import json

@@ -1,4 +1,4 @@
-"""What goes wrong among ranks: one error for all of them."""
+"""RankError, the one error for whatever goes wrong among ranks."""
 
 from dataclasses import asdict, dataclass
 

@@ -1,4 +1,4 @@
-"""What is to be run: a model, and how it is trained or served."""
+"""The job that the planner is asked about: a model, and how it is trained or served."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What is held, as text."""
+"""Tracked or planned bytes as a text table."""
 
 from gpulab.memory.categories import CATEGORIES, Bytes
 from gpulab.units import format_bytes

@@ -1,4 +1,4 @@
-"""What an instrument says when it was blind."""
+"""InstrumentError: an instrument could not see what it was to record."""
 
 
 class InstrumentError(RuntimeError):

@@ -1,4 +1,4 @@
-"""Finds the learner's line behind an operation."""
+"""Finds the source line of the learner's that an operation was called from."""
 
 import functools
 import linecache

@@ -1,4 +1,4 @@
-"""Bucket size against time: the U of data parallelism."""
+"""A figure of bucket size against step time in data parallelism: the U."""
 
 import matplotlib.pyplot as plt
 

@@ -1,4 +1,4 @@
-"""Gradient norms by depth: what vanishes, what explodes, and what does neither."""
+"""A figure of gradient norms by depth: what vanishes, what explodes, and what does neither."""
 
 import itertools
 import math

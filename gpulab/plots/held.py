@@ -1,4 +1,4 @@
-"""What holds a card's memory: over one step, and compared between runs."""
+"""Figures of what holds a card's memory: over one step, and compared between runs."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Latency against load: what a server holds, and where it stops holding it."""
+"""Figures of latency against load: what a server sustains, and where it saturates."""
 
 import matplotlib.pyplot as plt
 

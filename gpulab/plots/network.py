@@ -1,4 +1,4 @@
-"""Bandwidth against size: where a collective stops to be latency."""
+"""A figure of bandwidth against message size: where a collective stops being bound by latency."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Success against bytes: what a policy can still do with fewer of them."""
+"""A figure of success rate against bytes of the weights: what a policy can still do with fewer of them."""
 
 import matplotlib.pyplot as plt
 

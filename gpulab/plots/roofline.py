@@ -1,4 +1,4 @@
-"""The roofline: what a card allows a kernel, by its arithmetic and its bytes."""
+"""The roofline figure: what a card allows a kernel, by its arithmetic and its bytes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

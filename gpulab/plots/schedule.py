@@ -1,4 +1,4 @@
-"""A pipeline's schedule, GPU by GPU and slot by slot."""
+"""A figure of a pipeline's schedule, GPU by GPU and slot by slot."""
 
 from collections.abc import Collection
 

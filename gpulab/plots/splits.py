@@ -1,4 +1,4 @@
-"""Who has which part of a sequence, and who sends which tokens to whom."""
+"""A figure of sequence parallelism: who has which part of a sequence, and who sends which tokens to whom."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A step as one bar, divided by where its time went."""
+"""A figure of a step as one bar, divided by where its time went."""
 
 import matplotlib.pyplot as plt
 

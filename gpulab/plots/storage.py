@@ -1,4 +1,4 @@
-"""The order in which a storage holds things, as strips of lettered cells."""
+"""A figure of the order in which a storage holds things, as strips of lettered cells."""
 
 from collections.abc import Mapping, Sequence
 

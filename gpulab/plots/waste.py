@@ -1,4 +1,4 @@
-"""What an interval between checkpoints wastes."""
+"""A figure of the time that an interval between checkpoints wastes."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The loop: who arrives, what is planned, how long it takes, who is told a token."""
+"""The serving loop: requests arrive, the scheduler plans a step, the clock says how long it takes, requests are given their tokens."""
 
 import heapq
 import itertools

@@ -1,4 +1,4 @@
-"""What a scheduler is asked in every step, and what it answers."""
+"""The interface of a scheduler: what it is asked in every step, and the plan that it returns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What happened: every step, and every request's way through the engine."""
+"""The record of a run: every step, and the life of every request in the engine."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The metrics of a run."""
+"""The metrics of a run: TTFT, inter-token latency, throughput, goodput, waste of the KV cache."""
 
 from functools import cached_property
 

@@ -1,4 +1,4 @@
-"""What the engine holds its parts to, whoever wrote them."""
+"""Validation of what schedulers, block allocators, attention and samplers return, whoever wrote them."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Runs beside each other, in print."""
+"""Several runs side by side, as a text table."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING

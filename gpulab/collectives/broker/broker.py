@@ -1,4 +1,4 @@
-"""The loop: it reads what ranks ask, answers, and writes the journal.
+"""The broker's loop: it reads what ranks ask, answers, and writes the journal.
 
 It runs where no rank's code does, holds no more than what passes, and believes a rank's bytes and order alone.
 """

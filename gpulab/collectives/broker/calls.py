@@ -1,4 +1,4 @@
-"""What a rank asks for, as the broker reads it."""
+"""A rank's call of a collective or message, as the broker parses it."""
 
 from dataclasses import dataclass, field
 

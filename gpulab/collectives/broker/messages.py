@@ -1,4 +1,4 @@
-"""What a learner is told: one paragraph, each rank with its line, and what to do."""
+"""Error messages about collectives: one paragraph, each rank with its line, and what to do."""
 
 import os
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What each rank of a group gets, of what all of them gave."""
+"""The results of collectives: what each rank of a group gets, of what all of them gave."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Who has come to which collective, and who is still awaited."""
+"""Matches the calls of ranks into collectives and messages: who has come to which, and who is still awaited."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What rendezvous wants, without a port and without a file."""
+"""The key-value store of a rank's process group, with neither port nor file."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Where keys and values lie: what an allocator is asked."""
+"""The interface of a KV cache allocator: which blocks hold the keys and values of which request."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""One piece for each request, as long as it can become: how caches were kept before vLLM."""
+"""A contiguous KV cache: one piece for each request, as long as it can become, as servers did before vLLM."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Blocks of a few tokens, anywhere: the cache as vLLM keeps it."""
+"""A paged KV cache: blocks of a few tokens, anywhere in memory, as in vLLM."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How long a step takes."""
+"""The interface of a clock: how long a step takes, in microseconds."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol

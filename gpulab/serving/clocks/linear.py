@@ -1,4 +1,4 @@
-"""A step's time from three numbers."""
+"""A clock with three constants: microseconds for a step, for each token and for each token of context."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

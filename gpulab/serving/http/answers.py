@@ -1,4 +1,4 @@
-"""OpenAI's answers to a completion and to a chat, whole and in pieces (``data: {...}`` and a last ``data: [DONE]``)."""
+"""Responses to a completion and to a chat in OpenAI's form, whole and streamed (``data: {...}`` and a last ``data: [DONE]``)."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The endpoints."""
+"""The endpoints of the server, as an ASGI application."""
 
 import asyncio
 import itertools

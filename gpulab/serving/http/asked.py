@@ -1,4 +1,4 @@
-"""What a client may ask: the fields of OpenAI's completions and chat completions that this server knows."""
+"""Request schemas: the fields of OpenAI's completions and chat completions that this server knows."""
 
 from typing import Any, Literal
 

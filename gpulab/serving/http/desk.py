@@ -1,4 +1,4 @@
-"""Who is at the door: how many are let in, their tokens as they come, and clients that leave."""
+"""Admission control of the server: how many requests are let in, their tokens as they come, and clients that disconnect."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""How long and how large a request may be on its way in, and how long a client may take to read."""
+"""Limits of the server: how long and how large a request may be, and how long a client may take to read."""
 
 import asyncio
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Decodes first, then as much of the prompts as the budget has left."""
+"""Chunked prefill: decodes first, then as much of the prompts as the token budget has left."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Who is done goes, who waits comes, in every step."""
+"""Continuous batching: in every step finished requests leave and waiting ones are admitted."""
 
 from collections.abc import Sequence
 

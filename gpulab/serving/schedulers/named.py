@@ -1,4 +1,4 @@
-"""The schedulers at hand, by name."""
+"""The schedulers by name."""
 
 from gpulab.serving.plan import Scheduler
 from gpulab.serving.schedulers.chunked import Chunked

@@ -1,4 +1,4 @@
-"""What two schedulers do alike: let in, decode, and decide who has to go when the cache is full."""
+"""What two schedulers share: admission, decoding, and which request is preempted when the KV cache is full."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Batches that drain: the next one begins when the last request of this one is done."""
+"""Static batching: the next batch begins when the last request of this one is done."""
 
 from collections.abc import Sequence
 
