@@ -1,4 +1,4 @@
-"""What every change tries of many alike, and what an audit tries besides."""
+"""Which of many alike parameters each run tries, and which only an audit."""
 
 from collections.abc import Container, Iterable
 

@@ -1,4 +1,4 @@
-"""How a page of HTML lies on a screen."""
+"""How many pixels of a page of HTML lie beyond a screen of a given width."""
 
 
 def px_beyond(browser, html: str, width: int) -> int:

@@ -1,4 +1,4 @@
-"""What a unit found, of each chapter and room that it tried something of."""
+"""What a unit of an audit found: tests passed and failed, by the chapter or room that they belong to."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What an audit is made of."""
+"""The units of an audit: exercises, rooms of tests, PyTorch's table of operations; and the files that each depends on."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A full disk, a locked gradebook."""
+"""Grading with a full disk and with a locked gradebook."""
 
 import os
 import shutil

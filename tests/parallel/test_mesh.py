@@ -1,3 +1,5 @@
+"""gpulab.parallel.mesh_groups gives the groups of torch.distributed's device mesh."""
+
 import pytest
 
 from gpulab.collectives import structure

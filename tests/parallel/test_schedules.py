@@ -1,3 +1,5 @@
+"""gpulab.parallel's pipeline schedules: orders, slots, bubbles and activations in flight, against torch.distributed.pipelining."""
+
 import itertools
 
 import pytest

@@ -1,4 +1,4 @@
-"""The page a learner reads."""
+"""The feedback page: what a learner reads after grading."""
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell

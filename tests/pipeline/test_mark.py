@@ -1,4 +1,4 @@
-"""What a learner alone meets: the command, its page, its refusals."""
+"""``python -m autograder mark``, the self-check of a learner: the command, its page, its refusals."""
 
 import os
 import subprocess

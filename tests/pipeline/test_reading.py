@@ -1,4 +1,4 @@
-"""Anything can be handed in under a notebook's name."""
+"""Anything can be handed in under a notebook's name: what cannot be read as one is said, and harms no other."""
 
 import nbformat
 import pytest

@@ -1,4 +1,4 @@
-"""What learners are given."""
+"""The notebooks that learners are given: no solution, no hidden test."""
 
 import nbformat
 

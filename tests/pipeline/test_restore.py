@@ -1,4 +1,4 @@
-"""What is done to a submitted notebook before it runs."""
+"""A submitted notebook before it runs: the course's cells are put back as they were."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""The clock of three numbers."""
+"""gpulab.serving.Linear, a clock with three constants."""
 
 import pytest
 
