@@ -70,11 +70,22 @@ class AuthoredExercise:
 
     @property
     def mistakes(self) -> list[Attempt]:
-        return [attempt for attempt in self.attempts if attempt.wrong]
+        return self._attempts("wrong")
 
     @property
     def alternatives(self) -> list[Attempt]:
-        return [attempt for attempt in self.attempts if not attempt.wrong]
+        return self._attempts("right")
+
+    @property
+    def cheats(self) -> list[Attempt]:
+        return self._attempts("cheat")
+
+    def _attempts(self, kind: str) -> list[Attempt]:
+        return [attempt for attempt in self.attempts if attempt.kind == kind]
+
+    def losses(self, attempt: Attempt) -> set[str]:
+        """The criteria that an attempt is to lose."""
+        return self.criteria if attempt.kind == "cheat" else set(attempt.loses)
 
     def begin(self, anew: bool = False) -> None:
         """Run the cells above the solution cell, once for all processes that are forked from here.
@@ -165,7 +176,7 @@ def authored_in(folder: Path) -> list[AuthoredExercise]:
             raise Unreadable(
                 f"{folder / CORPUS}: {attempt.name} is an attempt at {attempt.function!r}, which the notebook does not grade"
             )
-        if attempt.loses is None:
+        if attempt.kind == "wrong" and attempt.loses is None:
             raise Unreadable(
                 f"{folder / CORPUS}: {attempt.name} does not say what it loses: write loses=a,b at its head"
             )

@@ -52,8 +52,8 @@ class Classroom:
     def submissions(self) -> Iterator[Submission]:
         yield self._whole("solution", self._answered({}))
         yield Submission("untouched", _bytes(self.release), dict.fromkeys(self.points, 0.0))
-        yield from self._rounds("mistakes", [a for a in self.attempts if a.wrong])
-        yield from self._rounds("alternative", [a for a in self.attempts if not a.wrong])
+        yield from self._rounds("mistakes", [a for a in self.attempts if a.kind == "wrong"])
+        yield from self._rounds("alternative", [a for a in self.attempts if a.kind == "right"])
         yield from self._broken_answers()
         yield from self._broken_notebooks()
 

@@ -7,9 +7,12 @@
     # %% right sectors by_sets
     def sectors(addresses, item_bytes): ...
 
+    # %% cheat sectors equal_to_everything
+    def sectors(addresses, item_bytes): ...
+
 A head names the function and the attempt, and of a wrong one the criteria that it is to lose (without ``loses``: any), the
-tags of the clauses that it breaks, and ``says``, the key of the misconception that it is a form of. What follows is the
-source of its cell.
+tags of the clauses that it breaks, and ``says``, the key of the misconception that it is a form of. A cheat wants points
+without the work, and is to lose every criterion. What follows is the source of its cell.
 """
 
 import ast
@@ -21,23 +24,24 @@ from pathlib import Path
 from autograder.authoring.problems import Unreadable, where
 
 CORPUS = "corpus.txt"
-_HEAD = re.compile(r"# %% (?P<kind>wrong|right) (?P<function>\w+) (?P<name>\w+)(?P<fields>(?: \w+=.*)?)")
+_HEAD = re.compile(r"# %% (?P<kind>wrong|right|cheat) (?P<function>\w+) (?P<name>\w+)(?P<fields>(?: \w+=.*)?)")
 _FIELD = re.compile(r" (\w+)=(.*?)(?= \w+=|$)")
-_FIELDS = {"wrong": {"loses", "breaks", "says"}, "right": set()}
+_FIELDS = {"wrong": {"loses", "breaks", "says"}, "right": set(), "cheat": set()}
 
 
 @dataclass(frozen=True)
 class Attempt:
     """A stand-in for the solution of one function.
 
-    ``source``: its cell. ``loses``: the criteria that it is to lose, all others it is to earn; None where any will do.
-    ``breaks``: tags of clauses. ``says``: the key of a misconception, or nothing.
+    ``kind``: ``wrong``, ``right`` or ``cheat``. ``source``: its cell. ``loses``: the criteria that it is to lose, all others
+    it is to earn; None where any will do, or of a cheat, which is to lose all. ``breaks``: tags of clauses. ``says``: the key
+    of a misconception, or nothing.
     """
 
     function: str
     name: str
     source: str
-    wrong: bool = False
+    kind: str = "right"
     loses: tuple[str, ...] | None = ()
     breaks: tuple[str, ...] = ()
     says: str = ""
@@ -73,7 +77,8 @@ def _attempt(head: str, source: str, path: Path, number: int) -> Attempt:
     match = _HEAD.fullmatch(head.rstrip())
     if not match:
         raise Unreadable(
-            f"{place}: `{head}` is no head: write `# %% wrong FUNCTION NAME loses=a,b` or `# %% right FUNCTION NAME`"
+            f"{place}: `{head}` is no head: write `# %% wrong FUNCTION NAME loses=a,b`, `# %% right FUNCTION NAME` "
+            f"or `# %% cheat FUNCTION NAME`"
         )
     kind, function = match["kind"], match["function"]
     fields = dict(_FIELD.findall(match["fields"]))
@@ -82,8 +87,8 @@ def _attempt(head: str, source: str, path: Path, number: int) -> Attempt:
     loses, breaks = _names(fields, "loses", "criteria", place), _names(fields, "breaks", "clauses", place)
     if function not in _bound(source, path, number):
         raise Unreadable(f"{place}: the source defines no {function}")
-    wrong = kind == "wrong"
-    return Attempt(function, match["name"], source, wrong, loses if wrong else (), breaks or (), fields.get("says", ""))
+    loses = () if kind == "right" else loses
+    return Attempt(function, match["name"], source, kind, loses, breaks or (), fields.get("says", ""))
 
 
 def _names(fields: dict[str, str], field: str, what: str, place: str) -> tuple[str, ...] | None:

@@ -119,6 +119,16 @@ def alternatives_earn_everything(authored: AuthoredExercise) -> Iterator[str]:
     yield from _differences(authored, authored.alternatives)
 
 
+def cheats_earn_nothing(authored: AuthoredExercise) -> Iterator[str]:
+    cheats = _sampled(authored, authored.cheats)
+    tries = [_trial(authored, cheat) for cheat in cheats]
+    for cheat, trial, verdicts in zip(cheats, tries, _isolated(authored, tries), strict=True):
+        kept = [trials.kept_by(authored, lost) for lost in verdicts]
+        for earned, which in _by_verdict(trial.seeds, kept):
+            if earned != NOTHING:
+                yield f"the cheat {cheat.name} earns {earned}{which}"
+
+
 def _differences(authored: AuthoredExercise, attempts: list[Attempt]) -> Iterator[str]:
     """Every seed must lose exactly what is named: so two runs with other seeds agree.
 
@@ -135,7 +145,7 @@ def _differences(authored: AuthoredExercise, attempts: list[Attempt]) -> Iterato
 def _trial(authored: AuthoredExercise, attempt: Attempt) -> Trial:
     if authored.every or attempt in trials.not_yet_seen(authored):
         return Trial(authored, attempt.source, SEEDS)
-    return trials.as_sampled(authored, attempt.source, attempt.loses)
+    return trials.as_sampled(authored, attempt.source, authored.losses(attempt))
 
 
 def _seeds(authored: AuthoredExercise) -> tuple[int, ...]:
@@ -303,6 +313,7 @@ GATES = (
     starter_earns_nothing,
     mistakes_lose_what_they_name,
     alternatives_earn_everything,
+    cheats_earn_nothing,
     idle_answers_earn_nothing,
     every_criterion_is_lost_by_a_mistake,
     clauses_have_tags,

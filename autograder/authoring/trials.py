@@ -18,6 +18,7 @@ from pathlib import Path
 from autograder.authoring.authored import RECORD, SEEDS, AuthoredExercise, records
 from autograder.authoring.corpus import Attempt
 from autograder.authoring.executed import changed
+from autograder.authoring.forked import STOPPED
 from autograder.authoring.isolated import IsolatedRuns, Trial
 from autograder.authoring.meaning import digest_of
 from autograder.authoring.mutants import Mutant, mutants
@@ -46,8 +47,8 @@ def has_mutants(record: dict) -> bool:
 
 
 def not_yet_tried(authored: AuthoredExercise) -> list[Attempt]:
-    """Its attempts that the record does not know with thirty seeds, or knows with another verdict."""
-    return _unknown(authored, "tried")
+    """Its attempts, cheats apart, that the record does not know with thirty seeds, or knows with another verdict."""
+    return [attempt for attempt in _unknown(authored, "tried") if attempt.kind != "cheat"]
 
 
 def to_try_again(authored: AuthoredExercise) -> list[Attempt]:
@@ -88,21 +89,21 @@ def _unknown(authored: AuthoredExercise, *lists: str) -> list[Attempt]:
 
 
 def sample(authored: AuthoredExercise) -> list[Attempt]:
-    """The attempts that gates try: those that the record does not know, and of the others one for every criterion and a right one.
+    """The attempts that gates try: those that the record does not know, and of the others one for every criterion, a right one
+    and a cheat.
 
     A mistake that loses one criterion alone says most of it; of those alike the record may know the cheapest.
     What a record knows can change only by what exercises share (the instruments, the referee), and that shows in a sample.
     """
     unknown = not_yet_seen(authored)
     cheap = set(current(authored).get("cheapest", ()))
-    says_most = lambda one: (len(one.loses), _hash_of(one) not in cheap, _hash_of(one))
+    says_most = lambda one: (len(authored.losses(one)), _hash_of(one) not in cheap, _hash_of(one))
     known = sorted((attempt for attempt in authored.attempts if attempt not in unknown), key=says_most)
-    right = [attempt for attempt in known if not attempt.loses][:1]
-    wrong = [
-        next(attempt for attempt in known if lost in attempt.loses)
-        for lost in {lost for one in known for lost in one.loses}
-    ]
-    return [attempt for attempt in authored.attempts if authored.every or attempt in (*unknown, *right, *wrong)]
+    one_of = lambda kind: [attempt for attempt in known if attempt.kind == kind][:1]
+    wrong = [attempt for attempt in known if attempt.kind == "wrong"]
+    losers = [next(one for one in wrong if lost in one.loses) for lost in {lost for one in wrong for lost in one.loses}]
+    chosen = (*unknown, *one_of("right"), *one_of("cheat"), *losers)
+    return [attempt for attempt in authored.attempts if authored.every or attempt in chosen]
 
 
 def as_sampled(authored: AuthoredExercise, source: str, loses: Collection[str]) -> Trial:
@@ -129,7 +130,7 @@ def cheapest(authored: AuthoredExercise) -> list[str]:
 
 def _seconds(authored: AuthoredExercise, attempt: Attempt) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    IsolatedRuns().all([as_sampled(authored, attempt.source, attempt.loses)])
+    IsolatedRuns().all([as_sampled(authored, attempt.source, authored.losses(attempt))])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -143,7 +144,7 @@ def keep_seen(authored: AuthoredExercise) -> None:
 
 
 def _hash_of(attempt: Attempt) -> str:
-    return digest_of(attempt.source, repr(sorted(attempt.loses)))
+    return digest_of(attempt.source, repr("cheat" if attempt.kind == "cheat" else sorted(attempt.loses)))
 
 
 def reached(modules: list[str]) -> list[Path]:
@@ -182,12 +183,34 @@ def tried(
             | _tried_mutants(authored, list(mutants(solution)), isolated)
             | {"executed": isolated.executed(authored)}
         )
-    survivors = [*_of_survivors(authored, old["equivalent_mutants"])]
+    problems = [*_of_survivors(authored, old["equivalent_mutants"])]
+    if cheats := [one for one in not_yet_seen(authored) if one.kind == "cheat"]:
+        old, kept = _with_cheats(authored, old, cheats, isolated)
+        problems += kept
     if not attempts:
-        return old, survivors
+        return old, problems
     lost = isolated.all([Trial(authored, attempt.source, MANY_SEEDS) for attempt in attempts])
     chances = dict(_of_seeds(attempts, lost))
-    return _with_tried(authored, old, attempts, chances), [*survivors, *chances.values()]
+    return _with_tried(authored, old, attempts, chances), [*problems, *chances.values()]
+
+
+def kept_by(authored: AuthoredExercise, lost: Collection[str]) -> set[str]:
+    """The criteria that an attempt earned, which lost these; one that was stopped earned none."""
+    return set() if STOPPED in lost else authored.criteria - {*lost}
+
+
+def _with_cheats(
+    authored: AuthoredExercise, old: dict, cheats: list[Attempt], isolated: IsolatedRuns
+) -> tuple[dict, list[str]]:
+    """Two seeds are enough for a cheat: it is to earn nothing, whatever was drawn."""
+    problems, seen = [], {*old.get("seen", ())}
+    lost = isolated.all([Trial(authored, cheat.source, SEEDS) for cheat in cheats])
+    for cheat, verdicts in zip(cheats, lost, strict=True):
+        if kept := {name for one in verdicts for name in kept_by(authored, one)}:
+            problems.append(f"the cheat {cheat.name} earns {listed(kept)}")
+        else:
+            seen.add(_hash_of(cheat))
+    return old | {"seen": sorted(seen)}, problems
 
 
 def _with_tried(authored: AuthoredExercise, old: dict, attempts: list[Attempt], chances: Collection[str]) -> dict:

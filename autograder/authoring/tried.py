@@ -36,7 +36,7 @@ class Outcome:
 
     function: str
     name: str
-    wrong: bool
+    kind: str
     lost: dict[int, dict[str, str]]
     missing: tuple[str, ...] = ()
     unexpected: tuple[str, ...] = ()
@@ -63,7 +63,10 @@ def run(
     for authored, attempts in chosen:
         for outcome in tried(authored, attempts, tuple(seeds or SEEDS), jobs):
             outcomes.append(outcome)
-            print(json.dumps(asdict(outcome)) if as_json else _in_words(outcome), flush=True)
+            print(
+                json.dumps(asdict(outcome) | {"wrong": outcome.kind != "right"}) if as_json else _in_words(outcome),
+                flush=True,
+            )
     if not as_json:
         print(_counted(outcomes))
     return 0 if all(outcome.as_declared for outcome in outcomes) else 1
@@ -77,21 +80,21 @@ def tried(authored: AuthoredExercise, attempts: list[Attempt], seeds: tuple[int,
         some = attempts[start : start + 4 * jobs]
         found = runs.all([SentenceTrial(authored, attempt.source, seeds) for attempt in some])
         for attempt, by_seed in zip(some, found, strict=True):
-            yield _outcome(attempt, authored.criteria, dict(zip(seeds, by_seed, strict=True)))
+            yield _outcome(authored, attempt, dict(zip(seeds, by_seed, strict=True)))
 
 
-def _outcome(attempt: Attempt, criteria: set[str], found: dict[int, list]) -> Outcome:
-    named = (attempt.function, attempt.name, attempt.wrong)
+def _outcome(authored: AuthoredExercise, attempt: Attempt, found: dict[int, list]) -> Outcome:
+    named = (attempt.function, attempt.name, attempt.kind)
     if broken := sorted({one for lost in found.values() for one in lost if isinstance(one, str) and one != STOPPED}):
         return Outcome(*named, {}, problem="; ".join(broken))
     lost = {
-        seed: dict.fromkeys(sorted(criteria), STOPPED) if STOPPED in some else dict(some)
+        seed: dict.fromkeys(sorted(authored.criteria), STOPPED) if STOPPED in some else dict(some)
         for seed, some in found.items()
     }
-    if attempt.loses is None:
+    if attempt.kind == "wrong" and attempt.loses is None:
         kept = [str(seed) for seed, some in lost.items() if not some]
         return Outcome(*named, lost, problem=f"loses nothing with seed {', '.join(kept)}" if kept else "")
-    declared = set(attempt.loses)
+    declared = authored.losses(attempt)
     missing = {name for some in lost.values() for name in declared - some.keys()}
     unexpected = {name for some in lost.values() for name in some.keys() - declared}
     return Outcome(*named, lost, tuple(sorted(missing)), tuple(sorted(unexpected)))
@@ -129,9 +132,8 @@ def _chapter_of(file: Path) -> str:
 
 def _in_words(outcome: Outcome) -> str:
     """A line with the verdict, and one for each lost criterion."""
-    kind = "wrong" if outcome.wrong else "right"
     sentences = {name: said for some in outcome.lost.values() for name, said in some.items()}
-    lines = [f"{kind} {outcome.function} {outcome.name}: {outcome.problem or 'loses ' + listed(sentences)}"]
+    lines = [f"{outcome.kind} {outcome.function} {outcome.name}: {outcome.problem or 'loses ' + listed(sentences)}"]
     for name, said in sorted(sentences.items()):
         seeds = [str(seed) for seed, some in outcome.lost.items() if name in some]
         part = "" if len(seeds) == len(outcome.lost) else f" (with seed {', '.join(seeds)} alone)"

@@ -13,7 +13,7 @@ class AsExpected(IsolatedRuns):
 
     def __init__(self, authored: AuthoredExercise) -> None:
         super().__init__()
-        self._attempts = {attempt.source: list(attempt.loses) for attempt in authored.attempts}
+        self._attempts = {attempt.source: sorted(authored.losses(attempt)) for attempt in authored.attempts}
         self._attempts |= {solution_of(authored.notebook, authored.function): []}
         self._criteria = sorted(authored.criteria)
         self._equivalent = [one.becomes for one in authored.said.equivalent_mutants]

@@ -9,6 +9,7 @@ import pytest
 from autograder.authoring import gates, trials
 from autograder.authoring.authored import authored_in, records
 from autograder.authoring.clauses import Statement
+from autograder.authoring.corpus import Attempt
 from autograder.authoring.gates import gate
 from autograder.authoring.isolated import IsolatedRuns
 from autograder.authoring.misconceptions import EquivalentMutant, Misconception, Said
@@ -99,9 +100,34 @@ def test_a_mistake_that_loses_something_else(authored):
 
 
 def test_a_mistake_that_loses_nothing(authored):
-    equivalent_mutant = replace(authored.alternatives[0], loses=("values",), wrong=True)
+    equivalent_mutant = replace(authored.alternatives[0], loses=("values",), kind="wrong")
     problems = list(gates.mistakes_lose_what_they_name(replace(authored, attempts=(equivalent_mutant,))))
     assert problems == [f"{equivalent_mutant.name} loses nothing, not values"]
+
+
+CHEAT = "def patchify(images, patch):\n    raise ValueError"
+
+
+def test_a_cheat_that_earns_a_criterion(authored):
+    cheat = Attempt("patchify", "refuses", CHEAT, "cheat", None)
+    assert list(gates.cheats_earn_nothing(replace(authored, attempts=(cheat,)))) == []
+    earns = replace(cheat, source=authored.alternatives[0].source)
+    (problem,) = gates.cheats_earn_nothing(replace(authored, attempts=(earns,)))
+    assert problem == "the cheat refuses earns errors, layouts, no_copy, values"
+
+
+def test_a_cheat_is_put_on_record_with_two_seeds_and_never_tried_with_thirty(authored):
+    cheat = Attempt("patchify", "refuses", CHEAT, "cheat", None)
+    both = replace(authored, attempts=(*authored.attempts, cheat))
+    assert trials.not_yet_seen(both) == [cheat] and trials.not_yet_tried(both) == []
+    record, problems = tried(both, AsExpected(both))
+    assert problems == [] and record["tried"] == authored.record["tried"] and len(record["seen"]) == 1
+    assert trials.not_yet_seen(replace(both, record=record)) == []
+    assert tried(both, IsolatedRuns(2), attempts=[])[1] == []
+    earns = replace(cheat, source=authored.alternatives[0].source)
+    earning = replace(authored, attempts=(earns,))
+    record, problems = tried(earning, IsolatedRuns(2), attempts=[])
+    assert problems == ["the cheat refuses earns errors, layouts, no_copy, values"] and trials.not_yet_seen(earning)
 
 
 def test_a_mistake_that_names_no_criterion(authored):
@@ -111,7 +137,7 @@ def test_a_mistake_that_names_no_criterion(authored):
 
 
 def test_an_alternative_that_is_wrong(authored):
-    wrong = replace(authored.mistakes[0], loses=(), wrong=False)
+    wrong = replace(authored.mistakes[0], loses=(), kind="right")
     assert len(list(gates.alternatives_earn_everything(replace(authored, attempts=(wrong,))))) == 1
 
 
@@ -131,7 +157,7 @@ def test_points_for_doing_nothing(authored, monkeypatch):
 
 
 def test_a_criterion_that_no_mistake_loses(authored):
-    without = tuple(attempt for attempt in authored.attempts if "errors" not in attempt.loses)
+    without = tuple(attempt for attempt in authored.attempts if "errors" not in authored.losses(attempt))
     problems = list(gates.every_criterion_is_lost_by_a_mistake(replace(authored, attempts=without)))
     assert problems == ["no mistake loses errors, values"]
 
@@ -314,17 +340,19 @@ def test_trials_find_an_attempt_whose_verdict_is_a_chance(authored, monkeypatch)
     )
 
 
-def test_of_attempts_on_record_one_mistake_for_every_criterion_and_one_alternative_is_tried(authored):
+def test_of_attempts_on_record_one_mistake_for_every_criterion_one_alternative_and_one_cheat_are_tried(authored):
     chosen = sample(authored)
-    assert len([attempt for attempt in chosen if not attempt.loses]) == 1
-    assert {lost for attempt in chosen for lost in attempt.loses} == authored.criteria
-    assert len(chosen) <= len(authored.criteria) + 1 and sample(authored) == chosen
+    of = {kind: [attempt for attempt in chosen if attempt.kind == kind] for kind in ("wrong", "right", "cheat")}
+    assert len(of["right"]) == 1 and len(of["cheat"]) == (1 if authored.cheats else 0)
+    assert {lost for attempt in of["wrong"] for lost in attempt.loses} == authored.criteria
+    assert len(of["wrong"]) <= len(authored.criteria) and sample(authored) == chosen
 
 
 def test_the_mistake_that_loses_the_fewest_is_tried(authored):
     of = {lost: min(len(one.loses) for one in authored.mistakes if lost in one.loses) for lost in authored.criteria}
     assert all(
-        min(len(one.loses) for one in sample(authored) if lost in one.loses) == fewest for lost, fewest in of.items()
+        min(len(one.loses) for one in sample(authored) if lost in (one.loses or ())) == fewest
+        for lost, fewest in of.items()
     )
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from autograder.authoring import isolated
+from autograder.authoring.corpus import read_corpus
 from autograder.authoring.tried import run
 from autograder.core.layout import ROOT
 
@@ -47,6 +48,15 @@ def test_a_solution_that_loses_what_it_declares_is_as_declared(tried, every_crit
     code, said, _ = tried(SOLUTIONS.partition("# %% wrong fits sleeps")[0].replace("MANY", every_criterion))
     assert code == 0 and said.endswith("1 attempt, 0 not as declared\n")
     assert all(f"    {name}: " in said for name in every_criterion.split(",")), "a sentence for each criterion"
+
+
+def test_a_cheat_is_to_lose_every_criterion(tried, every_criterion):
+    code, said, _ = tried("# %% cheat fits says_yes\ndef fits(*asked):\n    return True\n")
+    assert code == 0 and said.startswith("cheat fits says_yes: loses ")
+    corpus = read_corpus(ROOT / "exercises" / "memory" / "corpus.txt")
+    right = next(attempt.source for attempt in corpus if attempt.function == "fits" and attempt.kind == "right")
+    code, said, _ = tried(f"# %% cheat fits computes\n{right}", seeds=[1])
+    assert code == 1 and "cheat fits computes: loses nothing" in said and "    errors: declared, and kept" in said
 
 
 def test_what_is_declared_and_kept_is_named_and_so_is_what_is_lost_besides(tried, every_criterion):

@@ -20,6 +20,11 @@ double = math.sqrt
 def double(x):
     # %% is no head inside a line
     return x + x
+
+# %% cheat double equals_everything
+from unittest.mock import ANY
+def double(x):
+    return ANY
 """
 
 
@@ -33,12 +38,19 @@ def read(tmp_path):
 
 
 def test_a_head_says_what_an_attempt_is_to_lose_and_which_misconception_it_is_a_form_of(read):
-    forgets, crashes, adds = read(TEXT)
+    forgets, crashes, adds, equals = read(TEXT)
     assert forgets == Attempt(
-        "double", "forgets", "def double(x):\n    return x\n", True, ("values", "one rank"), ("c1", "c3"), "no_factor"
+        "double",
+        "forgets",
+        "def double(x):\n    return x\n",
+        "wrong",
+        ("values", "one rank"),
+        ("c1", "c3"),
+        "no_factor",
     )
-    assert crashes.wrong and crashes.loses is None
-    assert not adds.wrong and adds.loses == () and adds.source.endswith("return x + x\n")
+    assert crashes.kind == "wrong" and crashes.loses is None
+    assert adds.kind == "right" and adds.loses == () and adds.source.endswith("return x + x\n")
+    assert equals.kind == "cheat" and equals.loses is None
 
 
 @pytest.mark.parametrize(
@@ -47,6 +59,7 @@ def test_a_head_says_what_an_attempt_is_to_lose_and_which_misconception_it_is_a_
         ("# %% wrong double crashes", "# %% wrong double forgets", "sums.py:7: double has an attempt forgets already"),
         ("# %% right double adds", "# %% good double adds", "sums.py:11: `# %% good double adds` is no head"),
         ("double adds", "double adds loses=values", "sums.py:11: a right attempt has no loses"),
+        ("equals_everything", "equals_everything loses=values", "sums.py:16: a cheat attempt has no loses"),
         ("says=no_factor", "because=no_factor", "sums.py:3: a wrong attempt has no because"),
         ("loses=values,one rank", "loses=values,", "sums.py:3: loses=values, names no criteria"),
         ("loses=values,one rank", "loses=", "sums.py:3: loses= names no criteria"),
