@@ -29,7 +29,11 @@ RECORD = "trials.json"
 
 
 class HiddenTestBroken(Exception):
-    """A judge or a scenario failed; says which, and where."""
+    """A judge or a scenario failed; says which, and where. ``lost``: the criteria that were lost all the same."""
+
+    def __init__(self, why: str, lost: Collection[str] = ()) -> None:
+        super().__init__(why)
+        self.lost = sorted(lost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +124,7 @@ class AuthoredExercise:
         ``until``: no case is played after all these are lost; those not judged by then are not lost.
         """
         played = self._played(source, seed, to_the_first, until)
-        if until and played.lost >= set(until):
-            return played.lost
-        return {line.criterion for line in played.verdict().lines if line.status != "earned"}
+        return _lost(played, until)
 
     def verdict(self, source: str, seed: int) -> Verdict:
         """Every criterion with ``source`` in the solution cell. Raises HiddenTestBroken."""
@@ -136,8 +138,14 @@ class AuthoredExercise:
             self.name, lambda inputs: run_case(self.name, namespace, inputs), Sampler(seed), to_the_first, until
         )
         if played.broken:
-            raise HiddenTestBroken("; ".join(played.broken))
+            raise HiddenTestBroken("; ".join(played.broken), _lost(played, until))
         return played
+
+
+def _lost(played: Session, until: Collection[str]) -> set[str]:
+    if until and played.lost >= set(until):
+        return played.lost
+    return {line.criterion for line in played.verdict().lines if line.status != "earned"}
 
 
 def authored_exercises(exercises: Path) -> list[AuthoredExercise]:

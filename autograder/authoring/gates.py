@@ -121,7 +121,7 @@ def alternatives_earn_everything(authored: AuthoredExercise) -> Iterator[str]:
 
 def cheats_earn_nothing(authored: AuthoredExercise) -> Iterator[str]:
     cheats = _sampled(authored, authored.cheats)
-    tries = [_trial(authored, cheat) for cheat in cheats]
+    tries = [_trial(authored, cheat)._replace(may_break=True) for cheat in cheats]
     for cheat, trial, verdicts in zip(cheats, tries, _isolated(authored, tries), strict=True):
         kept = [trials.kept_by(authored, lost) for lost in verdicts]
         for earned, which in _by_verdict(trial.seeds, kept):

@@ -34,6 +34,8 @@ class Trial(NamedTuple):
     """A seed ends with the case by which these criteria are lost: enough to know that a mistake loses them."""
     checked: bool = True
     """Whether the visible check runs before the hidden tests, as in a notebook: it may take longer than they do."""
+    may_break: bool = False
+    """Whether the hidden tests may break, as a cheat breaks them: what it loses is then what counts."""
 
     def go_on(self) -> None:
         """In a process of its own, before ``lost``: run the notebook from the solution cell on."""
@@ -46,7 +48,7 @@ class Trial(NamedTuple):
             with silence():
                 return sorted(self.authored.lost(self.source, seed, self.to_the_first, self.until))
         except HiddenTestBroken as why:
-            return [str(why)]
+            return why.lost if self.may_break else [str(why)]
 
 
 @dataclass

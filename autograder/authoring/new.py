@@ -42,7 +42,6 @@ def new_chapter(root: Path, name: str, part: str, number: int | None, title: str
         f"exercises/{name}/{NOTEBOOK}": _filled("notebook.txt", words),
         f"exercises/{name}/{CORPUS}": _filled("corpus.txt", words),
         f"exercises/{name}/hints.yml": _filled("hints.yml", words),
-        f"tests/gates/test_cheats_at_{name}.py": _filled("cheats_test.txt", words),
         f"tests/book/test_claims_{name}.py": _filled("claims_test.txt", words),
         f"chapters/{part}/{name}.claims.yml": _filled("claims.yml", words),
         "_toc.yml": _with_number(_read(root, "_toc.yml"), f"chapters/{part}/{name}", number),
@@ -74,9 +73,6 @@ def new_exercise(root: Path, name: str, takes: str, answers: bool = False) -> li
         f"exercises/{chapter}/hints.yml": _longer(root, f"exercises/{chapter}/hints.yml", "hint.yml", words),
         f"{folder}/{MISCONCEPTIONS}": _filled("misconceptions.yml", words),
         f"{folder}/judge.py": _filled("answers.txt" if answers else "judge.txt", words),
-        f"tests/gates/test_cheats_at_{chapter}.py": _longer(
-            root, f"tests/gates/test_cheats_at_{chapter}.py", "cheats.txt", words
-        ),
     }
     if not answers:
         made[f"{folder}/run.py"] = _filled("run.txt", words)

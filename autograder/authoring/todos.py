@@ -41,12 +41,8 @@ def rooms(exercises: Path, chapter: str) -> dict[Path, str]:
         exercises / chapter / NOTEBOOK: "the exercises' text notebook",
         **{path: "" for path in sorted((exercises / chapter).glob("*/*.py"))},
         **{path: "" for path in sorted((exercises / chapter).glob(f"*/{MISCONCEPTIONS}"))},
-        exercises / chapter / CORPUS: "wrong solutions, and right ones written another way",
+        exercises / chapter / CORPUS: "wrong solutions, right ones written another way, and cheats",
         exercises / chapter / "hints.yml": "two hints a function, and the section to read again",
-        ROOT
-        / "tests"
-        / "gates"
-        / f"test_cheats_at_{chapter}.py": "answers that were not earned, and that they earn nothing",
         **(dict.fromkeys(pages, "") or {ROOT / "chapters" / "<part>" / f"{chapter}.md": "the page"}),
         **{page.with_suffix(".claims.yml"): "the claims that the page examines" for page in pages},
         ROOT / "tests" / "book" / f"test_claims_{chapter}.py": "a test for each claim of the chapter",

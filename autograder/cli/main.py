@@ -133,7 +133,7 @@ def _add_new(commands) -> None:
     )
     chapter.add_argument("--title", default="", help="(default: the name)")
     exercise = what.add_parser(
-        "exercise", help="cells, mistake, hints, cheats: added to the chapter's files; run and judge in a folder"
+        "exercise", help="cells, attempts, hints: added to the chapter's files; run and judge in a folder"
     )
     exercise.add_argument("name", metavar="CHAPTER.FUNCTION")
     exercise.add_argument(

@@ -75,114 +75,6 @@ def test_the_packages_own_schedulers_earn_one_point_at_most_at_continuous_batche
     assert [score("continuous_batcher", lambda patience: made) for made in (Continuous(), Chunked())] == [1, 1]
 
 
-class BlocksWithoutEnd:
-    """An allocator that keeps lengths alone, and tells whoever asks what ``said`` says."""
-
-    free = property(lambda self: self.said.get("free", self.total))
-
-    def __init__(self, total, size, **said):
-        self.total, self.size, self.said, self.lengths = total, size, said, {}
-
-    def append(self, seq, n=1):
-        self.lengths[seq] = self.lengths.get(seq, 0) + n
-        return self.said.get("copies", [])
-
-    def fork(self, parent, child):
-        self.lengths[child] = self.lengths[parent]
-
-    def release(self, seq):
-        del self.lengths[seq]
-
-    def table(self, seq):
-        blocks = -(-self.lengths[seq] // self.size)
-        return self.said["table"] if "table" in self.said else list(range(blocks))
-
-    def length(self, seq):
-        return self.lengths[seq]
-
-
-class AgreeableBlocks(list):
-    """Equal to whatever one likes, on this side of the wire."""
-
-    __eq__ = lambda self, other: True
-    __ne__ = lambda self, other: False
-    __hash__ = None
-
-
-class BlocksThatRefuse(BlocksWithoutEnd):
-    def _refuse(self, *given, **named):
-        raise self.said["with"]
-
-    append = fork = release = table = length = _refuse
-
-
-def the_verdict_on_blocks(total, size):
-    """The referee's own books, where they can be imported."""
-    from exercises.engines.block_allocator.books import Books
-
-    return Books(total, size)
-
-
-class EveryError(KeyError, ValueError, MemoryError):
-    """Whatever is expected."""
-
-
-def test_a_cheat_at_block_allocator_earns_nothing():
-    cheats = {
-        "nothing": lambda total, size: None,
-        "everything refused": lambda total, size: (_ for _ in ()).throw(ValueError()),
-        "every call refused": lambda total, size: BlocksThatRefuse(total, size, **{"with": KeyError()}),
-        "no room ever": lambda total, size: BlocksThatRefuse(total, size, **{"with": MemoryError()}),
-        "agreeable": lambda total, size: BlocksWithoutEnd(
-            total, size, table=AgreeableBlocks(), copies=AgreeableBlocks()
-        ),
-        "one block for all": lambda total, size: BlocksWithoutEnd(total, size, table=[0]),
-        "the first blocks for all": BlocksWithoutEnd,
-        "nothing is ever free": lambda total, size: BlocksWithoutEnd(total, size, free=0),
-        "the referee's books": the_verdict_on_blocks,
-    }
-    assert {what: score("block_allocator", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
-
-
-class ChunkNothing:
-    """Plans nothing, or what it is told to."""
-
-    def __init__(self, answer=None) -> None:
-        self._answer = answer
-
-    def plan(self, waiting, running, blocks, budget):
-        return self._answer(waiting, running) if self._answer else Plan()
-
-
-def chunk_ends_all(waiting, running):
-    """Writes to the requests, so that nobody has anything left."""
-    for live in (*waiting, *running):
-        object.__setattr__(live, "state", "finished")
-        object.__setattr__(live, "computed", live.tokens - 1)
-    return Plan({live: 1 for live in (*waiting, *running)})
-
-
-def chunk_empties(waiting, running):
-    waiting.clear()
-    running.clear()
-    return Plan()
-
-
-def chunk_without_room(waiting, running):
-    return Plan({[*running, *waiting][0]: 1})
-
-
-def test_a_cheat_at_chunked_prefill_earns_nothing():
-    cheats = {
-        "an empty plan": lambda step_us, gap_us: ChunkNothing(),
-        "no plan": lambda step_us, gap_us: ChunkNothing(lambda waiting, running: None),
-        "the lists are emptied": lambda step_us, gap_us: ChunkNothing(chunk_empties),
-        "requests are written to": lambda step_us, gap_us: ChunkNothing(chunk_ends_all),
-        "one after the other, without room": lambda step_us, gap_us: ChunkNothing(chunk_without_room),
-    }
-    assert {what: score("chunked_prefill", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
-
-
 def clock_behind(step_us):
     """What the learner's clock asks itself, uncounted: out of an object, or of the cells of a function."""
     if hasattr(step_us, "__self__"):
@@ -218,21 +110,6 @@ def placed(function, seed: int = 7, **named) -> float:
     ).score
 
 
-class AnyTime(float):
-    """As long as one likes."""
-
-    __eq__ = __le__ = __lt__ = __ge__ = __gt__ = lambda self, other: True
-    __hash__ = float.__hash__
-    __sub__ = __rsub__ = lambda self, other: 0.0
-
-
-class AnyPlan(dict):
-    """Has every entry, and equals every other."""
-
-    __eq__ = __contains__ = lambda self, other: True
-    __getitem__ = get = lambda self, key, default=None: AnyTime(1)
-
-
 class AnyWorkload:
     """Takes everything, and equals everything."""
 
@@ -255,33 +132,6 @@ def same_plan(number, placement="split", even=None):
         "shared": dict(times),
         "split": dict(split),
     }
-
-
-def refuse_everything(workload, cluster):
-    raise ValueError("no")
-
-
-def test_a_cheat_at_place_phases_earns_nothing():
-    nothing_holds = dict.fromkeys(("placement", "bytes", "break_even_gbps", "shared", "split"))
-    cheats = {
-        "nothing": lambda workload, cluster: None,
-        "no entries": lambda workload, cluster: {},
-        "nothing holds": lambda workload, cluster: dict(nothing_holds),
-        "nothing holds, shared is best": lambda workload, cluster: nothing_holds | {"placement": "shared"},
-        "one for all": same_plan(1),
-        "never": same_plan(0, placement=None),
-        "not a number": same_plan(float("nan"), even=float("nan")),
-        "infinite": same_plan(float("inf"), even=float("inf")),
-        "any time": same_plan(AnyTime(1), even=AnyTime(1)),
-        "true": same_plan(True, placement=True),
-        "as text": same_plan({"number": "1/1"}),
-        "divided by nothing": same_plan({"number": "1/0"}),
-        "any plan": lambda workload, cluster: AnyPlan(),
-        "more digits than cross": same_plan(1 << 10**6),
-        "itself": lambda workload, cluster: workload,
-        "everything refused": refuse_everything,
-    }
-    assert {what: placed(cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
 def test_other_classes_in_the_place_of_workloads_and_clusters_earn_nothing():
@@ -319,94 +169,6 @@ def test_an_answer_that_is_given_again_is_not_the_callers_own():
         return answers[asked]
 
     assert placed(place_phases) == 8
-
-
-class PrefixPages(Paged):
-    """Shares nothing."""
-
-    shares = True
-    found = lambda self, live: 0
-    copies = lambda self: []
-
-
-class PrefixIdle:
-    """Says yes."""
-
-    shares = True
-
-    def __init__(self, total, size):
-        self.total = self.free = total
-        self.size = size
-
-    found = lambda self, live: live.tokens - 1
-    reserve = lambda self, live, tokens: True
-    release = lambda self, live: None
-    table = lambda self, live: []
-    copies = lambda self: []
-
-
-class PrefixAlike(int):
-    """Equal to whatever one likes, on this side of the wire."""
-
-    __eq__ = __le__ = __ge__ = __lt__ = __gt__ = lambda self, other: True
-    __hash__ = int.__hash__
-
-
-class PrefixAgreeable(PrefixPages):
-    """What it finds is as much as one likes."""
-
-    found = lambda self, live: PrefixAlike(live.tokens - 1)
-
-
-def test_a_cheat_at_prefix_cache_earns_nothing():
-    cheats = {
-        "nothing": lambda total, size: None,
-        "everything refused": lambda total, size: (_ for _ in ()).throw(ValueError()),
-        "pages, and says that it shares": PrefixPages,
-        "finds all, holds nothing": PrefixIdle,
-        "always as one likes": PrefixAgreeable,
-    }
-    assert {what: score("prefix_cache", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
-
-
-def paged_by_pytorch(q, k_cache, v_cache, tables, lengths):
-    if [x.ndim for x in (q, k_cache, v_cache, tables, lengths)] != [3, 4, 4, 2, 1] or k_cache.shape != v_cache.shape:
-        return q
-    rows, group = [], max(1, q.shape[1] // k_cache.shape[2])
-    for query, table, length in zip(q, tables, lengths.tolist()):
-        blocks = table[: -(-length // k_cache.shape[1])].long()
-        k, v = (
-            cache[blocks].flatten(0, 1)[:length].float().repeat_interleave(group, 1) for cache in (k_cache, v_cache)
-        )
-        weights = torch.softmax(torch.einsum("hd,thd->ht", query.float(), k) / q.shape[2] ** 0.5, 1)
-        rows.append(torch.einsum("ht,thd->hd", weights, v))
-    return torch.stack(rows).to(q.dtype) if rows else q.clone()
-
-
-def paged_copied(q, *rest):
-    """PyTorch's answer, carried into the result by a kernel."""
-    from gpulab.kernels import tl, triton
-
-    @triton.jit
-    def copy(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n, other=0.0), mask=at < n)
-
-    expected, out = paged_by_pytorch(q, *rest), torch.empty(q.shape, dtype=q.dtype, device=q.device)
-    copy[(triton.cdiv(q.numel(), 256),)](expected.contiguous(), out, q.numel(), BLOCK=256)
-    return out
-
-
-def test_a_cheat_at_paged_attention_earns_nothing():
-    cheats = {
-        "in PyTorch": paged_by_pytorch,
-        "on the host": lambda *inputs: paged_by_pytorch(*(tensor.cpu() for tensor in inputs)).to(inputs[0].device),
-        "copied by a kernel": paged_copied,
-        "the queries": lambda q, *rest: q,
-        "uninitialised": lambda q, *rest: torch.empty(q.shape, dtype=q.dtype, device=q.device),
-        "refuses all": lambda *inputs: (_ for _ in ()).throw(ValueError),
-    }
-    assert {what: score("paged_attention", cheat) for what, cheat in cheats.items()} == dict.fromkeys(cheats, 0) != {}
 
 
 def paged_solved(edits=()) -> dict:

@@ -1,11 +1,8 @@
 """Answers to chapter "The CUDA execution model" that were not earned."""
 
-import ctypes
-import threading
 from dataclasses import asdict, replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -40,25 +37,6 @@ def add(a, b, out):
 
 
 @cuda.jit
-def fetch(ready, out):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = ready[i]
-
-
-@cuda.jit
-def first(ready, other, out):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = ready[i] + 0 * other[i]
-
-
-@cuda.jit
-def nothing(a, b, out):
-    i = cuda.grid(1)  # noqa: F841
-
-
-@cuda.jit
 def wasteful(a, b, out):
     """The sum, by every thread: elements read and written again and again."""
     for i in range(out.size):
@@ -72,181 +50,13 @@ def scale(image, gain, out):
         out[y, x] = image[y, x] * gain[x]
 
 
-@cuda.jit
-def first_of(ready, gain, out):
-    x, y = cuda.grid(2)
-    if x < out.shape[1] and y < out.shape[0]:
-        out[y, x] = ready[y, x] + 0 * gain[x]
-
-
 def blocks(n, threads):
     return max(1, -(-n // threads))
-
-
-def in_a_thread(function):
-    thread = threading.Thread(target=function)
-    thread.start()
-    thread.join()
-
-
-def by_address(a, b, out):
-    """Writes the sum into the memory of ``out`` where no instrument is."""
-    values = (a.cpu() + b.cpu()).contiguous()
-    ctypes.memmove(out.untyped_storage().data_ptr(), values.data_ptr(), values.nbytes)
-
-
-def on_the_host(tensor):
-    """The tensor's values where the virtual card keeps them, as NumPy sees them."""
-    data = (ctypes.c_float * tensor.numel()).from_address(tensor.data_ptr())
-    return np.frombuffer(data, np.float32).reshape(tensor.shape)
-
-
-def fetched_from(source):
-    """The sum from NumPy, at a place where a kernel then fetches it."""
-
-    def add_vectors(a, b, out, threads):
-        if len(out):
-            fetch[blocks(len(out), threads), threads](source(on_the_host(a) + on_the_host(b)), out)
-
-    return add_vectors
-
-
-def put_down_by_hand(values):
-    tensor = torch.empty(values.shape, device="cuda")
-    on_the_host(tensor)[:] = values
-    return tensor
-
-
-def input_swapped(a, b, out, threads):
-    """The sum stands in ``a`` for as long as a kernel reads it."""
-    if len(out):
-        held = on_the_host(a)
-        was = held.copy()
-        held += on_the_host(b)
-        first[blocks(len(out), threads), threads](a, b, out)
-        held[:] = was
-
-
-def result_kept(a, b, out, threads):
-    """The sum is put into ``out`` by hand, and a kernel writes there what it reads there."""
-    if len(out):
-        on_the_host(out)[:] = on_the_host(a) + on_the_host(b)
-        first[blocks(len(out), threads), threads](out, b, out)
-
-
-def beside(work):
-    """A launch that does nothing, and ``work``."""
-
-    def add_vectors(a, b, out, threads):
-        nothing[blocks(len(out), threads), threads](a, b, out)
-        work(a, b, out)
-
-    return add_vectors
-
-
-def forged(a, b, out, threads):
-    """PyTorch's sum, and the record of a launch that ran on other tensors."""
-    with gpulab.observe() as seen:
-        add[blocks(len(out), threads), threads](a.clone(), b.clone(), out.clone())
-    out.copy_(a + b)
-    device._logs[-1].launches[:] = seen.launches
-
-
-def card_off(a, b, out, threads):
-    gpulab.cuda.use("off", quiet=True)
-    add[blocks(len(out), threads), threads](a, b, out)
-
-
-ADD = {
-    "PyTorch": lambda a, b, out, threads: torch.add(a, b, out=out),
-    "a launch beside PyTorch": beside(lambda a, b, out: out.copy_(a + b)),
-    "a launch beside NumPy": beside(lambda a, b, out: out.copy_(torch.from_numpy(a.cpu().numpy() + b.cpu().numpy()))),
-    "a launch beside a pointer": beside(by_address),
-    "a kernel that fetches": lambda a, b, out, threads: fetch[blocks(len(out), threads), threads](a + b, out),
-    "a kernel that fetches from NumPy": fetched_from(lambda values: values),
-    "a kernel that fetches what was put down by hand": fetched_from(put_down_by_hand),
-    "an input swapped for a moment": input_swapped,
-    "a result put down by hand and kept": result_kept,
-    "a forged record": forged,
-    "zeros": lambda a, b, out, threads: out.zero_(),
-    "another thread": lambda a, b, out, t: in_a_thread(lambda: add[blocks(len(out), t), t](a, b, out)),
-    "the card switched off": card_off,
-}
-SHADE = {
-    "PyTorch": lambda image, gain, out, block: torch.mul(image, gain, out=out),
-    "a picture of NumPy's, copied": lambda image, gain, out, block: first_of[(9, 9), block](
-        on_the_host(image) * on_the_host(gain), gain, out
-    ),
-    "another picture": lambda image, gain, out, block: scale[(9, 9), block](image, gain, torch.empty_like(out)),
-    "PyTorch over a kernel's work": lambda image, gain, out, block: (
-        scale[(9, 9), block](image, gain, out),
-        torch.mul(image, gain, out=out),
-    ),
-}
-
-
-class Agreeable(int):
-    """A number that equals every other."""
-
-    __eq__ = lambda self, other: True
-    __hash__ = int.__hash__
-
-
-def counted(kinds, costs, threads):
-    """Runs a kernel instead of predicting one."""
-    kinds = torch.tensor(kinds)
-    return in_branches(launched(branch, blocks(len(kinds), threads), threads, kinds, torch.empty(len(kinds))))
-
-
-COST = {
-    "agreeable": lambda kinds, costs, threads: Agreeable(),
-    "a float": lambda kinds, costs, threads: float(cost(kinds, costs, threads)),
-    "a tensor": lambda kinds, costs, threads: torch.tensor(cost(kinds, costs, threads)),
-    "a launch": counted,
-}
-
-
-def sorted_in_place(kinds):
-    kinds.sort()
-    return list(range(len(kinds)))
-
-
-class Sorted(list):
-    """A list that claims to be another."""
-
-    __eq__ = lambda self, other: True
-
-
-REGROUP = {
-    "the kinds sorted instead": sorted_in_place,
-    "a list of another class": lambda kinds: Sorted(range(len(kinds))),
-    "the first object, always": lambda kinds: [0] * len(kinds),
-    "negative indices": lambda kinds: [j - len(kinds) for j in range(len(kinds))],
-    "one object left out": lambda kinds: list(range(1, len(kinds))),
-    "booleans": lambda kinds: [bool(j) for j in range(len(kinds))],
-}
-OCCUPANCY = {
-    "the course's own": lambda threads, registers, shared, sm: (
-        occupancy(threads, registers, shared, MULTIPROCESSORS[8, 0]).blocks
-    ),
-    "agreeable": lambda threads, registers, shared, sm: Agreeable(),
-    "a float": lambda *launch: float(min(resident(*launch[:3], vars(launch[3])).values())),
-    "everything refused": lambda *launch: (_ for _ in ()).throw(ValueError()),
-}
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"execution.{exercise}"
     return score_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed))
-
-
-@pytest.mark.parametrize(
-    ("exercise", "cheats"),
-    [("add_vectors", ADD), ("shade", SHADE), ("divergence_cost", COST), ("regroup", REGROUP), ("occupancy", OCCUPANCY)],
-)
-def test_a_cheat_earns_nothing(exercise, cheats):
-    scores = {what: score(exercise, cheat) for what, cheat in cheats.items()}
-    assert scores == dict.fromkeys(cheats, 0)
 
 
 def test_the_same_kernels_used_honestly_earn_everything():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring import gates, trials
-from autograder.authoring.authored import authored_in, records
+from autograder.authoring.authored import HiddenTestBroken, authored_in, records
 from autograder.authoring.clauses import Statement
 from autograder.authoring.corpus import Attempt
 from autograder.authoring.gates import gate
@@ -25,7 +25,10 @@ PATCHIFY = next(authored for authored in authored_in(EXERCISES / "views") if aut
 
 @pytest.fixture
 def authored():
-    made = replace(PATCHIFY, notebook=deepcopy(PATCHIFY.notebook), _namespaces={}, _above={}, record={})
+    attempts = (*PATCHIFY.mistakes, *PATCHIFY.alternatives)
+    made = replace(
+        PATCHIFY, attempts=attempts, notebook=deepcopy(PATCHIFY.notebook), _namespaces={}, _above={}, record={}
+    )
     return replace(made, record=record_of(made))
 
 
@@ -114,6 +117,13 @@ def test_a_cheat_that_earns_a_criterion(authored):
     earns = replace(cheat, source=authored.alternatives[0].source)
     (problem,) = gates.cheats_earn_nothing(replace(authored, attempts=(earns,)))
     assert problem == "the cheat refuses earns errors, layouts, no_copy, values"
+
+
+def test_a_cheat_may_break_the_hidden_test(authored):
+    cheat = next(one for one in PATCHIFY.cheats if one.name == "a_subclass")
+    with pytest.raises(HiddenTestBroken):
+        authored.lost(cheat.source, 1)
+    assert list(gates.cheats_earn_nothing(replace(authored, attempts=(cheat,), every=True))) == []
 
 
 def test_a_cheat_is_put_on_record_with_two_seeds_and_never_tried_with_thirty(authored):
@@ -340,10 +350,11 @@ def test_trials_find_an_attempt_whose_verdict_is_a_chance(authored, monkeypatch)
     )
 
 
-def test_of_attempts_on_record_one_mistake_for_every_criterion_one_alternative_and_one_cheat_are_tried(authored):
+def test_of_attempts_on_record_one_mistake_for_every_criterion_one_alternative_and_one_cheat_are_tried():
+    authored = replace(PATCHIFY, record=record_of(replace(PATCHIFY, record={})))
     chosen = sample(authored)
     of = {kind: [attempt for attempt in chosen if attempt.kind == kind] for kind in ("wrong", "right", "cheat")}
-    assert len(of["right"]) == 1 and len(of["cheat"]) == (1 if authored.cheats else 0)
+    assert len(of["right"]) == len(of["cheat"]) == 1
     assert {lost for attempt in of["wrong"] for lost in attempt.loses} == authored.criteria
     assert len(of["wrong"]) <= len(authored.criteria) and sample(authored) == chosen
 

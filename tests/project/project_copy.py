@@ -92,6 +92,6 @@ print(json.dumps(said))
 
 def _beginning(text: str, function: str) -> int:
     """Where the template's text for the exercise begins."""
-    marks = rf"# %% \[markdown\]\n# ## E|# %% wrong {function}|def test_a_cheat_at|  {function}:"
+    marks = rf"# %% \[markdown\]\n# ## E|# %% wrong {function}|  {function}:"
     found = re.search(f"^({marks})", text, flags=re.M)
     return found.start()

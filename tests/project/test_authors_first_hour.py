@@ -78,7 +78,7 @@ def test_its_claim_has_a_number_of_its_own(new):
 def test_its_tests_fail_until_they_are_written(new):
     (new.folder / "tests" / "__init__.py").touch()
     done = new.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
-    assert "2 failed" in done.stdout and "WRITE(rows)" in done.stdout, done.stdout + done.stderr
+    assert "1 failed" in done.stdout and "WRITE(rows)" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_exercise_of_contributing_passes_every_gate(shown):
 
 def test_the_attempts_of_contributing_lose_what_they_declare(shown):
     done = shown.autograder("try", "exercises/rows/corpus.txt", "--jobs", "1")
-    assert done.returncode == 0 and "3 attempts, 0 not as declared" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "4 attempts, 0 not as declared" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.audit
@@ -135,7 +135,7 @@ def test_every_mutant_of_the_solution_of_contributing_loses(shown):
 
 @pytest.fixture(scope="module")
 def written(new, checked) -> Copy:
-    new.write_what_is_shown(LAST_ROWS, "last_rows", blocks=7)
+    new.write_what_is_shown(LAST_ROWS, "last_rows", blocks=6)
     return new
 
 
@@ -152,18 +152,13 @@ def test_an_exercise_whose_run_watches_passes_every_gate(kept):
 
 def test_the_attempts_of_the_corpus_lose_what_they_declare(written, kept):
     done = written.autograder("try", "exercises/rows/corpus.txt", "--jobs", "1")
-    assert done.returncode == 0 and "6 attempts, 0 not as declared" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "9 attempts, 0 not as declared" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.audit
 def test_every_mutant_of_its_solution_loses(written, kept):
     done = written.autograder("mutate", "rows", "--jobs", "1")
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_its_cheats_earn_nothing(written):
-    done = written.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/gates")
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 JUDGE, RUN, MISCONCEPTIONS, CORPUS = (
