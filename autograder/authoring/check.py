@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from autograder.authoring import trials
+from autograder.authoring import on_record
 from autograder.authoring.authored import readable, records
 from autograder.authoring.drafts import Drafts
 from autograder.authoring.gates import GATES, ON_RECORD, AuthoredExercise, gate
@@ -82,7 +82,7 @@ def _checked(authored: AuthoredExercise, keep: bool) -> int:
     for problem in problems:
         print(f"  {problem.removeprefix(f'{authored.name}: ')}")
     if keep and not problems:
-        trials.keep_seen(authored)
+        on_record.keep_seen(authored)
         authored = replace(authored, record=records(authored.folder)[authored.name])
     for left in [] if problems else [sentence for check in ON_RECORD for sentence in check(authored)]:
         print(f"  left to do: {left}")

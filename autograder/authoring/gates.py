@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from autograder.authoring import trials
+from autograder.authoring import on_record, trials
 from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, run_notebook
 from autograder.authoring.corpus import Attempt
 from autograder.authoring.forked import STOPPED, in_a_fork, silence
@@ -143,13 +143,13 @@ def _differences(authored: AuthoredExercise, attempts: list[Attempt]) -> Iterato
 
 
 def _trial(authored: AuthoredExercise, attempt: Attempt) -> Trial:
-    if authored.every or attempt in trials.not_yet_seen(authored):
+    if authored.every or attempt in on_record.not_yet_seen(authored):
         return Trial(authored, attempt.source, SEEDS)
     return trials.as_sampled(authored, attempt.source, authored.losses(attempt))
 
 
 def _seeds(authored: AuthoredExercise) -> tuple[int, ...]:
-    return SEEDS if authored.every or trials.not_yet_seen(authored) else SEEDS[:1]
+    return SEEDS if authored.every or on_record.not_yet_seen(authored) else SEEDS[:1]
 
 
 def _sampled(authored: AuthoredExercise, attempts: list[Attempt]) -> list[Attempt]:
@@ -247,14 +247,14 @@ def misconceptions_are_named(authored: AuthoredExercise) -> Iterator[str]:
 
 def attempts_are_on_record(authored: AuthoredExercise) -> Iterator[str]:
     """Each was judged rightly with two seeds at least, since solution, scenario and verdict are what they are."""
-    if unknown := trials.not_yet_seen(authored):
+    if unknown := on_record.not_yet_seen(authored):
         names, chapter = listed(attempt.name for attempt in unknown), authored.name.partition(".")[0]
-        yield f"not on record as judged rightly: {names}: {trials.HOW_TO_KEEP} {chapter}"
+        yield f"not on record as judged rightly: {names}: {on_record.HOW_TO_KEEP} {chapter}"
 
 
 def equivalent_mutants_are_those_of_the_record(authored: AuthoredExercise) -> Iterator[str]:
-    record = trials.current(authored)
-    if trials.has_mutants(record) and record["equivalent_mutants"] != sorted(
+    record = on_record.current(authored)
+    if on_record.has_mutants(record) and record["equivalent_mutants"] != sorted(
         [one.line, one.becomes] for one in authored.said.equivalent_mutants
     ):
         yield f"misconceptions.yml names other equivalent mutants than the record: {_how_to_try(authored)}"
@@ -265,18 +265,18 @@ def equivalent_mutants_are_those_of_the_record(authored: AuthoredExercise) -> It
 
 def mutants_were_tried(authored: AuthoredExercise) -> Iterator[str]:
     """The record beside the corpus is that of what stands there now."""
-    if not trials.has_mutants(trials.current(authored)):
+    if not on_record.has_mutants(on_record.current(authored)):
         yield f"its mutants were not tried since it changed: {_how_to_try(authored)}"
 
 
 def attempts_were_tried_with_many_seeds(authored: AuthoredExercise) -> Iterator[str]:
-    if untried := trials.not_yet_tried(authored):
+    if untried := on_record.not_yet_tried(authored):
         names = listed(attempt.name for attempt in untried)
         yield f"not tried with many seeds, or with a verdict that is a chance: {names}: {_how_to_try(authored)}"
 
 
 def _how_to_try(authored: AuthoredExercise) -> str:
-    return f"{trials.HOW_TO_TRY} {authored.name.partition('.')[0]}"
+    return f"{on_record.HOW_TO_TRY} {authored.name.partition('.')[0]}"
 
 
 def points_are_those_of_the_criteria(authored: AuthoredExercise) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from autograder.authoring import trials
+from autograder.authoring import on_record, trials
 from autograder.authoring.authored import AuthoredExercise, Unreadable, authored_in, records
 from autograder.authoring.gates import gate
 from autograder.authoring.isolated import IsolatedRuns
@@ -30,8 +30,8 @@ def exercise(name: str) -> dict[str, Found]:
         authored = next(authored for authored in authored_in(EXERCISES / chapter) if authored.name == name)
     except Unreadable as why:
         return {f"chapter {chapter}": Found(failed=1, failures=[str(why)])}
-    problems = gate(replace(authored, every=not trials.stands(authored))) or _tried(authored)
-    record = trials.current(_again(authored))
+    problems = gate(replace(authored, every=not on_record.stands(authored))) or _tried(authored)
+    record = on_record.current(_again(authored))
     counts = {"attempts": len(authored.attempts), "mutants": record.get("mutants", 0)}
     return {f"chapter {chapter}": Found(int(not problems), int(bool(problems)), **counts, failures=problems)}
 
@@ -39,14 +39,14 @@ def exercise(name: str) -> dict[str, Found]:
 def _tried(authored: AuthoredExercise) -> list[str]:
     """What was tried is kept before more is: thirty seeds of some attempts take minutes each."""
     began = _again(authored)
-    record, problems = trials.tried(trials.renewed(began), IsolatedRuns(), attempts=[])
-    trials.keep(authored, record)
-    todo = trials.not_yet_tried(_again(authored)) + trials.to_try_again(_again(authored))
+    record, problems = trials.tried(on_record.renewed(began), IsolatedRuns(), attempts=[])
+    on_record.keep(authored, record)
+    todo = on_record.not_yet_tried(_again(authored)) + on_record.to_try_again(_again(authored))
     for first in range(0, len(todo), AT_ONCE):
         record, found = trials.tried(_again(authored), IsolatedRuns(), todo[first : first + AT_ONCE])
-        trials.keep(authored, record)
+        on_record.keep(authored, record)
         problems += [problem for problem in found if problem not in problems]
-    trials.keep(authored, trials.with_cheapest(began, record))
+    on_record.keep(authored, trials.with_cheapest(began, record))
     return [f"{authored.name}: {problem}" for problem in problems]
 
 

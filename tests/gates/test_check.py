@@ -9,7 +9,8 @@ import pytest
 from autograder.authoring import gates
 from autograder.authoring.authored import AuthoredExercise, authored_exercises, records
 from autograder.authoring.check import run
-from autograder.authoring.trials import has_mutants, not_yet_seen, not_yet_tried, sample, write
+from autograder.authoring.on_record import has_mutants, not_yet_seen, not_yet_tried, write
+from autograder.authoring.trials import sample
 from tests.gates.records import AsExpected, record_of
 
 EXERCISES = Path(__file__).parents[2] / "exercises"

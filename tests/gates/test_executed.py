@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring import executed, trials
+from autograder.authoring import executed, on_record, trials
 from autograder.authoring.authored import authored_in
 from autograder.authoring.executed import changed, executed_by
 from tests.gates.records import AsExpected, record_of
@@ -74,23 +74,23 @@ def another(record: dict) -> dict:
 
 
 def test_a_record_stands_as_long_as_what_was_executed_is_what_it_was(authored):
-    assert trials.stands(authored)
-    assert not trials.stands(replace(authored, record=another(authored.record)))
+    assert on_record.stands(authored)
+    assert not on_record.stands(replace(authored, record=another(authored.record)))
     without = {name: value for name, value in authored.record.items() if name != "executed"}
-    assert not trials.stands(replace(authored, record=without))
+    assert not on_record.stands(replace(authored, record=without))
 
 
 def test_every_change_is_tested_with_a_record_that_an_audit_has_still_to_renew(authored):
     old = replace(authored, record=another(authored.record))
-    assert trials.not_yet_tried(old) == trials.not_yet_seen(old) == []
+    assert on_record.not_yet_tried(old) == on_record.not_yet_seen(old) == []
 
 
 def test_an_audit_tries_mutants_and_every_attempt_again_and_then_the_record_stands(authored):
-    taken_up = trials.renewed(replace(authored, record=another(authored.record)))
+    taken_up = on_record.renewed(replace(authored, record=another(authored.record)))
     record, problems = trials.tried(taken_up, AsExpected(authored), attempts=[])
-    half = replace(authored, record=record)
-    assert problems == [] and trials.to_try_again(half) == list(authored.attempts) and not trials.stands(half)
-    record, problems = trials.tried(half, AsExpected(authored), list(authored.attempts))
+    half, again = replace(authored, record=record), [*authored.mistakes, *authored.alternatives]
+    assert problems == [] and on_record.to_try_again(half) == again and not on_record.stands(half)
+    record, problems = trials.tried(half, AsExpected(authored), again)
     assert problems == [] and record == authored.record
 
 
@@ -102,12 +102,12 @@ def test_one_that_loses_something_else_now_is_no_longer_known(authored):
     (wrong,) = [one for one in authored.mistakes if one.loses == ("errors",)][:1]
     taken_up = replace(authored, record=authored.record | {"stale": authored.record["tried"]})
     record, problems = trials.tried(taken_up, Another(authored), [wrong])
-    assert problems and trials.not_yet_tried(replace(authored, record=record)) == [wrong]
-    assert wrong not in trials.to_try_again(replace(authored, record=record))
+    assert problems and on_record.not_yet_tried(replace(authored, record=record)) == [wrong]
+    assert wrong not in on_record.to_try_again(replace(authored, record=record))
 
 
 def test_where_nothing_changed_an_audit_takes_the_record_as_it_is(authored):
-    assert trials.renewed(authored) is authored
+    assert on_record.renewed(authored) is authored
 
 
 def test_files_are_named_as_they_stand_in_the_repository(of_streams):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring import gates, trials
+from autograder.authoring import gates, on_record, trials
 from autograder.authoring.authored import HiddenTestBroken, authored_in, records
 from autograder.authoring.clauses import Statement
 from autograder.authoring.corpus import Attempt
@@ -14,7 +14,8 @@ from autograder.authoring.gates import gate
 from autograder.authoring.isolated import IsolatedRuns
 from autograder.authoring.misconceptions import EquivalentMutant, Misconception, Said
 from autograder.authoring.mutants import mutants
-from autograder.authoring.trials import sample, tried, write
+from autograder.authoring.on_record import write
+from autograder.authoring.trials import sample, tried
 from autograder.notebooks.cells import cell_of
 from tests.audit import unit
 from tests.gates.records import AsExpected, record_of
@@ -129,15 +130,15 @@ def test_a_cheat_may_break_the_hidden_test(authored):
 def test_a_cheat_is_put_on_record_with_two_seeds_and_never_tried_with_thirty(authored):
     cheat = Attempt("patchify", "refuses", CHEAT, "cheat", None)
     both = replace(authored, attempts=(*authored.attempts, cheat))
-    assert trials.not_yet_seen(both) == [cheat] and trials.not_yet_tried(both) == []
+    assert on_record.not_yet_seen(both) == [cheat] and on_record.not_yet_tried(both) == []
     record, problems = tried(both, AsExpected(both))
     assert problems == [] and record["tried"] == authored.record["tried"] and len(record["seen"]) == 1
-    assert trials.not_yet_seen(replace(both, record=record)) == []
+    assert on_record.not_yet_seen(replace(both, record=record)) == []
     assert tried(both, IsolatedRuns(2), attempts=[])[1] == []
     earns = replace(cheat, source=authored.alternatives[0].source)
     earning = replace(authored, attempts=(earns,))
     record, problems = tried(earning, IsolatedRuns(2), attempts=[])
-    assert problems == ["the cheat refuses earns errors, layouts, no_copy, values"] and trials.not_yet_seen(earning)
+    assert problems == ["the cheat refuses earns errors, layouts, no_copy, values"] and on_record.not_yet_seen(earning)
 
 
 def test_a_mistake_that_names_no_criterion(authored):
@@ -294,11 +295,11 @@ def test_attempts_that_are_tried_a_few_at_a_time_come_to_the_record_of_all(autho
         "seen": authored.record["tried"]
     }
     for first in range(0, len(authored.attempts), 5):
-        assert len(trials.not_yet_tried(replace(authored, record=record))) == len(authored.attempts) - first
+        assert len(on_record.not_yet_tried(replace(authored, record=record))) == len(authored.attempts) - first
         record, problems = tried(
             replace(authored, record=record), AsExpected(authored), list(authored.attempts[first : first + 5])
         )
-        assert problems == [] and trials.not_yet_seen(replace(authored, record=record)) == []
+        assert problems == [] and on_record.not_yet_seen(replace(authored, record=record)) == []
     assert record == authored.record
 
 

@@ -1,6 +1,6 @@
 """What the record of trials depends on: an exercise's own files and what they import, and not its neighbour's."""
 
-from autograder.authoring.trials import reached
+from autograder.authoring.on_record import reached
 from autograder.core.layout import ROOT, judge_module, run_module
 
 
