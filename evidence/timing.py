@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 
 import gpulab.cuda
+from gpulab.compat.cuda import sleep
 
 _ROUND_US = 20_000
 _MOST_CALLS = 200
@@ -51,7 +52,7 @@ def behind_a_busy_device_us(function: Callable[[], object], calls: int) -> float
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     function()
     torch.cuda.synchronize()
-    torch.cuda._sleep(50_000_000)
+    sleep(50_000_000)
     begin.record()
     for _ in range(calls):
         function()
@@ -87,7 +88,7 @@ def repeats() -> int:
 
 def _queued(function: Callable[[], object], flush: torch.Tensor) -> tuple[torch.cuda.Event, torch.cuda.Event]:
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    torch.cuda._sleep(_HEAD_START_CYCLES)
+    sleep(_HEAD_START_CYCLES)
     flush.zero_()
     begin.record()
     function()

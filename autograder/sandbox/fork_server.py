@@ -23,7 +23,7 @@ from autograder.sandbox.limits import Limits
 MAX_PACKET_BYTES = 1 << 18
 NOBODY = 65534
 PRELOAD = (
-    "numpy", "torch", "torch.utils._python_dispatch", "matplotlib.pyplot", "matplotlib_inline.backend_inline",
+    "numpy", "torch", "gpulab.compat.dispatch", "matplotlib.pyplot", "matplotlib_inline.backend_inline",
     "IPython", "ipykernel.kernelapp", "ipykernel.ipkernel", "ipywidgets", "anywidget",
     # What a kernel imports while it starts, the debugger's 140 modules among it.
     "ipykernel.debugger", "IPython.core.completerlib", "IPython.core.debugger", "IPython.core.oinspect",

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from evidence.studies import Figures, Rows, Study
+from gpulab.compat.operators import foreach_copy_
 from gpulab.model import TinyVLA, success
 from gpulab.model.train import BATCH, CLIP, UNSEEN, groups, rate
 from gpulab.model.world import WORDS, frames
@@ -89,7 +90,7 @@ class StochasticAdamW:
         size = (second / (1 - BETAS[1] ** self._steps)).sqrt() + EPS
         new = _flat(self._parameters) * (1 - lr * self._decay) - lr * first / (1 - BETAS[0] ** self._steps) / size
         parts = rounded_stochastically(new).split(self._sizes)
-        torch._foreach_copy_(self._parameters, [part.view_as(p) for part, p in zip(parts, self._parameters)])
+        foreach_copy_(self._parameters, [part.view_as(p) for part, p in zip(parts, self._parameters)])
 
 
 def _flat(tensors) -> torch.Tensor:

@@ -7,6 +7,7 @@ import torch
 import gpulab.cuda
 from evidence.studies import Figures, Rows, Study
 from evidence.timing import behind_a_busy_device_us, device_us
+from gpulab.compat.operators import convert_weight_to_int4pack, scaled_mm, weight_int4pack_mm
 
 F = torch.nn.functional
 _WIDE, _COPIES = 4096, 16  # so many weights that none is in the L2 cache when its turn comes again
@@ -19,7 +20,7 @@ def _float8(n: int, fast: bool) -> Callable[[], torch.Tensor]:
     if gpulab.cuda.current() != "real":
         raise gpulab.cuda.NotModelled("float8")
     one = torch.ones((), device="cuda")
-    return lambda: torch._scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=fast)
+    return lambda: scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=fast)
 
 
 def _product(n: int, dtype: torch.dtype) -> Callable[[], torch.Tensor]:
@@ -64,7 +65,7 @@ def _sixteen_bits(rows: int, weights: list[torch.Tensor]) -> Figures:
 
 def _four_bits(rows: int, packed: list[torch.Tensor], scales: torch.Tensor) -> Figures:
     x = torch.randn(rows, _WIDE, device="cuda", dtype=torch.bfloat16)
-    return _in_turn([lambda w=w: torch._weight_int4pack_mm(x, w, 64, scales) for w in packed])
+    return _in_turn([lambda w=w: weight_int4pack_mm(x, w, 64, scales) for w in packed])
 
 
 def linear_by_rows() -> Rows:
@@ -75,7 +76,7 @@ def linear_by_rows() -> Rows:
 
 def four_bits() -> Rows:
     codes = [torch.randint(0, 256, (_WIDE, _WIDE // 2), dtype=torch.uint8, device="cuda") for _ in range(_COPIES)]
-    packed = [torch._convert_weight_to_int4pack(code, 8) for code in codes]
+    packed = [convert_weight_to_int4pack(code, 8) for code in codes]
     scales = torch.rand(_WIDE // 64, _WIDE, 2, device="cuda").to(torch.bfloat16)
     for rows in (1, 8, 16, 32, 64, 128, 256, 1024, 4096):
         yield f"{rows} rows", lambda: _four_bits(rows, packed, scales)

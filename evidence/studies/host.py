@@ -8,6 +8,7 @@ import torch
 from evidence.studies import Figures, Rows, Study
 from evidence.studies.serving import replayed
 from evidence.timing import device_us, host_us
+from gpulab.compat.cuda import sleep
 
 _CYCLES = 20_000_000
 
@@ -63,7 +64,7 @@ def _together(call: Callable) -> Figures:
 def streams() -> Rows:
     large = torch.ones(1 << 27, device="cuda")
     a = torch.ones(8192, 8192, device="cuda", dtype=torch.bfloat16)
-    yield "two kernels of one thread", lambda: _together(lambda: torch.cuda._sleep(_CYCLES))
+    yield "two kernels of one thread", lambda: _together(lambda: sleep(_CYCLES))
     yield "two kernels that fill the card, bound by memory", lambda: _together(lambda: large.mul_(1))
     yield "two products of 8192 in bfloat16", lambda: _together(lambda: a @ a)
 
@@ -72,7 +73,7 @@ def _stale(wait: bool) -> Figures:
     """Share of the elements that a second stream reads before the first has written them."""
     x, side = torch.zeros(1 << 20, device="cuda"), torch.cuda.Stream()
     torch.cuda.synchronize()
-    torch.cuda._sleep(_CYCLES)
+    sleep(_CYCLES)
     x.fill_(1.0)
     if wait:
         side.wait_stream(torch.cuda.current_stream())
@@ -140,7 +141,7 @@ def _shown(work: Callable[[], object], seconds: float = 1.6) -> Figures:
 
 def utilization() -> Rows:
     large, a = torch.ones(1 << 28, device="cuda"), torch.ones(8192, 8192, device="cuda", dtype=torch.bfloat16)
-    yield "one thread that counts cycles", lambda: _shown(lambda: torch.cuda._sleep(_CYCLES))
+    yield "one thread that counts cycles", lambda: _shown(lambda: sleep(_CYCLES))
     yield "one multiplication for each number", lambda: _shown(lambda: [large.mul_(1) for _ in range(20)])
     yield "products of 8192 in bfloat16", lambda: _shown(lambda: [a @ a for _ in range(8)])
 

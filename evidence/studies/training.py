@@ -11,6 +11,7 @@ import gpulab
 from evidence.studies import Figures, Rows, Study
 from evidence.timing import device_us, peak_bytes
 from gpulab.cards.cards import CARDS
+from gpulab.compat.cuda import SET_ALLOCATOR_SETTINGS
 from gpulab.model import SIZES, TinyVLA
 
 _ADAM = torch.optim.AdamW
@@ -175,7 +176,7 @@ def _growing(sizes: tuple[int, ...], before_step: Callable = lambda: None, expan
 
 def _allocator(expandable: bool) -> None:
     if not torch.cuda.get_device_name().endswith("(virtual)"):
-        torch._C._accelerator_setAllocatorSettings(f"expandable_segments:{expandable}")
+        SET_ALLOCATOR_SETTINGS.value(f"expandable_segments:{expandable}")
 
 
 def _steps(sizes: tuple[int, ...], before_step: Callable) -> Figures:

@@ -10,6 +10,7 @@ import torch
 from torch.profiler import record_function
 
 from gpulab.collectives.network import Network
+from gpulab.compat.cuda import sleep
 from gpulab.cuda.device import state
 from gpulab.cuda.machine.machine import EventSnapshot, Queue
 from gpulab.feeding import Loader, Stages, simulate
@@ -47,7 +48,7 @@ class Peers:
         nbytes = int(times * sum(tensor.nbytes for tensor in tensors))
         us = NETWORK.duration_us(kind, nbytes, RANKS)
         if not state.is_on():
-            torch.cuda._sleep(int(us * torch.cuda.get_device_properties(0).clock_rate / 1000))
+            sleep(int(us * torch.cuda.get_device_properties(0).clock_rate / 1000))
             return
         device = state.device_on()
         machine = device.machine

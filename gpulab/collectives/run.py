@@ -130,7 +130,7 @@ def network_for(world_size: int, card: str) -> Network:
 
 def import_before_forking() -> None:
     """What every rank needs is imported once: a dispatch mode imports all of ``torch._dynamo`` at its first operation."""
-    for name in ("torch._dynamo", "gpulab.cuda.device.install"):
+    for name in ("gpulab.compat.dynamo", "gpulab.cuda.device.install"):
         importlib.import_module(name)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from gpulab.compat.dispatch import is_traceable_wrapper_subclass
 
 
 def storages(tensor: torch.Tensor) -> Iterator[torch.UntypedStorage]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from gpulab.compat.autograd import current_graph_task
+from gpulab.compat.dispatch import TorchDispatchMode
+from gpulab.compat.pytree import tree_leaves
 from gpulab.memory.categories import Bytes
 from gpulab.memory.lifetimes import Ledger, Moment
 from gpulab.memory.owners import Owners, storages
@@ -125,7 +126,7 @@ class _Watch(TorchDispatchMode):
     def _phase(self) -> str:
         if self._stepping:
             return "step"
-        if torch._C._current_graph_task_id() != -1:
+        if current_graph_task() != -1:
             return "recomputation" if torch.is_grad_enabled() else "backward"
         return "forward" if torch.is_grad_enabled() else "inference"
 

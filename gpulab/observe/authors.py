@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch._ops import OpOverload
 
+from gpulab.compat.dispatch import OpOverload
 from gpulab.observe import device
 
 _FILLS_NOTHING = {

@@ -9,11 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from torch._utils import ExceptionWrapper
-from torch.utils.data._utils import pin_memory, worker
-from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
+from gpulab.compat.loading import PIN_MEMORY_LOOP, WORKER_LOOP, ExceptionWrapper, ResumeIteration, StopOfADataset
 
-_worker_loop, _pin_memory_loop = worker._worker_loop, pin_memory._pin_memory_loop
+_worker_loop, _pin_memory_loop = WORKER_LOOP.value, PIN_MEMORY_LOOP.value
 _ARGUMENTS = ("dataset_kind", "dataset", "index_queue", "data_queue", "done_event", "auto_collation", "collate_fn")
 _WORKER = 10
 """Which argument of the loop is the worker's number."""
@@ -72,7 +70,7 @@ class _Stopwatch:
 
     def get(self, *args, **kwargs):
         task = self._tasks.get(*args, **kwargs)
-        if isinstance(task, _ResumeIteration):
+        if isinstance(task, ResumeIteration):
             self._slots.clear(self._worker)
         self._begun = self._collating = time.monotonic_ns()
         return task
@@ -84,7 +82,7 @@ class _Stopwatch:
 
     def put(self, result) -> None:
         number, data = result
-        if isinstance(number, int) and not isinstance(data, (_IterableDatasetStopIteration, ExceptionWrapper)):
+        if isinstance(number, int) and not isinstance(data, (StopOfADataset, ExceptionWrapper)):
             times = Times(self._worker, self._pid, self._samples, self._begun, self._collating, time.monotonic_ns())
             self._slots.write(number, times)
         self._results.put(result)
@@ -117,7 +115,7 @@ class _PinWatch:
 
     def get(self, *args, **kwargs):
         arrived = self._arriving.get(*args, **kwargs)
-        if isinstance(arrived[0], _ResumeIteration):
+        if isinstance(arrived[0], ResumeIteration):
             self._pinned.clear()
         self._begun = time.monotonic_ns()
         return arrived

@@ -8,15 +8,18 @@ from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 import torch
-from torch.utils._python_dispatch import _len_torch_dispatch_stack, _pop_mode
-from torch.utils.data._utils import pin_memory, worker
-from torch.utils.data._utils.worker import _IterableDatasetStopIteration
-from torch.utils.data.dataloader import (
-    _BaseDataLoaderIter,
-    _MultiProcessingDataLoaderIter,
-    _SingleProcessDataLoaderIter,
-)
 
+from gpulab.compat.dispatch import mode_count, pop_mode
+from gpulab.compat.loading import (
+    GET_DATA,
+    NEXT_IN_PROCESS,
+    PIN_MEMORY_LOOP,
+    WORKER_LOOP,
+    BaseIterator,
+    InProcessIterator,
+    StopOfADataset,
+    WorkersIterator,
+)
 from gpulab.observe import device
 from gpulab.observe.errors import InstrumentError
 from gpulab.observe.lines import learners_line
@@ -34,7 +37,7 @@ class LoaderLog:
         self.batches: list[Batch] = []
         self.lost = 0
 
-    def taken(self, iterator: _BaseDataLoaderIter, number: int, moment: "_Moment") -> None:
+    def taken(self, iterator: BaseIterator, number: int, moment: "_Moment") -> None:
         if number == 0 or iterator not in self._passes:
             self._passes[iterator] = self._begun
             self._begun += 1
@@ -94,12 +97,12 @@ class _Watch:
         self.start: int | None = None
         self.arrived: int | None = None
 
-    def queued(self, iterator: _MultiProcessingDataLoaderIter) -> int:
+    def queued(self, iterator: WorkersIterator) -> int:
         """Batches that are done, pinned where they are to be, and not taken."""
         done = self.pinned.__contains__ if iterator._pin_memory else lambda task: self.slots.read(task) is not None
         return sum(done(task) for task in list(iterator._task_info))
 
-    def taken(self, iterator: _MultiProcessingDataLoaderIter, moment: _Moment) -> None:
+    def taken(self, iterator: WorkersIterator, moment: _Moment) -> None:
         task = self.arrived
         if task is None or task in iterator._task_info:
             task = iterator._rcvd_idx - 1
@@ -110,8 +113,8 @@ class _Watch:
 _logs: list[LoaderLog] = []
 _watches: WeakKeyDictionary = WeakKeyDictionary()
 _starting = threading.Lock()
-_next, _get_data = _BaseDataLoaderIter.__next__, _MultiProcessingDataLoaderIter._get_data
-_start, _next_data = _MultiProcessingDataLoaderIter.__init__, _SingleProcessDataLoaderIter._next_data
+_next, _get_data = BaseIterator.__next__, GET_DATA.value
+_start, _next_data = WorkersIterator.__init__, NEXT_IN_PROCESS.value
 
 
 @contextmanager
@@ -133,14 +136,14 @@ def forget() -> None:
     _logs.clear()
     device.forget()
     _patch(_next, _get_data, _start)
-    for _ in range(_len_torch_dispatch_stack()):
-        _pop_mode()
+    for _ in range(mode_count()):
+        pop_mode()
 
 
 def _patch(step: Callable, get: Callable, start: Callable) -> None:
-    _BaseDataLoaderIter.__next__ = step
-    _MultiProcessingDataLoaderIter._get_data = get
-    _MultiProcessingDataLoaderIter.__init__ = start
+    BaseIterator.__next__ = step
+    GET_DATA.set(get)
+    WorkersIterator.__init__ = start
 
 
 @functools.wraps(_start)
@@ -149,13 +152,14 @@ def _watched_start(self, loader):
     watch = _Watch(Slots(context, loader.num_workers * loader.prefetch_factor))
     began = time.monotonic_ns()
     with _starting:
-        loops = worker._worker_loop, pin_memory._pin_memory_loop
-        worker._worker_loop = functools.partial(timed_worker_loop, watch.slots, forget)
-        pin_memory._pin_memory_loop = functools.partial(timed_pin_loop, watch.pinned)
+        loops = WORKER_LOOP.value, PIN_MEMORY_LOOP.value
+        WORKER_LOOP.set(functools.partial(timed_worker_loop, watch.slots, forget))
+        PIN_MEMORY_LOOP.set(functools.partial(timed_pin_loop, watch.pinned))
         try:
             _start(self, loader)
         finally:
-            worker._worker_loop, pin_memory._pin_memory_loop = loops
+            WORKER_LOOP.set(loops[0])
+            PIN_MEMORY_LOOP.set(loops[1])
     watch.start = time.monotonic_ns() - began
     _watches[self] = watch
 
@@ -164,14 +168,14 @@ def _watched_start(self, loader):
 def _watched_get(self):
     task, data = _get_data(self)
     if self in _watches:
-        _watches[self].arrived = None if isinstance(data, _IterableDatasetStopIteration) else task
+        _watches[self].arrived = None if isinstance(data, StopOfADataset) else task
     return task, data
 
 
 @functools.wraps(_next)
 def _watched_next(self):
     watch, number = _watches.get(self), self._num_yielded
-    in_process = isinstance(self, _SingleProcessDataLoaderIter)
+    in_process = isinstance(self, InProcessIterator)
     moment = _Moment(0 if in_process else watch and watch.queued(self))
     if watch:
         watch.arrived = None
@@ -185,7 +189,7 @@ def _watched_next(self):
     return data
 
 
-def _next_here(iterator: _SingleProcessDataLoaderIter, moment: _Moment):
+def _next_here(iterator: InProcessIterator, moment: _Moment):
     """Without workers: the consumer makes its batch itself."""
     fetcher = iterator._dataset_fetcher
     collate, marks = fetcher.collate_fn, []

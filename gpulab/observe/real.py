@@ -14,17 +14,14 @@ import tempfile
 from contextlib import contextmanager
 
 import torch
-import torch.cuda._gpu_trace as gpu_trace
 from torch.profiler import ProfilerActivity, profile, record_function
-from torch.utils._mode_utils import no_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpulab.compat.cuda import ACTIVATE_GPU_TRACE, SANITIZER, TRACE_FLAG, gpu_trace
+from gpulab.compat.dispatch import TorchDispatchMode, no_dispatch
 from gpulab.observe.chrome_trace import ASIDE, BEGIN, END, SENTINEL, Operation, range_name, read
 from gpulab.observe.device import DeviceLog
 from gpulab.observe.lines import learners_line
 from gpulab.observe.records import Race
-
-_TRACES = "_ZN3c104impl8GPUTrace9haveStateE"  # c10::impl::GPUTrace::haveState
 
 
 def _trace(on: bool) -> None:
@@ -42,17 +39,17 @@ def _flag() -> ctypes.c_bool | None:
     """Looked up once: every operation of an observed program switches it."""
     library = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
     try:
-        return ctypes.c_bool.in_dll(ctypes.CDLL(library), _TRACES)
+        return ctypes.c_bool.in_dll(ctypes.CDLL(library), TRACE_FLAG)
     except (OSError, ValueError):
         return None
 
 
 def _sanitizer():
     """PyTorch's sanitizer, without what its import switches on for good: a handler, the trace hooks."""
-    known = "torch.cuda._sanitizer" in sys.modules
+    known = SANITIZER in sys.modules
     registries = [r for name, r in vars(gpu_trace).items() if name.endswith("Callbacks")]
     before = [list(registry.callback_list) for registry in registries]
-    module = importlib.import_module("torch.cuda._sanitizer")
+    module = importlib.import_module(SANITIZER)
     for registry, callbacks in zip(registries, before):
         if not known:
             registry.callback_list[:] = callbacks
@@ -134,7 +131,7 @@ class Watch(TorchDispatchMode):
         self._callbacks = _callbacks(self._handler, self._waits)
 
     def begin(self) -> None:
-        torch._C._activate_gpu_trace()
+        ACTIVATE_GPU_TRACE.value()
         _trace(True)
         for registry, callback in self._callbacks:
             registry.add_callback(callback)

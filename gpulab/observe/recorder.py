@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from gpulab.compat.dispatch import TorchDispatchMode
+from gpulab.compat.pytree import tree_leaves
 from gpulab.observe import device
 from gpulab.observe.authors import AuthorLedger
 from gpulab.observe.copies import copy_kind

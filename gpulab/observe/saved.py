@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 import torch
 
+from gpulab.compat.autograd import saved_tensor_hooks, sequence_number
 from gpulab.observe.authors import computes
 from gpulab.observe.device import Tell, tell_nobody
 from gpulab.observe.lines import learners_line
 from gpulab.observe.records import Saved, SourceLine
 
-_sequence_number = torch._C._autograd._get_sequence_nr
-_hooks_in_force = torch._C._autograd._top_saved_tensors_default_hooks
 _APPLY = torch.autograd.Function.apply.__func__.__code__
 
 
@@ -106,14 +105,14 @@ class SavedLedger:
 
     def hooks(self) -> AbstractContextManager:
         """Inside it, what autograd saves is recorded; hooks in force already get it as before."""
-        outer = _hooks_in_force(True)
+        outer = saved_tensor_hooks(True)
         # The graph outlives the block: it must not hold what the block recorded.
         ledger = weakref.ref(self)
         return torch.autograd.graph.saved_tensors_hooks(lambda tensor: ledger()._saved(tensor, outer), _unpack)
 
     def operation(self, name: str) -> None:
         """``name`` is about to run: what was saved since the last one are its arguments."""
-        self._newest = _sequence_number()
+        self._newest = sequence_number()
         if not computes(name):  # a view saves nothing, and autograd makes views anew in the middle of an operation
             return
         self._name_arguments(name)
@@ -147,7 +146,7 @@ class SavedLedger:
         An operation makes its node, which takes a number, saves its arguments, runs, and then saves its results.
         Written to a view, it makes two more nodes in between.
         """
-        number = _sequence_number()
+        number = sequence_number()
         wrote_to_a_view = self._running.endswith("_") and tensor._is_view()
         return number == self._newest or (wrote_to_a_view and number == self._began + 2)
 

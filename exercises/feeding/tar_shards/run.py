@@ -19,11 +19,11 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
-from torch.utils.data._utils import worker as torchs_worker
 
 from autograder.runner.apart import apart
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
+from gpulab.compat.loading import WORKER_INFO, WorkerInfo
 from gpulab.observe.lines import is_learners_file
 
 
@@ -230,13 +230,11 @@ def _has_text(value: Any) -> bool:
 def _as_worker(number: int, workers: int, dataset: Any) -> Iterator[None]:
     """Inside the block ``get_worker_info()`` says what it would say in a worker process."""
     if workers:
-        torchs_worker._worker_info = torchs_worker.WorkerInfo(
-            id=number, num_workers=workers, seed=number, dataset=dataset
-        )
+        WORKER_INFO.set(WorkerInfo(id=number, num_workers=workers, seed=number, dataset=dataset))
     try:
         yield
     finally:
-        torchs_worker._worker_info = None
+        WORKER_INFO.set(None)
 
 
 def _with_workers(learner: Learner, folder: Path, real: dict) -> list[list]:

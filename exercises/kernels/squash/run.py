@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -14,6 +14,7 @@ from autograder.runner.card import idle_card
 from autograder.runner.kernels_ran import on_host
 from autograder.runner.observed import observe
 from autograder.runner.scenario_runner import Learner, describe
+from gpulab.compat.dispatch import OpOverload
 from gpulab.observe.lines import is_learners_file
 
 SIZE_FROM_VALUES = "torch.size_from_values"
@@ -74,11 +75,11 @@ def _compiled(learner: Learner, case: dict) -> dict:
     found: dict[str, Any] = {"graphs": graphs, "broke": None, "compiled": []}
     if not _is_pytorchs_own(torch.compile):
         return found | {"broke": "torch.compile is a function of the notebook's"}
-    with dynamo_afresh():
+    with dynamo_afresh() as dynamo:
         compiled = torch.compile(learner.squash, backend=partial(_run_as_it_is, graphs), fullgraph=True)
         try:
             found["compiled"] = [compiled(x, limit=case["limit"]) for x in case["batches"]]
-        except torch._dynamo.exc.TorchDynamoException as error:
+        except dynamo.TorchDynamoException as error:
             found["broke"] = describe(error)["message"]
     return found
 
@@ -88,19 +89,19 @@ def _is_pytorchs_own(function: object) -> bool:
 
 
 @contextmanager
-def dynamo_afresh() -> Iterator[None]:
+def dynamo_afresh() -> Iterator[ModuleType]:
     """Dynamo has compiled nothing before, knows PyTorch's own functions, and has PyTorch's own settings."""
     # A second or more to import, which only this exercise needs.
-    import torch._dynamo
+    from gpulab.compat import dynamo
 
-    torch._dynamo.reset()
+    dynamo.reset()
     # It may have looked PyTorch's functions up while a virtual card stood in for some of them.
-    torch._dynamo.trace_rules.clear_lru_cache()
+    dynamo.forget_names()
     # It times its guards with a cold cache, which costs as much as the tracing, and nobody reads the time.
-    untimed = patch.object(torch._dynamo.guards, "profile_guard_manager", lambda *_: 0.0)
-    with torch._dynamo.config.patch(**_DEFAULTS), untimed:
-        yield
-    torch._dynamo.reset()
+    untimed = patch.object(*dynamo.PROFILE_GUARDS, lambda *_: 0.0)
+    with dynamo.config.patch(**_DEFAULTS), untimed:
+        yield dynamo
+    dynamo.reset()
 
 
 def _run_as_it_is(graphs: list[list[str]], graph: torch.fx.GraphModule, inputs: list) -> Callable:
@@ -133,7 +134,7 @@ def _named(target: str | Callable) -> str:
 
 
 def _is_the_notebooks(target: Callable) -> bool:
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         return target.namespace not in _PYTORCHS
     if isinstance(target, FunctionType):
         return is_learners_file(target.__code__.co_filename) or target.__name__ == _NOT_TRACED

@@ -11,15 +11,16 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-import torch.autograd.profiler as frontend
 from torch.profiler import record_function
 
 from autograder.runner.outcome import outcome
 from autograder.runner.plain import plain
 from autograder.runner.scenario_runner import Learner
+from gpulab.compat.places import Place
+from gpulab.compat.profiler import DISABLE, ENABLE, PREPARE, is_recording
 from gpulab.cuda.device import state
 
-_ASKED = {"_prepare_profiler": "prepared", "_enable_profiler": "started", "_disable_profiler": "stopped"}
+_ASKED = {PREPARE: "prepared", ENABLE: "started", DISABLE: "stopped"}
 _RANGES = ("user_annotation", "cpu_op")
 
 
@@ -67,29 +68,29 @@ def _listed(name: str) -> Any:
 
 def _is_recording() -> bool:
     """Whether PyTorch's own profiler is on, or the card's part of it."""
-    return torch.autograd._profiler_enabled() or _trace_of_card() is not None
+    return is_recording() or _trace_of_card() is not None
 
 
 @contextmanager
 def _noted(steps: Steps) -> Iterator[dict[str, list[int]]]:
     """After how many calls of the step the profiler was prepared, started and stopped."""
     notes: dict[str, list[int]] = {said: [] for said in _ASKED.values()}
-    before = {name: getattr(frontend, name) for name in _ASKED}
+    before = {place: place.value for place in _ASKED}
 
-    def noting(name: str):
+    def noting(place: Place):
         def asked(*given: Any, **options: Any) -> Any:
-            notes[_ASKED[name]].append(steps.calls)
-            return before[name](*given, **options)
+            notes[_ASKED[place]].append(steps.calls)
+            return before[place](*given, **options)
 
         return asked
 
-    for name in _ASKED:
-        setattr(frontend, name, noting(name))
+    for place in _ASKED:
+        place.set(noting(place))
     try:
         yield notes
     finally:
-        for name, function in before.items():
-            setattr(frontend, name, function)
+        for place, function in before.items():
+            place.set(function)
 
 
 @contextmanager
@@ -113,7 +114,7 @@ def profiled(learner: Learner, plan: dict) -> dict:
         answer = outcome(lambda: _kept(came_out, lambda: learner.profile_steps(lambda: steps(), *numbers, str(path))))
         left_on = _is_recording()
         if left_on:
-            frontend._disable_profiler()
+            DISABLE.value()
         files = sorted(file.name for file in Path(folder).rglob("*") if file.is_file())
         written = outcome(lambda: _read(path, plan["mark"])) if path.is_file() else {}
     if isinstance(answer.get("returned"), dict):

@@ -7,9 +7,9 @@ way, and the first operation that uses one waits.
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _resolve_process_group
 
 from gpulab.collectives.rank.work import Several, Work
+from gpulab.compat.distributed import resolve_process_group
 from gpulab.cuda.device import dispatch, state
 from gpulab.cuda.errors import NotModelled
 
@@ -48,7 +48,7 @@ def _kind(name: str) -> tuple[str, bool, bool]:
 
 
 def _group(name):
-    return name if isinstance(name, dist.ProcessGroup) else _resolve_process_group(name)
+    return name if isinstance(name, dist.ProcessGroup) else resolve_process_group(name)
 
 
 class _Options:

@@ -9,6 +9,7 @@ import torch.distributed as dist
 
 from gpulab.collectives.rank.posting import Posting
 from gpulab.collectives.rank.work import Several, Work
+from gpulab.compat.distributed import fake_process_group
 
 Tensor = torch.Tensor
 _REDUCTIONS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
@@ -34,7 +35,7 @@ class SwitchboardGroup(dist.ProcessGroup):
         self.options = options or SwitchboardGroup.Options()
         self._posting = Posting(self, rank, size)
         # Object collectives ask C++ which devices the group serves: it reads registered backends.
-        fake = torch._C._distributed_c10d.FakeProcessGroup._create_internal(rank, size)
+        fake = fake_process_group(rank, size)
         for device in self.devices:
             self._register_backend(torch.device(device), dist.ProcessGroup.BackendType.CUSTOM, fake)
 

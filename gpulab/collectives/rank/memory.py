@@ -4,21 +4,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch._C import _DisableTorchDispatch
-from torch.utils._python_dispatch import _disable_current_modes
 
+from gpulab.compat.dispatch import DisableTorchDispatch, DisableTorchFunction, disable_current_modes
+from gpulab.compat.tensors import TensorBase
 from gpulab.cuda.device import state, transfer
 from gpulab.cuda.device.tensor import CudaTensor
 
 Tensor = torch.Tensor
-_numpy = torch._C.TensorBase.numpy
+_numpy = TensorBase.numpy
 
 
 @contextmanager
 def unseen() -> Iterator[None]:
     """PyTorch alone: no device, no observer, no default device, no autograd."""
-    with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad():
-        guard = _DisableTorchDispatch()
+    with disable_current_modes(), DisableTorchFunction(), torch.no_grad():
+        guard = DisableTorchDispatch()
         try:
             yield
         finally:

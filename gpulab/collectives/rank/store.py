@@ -1,10 +1,9 @@
 """The key-value store of a rank's process group, with neither port nor file."""
 
-import sys
-
 import torch.distributed as dist
 
 from gpulab.collectives.rank import session
+from gpulab.compat.distributed import rendezvous_handlers
 
 _SCHEMES = ("env", "tcp", "file")
 
@@ -61,10 +60,9 @@ class SwitchboardStore(dist.Store):
 
 def meet_through(store: dist.Store, rank: int, world_size: int) -> None:
     """``init_process_group`` finds its peers through ``store``, whatever address a script names."""
-    handlers = sys.modules["torch.distributed.rendezvous"]._rendezvous_handlers
 
     def ours(url, **kwargs):
         yield store, rank, world_size
 
     for scheme in _SCHEMES:
-        handlers[scheme] = ours
+        rendezvous_handlers[scheme] = ours

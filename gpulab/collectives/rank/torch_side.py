@@ -10,19 +10,20 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
-import torch.distributed.tensor._op_schema as schema
 from torch.distributed.tensor import DTensor
-from torch.utils._python_dispatch import _disable_current_modes
 
 from gpulab.collectives.rank import functional
 from gpulab.collectives.rank.group import GlooGroup, SwitchboardGroup
 from gpulab.collectives.rank.posting import host_tensors_allowed
+from gpulab.compat.dispatch import disable_current_modes
+from gpulab.compat.distributed import NCCL_AVAILABLE, NCCL_VERSION, NCCL_VERSION_SUFFIX, VERIFY_PARAMETERS
+from gpulab.compat.distributed_tensor import REBUILD_FROM_META
 from gpulab.cuda.device import state
 from gpulab.cuda.device.composed import FactoriesOnCard
 from gpulab.cuda.device.tensor import CudaTensor
 
 _aten = torch.ops.aten
-_NCCL_VERSION = (2, 29, 0)
+_VERSION = (2, 29, 0)
 
 
 def install() -> None:
@@ -36,14 +37,14 @@ def install() -> None:
 
 
 def _name_the_backends() -> None:
-    c10d._NCCL_AVAILABLE = True
+    NCCL_AVAILABLE.set(True)
     c10d.default_pg_nccl_timeout = timedelta(minutes=10)
     for module in (c10d, dist):
         module.ProcessGroupNCCL = SwitchboardGroup
         module.ProcessGroupGloo = GlooGroup
     # c10d asks NCCL's version when it logs an error, and DDP's hooks when they are registered.
-    torch._C._nccl_version = lambda: _NCCL_VERSION[0] << 32 | _NCCL_VERSION[1] << 16 | _NCCL_VERSION[2]
-    torch._C._nccl_version_suffix = lambda: b""
+    NCCL_VERSION.set(lambda: _VERSION[0] << 32 | _VERSION[1] << 16 | _VERSION[2])
+    NCCL_VERSION_SUFFIX.set(lambda: b"")
 
 
 def _buckets_on_the_card() -> None:
@@ -66,7 +67,7 @@ def _buckets_on_the_card() -> None:
                 super()._set_static_graph()
 
         def _allocating(self):
-            return FactoriesOnCard(factories) if self._on_card and state.is_on() else _disable_current_modes()
+            return FactoriesOnCard(factories) if self._on_card and state.is_on() else disable_current_modes()
 
     dist.Reducer = Reducer
     _check_shapes()
@@ -74,7 +75,7 @@ def _buckets_on_the_card() -> None:
 
 def _check_shapes() -> None:
     """DDP compares shapes in C++, which sends them from where it takes the parameters to be; a ghost has no such numbers."""
-    original = dist._verify_params_across_processes
+    original = VERIFY_PARAMETERS.value
 
     @functools.wraps(original)
     def verify(*args, **kwargs):
@@ -83,7 +84,7 @@ def _check_shapes() -> None:
         with host_tensors_allowed():
             return original(*args, **kwargs)
 
-    dist._verify_params_across_processes = verify
+    VERIFY_PARAMETERS.set(verify)
 
 
 def _where_distributed_tensors_are() -> None:
@@ -104,7 +105,7 @@ def _fakes_on_the_host() -> None:
             raise AssertionError("DTensorSpec does not contain tensor_meta.")
         return torch.empty_strided(meta.shape, meta.stride, dtype=meta.dtype, device="cpu")
 
-    schema._rebuild_tensor_from_dtensor_meta = rebuild
+    REBUILD_FROM_META.set(rebuild)
 
 
 def _one_thread() -> None:

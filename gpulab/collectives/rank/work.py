@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from gpulab.collectives.rank import session
 from gpulab.collectives.rank.memory import fill
+from gpulab.compat.autograd import current_graph_task, queue_callback
 from gpulab.cuda.device import state
 from gpulab.cuda.machine.machine import EventSnapshot, Queue
 from gpulab.observe.device import record_arrived
@@ -92,8 +93,8 @@ class Work(dist.Work):
             self.arrive()
             self._future = _Done(self)
             self._future.set_result(self._outputs)
-            if torch._C._current_graph_task_id() != -1:
-                torch.autograd.Variable._execution_engine.queue_callback(self.wait)
+            if current_graph_task() != -1:
+                queue_callback(self.wait)
         return self._future
 
 

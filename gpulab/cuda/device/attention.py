@@ -10,6 +10,7 @@ import warnings
 
 import torch
 
+from gpulab.compat.functions import allow_flash, allow_math, flash_is_allowed, math_is_allowed, nn_functions
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
 
@@ -21,7 +22,7 @@ _FUSED_NEED = (8, 0)
 def install(patches: Patches) -> None:
     """Check the choice in front of PyTorch's function. To be called after what replaces it on a ghost card."""
     attend = _chosen(torch.nn.functional.scaled_dot_product_attention)
-    for owner in (torch.nn.functional, torch._C._nn):
+    for owner in (torch.nn.functional, nn_functions):
         patches.set(owner, "scaled_dot_product_attention", attend)
 
 
@@ -71,11 +72,11 @@ class _host_takes:
         self._fused = fused
 
     def __enter__(self) -> None:
-        self._before = torch._C._get_flash_sdp_enabled(), torch._C._get_math_sdp_enabled()
-        torch._C._set_sdp_use_flash(self._fused)
-        torch._C._set_sdp_use_math(True)
+        self._before = flash_is_allowed(), math_is_allowed()
+        allow_flash(self._fused)
+        allow_math(True)
 
     def __exit__(self, *exc) -> None:
         flash, math = self._before
-        torch._C._set_sdp_use_flash(flash)
-        torch._C._set_sdp_use_math(math)
+        allow_flash(flash)
+        allow_math(math)

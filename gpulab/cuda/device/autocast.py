@@ -10,6 +10,7 @@ import weakref
 
 import torch
 
+from gpulab.compat.dispatch import DispatchKey, DispatchKeySet, ExcludeDispatchKeyGuard, registrations
 from gpulab.cuda.device import state
 from gpulab.cuda.device.autocast_policy import BANNED, RECURRENT, WITH_DTYPE, policy_of
 from gpulab.cuda.device.patches import Patches
@@ -93,10 +94,10 @@ class Autocast:
         if policy == "none":
             return torch.library.fallthrough_kernel
         rule = getattr(self, f"_{policy}")
-        host_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEY))
+        host_key = DispatchKeySet(getattr(DispatchKey, _KEY))
 
         def kernel(*args, **kwargs):
-            with torch._C._ExcludeDispatchKeyGuard(host_key):
+            with ExcludeDispatchKeyGuard(host_key):
                 return rule(name, op, args, kwargs)
 
         return kernel
@@ -147,7 +148,7 @@ def _type_of(device: str) -> str:
 
 
 def _names() -> set[str]:
-    listed = torch._C._dispatch_get_registrations_for_dispatch_key
+    listed = registrations
     return RECURRENT | {name.removeprefix("aten::") for key in ("AutocastCUDA", _KEY) for name in listed(key)}
 
 

@@ -8,6 +8,7 @@ import warnings
 
 import torch
 
+from gpulab.compat import cuda
 from gpulab.cuda.device import state
 from gpulab.cuda.device.gpu_trace import handle
 from gpulab.cuda.device.patches import Patches
@@ -83,15 +84,18 @@ def install(patches: Patches, device) -> None:
     """Give ``torch._C`` its CUDA half, and tell ``torch.cuda`` that it is initialised."""
     functions = {**_basics(device), **_waiting(device), **_streams(device), **_memory(device)}
     for name, function in functions.items():
-        patches.set(torch._C, f"_cuda_{name}", function)
-    patches.set(torch._C, "__getattr__", _missing)
-    patches.set(torch._C, "_host_emptyCache", device.pinned.empty_cache)
-    patches.set(torch._C, "_accelerator_setAllocatorSettings", _set_allocator_settings)
-    patches.set(torch._C, "_has_cuda", True)
-    patches.set(torch._C, "_get_accelerator", lambda check=None: torch.device("cuda"))
-    patches.set(torch._C, "_scatter", _scatter)
+        patches.set(*cuda.binding(name), function)
+    patches.set(*cuda.ATTRIBUTES_OF_C, _missing)
+    patches.set(*cuda.HOST_EMPTY_CACHE, device.pinned.empty_cache)
+    patches.set(*cuda.SET_ALLOCATOR_SETTINGS, _set_allocator_settings)
+    patches.set(*cuda.HAS_CUDA, True)
+    patches.set(*cuda.GET_ACCELERATOR, lambda check=None: torch.device("cuda"))
+    patches.set(*cuda.SCATTER, _scatter)
     patches.set(torch, "get_device", lambda tensor: tensor.get_device())
-    for name, value in _initialised(device).items():
+    cudart = _Cudart(device)
+    for place, value in _initialised(device, cudart).items():
+        patches.set(*place, value)
+    for name, value in _public(device, cudart).items():
         patches.set(torch.cuda, name, value)
 
 
@@ -115,16 +119,20 @@ def _set_allocator_settings(settings: str) -> None:
         raise NotModelled(f"the allocator setting {setting}")
 
 
-def _initialised(device) -> dict:
-    cudart = _Cudart(device)
+def _initialised(device, cudart) -> dict:
     return {
-        "_initialized": True,
-        "_cached_device_count": state.COUNT,
-        "_get_device_properties": lambda index: _Properties(device.card),
-        "_exchange_device": _exchange_device,
-        "_maybe_exchange_device": _maybe_exchange_device,
-        "_cudart": cudart,
-        "_is_in_bad_fork": lambda: False,
+        cuda.INITIALIZED: True,
+        cuda.CACHED_DEVICE_COUNT: state.COUNT,
+        cuda.GET_DEVICE_PROPERTIES: lambda index: _Properties(device.card),
+        cuda.EXCHANGE_DEVICE: _exchange_device,
+        cuda.MAYBE_EXCHANGE_DEVICE: _maybe_exchange_device,
+        cuda.CUDART: cudart,
+        cuda.IS_IN_BAD_FORK: lambda: False,
+    }
+
+
+def _public(device, cudart) -> dict:
+    return {
         "default_generators": (device.generator,) * state.COUNT,
         "cudart": lambda: cudart,
         "is_available": lambda: True,
@@ -156,7 +164,6 @@ def _for_the_card(function, refusal: str):
 
 _NO_STATS = "Invalid device argument {}: did you call init?"
 _NO_STREAM = "Device index value {} is out of index range [0, 1)"
-_BETWEEN_CARDS = ("_broadcast", "_broadcast_coalesced", "_broadcast_out", "_gather", "_gather_out", "_scatter_out")
 
 
 def _scatter(tensor, devices, chunk_sizes, dim, streams=None) -> tuple:
@@ -167,7 +174,7 @@ def _scatter(tensor, devices, chunk_sizes, dim, streams=None) -> tuple:
 
 
 def _missing(name: str):
-    if name.startswith(("_cuda_", "_Cuda", "_CUDA", "_nccl_", "_cudart")) or name in _BETWEEN_CARDS:
+    if name.startswith(cuda.PREFIXES) or name in cuda.BETWEEN_CARDS:
         raise NotModelled(f"torch._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
 

@@ -10,9 +10,10 @@ import weakref
 from dataclasses import dataclass
 
 import torch
-from torch._C import _DisableTorchDispatch
-from torch.utils._pytree import tree_flatten, tree_map_only
 
+from gpulab.compat.dispatch import DisableTorchDispatch, DisableTorchFunction
+from gpulab.compat.pytree import tree_flatten, tree_map_only
+from gpulab.compat.tensors import TensorBase
 from gpulab.cuda.device import state
 from gpulab.cuda.device.op_rules import OpRule
 from gpulab.cuda.device.randomness import drawing
@@ -79,7 +80,7 @@ class Capture:
 
     def undo(self) -> None:
         """The capture ends: outside all is as it was, inside nothing has been written yet."""
-        guard = _DisableTorchDispatch()
+        guard = DisableTorchDispatch()
         try:
             for number, before in self._saved.items():
                 _bytes(self._outside[number]).copy_(before)
@@ -99,10 +100,10 @@ class Capture:
     def run(self) -> None:
         """All operations again, in order, on the values that the storages have now."""
         temporaries: dict[int, torch.UntypedStorage] = {}
-        guard = _DisableTorchDispatch()
+        guard = DisableTorchDispatch()
         try:
             # No tensor here asks for a gradient; some kernels keep a workspace only where one might be wanted.
-            with torch.enable_grad(), torch._C.DisableTorchFunction():
+            with torch.enable_grad(), DisableTorchFunction():
                 for node in self.nodes:
                     self._run(node, temporaries)
         finally:
@@ -156,9 +157,9 @@ class Capture:
 
 
 def _bytes(storage: torch.UntypedStorage) -> Tensor:
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         empty = torch.empty(0, dtype=torch.uint8)
-        return torch._C.TensorBase.set_(empty, storage)
+        return TensorBase.set_(empty, storage)
     finally:
         del guard

@@ -7,8 +7,9 @@ which this device could know it.
 import functools
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpulab.compat.dispatch import TorchDispatchMode
+from gpulab.compat.functions import PAD_PACKED_SEQUENCE, linalg_functions, nn_functions
 from gpulab.cuda.device import state
 from gpulab.cuda.device.factories import accounted
 from gpulab.cuda.device.patches import Patches
@@ -19,11 +20,11 @@ _aten = torch.ops.aten
 # Of each function the factories that make a device tensor; the lengths of sequences stay on the host.
 _FACTORIES = (_aten.empty.memory_format, _aten.full.default, _aten.zeros.default, _aten.ones.default)
 _COMPOSED = (
-    (torch._C._nn, "pad_sequence", (_aten.full.default,)),
-    (torch._VF, "_pad_packed_sequence", (_aten.full.default,)),
+    (nn_functions, "pad_sequence", (_aten.full.default,)),
+    (*PAD_PACKED_SEQUENCE, (_aten.full.default,)),
     (torch, "vander", (_aten.empty.memory_format,)),
     (torch.linalg, "matrix_rank", _FACTORIES),
-    (torch._C._linalg, "linalg_matrix_rank", _FACTORIES),
+    (linalg_functions, "linalg_matrix_rank", _FACTORIES),
 )
 
 

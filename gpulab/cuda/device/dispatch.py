@@ -6,9 +6,19 @@ import sys
 from contextlib import ExitStack
 
 import torch
-from torch._C import _DisableTorchDispatch
-from torch.utils._python_dispatch import _disable_current_modes
 
+from gpulab.compat.autograd import RUN_BACKWARD_CODE, current_graph_task
+from gpulab.compat.dispatch import (
+    FILES,
+    DisableTorchDispatch,
+    DispatchKey,
+    ForceDispatchKeyGuard,
+    disable_current_modes,
+    disabled_torch_function,
+    excluded_keys,
+    included_keys,
+)
+from gpulab.compat.tensors import make_subclass
 from gpulab.cuda.device import cost, faults, kernels, state
 from gpulab.cuda.device.ghosts import shapes_of
 from gpulab.cuda.device.memory import span
@@ -19,14 +29,10 @@ from gpulab.observe import recorder
 from gpulab.observe.device import DeviceLog
 
 Tensor = torch.Tensor
-_make_subclass = torch._C.TensorBase._make_subclass
-_RUN_BACKWARD = torch.autograd.graph._engine_run_backward.__code__
 # What stands between an operation and whoever called it.
-_BETWEEN = tuple(
-    module.__file__ for module in (sys.modules[__name__], recorder, torch._ops, torch.utils._python_dispatch)
-) + (os.path.join(os.path.dirname(__file__), "tensor.py"),)
+_BETWEEN = (__file__, recorder.__file__, *FILES, os.path.join(os.path.dirname(__file__), "tensor.py"))
 _RULES: dict[object, OpRule] = {}
-_LAZY = tuple(getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative", "ZeroTensor"))
+_LAZY = tuple(getattr(DispatchKey, name) for name in ("Conjugate", "Negative", "ZeroTensor"))
 # Arguments that CUDA's kernels read on the host.
 _HOST_ARGUMENTS = {
     "aten._ctc_loss": ("input_lengths", "target_lengths"),
@@ -125,7 +131,7 @@ def _run(cls, device, rule, func, args, kwargs, inputs):
 
 
 def _computed(cls, device, rule, func, args, kwargs):
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         if device.ghost:
             return shapes_of(cls, func, args, kwargs)
@@ -158,10 +164,10 @@ def _has_complex(values) -> bool:
 
 def _composed(func, args, kwargs):
     # It may set a conjugate bit and hand that tensor on: below here PyTorch has switched off who reads the bit.
-    off = torch._C._dispatch_tls_local_exclude_set()
+    off = excluded_keys()
     for key in _LAZY:
         off = off.remove(key)
-    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), off):
+    with ForceDispatchKeyGuard(included_keys(), off):
         return func(*args, **kwargs)
 
 
@@ -175,7 +181,7 @@ def _tagged(cls, out, outputs: list | None):
         if not isinstance(out, cls):
             if out.layout is not torch.strided:
                 raise NotModelled(f"a tensor of layout {out.layout}")
-            out = _make_subclass(cls, out, out.requires_grad)
+            out = make_subclass(cls, out, out.requires_grad)
         if outputs is not None:
             outputs.append(out)
         return out
@@ -201,7 +207,7 @@ def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result) -> Non
     written = _written(rule, args, kwargs, outputs) if rule.writes_by_name else outputs
     reads, bytes_read, elements = _uses(memory, inputs)
     writes, bytes_written, made = _uses(memory, written)
-    if len(machine.queues) > 1 and torch._C._current_graph_task_id() != -1:
+    if len(machine.queues) > 1 and current_graph_task() != -1:
         machine.follow_users((*reads, *writes))
     if rule.writes_by_name:
         again = {id(tensor) for tensor in written}
@@ -305,7 +311,7 @@ def _slow_path(cls, device, rule, func, args, kwargs, inputs, hosts):
 
 
 def _without_values(func, args, kwargs):
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         return func(*args, **kwargs)
     finally:
@@ -316,7 +322,7 @@ def _check_hosts(rule, args, kwargs, hosts) -> None:
     """Raise as CUDA does when a host tensor takes part that may not."""
     if any(args[i] is tensor for i in rule.writes[:1] for tensor, _ in hosts):
         _check_written_host(rule, args, kwargs, hosts)
-    if torch._C._current_graph_task_id() != -1 and _called_by_the_engine():
+    if current_graph_task() != -1 and _called_by_the_engine():
         return
     strangers = [tensor for tensor, references in hosts if not _may_take_part(tensor, references)]
     if not strangers or all(_is_read_on_host(rule, args, s) for s in strangers):
@@ -334,7 +340,7 @@ def _called_by_the_engine() -> bool:
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back
-    return frame is None or frame.f_code is _RUN_BACKWARD
+    return frame is None or frame.f_code is RUN_BACKWARD_CODE
 
 
 def _is_read_on_host(rule, args, tensor: Tensor) -> bool:
@@ -372,7 +378,7 @@ def _references_of_base(view: Tensor) -> int:
 @functools.cache
 def references_of_a_base() -> int:
     """How often Python refers to a base that only a view holds. To be asked first outside an operation."""
-    with _disable_current_modes(), torch.inference_mode(False):
+    with disable_current_modes(), torch.inference_mode(False):
         return _references_of_base(torch.zeros(2, device="cpu").view(2))
 
 
@@ -389,7 +395,7 @@ def references_of_a_temporary(observers: int) -> int:
     blocks open as there are: each of them holds an operation's arguments too. To be asked
     first outside an operation, inside which PyTorch cannot be put the question.
     """
-    with _disable_current_modes(), ExitStack() as modes:
+    with disable_current_modes(), ExitStack() as modes:
         for _ in range(observers):
             modes.enter_context(recorder.Recorder())
         return _references_seen_by_a_probe()
@@ -399,19 +405,19 @@ def _references_seen_by_a_probe() -> int:
     seen: list[int] = []
 
     class Probe(Tensor):
-        __torch_function__ = torch._C._disabled_torch_function_impl
+        __torch_function__ = disabled_torch_function
 
         @classmethod
         def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
             hosts: list = []
             _sort(cls, args, [], hosts)
             seen.extend(references for _, references in hosts)
-            guard = _DisableTorchDispatch()
+            guard = DisableTorchDispatch()
             try:
                 out = func(*args, **(kwargs or {}))
             finally:
                 del guard
-            return Tensor._make_subclass(cls, out) if isinstance(out, Tensor) else out
+            return make_subclass(cls, out) if isinstance(out, Tensor) else out
 
-    torch.ops.aten.one_hot(Tensor._make_subclass(Probe, torch.tensor([0], device="cpu")), 1)
+    torch.ops.aten.one_hot(make_subclass(Probe, torch.tensor([0], device="cpu")), 1)
     return max(seen)

@@ -4,10 +4,11 @@ import functools
 from contextlib import nullcontext
 
 import torch
-import torch.utils._device as device_context
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from gpulab.compat.default_device import DeviceContext, constructors
+from gpulab.compat.dispatch import is_traceable_wrapper_subclass
+from gpulab.compat.functions import nn_functions, script_names
+from gpulab.compat.functorch import innermost_transform, temporarily_clear_interpreter_stack
 from gpulab.cuda.device import cost, randomness, state, transfer
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
@@ -33,21 +34,21 @@ _CHECK_ROOM_FROM_BYTES = 1 << 24
 def install(patches: Patches) -> None:
     """Wrap every function of torch that takes ``device=``."""
     # TorchScript knows functions by identity: it reads the table now, and learns the wrappers.
-    script_names = torch.jit._builtins._get_builtin_table()
+    scripted = script_names()
     wrappers: dict = {}
     for owner, name, value in _constructors():
         wrappers[value] = _wrapped(name, value)
         patches.set(owner, name, wrappers[value])
-        if id(value) in script_names:
-            patches.put(script_names, id(wrappers[value]), script_names[id(value)])
+        if id(value) in scripted:
+            patches.put(scripted, id(wrappers[value]), scripted[id(value)])
     for name in _LIKE:
         original, like = getattr(torch, name), _like(name, getattr(torch, name))
         patches.set(torch, name, like)
-        patches.put(script_names, id(like), script_names[id(original)])
+        patches.put(scripted, id(like), scripted[id(original)])
     _teach_device_context(patches, wrappers)
-    one_hot = _one_hot(torch._C._nn.one_hot)
-    patches.put(script_names, id(one_hot), script_names[id(torch._C._nn.one_hot)])
-    for owner in (torch.nn.functional, torch._C._nn):
+    one_hot = _one_hot(nn_functions.one_hot)
+    patches.put(scripted, id(one_hot), scripted[id(nn_functions.one_hot)])
+    for owner in (torch.nn.functional, nn_functions):
         patches.set(owner, "one_hot", one_hot)
 
 
@@ -68,7 +69,7 @@ def _one_hot(original):
 def _constructors() -> list[tuple]:
     """Where each stands, its name, and what it is."""
     # Generator has its own treatment. The default device does not reach torch.normal, device= does.
-    wanted = (device_context._device_constructors() | {torch.normal}) - {torch.Generator}
+    wanted = (constructors() | {torch.normal}) - {torch.Generator}
     places = [(owner, name, value) for owner in (torch, torch.fft) for name, value in vars(owner).items()]
     return [place for place in places if callable(place[2]) and _hashable(place[2]) and place[2] in wanted]
 
@@ -143,7 +144,7 @@ def _from_card_data(name: str, data, dtype=None, device=None, requires_grad=Fals
 
 
 def _generated(name: str, original, args, kwargs):
-    if name in _RANDOM and torch._C._functorch.peek_interpreter_stack() is not None:
+    if name in _RANDOM and innermost_transform() is not None:
         raise NotModelled(f"torch.{name} on the device inside torch.func's transforms")
     with _outside_transforms():
         return _made(name, original, args, kwargs)
@@ -151,7 +152,7 @@ def _generated(name: str, original, args, kwargs):
 
 def _outside_transforms():
     """What is made here does not depend on what vmap or grad goes over."""
-    if torch._C._functorch.peek_interpreter_stack() is None:
+    if innermost_transform() is None:
         return _NOTHING
     return temporarily_clear_interpreter_stack()
 
@@ -244,11 +245,11 @@ def _with_generator(name: str, kwargs) -> dict:
 
 def _teach_device_context(patches: Patches, wrappers: dict) -> None:
     # ``with torch.device("cuda")`` and set_default_device reach functions bound before use().
-    original = device_context.DeviceContext.__torch_function__
+    original = DeviceContext.__torch_function__
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if self.device.type == "cuda" and func in wrappers and not (kwargs or {}).get("device"):
             return wrappers[func](*args, **{**(kwargs or {}), "device": self.device})
         return original(self, func, types, args, kwargs)
 
-    patches.set(device_context.DeviceContext, "__torch_function__", __torch_function__)
+    patches.set(DeviceContext, "__torch_function__", __torch_function__)

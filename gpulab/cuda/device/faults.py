@@ -11,8 +11,8 @@ import re
 import sys
 
 import torch
-from torch.utils._pytree import tree_map_only
 
+from gpulab.compat.pytree import tree_map_only
 from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor

@@ -4,8 +4,9 @@ The virtual device computes with the CPU's variants of CUDA's operators: each co
 """
 
 import torch
-from torch._ops import OpOverload
 from torch.utils.flop_counter import flop_registry
+
+from gpulab.compat.dispatch import OpOverload
 
 _STANDS_FOR = {"aten::_addmm_activation": torch.ops.aten.addmm}
 

@@ -7,9 +7,11 @@ must not meet a tensor that says it is on the card.
 import functools
 
 import torch
-import torch.utils._device as device_context
-from torch.utils._pytree import tree_map_only
 
+from gpulab.compat.default_device import no_default_device
+from gpulab.compat.dispatch import DisableTorchFunction
+from gpulab.compat.functions import nn_functions
+from gpulab.compat.pytree import tree_map_only
 from gpulab.cuda.device import state, transfer
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.shape_cache import answered
@@ -25,7 +27,7 @@ _CUDNN_FIRST = {(9, 0), (10, 0)}
 def install(patches: Patches) -> None:
     """Attention takes the kernel that a card takes: for meta tensors PyTorch writes every score out."""
     attend = _attention(torch.nn.functional.scaled_dot_product_attention)
-    for owner in (torch.nn.functional, torch._C._nn):
+    for owner in (torch.nn.functional, nn_functions):
         patches.set(owner, "scaled_dot_product_attention", attend)
 
 
@@ -62,7 +64,7 @@ def _as_bias(mask, query):
 
 def shapes_of(cls, func, args, kwargs):
     """What ``func`` returns, without values; an argument written in place comes back itself."""
-    with torch._C.DisableTorchFunction(), _NoDefaultDevice():
+    with DisableTorchFunction(), no_default_device():
         return answered(cls, func, args, kwargs, functools.partial(_asked, cls, func, args, kwargs))
 
 
@@ -84,11 +86,3 @@ def _asked(cls, func, args, kwargs):
 
 def _geometry(tensor: Tensor) -> tuple:
     return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.untyped_storage()._cdata
-
-
-class _NoDefaultDevice:
-    def __enter__(self) -> None:
-        self._before, device_context.CURRENT_DEVICE = device_context.CURRENT_DEVICE, None
-
-    def __exit__(self, *exc) -> None:
-        device_context.CURRENT_DEVICE = self._before

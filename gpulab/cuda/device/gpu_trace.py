@@ -1,14 +1,12 @@
 """PyTorch's GPU trace hooks (``torch.cuda._gpu_trace``), which its stream sanitizer listens to."""
 
-import torch
-import torch.cuda._gpu_trace as hooks
-
+from gpulab.compat.cuda import ACTIVATE_GPU_TRACE, gpu_trace
 from gpulab.cuda.device.patches import Patches
 
 
 def install(patches: Patches) -> None:
     """Its switch: the hooks are called whenever somebody has registered."""
-    patches.set(torch._C, "_activate_gpu_trace", lambda: None)
+    patches.set(*ACTIVATE_GPU_TRACE, lambda: None)
 
 
 def handle(number: int) -> int:
@@ -18,7 +16,7 @@ def handle(number: int) -> int:
 
 def tell(kind: str, *facts) -> None:
     """Call the hooks of this kind: ``EventRecord``, ``StreamSynchronization``, ..."""
-    registry = getattr(hooks, f"{kind}Callbacks")
+    registry = getattr(gpu_trace, f"{kind}Callbacks")
     if registry.callback_list:
         registry.fire_callbacks(*facts)
 

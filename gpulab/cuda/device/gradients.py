@@ -8,29 +8,25 @@ gradient becomes the card's where it leaves the engine.
 import functools
 
 import torch
-from torch._functorch import predispatch
 from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction, Function
 
+from gpulab.compat.autograd import MAKE_GRADS, RUN_BACKWARD
+from gpulab.compat.functorch import UNPACK_DUAL, is_wrapped
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor, brought_to_card
 
 Tensor = torch.Tensor
-_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _DEVICES = "_devices_of_inputs_and_outputs"
-# PyTorch 2.11 unpacks in forward_ad itself; later ones in a function that functorch calls too.
-_LATER = hasattr(predispatch, "_unpack_dual_impl")
-_UNPACKS_DUALS = (predispatch, "_unpack_dual_impl") if _LATER else (forward_ad, "unpack_dual")
 
 
 def install(patches: Patches) -> None:
     """Check what a program hands to the engine: the first gradients, and those of a Function's backward."""
-    patches.set(torch.autograd, "_make_grads", _first_gradients(torch.autograd._make_grads))
-    run = _results_on_their_devices(torch.autograd.graph._engine_run_backward)
-    for owner in (torch.autograd, torch.autograd.graph):
-        patches.set(owner, "_engine_run_backward", run)
-    owner, name = _UNPACKS_DUALS
-    patches.set(owner, name, _tangent_on_its_device(getattr(owner, name)))
+    patches.set(*MAKE_GRADS, _first_gradients(MAKE_GRADS.value))
+    run = _results_on_their_devices(RUN_BACKWARD[0].value)
+    for place in RUN_BACKWARD:
+        patches.set(*place, run)
+    patches.set(*UNPACK_DUAL, _tangent_on_its_device(UNPACK_DUAL.value))
     patches.set(Function, "apply", classmethod(_noting_devices(Function.apply.__func__)))
     patches.set(BackwardCFunction, "apply", _checking_results(BackwardCFunction.apply))
 
@@ -72,7 +68,7 @@ def _like(gradient, of):
 def _on_device_of(index: int, out, grad):
     if not (isinstance(out, Tensor) and isinstance(grad, Tensor)) or out.is_cuda == grad.is_cuda:
         return grad
-    if grad.dim() and not (_is_wrapped(out) or _is_wrapped(grad)):
+    if grad.dim() and not (is_wrapped(out) or is_wrapped(grad)):
         raise _elsewhere("invalid gradient", index, out.device, grad.device)
     return grad.to(out.device)
 
@@ -95,7 +91,7 @@ def _noting_devices(original):
 
 
 def _device_of(value):
-    return value.device if isinstance(value, Tensor) and not _is_wrapped(value) else None
+    return value.device if isinstance(value, Tensor) and not is_wrapped(value) else None
 
 
 def _checking_results(original):

@@ -4,6 +4,8 @@ import functools
 
 import torch
 
+from gpulab.compat.cuda import binding
+from gpulab.compat.functions import PARSE_TO, script_names
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.streams import EventBase, StreamBase
@@ -16,15 +18,15 @@ _DEVICE, _STREAM, _EVENT = torch.device, torch.Stream, torch.Event
 def install(patches: Patches) -> None:
     """Versions, ``torch.device(0)``, and streams and events of no named kind."""
     patches.set(torch.version, "cuda", CUDA_VERSION)
-    patches.set(torch._C, "_cuda_getCompiledVersion", lambda: int(CUDA_VERSION.replace(".", "0")) * 10)
+    patches.set(*binding("getCompiledVersion"), lambda: int(CUDA_VERSION.replace(".", "0")) * 10)
     patches.set(torch.backends.cudnn, "version", lambda: CUDNN_VERSION)
     patches.set(torch, "device", device)
-    script_names = torch.jit._builtins._get_builtin_table()
-    if id(_DEVICE) in script_names:
-        patches.put(script_names, id(device), script_names[id(_DEVICE)])
+    scripted = script_names()
+    if id(_DEVICE) in scripted:
+        patches.put(scripted, id(device), scripted[id(_DEVICE)])
     patches.set(torch, "Stream", Stream)
     patches.set(torch, "Event", Event)
-    patches.set(torch._C._nn, "_parse_to", _parsed(torch._C._nn._parse_to))
+    patches.set(*PARSE_TO, _parsed(PARSE_TO.value))
 
 
 class _StandsFor(type):

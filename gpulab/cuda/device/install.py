@@ -1,9 +1,9 @@
 """Switches the virtual device on and off."""
 
 import torch
-from torch.optim.optimizer import _foreach_supported_types
 
 from gpulab.cards.cards import Card
+from gpulab.compat.functions import foreach_types
 from gpulab.cuda.device import (
     accelerator,
     attention,
@@ -79,7 +79,7 @@ class Installation:
         set_device(ObservedDevice(device))
         patches.set(torch, "Generator", Generator)
         patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
-        patches.append(_foreach_supported_types, CudaTensor)
+        patches.append(foreach_types, CudaTensor)
         torch.__future__.set_swap_module_params_on_conversion(True)
         early.install(patches)
 

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable
 
 import torch
-from torch._library.custom_ops import OPDEFS
-from torch.utils._pytree import tree_map_only
+
+from gpulab.compat.dispatch import OPDEFS, DispatchKey, DispatchKeySet, has_kernel
+from gpulab.compat.pytree import tree_map_only
 
 Tensor = torch.Tensor
 _INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool})
@@ -110,16 +111,16 @@ def program_of(op):
     ``torch.library.custom_op`` and ``register_kernel`` make such kernels: Python, whose operations
     are the card's work.
     """
-    name, keys = op._schema.name, torch._C.DispatchKey
+    name, keys = op._schema.name, DispatchKey
     if op.namespace in ANSWERED:
         return lambda *args, **kwargs: ANSWERED[op.namespace](op, args, kwargs)
     if name.startswith(_PYTORCHS):
         return None
-    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    has = has_kernel
     own = f"{name}.{op._overloadname}" if op._overloadname != "default" else name
     if not has(own, "CUDA") and not has(own, "CompositeExplicitAutograd"):
         return (lambda *args, **kwargs: _raise_no_kernel(name)) if name in OPDEFS else None
-    on_card = torch._C.DispatchKeySet(keys.CUDA)
+    on_card = DispatchKeySet(keys.CUDA)
     return lambda *args, **kwargs: op.redispatch(on_card, *args, **kwargs)
 
 

@@ -4,6 +4,8 @@ import functools
 
 import torch
 
+from gpulab.compat.functorch import is_wrapped, unwrapped
+from gpulab.compat.tensors import TensorBase
 from gpulab.cuda.device import state, transfer
 from gpulab.cuda.device.memory import byte_range
 from gpulab.cuda.device.patches import Patches
@@ -12,8 +14,7 @@ from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
 _to, _numpy, _tolist, _type_as = Tensor.to, Tensor.numpy, Tensor.tolist, Tensor.type_as
-_data = torch._C.TensorBase.data
-_is_wrapped, _unwrapped = torch._C._functorch.is_functorch_wrapped_tensor, torch._C._functorch.get_unwrapped
+_data = TensorBase.data
 
 
 def install(patches: Patches) -> None:
@@ -29,7 +30,7 @@ def install(patches: Patches) -> None:
 
 
 def to(self, *args, **kwargs):
-    if _is_wrapped(self):
+    if is_wrapped(self):
         return _inside_a_transform(self, *args, **kwargs)
     if not isinstance(self, CudaTensor) and _stays_on_host(args, kwargs):
         return _to(self, *args, **kwargs)
@@ -52,10 +53,10 @@ def cpu(self, memory_format=torch.preserve_format):
 
 def _through_transforms(name: str) -> property:
     # Inside vmap or grad a tensor stands for another one, and is none of this device's own.
-    original = getattr(torch._C.TensorBase, name).__get__
+    original = getattr(TensorBase, name).__get__
 
     def read(self):
-        return getattr(_unwrapped(self), name) if _is_wrapped(self) else original(self)
+        return getattr(unwrapped(self), name) if is_wrapped(self) else original(self)
 
     return property(read)
 
@@ -91,7 +92,7 @@ def type_as(self, other):
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
-    if _is_wrapped(self):
+    if is_wrapped(self):
         return _inside_a_transform(self, the_card(device))
     return converted(self, the_card(device), non_blocking=non_blocking, memory_format=memory_format)
 

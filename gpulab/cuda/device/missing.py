@@ -3,8 +3,8 @@
 import functools
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
+from gpulab.compat.tensors import FakeTensorMode
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import A_FAKE, CudaTensor

@@ -1,7 +1,6 @@
 """``torch.cuda.nvtx``: ranges nest and are counted; no profiler is there to read them."""
 
-import torch
-
+from gpulab.compat.cuda import NVTX
 from gpulab.cuda.device.patches import Patches
 
 
@@ -32,4 +31,4 @@ class _Ranges:
 
 
 def install(patches: Patches) -> None:
-    patches.set(torch.cuda.nvtx, "_nvtx", _Ranges())
+    patches.set(*NVTX, _Ranges())

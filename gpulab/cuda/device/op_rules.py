@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import torch
-from torch._ops import OpOverload
 
+from gpulab.compat.dispatch import DispatchKey, OpOverload
 from gpulab.cuda.device import kernels
 from gpulab.cuda.device.flops import flop_formula, shown_name
 
@@ -111,7 +111,7 @@ def rule_of(op: OpOverload) -> OpRule:
         own=kernels.with_other_dtype(op),
         program=kernels.program_of(op),
         refusal=kernels.refusal_of(schema),
-        composite=not view and not op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU),
+        composite=not view and not op.has_kernel_for_dispatch_key(DispatchKey.CPU),
     )
 
 

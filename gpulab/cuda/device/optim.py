@@ -2,6 +2,7 @@
 
 import torch
 
+from gpulab.compat.functions import GROUP_TENSORS
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
@@ -14,8 +15,7 @@ _TWO_DEVICES = (
 
 def install(patches: Patches) -> None:
     """PyTorch's C++ groups by the device that it knows, which is the host."""
-    name = "_group_tensors_by_device_and_dtype"
-    patches.set(torch._C, name, _grouped(getattr(torch._C, name)))
+    patches.set(*GROUP_TENSORS, _grouped(GROUP_TENSORS.value))
 
 
 def _grouped(original):

@@ -9,10 +9,10 @@ Without that activity PyTorch's profiler runs as it is, on the real host.
 
 from dataclasses import dataclass
 
-import torch
 import torch.autograd.profiler as frontend
 from torch.profiler import ProfilerActivity
 
+from gpulab.compat.profiler import ADD_METADATA, DISABLE, ENABLE, PREPARE, SUPPORTED_ACTIVITIES, TOGGLE
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.trace import Result, Trace
@@ -40,15 +40,15 @@ def _configured(original):
 
 def install(patches: Patches) -> None:
     """Stand between PyTorch's profiler in Python and its C++."""
-    activities = _supported(frontend._supported_activities)
-    for owner in (frontend, torch.autograd):
-        patches.set(owner, "_supported_activities", activities)
+    activities = _supported(SUPPORTED_ACTIVITIES[0].value)
+    for place in SUPPORTED_ACTIVITIES:
+        patches.set(*place, activities)
     patches.set(frontend, "ProfilerConfig", _configured(frontend.ProfilerConfig))
-    patches.set(frontend, "_prepare_profiler", _prepare(frontend._prepare_profiler))
-    patches.set(frontend, "_enable_profiler", _enable(frontend._enable_profiler))
-    patches.set(frontend, "_disable_profiler", _disable(frontend._disable_profiler))
-    patches.set(frontend, "_toggle_collection_dynamic", _toggle(frontend._toggle_collection_dynamic))
-    patches.set(torch.autograd, "_add_metadata_json", _add_metadata(torch.autograd._add_metadata_json))
+    patches.set(*PREPARE, _prepare(PREPARE.value))
+    patches.set(*ENABLE, _enable(ENABLE.value))
+    patches.set(*DISABLE, _disable(DISABLE.value))
+    patches.set(*TOGGLE, _toggle(TOGGLE.value))
+    patches.set(*ADD_METADATA, _add_metadata(ADD_METADATA.value))
     record = frontend.record_function
     patches.set(record, "__enter__", _entering(record.__enter__))
     patches.set(record, "__exit__", _leaving(record.__exit__))

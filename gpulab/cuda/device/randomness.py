@@ -4,8 +4,9 @@ import weakref
 from contextlib import contextmanager
 
 import torch
-from torch._C import _DisableTorchDispatch
 
+from gpulab.compat.cuda import waiting_seeds
+from gpulab.compat.dispatch import DisableTorchDispatch
 from gpulab.cuda.device import state
 from gpulab.cuda.errors import NotModelled
 
@@ -40,7 +41,7 @@ class CudaGenerator(_BASE):
 
     def get_state(self) -> torch.Tensor:
         """uint8, on the host: the numbers' state, then the seed."""
-        guard = _DisableTorchDispatch()
+        guard = DisableTorchDispatch()
         try:
             seed = torch.tensor([self._seed % 2**63], device="cpu").view(torch.uint8)
             return torch.cat([super().get_state(), seed])
@@ -50,7 +51,7 @@ class CudaGenerator(_BASE):
     def set_state(self, state: torch.Tensor):
         if state.numel() != _state_bytes():
             raise RuntimeError("RNG state is wrong size")
-        guard = _DisableTorchDispatch()
+        guard = DisableTorchDispatch()
         try:
             super().set_state(state[:-_SEED_BYTES])
             self._seed = int(state[-_SEED_BYTES:].clone().view(torch.int64))
@@ -103,7 +104,7 @@ def check_device(generator, wanted: str) -> None:
 def default_generator() -> CudaGenerator:
     """The card's own; a ``torch.manual_seed`` from before the card was there counts."""
     generator = CudaGenerator()
-    if any(torch.cuda._lazy_seed_tracker.get_calls()):
+    if any(waiting_seeds()):
         generator.manual_seed(torch.initial_seed())
     return generator
 

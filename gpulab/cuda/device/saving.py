@@ -2,6 +2,8 @@
 
 import torch
 
+from gpulab.compat.serialization import storage_registry
+from gpulab.compat.tensors import untyped
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
@@ -12,10 +14,9 @@ _PRIORITY = 5
 
 def install(patches: Patches) -> None:
     """Teach the serialiser which storages are on the card, and ``set_`` whose tensor that makes."""
-    registry = torch.serialization._package_registry
     entry = (_PRIORITY, _tag, _restore)
-    patches.append(registry, entry)
-    registry.sort(key=lambda e: e[0])
+    patches.append(storage_registry, entry)
+    storage_registry.sort(key=lambda e: e[0])
     set_ = torch.Tensor.set_
 
     def tensor_set_(self, source=None, *args, **kwargs):
@@ -29,8 +30,7 @@ def install(patches: Patches) -> None:
 
 
 def _tag(storage) -> str | None:
-    untyped = getattr(storage, "_untyped_storage", storage)
-    return str(state.CUDA) if state.device_on().memory.holds(untyped) else None
+    return str(state.CUDA) if state.device_on().memory.holds(untyped(storage)) else None
 
 
 def _restore(storage, location: str):

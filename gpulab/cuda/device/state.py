@@ -4,9 +4,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 import torch
-import torch.utils._device as device_context
 
 from gpulab.cards.cards import Card
+from gpulab.compat.default_device import default_device as default_device
 from gpulab.cuda.device.memory import DeviceMemory, PinnedMemory, span
 from gpulab.cuda.device.snapshot import History
 from gpulab.cuda.errors import DeviceIsOff, NotModelled
@@ -98,14 +98,6 @@ def device_on() -> VirtualDevice:
 
 def is_on() -> bool:
     return _on is not None
-
-
-def default_device() -> torch.device | None:
-    """What ``with torch.device(...)`` or ``set_default_device`` says; None without."""
-    if device_context.CURRENT_DEVICE is not None or not torch._C._len_torch_function_stack():
-        return device_context.CURRENT_DEVICE
-    modes = torch.overrides._get_current_function_mode_stack()
-    return next((m.device for m in modes if isinstance(m, device_context.DeviceContext)), None)
 
 
 def is_cuda(device) -> bool:

@@ -7,8 +7,9 @@ card's, and what follows it by ``ctypes`` reads that memory without the machine 
 from multiprocessing.reduction import ForkingPickler
 
 import torch
-from torch._C import _DisableTorchDispatch
 
+from gpulab.compat.dispatch import DisableTorchDispatch
+from gpulab.compat.tensors import SHARING, TO_DLPACK, WRITE_FILE, StorageBase, TensorBase, untyped
 from gpulab.cuda.device import state, transfer
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
@@ -16,28 +17,26 @@ from gpulab.cuda.errors import NotModelled
 
 Storage = torch.UntypedStorage
 Tensor = torch.Tensor
-_UNSHARED = ("share_memory_", "_share_fd_cpu_", "_share_filename_cpu_", "_share_cuda_")
-_device_of = torch._C.StorageBase.device.__get__
+_device_of = StorageBase.device.__get__
 
 
 def install(patches: Patches) -> None:
     """Replace the methods of ``torch.UntypedStorage`` that reach its bytes or say where it is."""
     patches.set(Storage, "device", property(_device))
-    patches.set(Storage, "_write_file", _from_the_host("_write_file"))
+    patches.set(*WRITE_FILE, _from_the_host(WRITE_FILE.value))
     for name in ("__getitem__", "__setitem__", "fill_", "copy_", "clone", "cuda", "resize_"):
         patches.set(Storage, name, _replaced(name, globals()[f"_{name.strip('_')}"]))
-    for name in _UNSHARED:
+    for name in SHARING:
         patches.set(Storage, name, _replaced(name, _refusing(f"UntypedStorage.{name} of device memory")))
-    for owner, name in ((torch._C, "_to_dlpack"), (torch.utils.dlpack, "to_dlpack"), (torch, "to_dlpack")):
-        if hasattr(owner, name):
-            patches.set(owner, name, _no_dlpack(getattr(owner, name)))
+    for place in TO_DLPACK:
+        if place.exists:
+            patches.set(*place, _no_dlpack(place.value))
     patches.put(ForkingPickler._extra_reducers, CudaTensor, _refusing("a device tensor sent to another process"))
 
 
 def on_card(storage) -> bool:
     """Whether this storage, typed or not, is memory of the device that is on."""
-    untyped = getattr(storage, "_untyped_storage", storage)
-    return state.is_on() and state.device_on().memory.holds(untyped)
+    return state.is_on() and state.device_on().memory.holds(untyped(storage))
 
 
 def _replaced(name: str, on_the_card):
@@ -52,14 +51,14 @@ def _replaced(name: str, on_the_card):
 
 def _flat(storage) -> Tensor:
     """Its bytes as a tensor where they are: uint8, one dimension."""
-    untyped = getattr(storage, "_untyped_storage", storage)
-    guard = _DisableTorchDispatch()
+    storage = untyped(storage)
+    guard = DisableTorchDispatch()
     try:
-        empty = torch.empty(0, dtype=torch.uint8, device=_device_of(untyped))
-        flat = torch._C.TensorBase.set_(empty, untyped)
+        empty = torch.empty(0, dtype=torch.uint8, device=_device_of(storage))
+        flat = TensorBase.set_(empty, storage)
     finally:
         del guard
-    return CudaTensor.tag(flat) if on_card(untyped) else flat
+    return CudaTensor.tag(flat) if on_card(storage) else flat
 
 
 def _device(self):
@@ -95,14 +94,12 @@ def _cuda(self, device=None, non_blocking=False):
 
 
 def _resize(self, nbytes: int):
-    torch._C.StorageBase.resize_(self, nbytes)
+    StorageBase.resize_(self, nbytes)
     state.device_on().memory.resized(self)
     return self
 
 
-def _from_the_host(name: str):
-    original = getattr(Storage, name)
-
+def _from_the_host(original):
     def method(self, *args):
         return original(self.cpu() if on_card(self) else self, *args)
 

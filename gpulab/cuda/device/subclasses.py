@@ -10,6 +10,7 @@ import sys
 
 import torch
 
+from gpulab.compat.tensors import MAKE_SUBCLASS, make_subclass
 from gpulab.cuda.device import transfer
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.swapping import alias_for_apply
@@ -18,12 +19,11 @@ from gpulab.cuda.errors import NotModelled
 
 Tensor, Parameter = torch.Tensor, torch.nn.Parameter
 _MOVES = ("to", "cuda", "cpu")
-_make = torch._C.TensorBase._make_subclass
 
 
 def install(patches: Patches) -> None:
     """Replace what makes an object of a class of a tensor."""
-    patches.set(Tensor, "_make_subclass", staticmethod(_make_subclass))
+    patches.set(*MAKE_SUBCLASS, staticmethod(_make_subclass))
     patches.set(Parameter, "__new__", _new_parameter(Parameter.__new__))
     patches.set(CudaTensor, "as_subclass", _as_subclass)
     for name in _MOVES:
@@ -61,10 +61,10 @@ def _is_derived(kind: type) -> bool:
 
 def _make_subclass(cls, data, requires_grad=False, **kwargs):
     if cls is Tensor or not isinstance(data, Tensor):
-        return _make(cls, data, requires_grad, **kwargs)
+        return make_subclass(cls, data, requires_grad, **kwargs)
     if isinstance(data, CudaTensor):
-        return _make(on_card(cls), transfer.plain(data), requires_grad, **kwargs)
-    return _make(on_host(cls), data, requires_grad, **kwargs)
+        return make_subclass(on_card(cls), transfer.plain(data), requires_grad, **kwargs)
+    return make_subclass(on_host(cls), data, requires_grad, **kwargs)
 
 
 def _new_parameter(original):

@@ -11,6 +11,7 @@ from types import FrameType
 
 import torch
 
+from gpulab.compat.tensors import APPLY_CODE, swap_implementations
 from gpulab.cuda.device.patches import Patches
 
 _HELD_ELSEWHERE = ("use_count", "weakref")
@@ -36,7 +37,7 @@ def _lenient(original):
 
 def alias_for_apply(other: torch.Tensor, caller: FrameType) -> torch.Tensor:
     """What a gradient is to trade places with: where ``Module._apply`` asks, an alias; a parameter is one already."""
-    if caller.f_code is not torch.nn.Module._apply.__code__ or isinstance(other, torch.nn.Parameter):
+    if caller.f_code is not APPLY_CODE or isinstance(other, torch.nn.Parameter):
         return other
     return other.detach().requires_grad_(other.requires_grad)
 
@@ -47,7 +48,7 @@ def _trade(one, other) -> None:
             torch.autograd.graph.get_gradient_edge(tensor).node.register_prehook(_moved_meanwhile)
     one.__class__, other.__class__ = other.__class__, one.__class__
     one.__dict__, other.__dict__ = other.__dict__, one.__dict__
-    torch._C._swap_tensor_impl(one, other)
+    swap_implementations(one, other)
 
 
 def _moved_meanwhile(gradients) -> None:

@@ -1,17 +1,18 @@
 """The device tensor: CPU memory that says it is on the card and counts what is done to it."""
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from gpulab.compat.dispatch import disabled_torch_function, is_traceable_wrapper_subclass
+from gpulab.compat.functions import parse_to
+from gpulab.compat.functorch import is_wrapped
+from gpulab.compat.tensors import FakeTensor, TensorBase, make_subclass, printed
 from gpulab.cuda.device import refusals, state, transfer
 from gpulab.cuda.device.dispatch import dispatch
 from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
 A_FAKE = "a fake tensor on the device (torch.export, torch.compile, make_fx)"
-_make_subclass = torch._C.TensorBase._make_subclass
-_grad = torch._C.TensorBase.grad
+_grad = TensorBase.grad
 
 
 def dispatched(cls, func, types, args=(), kwargs=None):
@@ -22,7 +23,7 @@ def dispatched(cls, func, types, args=(), kwargs=None):
 class CudaTensor(Tensor):
     """A tensor on the virtual card. Storage, strides, views and autograd are PyTorch's own."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = disabled_torch_function
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
@@ -35,7 +36,7 @@ class CudaTensor(Tensor):
             return tensor
         if isinstance(tensor, FakeTensor):
             raise NotModelled(A_FAKE)
-        return _make_subclass(CudaTensor, tensor, tensor.requires_grad)
+        return make_subclass(CudaTensor, tensor, tensor.requires_grad)
 
     device = property(lambda self: state.CUDA)
     is_cuda = property(lambda self: True)
@@ -154,7 +155,7 @@ def brought_to_card(made: Tensor) -> Tensor:
 
 
 def _is_plain(made) -> bool:
-    return isinstance(made, Tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(made)
+    return isinstance(made, Tensor) and not is_wrapped(made)
 
 
 def _new(name: str):
@@ -188,7 +189,7 @@ def converted(tensor: Tensor, *args, **kwargs) -> Tensor:
     args = [value for value in args if not isinstance(value, bool)]
     kwargs |= dict(zip(("non_blocking", "copy"), flags))
     copy = kwargs.pop("copy", copy)
-    device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+    device, dtype, non_blocking, memory_format = parse_to(*args, **kwargs)
     on_card = isinstance(tensor, CudaTensor) or is_traceable_wrapper_subclass(tensor) and tensor.is_cuda
     if on_card and device is not None and device.type not in ("cuda", "cpu"):
         return host_to(transfer.plain(tensor), device, dtype, non_blocking)
@@ -263,14 +264,14 @@ def _text(tensor: Tensor) -> str:
         return f"tensor(..., device='{state.CUDA}', size={tuple(tensor.shape)}, dtype={tensor.dtype})"
     shown = transfer.to_host(tensor.detach()).as_subclass(_Shown)
     shown.of = tensor
-    text = torch._tensor_str._str(shown)
+    text = printed(shown)
     return "Parameter containing:\n" + text if getattr(tensor, "_is_param", False) else text
 
 
 class _Shown(Tensor):
     """The values of a device tensor with what PyTorch's printer asks besides."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = disabled_torch_function
     device = property(lambda self: state.CUDA)
     requires_grad = property(lambda self: self.of.requires_grad)
     grad_fn = property(lambda self: self.of.grad_fn)

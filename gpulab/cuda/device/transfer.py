@@ -1,10 +1,9 @@
 """Copies between host and device, for ``to``, ``cuda``, ``cpu``, ``copy_`` and pinning."""
 
 import torch
-from torch._C import _DisableTorchDispatch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from gpulab.compat.dispatch import DisableTorchDispatch, is_traceable_wrapper_subclass
+from gpulab.compat.tensors import FakeTensor, make_subclass
 from gpulab.cuda.device import state
 from gpulab.cuda.device.cost import duration_us
 from gpulab.cuda.device.memory import span
@@ -38,7 +37,7 @@ def to_card(source: Tensor, non_blocking: bool = False) -> Tensor:
     _check_can_move(source)
     if device.undelivered:
         _deliver_into(device, source)
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         with device.operation("aten::_to_copy"):
             target = state.tag(_twin(device, source))
@@ -60,7 +59,7 @@ def to_host(source: Tensor, non_blocking: bool = False) -> Tensor:
         raise GhostHasNoValues()
     if device.later:
         device.use([source])
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         target = plain(source).clone(memory_format=torch.preserve_format)
         if non_blocking:
@@ -90,7 +89,7 @@ def _twin(device, source: Tensor) -> Tensor:
 
 def nothing_on_card(like: Tensor) -> Tensor:
     """An empty device tensor of the dtype of ``like``: what ``new_zeros`` and its kin ask."""
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         return state.tag(torch.empty(0, dtype=like.dtype, device=state.device_on().memory_of))
     finally:
@@ -99,7 +98,7 @@ def nothing_on_card(like: Tensor) -> Tensor:
 
 def nothing_on_host(like: Tensor) -> Tensor:
     """An empty host tensor of the dtype of ``like``."""
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         return torch.empty(0, dtype=like.dtype, device="cpu")
     finally:
@@ -108,7 +107,7 @@ def nothing_on_host(like: Tensor) -> Tensor:
 
 def twin_on_host(like: Tensor) -> Tensor:
     """A host tensor of the shape, strides and dtype of ``like``, without its values."""
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         return torch.empty_like(plain(like), device="cpu")
     finally:
@@ -122,9 +121,9 @@ def _tell(device, target: Tensor) -> None:
 
 def plain(source: Tensor) -> Tensor:
     """The same bytes as an ordinary CPU tensor, unknown to the machine."""
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
-        return Tensor._make_subclass(Tensor, source)
+        return make_subclass(Tensor, source)
     finally:
         del guard
 
@@ -230,7 +229,7 @@ def _deliver_into(device, source: Tensor) -> None:
 
 def _deliver(device, is_due) -> None:
     waiting = []
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         for mark, target, arriving in device.undelivered:
             if is_due(mark, target):
@@ -265,7 +264,7 @@ def copy_between(cls, device, func, args, kwargs) -> Tensor:
 
 
 def _as_it_arrives(target: Tensor, source: Tensor) -> Tensor:
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         return torch.empty_like(target).copy_(plain(source))
     finally:
@@ -273,7 +272,7 @@ def _as_it_arrives(target: Tensor, source: Tensor) -> Tensor:
 
 
 def _copied(func, target: Tensor, source: Tensor) -> Tensor:
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         func(target, source)
     finally:

@@ -6,11 +6,11 @@ from contextlib import nullcontext
 from unittest.mock import patch
 
 import torch
-from torch._dynamo import trace_rules
-from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_map
 
 import gpulab.cuda
+from gpulab.compat.dispatch import disable_current_modes
+from gpulab.compat.dynamo import forget_names, reset
+from gpulab.compat.pytree import tree_map
 from gpulab.cuda.device import state
 from gpulab.cuda.device.tensor import CudaTensor
 from gpulab.cuda.device.transfer import plain
@@ -29,9 +29,9 @@ class Watched:
         self._graphs = 0
         fn = _with_host_parameters(fn)
         with _without_the_virtual_card():
-            torch._dynamo.reset()
+            reset()
             # Its tables of names were perhaps filled while the card stood in for some functions.
-            trace_rules.clear_lru_cache()
+            forget_names()
             self._compiled = torch.compile(fn, **options)
 
     def __call__(self, *args, **kwargs):
@@ -42,7 +42,7 @@ class Watched:
             _without_the_virtual_card(),
             _no_progress_thread(),
             # Under a dispatch mode, as observe() is one, Dynamo compiles nothing and says nothing.
-            _disable_current_modes(),
+            disable_current_modes(),
             inductor.planned(self._launch, self._count_graph),
             dynamo.watched(self._break, self._recompilations.append),
         ):

@@ -5,10 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from torch._dynamo import config as dynamo_config
-from torch._dynamo import convert_frame, symbolic_convert
-from torch._dynamo.utils import counters
-
+from gpulab.compat.dynamo import LOG_GRAPH_BREAK, LOGGER, RECOMPILATION_REASONS, config, counters
 from gpulab.kernels.fusion.records import GraphBreak, Recompilation
 from gpulab.kernels.fusion.stacks import function_name, line_of_stack
 from gpulab.observe import InstrumentError
@@ -21,8 +18,8 @@ def watched(broke: Callable[[GraphBreak], None], recompiled: Callable[[Recompila
     Raises InstrumentError when Dynamo counted a graph break that was not seen here.
     """
     before, seen = sum(counters["graph_break"].values()), 0
-    log = symbolic_convert.InstructionTranslatorBase.log_graph_break
-    ask = convert_frame.get_and_maybe_log_recompilation_reasons
+    log = LOG_GRAPH_BREAK.value
+    ask = RECOMPILATION_REASONS.value
 
     def log_graph_break(self, code_options, *args, **kwargs):
         nonlocal seen
@@ -39,14 +36,10 @@ def watched(broke: Callable[[GraphBreak], None], recompiled: Callable[[Recompila
         return reasons
 
     with ExitStack() as stack:
-        stack.enter_context(dynamo_config.patch(automatic_dynamic_local_pgo=False, automatic_dynamic_remote_pgo=False))
+        stack.enter_context(config.patch(automatic_dynamic_local_pgo=False, automatic_dynamic_remote_pgo=False))
         stack.enter_context(_quiet())
-        stack.enter_context(
-            patch.object(symbolic_convert.InstructionTranslatorBase, "log_graph_break", log_graph_break)
-        )
-        stack.enter_context(
-            patch.object(convert_frame, "get_and_maybe_log_recompilation_reasons", recompilation_reasons)
-        )
+        stack.enter_context(patch.object(*LOG_GRAPH_BREAK, log_graph_break))
+        stack.enter_context(patch.object(*RECOMPILATION_REASONS, recompilation_reasons))
         yield
     counted = sum(counters["graph_break"].values()) - before
     if counted > seen:
@@ -68,7 +61,7 @@ def _graph_break(reason: str, error, translator) -> GraphBreak:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """What Dynamo would warn of is in the report."""
-    logger = logging.getLogger("torch._dynamo")
+    logger = logging.getLogger(LOGGER)
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:

@@ -7,14 +7,19 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 import torch
-import torch.utils._triton
-from torch._inductor import config
-from torch._inductor.codegen.triton import TritonScheduling
-from torch._inductor.graph import GraphLowering
-from torch._inductor.ir import MultiOutput
-from torch._inductor.scheduler import ExternKernelSchedulerNode, NopKernelSchedulerNode
-from torch._inductor.utils import Placeholder
 
+from gpulab.compat.inductor import (
+    COMPILE_TO_MODULE,
+    DEFINE_KERNEL,
+    KERNEL_NAME,
+    TRITON_HASH,
+    ExternKernelSchedulerNode,
+    GraphLowering,
+    MultiOutput,
+    NopKernelSchedulerNode,
+    autograd_config,
+    config,
+)
 from gpulab.kernels.fusion.records import FusedKernel
 from gpulab.kernels.fusion.stacks import line_of_node
 
@@ -36,7 +41,7 @@ def planned(launched: Callable[[tuple[FusedKernel, ...]], None], compiled: Calla
     ``compiled`` is called for each graph. On tensors of a real GPU the real kernels run (untested on
     a GPU); elsewhere PyTorch computes the values, operation by operation.
     """
-    really_compile = GraphLowering.compile_to_module
+    really_compile = COMPILE_TO_MODULE.value
 
     def compile_to_module(graph: GraphLowering):
         compiled()
@@ -55,11 +60,11 @@ def planned(launched: Callable[[tuple[FusedKernel, ...]], None], compiled: Calla
 
     with ExitStack() as stack:
         stack.enter_context(config.patch(_SETTINGS))
-        stack.enter_context(torch._functorch.config.patch(enable_autograd_cache=False))
-        stack.enter_context(patch.object(GraphLowering, "compile_to_module", compile_to_module))
+        stack.enter_context(autograd_config.patch(enable_autograd_cache=False))
+        stack.enter_context(patch.object(*COMPILE_TO_MODULE, compile_to_module))
         if not torch.cuda.is_available():
             # It asks for the GPU's compiler, to tell one cache entry from another.
-            stack.enter_context(patch.object(torch.utils._triton, "triton_hash_with_backend", lambda: "none"))
+            stack.enter_context(patch.object(*TRITON_HASH, lambda: "none"))
         yield
 
 
@@ -78,15 +83,15 @@ def _interpreted(graph: GraphLowering) -> Callable:
 def _sources() -> Iterator[dict[str, tuple[str, str]]]:
     """Scheduler node to the name and the source of the kernel that it went into, for what is generated inside."""
     found: dict[str, tuple[str, str]] = {}
-    define = TritonScheduling.define_kernel
+    define = DEFINE_KERNEL.value
 
     def define_kernel(self, source, schedule, *rest):
         name = define(self, source, schedule, *rest)
-        text = _function(source).replace(str(Placeholder.KERNEL_NAME), name)
+        text = _function(source).replace(KERNEL_NAME, name)
         found.update({node.get_name(): (name, text) for node in schedule if hasattr(node, "get_name")})
         return name
 
-    with patch.object(TritonScheduling, "define_kernel", define_kernel):
+    with patch.object(*DEFINE_KERNEL, define_kernel):
         yield found
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 import torch
-from torch.utils._pytree import tree_map
 
 import gpulab.cuda
+from gpulab.compat.pytree import tree_map
 from gpulab.cuda.device import state
 from gpulab.kernels.fusion.records import Call, FusedKernel
 from gpulab.observe import observe

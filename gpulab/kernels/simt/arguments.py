@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from torch._C import _DisableTorchDispatch
 
+from gpulab.compat.dispatch import DisableTorchDispatch
+from gpulab.compat.tensors import TensorBase
 from gpulab.cuda.device.transfer import plain
 from gpulab.cuda.errors import GhostHasNoValues
 from gpulab.kernels.errors import LaunchError
@@ -78,12 +79,12 @@ def _tensor(name: str, tensor: torch.Tensor) -> Argument:
 
 def _host_view(tensor: torch.Tensor) -> np.ndarray:
     # The learner's kernel touches the elements; looking at them is no operation of PyTorch's.
-    guard = _DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         memory = plain(tensor)
         if memory.is_meta:
             raise GhostHasNoValues()
-        return torch._C.TensorBase.numpy(memory)
+        return TensorBase.numpy(memory)
     finally:
         del guard
 

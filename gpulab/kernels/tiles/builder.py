@@ -5,9 +5,9 @@ import sys
 
 import numpy as np
 import triton.language as tl
-from triton.backends.nvidia.compiler import min_dot_size
-from triton.runtime import interpreter
 
+from gpulab.compat.triton import min_dot_size
+from gpulab.compat.triton_interpreter import InterpreterBuilder, TensorHandle, enums, memory, numpy_dtype
 from gpulab.kernels.errors import CompileError, EndlessLoop
 from gpulab.kernels.tiles import libdevice
 from gpulab.kernels.tiles.bfloat16 import rounded, widened
@@ -18,17 +18,16 @@ from gpulab.kernels.tiles.taint import carrying, is_carried, marked, seen, undef
 from gpulab.observe.lines import source_line
 from gpulab.observe.records import SourceLine
 
-TensorHandle = interpreter.TensorHandle
 MAX_TURNS = 100_000
-_SEM = interpreter._ir.MEM_SEMANTIC
+_SEM = enums.MEM_SEMANTIC
 _RELEASES = (_SEM.RELEASE, _SEM.ACQUIRE_RELEASE)
 _ACQUIRES = (_SEM.ACQUIRE, _SEM.ACQUIRE_RELEASE)
-_BLOCK_ONLY = interpreter._ir.MEM_SYNC_SCOPE.CTA
+_BLOCK_ONLY = enums.MEM_SYNC_SCOPE.CTA
 _ARITHMETIC = {np.add, np.subtract, np.multiply, np.divide, np.fmod, np.minimum, np.maximum, np.fmin, np.fmax}
 _BITWISE = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.where}
 
 
-class CountingBuilder(interpreter.InterpreterBuilder):
+class CountingBuilder(InterpreterBuilder):
     """Runs a kernel's operations. ``run``: the launch under way, to which it reports.
 
     What it overrides must be there to be overridden: a Triton that renamed one is an ImportError.
@@ -45,25 +44,25 @@ class CountingBuilder(interpreter.InterpreterBuilder):
 
     def create_masked_load(self, ptrs, mask, other, *policy, **named_policy):
         kind = ptrs.get_element_ty()
-        dtype = interpreter._get_np_dtype(kind)
+        dtype = numpy_dtype(kind)
         lanes = self._lanes(ptrs, mask)
         # What a GPU leaves in a register that nothing was loaded into is no value to rely on.
         result = np.full(ptrs.data.shape, _poison(dtype, kind)) if other is None else other.data.astype(dtype)
         result = np.array(np.broadcast_to(result, ptrs.data.shape))
         for access in self._accesses("loads", ptrs, lanes, dtype.itemsize, mask):
-            found = interpreter._interpreter.load(access.real, access.inside, result, dtype)
+            found = memory.load(access.real, access.inside, result, dtype)
             result = np.where(access.asked & ~access.inside, _poison(dtype, kind), found)
         return marked(TensorHandle(result, kind), self._switched_off(ptrs, lanes, other))
 
     def create_masked_store(self, ptrs, value, mask, *policy, **named_policy):
-        dtype = interpreter._get_np_dtype(ptrs.get_element_ty())
+        dtype = numpy_dtype(ptrs.get_element_ty())
         lanes = self._lanes(ptrs, mask)
         self.uses(value, lanes)
         values = np.ascontiguousarray(np.broadcast_to(value.data, ptrs.data.shape), dtype)
         for access in self._accesses("stores", ptrs, lanes, dtype.itemsize, mask):
             if self.run.counts is not None:
                 self.run.counts.same_element_twice(self.line(), access, values)
-            interpreter._interpreter.store(access.real, values, access.inside)
+            memory.store(access.real, values, access.inside)
 
     def create_atomic_rmw(self, operation, ptr, value, mask, sem, scope):
         self._refuse_bfloat16(value)
@@ -178,7 +177,7 @@ class CountingBuilder(interpreter.InterpreterBuilder):
         return self.binary_op(lhs, rhs, np.fmin)
 
     def create_clampf(self, arg, low, high, propagate_nan):
-        if propagate_nan == interpreter._ir.PROPAGATE_NAN.ALL:
+        if propagate_nan == enums.PROPAGATE_NAN.ALL:
             return super().create_clampf(arg, low, high, propagate_nan)
         return self.ternary_op(arg, low, high, lambda x, a, b: np.fmin(np.fmax(x, a), b))
 
@@ -243,7 +242,7 @@ class CountingBuilder(interpreter.InterpreterBuilder):
 
     def create_fp_to_fp(self, src, dst_type, rounding_mode):
         near = self.cast_impl(src, dst_type)
-        if rounding_mode != interpreter._ir.ROUNDING_MODE.RTZ:
+        if rounding_mode != enums.ROUNDING_MODE.RTZ:
             return near
         return TensorHandle(_towards_zero(self.cast_impl(src, tl.float32).data, near, self), dst_type.scalar)
 
@@ -275,7 +274,7 @@ class CountingBuilder(interpreter.InterpreterBuilder):
     def create_extern_elementwise(self, library, path, symbol, args, result_type, *pure):
         self._refuse_bfloat16(*args)
         kind = result_type.scalar
-        found = libdevice.computed(symbol, [arg.data for arg in args], interpreter._get_np_dtype(kind))
+        found = libdevice.computed(symbol, [arg.data for arg in args], numpy_dtype(kind))
         if found is None:
             self.refuse(f"{symbol}, a function of the GPU's library (libdevice), runs on a GPU only")
         result = TensorHandle(found, kind)
@@ -359,5 +358,5 @@ for _name in dir(CountingBuilder):
 
 _NEW_HERE = {"reduced", "line", "get_bf16", "uses", "decides", "refuse", "refuse_unordered", "turn"}
 for _name in vars(CountingBuilder):
-    if not _name.startswith("_") and _name not in _NEW_HERE and not hasattr(interpreter.InterpreterBuilder, _name):
+    if not _name.startswith("_") and _name not in _NEW_HERE and not hasattr(InterpreterBuilder, _name):
         raise ImportError(f"Triton's interpreter has no {_name} to count: pip install 'triton==3.7.1'")

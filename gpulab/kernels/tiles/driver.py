@@ -6,10 +6,10 @@ Triton's tutorials begin with them. With a GPU, and no virtual card on, Triton's
 import torch
 import triton
 import triton.testing
-from triton.backends.compiler import GPUTarget
-from triton.runtime import driver as real
 
 from gpulab.cards.multiprocessors import multiprocessor
+from gpulab.compat.triton import GPUTarget, summarize_statistics
+from gpulab.compat.triton import driver as real
 from gpulab.cuda.device import cost, state
 from gpulab.cuda.errors import NotModelled
 from gpulab.observe.launches import WARP
@@ -139,7 +139,7 @@ def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_m
             raise RuntimeError(f"do_bench times kernels on a card; {_NO_CARD}")
         return _tritons_do_bench(fn, warmup, rep, grad_to_none, quantiles, return_mode)
     times = [_timed(fn, grad_to_none or ()) for _ in range(_TURNS)]
-    return triton.testing._summarize_statistics(times, quantiles, return_mode)
+    return summarize_statistics(times, quantiles, return_mode)
 
 
 def _timed(fn, gradients) -> float:

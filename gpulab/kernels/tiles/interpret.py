@@ -12,13 +12,21 @@ from types import FunctionType
 
 import numpy as np
 import torch
-import triton
 import triton.language as tl
-from triton.language.semantic import TritonSemantic
-from triton.runtime import interpreter
-from triton.runtime.jit import JITFunction, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from gpulab.compat.triton import JITFunction, TensorWrapper, TritonSemantic, core
+from gpulab.compat.triton import math as triton_math
+from gpulab.compat.triton_interpreter import (
+    BUILDER,
+    SEMANTIC,
+    LanguageScope,
+    ReduceOps,
+    ScanOps,
+    patch_builtins,
+    patch_language,
+    patch_tensor,
+)
 from gpulab.kernels.tiles import language, libdevice, taint
 from gpulab.kernels.tiles.builder import MAX_TURNS, CountingBuilder, TensorHandle
 from gpulab.kernels.tiles.counts import Counts, Faults
@@ -26,14 +34,6 @@ from gpulab.kernels.tiles.errors import EnoughAccesses
 from gpulab.kernels.tiles.memory import AddressSpace
 from gpulab.kernels.tiles.rewrite import Language, interpretable
 from gpulab.observe.launches import ThreadRace
-
-OLDEST, TOO_NEW = (3, 6), (3, 10)
-_found = tuple(int(part) for part in triton.__version__.split(".")[:2])
-if not OLDEST <= _found < TOO_NEW:
-    raise ImportError(
-        f"gpulab.kernels knows the interpreters of Triton {OLDEST[0]}.{OLDEST[1]} to "
-        f"{TOO_NEW[0]}.{TOO_NEW[1] - 1}, and this is {triton.__version__}: pip install 'triton==3.7.1'"
-    )
 
 _DTYPES = {
     torch.bool: tl.int1, torch.uint8: tl.uint8, torch.int8: tl.int8, torch.int16: tl.int16,
@@ -287,23 +287,23 @@ def _descriptor(name: str, value: TensorDescriptor, regions: Iterator):
 
 @contextmanager
 def _patched(run: Run) -> Iterator[None]:
-    scope = interpreter._LangPatchScope()
+    scope = LanguageScope()
     before, _builder.run = _builder.run, run
-    scope.set_attr(interpreter, "interpreter_builder", _builder)
-    scope.set_attr(interpreter, "interpreter_semantic", _semantic)
+    scope.set_attr(*BUILDER, _builder)
+    scope.set_attr(*SEMANTIC, _semantic)
     try:
-        for module in (tl, tl.core, tl.math):
-            interpreter._patch_builtin(module, _builder, scope)
-        for kind in (tl.core.tensor, tl.core.tensor_descriptor_base):
-            interpreter._patch_builtin(kind, _builder, scope)
-        interpreter._patch_lang_tensor(tl.core.tensor, scope)
+        for module in (tl, core, triton_math):
+            patch_builtins(module, _builder, scope)
+        for kind in (core.tensor, core.tensor_descriptor_base):
+            patch_builtins(kind, _builder, scope)
+        patch_tensor(core.tensor, scope)
         # 3.6's own fails with NumPy 2.4.
-        scope.set_attr(tl.core.tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
-        scope.set_attr(tl.core.tensor, "__bool__", _chosen(tl.core.tensor.__bool__))
-        scope.set_attr(tl.core.tensor, "__index__", _chosen(tl.core.tensor.__index__))
-        scope.set_attr(tl.core.tensor, "T", property(_transposed))
-        for module in (tl, tl.core):
-            interpreter._patch_lang_core(module, scope)
+        scope.set_attr(core.tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
+        scope.set_attr(core.tensor, "__bool__", _chosen(core.tensor.__bool__))
+        scope.set_attr(core.tensor, "__index__", _chosen(core.tensor.__index__))
+        scope.set_attr(core.tensor, "T", property(_transposed))
+        for module in (tl, core):
+            patch_language(module, scope)
             scope.set_attr(module, "device_print", _printing(module.device_print))
             scope.set_attr(module, "reduce", _reduce)
             scope.set_attr(module, "associative_scan", _scan)
@@ -367,7 +367,7 @@ def _reduce(input, axis, combine_fn, keep_dims=False, **kwargs):
     return _reported(input, result, taint.reduced(_all(input), axis, keep_dims))
 
 
-class _Reduction(interpreter.ReduceOps):
+class _Reduction(ReduceOps):
     def min_max(self, input, val_reduce_op, idx_reduce_op=None):
         # NumPy's own warn of a block in which all is NaN.
         quiet = {np.nanmax: np.fmax.reduce, np.nanmin: np.fmin.reduce}
@@ -375,7 +375,7 @@ class _Reduction(interpreter.ReduceOps):
 
 
 def _scan(input, axis, combine_fn, reverse=False, **kwargs):
-    result = interpreter.ScanOps(axis, combine_fn, reverse).apply(input)
+    result = ScanOps(axis, combine_fn, reverse).apply(input)
     return _reported(input, result, taint.scanned(_all(input), axis, reverse))
 
 

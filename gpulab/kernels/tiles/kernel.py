@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 
 import torch
-from triton.runtime.jit import JITFunction
 
+from gpulab.compat.triton import JITFunction
 from gpulab.cuda.device import state
 from gpulab.cuda.errors import NotModelled
 from gpulab.kernels.errors import LaunchError, MemoryFault

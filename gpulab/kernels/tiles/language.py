@@ -11,9 +11,8 @@ import textwrap
 from types import FunctionType, ModuleType
 
 import triton.language as tl
-from triton.compiler.code_generator import CodeGenerator
-from triton.runtime.jit import ConstexprFunction, JITFunction
 
+from gpulab.compat.triton import CodeGenerator, ConstexprFunction, JITFunction
 from gpulab.kernels.errors import CompileError
 from gpulab.observe.records import SourceLine
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 
 import triton.language as tl
-from triton.compiler.code_generator import CodeGenerator
-from triton.language.semantic import TritonSemantic
 
+from gpulab.compat.triton import CodeGenerator, TritonSemantic, core
 from gpulab.kernels.tiles import language, libdevice
 
 # What the rewritten source calls; the names cannot clash with a learner's.
@@ -118,7 +117,7 @@ def _builtins_of_triton(fn: FunctionType) -> dict:
 
 
 def _patched(name: str, *args, **kwargs):
-    return getattr(tl.core, name)(*args, **kwargs)
+    return getattr(core, name)(*args, **kwargs)
 
 
 def _truth(value):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 import triton.language as tl
-from triton.runtime.interpreter import TensorHandle
 
+from gpulab.compat.triton_interpreter import TensorHandle
 from gpulab.kernels.tiles.order import both
 
 UNDEFINED, SEEN = "gpulab.undefined", "gpulab.seen"

@@ -6,9 +6,9 @@ from functools import cache
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.cards.cards import card_named
+from gpulab.compat.dispatch import TorchDispatchMode
 from gpulab.cuda import use
 from gpulab.cuda.device.state import device_on
 from gpulab.widgets.allocator_blocks.traces import Trace

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from gpulab.compat.autograd import sequence_number
+
 _ABBREVIATED = ("torch::autograd::", "Backward0", "Backward1", "Backward")
 
 
@@ -51,7 +53,7 @@ def record(statements: Sequence[str], leaves: dict[str, torch.Tensor]) -> Record
 class _Recorder:
     def __init__(self, leaves: dict[str, torch.Tensor]) -> None:
         self.recording = Recording()
-        self._first = torch._C._autograd._get_sequence_nr()
+        self._first = sequence_number()
         self._names = dict(leaves)
         self._watched: list[weakref.ref] = []
         self._numbers: dict[int, int] = {}

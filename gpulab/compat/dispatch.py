@@ -1,0 +1,35 @@
+"""Dispatch: keys, guards, modes, and operators as objects."""
+
+import torch
+import torch.utils._python_dispatch as modes
+from torch._C import DisableTorchFunction as DisableTorchFunction
+from torch._C import DispatchKey as DispatchKey
+from torch._C import DispatchKeySet as DispatchKeySet
+from torch._library.custom_ops import OPDEFS as OPDEFS
+from torch._ops import OpOverload as OpOverload
+from torch.utils._mode_utils import no_dispatch as no_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass as is_traceable_wrapper_subclass
+
+FILES = (torch._ops.__file__, modes.__file__)
+"""Of PyTorch's Python between an operation and whoever called it."""
+
+DisableTorchDispatch = torch._C._DisableTorchDispatch
+"""A guard, as long as the object lives: operations below ``__torch_dispatch__``, of subclasses and of modes."""
+disable_current_modes = modes._disable_current_modes
+"""A block without any mode of dispatch."""
+mode_count = modes._len_torch_dispatch_stack
+pop_mode = modes._pop_mode
+disabled_torch_function = torch._C._disabled_torch_function_impl
+"""The ``__torch_function__`` of a class whose functions go straight to the operators."""
+
+ExcludeDispatchKeyGuard = torch._C._ExcludeDispatchKeyGuard
+ForceDispatchKeyGuard = torch._C._ForceDispatchKeyGuard
+"""A block with these keys included and excluded, and no others."""
+included_keys = torch._C._dispatch_tls_local_include_set
+excluded_keys = torch._C._dispatch_tls_local_exclude_set
+"""This thread's, as a :class:`DispatchKeySet`."""
+registrations = torch._C._dispatch_get_registrations_for_dispatch_key
+"""Names of the operators with a kernel for a key, said by its name."""
+has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+"""``(operator, key)``, both by name."""

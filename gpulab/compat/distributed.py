@@ -1,0 +1,18 @@
+"""``torch.distributed``: backends, groups, DDP's C++ and how ranks meet."""
+
+import torch
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+from torch.distributed.rendezvous import _rendezvous_handlers
+
+from gpulab.compat.places import Place
+
+NCCL_AVAILABLE = Place(c10d, "_NCCL_AVAILABLE")
+NCCL_VERSION = Place(torch._C, "_nccl_version")
+NCCL_VERSION_SUFFIX = Place(torch._C, "_nccl_version_suffix")
+VERIFY_PARAMETERS = Place(dist, "_verify_params_across_processes")
+resolve_process_group = c10d._resolve_process_group
+"""The group of a name."""
+fake_process_group = torch._C._distributed_c10d.FakeProcessGroup._create_internal
+rendezvous_handlers = _rendezvous_handlers
+"""By the scheme of an address what yields ``(store, rank, world size)``."""

@@ -1,0 +1,8 @@
+"""DTensor's rules of sharding."""
+
+import torch.distributed.tensor._op_schema as schema
+
+from gpulab.compat.places import Place
+
+REBUILD_FROM_META = Place(schema, "_rebuild_tensor_from_dtensor_meta")
+"""A tensor of the spec's shape, strides and dtype on the mesh's device."""
