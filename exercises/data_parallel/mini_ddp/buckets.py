@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-import torch
+from torch import nn
 
 from autograder.judge.ranks import Launch, is_of_all
-from exercises.data_parallel.mini_ddp.launches import DTYPES, dtype_of, is_all_reduce
 from exercises.data_parallel.mini_ddp.training import Bucket, RankStep, Training
+
+_DTYPES = ("float32", "float64")
 
 
 def buckets_problem(training: Training) -> str | None:
@@ -18,16 +19,14 @@ def _step_problem(training: Training, ranks: Sequence[RankStep]) -> str | None:
     if problem := _collectives_problem(ranks, sum(map(len, queues))):
         return problem
     for launch in launches:
-        handed = [rank.elements_in(launch, given) for rank, given in zip(ranks, launch.collective.given, strict=True)]
+        given_by = zip(ranks, launch.collective.given, strict=True)
+        handed = [rank.elements_in(given, launch.dtype) for rank, given in given_by]
         next_ones = [queue for queue in queues if queue]
         queue = next((queue for queue in next_ones if _is_bucket(launch, handed, queue[0], ranks)), None)
         if queue is None:
             return _why_no_bucket(launch, [queue[0] for queue in next_ones])
         if any(elements != handed[0] for elements in handed):
-            return (
-                "The ranks put gradients at different places of a flat tensor: the all-reduce adds those of "
-                "different parameters."
-            )
+            return "The ranks put gradients at different places of a flat tensor: the all-reduce adds those of different parameters."
         queue.pop(0)
     return None
 
@@ -44,22 +43,35 @@ def _collectives_problem(ranks: Sequence[RankStep], expected: int) -> str | None
     return None
 
 
+def is_all_reduce(launch: Launch) -> bool:
+    """Whether it adds numbers of a gradient's dtype."""
+    return (
+        launch.operation == "all_reduce"
+        and launch.dtype in _DTYPES
+        and launch.collective.entry.reduces in ("SUM", "AVG")
+    )
+
+
 def _is_bucket(launch: Launch, handed: list[list[int]], bucket: Bucket, ranks: Sequence[RankStep]) -> bool:
     """Whether every rank handed in its own gradients of ``bucket`` and nothing else, in whatever order."""
-    if not is_of_all(launch.collective, len(ranks)) or _form(bucket) != (dtype_of(launch), len(launch.given)):
+    if not is_of_all(launch.collective, len(ranks)) or _form(bucket) != (launch.dtype, len(launch.given)):
         return False
     return all(sorted(elements) == rank.elements_of(bucket) for rank, elements in zip(ranks, handed, strict=True))
 
 
-def _form(bucket: Bucket) -> tuple[torch.dtype, int]:
+def _form(bucket: Bucket) -> tuple[str, int]:
     """Its dtype, and its size in bytes."""
     parameters = list(bucket.values())
-    return parameters[0].dtype, sum(p.nbytes for p in parameters)
+    return _dtype(parameters[0]), sum(p.nbytes for p in parameters)
+
+
+def _dtype(parameter: nn.Parameter) -> str:
+    return str(parameter.dtype).removeprefix("torch.")
 
 
 def _why_no_bucket(launch: Launch, next_ones: list[Bucket]) -> str:
-    forms, form = list(map(_form, next_ones)), (dtype_of(launch), len(launch.given))
-    if form[0] not in {dtype for dtype, _ in forms}:
+    forms, form = list(map(_form, next_ones)), (launch.dtype, len(launch.given))
+    if form[0] not in dict(forms):
         return "A bucket is reduced in a dtype other than its gradients', or mixes two dtypes."
     if form not in forms:
         return (
@@ -77,9 +89,9 @@ def dtypes_problem(training: Training) -> str | None:
     """Why not as many bytes of each dtype are reduced as parameters that are trained have, or None."""
     trained = [p for p in training.models.parameters() if p.requires_grad]
     for rank, *_ in training.steps:
-        for name, dtype in DTYPES.items():
-            crossed = sum(len(launch.given) for launch in rank.span.launches if launch.collective.entry.dtype == name)
-            if crossed != sum(p.nbytes for p in trained if p.dtype == dtype):
+        for dtype in _DTYPES:
+            reduced = sum(len(launch.given) for launch in rank.span.launches if launch.dtype == dtype)
+            if reduced != sum(p.nbytes for p in trained if _dtype(p) == dtype):
                 return (
                     "The elements reduced in a dtype are not those of its trainable parameters: frozen parameters "
                     "have no gradients to reduce."

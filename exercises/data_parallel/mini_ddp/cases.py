@@ -22,74 +22,74 @@ def cases(sampler: Sampler) -> Iterator[Case]:
 
 def _alone(sampler: Sampler) -> Case:
     """One rank: nobody to hear from, and the gradients are its own."""
-    layers = _layers(sampler, 2, sampler.choice([_SINGLE, _DOUBLE]))
-    return _case(sampler, ("values",), [(layers, _first_two(layers))], [[[[0, 1]]], [[[1, 0]]]])
+    layers = _layers(sampler, [sampler.choice([_SINGLE, _DOUBLE])] * 2)
+    return _case(sampler, ("values",), [(layers, _first_two(layers))], [[[0, 1]], [[1, 0]]])
 
 
 def _two_models(sampler: Sampler) -> Case:
     """One behind the other, with limits of their own; in the second step the layers come in another order."""
-    one, other = _layers(sampler, 3, _SINGLE), _layers(sampler, 3, _SINGLE)
+    one, other = _layers(sampler, [_SINGLE] * 3), _layers(sampler, [_SINGLE] * 3)
     models = sampler.permutation([(one, _first_two(one)), (other, max(_bytes(other)) - 1)])
-    steps = [[[0, 1, 2]] * 2, [_another_order(sampler), _another_order(sampler)], [[0, 1, 2]] * 2]
-    return _case(sampler, _ALL, models, [[step] * 2 for step in steps])
+    plain, another = [0, 1, 2, 10, 11, 12], [*_another_order(sampler), *(10 + n for n in _another_order(sampler))]
+    return _case(sampler, _ALL, models, [[route] * 2 for route in (plain, another, plain)])
 
 
 def _four_ranks(sampler: Sampler) -> Case:
     """All of a model in one bucket, and a bucket for each parameter of another; layers that a step uses twice."""
-    three, two = _layers(sampler, 3, _DOUBLE), _layers(sampler, 2, _DOUBLE)
+    three, two = _layers(sampler, [_DOUBLE] * 3), _layers(sampler, [_DOUBLE] * 2)
     limits = sampler.choice([(1, sum(_bytes(two))), (sum(_bytes(three)), 1)])
-    steps = [[_another_order(sampler), [0, 1]], [[0, 1, 2, sampler.integer(1, 2)], [1, 0, 1]]]
+    routes = [[*_another_order(sampler), 10, 11], [0, 1, 2, sampler.integer(1, 2), 11, 10, 11]]
     models = zip((three, two), limits, strict=True)
-    return _case(sampler, _ALL, models, [[step] * 4 for step in sampler.permutation(steps)])
+    return _case(sampler, _ALL, models, [[route] * 4 for route in sampler.permutation(routes)])
 
 
 def _apart(sampler: Sampler) -> Case:
     """No rank goes through the layers in another's order."""
-    layers = _layers(sampler, 3, _SINGLE)
-    orders = [sampler.permutation([[0, 1, 2], sampler.choice([[2, 0, 1], [2, 1, 0]])]) for _ in range(2)]
-    return _case(
-        sampler, ("buckets",), [(layers, _first_two(layers))], [[[path] for path in order] for order in orders]
-    )
+    layers = _layers(sampler, [_SINGLE] * 3)
+    steps = [sampler.permutation([[0, 1, 2], sampler.choice([[2, 0, 1], [2, 1, 0]])]) for _ in range(2)]
+    return _case(sampler, ("buckets",), [(layers, _first_two(layers))], steps)
 
 
 def _unused(sampler: Sampler) -> Case:
     """Each rank without another layer; then one that nobody uses, and a rank that uses none: without gradients, and with zeros."""
-    layers, (first, second, third, fourth) = _layers(sampler, 4, _SINGLE), sampler.permutation(range(4))
+    layers, (first, second, third, fourth) = _layers(sampler, [_SINGLE] * 4), sampler.permutation(range(4))
     everyone, lacking = [[0, 1, 2, 3]] * 3, [[i for i in range(4) if i != lacked] for lacked in (first, second, third)]
     nothing = sampler.permutation([[i for i in range(4) if i != fourth], [], [first, second]])
-    steps = [[[path] for path in paths] for paths in (everyone, lacking, everyone, nothing, everyone, nothing)]
+    steps = [everyone, lacking, everyone, nothing, everyone, nothing]
     to_none = [none for none in sampler.shuffled(True, False) for _ in range(3)]
     return _case(sampler, ("unused",), [(layers, _first_two(layers))], steps, to_none)
 
 
 def _mixed(sampler: Sampler) -> Case:
     """Both dtypes in turn: a model with frozen parameters among others, one without, and one with no other."""
-    dtypes = sampler.permutation([_SINGLE, _DOUBLE])
-    some, none, every = _layers(sampler, 4, *dtypes), _layers(sampler, 3, *dtypes), _layers(sampler, 1, _SINGLE)
-    (first, last), inner = sampler.shuffled([True] * 3, [False] * 3), [[True, False, False], [False, True, False]]
-    for layer, frozen in zip([*some, *every], [first, *sampler.permutation(inner), last, [True] * 3], strict=True):
-        layer["frozen"] = frozen
-    around_a_frozen_one = sum(_bytes([layer for layer in some if layer["frozen"] == [False, True, False]]))
-    models = [(some, around_a_frozen_one), (none, sum(_bytes(none))), (every, 1)]
-    return _case(sampler, ("mixed", "buckets"), models, [[[[0, 1, 2, 3], [0, 1, 2], [0]]] * 2] * 2, (True, False))
+    dtypes, (first, last) = sampler.permutation([_SINGLE, _DOUBLE]), sampler.shuffled([True] * 3, [False] * 3)
+    frozen = [first, *sampler.shuffled([True, False, False], _AROUND), last]
+    some, none = _layers(sampler, dtypes * 2, frozen), _layers(sampler, dtypes * 2)[:3]
+    every = _layers(sampler, [_SINGLE], [[True] * 3])
+    around = sum(_bytes([layer for layer in some if layer["frozen"] == _AROUND]))
+    models = [(some, around), (none, sum(_bytes(none))), (every, 1)]
+    return _case(sampler, ("mixed", "buckets"), models, [[[0, 1, 2, 3, 10, 11, 12, 20]] * 2] * 2, (True, False))
+
+
+_AROUND = [False, True, False]
 
 
 def _gated(sampler: Sampler) -> Case:
     """One rank begins its backward pass when the other is at the end of its own, and has launched all."""
-    layers, gates = _layers(sampler, 3, _SINGLE), sampler.permutation([("send", "recv"), ("recv", "send")])
+    layers, gates = _layers(sampler, [_SINGLE] * 3), sampler.permutation([("send", "recv"), ("recv", "send")])
     model = (layers, _first_two(layers))
-    return _case(sampler, ("no_waiting",), [model], [[[[0, 1, 2]]] * 2] * 2, (True, False), gates)
+    return _case(sampler, ("no_waiting",), [model], [[[0, 1, 2]] * 2] * 2, (True, False), gates)
 
 
 def _case(
     sampler: Sampler,
     criteria: tuple[str, ...],
     models: Iterable[tuple[Layers, int]],
-    steps: list[list[list[list[int]]]],
+    steps: list[list[list[int]]],
     to_none: Sequence[bool] = (),
     gates: Sequence[tuple[str, ...]] = (),
 ) -> Case:
-    """``models``: their layers and ``bucket_bytes``; ``steps``: of each, of each rank, the path through each model's layers.
+    """``models``: their layers and ``bucket_bytes``; ``steps``: of each, by rank, the layers in order, each ``10 * model + layer``.
 
     ``to_none``: how gradients are zeroed after each step, one way and the other in turn where it is not given; ``gates``: of
     each step, by rank.
@@ -97,18 +97,18 @@ def _case(
     models, ranks = list(models), range(len(steps[0]))
     each = tuple({"models": [_model(sampler, layers) for layers, _ in models], "steps": []} for _ in ranks)
     to_none, gates = to_none or cycle(sampler.shuffled(True, False)), gates or cycle([[""] * len(ranks)])
-    for paths, none, gate in zip(steps, to_none, gates):
+    for routes, none, gate in zip(steps, to_none, gates):
         for rank in ranks:
             x = _numbers(sampler, models[0][0][0]["dtype"], _ROWS, _WIDTH)
-            each[rank]["steps"].append({"x": x, "paths": paths[rank], "to_none": none, "gate": gate[rank]})
+            each[rank]["steps"].append({"x": x, "route": routes[rank], "to_none": none, "gate": gate[rank]})
     inputs = {"world": len(ranks), "bucket_bytes": [most for _, most in models]}
     return Case(criteria, inputs, ranks=len(ranks), per_rank_inputs=each)
 
 
-def _layers(sampler: Sampler, count: int, *dtypes: torch.dtype) -> Layers:
-    """Of unlike sizes, of ``dtypes`` in turn."""
-    sizes = zip(sampler.permutation(range(1, 6))[:count], cycle(dtypes))
-    return [{"inner": size, "dtype": dtype, "frozen": [False] * 3} for size, dtype in sizes]
+def _layers(sampler: Sampler, dtypes: list[torch.dtype], frozen: Sequence[list[bool]] = ()) -> Layers:
+    """Of unlike sizes."""
+    frozen, sizes = frozen or [[False] * 3] * len(dtypes), sampler.permutation(range(1, 6))
+    return [dict(zip(("inner", "dtype", "frozen"), layer)) for layer in zip(sizes, dtypes, frozen)]
 
 
 def _model(sampler: Sampler, layers: Layers) -> dict:

@@ -11,20 +11,19 @@ from torch import nn
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.judge.expect import tensor_problem
-from autograder.judge.ranks import Launch, launches_of, marker_of, stopped
+from autograder.judge.ranks import Launch, launches_of, marker_of, spans, stopped
 from exercises.data_parallel.mini_ddp.buckets import buckets_problem, dtypes_problem
 from exercises.data_parallel.mini_ddp.cases import cases
-from exercises.data_parallel.mini_ddp.launches import spans
 from exercises.data_parallel.mini_ddp.overlap import launched_problem
-from exercises.data_parallel.mini_ddp.shared import built, held, last_place
+from exercises.data_parallel.mini_ddp.shared import built, held
 from exercises.data_parallel.mini_ddp.training import Training, training
 
 Tensor = torch.Tensor
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    launches = [launches_of(evidence["traffic"].collectives, rank) for rank in range(case.ranks)]
-    results = evidence["results"]
+    results, collectives = evidence["results"], evidence["traffic"].collectives
+    launches = [launches_of(collectives, rank) for rank in range(case.ranks)]
     if problem := _stopped(case, evidence) or _strange_problem(case, launches) or _forged_problem(case, results):
         yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
@@ -52,13 +51,13 @@ _WAITS = (
 def _strange_problem(case: Case, launches: list[list[Launch]]) -> str | None:
     """Why the markers and messages of a rank are not those of its steps, in their order and no more, or None."""
     for rank, (own, launched) in enumerate(zip(case.per_rank_inputs, launches, strict=True)):
-        places = [(*range(last_place(step), -1, -1), -1) for step in own["steps"]]
-        markers = [(number, one.collective.entry.group) for one in launched for number in marker_of(one, 1) or ()]
-        sent = sum(one.operation == "send" and one.collective.entry.ranks[0] == rank for one in launched)
-        as_due = [number for number, _ in markers] == [-1, *sum(places, ())] and len(
-            {group for _, group in markers}
-        ) == 1
-        if not as_due or sent != sum(step["gate"] == "send" for step in own["steps"]):
+        expected = [-1, *(number for step in own["steps"] for number in (*reversed(step["route"]), -1))]
+        markers = [launch for launch in launched if marker_of(launch, 1)]
+        numbers = [number for launch in markers for number in marker_of(launch, 1)]
+        groups = {launch.collective.entry.group for launch in markers}
+        sent = [one for one in launched if one.operation == "send" and one.collective.entry.ranks[0] == rank]
+        gates = [step for step in own["steps"] if step["gate"] == "send"]
+        if (numbers, len(groups), len(sent)) != (expected, 1, len(gates)):
             return "A rank communicated something beside its buckets: expected all-reduces of buckets alone."
     return None
 
@@ -79,9 +78,10 @@ def _forged_problem(case: Case, results: list[dict]) -> str | None:
 
 
 def _values_problem(played: Training) -> str | None:
-    if not all(map(played.is_rank_0s, (result["starts"] for result in played.results))):
+    first = held(played.models)
+    if not all(all(map(torch.equal, result["starts"], first)) for result in played.results):
         return "After the call a rank's parameters and buffers are not rank 0's: the ranks train models of their own."
-    if not all(map(played.is_rank_0s, (result["written"] for result in played.results))):
+    if not all(all(map(torch.equal, result["written"], first)) for result in played.results):
         return (
             "Rank 0's values are in new tensors: copy them into the model's own, which an optimizer may hold already."
         )
@@ -138,10 +138,7 @@ def _mixed_problem(played: Training) -> str | None:
     for result in played.results:
         for parameter, now in zip(played.models.parameters(), result["starts"], strict=False):
             if not (parameter.requires_grad or torch.equal(now, parameter)):
-                return (
-                    "After the call a frozen parameter is not rank 0's: it has no gradient, but it is part of the "
-                    "model."
-                )
+                return "After the call a frozen parameter is not rank 0's: it has no gradient, but it is part of the model."
     return _mean_problem(played) or dtypes_problem(played)
 
 
@@ -155,23 +152,17 @@ _PROBLEMS = {
 }
 
 
-exercise = Exercise(
-    criteria=(
-        Criterion(
-            "values", 2, "all ranks begin with rank 0's model, and .grad is the mean over all ranks in every step"
-        ),
-        Criterion(
-            "buckets", 2, "every bucket is reduced once, as one flat tensor, in order, and nothing else is communicated"
-        ),
-        Criterion(
-            "launched", 2, "a bucket's all-reduce starts in the backward pass, as soon as its gradients are ready"
-        ),
-        Criterion("no_waiting", 1, "no hook waits: a rank launches all of its buckets whatever the others do"),
-        Criterion(
-            "unused", 1, "a gradient that a rank does not have counts as zeros, and no rank hangs (unused parameters)"
-        ),
-        Criterion("mixed", 1, "frozen parameters are not reduced, and dtypes are not mixed"),
+_CRITERIA = (
+    Criterion("values", 2, "all ranks begin with rank 0's model, and .grad is the mean over all ranks in every step"),
+    Criterion(
+        "buckets", 2, "every bucket is reduced once, as one flat tensor, in order, and nothing else is communicated"
     ),
-    cases=cases,
-    judge=_judge,
+    Criterion("launched", 2, "a bucket's all-reduce starts in the backward pass, as soon as its gradients are ready"),
+    Criterion("no_waiting", 1, "no hook waits: a rank launches all of its buckets whatever the others do"),
+    Criterion(
+        "unused", 1, "a gradient that a rank does not have counts as zeros, and no rank hangs (unused parameters)"
+    ),
+    Criterion("mixed", 1, "frozen parameters are not reduced, and dtypes are not mixed"),
 )
+
+exercise = Exercise(_CRITERIA, cases, _judge)

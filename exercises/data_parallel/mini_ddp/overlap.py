@@ -1,6 +1,6 @@
 """E14.1: whether buckets are launched as soon as they can be, and overlap with the backward pass."""
 
-from exercises.data_parallel.mini_ddp.launches import is_all_reduce
+from exercises.data_parallel.mini_ddp.buckets import is_all_reduce
 from exercises.data_parallel.mini_ddp.training import RankStep, Training
 
 Handed = list[tuple[int, list[int]]]
@@ -11,7 +11,7 @@ def launched_problem(training: Training) -> str | None:
     """Why a rank launched something later than it could, or None. What it hands in says of itself what it is."""
     for rank in (rank for ranks in training.steps for rank in ranks):
         all_reduces = filter(is_all_reduce, rank.span.launches)
-        handed = [(launch.at, rank.elements_in(launch, launch.given)) for launch in all_reduces]
+        handed = [(one.at, rank.elements_in(one.given, one.dtype)) for one in all_reduces]
         if _is_late(rank, handed):
             return _LATE
         if len(set().union(*(elements for _, elements in handed))) < len(rank.owners):
@@ -28,22 +28,22 @@ _LATE = (
 
 
 def _is_late(rank: RankStep, handed: Handed) -> bool:
-    """Whether backward had passed the place where a bucket, and all before it, were ready, whatever the buckets are."""
-    last: dict[int, int] = {}
+    """Whether backward went on when a bucket, and all before it, were ready, before it was launched, whatever the buckets are."""
+    due: dict[str, int] = {}
     for at, elements in handed:
-        for model, place in rank.ready(elements).items():
-            last[model] = min(place, last.get(model, place))
-            if at > rank.span.passed[last[model]]:
+        for model, ready in rank.ready(elements).items():
+            due[model] = max(ready, due.get(model, 0))
+            if at > due[model]:
                 return True
     return False
 
 
 def _is_first_late(training: Training, rank: RankStep, handed: Handed) -> bool:
-    """The same of a model's first bucket, where it is exactly full: then it is so by every rule that begins at the last parameter."""
+    """The same of a model's first bucket where it is exactly full: then it is one by every rule that begins at the last parameter."""
     for limit, (first, *_) in zip(training.limits, training.buckets(), strict=True):
         expected = rank.elements_of(first)
-        by = rank.span.passed[min(rank.ready(expected).values())]
-        in_time = set().union(*(elements for at, elements in handed if at < by))
+        due = max(rank.ready(expected).values())
+        in_time = set().union(*(elements for at, elements in handed if at < due))
         if sum(p.nbytes for p in first.values()) == limit and not in_time.issuperset(expected):
             return True
     return False

@@ -1,23 +1,21 @@
 """E14.1 mini_ddp: what runs beside the learner's function."""
 
-import functools
-import itertools
 from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from autograder.runner.ranks import in_ranks, own_inputs
+from autograder.runner.ranks import in_ranks, marker, own_inputs
 from autograder.runner.scenario_runner import Learner
-from exercises.data_parallel.mini_ddp.shared import built, held, last_place, loss
+from exercises.data_parallel.mini_ddp.shared import built, held, loss
 
 
 def run(learner: Learner, case: dict) -> dict:
     """Make the models data parallel in every rank, and train its own steps; markers in the log say when."""
 
     def in_rank(rank: int, world: int) -> dict:
-        own, mark = own_inputs(), _marker(rank)
+        own, mark = own_inputs(), marker(rank)
         models = built(own["models"])
         tensors = held(models)
         storages = [tensor.detach() for tensor in tensors]
@@ -38,12 +36,6 @@ def run(learner: Learner, case: dict) -> dict:
     return in_ranks(in_rank, case["world"])
 
 
-def _marker(rank: int) -> Callable[[int], object]:
-    """A function that reduces a number in a group of this rank alone, without waiting: the broker logs it in order."""
-    alone = dist.new_group([rank], use_local_synchronization=True)
-    return lambda number: dist.reduce(torch.tensor([number]), rank, group=alone, async_op=True)
-
-
 def _function(value: object) -> Callable[[], object]:
     if not callable(value):
         raise TypeError(f"mini_ddp returned {type(value).__name__}; expected a function")
@@ -60,23 +52,23 @@ def _gradient(parameter: nn.Parameter) -> object:
     return grad.clone() if type(grad) is torch.Tensor else None if grad is None else type(grad).__name__
 
 
-def _backward(models: nn.ModuleList, step: dict, mark: Callable[[int], object], peer: int) -> None:
-    """Forward and backward; the backward pass marks every place that it comes by, the last first.
+def _backward(models: nn.ModuleList, step: dict, mark: Callable[[int], None], peer: int) -> None:
+    """Forward and backward; the backward pass marks every layer behind it.
 
-    Where the step's ``gate`` is ``"recv"``, it waits at the last place until ``peer``, whose gate is ``"send"``, is at the first.
+    Where the step's ``gate`` is ``"recv"``, it begins when that of ``peer``, whose gate is ``"send"``, has come to its end.
     """
-    places = itertools.count()
 
-    def on_backward(place: int, _: torch.Tensor) -> None:
-        mark(place)
-        if (place, step["gate"]) == (last_place(step), "recv"):
-            dist.recv(torch.zeros(1), peer)
-        if (place, step["gate"]) == (0, "send"):
+    def behind(number: int) -> None:
+        mark(number)
+        if step["gate"] == "send" and number == step["route"][0]:
             dist.isend(torch.zeros(1), peer)
 
-    def passed(h: torch.Tensor) -> torch.Tensor:
+    def passed(h: torch.Tensor, number: int) -> torch.Tensor:
         here = h.view_as(h)
-        here.register_hook(functools.partial(on_backward, next(places)))
+        here.register_hook(lambda _: behind(number))
         return here
 
-    loss(models, step, passed).backward()
+    value = loss(models, step, passed)
+    if step["gate"] == "recv":
+        dist.recv(torch.zeros(1), peer)
+    value.backward()

@@ -45,15 +45,9 @@ def held(models: nn.ModuleList) -> list[Tensor]:
     return [*models.parameters(), *models.buffers()]
 
 
-def loss(models: nn.ModuleList, step: dict, passed: Callable[[Tensor], Tensor] = lambda h: h) -> Tensor:
-    """The loss of a step, along its ``paths`` through the models' layers. ``passed``: called before each layer, and after all."""
+def loss(models: nn.ModuleList, step: dict, passed: Callable[[Tensor, int], Tensor] = lambda h, _: h) -> Tensor:
+    """The loss of a step, through the layers of its ``route``, each ``10 * model + layer``; ``passed`` is called before each."""
     h = step["x"].detach().requires_grad_()
-    for model, path in zip(models, step["paths"], strict=True):
-        for number in path:
-            h = model.layers[number](passed(h))
-    return passed(h).square().sum()
-
-
-def last_place(step: dict) -> int:
-    """The place at which the backward pass begins: places are numbered by how many layers lie before them."""
-    return sum(map(len, step["paths"]))
+    for number in step["route"]:
+        h = models[number // 10].layers[number % 10](passed(h, number))
+    return h.square().sum()

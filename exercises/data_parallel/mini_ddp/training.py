@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from autograder.core.exercise import Case
-from autograder.judge.ranks import Launch
-from exercises.data_parallel.mini_ddp.launches import Span, flat
+from autograder.judge.ranks import Span, handed_in
 from exercises.data_parallel.mini_ddp.shared import built, held, loss
 
 Tensor = torch.Tensor
@@ -19,10 +18,12 @@ Bucket = dict[str, nn.Parameter]
 
 @dataclass(frozen=True)
 class RankStep:
-    """A rank in a step. ``grads``: its own, by parameter, before they are reduced. All elements of them are numbered."""
+    """A rank in a step. ``grads``: its own, by parameter, before they are reduced. All elements of them are numbered.
+
+    ``span``: what it launched, and its count of requests when the backward pass had a layer behind it.
+    """
 
     span: Span
-    paths: Sequence[Sequence[int]]
     grads: dict[str, Tensor]
     world: int
     near: float
@@ -35,33 +36,32 @@ class RankStep:
     def elements_of(self, bucket: Bucket) -> list[int]:
         return [element for element, name in enumerate(self.owners) if name in bucket]
 
-    def elements_in(self, launch: Launch, given: bytes) -> list[int]:
+    def elements_in(self, given: bytes, dtype: str) -> list[int]:
         """Those found in what this rank handed in, in its order, as they are or divided by the number of ranks."""
-        values = flat(launch, given)
-        whole, divided = self._found(values), self._found(self.world * values)
-        return whole if len(whole) >= len(divided) else divided
+        values = handed_in(given, dtype).double()
+        return max(self._found(values), self._found(self.world * values), key=len)
 
     def _found(self, values: Tensor) -> list[int]:
         own, order = torch.cat([grad.reshape(-1).double() for grad in self.grads.values()]).sort()
         nearest = torch.bucketize(values, (own[1:] + own[:-1]) / 2)
         sizes = own.abs()
-        near = self.near * sizes[nearest].clamp(min=0.01 * float(sizes.max()))
+        near = self.near * sizes[nearest].clamp(min=0.1 * float(sizes.max()))
         return order[nearest[(values - own[nearest]).abs() <= near]].tolist()
 
-    def ready(self, elements: Collection[int]) -> dict[int, int]:
-        """Of each model that has some of the elements the place of the backward pass where the last of its is ready."""
-        ready: dict[int, int] = {}
-        for name in {self.owners[element] for element in elements}:
-            model, layer = (int(part) for part in name.split(".") if part.isdigit())
-            place = sum(map(len, self.paths[:model])) + self.paths[model].index(layer)
-            ready[model] = min(place, ready.get(model, place))
+    def ready(self, elements: Collection[int]) -> dict[str, int]:
+        """Of each model that has some of the elements the rank's count of requests by which all of them were ready."""
+        ready: dict[str, int] = {}
+        for model, _, layer, _ in {tuple(self.owners[element].split(".")) for element in elements}:
+            ready[model] = max(self.span.marks[10 * int(model) + int(layer)], ready.get(model, 0))
         return ready
 
 
 @dataclass(frozen=True)
 class Training:
-    """``models``: as rank 0 begins with them; ``results``: what each rank said; ``spans``: what each did; ``steps``: of each, every
-    rank's. ``near``: how much of a number's size two computations of it may differ by."""
+    """What each rank said and did, and as which ``models`` rank 0 began. ``spans``: of each rank; ``steps``: of each, every rank's.
+
+    ``near``: how much of a number's size two computations of it may differ by.
+    """
 
     models: nn.ModuleList
     limits: Sequence[int]
@@ -70,10 +70,6 @@ class Training:
     steps: Sequence[Sequence[RankStep]]
     near: float
 
-    def is_rank_0s(self, tensors: Sequence[Tensor]) -> bool:
-        """Whether parameters and buffers are those of rank 0."""
-        return all(map(torch.equal, tensors, held(self.models)))
-
     def buckets(self) -> list[list[Bucket]]:
         """Of each model, in order."""
         pairs = zip(self.models, self.limits, strict=True)
@@ -81,14 +77,11 @@ class Training:
 
 
 def training(case: Case, results: Sequence[dict], spans: Sequence[Sequence[Span]]) -> Training:
-    """``spans``: of each rank."""
-    models = built(case.per_rank_inputs[0]["models"])
+    models, by_rank = built(case.per_rank_inputs[0]["models"]), []
     near = 1e-9 if {p.dtype for p in models.parameters()} == {torch.float64} else 2e-5
-    by_rank = []
     for own, said, (_, *of_steps, _) in zip(case.per_rank_inputs, results, spans, strict=True):
         grads = [_gradients(own["models"], said["starts"], step) for step in own["steps"]]
-        done = zip(of_steps, own["steps"], grads, strict=True)
-        by_rank.append([RankStep(span, step["paths"], mine, case.ranks, near) for span, step, mine in done])
+        by_rank.append([RankStep(*done, case.ranks, near) for done in zip(of_steps, grads, strict=True)])
     return Training(models, case.inputs["bucket_bytes"], results, spans, list(zip(*by_rank, strict=True)), near)
 
 
