@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -29,6 +29,10 @@ class Launch:
         return self.collective.entry.operation
 
     @property
+    def dtype(self) -> str:
+        return self.collective.entry.dtype
+
+    @property
     def reduces(self) -> bool:
         return bool(self.collective.entry.reduces)
 
@@ -52,6 +56,34 @@ def marker_of(launch: Launch, count: int) -> list[int] | None:
     if (entry.operation, entry.dtype, entry.bytes, len(entry.ranks)) != ("reduce", "int64", 8 * count, 1):
         return None
     return torch.frombuffer(bytearray(launch.given), dtype=torch.int64).tolist()
+
+
+@dataclass
+class Span:
+    """What a rank launched between two markers of -1, and ``marks``: its count of requests when it last gave each other number."""
+
+    launches: list[Launch] = field(default_factory=list)
+    marks: dict[int, int] = field(default_factory=dict)
+
+
+def spans(launches: Sequence[Launch]) -> list[Span]:
+    """A rank's spans, the last of which no marker ends. See :func:`autograder.runner.ranks.marker`."""
+    found = [Span()]
+    for launch in launches:
+        marker = marker_of(launch, 1)
+        if marker is None:
+            found[-1].launches.append(launch)
+        elif marker == [-1]:
+            found.append(Span())
+        else:
+            found[-1].marks[marker[0]] = launch.at
+    return found
+
+
+def handed_in(given: bytes, dtype: str) -> torch.Tensor:
+    """What a rank handed in, flat. ``dtype``: as its entry says. Raises AttributeError where PyTorch has no such dtype."""
+    kind = getattr(torch, dtype)
+    return torch.frombuffer(bytearray(given), dtype=kind) if given else torch.zeros(0, dtype=kind)
 
 
 def by_call(collectives: Sequence[CollectiveRecord]) -> list[list[CollectiveRecord]]:

@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from autograder.protocol import wire
@@ -66,6 +67,19 @@ def in_ranks(
 def own_inputs() -> dict[str, Any]:
     """In a rank: its own of the case's ``per_rank_inputs``; of a list the next, asked for after a barrier and before a call."""
     return wire.decode(bytes(session.current().given()))
+
+
+def marker(rank: int) -> Callable[[int], None]:
+    """In a rank: a function that reduces an integer in a group of this rank alone, without waiting.
+
+    The broker logs it among the rank's requests, and a judge finds it with ``marker_of`` and ``spans``.
+    """
+    alone = dist.new_group([rank], use_local_synchronization=True)
+
+    def mark(number: int) -> None:
+        dist.reduce(torch.tensor([number]), rank, group=alone, async_op=True)
+
+    return mark
 
 
 class _Apart:

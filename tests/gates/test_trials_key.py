@@ -21,7 +21,7 @@ def test_it_takes_both_sides_and_what_they_import_of_the_chapter():
 
 
 def test_it_takes_modules_that_are_imported_by_name_from_their_folder():
-    assert "mini_ddp/launches.py" in files_of("data_parallel", "mini_ddp")
+    assert "mini_ddp/buckets.py" in files_of("data_parallel", "mini_ddp")
 
 
 def test_it_takes_nothing_of_its_neighbours():
