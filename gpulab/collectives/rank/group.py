@@ -15,7 +15,7 @@ Tensor = torch.Tensor
 _REDUCTIONS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 
 
-class SwitchboardGroup(dist.ProcessGroup):
+class BrokerGroup(dist.ProcessGroup):
     """A group of ranks whose bytes pass the broker."""
 
     backend = "nccl"
@@ -32,7 +32,7 @@ class SwitchboardGroup(dist.ProcessGroup):
 
     def __init__(self, store, rank: int, size: int, options=None, timeout=None) -> None:
         super().__init__(rank, size)  # with a store pybind11 makes no subclass
-        self.options = options or SwitchboardGroup.Options()
+        self.options = options or BrokerGroup.Options()
         self._posting = Posting(self, rank, size)
         # Object collectives ask C++ which devices the group serves: it reads registered backends.
         fake = fake_process_group(rank, size)
@@ -173,7 +173,7 @@ class SwitchboardGroup(dist.ProcessGroup):
         return self._posting.post(operation, list(inputs), list(outputs), **what)
 
 
-class GlooGroup(SwitchboardGroup):
+class GlooGroup(BrokerGroup):
     """The same under gloo's name: it takes host tensors too, and keeps messages of different tags apart."""
 
     backend = "gloo"

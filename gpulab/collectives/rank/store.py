@@ -8,7 +8,7 @@ from gpulab.compat.distributed import rendezvous_handlers
 _SCHEMES = ("env", "tcp", "file")
 
 
-class SwitchboardStore(dist.Store):
+class BrokerStore(dist.Store):
     """``torch.distributed.Store`` over the wire; a ``get`` waits until somebody has set the key."""
 
     def __init__(self) -> None:

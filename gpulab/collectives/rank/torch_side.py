@@ -13,7 +13,7 @@ import torch.distributed.distributed_c10d as c10d
 from torch.distributed.tensor import DTensor
 
 from gpulab.collectives.rank import functional
-from gpulab.collectives.rank.group import GlooGroup, SwitchboardGroup
+from gpulab.collectives.rank.group import GlooGroup, BrokerGroup
 from gpulab.collectives.rank.posting import host_tensors_allowed
 from gpulab.compat.dispatch import disable_current_modes
 from gpulab.compat.distributed import NCCL_AVAILABLE, NCCL_VERSION, NCCL_VERSION_SUFFIX, VERIFY_PARAMETERS
@@ -40,7 +40,7 @@ def _name_the_backends() -> None:
     NCCL_AVAILABLE.set(True)
     c10d.default_pg_nccl_timeout = timedelta(minutes=10)
     for module in (c10d, dist):
-        module.ProcessGroupNCCL = SwitchboardGroup
+        module.ProcessGroupNCCL = BrokerGroup
         module.ProcessGroupGloo = GlooGroup
     # c10d asks NCCL's version when it logs an error, and DDP's hooks when they are registered.
     NCCL_VERSION.set(lambda: _VERSION[0] << 32 | _VERSION[1] << 16 | _VERSION[2])

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 import gpulab.cuda
 from gpulab.collectives.rank import torch_side
-from gpulab.collectives.rank.store import SwitchboardStore, meet_through
+from gpulab.collectives.rank.store import BrokerStore, meet_through
 from gpulab.cuda.device.state import number_the_card
 
 TRANSPORTS = ("broker", "gloo", "nccl")
@@ -38,5 +38,5 @@ def _card(stack: ExitStack, card: str, rank: int, world_size: int) -> None:
 
 def _store(task) -> dist.Store:
     if task.transport == "broker":
-        return SwitchboardStore()
+        return BrokerStore()
     return dist.FileStore(os.path.join(task.folder, "store"), task.world_size)
