@@ -13,7 +13,7 @@ import torch.distributed.distributed_c10d as c10d
 from torch.distributed.tensor import DTensor
 
 from gpulab.collectives.rank import functional
-from gpulab.collectives.rank.group import GlooGroup, BrokerGroup
+from gpulab.collectives.rank.group import BrokerGroup, GlooGroup
 from gpulab.collectives.rank.posting import host_tensors_allowed
 from gpulab.compat.dispatch import disable_current_modes
 from gpulab.compat.distributed import NCCL_AVAILABLE, NCCL_VERSION, NCCL_VERSION_SUFFIX, VERIFY_PARAMETERS
