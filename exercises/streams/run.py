@@ -4,7 +4,6 @@ All cases run on a virtual card, where a race is found whether or not it strikes
 
 import torch
 
-from gpulab.compat.cuda import sleep
 from gpulab.cuda.device import state
 
 CALLERS_PRIORITY = -2
@@ -14,7 +13,7 @@ own are of another, so they are never the caller's."""
 
 def spin(us: float) -> None:
     """Keep one multiprocessor of the virtual card busy."""
-    sleep(round(us * state.device_on().card.clock_hz / 1e6))
+    torch.cuda._sleep(round(us * state.device_on().card.clock_hz / 1e6))
 
 
 def callers_stream(side: bool) -> torch.cuda.Stream:

@@ -17,6 +17,7 @@ INTERNAL = (
 )
 """Triton's modules that its documentation does not name, without an underscore."""
 DOCUMENTED = {
+    "torch.cuda._sleep": "chapter 6 teaches it, and its exercises' hidden tests call it as learners do",
     "torch.cuda.memory._dump_snapshot": "PyTorch's documentation of memory snapshots",
     "torch.cuda.memory._record_memory_history": "PyTorch's documentation of memory snapshots",
     "torch.cuda.memory._snapshot": "PyTorch's documentation of memory snapshots",

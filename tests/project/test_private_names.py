@@ -34,7 +34,7 @@ def test_private_names_of_pytorch_and_triton_stand_in_compat_alone():
         ("\nfrom torch import _C", "torch._C"),
         ("def f():\n    from torch._ops import OpOverload", "torch._ops.OpOverload"),
         ("import torch\nx = torch._C", "torch._C"),
-        ("import torch as t\nt.cuda._sleep(1)", "torch.cuda._sleep"),
+        ("import torch as t\nt.cuda._lazy_init()", "torch.cuda._lazy_init"),
         ("import torch.nn\ntorch.utils._pytree.tree_map(f, y)", "torch.utils._pytree.tree_map"),
         ("from torch import _C as core\ncore.x", "torch._C.x"),
         ("import torch; Tensor = torch.Tensor\nTensor._make_subclass(A, b)", "torch.Tensor._make_subclass"),
