@@ -6,7 +6,7 @@ from autograder.runner.card import idle_card
 from autograder.runner.observed import observe, storage_address
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
-from exercises.precision.training_drift.run_update_stream import Stream
+from exercises.precision.dynamic_scaler.run_update_stream import Stream
 from gpulab.observe.authors import memory
 
 
