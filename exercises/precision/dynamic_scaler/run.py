@@ -10,6 +10,7 @@ from autograder.runner.card import idle_card
 from autograder.runner.observed import observe
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner, describe
+from exercises.precision.dynamic_scaler.shared import Optimized
 
 
 def run(learner: Learner, case: dict) -> dict:
@@ -19,145 +20,99 @@ def run(learner: Learner, case: dict) -> dict:
     if "job" in case:
         _jobs.append(Job(learner, case["job"]))
     try:
-        return _jobs[-1].step(case["actions"])
+        return _jobs[-1].play(case["actions"])
     finally:
         if case["last"]:
-            _jobs.pop().close()
+            _jobs.pop().card.close()
 
 
 _jobs: list["Job"] = []
 """Holds the one under way: cases are its steps, and each is sent when the one before has been judged."""
-
-
 _METHODS = ("scale", "unscale_", "step", "update", "get_scale")
 
 
-class Job:
-    """Parameters and their optimizers on a virtual card, and the scaler of the learner's."""
+class Job(Optimized):
+    """What is trained, on a virtual card or beside it, and the scaler of the learner's. Actions are methods."""
 
     def __init__(self, learner: Learner, job: dict) -> None:
-        self._card, self._on = ExitStack(), job["on"]
-        self._card.enter_context(idle_card())
-        self._parameters = [[torch.nn.Parameter(p.to(self._on)) for p in group] for group in job["parameters"]]
-        for parameter in sum(self._parameters, []) if job["half"] else ():
-            parameter.register_hook(_through_half)
-        self._optimizers = [
-            getattr(torch.optim, name)([{"params": [p]} for p in group] if job["grouped"] else group, **options)
-            for group, (name, options) in zip(self._parameters, job["optimizers"], strict=True)
-        ]
-        made = _made_by(lambda: learner.dynamic_scaler(**job["scaler"]))
-        self._lacks, self._scaler = _lacks(made), made.get("returned")
-        self._beside = Beside(learner, job["beside"]) if job["beside"] and not self._lacks else None
+        self.card, self._on = ExitStack(), job["on"]
+        self.card.enter_context(idle_card())
+        super().__init__(job, job["on"])
+        for parameter in self.parameters if job["half"] else ():
+            parameter.register_hook(lambda gradient: gradient.half().float())  # as in a backward pass of float16
+        self._scaler, self._lacks = _made(lambda: learner.dynamic_scaler(**job["scaler"]))
+        if job["beside"] and not self._lacks:
+            self._beside, self._alone = learner.dynamic_scaler(**job["beside"]), _alone()
 
-    def close(self) -> None:
-        """Go back to the card that was on before."""
-        self._card.close()
-
-    def step(self, actions: list[dict]) -> dict:
+    def play(self, actions: list[dict]) -> dict:
         """What each action came to, and what holds afterwards."""
         if self._lacks:
             return self._lacks
-        for optimizer in self._optimizers:
+        for optimizer in self.optimizers:
             optimizer.zero_grad()
-        self._gradients = []
+        self._gradients = [None] * len(self.parameters)
         actions = [action | {"by": self._handed(action["by"])} for action in actions]
         torch.cuda.synchronize()
-        before = [_on_host(self._all()), self._state()]
+        before = self.values()
         with observe() as seen:
-            outcomes = [getattr(self, f"_{action['do']}")(**action["by"]) for action in actions]
-        after = [_on_host(self._all()), self._state()]
-        gradients = [gradient if gradient is None else gradient.detach().cpu() for gradient in self._gradients]
-        told = {"before": before, "after": after, "gradients": gradients, "get_scale": outcome(self._scaler.get_scale)}
-        return told | {"outcomes": [_told(each) for each in outcomes], "seen": seen.to_dict()}
+            outcomes = [outcome(lambda a=action: getattr(self, a["do"])(**a["by"])) for action in actions]
+        return {
+            "outcomes": [_told(each) for each in outcomes],
+            "before": before,
+            "after": self.values(),
+            "states": self.states(),
+            "gradients": [gradient if gradient is None else gradient.detach().cpu() for gradient in self._gradients],
+            "get_scale": outcome(self._scaler.get_scale),
+            "seen": seen.to_dict(),
+        }
 
     def _handed(self, by: dict) -> dict:
         """Gradients where the parameters are: to wait for a copy is no fault of the learner's."""
-        if "gradients" not in by:
-            return by
-        return by | {"gradients": [g if g is None else g.to(self._on) for g in by["gradients"]]}
+        return by | {key: [g if g is None else g.to(self._on) for g in by[key]] for key in by if key == "gradients"}
 
-    def _all(self) -> list[torch.nn.Parameter]:
-        return sum(self._parameters, [])
-
-    def _state(self) -> list[dict]:
-        """Of each parameter's optimizer: step counters and moments, None where there is none yet."""
-        pairs = ((optimizer, p) for optimizer, group in zip(self._optimizers, self._parameters) for p in group)
-        states = (optimizer.state.get(p, {}) for optimizer, p in pairs)
-        return [
-            {key: value.detach().cpu().clone() for key, value in state.items() if isinstance(value, torch.Tensor)}
-            for state in states
-        ]
-
-    def _backward(self, gradients: list, loss: str) -> dict:
+    def backward(self, gradients: list, loss: str) -> object:
         """A loss whose gradients, before they are scaled, are these."""
-        value = sum((p * g).sum() for p, g in zip(self._all(), gradients, strict=True) if g is not None)
-        scaled = outcome(lambda: self._scaler.scale(value.to(getattr(torch, loss))))
-        if isinstance(tensor := scaled.get("returned"), torch.Tensor) and tensor.requires_grad and tensor.ndim == 0:
-            tensor.backward()
-        self._gradients = [p.grad for p in self._all()]
+        value = sum((p * g).sum() for p, g in zip(self.parameters, gradients, strict=True) if g is not None)
+        scaled = self._scaler.scale(value.to(getattr(torch, loss)))
+        if isinstance(scaled, torch.Tensor) and scaled.requires_grad and scaled.ndim == 0:
+            scaled.backward()
+        self._gradients = [p.grad for p in self.parameters]
         return scaled
 
-    def _unscale(self, of: int) -> dict:
-        return outcome(lambda: self._scaler.unscale_(self._optimizers[of]))
+    def unscale(self, of: int) -> object:
+        return self._scaler.unscale_(self.optimizers[of])
 
-    def _step(self, of: int, **clipped: float) -> dict:
-        return outcome(lambda: self._scaler.step(self._optimizers[of], **clipped))
+    def step(self, of: int, **clipped: float) -> object:
+        return self._scaler.step(self.optimizers[of], **clipped)
 
-    def _update(self) -> dict:
-        return outcome(self._scaler.update)
+    def update(self) -> object:
+        return self._scaler.update()
 
-    def _other(self, finite: bool) -> dict:
-        return outcome(lambda: self._beside.step(finite))
-
-    def _clip(self, of: int, max_norm: float) -> dict:
-        torch.nn.utils.clip_grad_norm_(self._parameters[of], max_norm)
-        return {}
-
-    def _mend(self, of: int) -> dict:
-        for parameter in self._parameters[of]:
-            if parameter.grad is not None:
-                parameter.grad.nan_to_num_(0.0, 0.0, 0.0)
-        return {}
+    def other(self, finite: bool) -> None:
+        """Another scaler's step, with a parameter of its own, whose gradient is finite or is not."""
+        parameter, optimizer = self._alone
+        parameter.grad = torch.tensor([1.0 if finite else torch.inf])
+        self._beside.step(optimizer)
+        self._beside.update()
 
 
-class Beside:
-    """Another scaler, with a parameter of its own on the host."""
-
-    def __init__(self, learner: Learner, scaler: dict) -> None:
-        self._parameter = torch.nn.Parameter(torch.ones(1))
-        self._optimizer = torch.optim.SGD([self._parameter], lr=0.0)
-        self._scaler = learner.dynamic_scaler(**scaler)
-
-    def step(self, finite: bool) -> None:
-        """One step, of a gradient that is finite or is not."""
-        self._parameter.grad = torch.tensor([1.0 if finite else torch.inf])
-        self._scaler.step(self._optimizer)
-        self._scaler.update()
+def _alone() -> tuple[torch.nn.Parameter, torch.optim.Optimizer]:
+    """A parameter on the host, and an optimizer that leaves it as it is."""
+    parameter = torch.nn.Parameter(torch.ones(1))
+    return parameter, torch.optim.SGD([parameter], lr=0.0)
 
 
-def _made_by(make: Callable[[], Any]) -> dict:
-    """As ``outcome``; a function that is missing or not written yet raises at every step of the job."""
+def _made(make: Callable[[], Any]) -> tuple[Any, dict | None]:
+    """A scaler, and what to tell of one that was not made, or has not all of its methods; None where it can be used.
+
+    Also of a function that is missing or not written yet: so it fails every step of a job.
+    """
     try:
-        return outcome(make)
+        made = outcome(make)
     except Exception as error:
-        return {"error": describe(error)}
-
-
-def _lacks(made: dict) -> dict | None:
-    """What to tell of a scaler that was not made, or has not all of its methods; None where it can be used."""
-    if "error" in made:
-        return {"made": made}
-    missing = [name for name in _METHODS if not callable(getattr(made["returned"], name, None))]
-    return {"made": made, "missing": missing} if missing else None
-
-
-def _through_half(gradient: torch.Tensor) -> torch.Tensor:
-    """What becomes of a gradient in a backward pass of float16."""
-    return gradient.half().float()
-
-
-def _on_host(tensors: list) -> list:
-    return [tensor.detach().cpu().clone() for tensor in tensors]
+        made = {"error": describe(error)}
+    missing = [name for name in _METHODS if not callable(getattr(made.get("returned"), name, None))]
+    return made.get("returned"), {"made": made, "missing": missing} if missing else None
 
 
 def _told(answer: dict) -> dict:
@@ -167,21 +122,18 @@ def _told(answer: dict) -> dict:
 
 def _many_steps(learner: Learner, steps: int) -> dict:
     """Clean steps with a scaler as it is by itself, on the host: its scale before the last of them, and after."""
-    parameter = torch.nn.Parameter(torch.ones(1))
-    optimizer = torch.optim.SGD([parameter], lr=0.0)
-    made = _made_by(lambda: learner.dynamic_scaler())
-    if lacks := _lacks(made):
+    parameter, optimizer = _alone()
+    scaler, lacks = _made(lambda: learner.dynamic_scaler())
+    if lacks:
         return lacks
-    scaler = made["returned"]
 
     def run() -> list:
         scales = [scaler.get_scale()]
-        for step in range(steps):
-            if step == steps - 1:
-                scales.append(scaler.get_scale())
+        for _ in range(steps):
             parameter.grad = torch.ones(1)
             scaler.unscale_(optimizer)
             scaler.update()
-        return [*scales, scaler.get_scale()]
+            scales.append(scaler.get_scale())
+        return [scales[0], *scales[-2:]]
 
     return {"scales": outcome(run)}
