@@ -7,19 +7,18 @@ hooks are set, so what is kept here compares them: a block that is watched raise
 import re
 import sys
 import weakref
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
+from gpulab.compat import function_apply
 from gpulab.compat.autograd import saved_tensor_hooks, sequence_number
 from gpulab.observe.authors import computes
 from gpulab.observe.device import Tell, tell_nobody
 from gpulab.observe.lines import learners_line
 from gpulab.observe.records import Saved, SourceLine
-
-_APPLY = torch.autograd.Function.apply.__func__.__code__
 
 
 class _Kept:
@@ -103,12 +102,15 @@ class SavedLedger:
         self._watchers: dict[int, weakref.ref] = {}
         self._storages = 0
 
-    def hooks(self) -> AbstractContextManager:
+    @contextmanager
+    def hooks(self) -> Iterator[None]:
         """Inside it, what autograd saves is recorded; hooks in force already get it as before."""
         outer = saved_tensor_hooks(True)
         # The graph outlives the block: it must not hold what the block recorded.
         ledger = weakref.ref(self)
-        return torch.autograd.graph.saved_tensors_hooks(lambda tensor: ledger()._saved(tensor, outer), _unpack)
+        hooks = torch.autograd.graph.saved_tensors_hooks(lambda tensor: ledger()._saved(tensor, outer), _unpack)
+        with function_apply.leaving_a_frame(), hooks:
+            yield
 
     def operation(self, name: str) -> None:
         """``name`` is about to run: what was saved since the last one are its arguments."""
@@ -194,4 +196,4 @@ def _function_of_the_learners() -> str | None:
     frame = sys._getframe(2)
     while frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    return frame.f_locals["cls"].__name__ if frame.f_code is _APPLY else None
+    return frame.f_locals["cls"].__name__ if frame.f_code is function_apply.CODE else None

@@ -179,7 +179,9 @@ class GlooGroup(BrokerGroup):
     backend = "gloo"
     devices = ("cpu", "cuda")
 
-    def __init__(self, store, rank: int, size: int, timeout=None) -> None:
+    def __init__(self, store, rank: int, size: int, timeout=None, enable_reconfigure: bool = False) -> None:
+        if enable_reconfigure:  # from PyTorch 2.14 on
+            raise NotImplementedError("a group whose ranks change")
         super().__init__(store, rank, size)
 
     def getBackendName(self) -> str:

@@ -7,6 +7,7 @@ CUDA backend for empty memory, and this device is that backend.
 
 import sys
 import types
+import warnings
 from itertools import islice
 
 import torch
@@ -22,11 +23,14 @@ class Backend:
         self._library: torch.library.Library | None = None
 
     def install(self) -> None:
-        if torch.version.cuda is not None:
+        if torch.cuda.is_available():
             return
         self._library = torch.library.Library("aten", "IMPL")
-        self._library.impl("empty.memory_format", _empty, "CUDA")
-        self._library.impl("empty_strided", _empty_strided, "CUDA")
+        with warnings.catch_warnings():
+            # A build for CUDA has kernels there, which without a GPU nothing can call.
+            warnings.filterwarnings("ignore", "Warning only once for all operators")
+            for name, kernel in (("empty.memory_format", _empty), ("empty_strided", _empty_strided)):
+                self._library.impl(name, kernel, "CUDA")
 
     def remove(self) -> None:
         if self._library is not None:

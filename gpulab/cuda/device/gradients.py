@@ -9,8 +9,9 @@ import functools
 
 import torch
 from torch.autograd import forward_ad
-from torch.autograd.function import BackwardCFunction, Function
+from torch.autograd.function import BackwardCFunction
 
+from gpulab.compat import function_apply
 from gpulab.compat.autograd import MAKE_GRADS, RUN_BACKWARD
 from gpulab.compat.functorch import UNPACK_DUAL, is_wrapped
 from gpulab.cuda.device.patches import Patches
@@ -27,7 +28,7 @@ def install(patches: Patches) -> None:
     for place in RUN_BACKWARD:
         patches.set(*place, run)
     patches.set(*UNPACK_DUAL, _tangent_on_its_device(UNPACK_DUAL.value))
-    patches.set(Function, "apply", classmethod(_noting_devices(Function.apply.__func__)))
+    patches.set(*function_apply.FUNCTION_APPLY, classmethod(_noting_devices(function_apply.apply)))
     patches.set(BackwardCFunction, "apply", _checking_results(BackwardCFunction.apply))
 
 

@@ -55,8 +55,20 @@ class GraphBase:
         device.capture = device.memory.on_new = None
         device.machine.captured = device.machine.refuse_wait = None
 
-    def instantiate(self) -> None:
+    # From PyTorch 2.14 on its Python ends a capture in two steps, and instantiates the graph between them.
+
+    capture_end_pre = capture_end
+
+    def capture_end_post(self) -> None:
         pass
+
+    def instantiate(self) -> None:
+        if self._capture is None:
+            raise RuntimeError("capture_end() must have been called before calling instantiate")
+
+    @property
+    def _has_graph_exec(self) -> bool:
+        return self._capture is not None
 
     def register_generator_state(self, generator) -> None:
         """Every generator of the card is read when the graph runs."""

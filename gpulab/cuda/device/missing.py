@@ -23,7 +23,8 @@ def install(patches: Patches) -> None:
     """Replace each by one that raises NotModelled."""
     for name in _FUNCTIONS:
         if hasattr(torch.cuda, name):
-            patches.set(torch.cuda, name, _raising(f"torch.cuda.{name}"))
+            # Dynamo, imported meanwhile, asks a context manager for the function in it.
+            patches.set(torch.cuda, name, functools.wraps(getattr(torch.cuda, name))(_raising(f"torch.cuda.{name}")))
     for name in _CLASSES:
         if hasattr(torch.cuda, name):
             patches.set(torch.cuda, name, type(name, (), {"__new__": _raising(f"torch.cuda.{name}")}))

@@ -16,7 +16,7 @@ _DEFAULTS = {
     "start_thread_id": _THREAD, "end_thread_id": _THREAD, "fwd_thread_id": 0, "sequence_nr": -1,
     "is_async": False, "is_user_annotation": False, "is_python_function": False, "is_hidden_event": False,
     "correlation_id": 0, "linked_correlation_id": 0, "external_id": 0, "device_type": DeviceType.CPU,
-    "device_index": -1, "device_resource_id": _THREAD, "metadata_json": "", "extra_meta": {},
+    "device_index": -1, "device_resource_id": _THREAD, "metadata_json": "", "typed_metadata": {}, "extra_meta": {},
     "flow_id": 0, "flow_type": 0, "flow_start": False, "cuda_elapsed_us": -1,
     "python_id": -1, "python_parent_id": -1, "python_module_id": -1,
 }  # fmt: skip
