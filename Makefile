@@ -14,6 +14,7 @@ TOOLS  := $(VENV)/.made-for-tests
 MORE   := $(VENV)/.made-for-audits
 SERVER := $(VENV)/.made-for-server
 LOAD   := .venv-load
+NEWEST := .venv-newest
 TIMED  := $(BIN)/python tools/phase.py
 SITE   := _build/html/index.html
 DOWNLOADS := _build/exercises/.made
@@ -26,11 +27,12 @@ exercises := $(shell find exercises -name '*.py' -o -name hints.yml | grep -v __
 downloaded := $(exercises) $(pipeline) $(marker) $(code) pyproject.toml
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
-.PHONY: executed test-env help demo evidence opinfo recordings test audit timed book release serve serve-model load-model lab source format env clean clean-all
+.PHONY: executed test-env help demo evidence opinfo recordings test audit newest timed book release serve serve-model load-model lab source format env clean clean-all
 help:
 	@echo "make demo    build the site, grade a sample class, print the scores (CLASS=all: of every chapter the whole gallery)"
 	@echo "make test    run the tests (CHAPTER=views: of one chapter; ONLY=grader: of a part; JOBS=1: one by one)"
 	@echo "make audit   try all that is too slow for every change; goes on where it stopped (CHAPTER=, ONLY=; AUDIT=--left: says what is left)"
+	@echo "make newest  try the rooms of PyTorch's internals with the newest PyTorch that pyproject.toml allows; make audit does, too"
 	@echo "make evidence  measure this machine's GPU and compare it with the model (EVIDENCE=--runtime=virtual: a dry run)"
 	@echo "make opinfo  compare every operation of PyTorch's own table on the virtual card with the host"
 	@echo "make book    build the site into _build/html"
@@ -50,8 +52,11 @@ test: timed $(if $(CHAPTER)$(ONLY),$(MORE),$(TOOLS)) book
 timed:
 	@rm -f _build/phases.json
 
-audit: $(MORE) book
+audit: $(MORE) $(if $(CHAPTER)$(ONLY),,$(NEWEST)/.made) book
 	@$(BIN)/python -m tests.audit --jobs $(JOBS) $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(ONLY),--room $(ONLY)) $(AUDIT)
+
+newest: $(MORE) $(NEWEST)/.made
+	@$(BIN)/python -m tests.audit --jobs $(JOBS) --newest $(AUDIT)
 
 opinfo: $(MORE)
 	$(BIN)/python -m tests.cuda.opinfo --write
@@ -103,6 +108,12 @@ $(MORE): extras := course test audit
 $(TOOLS) $(MORE): pyproject.toml constraints.txt tools/install.py | $(BIN)/python
 	@$(TIMED) environment $(BIN)/python tools/install.py $(extras)
 	@for less in $(ENV) $(TOOLS); do $(MAKE) --no-print-directory -q $$less || touch $$less; done
+	@touch $@
+
+# Anew each time: pip leaves a PyTorch that is there and in the range.
+$(NEWEST)/.made: pyproject.toml constraints.txt tools/install.py | $(BIN)/python
+	@$(PYTHON) -m venv --clear $(NEWEST)
+	@$(NEWEST)/bin/python tools/install.py --newest course test audit
 	@touch $@
 
 $(SERVER): $(ENV)

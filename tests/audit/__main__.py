@@ -8,7 +8,7 @@ import sys
 
 from tests.audit.run import failures_of, left, run
 from tests.audit.state import State, key_in
-from tests.audit.units import units
+from tests.audit.units import newest, units
 from tests.rooms import ROOMS, ROOT, pages
 
 INTERRUPTED = 130
@@ -16,7 +16,7 @@ INTERRUPTED = 130
 
 def main() -> int:
     options = _options()
-    chosen = units(options.chapter, options.room)
+    chosen = newest() if options.newest else units(options.chapter, options.room)
     state = State(ROOT / "_build" / "audit", ROOT / "benchmarks" / "results" / "audit.json", key_in(ROOT))
     for unit in [unit for unit in chosen if options.again and failures_of(state.of(unit))]:
         state.forget(unit)
@@ -38,6 +38,7 @@ def _options() -> argparse.Namespace:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--chapter", choices=sorted(pages()), default="", help="one chapter, which may be a draft")
     what.add_argument("--room", choices=sorted(ROOMS), default="", help="one part of the machinery")
+    what.add_argument("--newest", action="store_true", help="rooms with the newest PyTorch alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="units at once (default: one a core)")
     parser.add_argument("--left", action="store_true", help="only say what is left")
     parser.add_argument("--again", action="store_true", help="try what failed once more, though nothing changed")

@@ -14,7 +14,7 @@ from autograder.authoring.drafts import in_the_book
 from tests.audit.run import left, run
 from tests.audit.state import State, key_in
 from tests.audit.unit import by_payer
-from tests.audit.units import EXERCISES, Unit, units
+from tests.audit.units import EXERCISES, NEWEST, Unit, newest, units
 from tests.outcomes import FAILED, NOT_RUN, PASSED, Test
 from tests.rooms import ROOMS, ROOT
 
@@ -115,10 +115,15 @@ def test_a_unit_depends_on_its_files_and_not_on_the_record_that_it_writes(tmp_pa
 
 def test_the_whole_audit_is_every_exercise_of_the_book_every_room_and_every_operation():
     named = {one.name for one in units()}
-    assert {f"room {room}" for room in ROOMS} | {"opinfo"} <= named
+    assert {f"room {room}" for room in ROOMS} | {"opinfo"} | {one.name for one in newest()} <= named
     assert {one.of for one in units() if one.name.startswith("exercise ")} == {
         f"chapter {name}" for name in in_the_book(EXERCISES)
     }
+
+
+def test_rooms_of_pytorchs_internals_are_tried_with_the_newest_pytorch_that_is_allowed():
+    assert {one.name for one in newest()} >= {"newest device", "newest kernels", "newest collectives"}
+    assert {one.command[0] for one in newest()} == {str(NEWEST)}
 
 
 def test_a_chapter_may_be_a_draft_and_has_its_exercises_and_its_tests():

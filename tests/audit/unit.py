@@ -99,7 +99,7 @@ def opinfo(_: str) -> dict[str, Found]:
 
 def main(kind: str, name: str, to: str) -> int:
     os.environ["OMP_NUM_THREADS"] = "1"
-    found = {"exercise": exercise, "chapter": chapter, "room": room, "opinfo": opinfo}[kind](name)
+    found = {"exercise": exercise, "chapter": chapter, "room": room, "newest": room, "opinfo": opinfo}[kind](name)
     Path(to).write_text(json.dumps({of: asdict(one) for of, one in found.items()}))
     return 0
 

@@ -1,4 +1,6 @@
-"""The units of an audit: exercises, rooms of tests, PyTorch's table of operations; and the files that each depends on."""
+"""The units of an audit: exercises, rooms of tests, some of them with the newest PyTorch too, PyTorch's table of operations;
+and the files that each depends on.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,10 @@ from autograder.notebooks.cells import exercises_of
 from tests.rooms import ROOMS, ROOT
 
 EXERCISES = ROOT / "exercises"
+NEWEST = ROOT / ".venv-newest" / "bin" / "python"
+"""Its PyTorch is the newest that pyproject.toml allows; made by make."""
+NEWEST_ROOMS = ("device", "kernels", "collectives", "memory", "unit")
+"""Rooms of what rests on PyTorch's internals."""
 MACHINERY = ("autograder", "gpulab", "constraints.txt")
 EVERYTHING = (
     *MACHINERY,
@@ -51,7 +57,12 @@ def units(chapter: str = "", room: str = "") -> list[Unit]:
     if chapter:
         return [*_exercises(chapter), _tests("chapter", chapter)]
     exercises = [unit for name in in_the_book(EXERCISES) for unit in _exercises(name)]
-    return [*exercises, *(unit for name in ROOMS for unit in units(room=name))]
+    return [*exercises, *(unit for name in ROOMS for unit in units(room=name)), *newest()]
+
+
+def newest() -> list[Unit]:
+    """Rooms with the newest PyTorch."""
+    return [_unit("newest", room, f"room {room}", EVERYTHING, str(NEWEST)) for room in NEWEST_ROOMS]
 
 
 def _exercises(chapter: str) -> Iterator[Unit]:
@@ -70,5 +81,5 @@ def _opinfo(room: str) -> list[Unit]:
     return [_unit("opinfo", "", "room device", (*MACHINERY, "tests/cuda/opinfo.py"))] if room == "device" else []
 
 
-def _unit(kind: str, name: str, of: str, depends: tuple[str, ...]) -> Unit:
-    return Unit(f"{kind} {name}".strip(), of, (sys.executable, "-m", "tests.audit.unit", kind, name), depends)
+def _unit(kind: str, name: str, of: str, depends: tuple[str, ...], python: str = sys.executable) -> Unit:
+    return Unit(f"{kind} {name}".strip(), of, (python, "-m", "tests.audit.unit", kind, name), depends)
