@@ -8,8 +8,6 @@ ROOMS_BUDGET_SECONDS = 800
 """Of the machinery that all chapters share: all rooms together. A whole run took 755."""
 TOO_MUCH = 1.5
 """Times its budget fails the run: a busy machine inflates processor time."""
-NOT_YET_CHEAP_SECONDS = {"data_parallel": 85, "precision": 85, "kernels": 75}
-"""What is allowed for now: a third above what a whole run took."""
 
 
 def by_payer(costs: Iterable[tuple[list[str], float, float]]) -> dict[str, dict[str, float]]:
@@ -37,6 +35,4 @@ def too_dear(of: dict[str, dict[str, float]]) -> list[str]:
 
 def allowed_seconds(name: str) -> float:
     """Of processor time, to ``chapter views`` or ``all rooms``."""
-    if name == "all rooms":
-        return ROOMS_BUDGET_SECONDS * TOO_MUCH
-    return NOT_YET_CHEAP_SECONDS.get(name.removeprefix("chapter "), CHAPTER_BUDGET_SECONDS * TOO_MUCH)
+    return TOO_MUCH * (ROOMS_BUDGET_SECONDS if name == "all rooms" else CHAPTER_BUDGET_SECONDS)
