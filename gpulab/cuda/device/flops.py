@@ -12,7 +12,7 @@ _STANDS_FOR = {"aten::_addmm_activation": torch.ops.aten.addmm}
 
 
 def _attention(query, key, value, *rest, **options) -> int:
-    """Scores, and their product with the values. PyTorch's own formula (seen in 2.11 and 2.13) takes no grouped queries."""
+    """Scores, and their product with the values. PyTorch 2.11's own formula takes no grouped queries; that of 2.13 does."""
     return 2 * _count_of_scores(query, key) * (query.shape[-1] + value.shape[-1])
 
 
