@@ -59,23 +59,28 @@ def socket_pairs(world_size: int) -> tuple[RankSockets, RankSockets]:
     return RankSockets(list(brokers[1:]), brokers[0]), RankSockets(list(others[1:]), others[0])
 
 
-def forked_board(world_size: int, network: Carrier | None) -> RankSockets:
-    """A broker in a child of this process: what :func:`run_ranks` does by itself."""
-    broker, ends = socket_pairs(world_size)
+def served_in_a_fork(ranks: int, serve: Callable[[RankSockets], None]) -> RankSockets:
+    """The ends to work with, of so many ranks: a child of this process runs ``serve`` over the broker's ends."""
+    broker, ends = socket_pairs(ranks)
     ends.pid = os.fork()
     if ends.pid == 0:
         try:
             ends.close()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             torch.set_num_threads(1)
-            Broker(broker.ranks, broker.supervisor, network).serve()
+            serve(broker)
         finally:
             os._exit(0)
     broker.close()
     return ends
 
 
-_connect: Connect = forked_board
+def forked_broker(world_size: int, network: Carrier | None) -> RankSockets:
+    """A broker in a child of this process: what :func:`run_ranks` does by itself."""
+    return served_in_a_fork(world_size, lambda own: Broker(own.ranks, own.supervisor, network).serve())
+
+
+_connect: Connect = forked_broker
 
 
 def connected(world_size: int, network: Carrier | None) -> RankSockets:

@@ -1,16 +1,12 @@
 """``structure``: some ranks of a job that is too large for this machine."""
 
-import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from gpulab.collectives.broker.clocks import Carrier
 from gpulab.collectives.broker.mirror import Mirror
-from gpulab.collectives.brokers import RankSockets, socket_pairs
+from gpulab.collectives.brokers import RankSockets, served_in_a_fork
 from gpulab.collectives.rank.life import Task
 from gpulab.collectives.run import Run, import_before_forking, network_for, print_line, run_of
 
@@ -51,15 +47,7 @@ def structure(
 
 
 def _forked_mirror(numbers: tuple[int, ...], world_size: int, network: Carrier) -> RankSockets:
-    broker, ends = socket_pairs(len(numbers))
-    ends.pid = os.fork()
-    if ends.pid == 0:
-        try:
-            ends.close()
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            torch.set_num_threads(1)
-            Mirror(dict(zip(numbers, broker.ranks, strict=True)), world_size, broker.supervisor, network).serve()
-        finally:
-            os._exit(0)
-    broker.close()
-    return ends
+    def serve(own: RankSockets) -> None:
+        Mirror(dict(zip(numbers, own.ranks, strict=True)), world_size, own.supervisor, network).serve()
+
+    return served_in_a_fork(len(numbers), serve)
