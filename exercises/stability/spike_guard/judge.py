@@ -150,7 +150,7 @@ def _untouched(sampler: Sampler) -> Iterator[Case]:
         losses = [math.nan, *_calm(sampler, 4), 50.0, 2.0, math.inf, 2.0, 70.0, 60.0, 2.0]
         yield _case(sampler, ("untouched",), _alike(losses, 2), kind=kind, window=4)
     two = _case(sampler, ("decision",), _alike([*_calm(sampler, 4), 50.0, 2.0], 1), window=4)
-    (run,) = two.each[0]["runs"]
+    (run,) = two.per_rank_inputs[0]["runs"]
     guards = [run["guards"][0], run["guards"][0] | {"named": {"window": 4, "patience": 2}}]
     calls = [call | {"of": of} for call in run["calls"] for of in (0, 1)]
     calls[0] |= {"loss": 30.0}
