@@ -8,7 +8,7 @@ import jupytext
 from nbformat import NotebookNode
 
 from autograder.authoring.clauses import without_tags
-from autograder.notebooks.cells import cell_of
+from autograder.notebooks.cells import cell_id, cell_of
 
 
 def read_text_notebook(path: Path, tags: bool = False) -> NotebookNode:
@@ -30,7 +30,7 @@ def _read(text: str) -> NotebookNode:
     notebook = jupytext.reads(text, fmt="py:percent")
     for position, cell in enumerate(notebook.cells):
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-        cell["id"] = (grade_id or f"cell-{position}").replace("_", "-")[:64]
+        cell["id"] = cell_id(grade_id or f"cell-{position}")
     return notebook
 
 

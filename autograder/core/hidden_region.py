@@ -1,8 +1,11 @@
-"""The part of a graded cell that nbgrader cuts out for learners."""
+"""The parts of a notebook that nbgrader cuts out for learners: hidden tests and solutions."""
 
 import re
 
 BEGIN, END = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
+BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
+STUB = '# YOUR CODE HERE\nraise NotImplementedError("write your code in place of this line")'
+"""What learners are given in the place of a solution."""
 
 
 def without_hidden_tests(source: str) -> str:
@@ -25,3 +28,18 @@ def named_exercise(source: str) -> str | None:
     """The exercise that a graded cell's hidden part names, or None."""
     named = _NAMED.search(source)
     return named.group(1) if named else None
+
+
+def without_solution(source: str) -> str:
+    """``source`` with a starter in the place of its author's solution, as nbgrader's ClearSolutions leaves it."""
+    kept, inside = [], False
+    for line in source.split("\n"):
+        if BEGIN_SOLUTION in line:
+            inside = True
+            indent = line[: len(line) - len(line.lstrip())]
+            kept += [f"{indent}{stub}" for stub in STUB.split("\n")]
+        elif END_SOLUTION in line:
+            inside = False
+        elif not inside:
+            kept.append(line)
+    return "\n".join(kept)

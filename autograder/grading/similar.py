@@ -9,10 +9,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.notebooks.reading import read_notebook
+import nbformat
+
+from autograder.intake.files import handed_in as contents_of
+from autograder.intake.refused import NotGradable
+from autograder.intake.released import Released
+from autograder.intake.taken import answers_in, found_in
 
 STRETCH = 12
 """Tokens that must agree in a row: a line or two of code."""
+MOST_TOKENS = 20_000
+"""Of a cell, the first that are compared."""
 _DROPPED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 
@@ -33,8 +40,11 @@ def similar(course: Path, assignment: str, least: float = 0.7) -> list[Pair]:
     Names, numbers and comments do not count: a renamed copy is a copy. What the release holds, and what
     more than half of the class wrote, does not count either.
     """
-    given = _cells(course / "release" / assignment)
-    handed_in = {path.parent.name: _cells(path) for path in sorted((course / "submitted").glob(f"*/{assignment}"))}
+    releases = _releases(course / "release" / assignment)
+    given = {answer: released.texts[answer] for released in releases.values() for answer in released.functions}
+    handed_in = {
+        path.parent.name: _answers(path, releases) for path in sorted((course / "submitted").glob(f"*/{assignment}"))
+    }
     pairs = []
     for cell, source in given.items():
         stretches = {
@@ -63,15 +73,23 @@ def _without_the_common(stretches: dict[str, set]) -> dict[str, set]:
     return {student: own - usual for student, own in stretches.items()}
 
 
-def _cells(folder: Path) -> dict[str, str]:
-    """The solution cells of the notebooks in a folder, by grade_id; none of what cannot be read."""
-    found: dict[str, str] = {}
+def _releases(folder: Path) -> dict[str, Released]:
+    """The released notebooks in a folder, by name."""
+    found = {}
     for path in sorted(folder.glob("*.ipynb")):
-        notebook, problem = read_notebook(path)
-        if problem:  # grading says what it is
-            continue
-        cells = [(cell.metadata.get("nbgrader", {}), cell.source) for cell in notebook.cells]
-        found |= {str(nbgrader.get("grade_id")): source for nbgrader, source in cells if nbgrader.get("solution")}
+        cells = [cell for cell in nbformat.read(path, as_version=4).cells if "nbgrader" in cell.metadata]
+        found[path.stem] = Released({cell.metadata["nbgrader"]["grade_id"]: cell for cell in cells})
+    return found
+
+
+def _answers(folder: Path, releases: dict[str, Released]) -> dict[str, str]:
+    """The sources that are graded, by the grade_id of their cell in the release; none of what cannot be graded."""
+    found: dict[str, str] = {}
+    for name, released in releases.items():
+        try:
+            found |= answers_in(found_in(contents_of(folder), name, released, frozenset(releases) - {name}), released)
+        except NotGradable:
+            continue  # grading says what it is
     return found
 
 
@@ -85,7 +103,7 @@ def _tokens(source: str) -> list[str]:
     kinds = {tokenize.NAME: "name", tokenize.NUMBER: "number", tokenize.STRING: "text"}
     found: list[str] = []
     try:
-        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        for token in itertools.islice(tokenize.generate_tokens(io.StringIO(source).readline), MOST_TOKENS):
             if token.type not in _DROPPED:
                 found.append(token.string if keyword.iskeyword(token.string) else kinds.get(token.type, token.string))
     except (tokenize.TokenError, SyntaxError):

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
+from autograder.core.ledger import NOT_GRADED
 from autograder.core.report import printable
 from autograder.grading.job import Graded
 
 _HEADINGS = {
+    NOT_GRADED: "NOT GRADED, each waits for you (why: its note in the ledger and on the feedback page)",
     "timed out": "timed out",
     "crashed": "crashed (the kernel died)",
     "flooded": "stopped for the amount they printed",

@@ -9,6 +9,7 @@ from nbformat.warnings import DuplicateCellId
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
+from autograder.core.hidden_region import STUB
 from autograder.nbgrader.execute import ExecuteGraded
 from autograder.nbgrader.feedback import STYLES, TEMPLATES, FeedbackExporter, HideHiddenTests, ShowLedger
 from autograder.nbgrader.formgrader import use_in_formgrader
@@ -16,10 +17,7 @@ from autograder.nbgrader.gradebook import share_engines
 from autograder.nbgrader.inert import EscapeLearners
 from autograder.nbgrader.reading import SubmissionExporter
 from autograder.nbgrader.record import SaveLedgerGrades
-from autograder.nbgrader.restore import Restore
 from autograder.nbgrader.submission import AutogradeSubmissions
-
-STUB = '# YOUR CODE HERE\nraise NotImplementedError("write your code in place of this line")'
 
 
 def configure(c: Config) -> None:
@@ -34,7 +32,7 @@ def configure(c: Config) -> None:
 
     c.ClearSolutions.code_stub = {"python": STUB}
     c.Autograde.exporter_class = SubmissionExporter
-    c.Autograde.sanitize_preprocessors = [Restore, ClearOutput, OverwriteKernelspec, CheckCellMetadata]
+    c.Autograde.sanitize_preprocessors = [ClearOutput, OverwriteKernelspec, CheckCellMetadata]
     c.Autograde.autograde_preprocessors = [
         ExecuteGraded,
         SaveLedgerGrades,

@@ -1,15 +1,21 @@
 """nbgrader's Execute, by which a submission is run beside the referee."""
 
 from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
 from nbgrader.preprocessors import Execute
 
 from autograder.core.ledger import Ledger
 from autograder.core.verdict import Verdict
+from autograder.intake.taken import why_not_graded
 from autograder.notebooks.run import RunGraded
 
 
 class ExecuteGraded(RunGraded, Execute):
     """A submission's notebook is run, and its ledger entry is the sheet that is filled in."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict, km=None):
+        """Of what nothing could be made nothing runs."""
+        return (nb, resources) if why_not_graded(nb) else super().preprocess(nb, resources, km)
 
     def sheet(self, resources: ResourcesDict) -> "LedgerSheet":
         return LedgerSheet(resources)

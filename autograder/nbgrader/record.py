@@ -6,18 +6,20 @@ from nbgrader.preprocessors import SaveAutoGrades
 from nbgrader.utils import is_grade, is_solution
 
 from autograder.core.ledger import Ledger
+from autograder.intake.taken import why_not_graded
 
 
 class SaveLedgerGrades(SaveAutoGrades):
     """nbgrader's SaveAutoGrades with the referee's ledger for a source.
 
     Cells that a person grades stay nbgrader's affair. A graded code cell for which the
-    ledger has nothing scores 0 and says so.
+    ledger has nothing scores 0 and says so; where nothing could be made of the submission, all wait for a person.
     """
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict):
         self._ledger = Ledger.of_course()
         where = resources["nbgrader"]
+        self._not_graded = bool(why_not_graded(nb))
         self._entry = self._ledger.read(where["assignment"], where["student"])
         return super().preprocess(nb, resources)
 
@@ -27,8 +29,8 @@ class SaveLedgerGrades(SaveAutoGrades):
             return
         grade_id = cell.metadata["nbgrader"]["grade_id"]
         grade = self.gradebook.find_grade(grade_id, self.notebook_id, self.assignment_id, self.student_id)
-        grade.auto_score = self._score(grade_id, resources)
-        grade.needs_manual_grade = grade.manual_score is not None
+        grade.auto_score = 0.0 if self._not_graded else self._score(grade_id, resources)
+        grade.needs_manual_grade = grade.manual_score is not None or self._not_graded
         self.gradebook.db.commit()
 
     def _score(self, grade_id: str, resources: ResourcesDict) -> float:

@@ -1,34 +1,46 @@
 """nbgrader's Autograde, one submission at a time and none lost."""
 
-import errno
 import glob
 import os
 import shutil
 import time
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
+from nbgrader.converters.base import BaseConverter
 from nbgrader.utils import parse_utc
 
-from autograder.core.ledger import Entry, Ledger
+from autograder.core.ledger import NOT_GRADED, Entry, Ledger
 from autograder.core.report import points, printable
+from autograder.intake.files import Handed, copy, handed_in, taken_along
+from autograder.intake.refused import NotGradable
+from autograder.intake.released import Released
+from autograder.intake.taken import found_in, graded_form, not_graded
 from autograder.nbgrader.execute import ExecuteGraded
+from autograder.nbgrader.released import released_notebooks
 from autograder.sandbox.workspace import SandboxRequired, why_unsandboxed
 
-# What may lie beside a notebook: a kernel's working folder takes twice as much.
-MAX_FILE_BYTES = 128 * 1024**2
-MAX_FILES = 1000
+
+class TakesFilesAlong(BaseConverter):
+    """In the place of nbgrader's own copying, which follows links and walks whatever lies in the folder."""
+
+    def init_assignment(self, assignment_id: str, student_id: str) -> None:
+        target = Path(self._format_dest(assignment_id, student_id))
+        folder = Path(self._format_source(assignment_id, student_id))
+        for beside in sorted({folder, *self._folders_of_notebooks}):
+            self._entry.notes += copy(self._files, beside, target)
+        self.ledger.write(self._entry)
 
 
-class AutogradeSubmissions(Autograde):
+class AutogradeSubmissions(Autograde, TakesFilesAlong):
     """The converter behind ``nbgrader autograde`` and the formgrader's button.
 
     Beyond nbgrader's own: a submission is held by one grader at a time; one that a killed
-    run left half done is done again; links are refused before anything is copied; scores of
-    an earlier hand-in do not outlive a later one that fails.
+    run left half done is done again; what was handed in is made into a notebook by ``autograder.intake``;
+    scores of an earlier hand-in do not outlive a later one that fails.
     """
 
     def convert_notebooks(self) -> None:
@@ -83,17 +95,43 @@ class AutogradeSubmissions(Autograde):
         self._entry = Entry(assignment_id, student_id)
         self._started = time.monotonic()
         folder = Path(self._format_source(assignment_id, student_id))
-        self._entry.notes += self._time_notes + replace_odd_files(folder)
-        ignored, notes = what_to_leave(folder)
-        self._entry.notes += notes
+        refuse_links(folder)
         self.ledger.write(self._entry)
         self._reset_scores(assignment_id, student_id)
-        self.notebooks = self._notebooks_to_grade(assignment_id, student_id)
-        ignored_otherwise, self.coursedir.ignore = self.coursedir.ignore, [*self.coursedir.ignore, *ignored]
+        self._take_in(folder, assignment_id)
+        self.ledger.write(self._entry)
+        self.notebooks = [str(folder / f"{name}.ipynb") for name in self._taken]
+        super().init_assignment(assignment_id, student_id)
+
+    def _take_in(self, folder: Path, assignment_id: str) -> None:
+        """Find, read and put in order each of the assignment's notebooks."""
+        handed = handed_in(folder)
+        self._files, notes = taken_along(handed)
+        self._entry.notes += self._time_notes + notes
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            releases = released_notebooks(gradebook, assignment_id)
+        self._taken, self._folders_of_notebooks = {}, set()
+        for name, released in releases.items():
+            self._taken[name] = self._taken_in(handed, name, released, frozenset(releases) - {name})
+
+    def _taken_in(self, handed: Handed, name: str, released: Released, others: frozenset[str]) -> NotebookNode:
         try:
-            super().init_assignment(assignment_id, student_id)
-        finally:
-            self.coursedir.ignore = ignored_otherwise
+            found = found_in(handed, name, released, others)
+            notebook, notes = graded_form(found, released)
+        except NotGradable as problem:
+            self.log.warning("%s: %s", name, problem)
+            self._entry.outcome = NOT_GRADED
+            self._entry.notes.insert(0, f"Not graded: {problem}")
+            return not_graded(released, str(problem))
+        self._entry.notes += notes
+        self._folders_of_notebooks.add(found.path.parent)
+        return notebook
+
+    def init_single_notebook_resources(self, notebook_filename: str) -> dict:
+        """What was taken in goes to the exporter, once: after that nbgrader reads what it wrote itself."""
+        resources = super().init_single_notebook_resources(notebook_filename)
+        resources["nbgrader"]["taken"] = self._taken.pop(resources["nbgrader"]["notebook"], None)
+        return resources
 
     def set_permissions(self, assignment_id: str, student_id: str) -> None:
         super().set_permissions(assignment_id, student_id)
@@ -104,6 +142,9 @@ class AutogradeSubmissions(Autograde):
         self._tell(entry)
 
     def _tell(self, entry: Entry) -> None:
+        if entry.outcome == NOT_GRADED:
+            print(f"NOT GRADED {printable(entry.student)}: {entry.notes[0].partition(': ')[2]}", flush=True)
+            return
         earned = sum(verdict.score for verdict in entry.verdicts.values())
         expected = sum(verdict.max_score for verdict in entry.verdicts.values())
         seconds = time.monotonic() - self._started
@@ -145,13 +186,6 @@ class AutogradeSubmissions(Autograde):
         submitted, graded = map(self.coursedir.get_existing_timestamp, folders)
         return submitted is not None and graded is not None and submitted > graded
 
-    def _notebooks_to_grade(self, assignment_id: str, student_id: str) -> list[str]:
-        """Where each released notebook should be in the submission, there or not."""
-        folder = self._format_source(assignment_id, student_id)
-        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            names = [notebook.name for notebook in gradebook.find_assignment(assignment_id).notebooks]
-        return [os.path.join(folder, f"{name}.ipynb") for name in names]
-
     def _reset_scores(self, assignment_id: str, student_id: str) -> None:
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             try:
@@ -164,49 +198,11 @@ class AutogradeSubmissions(Autograde):
             gradebook.db.commit()
 
 
-def replace_odd_files(folder: Path) -> list[str]:
-    """Turn links, pipes, sockets and devices of a submission into text files that say so.
-
-    nbgrader would follow a link and copy what it points to: a solution, the gradebook, another
-    learner's work. Raises PermissionError when the submission's own folder is a link.
-    """
+def refuse_links(folder: Path) -> None:
+    """nbgrader would follow them to a solution, the gradebook, another learner's work. Raises PermissionError."""
     for part in (folder, folder.parent):
         if part.is_symlink():
             raise PermissionError(f"{part} is a link: put the submission itself there")
-    notes = []
-    found = contents(folder)
-    for path in found if found is not None else sorted(folder.iterdir()):
-        if path.is_symlink():
-            target = os.readlink(path)
-            path.unlink()
-            path.write_text(f"This was a symbolic link to {target}; links are not followed.\n")
-            notes.append(f"`{_printable(path, folder)}` was a link and was not followed.")
-        elif not path.is_file() and not path.is_dir():
-            path.unlink()
-            path.write_text("This was no ordinary file.\n")
-            notes.append(f"`{_printable(path, folder)}` is no ordinary file and was not opened.")
-    return notes
-
-
-def contents(folder: Path) -> list[Path] | None:
-    """All that lies in a submission, in order, links not followed; None when that is more than ``MAX_FILES``.
-
-    Folders that lie too deep to be named count as too many.
-    """
-    found, todo = [], [folder]
-    while todo:
-        try:
-            with os.scandir(todo.pop()) as inside:
-                entries = list(islice(inside, MAX_FILES + 1 - len(found)))
-        except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:
-                raise
-            return None
-        found += [Path(entry.path) for entry in entries]
-        todo += [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
-        if len(found) > MAX_FILES:
-            return None
-    return sorted(found)
 
 
 def replace_broken_timestamp(folder: Path) -> list[str]:
@@ -226,24 +222,3 @@ def _is_time(path: Path) -> bool:
         return not text.strip() or bool(parse_utc(text.strip()))
     except (ValueError, OverflowError):
         return False
-
-
-def what_to_leave(folder: Path) -> tuple[list[str], list[str]]:
-    """Patterns of what is not copied from a submission, since it is too much, and notes on it."""
-    if (found := contents(folder)) is None:
-        return ["*"], [f"The submission holds more than {MAX_FILES} files and folders: only the notebook was taken."]
-    files = [path for path in found if path.suffix != ".ipynb" and path.is_file()]
-    total, ignored, notes = 0, [], []
-    for path in files:
-        if total + path.stat().st_size > MAX_FILE_BYTES:
-            ignored.append(glob.escape(path.name))
-            size = f"{MAX_FILE_BYTES // 1024**2} MiB"
-            notes.append(f"`{_printable(path, folder)}` was left out: the files handed in hold more than {size}.")
-        else:
-            total += path.stat().st_size
-    return ignored, notes
-
-
-def _printable(path: Path, folder: Path) -> str:
-    """A file's name for notes and terminals, without line breaks, escapes and broken Unicode."""
-    return printable(str(path.relative_to(folder)))

@@ -10,7 +10,9 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 
 from autograder.core.verdict import Verdict
-from autograder.notebooks.restore import restore
+from autograder.intake.files import copy, handed_in, taken_along
+from autograder.intake.released import Released
+from autograder.intake.taken import graded_form
 from autograder.notebooks.run import RunGraded
 from autograder.sandbox import sandbox
 from autograder.selfcheck.chapters import Chapter, chapters
@@ -84,19 +86,22 @@ def mark(
     The file is only read. ``sandboxed``: demanded where the system has one (Linux), see :func:`require_sandbox`.
     ``begin`` hears of the chapter before anything runs, ``tell`` of each function's verdict.
     """
-    notebook = read(path)
-    chapter = chapter_of(notebook, chapters())
+    found = read(path)
+    chapter = chapter_of(found, chapters())
     if sandboxed:
         require_sandbox()
     begin(chapter)
     marked = Marked(chapter)
     _say_whose(marked, path)
-    marked.notes += restore(notebook, chapter.released())
+    notebook, notes = graded_form(found, Released(chapter.released()))
+    files, left_out = taken_along(handed_in(found.path.parent))
+    marked.notes += notes + left_out
     policy = "required" if sandboxed and sys.platform == "linux" else "off"
-    with tempfile.TemporaryDirectory() as nothing:
+    with tempfile.TemporaryDirectory() as beside:
+        marked.notes += copy(files, found.path.parent, Path(beside))
         runner = _RunMarked(_Sheet(marked, tell), sandbox=policy)
         try:
-            runner.preprocess(notebook, {"metadata": {"path": nothing}})
+            runner.preprocess(notebook, {"metadata": {"path": beside}})
         except (OSError, RuntimeError) as error:
             advice = (
                 " Where the notebook works in your own JupyterLab, --no-sandbox may help."

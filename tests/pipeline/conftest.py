@@ -91,6 +91,11 @@ class Course:
             submission = gradebook.find_submission(self.chapter, student)
             return {grade.name: grade.score for notebook in submission.notebooks for grade in notebook.grades}
 
+    def needs_manual_grade(self, student: str) -> bool:
+        """Whether nbgrader asks a person to look."""
+        with Gradebook(f"sqlite:///{self.root / 'gradebook.db'}") as gradebook:
+            return gradebook.find_submission(self.chapter, student).needs_manual_grade
+
     def full_marks(self) -> dict[str, float]:
         return {
             cell.metadata["nbgrader"]["grade_id"]: cell.metadata["nbgrader"]["points"]

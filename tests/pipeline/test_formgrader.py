@@ -13,6 +13,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
+from tests.intake.forms import PIXEL
 from tests.pipeline.conftest import ROOT
 
 
@@ -95,8 +96,12 @@ def hostile(course):
         html % ("Markdown", "Markdown"),
         f"# {html % ('a heading', 'a heading')}\n{link}",
         "```\n" + html % ("code", "code"),
+        "![missing](attachment:none.png) ![far](http://127.0.0.1:9/far.png)",
     ]
     notebook.cells[1:1] = [nbformat.v4.new_markdown_cell(text) for text in texts] + [nbformat.v4.new_raw_cell(texts[0])]
+    attached = {"a b.png": {"image/png": PIXEL}, "c.svg": {"image/svg+xml": "<svg onload=window.ran=1>"}}
+    shown = "![a picture](attachment:a%20b.png) ![a drawing](attachment:c.svg)"
+    notebook.cells.insert(1, nbformat.v4.new_markdown_cell(shown, attachments=attached))
     return notebook
 
 
@@ -116,6 +121,9 @@ def test_nothing_that_a_learner_wrote_runs_in_the_instructors_browser(course, fo
         == 0
     )
     assert "window.ran" in page.locator("#notebook").first.inner_text(), "the hostile text itself was not on the page"
+    assert page.locator("#notebook img[src]").count() == page.locator("#notebook img[src^='data:image/png']").count() == 1
+    text = page.locator("#notebook").first.inner_text()
+    assert "[Picture missing, not handed in with the notebook]" in text and "[Picture far, not shown]" in text
     assert page.locator("table.verdict").count() == len(course.full_marks()), "the referee's tables are gone"
     page.close()
 

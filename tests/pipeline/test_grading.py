@@ -1,8 +1,5 @@
 """nbgrader's autograde, one submission at a time, through the referee."""
 
-import shutil
-
-import pytest
 from nbformat.v4 import new_code_cell
 
 
@@ -80,13 +77,3 @@ def test_the_kernel_knows_nothing_of_grading_from_its_environment(course):
     course.autograde("spies")
     lines = course.entry("spies")["verdicts"]["patchify_hidden"]["lines"]
     assert "PATH" in lines[0]["message"] and "NBGRADER" not in lines[0]["message"]
-
-
-@pytest.mark.parametrize("name", ["views (1).ipynb", pytest.param("homework.ipynb", marks=pytest.mark.audit)])
-def test_a_notebook_under_another_name_is_reported_and_scores_nothing(course, name):
-    folder = course.hand_in("misnamed", course.answered())
-    (folder / "views.ipynb").rename(folder / name)
-    course.autograde("misnamed")
-    assert "views.ipynb" in " ".join(course.entry("misnamed")["notes"])
-    assert sum(course.scores("misnamed").values()) == 0
-    shutil.rmtree(folder)

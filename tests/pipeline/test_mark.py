@@ -12,6 +12,7 @@ from autograder.sandbox import sandbox
 from autograder.selfcheck import command
 from autograder.selfcheck.chapters import chapters
 from autograder.selfcheck.command import main
+from autograder.selfcheck.mark import mark
 from tests.screens import px_beyond
 
 COPIES = (
@@ -143,12 +144,28 @@ def test_solutions_come_on_demand_and_missing_cells_are_named(course, tmp_path):
     assert "defines no `patchify`" in tried.done.stdout
 
 
+def test_the_files_beside_it_and_odd_forms_are_taken_as_grading_takes_them(course, tmp_path):
+    notebook = course.answered(patchify="from my_patches import patchify")
+    (tmp_path / "my_patches.py").write_text(_solution(course, "patchify"))
+    for cell in notebook.cells:
+        cell.metadata = {}
+    path = tmp_path / "mine (1).ipynb"
+    path.write_bytes(nbformat.writes(notebook).encode("utf-16"))
+    marked = mark(path, sandboxed=not sandbox.problem())
+    assert marked.score == marked.max_score
+    assert "it was read as UTF-16" in " ".join(marked.notes) and "known by what they hold" in " ".join(marked.notes)
+
+
+def _solution(course, function: str) -> str:
+    return next(cell.source for cell in course.notebook("source").cells if _grade_id(cell) == function)
+
+
 @pytest.mark.parametrize(
     "name, content, says",
     [
         ("views.ipynb", None, "There is no file"),
         ("folder.ipynb", "folder", "is a folder: name the notebook in it"),
-        ("views.py", b"import torch\n", "is not a Jupyter notebook: name the .ipynb file"),
+        ("views.py", b"import torch\n", "the exercises of no chapter known here"),
         ("empty.ipynb", b"", "is not a Jupyter notebook"),
         (
             "other.ipynb",

@@ -2,30 +2,22 @@
 
 import copy
 
+import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import is_grade
 
-from autograder.nbgrader.restore import Restore
+from autograder.intake.taken import graded_form, read
 
 
 @pytest.fixture
-def restored(course, monkeypatch, tmp_path):
-    """Restores a notebook and returns it with the notes written about it."""
-    monkeypatch.chdir(tmp_path)
-    where = {
-        "student": "someone",
-        "assignment": course.chapter,
-        "notebook": course.chapter,
-        "db_url": f"sqlite:///{course.root / 'gradebook.db'}",
-    }
+def restored(views, tmp_path):
+    """The form in which a notebook is graded, and the notes on it."""
 
     def restore(notebook):
-        notebook, _ = Restore().preprocess(copy.deepcopy(notebook), {"nbgrader": where})
-        from autograder.core.ledger import Ledger
-
-        entry = Ledger(tmp_path).read(course.chapter, "someone")
-        return notebook, entry.notes if entry else []
+        path = tmp_path / "views.ipynb"
+        path.write_text(nbformat.writes(notebook))
+        return graded_form(read(path, path.name), views)
 
     return restore
 

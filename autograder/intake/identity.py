@@ -1,0 +1,75 @@
+"""Which of the released cells a learner's cell is: by its grade_id, its id, its text, or what it defines."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nbformat import NotebookNode
+
+from autograder.intake import names
+from autograder.intake.released import Released, same_text, text_of
+from autograder.notebooks.cells import cell_id
+
+
+@dataclass
+class Recognised:
+    """``of``: the grade_id of each cell by its index. ``without_metadata``: those that were known otherwise than by it."""
+
+    of: dict[int, str] = field(default_factory=dict)
+    without_metadata: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+
+    @property
+    def seen(self) -> set[str]:
+        return set(self.of.values())
+
+
+def recognised(cells: list[NotebookNode], released: Released) -> Recognised:
+    found = Recognised()
+    for index, cell in enumerate(cells):
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if isinstance(grade_id, str) and grade_id in released.cells:
+            if grade_id in found.seen:
+                found.twice.append(grade_id)
+            else:
+                found.of[index] = grade_id
+    for is_one in (_has_id, _has_text, _answers, _defines_the_same):
+        _match(cells, released, found, is_one)
+    return found
+
+
+Test = Callable[[Released, str, NotebookNode], bool]
+
+
+def _match(cells: list[NotebookNode], released: Released, found: Recognised, is_one: Test) -> None:
+    """Each released cell that was not seen yet is the first of the unknown cells that ``is_one``."""
+    for grade_id in [grade_id for grade_id in released.cells if grade_id not in found.seen]:
+        unknown = (
+            index for index, cell in enumerate(cells) if index not in found.of and "nbgrader" not in cell.metadata
+        )
+        index = next((index for index in unknown if is_one(released, grade_id, cells[index])), None)
+        if index is not None:
+            found.of[index] = grade_id
+            found.without_metadata.append(grade_id)
+
+
+def _has_id(released: Released, grade_id: str, cell: NotebookNode) -> bool:
+    return cell.get("id") == cell_id(grade_id) and cell.cell_type == released.cells[grade_id].cell_type
+
+
+def _has_text(released: Released, grade_id: str, cell: NotebookNode) -> bool:
+    return cell.cell_type == released.cells[grade_id].cell_type and same_text(cell.source, released.texts[grade_id])
+
+
+def _answers(released: Released, grade_id: str, cell: NotebookNode) -> bool:
+    """A cell of code that answers this question and no other."""
+    if cell.cell_type != "code" or grade_id not in released.functions:
+        return False
+    return [one for one in released.functions if released.is_answer(one, cell.source)] == [grade_id]
+
+
+def _defines_the_same(released: Released, grade_id: str, cell: NotebookNode) -> bool:
+    """A locked cell of code, formatted anew."""
+    if cell.cell_type != "code" or not released.is_locked(grade_id):
+        return False
+    defines = names.defined(released.texts[grade_id]) - names.needed(released.texts[grade_id])
+    return any(name.startswith("_") for name in defines) and defines <= names.defined(text_of(cell))
