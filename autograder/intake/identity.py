@@ -12,11 +12,13 @@ from autograder.notebooks.cells import cell_id
 
 @dataclass
 class Recognised:
-    """``of``: the grade_id of each cell by its index. ``without_metadata``: those that were known otherwise than by it."""
+    """``of``: the grade_id of each cell by its index. ``without_metadata``: those that were known otherwise than by it.
+    ``twice``: cells with the grade_id of an earlier one, by their index.
+    """
 
     of: dict[int, str] = field(default_factory=dict)
     without_metadata: list[str] = field(default_factory=list)
-    twice: list[str] = field(default_factory=list)
+    twice: dict[int, str] = field(default_factory=dict)
 
     @property
     def seen(self) -> set[str]:
@@ -29,7 +31,7 @@ def recognised(cells: list[NotebookNode], released: Released) -> Recognised:
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
         if isinstance(grade_id, str) and grade_id in released.cells:
             if grade_id in found.seen:
-                found.twice.append(grade_id)
+                found.twice[index] = grade_id
             else:
                 found.of[index] = grade_id
     for is_one in (_has_id, _has_text, _answers, _defines_the_same):
@@ -43,9 +45,7 @@ Test = Callable[[Released, str, NotebookNode], bool]
 def _match(cells: list[NotebookNode], released: Released, found: Recognised, is_one: Test) -> None:
     """Each released cell that was not seen yet is the first of the unknown cells that ``is_one``."""
     for grade_id in [grade_id for grade_id in released.cells if grade_id not in found.seen]:
-        unknown = (
-            index for index, cell in enumerate(cells) if index not in found.of and "nbgrader" not in cell.metadata
-        )
+        unknown = (index for index, cell in enumerate(cells) if index not in found.of and index not in found.twice)
         index = next((index for index in unknown if is_one(released, grade_id, cells[index])), None)
         if index is not None:
             found.of[index] = grade_id

@@ -94,7 +94,7 @@ def _several(
     before = [cell for cell in holders if _index(cells, cell) < _index(cells, tests[-1])]
     counted = max(before, key=lambda cell: _index(cells, cell))
     where = " and ".join(str(number) for number in sorted(numbers[id(cell)] for cell in holders))
-    return [f"`{function}` is defined in the cells {where}: what stands in cell {numbers[id(counted)]} counted."]
+    return [f"`{function}` is defined in cells {where} from the top: cell {numbers[id(counted)]} counted."]
 
 
 def _is_learners(cell: NotebookNode, released: Released) -> bool:

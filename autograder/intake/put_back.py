@@ -15,7 +15,7 @@ def put_back(cells: list[NotebookNode], released: Released, known: Recognised) -
     All cell metadata but nbgrader's own is dropped: a ``skip-execution`` tag would earn every point.
     A second cell with the same grade_id becomes an ordinary one.
     """
-    notes = [f"The cell `{grade_id}` was there twice: the first one counts." for grade_id in known.twice]
+    notes = [f"The cell `{grade_id}` was there twice: the first one counts." for grade_id in known.twice.values()]
     restored = [_restored(cell, known.of.get(index), released, notes) for index, cell in enumerate(cells)]
     return _with_missing(restored, released, known, notes), notes
 

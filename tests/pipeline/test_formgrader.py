@@ -121,7 +121,9 @@ def test_nothing_that_a_learner_wrote_runs_in_the_instructors_browser(course, fo
         == 0
     )
     assert "window.ran" in page.locator("#notebook").first.inner_text(), "the hostile text itself was not on the page"
-    assert page.locator("#notebook img[src]").count() == page.locator("#notebook img[src^='data:image/png']").count() == 1
+    assert (
+        page.locator("#notebook img[src]").count() == page.locator("#notebook img[src^='data:image/png']").count() == 1
+    )
     text = page.locator("#notebook").first.inner_text()
     assert "[Picture missing, not handed in with the notebook]" in text and "[Picture far, not shown]" in text
     assert page.locator("table.verdict").count() == len(course.full_marks()), "the referee's tables are gone"
