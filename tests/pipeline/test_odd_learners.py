@@ -20,6 +20,9 @@ TRIED = {
     "prints_a_lot": "print('step\\n' * 50_000)",
     "warnings_as_errors": "import sys, warnings; warnings.warn('careful'); print('oh', file=sys.stderr); warnings.simplefilter('error')",
     "plots": "import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()",
+    "no_environment": "import os; os.environ.clear()",
+    "another_folder": "import os, tempfile; os.chdir(tempfile.gettempdir())",
+    "other_streams": "import io, sys; sys.stdout, sys.stderr = io.StringIO(), open('errors.txt', 'w')",
     "a_pool_of_threads": """
         from concurrent.futures import ThreadPoolExecutor
         pool = ThreadPoolExecutor(2)
@@ -29,7 +32,7 @@ TRIED = {
 }
 
 
-FEW = ["another_card", "a_cell_that_fails"]
+FEW = ["another_card", "a_cell_that_fails", "no_environment"]
 """What is tried with every change."""
 
 
