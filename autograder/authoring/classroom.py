@@ -122,7 +122,7 @@ def _grade_id(cell: NotebookNode) -> str | None:
 
 
 def _graded(notebook: NotebookNode) -> list[NotebookNode]:
-    return [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+    return [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("points")]
 
 
 def _delete_graded_cell(notebook: NotebookNode) -> None:

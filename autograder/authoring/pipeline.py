@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
@@ -26,11 +27,22 @@ def write_source(exercises: Path, chapter: str, course: Path) -> Path:
     from autograder.authoring.text import read_text_notebook
 
     target = course / "source" / chapter / f"{chapter}.ipynb"
-    text = nbformat.writes(read_text_notebook(exercises / chapter / NOTEBOOK))
+    text = nbformat.writes(_with_checks_that_count(read_text_notebook(exercises / chapter / NOTEBOOK)))
     if not target.exists() or target.read_text() != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
     return target
+
+
+def _with_checks_that_count(notebook: NotebookNode) -> NotebookNode:
+    """nbgrader's *Validate* looks at graded cells alone: visible checks become such cells, worth no points."""
+    answered = False
+    for cell in notebook.cells:
+        nbgrader = cell.metadata.get("nbgrader", {})
+        answered = answered or nbgrader.get("solution", False)
+        if answered and cell.cell_type == "code" and nbgrader.get("locked") and not nbgrader["grade"]:
+            nbgrader |= {"grade": True, "points": 0}
+    return notebook
 
 
 def refresh_sources(exercises: Path, course: Path) -> None:

@@ -6,6 +6,7 @@ from nbgrader.preprocessors import SaveAutoGrades
 from nbgrader.utils import is_grade, is_solution
 
 from autograder.core.ledger import Ledger
+from autograder.core.verdict import Verdict
 from autograder.intake.taken import why_not_graded
 
 
@@ -29,13 +30,22 @@ class SaveLedgerGrades(SaveAutoGrades):
             return
         grade_id = cell.metadata["nbgrader"]["grade_id"]
         grade = self.gradebook.find_grade(grade_id, self.notebook_id, self.assignment_id, self.student_id)
-        grade.auto_score = 0.0 if self._not_graded else self._score(grade_id, resources)
+        worth_nothing = self._not_graded or not grade.max_score
+        grade.auto_score = 0.0 if worth_nothing else self._score(grade_id, grade.max_score, resources)
         grade.needs_manual_grade = grade.manual_score is not None or self._not_graded
         self.gradebook.db.commit()
 
-    def _score(self, grade_id: str, resources: ResourcesDict) -> float:
+    def _score(self, grade_id: str, points: float, resources: ResourcesDict) -> float:
         verdict = self._entry.verdicts.get(grade_id) if self._entry else None
         if verdict is None:
             self._ledger.note(resources, f"The referee has no verdict for `{grade_id}`: it scores 0.")
             return 0.0
-        return verdict.score
+        return verdict.score * self._worth(grade_id, verdict, points, resources)
+
+    def _worth(self, grade_id: str, verdict: Verdict, points: float, resources: ResourcesDict) -> float:
+        """What a point of the hidden tests is worth in the assignment, where an instructor gave the cell other points."""
+        if points == verdict.max_score or not verdict.max_score:
+            return 1.0
+        tests = f"{verdict.max_score:g} of its hidden tests"
+        self._ledger.note(resources, f"`{grade_id}` is worth {points:g} points here, for the {tests}.")
+        return points / verdict.max_score

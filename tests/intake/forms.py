@@ -132,7 +132,7 @@ def starters_left_and_each_answer_below_its_tests(notebook):
 
 @changed
 def tests_above_their_answers(notebook):
-    tests = [one for one in notebook.cells if one.metadata.get("nbgrader", {}).get("grade")]
+    tests = [one for one in notebook.cells if one.metadata.get("nbgrader", {}).get("points")]
     others = [one for one in notebook.cells if one not in tests]
     notebook.cells = [*others[:2], *tests, *others[2:]]
 

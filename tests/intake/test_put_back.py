@@ -23,7 +23,7 @@ def restored(views, tmp_path):
 
 
 def graded(notebook):
-    return [cell for cell in notebook.cells if is_grade(cell)]
+    return [cell for cell in notebook.cells if is_grade(cell) and cell.metadata["nbgrader"]["points"]]
 
 
 def test_an_honest_notebook_is_left_as_it_is_without_a_note(course, restored):

@@ -135,7 +135,7 @@ def test_a_graded_notebook_keeps_text_and_pictures_of_outputs_alone(course, form
     kinds = {
         kind
         for cell in nbformat.read(path, as_version=4).cells
-        if cell.cell_type == "code" and not cell.metadata.get("nbgrader", {}).get("grade")
+        if cell.cell_type == "code" and not cell.metadata.get("nbgrader", {}).get("points")
         for output in cell.outputs
         for kind in output.get("data", {})
     }
