@@ -26,6 +26,7 @@ class Entry:
     for the learner and the instructor about what happened on the way; ``incidents`` are for
     the instructor. ``broken`` says which judge or scenario failed and where, so that points may
     have been denied that were due; ``tracebacks``, of such judges, are for the exercise's author.
+    ``handed_in``: the digest of what was graded, by which a change is noticed whatever its time says.
     """
 
     assignment: str
@@ -37,6 +38,7 @@ class Entry:
     incidents: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
+    handed_in: str = ""
 
     def to_dict(self) -> dict:
         verdicts = {grade_id: verdict.to_dict() for grade_id, verdict in self.verdicts.items()}

@@ -5,6 +5,7 @@ import logging
 import os
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 from nbgrader.api import Gradebook
 from nbgrader.apps.autogradeapp import AutogradeApp
@@ -28,11 +29,13 @@ class OneSubmission(AutogradeSubmissions):
         self.coursedir.student_id = glob.escape(student)
         self._finished: Entry | None = None
         self._was_held = False
+        self._moved: list[str] = []
         started = time.monotonic()
         with suppress(NbGraderException):  # its reason is in the log, the failure in the ledger
             self.start()
         entry = self._finished or self.ledger.read(self.coursedir.assignment_id, student)
-        return _graded(student, entry, self._ending(entry), time.monotonic() - started)
+        graded = _graded(student, entry, self._ending(entry), time.monotonic() - started)
+        return replace(graded, why=self._why, moved=tuple(self._moved))
 
     def _ending(self, entry: Entry | None) -> str:
         if self._finished is not None:
@@ -47,6 +50,9 @@ class OneSubmission(AutogradeSubmissions):
 
     def _tell(self, entry: Entry) -> None:
         self._finished = entry
+
+    def _tell_of(self, student_id: str, sentence: str) -> None:
+        self._moved.append(sentence)
 
 
 def open_converter(job: Job) -> OneSubmission:

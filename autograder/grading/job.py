@@ -31,7 +31,8 @@ class Graded:
     ``ending``: ``graded``, ``skipped`` (was graded before), ``held`` (another grader has it) or
     ``failed``. ``outcome`` is the ledger's; ``suspicious`` counts its incidents, ``broken`` are its
     sentences about judges and scenarios; ``remark`` is its first note or the reason of a failure.
-    ``seconds`` is wall time.
+    ``seconds`` is wall time. ``why`` it was graded again, empty for the first time; ``moved``: penalties for late work that
+    are other ones now.
     """
 
     student: str
@@ -43,3 +44,5 @@ class Graded:
     remark: str = ""
     seconds: float = 0.0
     broken: tuple[str, ...] = ()
+    why: str = ""
+    moved: tuple[str, ...] = ()

@@ -24,7 +24,10 @@ def summary(results: list[Graded], seconds: float) -> str:
         lines += _named(heading, (r for r in graded if r.outcome == outcome))
     lines += _named("suspicious (see incidents in the ledger)", (r for r in graded if r.suspicious))
     lines += _broken(graded)
-    lines += _named("skipped: graded before and not handed in since", (r for r in results if r.ending == "skipped"))
+    for why in sorted({r.why for r in graded if r.why}):
+        lines += _named(f"graded again: {why}", (r for r in graded if r.why == why))
+    lines += [f"  {printable(r.student)}: {sentence}" for r in results for sentence in r.moved]
+    lines += _named("skipped: graded before and not changed since", (r for r in results if r.ending == "skipped"))
     lines += _named("skipped: another grader has it", (r for r in results if r.ending == "held"))
     lines += [f"FAILED {printable(r.student)}: {r.remark}" for r in results if r.ending == "failed"]
     return "\n".join(lines)

@@ -10,14 +10,23 @@ from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
 from autograder.core.hidden_region import STUB
+from autograder.nbgrader import due_dates
 from autograder.nbgrader.execute import ExecuteGraded
-from autograder.nbgrader.feedback import STYLES, TEMPLATES, FeedbackExporter, HideHiddenTests, ShowLedger
+from autograder.nbgrader.feedback import (
+    STYLES,
+    TEMPLATES,
+    FeedbackExporter,
+    FeedbackOfToday,
+    HideHiddenTests,
+    ShowLedger,
+)
 from autograder.nbgrader.formgrader import use_in_formgrader
 from autograder.nbgrader.gradebook import share_engines
 from autograder.nbgrader.inert import EscapeLearners
 from autograder.nbgrader.reading import SubmissionExporter
 from autograder.nbgrader.record import SaveLedgerGrades
 from autograder.nbgrader.submission import AutogradeSubmissions
+from autograder.nbgrader.times import existing_timestamp, parsed_utc, submitted_timestamp
 
 
 def configure(c: Config) -> None:
@@ -45,19 +54,34 @@ def configure(c: Config) -> None:
     c.FeedbackExporter.template_name = "course_feedback"
     c.FeedbackExporter.extra_template_basedirs = TEMPLATES
     c.FeedbackExporter.extra_template_paths = STYLES
-    _use_our_converter()
+    _use_our_converters()
+    _read_times()
     use_in_formgrader()
     share_engines()
     _find_alembic()
     _quieten()
 
 
-def _use_our_converter() -> None:
-    # nbgrader offers no trait for the converter itself; its commands look the class up in
-    # these two modules. The version is pinned, and a test runs both paths.
-    from nbgrader.apps import api, autogradeapp
+def _use_our_converters() -> None:
+    # nbgrader offers no trait for the converters themselves; its commands look the classes up in
+    # these modules. The version is pinned, and tests run both paths.
+    from nbgrader.apps import api, autogradeapp, generatefeedbackapp
 
     api.Autograde = autogradeapp.Autograde = AutogradeSubmissions
+    api.GenerateFeedback = generatefeedbackapp.GenerateFeedback = FeedbackOfToday
+
+
+def _read_times() -> None:
+    # nbgrader reads -0800 as 800 seconds, PDT as UTC and 12.10. as the tenth of December.
+    from nbgrader import coursedir, utils
+    from nbgrader.apps import api, dbapp, zipcollectapp
+    from nbgrader.exchange.default import collect
+
+    for module in (utils, coursedir, api, zipcollectapp, collect):
+        module.parse_utc = parsed_utc
+    coursedir.CourseDirectory.get_existing_timestamp = existing_timestamp
+    api.NbGraderAPI.get_submitted_timestamp = submitted_timestamp
+    dbapp.DbAssignmentAddApp.start = due_dates.start
 
 
 def _find_alembic() -> None:

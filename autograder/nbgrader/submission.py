@@ -11,16 +11,17 @@ from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.converters.base import BaseConverter
-from nbgrader.utils import parse_utc
 
 from autograder.core.ledger import NOT_GRADED, Entry, Ledger
 from autograder.core.report import points, printable
-from autograder.intake.files import Handed, copy, handed_in, taken_along
+from autograder.intake.files import Handed, copy, digest, handed_in, taken_along
 from autograder.intake.refused import NotGradable
 from autograder.intake.released import Released
 from autograder.intake.taken import found_in, graded_form, not_graded
 from autograder.nbgrader.execute import ExecuteGraded
+from autograder.nbgrader.penalties import penalties_now
 from autograder.nbgrader.released import released_notebooks
+from autograder.nbgrader.times import time_of
 from autograder.sandbox.workspace import SandboxRequired, why_unsandboxed
 
 
@@ -39,9 +40,11 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
     """The converter behind ``nbgrader autograde`` and the formgrader's button.
 
     Beyond nbgrader's own: a submission is held by one grader at a time; one that a killed
-    run left half done is done again; what was handed in is made into a notebook by ``autograder.intake``;
+    run left half done is done again, and one whose files have changed, whatever its time says; what was handed in is made into a notebook by ``autograder.intake``;
     scores of an earlier hand-in do not outlive a later one that fails.
     """
+
+    _why = ""
 
     def convert_notebooks(self) -> None:
         self._require_sandbox()
@@ -70,9 +73,11 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
         if not self._held.enter_context(self.ledger.lock(assignment_id, student_id)):
             self._held_by_another(student_id)
             return False
-        self._time_notes = replace_broken_timestamp(Path(self._format_source(assignment_id, student_id)))
         self._drop_unfinished(assignment_id, student_id)
-        return super().init_destination(assignment_id, student_id)
+        if super().init_destination(assignment_id, student_id):
+            return True
+        self._penalties(assignment_id, student_id)
+        return False
 
     def _held_by_another(self, student_id: str) -> None:
         self.log.info("Skipping %s: another grader has it", printable(student_id))
@@ -107,7 +112,8 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
         """Find, read and put in order each of the assignment's notebooks."""
         handed = handed_in(folder)
         self._files, notes = taken_along(handed)
-        self._entry.notes += self._time_notes + notes
+        self._entry.notes += [note for note in [time_of(folder)[1]] if note] + notes
+        self._entry.handed_in = digest(handed)
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             releases = released_notebooks(gradebook, assignment_id)
         self._taken, self._folders_of_notebooks = {}, set()
@@ -148,11 +154,10 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
         earned = sum(verdict.score for verdict in entry.verdicts.values())
         expected = sum(verdict.max_score for verdict in entry.verdicts.values())
         seconds = time.monotonic() - self._started
+        again = f", again: {self._why}" if self._why else ""
         remark = f"  ({entry.notes[0]})" if entry.notes else ""
-        print(
-            f"graded {printable(entry.student)}: {points(earned)} of {points(expected)} in {seconds:.1f} s{remark}",
-            flush=True,
-        )
+        scores = f"{points(earned)} of {points(expected)}"
+        print(f"graded {printable(entry.student)}: {scores} in {seconds:.1f} s{again}{remark}", flush=True)
         for sentence in entry.broken:
             print(f"  BROKEN HIDDEN TEST, points may be due: {sentence}", flush=True)
 
@@ -167,24 +172,45 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
         self._held.close()
 
     def _drop_unfinished(self, assignment_id: str, student_id: str) -> None:
+        """Also what was graded before and is to be graded again; ``_why`` says why, and is empty for the first time."""
         graded = Path(self._format_dest(assignment_id, student_id))
         entry = self.ledger.read(assignment_id, student_id)
+        self._why = ""
         if not graded.exists():
             return
         if entry is None or entry.state != "graded":
-            self.log.warning("Grading of %s was interrupted: starting it again", printable(student_id))
-            shutil.rmtree(graded)
-        elif self.force or self._is_newer(assignment_id, student_id):
-            # nbgrader is about to remove the folder file by file: a run killed there must not
-            # leave half a folder that counts as graded.
+            self._why = "the last grading was interrupted"
+        elif self.force:
+            self._why = "--force"
+        elif self._is_newer(assignment_id, student_id):
+            self._why = "handed in again"
+        elif entry.handed_in and entry.handed_in != digest(
+            handed_in(Path(self._format_source(assignment_id, student_id)))
+        ):
+            self._why = "its files have changed"
+        if not self._why:
+            return
+        self.log.warning("Grading %s again: %s", printable(student_id), self._why)
+        if entry is not None:
+            # A run killed here must not leave half a folder that counts as graded.
             entry.state = "running"
             self.ledger.write(entry)
+        shutil.rmtree(graded)
 
     def _is_newer(self, assignment_id: str, student_id: str) -> bool:
         """Whether a submission was handed in again after it was graded, as nbgrader sees it."""
         folders = (self._format_source(assignment_id, student_id), self._format_dest(assignment_id, student_id))
-        submitted, graded = map(self.coursedir.get_existing_timestamp, folders)
+        submitted, graded = (time_of(Path(folder))[0] for folder in folders)
         return submitted is not None and graded is not None and submitted > graded
+
+    def _penalties(self, assignment_id: str, student_id: str) -> None:
+        """Of what is not graded again: a due date, or the time of a hand-in, may have moved."""
+        time, _ = time_of(Path(self._format_source(assignment_id, student_id)))
+        for sentence in penalties_now(self, assignment_id, student_id, time):
+            self._tell_of(student_id, sentence)
+
+    def _tell_of(self, student_id: str, sentence: str) -> None:
+        print(f"{printable(student_id)}: {sentence}", flush=True)
 
     def _reset_scores(self, assignment_id: str, student_id: str) -> None:
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
@@ -203,22 +229,3 @@ def refuse_links(folder: Path) -> None:
     for part in (folder, folder.parent):
         if part.is_symlink():
             raise PermissionError(f"{part} is a link: put the submission itself there")
-
-
-def replace_broken_timestamp(folder: Path) -> list[str]:
-    """Empty a timestamp that is no time: nbgrader would end the whole run at it."""
-    path = folder / "timestamp.txt"
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        path.unlink() if not path.is_dir() else shutil.rmtree(path)
-    elif not path.exists() or _is_time(path):
-        return []
-    path.write_text("")
-    return ["The time of the hand-in (`timestamp.txt`) could not be read: it is unknown."]
-
-
-def _is_time(path: Path) -> bool:
-    try:
-        text = path.read_text() if path.stat().st_size < 1000 else "too long"
-        return not text.strip() or bool(parse_utc(text.strip()))
-    except (ValueError, OverflowError):
-        return False

@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-from datetime import datetime
 
 import pytest
 
 from autograder.intake import files
 from autograder.intake.files import handed_in, taken_along
-from autograder.nbgrader.submission import replace_broken_timestamp
+from autograder.nbgrader.times import time_of
 
 
 def taken(folder) -> tuple[list[str], list[str]]:
@@ -97,19 +96,21 @@ def test_a_name_that_a_terminal_would_obey_is_shown_harmless(tmp_path):
     assert "`?[2J?.txt` was a link" in taken(tmp_path)[1][0]
 
 
-@pytest.mark.parametrize("text", ["yesterday", "99999999999999999999", "\0", "x" * 5000])
-def test_a_time_that_is_none_is_emptied_and_said(tmp_path, text):
-    (tmp_path / "timestamp.txt").write_text(text)
-    assert "could not be read" in replace_broken_timestamp(tmp_path)[0]
-    assert (tmp_path / "timestamp.txt").read_text() == ""
+@pytest.mark.parametrize("content", [b"yesterday", b"99999999999999999999", b"\0", b"x" * 5000, b"\xff\xfe"])
+def test_a_time_that_is_none_is_said_and_left_as_it_is(tmp_path, content):
+    (tmp_path / "timestamp.txt").write_bytes(content)
+    time, said = time_of(tmp_path)
+    assert time is None and ("unknown" in said or content == b"\xff\xfe")
+    assert (tmp_path / "timestamp.txt").read_bytes() == content
 
 
-def test_a_time_is_left_as_it_is(tmp_path):
-    text = f"{datetime(2026, 1, 1)} UTC"
-    (tmp_path / "timestamp.txt").write_text(text)
-    assert replace_broken_timestamp(tmp_path) == []
-    assert (tmp_path / "timestamp.txt").read_text() == text
+def test_a_pipe_or_a_link_is_no_time(tmp_path):
+    os.mkfifo(tmp_path / "timestamp.txt")
+    assert time_of(tmp_path)[0] is None
+    (tmp_path / "timestamp.txt").unlink()
+    (tmp_path / "timestamp.txt").symlink_to("/etc/hostname")
+    assert time_of(tmp_path)[0] is None and "no file with a time" in time_of(tmp_path)[1]
 
 
 def test_no_time_at_all_is_nothing_to_say(tmp_path):
-    assert replace_broken_timestamp(tmp_path) == []
+    assert time_of(tmp_path) == (None, "")

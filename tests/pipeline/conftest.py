@@ -80,8 +80,8 @@ class Course:
     def autograde(self, student: str, force: bool = True, **settings) -> dict:
         return self.api(**settings).autograde(self.chapter, student, force=force, create=True)
 
-    def feedback(self, student: str) -> str:
-        result = self.api().generate_feedback(self.chapter, student, force=True)
+    def feedback(self, student: str, force: bool = True) -> str:
+        result = self.api().generate_feedback(self.chapter, student, force=force)
         assert result["success"], result
         return (self.root / "feedback" / student / self.chapter / f"{self.chapter}.html").read_text()
 
@@ -89,7 +89,8 @@ class Course:
         """Points by graded cell, from nbgrader's gradebook."""
         with Gradebook(f"sqlite:///{self.root / 'gradebook.db'}") as gradebook:
             submission = gradebook.find_submission(self.chapter, student)
-            return {grade.name: grade.score for notebook in submission.notebooks for grade in notebook.grades}
+            grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
+            return {grade.name: grade.score for grade in grades if grade.max_score}
 
     def needs_manual_grade(self, student: str) -> bool:
         """Whether nbgrader asks a person to look."""
@@ -100,7 +101,7 @@ class Course:
         return {
             cell.metadata["nbgrader"]["grade_id"]: cell.metadata["nbgrader"]["points"]
             for cell in self.notebook("source").cells
-            if cell.metadata.get("nbgrader", {}).get("grade")
+            if cell.metadata.get("nbgrader", {}).get("points")
         }
 
     def entry(self, student: str) -> dict:
