@@ -15,7 +15,7 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 DRAFTS = Drafts(ROOT)
 ROOMS = {
-    "grader": ("exploits", "faults", "grading", "intake", "pipeline"),
+    "grader": ("exploits", "faults", "grading", "intake", "lms", "pipeline"),
     "device": ("cuda",),
     "kernels": ("kernels",),
     "exercises": ("gates",),

@@ -72,6 +72,10 @@ def _add_of_the_repository(commands) -> None:
         "--only", nargs="+", metavar="CHAPTER.EXERCISE", help="these exercises, as an assignment of their own"
     )
     source.add_argument("--name", help="what the assignment of --only is called")
+    collect = commands.add_parser("collect", help="take the hand-ins out of an archive of Canvas, Moodle or Blackboard")
+    collect.add_argument("assignment")
+    collect.add_argument("archive", type=Path, help="the zip file that the LMS makes of an assignment's hand-ins")
+    collect.add_argument("--zone", default="", help="time zone of the times in it, as in Europe/Berlin or +0200")
     similar = commands.add_parser("similar", help="which submissions have code in common")
     similar.add_argument("assignment")
     similar.add_argument("--least", type=float, default=0.7, help="part of a cell's code, 0 to 1 (default: 0.7)")
@@ -236,6 +240,12 @@ def _new(options: argparse.Namespace) -> int:
     )
     print(f"\nThen: python -m autograder {then}")
     return 0
+
+
+def _collect(options: argparse.Namespace) -> int:
+    from autograder.lms.collect import run
+
+    return run(_course(), options.assignment, options.archive, options.zone)
 
 
 def _similar(options: argparse.Namespace) -> int:

@@ -1,15 +1,13 @@
 """``configure(c)``: what ``nbgrader_config.py`` sets, in one place."""
 
-import os
-import sys
 import warnings
-from pathlib import Path
 
 from nbformat.warnings import DuplicateCellId
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
 from autograder.core.hidden_region import STUB
+from autograder.lms import students
 from autograder.nbgrader import due_dates
 from autograder.nbgrader.execute import ExecuteGraded
 from autograder.nbgrader.feedback import (
@@ -21,7 +19,7 @@ from autograder.nbgrader.feedback import (
     ShowLedger,
 )
 from autograder.nbgrader.formgrader import use_in_formgrader
-from autograder.nbgrader.gradebook import share_engines
+from autograder.nbgrader.gradebook import find_alembic, share_engines
 from autograder.nbgrader.inert import EscapeLearners
 from autograder.nbgrader.reading import SubmissionExporter
 from autograder.nbgrader.record import SaveLedgerGrades
@@ -58,7 +56,7 @@ def configure(c: Config) -> None:
     _read_times()
     use_in_formgrader()
     share_engines()
-    _find_alembic()
+    find_alembic()
     _quieten()
 
 
@@ -82,13 +80,7 @@ def _read_times() -> None:
     coursedir.CourseDirectory.get_existing_timestamp = existing_timestamp
     api.NbGraderAPI.get_submitted_timestamp = submitted_timestamp
     dbapp.DbAssignmentAddApp.start = due_dates.start
-
-
-def _find_alembic() -> None:
-    # nbgrader runs `alembic` by name, which fails when its environment is not activated.
-    here = str(Path(sys.executable).parent)
-    if here not in os.environ.get("PATH", "").split(os.pathsep):
-        os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", "")])
+    dbapp.DbStudentImportApp.start = students.start
 
 
 def _quieten() -> None:

@@ -1,6 +1,9 @@
 """How nbgrader's gradebook reaches its database."""
 
 import functools
+import os
+import sys
+from pathlib import Path
 
 import nbgrader.api
 from sqlalchemy import Engine, create_engine, make_url
@@ -22,3 +25,10 @@ def shared_engine(url: str, **options) -> Engine:
 def share_engines() -> None:
     """nbgrader opens the gradebook about ten times a submission, each time with a new engine."""
     nbgrader.api.create_engine = shared_engine
+
+
+def find_alembic() -> None:
+    """nbgrader runs ``alembic`` by name, which fails where its environment is not activated."""
+    here = str(Path(sys.executable).parent)
+    if here not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", "")])

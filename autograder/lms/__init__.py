@@ -1,0 +1,1 @@
+"""What comes from a learning management system: lists of students, archives of hand-ins."""
