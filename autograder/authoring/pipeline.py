@@ -27,14 +27,14 @@ def write_source(exercises: Path, chapter: str, course: Path) -> Path:
     from autograder.authoring.text import read_text_notebook
 
     target = course / "source" / chapter / f"{chapter}.ipynb"
-    text = nbformat.writes(_with_checks_that_count(read_text_notebook(exercises / chapter / NOTEBOOK)))
+    text = nbformat.writes(with_checks_that_count(read_text_notebook(exercises / chapter / NOTEBOOK)))
     if not target.exists() or target.read_text() != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
     return target
 
 
-def _with_checks_that_count(notebook: NotebookNode) -> NotebookNode:
+def with_checks_that_count(notebook: NotebookNode) -> NotebookNode:
     """nbgrader's *Validate* looks at graded cells alone: visible checks become such cells, worth no points."""
     answered = False
     for cell in notebook.cells:

@@ -3,6 +3,7 @@
 import glob
 import logging
 import os
+import re
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -13,6 +14,7 @@ from nbgrader.converters import NbGraderException
 
 from autograder.core.ledger import Entry
 from autograder.grading.job import Graded, Job
+from autograder.nbgrader.folders import folders
 from autograder.nbgrader.submission import AutogradeSubmissions
 from autograder.sandbox import workspace
 from autograder.sandbox.server import Address
@@ -24,6 +26,17 @@ class OneSubmission(AutogradeSubmissions):
     def enter_course(self) -> None:
         """Opening a gradebook writes the course's row where it is missing: done once, not by all workers at once."""
         Gradebook(self.coursedir.db_url, self.coursedir.course_id).close()
+
+    def students(self, pattern: str) -> list[str]:
+        """Whose submissions there are, of an id or a glob of ids. Raises LookupError where there are none."""
+        assignment = self.coursedir.assignment_id
+        student = re.compile(self._format_source(re.escape(assignment), "(?P<student>.*)", escape=True))
+        found = [
+            student.match(folder) for folder in folders(self.coursedir, self._input_directory, pattern, assignment)
+        ]
+        if not found:
+            raise LookupError(f"no submission matches {self._format_source(assignment, pattern)}")
+        return sorted(match["student"] for match in found if match)
 
     def grade(self, student: str) -> Graded:
         self.coursedir.student_id = glob.escape(student)

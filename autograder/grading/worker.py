@@ -1,9 +1,6 @@
 """What runs in a worker process: one converter, one kernel server, submission after submission."""
 
 import functools
-import glob
-import os
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -39,13 +36,9 @@ def grade(job: Job, student: str) -> Graded:
 def _submissions(job: Job) -> list[str]:
     converter = _converter(job)
     converter.require_sandbox()
-    pattern = converter._format_source(job.assignment, job.students)
-    student = re.compile(converter._format_source(re.escape(job.assignment), "(?P<student>.*)", escape=True))
-    found = [student.match(folder) for folder in glob.glob(pattern) if os.path.isdir(folder)]
-    if not found:
-        raise LookupError(f"no submission matches {pattern}")
+    students = converter.students(job.students)
     converter.enter_course()
-    return sorted(match["student"] for match in found if match)
+    return students
 
 
 def _grade(job: Job, student: str) -> Graded:

@@ -18,6 +18,7 @@ from autograder.nbgrader.feedback import (
     HideHiddenTests,
     ShowLedger,
 )
+from autograder.nbgrader.folders import init_notebooks
 from autograder.nbgrader.formgrader import use_in_formgrader
 from autograder.nbgrader.gradebook import find_alembic, share_engines
 from autograder.nbgrader.inert import EscapeLearners
@@ -64,7 +65,9 @@ def _use_our_converters() -> None:
     # nbgrader offers no trait for the converters themselves; its commands look the classes up in
     # these modules. The version is pinned, and tests run both paths.
     from nbgrader.apps import api, autogradeapp, generatefeedbackapp
+    from nbgrader.converters.base import BaseConverter
 
+    BaseConverter.init_notebooks = init_notebooks
     api.Autograde = autogradeapp.Autograde = AutogradeSubmissions
     api.GenerateFeedback = generatefeedbackapp.GenerateFeedback = FeedbackOfToday
 

@@ -1,7 +1,5 @@
 """nbgrader's Autograde, one submission at a time and none lost."""
 
-import glob
-import os
 import shutil
 import time
 from contextlib import ExitStack
@@ -19,6 +17,7 @@ from autograder.intake.refused import NotGradable
 from autograder.intake.released import Released
 from autograder.intake.taken import found_in, graded_form, not_graded
 from autograder.nbgrader.execute import ExecuteGraded
+from autograder.nbgrader.folders import folders
 from autograder.nbgrader.penalties import penalties_now
 from autograder.nbgrader.released import released_notebooks
 from autograder.nbgrader.times import time_of
@@ -92,9 +91,9 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
         self.assignments |= self._folders_without_notebooks()
 
     def _folders_without_notebooks(self) -> dict[str, list[str]]:
-        pattern = self._format_source(self.coursedir.assignment_id, self.coursedir.student_id)
-        folders = (folder for folder in glob.glob(pattern) if os.path.isdir(folder))
-        return {folder: [] for folder in folders if folder not in self.assignments}
+        course = self.coursedir
+        found = folders(course, self._input_directory, course.student_id, course.assignment_id)
+        return {folder: [] for folder in found if folder not in self.assignments}
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
         self._entry = Entry(assignment_id, student_id)

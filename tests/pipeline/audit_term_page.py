@@ -3,6 +3,7 @@
 import csv
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -50,11 +51,11 @@ class Term:
                 exec(code.replace("sqlite:///gradebook.db", f"sqlite:///{self.course}/gradebook.db"), {})
 
     def type(self, line: str, folder: Path) -> None:
-        if line.startswith("nbgrader zip_collect"):
-            self.answer(
-                self.course / "downloaded/views/archive/bob_views.ipynb",
-                {"patchify": "def patchify(images, patch):\n    return images"},
-            )
+        if line.startswith("python -m autograder collect"):
+            path = self.course / "bobs" / "views.ipynb"
+            self.answer(path, {"patchify": "def patchify(images, patch):\n    return images"})
+            with zipfile.ZipFile(self.course / "hand-ins.zip", "w") as archive:
+                archive.write(path, "bitdiddlebob_77_1_views.ipynb")
         who = {} if folder == self.learner else {"COURSE": str(self.course)}
         status, self.said[line] = typed(line, folder, PYTHONPATH=str(ROOT), **who)
         assert status == 0, f"{line}\n{self.said[line]}"
@@ -62,7 +63,7 @@ class Term:
             self.answer(self.learner / "views/views.ipynb", {})
         if line.startswith("nbgrader collect"):
             (self.course / "submitted/ada/views/timestamp.txt").write_text("2026-10-14 00:10:00 UTC")
-        if line.startswith("nbgrader zip_collect"):
+        if line.startswith("python -m autograder collect"):
             (self.course / "submitted/bob/views/timestamp.txt").write_text("2026-10-12 12:00:00 UTC")
 
     def answer(self, path: Path, cells: dict[str, str]) -> None:
