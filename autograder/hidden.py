@@ -1,16 +1,8 @@
 """``grade("chapter.exercise")``: the one line of a graded cell's hidden part."""
 
 import sys
-from collections.abc import MutableMapping
 
-REFEREE_VARIABLE = "AUTOGRADER_REFEREE"
-_referee = ""
-
-
-def take_referee_from(environment: MutableMapping[str, str]) -> None:
-    """Called before a kernel runs its first cell: whatever the notebook does with its environment then costs it nothing."""
-    global _referee
-    _referee = environment.pop(REFEREE_VARIABLE, "")
+from autograder.protocol.referee_address import referee_address
 
 
 def grade(name: str) -> float | None:
@@ -21,10 +13,10 @@ def grade(name: str) -> float | None:
     its score (points) returned, as nbgrader's partial credit asks.
     """
     namespace = sys._getframe(1).f_globals
-    if _referee:
+    if address := referee_address():
         from autograder.runner.client import play
 
-        play(name, namespace, _referee)
+        play(name, namespace, address)
         return None
     return _grade_here(name, namespace)
 

@@ -8,7 +8,8 @@ import jupytext
 from nbformat import NotebookNode
 
 from autograder.authoring.clauses import without_tags
-from autograder.notebooks.cells import cell_id, cell_of
+from autograder.core.cell_id import cell_id
+from autograder.notebooks.cells import cell_of
 
 
 def read_text_notebook(path: Path, tags: bool = False) -> NotebookNode:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from nbformat import NotebookNode
 
+from autograder.core.cell_id import cell_id
 from autograder.intake import names
 from autograder.intake.released import Released, same_text, text_of
-from autograder.notebooks.cells import cell_id
 
 
 @dataclass

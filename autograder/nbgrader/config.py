@@ -7,8 +7,7 @@ from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
 from autograder.core.hidden_region import STUB
-from autograder.lms import students
-from autograder.nbgrader import due_dates
+from autograder.nbgrader import due_dates, students
 from autograder.nbgrader.execute import ExecuteGraded
 from autograder.nbgrader.feedback import (
     STYLES,

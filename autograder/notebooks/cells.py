@@ -28,8 +28,3 @@ def solution_of(notebook: NotebookNode, grade_id: str) -> str:
     """The source of a solution cell as its author runs it, without the two marker lines."""
     lines = cell_of(notebook, grade_id).source.split("\n")
     return "\n".join(line for line in lines if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
-
-
-def cell_id(grade_id: str) -> str:
-    """The id that nbformat 4.5 asks of a released cell, made from its grade_id: it stays where an editor drops metadata."""
-    return grade_id.replace("_", "-")[:64]

@@ -17,10 +17,10 @@ from traitlets import Bool, Enum, Integer
 from autograder.core.hidden_region import named_exercise
 from autograder.core.report import as_html, as_text
 from autograder.core.verdict import Verdict
-from autograder.hidden import REFEREE_VARIABLE
 from autograder.judge.grading_server import GradingServer
 from autograder.notebooks.environment import kernel_environment
 from autograder.notebooks.inert import inert, is_the_referees
+from autograder.protocol import referee_address
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.manager import MAX_MESSAGE_BYTES
 from autograder.sandbox.workspace import workspace
@@ -107,7 +107,7 @@ class RunGraded(ExecutePreprocessor):
                 self._sheet.leave(self._outcome, self._server.incidents, self._server.broken, self._server.tracebacks)
 
     async def async_start_new_kernel(self, **kwargs) -> None:
-        kwargs["env"] = kernel_environment() | {REFEREE_VARIABLE: self._server.address}
+        kwargs["env"] = kernel_environment() | {referee_address.VARIABLE: self._server.address}
         kwargs["cwd"] = str(self._workspace.folder / "work")
         await super().async_start_new_kernel(**kwargs)
 

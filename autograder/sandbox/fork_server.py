@@ -16,8 +16,8 @@ import sys
 import time
 from pathlib import Path
 
-from autograder import hidden
 from autograder.core.layout import run_modules
+from autograder.protocol import referee_address
 from autograder.sandbox import namespaces, syscalls
 from autograder.sandbox.limits import Limits
 
@@ -227,7 +227,7 @@ def prepare(request: dict) -> None:
         os.dup2(nothing, descriptor)
     os.environ.clear()
     os.environ.update(request["env"])
-    hidden.take_referee_from(os.environ)
+    referee_address.take_from(os.environ)
     os.chdir(request["cwd"])
     sys.path.append("")
     sys.argv = ["ipykernel_launcher", *request["argv"]]

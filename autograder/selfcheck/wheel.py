@@ -22,6 +22,7 @@ LEFT_OUT = (
     "grading",
     "instructor",
     "ledger.py",
+    "lms",
     "nbgrader",
     "pyproject.toml",
     "wheel.py",

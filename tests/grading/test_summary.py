@@ -24,7 +24,7 @@ def test_everyone_out_of_the_ordinary_is_named():
     for line in (
         "timed out: 1 (ada)",
         "suspicious (see incidents in the ledger): 1 (bob)",
-        "skipped: graded before and not handed in since: 1 (cyd)",
+        "skipped: graded before and not changed since: 1 (cyd)",
         "skipped: another grader has it: 1 (dan)",
         "FAILED eve: OSError: no space left",
     ):

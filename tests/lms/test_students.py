@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.lms.students import NoStudents, as_nbgrader_reads_it
+from autograder.nbgrader.students import NoStudents, as_nbgrader_reads_it
 
 LIST = "id,first_name,last_name,email\nbob,Bob,Müller,bob@example.org\n"
 
