@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import stat
+import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -19,7 +20,18 @@ MAX_FILE_BYTES = 128 * 1024**2
 MAX_FILES = 1000
 TIMESTAMP = "timestamp.txt"
 """In which nbgrader keeps when it was handed in."""
-_OF_NO_USE = (".git", "__pycache__", "__MACOSX", ".DS_Store", "Thumbs.db", ".ipynb_checkpoints")
+_OF_NO_USE = (
+    ".git",
+    ".venv",
+    "venv",
+    "node_modules",
+    "__pycache__",
+    "__MACOSX",
+    ".DS_Store",
+    "Thumbs.db",
+    ".ipynb_checkpoints",
+)
+_NOT_ENTERED = (".git", ".venv", "venv", "node_modules", "__pycache__", "__MACOSX")
 _NO_PLACE = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 _MAY_BE_ONE = (".ipynb", ".json", ".txt", ".py", "")
 
@@ -45,8 +57,9 @@ class Handed:
         return [path for path in found if is_plain(path) and path.stat().st_size <= MAX_NOTEBOOK_BYTES]
 
     def archives(self) -> list[Path]:
-        found = [path for path in self.paths if path.suffix.lower() == ".zip" and is_plain(path)]
-        return [path for path in found if path.stat().st_size <= MAX_NOTEBOOK_BYTES]
+        """Zip files, whatever they are called."""
+        found = [path for path in self.paths if is_plain(path) and path.stat().st_size <= MAX_NOTEBOOK_BYTES]
+        return [path for path in found if os.access(path, os.R_OK) and zipfile.is_zipfile(path)]
 
 
 def handed_in(folder: Path) -> Handed:
@@ -170,7 +183,11 @@ def _contents(folder: Path) -> list[Path] | None:
                 continue  # a folder that the grader may not open holds nothing for it
             return None
         found += [Path(entry.path) for entry in entries]
-        todo += [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+        todo += [
+            Path(entry.path)
+            for entry in entries
+            if entry.is_dir(follow_symlinks=False) and entry.name not in _NOT_ENTERED
+        ]
         if len(found) > MAX_FILES:
             return None
     return sorted(found)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from nbformat import NotebookNode
 
 from autograder.core.cell_id import cell_id
-from autograder.intake import names
-from autograder.intake.released import Released, same_text, text_of
+from autograder.intake.names import facts
+from autograder.intake.released import Released, same_text
 
 
 @dataclass
@@ -62,14 +62,12 @@ def _has_text(released: Released, grade_id: str, cell: NotebookNode) -> bool:
 
 def _answers(released: Released, grade_id: str, cell: NotebookNode) -> bool:
     """A cell of code that answers this question and no other."""
-    if cell.cell_type != "code" or grade_id not in released.functions:
-        return False
-    return [one for one in released.functions if released.is_answer(one, cell.source)] == [grade_id]
+    return cell.cell_type == "code" and released.answered_by(cell.source) == [grade_id]
 
 
 def _defines_the_same(released: Released, grade_id: str, cell: NotebookNode) -> bool:
     """A locked cell of code, formatted anew."""
-    if cell.cell_type != "code" or not released.is_locked(grade_id):
+    if cell.cell_type != "code" or not released.is_locked(grade_id) or released.answered_by(cell.source):
         return False
-    defines = names.defined(released.texts[grade_id]) - names.needed(released.texts[grade_id])
-    return any(name.startswith("_") for name in defines) and defines <= names.defined(text_of(cell))
+    defines = facts(released.texts[grade_id]).bound
+    return any(name.startswith("_") for name in defines) and defines == facts(cell.source).bound

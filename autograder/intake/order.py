@@ -2,99 +2,158 @@
 
 from nbformat import NotebookNode
 
-from autograder.intake import names
+from autograder.intake.names import facts
+from autograder.intake.put_back import Numbers
 from autograder.intake.released import Released
 
+Cells = list[NotebookNode]
 
-def in_order(
-    cells: list[NotebookNode], released: Released, numbers: dict[int, int]
-) -> tuple[list[NotebookNode], list[str]]:
+
+def in_order(cells: Cells, released: Released, numbers: Numbers) -> tuple[Cells, list[str]]:
     """The cells, each function's checks and tests behind the cell that defines it; notes on what was moved and what counts.
 
-    ``cells``: the course's own carry their metadata, all others are learners'. ``numbers``: of a cell, by its identity,
-    what learners count it as. Learners' cells keep their order, so that what ran from top to bottom still does.
+    ``cells``: the course's own carry their metadata, all others are learners'. Learners' cells keep their order, so that
+    what ran from top to bottom still does; but for starters that would undo an answer, and an answer that cannot be
+    defined where it stands.
     """
     notes: list[str] = []
+    cells = _with_the_setup_first(cells, released)
     for answer in released.functions:
         cells = _with_tests_behind(cells, released, answer, numbers, notes)
     return cells, notes
 
 
-def counting_cell(cells: list[NotebookNode], released: Released, answer: str) -> NotebookNode | None:
-    """Where the answer's own cell holds work, that; otherwise the last cell that does; otherwise the starter, or None."""
+def counting_cell(cells: Cells, released: Released, answer: str) -> NotebookNode | None:
+    """Where the answer's own cell holds work, that; otherwise the last cell above the tests that does, or else the last below.
+
+    The starter where no cell does; None where that is missing, too.
+    """
     holders, own = _holders(cells, released, answer), _own(cells, answer)
-    return own if any(cell is own for cell in holders) or not holders else holders[-1]
+    if not holders or any(cell is own for cell in holders):
+        return own
+    tests = _tests(cells, released, answer)
+    above = [cell for cell in holders if tests and _index(cells, cell) < _index(cells, tests[-1])]
+    return (above or holders)[-1]
 
 
-def _holders(cells: list[NotebookNode], released: Released, answer: str) -> list[NotebookNode]:
-    return [cell for cell in cells if _is_learners(cell, released) and released.is_answer(answer, cell.source)]
+def _holders(cells: Cells, released: Released, answer: str) -> Cells:
+    """The learner's cells that hold work for an answer; those that Python cannot read only where no other does."""
+    found = [cell for cell in cells if _is_learners(cell, released) and released.is_answer(answer, cell.source)]
+    return [cell for cell in found if facts(cell.source).parsed] or found
 
 
-def _own(cells: list[NotebookNode], answer: str) -> NotebookNode | None:
-    return next((cell for cell in cells if _grade_id(cell) == answer), None)
-
-
-def _with_tests_behind(
-    cells: list[NotebookNode], released: Released, answer: str, numbers: dict[int, int], notes: list[str]
-) -> list[NotebookNode]:
-    """For one answer."""
-    holders = _holders(cells, released, answer)
-    tests = [cell for cell in cells if _grade_id(cell) in released.tests[answer]]
-    if not holders or not tests:
-        return cells
-    own = _own(cells, answer)
+def _with_tests_behind(cells: Cells, released: Released, answer: str, numbers: Numbers, notes: list[str]) -> Cells:
+    holders, tests = _holders(cells, released, answer), _tests(cells, released, answer)
     counts = counting_cell(cells, released, answer)
-    if own is not None and own is not counts:
-        cells = _starter_before(cells, own, counts)
-    last = _last_needed(cells, counts, _index(cells, tests[-1]), released)
+    if not holders or not tests or counts is None:
+        return cells
+    function = released.functions[answer]
+    cells = _starters_before(cells, released, function, counts)
+    cells = _behind_what_defines_it(cells, released, counts)
+    last = _last_needed(cells, counts, tests, function, released)
     early = [cell for cell in tests if _index(cells, cell) < last]
     if early:
-        behind = cells[last]
-        cells = [cell for cell in cells if not any(cell is one for one in early)]
-        at = _index(cells, behind) + 1
-        cells = [*cells[:at], *early, *cells[at:]]
-        notes.append(f"The tests of `{released.functions[answer]}` stood above its code: they were run behind it.")
-    notes += _several(cells, holders, tests, released.functions[answer], numbers)
+        cells = _moved(cells, early, behind=cells[last])
+        notes.append(f"The tests of `{function}` stood above its code: they were run behind it.")
+    notes += _several(cells, holders, tests, function, numbers)
     return cells
 
 
-def _starter_before(cells: list[NotebookNode], starter: NotebookNode, counts: NotebookNode) -> list[NotebookNode]:
-    """A starter that was left behind the answer would define its function anew."""
-    if _index(cells, starter) < _index(cells, counts):
+def _with_the_setup_first(cells: Cells, released: Released) -> Cells:
+    """What the release imports before its first answer stands above every learner's answer."""
+    setup = []
+    for grade_id, cell in released.cells.items():
+        if not released.is_locked(grade_id):
+            break
+        setup += [one for one in cells if _grade_id(one) == grade_id and cell.cell_type == "code"]
+    answers = [
+        index for index, cell in enumerate(cells) if _is_learners(cell, released) and released.answered_by(cell.source)
+    ]
+    late = [cell for cell in setup if answers and _index(cells, cell) > answers[0]]
+    if not late:
         return cells
-    others = [cell for cell in cells if cell is not starter]
-    at = _index(others, counts)
-    return [*others[:at], starter, *others[at:]]
+    others = [cell for cell in cells if not _is_in(cell, late)]
+    return [*others[: answers[0]], *late, *others[answers[0] :]]
 
 
-def _last_needed(cells: list[NotebookNode], counts: NotebookNode, tests_at: int, released: Released) -> int:
+def _starters_before(cells: Cells, released: Released, function: str, counts: NotebookNode) -> Cells:
+    """A starter that was left behind the answer would define its function anew."""
+    at = _index(cells, counts)
+    left = [
+        cell for cell in cells[at + 1 :] if _is_learners(cell, released) and facts(cell.source).is_starter(function)
+    ]
+    others = [cell for cell in cells if not _is_in(cell, left)]
+    return [*others[:at], *left, *others[at:]]
+
+
+def _behind_what_defines_it(cells: Cells, released: Released, counts: NotebookNode) -> Cells:
+    """``patchify = mine``, or a decorator, with its definition further down."""
+    at = _index(cells, counts)
+    wanted = facts(counts.source).wanted_at_once - _known(cells[:at])
+    below = [cell for cell in cells[at + 1 :] if _is_learners(cell, released) and wanted & _brought(cell)]
+    if not below or any(facts(cell.source).opaque for cell in cells[:at] if cell.cell_type == "code"):
+        return cells
+    return _moved(cells, [counts], behind=below[0])
+
+
+def _last_needed(cells: Cells, counts: NotebookNode, tests: Cells, function: str, released: Released) -> int:
     """The index of the answer, or of the last of the cells below the tests that define what it cannot do without."""
     last = _index(cells, counts)
-    wanted = names.needed(counts.source)
-    known = {
-        name for cell in cells[: max(last, tests_at)] if cell.cell_type == "code" for name in names.defined(cell.source)
-    }
-    for index in range(max(last, tests_at) + 1, len(cells)):
+    first_test = min(_index(cells, test) for test in tests)
+    above = cells[: max(last, first_test) + 1]
+    if any(facts(cell.source).opaque for cell in above if cell.cell_type == "code"):
+        return last
+    wanted = set(facts(counts.source).wanted_later)
+    for cell in above:  # what the answer calls may need more
+        if cell.cell_type == "code" and wanted & _brought(cell):
+            wanted |= facts(cell.source).wanted_later
+    known = _known(above)
+    for index in range(len(above), len(cells)):
         cell = cells[index]
-        if _is_learners(cell, released) and (wanted - known) & (brings := names.defined(cell.source)):
-            last, known, wanted = index, known | brings, wanted | names.needed(cell.source)
+        if not _is_learners(cell, released):
+            continue
+        if function in facts(cell.source).bound:
+            break
+        if (wanted - known) & (brings := _brought(cell)):
+            last, known, wanted = index, known | brings, wanted | facts(cell.source).wanted_later
     return last
 
 
-def _several(
-    cells: list[NotebookNode],
-    holders: list[NotebookNode],
-    tests: list[NotebookNode],
-    function: str,
-    numbers: dict[int, int],
-) -> list[str]:
+def _known(cells: Cells) -> set[str]:
+    """The names that cells bind, but for those that a starter alone holds."""
+    found: set[str] = set()
+    for cell in cells:
+        if cell.cell_type == "code":
+            said = facts(cell.source)
+            found |= {name for name in said.bound if not said.is_starter(name)}
+    return found
+
+
+def _brought(cell: NotebookNode) -> set[str]:
+    """The names that a cell gives to functions of other cells."""
+    if cell.cell_type != "code":
+        return set()
+    said = facts(cell.source)
+    return {name for name in said.bound if not said.is_starter(name)}
+
+
+def _several(cells: Cells, holders: Cells, tests: Cells, function: str, numbers: Numbers) -> list[str]:
     """A sentence where learners wrote a function more than once, and not alike."""
     if len({cell.source.strip() for cell in holders}) < 2:
         return []
     before = [cell for cell in holders if _index(cells, cell) < _index(cells, tests[-1])]
-    counted = max(before, key=lambda cell: _index(cells, cell))
-    where = " and ".join(str(number) for number in sorted(numbers[id(cell)] for cell in holders))
-    return [f"`{function}` is defined in cells {where} from the top: cell {numbers[id(counted)]} counted."]
+    counted = numbers.of(max(before, key=lambda cell: _index(cells, cell)))
+    where = [str(number) for number in sorted(numbers.of(cell) for cell in holders)]
+    shown = " and ".join(where if len(where) < 7 else [*where[:5], f"{len(where) - 5} more"])
+    return [f"`{function}` is defined in cells {shown} from the top: cell {counted} counted."]
+
+
+def _tests(cells: Cells, released: Released, answer: str) -> Cells:
+    return [cell for cell in cells if _grade_id(cell) in released.tests[answer]]
+
+
+def _own(cells: Cells, answer: str) -> NotebookNode | None:
+    return next((cell for cell in cells if _grade_id(cell) == answer), None)
 
 
 def _is_learners(cell: NotebookNode, released: Released) -> bool:
@@ -106,5 +165,15 @@ def _grade_id(cell: NotebookNode) -> str | None:
     return cell.metadata.get("nbgrader", {}).get("grade_id")
 
 
-def _index(cells: list[NotebookNode], one: NotebookNode) -> int:
+def _moved(cells: Cells, some: Cells, behind: NotebookNode) -> Cells:
+    others = [cell for cell in cells if not _is_in(cell, some)]
+    at = _index(others, behind) + 1
+    return [*others[:at], *some, *others[at:]]
+
+
+def _is_in(cell: NotebookNode, cells: Cells) -> bool:
+    return any(cell is one for one in cells)
+
+
+def _index(cells: Cells, one: NotebookNode) -> int:
     return next(index for index, cell in enumerate(cells) if cell is one)

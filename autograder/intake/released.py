@@ -7,7 +7,7 @@ from functools import cached_property
 from nbformat import NotebookNode
 
 from autograder.core.hidden_region import without_hidden_tests, without_solution
-from autograder.intake import names
+from autograder.intake.names import facts
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,8 @@ class Released:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """As learners were given them, line ends and blanks at the ends of lines aside."""
-        return {
-            grade_id: without_hidden_tests(without_solution(text_of(cell))) for grade_id, cell in self.cells.items()
-        }
+        """As learners were given them."""
+        return {name: without_hidden_tests(without_solution(cell.source)) for name, cell in self.cells.items()}
 
     @cached_property
     def functions(self) -> dict[str, str]:
@@ -32,14 +30,14 @@ class Released:
         found = {}
         for grade_id, cell in self.cells.items():
             if not self.is_locked(grade_id) and cell.cell_type == "code":
-                defines = names.defined(self.texts[grade_id])
+                defines = [name for name, _ in facts(self.texts[grade_id]).held]
                 if defines:
-                    found[grade_id] = grade_id if grade_id in defines else sorted(defines)[-1]
+                    found[grade_id] = grade_id if grade_id in defines else defines[-1]
         return found
 
     @cached_property
     def tests(self) -> dict[str, list[str]]:
-        """For each answer in code the locked cells of code that follow it: visible checks and hidden tests."""
+        """For each answer in code the locked cells of code behind it, to the one that gives points: checks and hidden tests."""
         found: dict[str, list[str]] = {grade_id: [] for grade_id in self.functions}
         answer = None
         for grade_id, cell in self.cells.items():
@@ -47,7 +45,14 @@ class Released:
                 answer = grade_id
             elif cell.cell_type == "code" and answer in found:
                 found[answer].append(grade_id)
+                if cell.metadata["nbgrader"].get("points"):
+                    answer = None
         return found
+
+    @cached_property
+    def its_own(self) -> frozenset[str]:
+        """The cells that no other assignment has: answers and their tests."""
+        return frozenset(self.functions).union(*self.tests.values())
 
     def is_untouched(self, grade_id: str, source: str) -> bool:
         """Whether an answer's cell says what the release said."""
@@ -56,18 +61,17 @@ class Released:
     def is_answer(self, grade_id: str, source: str) -> bool:
         """Whether a cell holds work for an answer: it defines its function, and is no starter."""
         function = self.functions[grade_id]
-        if function not in names.defined(source) or self.is_untouched(grade_id, source):
+        if function not in source or self.is_untouched(grade_id, source):
             return False
-        return names.is_written(source, function)
+        return facts(source).is_written(function)
 
-
-def text_of(cell: NotebookNode) -> str:
-    return cell.source.replace("\r\n", "\n").replace("\r", "\n")
+    def answered_by(self, source: str) -> list[str]:
+        return [answer for answer in self.functions if self.is_answer(answer, source)]
 
 
 def same_text(one: str, other: str) -> bool:
     """Equal but for blanks at the ends of lines and empty lines."""
-    return _bare(one) == _bare(other)
+    return one == other or (abs(len(one) - len(other)) < 5000 and _bare(one) == _bare(other))
 
 
 def _bare(text: str) -> list[str]:

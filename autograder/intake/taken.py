@@ -1,6 +1,6 @@
 """``taken_in``: whatever lies in a submission, made into the notebook that is graded."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,32 +16,49 @@ from autograder.intake.encodings import decoded
 from autograder.intake.files import TIMESTAMP, Handed, content, may_be_one
 from autograder.intake.forms import cells_in
 from autograder.intake.identity import Recognised, recognised
+from autograder.intake.names import facts
 from autograder.intake.order import counting_cell, in_order
 from autograder.intake.put_back import put_back
 from autograder.intake.refused import NotGradable
-from autograder.intake.released import Released
+from autograder.intake.released import Released, same_text
 
-MOST_READ = 30
+MOST_READ, MOST_READ_BYTES = 30, 128 * 1024**2
 """Files that are opened in search of a notebook."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A file's cells. ``name``: what notes call it. ``notes``: what was odd about it."""
+    """A file's cells. ``name``: what notes call it. ``notes``: what was odd about it.
+    ``member``: its name in the archive at ``path``, empty where that is the notebook itself.
+    """
 
     path: Path
     name: str
     cells: list[NotebookNode]
     notes: tuple[str, ...] = ()
+    member: str = ""
 
     def answers(self, released: Released) -> int:
         """How many of the release's functions it holds work for."""
         code = [cell.source for cell in self.cells if cell.cell_type == "code"]
-        return sum(any(released.is_answer(answer, source) for source in code) for answer in released.functions)
+        return len({answer for source in code for answer in released.answered_by(source)})
+
+    def is_untouched(self, released: Released) -> bool:
+        """Whether its code is the release's, or starters alone."""
+        return all(_is_given(cell.source, released) for cell in self.cells if cell.cell_type == "code")
 
     def held(self, released: Released) -> int:
         """How many of the release's cells it holds."""
         return len(recognised(self.cells, released).of)
+
+
+def _is_given(source: str, released: Released) -> bool:
+    held = facts(source).held
+    return (
+        bool(held)
+        and not any(written for _, written in held)
+        or any(same_text(source, text) for text in released.texts.values())
+    )
 
 
 def read(path: Path, name: str) -> Read:
@@ -52,7 +69,12 @@ def read(path: Path, name: str) -> Read:
 def _read(path: Path, name: str, raw: bytes) -> Read:
     text, encoding = decoded(raw)
     notes = (f"The notebook is not in UTF-8, it was read as {encoding}.",) if encoding else ()
-    return Read(path, name, cells_in(text), notes)
+    try:
+        return Read(path, name, cells_in(text), notes)
+    except NotGradable:
+        raise
+    except Exception as error:  # anything can lie under a notebook's name
+        raise NotGradable(f"The file is not a Jupyter notebook ({type(error).__name__}): hand in the .ipynb.") from None
 
 
 def graded_form(found: Read, released: Released) -> tuple[NotebookNode, list[str]]:
@@ -61,10 +83,9 @@ def graded_form(found: Read, released: Released) -> tuple[NotebookNode, list[str
     Raises NotGradable where nothing in it is the release's.
     """
     known = recognised(found.cells, released)
-    if found.cells and not known.of and not found.answers(released):
-        raise NotGradable("The notebook holds no cell of this assignment: was another one handed in?")
-    numbers = {id(cell): index + 1 for index, cell in enumerate(found.cells)}
-    cells, notes = put_back(found.cells, released, known)
+    if found.cells and not known.seen & released.its_own and not found.answers(released):
+        raise NotGradable("The notebook holds no exercise of this assignment: was another one handed in?")
+    cells, notes, numbers = put_back(found.cells, released, known)
     if known.without_metadata:
         notes.insert(0, _without_metadata(known.without_metadata))
     cells, moved = in_order(cells, released, numbers)
@@ -81,7 +102,7 @@ def answers_in(found: Read, released: Released) -> dict[str, str]:
 
 def not_graded(released: Released, why: str) -> NotebookNode:
     """What stands in the place of a notebook of which nothing could be made: the release, and why nothing was run."""
-    cells, _ = put_back([new_markdown_cell(f"**Not graded.** {why}")], released, Recognised())
+    cells, _, _ = put_back([new_markdown_cell(f"**Not graded.** {why}")], released, Recognised())
     return new_notebook(cells=cells, metadata={"autograder": {"not_graded": why}})
 
 
@@ -103,8 +124,8 @@ def found_in(handed: Handed, name: str, released: Released, others: frozenset[st
         except NotGradable as error:
             problem = error
         else:
-            if asked_for.answers(released):
-                return asked_for
+            if not asked_for.is_untouched(released):
+                return _beside_others(asked_for, handed, expected, released, others)
     best = _best(handed, expected, released, others)
     if best is not None:
         return _instead(best, expected, asked_for, problem)
@@ -113,10 +134,22 @@ def found_in(handed: Handed, name: str, released: Released, others: frozenset[st
     raise problem or NotGradable(_nothing_found(handed, expected))
 
 
+def _beside_others(asked_for: Read, handed: Handed, expected: Path, released: Released, others: frozenset[str]) -> Read:
+    """What was asked for counts; a second notebook with more answers is named."""
+    answers = asked_for.answers(released)
+    if answers == len(released.functions):
+        return asked_for
+    other = _best(handed, expected, released, others)
+    if other is None or ".ipynb" not in other.name or (more := other.answers(released)) <= answers:
+        return asked_for
+    note = f"`{asked_for.name}` was graded, with answers to {answers} exercises; `{other.name}` beside it has {more}."
+    return replace(asked_for, notes=(*asked_for.notes, note))
+
+
 def _best(handed: Handed, expected: Path, released: Released, others: frozenset[str]) -> Read | None:
     """Of the files that hold work the one with most of it; copies in an editor's folders come last, then the newest first."""
     ranked = []
-    for found in islice(_readable(handed, expected, others), MOST_READ):
+    for found in _readable(handed, expected, others):
         if answers := found.answers(released):
             is_a_copy = any(part.startswith((".", "__")) for part in Path(found.name).parts)
             written = found.path.stat().st_mtime_ns
@@ -125,15 +158,27 @@ def _best(handed: Handed, expected: Path, released: Released, others: frozenset[
 
 
 def _readable(handed: Handed, expected: Path, others: frozenset[str]) -> Iterator[Read]:
-    """What may be the notebook, what is called like one first, and what lies in archives last."""
-    paths = [path for path in handed.may_be_notebooks() if path != expected and path.stem not in others]
-    for path in sorted(paths, key=lambda path: (".ipynb" not in path.name, len(path.parts))):
+    """What may be the notebook, what is called like one first, and what lies in archives last; a bounded part of it."""
+    left = MOST_READ_BYTES
+    for path, member, raw in islice(_candidates(handed, expected, others), MOST_READ):
+        left -= path.stat().st_size
+        if left < 0:
+            return
+        name = f"{handed.name(path)}/{printable(member)}" if member else handed.name(path)
         with suppress(NotGradable, OSError):
-            yield read(path, handed.name(path))
+            yield replace(_read(path, name, raw()), member=member)
+
+
+def _candidates(
+    handed: Handed, expected: Path, others: frozenset[str]
+) -> Iterator[tuple[Path, str, Callable[[], bytes]]]:
+    paths = [path for path in handed.may_be_notebooks() if path != expected and path.stem not in others]
+    like = lambda path: (expected.stem not in path.name.lower(), ".ipynb" not in path.name, len(path.parts))
+    for path in sorted(paths, key=like):
+        yield path, "", lambda path=path: content(path, handed.name(path))
     for archive in handed.archives():
         for name, raw in notebooks_in(archive):
-            with suppress(NotGradable):
-                yield _read(archive, f"{handed.name(archive)}/{printable(name)}", raw)
+            yield archive, name, lambda raw=raw: raw
 
 
 def _instead(found: Read, expected: Path, asked_for: Read | None, problem: NotGradable | None) -> Read:

@@ -12,6 +12,7 @@ from nbgrader.converters.base import BaseConverter
 
 from autograder.core.ledger import NOT_GRADED, Entry, Ledger
 from autograder.core.report import points, printable
+from autograder.intake.archives import unpack_beside
 from autograder.intake.files import Handed, copy, digest, handed_in, taken_along
 from autograder.intake.refused import NotGradable
 from autograder.intake.released import Released
@@ -32,6 +33,8 @@ class TakesFilesAlong(BaseConverter):
         folder = Path(self._format_source(assignment_id, student_id))
         for beside in sorted({folder, *self._folders_of_notebooks}):
             self._entry.notes += copy(self._files, beside, target)
+        for archive, notebook in self._archives:
+            unpack_beside(archive, notebook, target)
         self.ledger.write(self._entry)
 
 
@@ -115,7 +118,7 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
         self._entry.handed_in = digest(handed)
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             releases = released_notebooks(gradebook, assignment_id)
-        self._taken, self._folders_of_notebooks = {}, set()
+        self._taken, self._folders_of_notebooks, self._archives = {}, set(), []
         for name, released in releases.items():
             self._taken[name] = self._taken_in(handed, name, released, frozenset(releases) - {name})
 
@@ -130,6 +133,7 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
             return not_graded(released, str(problem))
         self._entry.notes += notes
         self._folders_of_notebooks.add(found.path.parent)
+        self._archives += [(found.path, found.member)] * bool(found.member)
         return notebook
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict:

@@ -74,7 +74,7 @@ def no_metadata_and_formatted_anew(notebook):
     for one in notebook.cells:
         one.pop("id")
         if one.cell_type == "code":
-            one.source = one.source.replace('"', "'").replace("    ", "  ") + "\n"
+            one.source = one.source.replace("    ", "  ") + "\n"
     _without_metadata(notebook.cells)
 
 
@@ -259,9 +259,12 @@ def with_a_second_suffix(folder, notebook):
 
 @form
 def packed(folder, notebook):
+    answer = cell(notebook, "patchify")
     with zipfile.ZipFile(folder / "homework.zip", "w") as archive:
-        archive.writestr("homework/views.ipynb", json.dumps(notebook))
+        archive.writestr("homework/my_patches.py", answer.source)
         archive.writestr("__MACOSX/homework/._views.ipynb", b"\0\5\26\7")
+        answer.source = "from my_patches import patchify"
+        archive.writestr("homework/views.ipynb", json.dumps(notebook))
 
 
 @form
@@ -346,3 +349,94 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwG
 def _with_an_umlaut(notebook: NotebookNode) -> str:
     notebook.cells.insert(1, new_markdown_cell("Grüße"))
     return json.dumps(notebook, ensure_ascii=False)
+
+
+@changed
+def everything_in_one_cell(notebook):
+    """As Colab's download of a script, or cells that were merged one after the other."""
+    code = [one.source for one in notebook.cells if one.cell_type == "code"]
+    notebook.cells = [new_code_cell("\n\n".join(code))]
+
+
+@changed
+def an_import_added_to_the_setup(notebook):
+    cell(notebook, "setup").source += "\nimport itertools\nTWO = len(list(itertools.repeat(torch, 2)))"
+    answer = cell(notebook, "patchify")
+    answer.source = answer.source.replace("):\n", "):\n    assert TWO == 2 and itertools\n", 1)
+
+
+@changed
+def an_answer_typed_into_the_hidden_tests(notebook):
+    answer = cell(notebook, "patchify")
+    hidden = cell(notebook, "patchify_hidden")
+    hidden.source = f"{hidden.source}\n{answer.source}"
+    answer.source = STARTER.format(name="patchify")
+
+
+@changed
+def an_answer_above_the_tests_and_its_name_bound_below(notebook):
+    answer = cell(notebook, "patchify")
+    notebook.cells.insert(notebook.cells.index(answer) + 1, new_code_cell(answer.source))
+    answer.source = STARTER.format(name="patchify")
+    notebook.cells.append(
+        new_code_cell("results = {}\nfor patchify in range(3): results[patchify] = 0\ncompact.calls = 0")
+    )
+
+
+@changed
+def an_old_attempt_put_aside_as_text(notebook):
+    answer = cell(notebook, "patchify")
+    notebook.cells.insert(notebook.cells.index(answer) + 1, new_code_cell(answer.source))
+    answer.source, answer.cell_type = "def patchify(images, patch):\n    return images.clone()", "raw"
+
+
+@changed
+def an_answer_in_markdown_with_fences(notebook):
+    answer = cell(notebook, "patchify")
+    answer.source, answer.cell_type = f"```python\n{answer.source}\n```", "markdown"
+
+
+@changed
+def an_alias_above_its_definition(notebook):
+    answer = cell(notebook, "patchify")
+    notebook.cells.append(new_code_cell(answer.source.replace("def patchify(", "def my_patches(")))
+    answer.source = "patchify = my_patches"
+
+
+@changed
+def a_copy_of_the_starter_below_the_answer(notebook):
+    at = notebook.cells.index(cell(notebook, "patchify"))
+    notebook.cells.insert(at + 1, new_code_cell(STARTER.format(name="patchify")))
+
+
+@changed
+def answers_above_the_setup(notebook):
+    setup = cell(notebook, "setup")
+    notebook.cells.remove(setup)
+    answer = cell(notebook, "patchify")
+    answer.source = f"@torch.no_grad()\n{answer.source}"
+    notebook.cells.insert(notebook.cells.index(answer) + 1, setup)
+
+
+@changed
+def a_half_edited_starter_and_the_answer_below(notebook):
+    answer = cell(notebook, "patchify")
+    notebook.cells.append(new_code_cell(answer.source))
+    answer.source = "def patchify(images, patch):\n    n, c, h, w = images.shape\n    # no idea\n    raise NotImplementedError('see below')"
+
+
+@form
+def with_modules_beside_a_git_repository(folder, notebook):
+    (folder / ".git" / "objects").mkdir(parents=True)
+    for number in range(1200):
+        (folder / ".git" / "objects" / str(number)).write_text("x")
+    answer = cell(notebook, "patchify")
+    (folder / "my_patches.py").write_text(answer.source)
+    answer.source = "from my_patches import *"
+    nbformat.write(notebook, folder / "views.ipynb")
+
+
+@form
+def an_archive_under_the_notebooks_name(folder, notebook):
+    with zipfile.ZipFile(folder / "views.ipynb", "w") as archive:
+        archive.writestr("views.ipynb", json.dumps(notebook))

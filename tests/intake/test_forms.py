@@ -1,7 +1,10 @@
 """Right work earns everything, whatever form of file it comes in."""
 
+import sys
+
 import pytest
 
+from autograder.intake.archives import unpack_beside
 from autograder.intake.files import handed_in
 from autograder.intake.taken import found_in, graded_form
 from tests.intake.forms import FORMS, grade_id
@@ -9,10 +12,14 @@ from tests.intake.forms import FORMS, grade_id
 
 @pytest.mark.parametrize("name", FORMS)
 def test_its_tests_stand_behind_right_answers(course, views, tmp_path, monkeypatch, name):
+    sys.modules.pop("my_patches", None)
     for folder in (tmp_path, tmp_path / "week 1" / "views"):
         monkeypatch.syspath_prepend(folder)
     FORMS[name](tmp_path, course.answered())
-    notebook, _ = graded_form(found_in(handed_in(tmp_path), "views", views), views)
+    found = found_in(handed_in(tmp_path), "views", views)
+    if found.member:
+        unpack_beside(found.path, found.member, tmp_path)
+    notebook, _ = graded_form(found, views)
     space: dict = {}
     tests = []
     for one in notebook.cells:

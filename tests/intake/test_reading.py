@@ -12,6 +12,8 @@ from autograder.intake import forms
 from autograder.intake.files import handed_in
 from autograder.intake.refused import NotGradable
 from autograder.intake.taken import found_in, graded_form, read
+from autograder.selfcheck.chapters import Chapter
+from tests.pipeline.conftest import ROOT
 
 
 def cells_of(path):
@@ -38,6 +40,54 @@ def cells_of(path):
 def test_what_is_no_notebook_is_refused_in_a_sentence(tmp_path, views, content):
     (tmp_path / "views.ipynb").write_bytes(content)
     with pytest.raises(NotGradable, match="^The (notebook|file) "):
+        graded_form(found_in(handed_in(tmp_path), "views", views), views)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"worksheets":[{"cells":5}]}',
+        b'{"nbformat": ' + b"9" * 5000 + b', "cells": [{"cell_type": "code", "source": "x"}]}',
+        b'{"cells": [{"cell_type": "code", "source": "x", "metadata": {"nbgrader": '
+        + b'{"a":' * 900
+        + b"1"
+        + b"}" * 900
+        + b"}}]}",
+        json.dumps(
+            {
+                "cells": [
+                    {"cell_type": "code", "source": f"def patchify():\n    raise NotImplementedError({'-' * 900}1)"}
+                ]
+            }
+        ).encode(),
+        json.dumps({"cells": [{"cell_type": "code", "source": "patchify = " + "(" * 5000}]}).encode(),
+        json.dumps({"cells": [{"cell_type": ["code"], "source": {"a": 1}, "id": [1], "metadata": [2]}]}).encode(),
+        b"# %%\n" * 3000,
+        b"[" * 4_000_000,
+    ],
+)
+def test_whatever_is_in_it_a_notebook_comes_of_it_or_a_sentence(tmp_path, views, content):
+    (tmp_path / "views.ipynb").write_bytes(content)
+    try:
+        graded_form(found_in(handed_in(tmp_path), "views", views), views)
+    except NotGradable as problem:
+        assert str(problem).startswith("The ")
+
+
+def test_a_damaged_archive_is_no_notebook(tmp_path, views):
+    with zipfile.ZipFile(tmp_path / "views.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("views.ipynb", bytes(range(256)) * 100)
+    raw = bytearray((tmp_path / "views.zip").read_bytes())
+    raw[40:80] = b"x" * 40
+    (tmp_path / "views.zip").write_bytes(raw)
+    with pytest.raises(NotGradable, match="holds no `views.ipynb`"):
+        found_in(handed_in(tmp_path), "views", views)
+
+
+def test_another_chapters_whole_notebook_is_not_graded_though_its_setup_is_called_alike(tmp_path, views):
+    other = Chapter(ROOT / "exercises" / "streams").notebook
+    (tmp_path / "views.ipynb").write_text(nbformat.writes(other))
+    with pytest.raises(NotGradable, match="no exercise of this assignment"):
         graded_form(found_in(handed_in(tmp_path), "views", views), views)
 
 
@@ -143,5 +193,5 @@ def test_nothing_at_all_is_said_too(tmp_path, views):
 
 def test_another_chapters_notebook_is_not_graded(tmp_path, views):
     (tmp_path / "views.ipynb").write_text(json.dumps(new_notebook(cells=[new_code_cell("def train(): pass")])))
-    with pytest.raises(NotGradable, match="no cell of this assignment"):
+    with pytest.raises(NotGradable, match="no exercise of this assignment"):
         graded_form(found_in(handed_in(tmp_path), "views", views), views)
