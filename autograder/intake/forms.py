@@ -72,7 +72,9 @@ def _raw_cells(document: object) -> list:
             return cells
         sheets = document.get("worksheets")
         if isinstance(sheets, list) and all(isinstance(sheet, dict) for sheet in sheets):
-            return [cell for sheet in sheets if isinstance(sheet.get("cells"), list) for cell in sheet["cells"]]
+            lists = [sheet["cells"] for sheet in sheets if isinstance(sheet.get("cells"), list)]
+            if lists:
+                return [cell for cells in lists for cell in cells]
     raise NotGradable("The file is not a Jupyter notebook, though it is JSON: it has no cells. Hand in the .ipynb.")
 
 

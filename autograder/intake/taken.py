@@ -147,14 +147,28 @@ def _beside_others(asked_for: Read, handed: Handed, expected: Path, released: Re
 
 
 def _best(handed: Handed, expected: Path, released: Released, others: frozenset[str]) -> Read | None:
-    """Of the files that hold work the one with most of it; copies in an editor's folders come last, then the newest first."""
+    """Of the files that hold work the one with most of it; copies in an editor's folders come last, then the newest first.
+
+    Others that hold work, and are no such copies, are named in its notes.
+    """
     ranked = []
     for found in _readable(handed, expected, others):
         if answers := found.answers(released):
             is_a_copy = any(part.startswith((".", "__")) for part in Path(found.name).parts)
             written = found.path.stat().st_mtime_ns
             ranked.append(((not is_a_copy, ".ipynb" in found.name, answers, found.held(released), written), found))
-    return max(ranked, key=lambda one: one[0], default=(None, None))[1]
+    ranked.sort(key=lambda one: one[0], reverse=True)
+    if not ranked:
+        return None
+    also = [found.name for rank, found in ranked[1:] if rank[:2] == ranked[0][0][:2]]
+    return replace(ranked[0][1], notes=(*ranked[0][1].notes, *_also(also)))
+
+
+def _also(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(f"`{name}`" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"Other files hold answers too, and were not graded: {shown}."]
 
 
 def _readable(handed: Handed, expected: Path, others: frozenset[str]) -> Iterator[Read]:

@@ -2,10 +2,12 @@
 
 import re
 
+import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 
-from autograder.intake.taken import Read, graded_form
+from autograder.intake.files import handed_in
+from autograder.intake.taken import Read, found_in, graded_form
 from tests.intake.forms import STARTER, cell, grade_id
 
 COPIES = "def patchify(images, patch):\n    return images.clone()"
@@ -80,3 +82,19 @@ def test_a_name_that_only_happens_to_be_bound_below_moves_nothing(taken):
 def test_what_python_cannot_parse_is_no_obstacle(taken):
     names, notes = taken(lambda notebook: notebook.cells.append(new_code_cell("def broken(:\n!ls\n%time x")))
     assert names[-1] == "def broken(:" and notes == []
+
+
+def test_of_two_notebooks_under_other_names_both_are_named(course, views, tmp_path):
+    for name in ("views (1).ipynb", "views (2).ipynb"):
+        nbformat.write(course.answered(), tmp_path / name)
+    notes = " ".join(found_in(handed_in(tmp_path), "views", views).notes)
+    assert "`views (1).ipynb`" in notes and "`views (2).ipynb`" in notes and "were not graded" in notes
+
+
+def test_what_was_asked_for_counts_and_a_copy_with_more_answers_is_named(course, views, tmp_path):
+    nbformat.write(course.answered(), tmp_path / "views (1).ipynb")
+    starters = {name: STARTER.format(name=name) for name in ("patchify", "compact", "to_tokens")}
+    nbformat.write(course.answered(**starters), tmp_path / "views.ipynb")
+    found = found_in(handed_in(tmp_path), "views", views)
+    assert found.name == "views.ipynb" and found.answers(views) == 1
+    assert found.notes[-1].endswith("with answers to 1 exercises; `views (1).ipynb` beside it has 4.")
