@@ -12,9 +12,10 @@ from pathlib import Path
 import nbformat
 
 from autograder.intake.files import handed_in as contents_of
+from autograder.intake.found import found_in
+from autograder.intake.graded_form import answers_in
 from autograder.intake.refused import NotGradable
 from autograder.intake.released import Released
-from autograder.intake.taken import answers_in, found_in
 
 STRETCH = 12
 """Tokens that must agree in a row: a line or two of code."""

@@ -6,7 +6,7 @@ from nbgrader.preprocessors import Execute
 
 from autograder.core.ledger import Ledger
 from autograder.core.verdict import Verdict
-from autograder.intake.taken import why_not_graded
+from autograder.intake.graded_form import why_not_graded
 from autograder.notebooks.run import RunGraded
 
 

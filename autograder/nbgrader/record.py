@@ -7,7 +7,7 @@ from nbgrader.utils import is_grade, is_solution
 
 from autograder.core.ledger import Ledger
 from autograder.core.verdict import Verdict
-from autograder.intake.taken import why_not_graded
+from autograder.intake.graded_form import why_not_graded
 
 
 class SaveLedgerGrades(SaveAutoGrades):

@@ -14,9 +14,10 @@ from autograder.core.ledger import NOT_GRADED, Entry, Ledger
 from autograder.core.report import points, printable
 from autograder.intake.archives import unpack_beside
 from autograder.intake.files import Handed, copy, digest, handed_in, taken_along
+from autograder.intake.found import found_in
+from autograder.intake.graded_form import graded_form, not_graded
 from autograder.intake.refused import NotGradable
 from autograder.intake.released import Released
-from autograder.intake.taken import found_in, graded_form, not_graded
 from autograder.nbgrader.execute import ExecuteGraded
 from autograder.nbgrader.folders import folders
 from autograder.nbgrader.penalties import penalties_now
@@ -42,8 +43,9 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
     """The converter behind ``nbgrader autograde`` and the formgrader's button.
 
     Beyond nbgrader's own: a submission is held by one grader at a time; one that a killed
-    run left half done is done again, and one whose files have changed, whatever its time says; what was handed in is made into a notebook by ``autograder.intake``;
-    scores of an earlier hand-in do not outlive a later one that fails.
+    run left half done is done again, and one whose files have changed, whatever its time says;
+    what was handed in is made into a notebook by ``autograder.intake``; scores of an earlier
+    hand-in do not outlive a later one that fails.
     """
 
     _why = ""

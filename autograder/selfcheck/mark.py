@@ -11,8 +11,8 @@ from nbformat import NotebookNode
 
 from autograder.core.verdict import Verdict
 from autograder.intake.files import copy, handed_in, taken_along
+from autograder.intake.graded_form import graded_form
 from autograder.intake.released import Released
-from autograder.intake.taken import graded_form
 from autograder.notebooks.run import RunGraded
 from autograder.sandbox import sandbox
 from autograder.selfcheck.chapters import Chapter, chapters

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from autograder.intake.identity import recognised
+from autograder.intake.notebook_file import Read
+from autograder.intake.notebook_file import read as read_file
 from autograder.intake.refused import NotGradable
 from autograder.intake.released import Released
-from autograder.intake.taken import Read
-from autograder.intake.taken import read as read_file
 from autograder.selfcheck.chapters import Chapter
 
 

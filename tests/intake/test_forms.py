@@ -6,7 +6,8 @@ import pytest
 
 from autograder.intake.archives import unpack_beside
 from autograder.intake.files import handed_in
-from autograder.intake.taken import found_in, graded_form
+from autograder.intake.found import found_in
+from autograder.intake.graded_form import graded_form
 from tests.intake.forms import FORMS, grade_id
 
 

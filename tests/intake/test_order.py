@@ -7,7 +7,9 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from autograder.intake.files import handed_in
-from autograder.intake.taken import Read, found_in, graded_form
+from autograder.intake.found import found_in
+from autograder.intake.graded_form import graded_form
+from autograder.intake.notebook_file import Read
 from tests.intake.forms import STARTER, cell, grade_id
 
 COPIES = "def patchify(images, patch):\n    return images.clone()"

@@ -7,7 +7,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import is_grade
 
-from autograder.intake.taken import graded_form, read
+from autograder.intake.graded_form import graded_form
+from autograder.intake.notebook_file import read
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from autograder.intake import forms
 from autograder.intake.files import handed_in
+from autograder.intake.found import found_in
+from autograder.intake.graded_form import graded_form
+from autograder.intake.notebook_file import read
 from autograder.intake.refused import NotGradable
-from autograder.intake.taken import found_in, graded_form, read
 from autograder.selfcheck.chapters import Chapter
 from tests.pipeline.conftest import ROOT
 
