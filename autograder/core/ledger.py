@@ -22,9 +22,9 @@ class Entry:
     """One submission. ``state``: ``running``, ``graded`` or ``failed``.
 
     ``outcome`` says how its code ended: ``ran``, ``timed out``, ``crashed`` (the kernel died)
-    or ``flooded`` (stopped for its output); ``not graded``: nothing could be made of what was handed in. ``verdicts`` by grade_id; ``notes`` are sentences
-    for the learner and the instructor about what happened on the way; ``incidents`` are for
-    the instructor. ``broken`` says which judge or scenario failed and where, so that points may
+    or ``flooded`` (stopped for its output); ``not graded``: nothing could be made of what was
+    handed in. ``verdicts`` by grade_id; ``notes`` are sentences for the learner and the
+    instructor about what happened on the way; ``incidents`` are for the instructor. ``broken`` says which judge or scenario failed and where, so that points may
     have been denied that were due; ``tracebacks``, of such judges, are for the exercise's author.
     ``handed_in``: the digest of what was graded, by which a change is noticed whatever its time says.
     """

@@ -91,7 +91,7 @@ def _behind_what_defines_it(cells: Cells, released: Released, counts: NotebookNo
     at = _index(cells, counts)
     wanted = facts(counts.source).wanted_at_once - _known(cells[:at])
     below = [cell for cell in cells[at + 1 :] if _is_learners(cell, released) and wanted & _brought(cell)]
-    if not below or any(facts(cell.source).opaque for cell in cells[:at] if cell.cell_type == "code"):
+    if not below or _may_bind_unseen(cells[:at]):
         return cells
     return _moved(cells, [counts], behind=below[0])
 
@@ -101,7 +101,7 @@ def _last_needed(cells: Cells, counts: NotebookNode, tests: Cells, function: str
     last = _index(cells, counts)
     first_test = min(_index(cells, test) for test in tests)
     above = cells[: max(last, first_test) + 1]
-    if any(facts(cell.source).opaque for cell in above if cell.cell_type == "code"):
+    if _may_bind_unseen(above):
         return last
     wanted = set(facts(counts.source).wanted_later)
     for cell in above:  # what the answer calls may need more
@@ -119,18 +119,16 @@ def _last_needed(cells: Cells, counts: NotebookNode, tests: Cells, function: str
     return last
 
 
+def _may_bind_unseen(cells: Cells) -> bool:
+    return any(facts(cell.source).opaque for cell in cells if cell.cell_type == "code")
+
+
 def _known(cells: Cells) -> set[str]:
-    """The names that cells bind, but for those that a starter alone holds."""
-    found: set[str] = set()
-    for cell in cells:
-        if cell.cell_type == "code":
-            said = facts(cell.source)
-            found |= {name for name in said.bound if not said.is_starter(name)}
-    return found
+    return set().union(*map(_brought, cells))
 
 
 def _brought(cell: NotebookNode) -> set[str]:
-    """The names that a cell gives to functions of other cells."""
+    """The names that a cell binds for others, but for those that a starter alone holds."""
     if cell.cell_type != "code":
         return set()
     said = facts(cell.source)

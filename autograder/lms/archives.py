@@ -8,7 +8,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from autograder.intake.files import MAX_FILE_BYTES, MAX_NOTEBOOK_BYTES
+from autograder.intake.files import MAX_FILE_BYTES
 
 MAX_MEMBERS = 100_000
 _CANVAS = re.compile(r"(?P<name>[^_/]+)(?P<late>_LATE)?_(?P<id>\d+)_(?P<attempt>\d+)_(?P<file>.+)")
@@ -66,14 +66,13 @@ def latest(found: list[Member]) -> list[Member]:
 
 def content(archive: zipfile.ZipFile, entry: str) -> bytes:
     """Raises NoArchive where it is larger than anything that is graded, whatever size the archive claims."""
-    limit = max(MAX_FILE_BYTES, MAX_NOTEBOOK_BYTES)
     try:
         with archive.open(entry) as file:
-            data = file.read(limit + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError) as error:
         raise NoArchive(f"`{entry}` cannot be unpacked: {error}") from None
-    if len(data) > limit:
-        raise NoArchive(f"`{entry}` is larger than {limit >> 20} MiB")
+    if len(data) > MAX_FILE_BYTES:
+        raise NoArchive(f"`{entry}` is larger than {MAX_FILE_BYTES >> 20} MiB")
     return data
 
 

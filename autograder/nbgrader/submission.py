@@ -88,17 +88,14 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
 
     def init_notebooks(self) -> None:
         """Also takes folders without any notebook: they are graded, with the reason."""
+        course = self.coursedir
+        found = folders(course, self._input_directory, course.student_id, course.assignment_id)
         try:
             super().init_notebooks()
         except NbGraderException:
-            if not self._folders_without_notebooks():
+            if not found:
                 raise
-        self.assignments |= self._folders_without_notebooks()
-
-    def _folders_without_notebooks(self) -> dict[str, list[str]]:
-        course = self.coursedir
-        found = folders(course, self._input_directory, course.student_id, course.assignment_id)
-        return {folder: [] for folder in found if folder not in self.assignments}
+        self.assignments |= {folder: [] for folder in found if folder not in self.assignments}
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
         self._entry = Entry(assignment_id, student_id)
@@ -204,14 +201,14 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
 
     def _is_newer(self, assignment_id: str, student_id: str) -> bool:
         """Whether a submission was handed in again after it was graded, as nbgrader sees it."""
-        folders = (self._format_source(assignment_id, student_id), self._format_dest(assignment_id, student_id))
-        submitted, graded = (time_of(Path(folder))[0] for folder in folders)
+        both = (self._format_source(assignment_id, student_id), self._format_dest(assignment_id, student_id))
+        submitted, graded = (time_of(Path(folder))[0] for folder in both)
         return submitted is not None and graded is not None and submitted > graded
 
     def _penalties(self, assignment_id: str, student_id: str) -> None:
         """Of what is not graded again: a due date, or the time of a hand-in, may have moved."""
-        time, _ = time_of(Path(self._format_source(assignment_id, student_id)))
-        for sentence in penalties_now(self, assignment_id, student_id, time):
+        handed_in_at, _ = time_of(Path(self._format_source(assignment_id, student_id)))
+        for sentence in penalties_now(self, assignment_id, student_id, handed_in_at):
             self._tell_of(student_id, sentence)
 
     def _tell_of(self, student_id: str, sentence: str) -> None:

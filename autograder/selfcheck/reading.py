@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from autograder.intake.identity import recognised
 from autograder.intake.notebook_file import Read
 from autograder.intake.notebook_file import read as read_file
 from autograder.intake.refused import NotGradable
@@ -44,7 +43,5 @@ def chapter_of(found: Read, known: list[Chapter]) -> Chapter:
 
 
 def _held(found: Read, chapter: Chapter) -> int:
-    """How many of its answers and graded cells: what else notebooks have is alike in several."""
     released = Released(chapter.released())
-    own = {*chapter.functions, *chapter.functions.values()}
-    return len(own & recognised(found.cells, released).seen) + found.answers(released)
+    return found.held(released) + found.answers(released)

@@ -42,17 +42,9 @@ def test_a_file_beside_it_that_changed_counts_too(course):
     (folder / "mine.py").write_text(WRONG)
     course.autograde("helper_changes")
     assert course.scores("helper_changes")["patchify_hidden"] == 0
-    (folder / "mine.py").write_text(f"import torch\n{_solution(course)}")
+    (folder / "mine.py").write_text(f"import torch\n{course.solution('patchify')}")
     course.autograde("helper_changes", force=False)
     assert course.scores("helper_changes") == course.full_marks()
-
-
-def _solution(course: Course) -> str:
-    return next(
-        c.source
-        for c in course.notebook("source").cells
-        if c.metadata.get("nbgrader", {}).get("grade_id") == "patchify"
-    )
 
 
 def test_a_moved_due_date_moves_the_penalty_and_the_feedback_without_a_new_grading(late_course, capsys):

@@ -60,13 +60,8 @@ def test_a_module_in_the_submission_does_not_stand_in_for_a_library(course):
 
 
 def test_a_module_in_the_submission_can_be_imported(course):
-    solution = {
-        c.metadata["nbgrader"]["grade_id"]: c.source
-        for c in course.notebook("source").cells
-        if "nbgrader" in c.metadata
-    }
     folder = course.hand_in("helper", course.answered(patchify="from my_patches import patchify"))
-    (folder / "my_patches.py").write_text("import torch\n" + solution["patchify"])
+    (folder / "my_patches.py").write_text("import torch\n" + course.solution("patchify"))
     course.autograde("helper")
     assert course.scores("helper")["patchify_hidden"] == course.full_marks()["patchify_hidden"]
 

@@ -146,7 +146,7 @@ def test_solutions_come_on_demand_and_missing_cells_are_named(course, tmp_path):
 
 def test_the_files_beside_it_and_odd_forms_are_taken_as_grading_takes_them(course, tmp_path):
     notebook = course.answered(patchify="from my_patches import patchify")
-    (tmp_path / "my_patches.py").write_text(_solution(course, "patchify"))
+    (tmp_path / "my_patches.py").write_text(course.solution("patchify"))
     for cell in notebook.cells:
         cell.metadata = {}
     path = tmp_path / "mine (1).ipynb"
@@ -154,10 +154,6 @@ def test_the_files_beside_it_and_odd_forms_are_taken_as_grading_takes_them(cours
     marked = mark(path, sandboxed=not sandbox.problem())
     assert marked.score == marked.max_score
     assert "it was read as UTF-16" in " ".join(marked.notes) and "known by what they hold" in " ".join(marked.notes)
-
-
-def _solution(course, function: str) -> str:
-    return next(cell.source for cell in course.notebook("source").cells if _grade_id(cell) == function)
 
 
 @pytest.mark.parametrize(
