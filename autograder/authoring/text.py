@@ -9,7 +9,6 @@ from nbformat import NotebookNode
 
 from autograder.authoring.clauses import without_tags
 from autograder.core.cell_id import cell_id
-from autograder.core.hidden_region import without_solution
 from autograder.notebooks.cells import cell_of
 
 
@@ -38,4 +37,7 @@ def _read(text: str) -> NotebookNode:
 
 def starter_of(notebook: NotebookNode, grade_id: str) -> str:
     """The source of a solution cell as nbgrader's ClearSolutions leaves it for the learner."""
-    return without_solution(cell_of(notebook, grade_id).source)
+    from nbgrader.preprocessors import ClearSolutions
+
+    starter, _ = ClearSolutions().preprocess_cell(deepcopy(cell_of(notebook, grade_id)), {"language": "python"}, 0)
+    return starter.source

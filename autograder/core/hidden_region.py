@@ -31,7 +31,7 @@ def named_exercise(source: str) -> str | None:
 
 
 def without_solution(source: str) -> str:
-    """``source`` with a starter in the place of its author's solution, as nbgrader's ClearSolutions leaves it."""
+    """``source`` with a starter in the place of its author's marked solution, as nbgrader's ClearSolutions leaves it."""
     kept, inside = [], False
     for line in source.split("\n"):
         if BEGIN_SOLUTION in line:
