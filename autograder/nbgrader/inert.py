@@ -1,45 +1,35 @@
 """What learners wrote, made such that nothing of it can run in an instructor's or a learner's browser."""
 
 import html
-import re
+import time
+from collections.abc import Callable
 from urllib.parse import unquote
 
-import bleach
 from jinja2 import pass_context
 from nbconvert.exporters import HTMLExporter
 from nbconvert.exporters.exporter import ResourcesDict
+from nbconvert.filters import Highlight2HTML, ansi2html, strip_ansi
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import List
+from traitlets import Float, List, Unicode
 
+from autograder.core.report import visible
+from autograder.nbgrader.links import leads_outside
+from autograder.nbgrader.sanitized import PICTURE, sanitized
+from autograder.nbgrader.size_of_page import SizeOfPage
 from autograder.notebooks.inert import inert, is_the_referees
 
-_TAGS = frozenset(
-    "a abbr b blockquote br code dd del div dl dt em h1 h2 h3 h4 h5 h6 hr i li ol p pre s span "
-    "img strong sub sup table tbody td th thead tr ul".split()
-)
-
-_PICTURE = re.compile(r"data:image/(?:png|jpeg|gif);base64,[A-Za-z0-9+/=]*")
-_OF_DATA = re.compile(r"[\x00-\x20]*d[\x00-\x20]*a[\x00-\x20]*t[\x00-\x20]*a[\x00-\x20]*:", re.IGNORECASE)
-_PROTOCOLS = ("http", "https", "mailto", "data")
 MOST_MARKDOWN = 64 * 1024
 """Characters of a cell that are rendered; a longer one is shown as it was typed."""
 
 
-def clean(page: str) -> str:
-    """HTML with harmless tags only; links keep http(s) and in-page targets, pictures are those that lie in the page."""
-    return bleach.clean(page, tags=_TAGS, attributes=_is_kept, protocols=_PROTOCOLS, strip=True)
+class InertRenderer(IPythonRenderer):
+    """nbconvert's renderer of Markdown: attached pictures are shown; of others, and of links that lead nowhere outside, text and address."""
 
-
-def _is_kept(tag: str, name: str, value: str) -> bool:
-    if tag == "img":
-        return name == "alt" or name == "src" and _PICTURE.fullmatch(value) is not None
-    return name == "class" or (tag == "a" and name == "href" and not _OF_DATA.match(value))
-
-
-class PicturesOfTheCell(IPythonRenderer):
-    """nbconvert's renderer of Markdown. Pictures that are attached are shown; of others their text and address: nothing is fetched."""
+    def __init__(self, own_hosts: list[str], **options) -> None:
+        super().__init__(escape=False, **options)
+        self._own_hosts = own_hosts
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         kinds = (
@@ -47,14 +37,33 @@ class PicturesOfTheCell(IPythonRenderer):
         )
         for kind, data in kinds.items():
             source = f"data:{kind};base64,{''.join(data.split())}"
-            if _PICTURE.fullmatch(source):
+            if PICTURE.fullmatch(source):
                 return f'<img alt="{html.escape(text)}" src="{source}">'
         why = "not handed in with the notebook" if url.startswith("attachment:") else "not shown"
         return f"<em>[Picture {html.escape(text or url)}, {why}]</em>"
 
+    def link(self, text: str, url: str, title: str | None = None) -> str:
+        if leads_outside(url, self._own_hosts):
+            return super().link(text, url, title)
+        return f"{text} (<code>{html.escape(url)}</code>)"
+
 
 class InertExporter(HTMLExporter):
-    """nbconvert's HTML, but Markdown carries no script, and raw cells are text."""
+    """nbconvert's HTML, but Markdown carries no script, raw cells are text, and what is slow to render is shown as text."""
+
+    page_seconds = Float(
+        20, help="Processor seconds for Markdown and colours of a page; the rest is shown as text."
+    ).tag(config=True)
+    own_hosts = List(
+        Unicode(), help="Hosts that learners' links may not lead to, as that of the course's JupyterHub."
+    ).tag(config=True)
+    host = ""
+    """The server's that shows the page, where one does."""
+
+    def from_notebook_node(self, nb: NotebookNode, resources: ResourcesDict | None = None, **kwargs):
+        self._until = time.process_time() + self.page_seconds
+        # HTMLExporter's own parses the finished page once more, for texts of pictures, which these templates give.
+        return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources), **kwargs)
 
     @pass_context
     def markdown2html(self, context, source: str) -> str:
@@ -63,23 +72,39 @@ class InertExporter(HTMLExporter):
     def markdown_of(self, cell: dict) -> str:
         """A Markdown cell as HTML in which nothing runs and that fetches nothing; whatever a learner typed, there is a page."""
         source = cell["source"]
-        renderer = PicturesOfTheCell(
-            escape=False,
-            attachments=cell.get("attachments", {}),
+        if len(source) <= MOST_MARKDOWN and time.process_time() < self._until:
+            try:
+                return self._rendered(source, cell.get("attachments", {}))
+            except Exception:
+                pass  # learners can type whatever a renderer of Markdown trips over
+        return _as_text(source)
+
+    def _rendered(self, source: str, attachments: dict) -> str:
+        own_hosts = [*self.own_hosts, self.host]
+        renderer = InertRenderer(
+            own_hosts,
+            attachments=attachments,
             anchor_link_text=self.anchor_link_text,
             exclude_anchor_links=self.exclude_anchor_links,
             **self.lexer_options,
         )
-        if len(source) <= MOST_MARKDOWN:
-            try:
-                return clean(MarkdownWithMath(renderer=renderer).render(source))
-            except Exception:
-                pass  # learners can type whatever a renderer of Markdown trips over
-        return f"<pre>{html.escape(source)}</pre>"
+        return sanitized(MarkdownWithMath(renderer=renderer).render(source), own_hosts)
 
     def default_filters(self):
         yield from super().default_filters()
         yield "markdown_of", self.markdown_of
+        yield "ansi2html", self._in_time(ansi2html, lambda text: html.escape(strip_ansi(text)))
+        yield "highlight_code", self._in_time(Highlight2HTML(pygments_lexer="ipython3", parent=self), _as_text)
+
+    def _in_time(self, render: Callable, plainly: Callable) -> Callable:
+        """The filter ``render`` for as long as the page's time lasts."""
+        return lambda text, **options: visible(
+            render(text, **options) if time.process_time() < self._until else plainly(text)
+        )
+
+
+def _as_text(source: str) -> str:
+    return f"<pre>{html.escape(source)}</pre>"
 
 
 class OfPages(NbGraderPreprocessor):
@@ -90,11 +115,18 @@ class OfPages(NbGraderPreprocessor):
 
 
 class EscapeLearners(OfPages):
-    """Keeps text and pictures of what learners' code displayed; the referee's tables stay whole."""
+    """Keeps text and pictures of what learners wrote and their code displayed, as much as a page holds; the referee's tables stay whole."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict):
+        self._size = SizeOfPage()
+        return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell: NotebookNode, resources: ResourcesDict, cell_index: int):
+        if not is_the_referees(cell):
+            for output in cell.get("outputs", []):
+                inert(output)
+            self._size.bound(cell)
+            cell.source = visible(cell.source)
         if cell.cell_type == "raw":
             cell.source = html.escape(cell.source)
-        if cell.cell_type == "code" and not is_the_referees(cell):
-            cell.outputs = [inert(output) for output in cell.outputs]
         return cell, resources

@@ -2,10 +2,17 @@
 
 import atexit
 import json
+import os
 import shutil
+import socket
+import subprocess
+import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import nbformat
 import pytest
@@ -116,3 +123,34 @@ class Course:
 @pytest.fixture(scope="session")
 def course(tmp_path_factory) -> Course:
     return Course(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture(scope="module")
+def formgrader(course):
+    """The address of a Jupyter server that runs on ``course``, started as `make lab` does."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", f"--port={port}"]
+    command += ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
+    # nbgrader serves courses below the server's root only.
+    command += [f"--ServerApp.root_dir={course.root}"]
+    environment = os.environ | {"COURSE": str(course.root)}
+    with open(course.root / "lab.log", "w") as log:
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+    try:
+        yield _answering(f"http://127.0.0.1:{port}/formgrader", server, course.root / "lab.log")
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def _answering(address, server, log):
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urlopen(f"{address}/api/assignments", timeout=60)
+            return address
+        except URLError:
+            time.sleep(0.3)
+    raise AssertionError(f"the server did not answer:\n{log.read_text()[-3000:]}")
