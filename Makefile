@@ -87,7 +87,7 @@ load-model: $(MORE)
 	$(BIN)/python benchmarks/serve_model.py load --guidellm $(LOAD)/bin/guidellm
 
 lab: $(ENV) source
-	COURSE=$(COURSE) $(BIN)/jupyter lab
+	JUPYTER_PATH=$(CURDIR)/tools/lab COURSE=$(COURSE) $(BIN)/jupyter lab
 
 source: $(ENV)
 	@$(BIN)/python -m autograder source --course $(COURSE)

@@ -26,6 +26,11 @@ def visible(text: str) -> str:
     return _ACTED_ON.sub(lambda found: _spelt_out(found[0]), text)
 
 
+def say(text: str) -> None:
+    """Print what may hold a learner's words."""
+    print(visible(text).replace("\r", r"\r"), flush=True)
+
+
 def _spelt_out(character: str) -> str:
     return character.encode("unicode_escape").decode()
 

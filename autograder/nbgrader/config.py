@@ -21,6 +21,7 @@ from autograder.nbgrader.folders import init_notebooks
 from autograder.nbgrader.formgrader import use_in_formgrader
 from autograder.nbgrader.gradebook import find_alembic, share_engines
 from autograder.nbgrader.inert import EscapeLearners
+from autograder.nbgrader.logs import make_printable
 from autograder.nbgrader.reading import SubmissionExporter
 from autograder.nbgrader.record import SaveLedgerGrades
 from autograder.nbgrader.submission import AutogradeSubmissions
@@ -57,6 +58,7 @@ def configure(c: Config) -> None:
     use_in_formgrader()
     share_engines()
     find_alembic()
+    make_printable()
     _quieten()
 
 

@@ -12,7 +12,8 @@ from traitlets import Bool
 
 from autograder.core.hidden_region import without_hidden_tests
 from autograder.core.ledger import Ledger
-from autograder.core.report import printable, with_code
+from autograder.core.report import printable, say, with_code
+from autograder.intake.files import TIMESTAMP
 from autograder.nbgrader.inert import InertExporter, OfPages
 
 TEMPLATES = [str(Path(__file__).parent / "templates")]
@@ -32,9 +33,17 @@ class FeedbackOfToday(GenerateFeedback):
         if pages and not self.force and self.coursedir.notebook_id == "*":
             today = shown(self.coursedir.db_url, assignment_id, student_id)
             if any(today not in page.read_text("utf-8", "replace")[:4096] for page in pages):
-                print(f"feedback of {printable(student_id)} is written again: what it shows has changed", flush=True)
+                say(f"feedback of {printable(student_id)} is written again: what it shows has changed")
                 shutil.rmtree(folder)
         return super().init_destination(assignment_id, student_id)
+
+    def init_assignment(self, assignment_id: str, student_id: str) -> None:
+        """The page is all that is fed back: of the files beside the notebook the time goes along, by which nbgrader knows what is stale."""
+        time = Path(self._format_source(assignment_id, student_id), TIMESTAMP)
+        target = Path(self._format_dest(assignment_id, student_id))
+        target.mkdir(parents=True, exist_ok=True)
+        if time.exists():
+            shutil.copyfile(time, target / TIMESTAMP)
 
 
 def shown(db_url: str, assignment: str, student: str) -> str:

@@ -1,6 +1,7 @@
 """nbgrader's Autograde, one submission at a time and none lost."""
 
 import shutil
+import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,8 +12,9 @@ from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.converters.base import BaseConverter
 
 from autograder.core.ledger import NOT_GRADED, Entry, Ledger
-from autograder.core.report import points, printable
+from autograder.core.report import points, printable, say
 from autograder.intake.archives import unpack_beside
+from autograder.intake.beside import put_away
 from autograder.intake.files import Handed, copy, digest, handed_in, taken_along
 from autograder.intake.found import found_in
 from autograder.intake.graded_form import graded_form, not_graded
@@ -27,15 +29,16 @@ from autograder.sandbox.workspace import SandboxRequired, why_unsandboxed
 
 
 class TakesFilesAlong(BaseConverter):
-    """In the place of nbgrader's own copying, which follows links and walks whatever lies in the folder."""
+    """In the place of nbgrader's own copying, which follows links, and puts a learner's programs where an instructor works."""
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        target = Path(self._format_dest(assignment_id, student_id))
         folder = Path(self._format_source(assignment_id, student_id))
-        for beside in sorted({folder, *self._folders_of_notebooks}):
-            self._entry.notes += copy(self._files, beside, target)
-        for archive, notebook in self._archives:
-            unpack_beside(archive, notebook, target)
+        with tempfile.TemporaryDirectory() as staged:
+            for beside in sorted({folder, *self._folders_of_notebooks}):
+                self._entry.notes += copy(self._files, beside, Path(staged))
+            for archive, notebook in self._archives:
+                unpack_beside(archive, notebook, Path(staged))
+            put_away(Path(staged), Path(self._format_dest(assignment_id, student_id)))
         self.ledger.write(self._entry)
 
 
@@ -151,7 +154,7 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
 
     def _tell(self, entry: Entry) -> None:
         if entry.outcome == NOT_GRADED:
-            print(f"NOT GRADED {printable(entry.student)}: {entry.notes[0].partition(': ')[2]}", flush=True)
+            say(f"NOT GRADED {printable(entry.student)}: {entry.notes[0].partition(': ')[2]}")
             return
         earned = sum(verdict.score for verdict in entry.verdicts.values())
         expected = sum(verdict.max_score for verdict in entry.verdicts.values())
@@ -159,9 +162,9 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
         again = f", again: {self._why}" if self._why else ""
         remark = f"  ({entry.notes[0]})" if entry.notes else ""
         scores = f"{points(earned)} of {points(expected)}"
-        print(f"graded {printable(entry.student)}: {scores} in {seconds:.1f} s{again}{remark}", flush=True)
+        say(f"graded {printable(entry.student)}: {scores} in {seconds:.1f} s{again}{remark}")
         for sentence in entry.broken:
-            print(f"  BROKEN HIDDEN TEST, points may be due: {sentence}", flush=True)
+            say(f"  BROKEN HIDDEN TEST, points may be due: {sentence}")
 
     def _let_go(self) -> None:
         """Release the submission; one that did not reach its end is marked failed."""
@@ -212,7 +215,7 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
             self._tell_of(student_id, sentence)
 
     def _tell_of(self, student_id: str, sentence: str) -> None:
-        print(f"{printable(student_id)}: {sentence}", flush=True)
+        say(f"{printable(student_id)}: {sentence}")
 
     def _reset_scores(self, assignment_id: str, student_id: str) -> None:
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:

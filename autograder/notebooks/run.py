@@ -17,6 +17,7 @@ from traitlets import Bool, Enum, Integer
 from autograder.core.hidden_region import named_exercise
 from autograder.core.report import as_html, as_text
 from autograder.core.verdict import Verdict
+from autograder.intake.beside import lay_out
 from autograder.judge.grading_server import GradingServer
 from autograder.notebooks.environment import kernel_environment
 from autograder.notebooks.inert import inert, is_the_referees
@@ -56,6 +57,7 @@ class RunGraded(ExecutePreprocessor):
     timeout = Integer(20, allow_none=True, help="Seconds a cell may run.").tag(config=True)
     submission_seconds = Integer(240, help="Seconds a whole submission may run.").tag(config=True)
     cell_output_bytes = Integer(256 * 1024, help="Bytes of output kept for each cell.").tag(config=True)
+    output_bytes = Integer(8 * 1024**2, help="Bytes of output kept for a whole submission.").tag(config=True)
     # A learner's widgets would be kept in the grader's memory, and nothing shows them.
     store_widget_state = False
     flood_bytes = Integer(32 * 1024**2, help="Bytes of output at which a kernel is stopped.").tag(config=True)
@@ -86,6 +88,7 @@ class RunGraded(ExecutePreprocessor):
         self._stopped = ""
         self._notes: set[str] = set()
         self._in_graded_cell = False
+        self._kept_bytes = 0
         self._outcome = "ran"
         limits = Limits(memory_bytes=self.memory_bytes)
         with (
@@ -96,7 +99,7 @@ class RunGraded(ExecutePreprocessor):
                 self._note(self.unsandboxed(self._workspace.unsandboxed_because))
             if self._workspace.cold_because:
                 self.log.warning(f"kernels are started one by one, which is slow: {self._workspace.cold_because}")
-            self._workspace.copy_files(Path(resources["metadata"]["path"]))
+            lay_out(Path(resources["metadata"]["path"]), self._workspace.folder / "work")
             try:
                 nb, resources = super().preprocess(nb, resources, self._workspace.kernel_manager(_chapters(nb)))
                 self._workspace.require_server(self.km)
@@ -212,6 +215,10 @@ class RunGraded(ExecutePreprocessor):
                 self._stop(f"The code printed more than {self.flood_bytes // 1024**2} MiB and was stopped.", "flooded")
             if self._output_bytes > self.cell_output_bytes:
                 self._note(f"Output beyond {self.cell_output_bytes // 1024} KiB a cell is not kept.")
+                return None
+            self._kept_bytes += _size(msg["content"])
+            if self._kept_bytes > self.output_bytes and not self._in_graded_cell:
+                self._note(f"Output beyond {self.output_bytes / 1024**2:g} MiB of the whole notebook is not kept.")
                 return None
         if self._is_left_out(msg):
             return None

@@ -37,14 +37,6 @@ class Workspace:
     unsandboxed_because: str
     cold_because: str
 
-    def copy_files(self, submission: Path) -> None:
-        """Copy the files handed in beside the notebook to where the kernel runs."""
-        for path in submission.iterdir():
-            if path.is_symlink() or path.suffix == ".ipynb":
-                continue
-            copy = shutil.copytree if path.is_dir() else shutil.copyfile
-            copy(path, self.folder / "work" / path.name)
-
     def kernel_manager(self, chapters: list[str]) -> ForkedKernelManager:
         """A manager of a kernel in this workspace. ``chapters``: those whose exercises it will grade."""
         return ForkedKernelManager(self.pool, self.folder, chapters)

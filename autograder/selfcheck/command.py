@@ -87,7 +87,9 @@ def _version(distribution: str) -> str:
 
 def _begin(path: Path, chapter) -> None:
     saved = time.strftime("%H:%M:%S", time.localtime(path.stat().st_mtime))
-    print(f"{chapter.title}: {path.name}, as it was saved at {saved}", flush=True)
+    from autograder.core.report import say
+
+    say(f"{chapter.title}: {path.name}, as it was saved at {saved}")
     if sys.platform != "linux":
         print("Your code runs without a sandbox: that needs Linux. It is your own code.", flush=True)
     print("It runs from the first cell to the last; half a minute is usual.", flush=True)
@@ -122,7 +124,7 @@ def _cannot_write(path: Path) -> None:
 
 
 def _report(marked, written: Path) -> None:
-    from autograder.core.report import points
+    from autograder.core.report import points, say
 
     print(f"{points(marked.score)} of {points(marked.max_score)} points")
     for sentence in [*marked.notes, *marked.errors.get("", [])]:
@@ -130,12 +132,16 @@ def _report(marked, written: Path) -> None:
     for function, verdict in marked.verdicts.items():
         for sentence in dict.fromkeys(line.message for line in verdict.lines if line.status != "earned"):
             print(_wrapped(f"{function}: {sentence}", "  "))
-    print(f"What each point was lost for, what to read again, and hints: {written}")
+    say(f"What each point was lost for, what to read again, and hints: {written}")
 
 
 def _wrapped(sentence: str, indent: str) -> str:
     width = min(shutil.get_terminal_size().columns, 100)
-    return textwrap.fill(sentence, width, initial_indent=indent, subsequent_indent=2 * indent, break_on_hyphens=False)
+    from autograder.core.report import visible
+
+    return textwrap.fill(
+        visible(sentence), width, initial_indent=indent, subsequent_indent=2 * indent, break_on_hyphens=False
+    )
 
 
 def _has_screen() -> bool:
@@ -144,7 +150,9 @@ def _has_screen() -> bool:
 
 
 def _refused(why: str) -> int:
-    print(f"Nothing was marked. {why}", file=sys.stderr)
+    from autograder.core.report import visible
+
+    print(f"Nothing was marked. {visible(why)}", file=sys.stderr)
     return 2
 
 

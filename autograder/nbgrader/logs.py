@@ -1,0 +1,27 @@
+"""nbgrader's log lines hold file names and errors that learners chose: a terminal acts on nothing in them."""
+
+import logging
+import traceback
+
+from autograder.core.report import visible
+
+
+class PrintableRecord(logging.LogRecord):
+    """A record whose message and traceback spell out escapes, bidirectional marks and carriage returns."""
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        if self.exc_info and self.exc_info[0] is not None:
+            self.exc_text = _on_lines("".join(traceback.format_exception(*self.exc_info))).rstrip("\n")
+
+    def getMessage(self) -> str:
+        return _on_lines(super().getMessage())
+
+
+def make_printable() -> None:
+    """Of every record of this process from now on: nbgrader builds its handlers anew with each application."""
+    logging.setLogRecordFactory(PrintableRecord)
+
+
+def _on_lines(text: str) -> str:
+    return visible(text).replace("\r", r"\r")
