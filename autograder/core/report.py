@@ -5,34 +5,10 @@ import re
 
 from autograder.core.verdict import Line, Verdict
 
-_ACTED_ON = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-"""Not line breaks and tabs."""
-
 
 def points(value: float) -> str:
     """``3`` for 3.0, ``2.5`` for 2.5."""
     return f"{value:g}"
-
-
-def printable(name: str) -> str:
-    """Text that a learner chose, on one line: what a terminal or a page would act on is spelt out; 200 characters at most."""
-    return "".join(c if c.isprintable() else _spelt_out(c) for c in name[:200])[:200]
-
-
-def visible(text: str) -> str:
-    """Text of many lines: control characters, bidirectional marks and broken Unicode are spelt out, as ``\\x1b`` and ``\\u202e``."""
-    return _ACTED_ON.sub(lambda found: _spelt_out(found[0]), text)
-
-
-def say(text: str) -> None:
-    """Print what may hold a learner's words."""
-    print(visible(text).replace("\r", r"\r"), flush=True)
-
-
-def _spelt_out(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def as_text(verdict: Verdict) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tqdm import tqdm
 
-from autograder.core.report import printable
+from autograder.core.printable import printable
 from autograder.grading import forks
 from autograder.grading.job import Graded, Job
 from autograder.grading.summary import summary

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from autograder.core.ledger import NOT_GRADED
-from autograder.core.report import printable, visible
+from autograder.core.printable import on_terminal, printable
 from autograder.grading.job import Graded
 
 _HEADINGS = {
@@ -29,7 +29,7 @@ def summary(results: list[Graded], seconds: float) -> str:
     lines += [f"  {printable(r.student)}: {sentence}" for r in results for sentence in r.moved]
     lines += _named("skipped: graded before and not changed since", (r for r in results if r.ending == "skipped"))
     lines += _named("skipped: another grader has it", (r for r in results if r.ending == "held"))
-    lines += [f"FAILED {printable(r.student)}: {visible(r.remark)}" for r in results if r.ending == "failed"]
+    lines += [f"FAILED {printable(r.student)}: {on_terminal(r.remark)}" for r in results if r.ending == "failed"]
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import jinja2
 
 from autograder.core.layout import ROOT
-from autograder.core.report import printable
+from autograder.core.printable import printable
 from autograder.instructor.standing import Row, Standing, outcome
 from autograder.selfcheck.chapters import Chapter
 from autograder.selfcheck.page import template

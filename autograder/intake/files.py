@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from autograder.core.report import printable
+from autograder.core.printable import printable
 from autograder.intake.refused import NotGradable
 
 MAX_NOTEBOOK_BYTES = 64 * 1024**2

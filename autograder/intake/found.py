@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from autograder.core.report import printable
+from autograder.core.printable import printable
 from autograder.intake.archives import notebooks_in
 from autograder.intake.files import TIMESTAMP, Handed, content, may_be_one
 from autograder.intake.notebook_file import Read, read, read_bytes

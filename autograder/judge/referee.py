@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from autograder.core.exercise import Case, Exercise, Failure, NotGradable, find
 from autograder.core.layout import ROOT
-from autograder.core.report import printable
+from autograder.core.printable import printable
 from autograder.core.sampler import Sampler
 from autograder.core.settings import fresh_settings
 from autograder.core.verdict import Scorecard, Verdict

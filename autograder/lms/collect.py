@@ -11,7 +11,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGrader
 
-from autograder.core.report import printable
+from autograder.core.printable import printable
 from autograder.intake.files import TIMESTAMP
 from autograder.lms.archives import Member, NoArchive, content, latest, members, opened
 from autograder.nbgrader.gradebook import find_alembic

@@ -12,7 +12,8 @@ from traitlets import Bool
 
 from autograder.core.hidden_region import without_hidden_tests
 from autograder.core.ledger import Ledger
-from autograder.core.report import printable, say, with_code
+from autograder.core.printable import printable, say
+from autograder.core.report import with_code
 from autograder.intake.files import TIMESTAMP
 from autograder.nbgrader.inert import InertExporter, OfPages
 

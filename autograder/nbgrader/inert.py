@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, List, Unicode
 
-from autograder.core.report import visible
+from autograder.core.printable import visible
 from autograder.nbgrader.links import leads_outside
 from autograder.nbgrader.sanitized import PICTURE, sanitized
 from autograder.nbgrader.size_of_page import SizeOfPage
@@ -62,7 +62,7 @@ class InertExporter(HTMLExporter):
 
     def from_notebook_node(self, nb: NotebookNode, resources: ResourcesDict | None = None, **kwargs):
         self._until = time.process_time() + self.page_seconds
-        # HTMLExporter's own parses the finished page once more, for texts of pictures, which these templates give.
+        # HTMLExporter's own parses the finished page once more, for texts of pictures: EscapeLearners gives them.
         return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources), **kwargs)
 
     @pass_context
@@ -72,7 +72,7 @@ class InertExporter(HTMLExporter):
     def markdown_of(self, cell: dict) -> str:
         """A Markdown cell as HTML in which nothing runs and that fetches nothing; whatever a learner typed, there is a page."""
         source = cell["source"]
-        if len(source) <= MOST_MARKDOWN and time.process_time() < self._until:
+        if len(source) <= MOST_MARKDOWN and self._has_time():
             try:
                 return self._rendered(source, cell.get("attachments", {}))
             except Exception:
@@ -98,9 +98,10 @@ class InertExporter(HTMLExporter):
 
     def _in_time(self, render: Callable, plainly: Callable) -> Callable:
         """The filter ``render`` for as long as the page's time lasts."""
-        return lambda text, **options: visible(
-            render(text, **options) if time.process_time() < self._until else plainly(text)
-        )
+        return lambda text, **options: visible(render(text, **options) if self._has_time() else plainly(text))
+
+    def _has_time(self) -> bool:
+        return time.process_time() < self._until
 
 
 def _as_text(source: str) -> str:
@@ -125,6 +126,7 @@ class EscapeLearners(OfPages):
         if not is_the_referees(cell):
             for output in cell.get("outputs", []):
                 inert(output)
+            cell.metadata["alt"] = "A figure that this cell drew"
             self._size.bound(cell)
             cell.source = visible(cell.source)
         if cell.cell_type == "raw":

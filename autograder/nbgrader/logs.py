@@ -3,7 +3,7 @@
 import logging
 import traceback
 
-from autograder.core.report import visible
+from autograder.core.printable import on_terminal
 
 
 class PrintableRecord(logging.LogRecord):
@@ -12,16 +12,12 @@ class PrintableRecord(logging.LogRecord):
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         if self.exc_info and self.exc_info[0] is not None:
-            self.exc_text = _on_lines("".join(traceback.format_exception(*self.exc_info))).rstrip("\n")
+            self.exc_text = on_terminal("".join(traceback.format_exception(*self.exc_info))).rstrip("\n")
 
     def getMessage(self) -> str:
-        return _on_lines(super().getMessage())
+        return on_terminal(super().getMessage())
 
 
 def make_printable() -> None:
     """Of every record of this process from now on: nbgrader builds its handlers anew with each application."""
     logging.setLogRecordFactory(PrintableRecord)
-
-
-def _on_lines(text: str) -> str:
-    return visible(text).replace("\r", r"\r")

@@ -6,7 +6,7 @@ from collections.abc import Collection
 import nh3
 from pygments.token import STANDARD_TYPES
 
-from autograder.core.report import visible
+from autograder.core.printable import visible
 from autograder.nbgrader.links import leads_outside
 
 PICTURE = re.compile(r"data:image/(?:png|jpeg|gif);base64,[A-Za-z0-9+/=]*")

@@ -12,7 +12,8 @@ from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.converters.base import BaseConverter
 
 from autograder.core.ledger import NOT_GRADED, Entry, Ledger
-from autograder.core.report import points, printable, say
+from autograder.core.printable import printable, say
+from autograder.core.report import points
 from autograder.intake.archives import unpack_beside
 from autograder.intake.beside import put_away
 from autograder.intake.files import Handed, copy, digest, handed_in, taken_along

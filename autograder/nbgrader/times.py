@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from dateutil import parser
 
-from autograder.core.report import printable
+from autograder.core.printable import printable
 from autograder.intake.encodings import decoded
 from autograder.intake.files import TIMESTAMP, is_plain
 

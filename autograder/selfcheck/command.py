@@ -11,6 +11,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 from autograder.core.layout import ROOT
+from autograder.core.printable import on_terminal, say
 from autograder.selfcheck.packed import is_packed
 
 ABOUT = "Run the hidden tests of a chapter on your own notebook, and open a page that says what they found."
@@ -87,8 +88,6 @@ def _version(distribution: str) -> str:
 
 def _begin(path: Path, chapter) -> None:
     saved = time.strftime("%H:%M:%S", time.localtime(path.stat().st_mtime))
-    from autograder.core.report import say
-
     say(f"{chapter.title}: {path.name}, as it was saved at {saved}")
     if sys.platform != "linux":
         print("Your code runs without a sandbox: that needs Linux. It is your own code.", flush=True)
@@ -124,7 +123,7 @@ def _cannot_write(path: Path) -> None:
 
 
 def _report(marked, written: Path) -> None:
-    from autograder.core.report import points, say
+    from autograder.core.report import points
 
     print(f"{points(marked.score)} of {points(marked.max_score)} points")
     for sentence in [*marked.notes, *marked.errors.get("", [])]:
@@ -137,10 +136,8 @@ def _report(marked, written: Path) -> None:
 
 def _wrapped(sentence: str, indent: str) -> str:
     width = min(shutil.get_terminal_size().columns, 100)
-    from autograder.core.report import visible
-
     return textwrap.fill(
-        visible(sentence), width, initial_indent=indent, subsequent_indent=2 * indent, break_on_hyphens=False
+        on_terminal(sentence), width, initial_indent=indent, subsequent_indent=2 * indent, break_on_hyphens=False
     )
 
 
@@ -150,9 +147,7 @@ def _has_screen() -> bool:
 
 
 def _refused(why: str) -> int:
-    from autograder.core.report import visible
-
-    print(f"Nothing was marked. {visible(why)}", file=sys.stderr)
+    print(f"Nothing was marked. {on_terminal(why)}", file=sys.stderr)
     return 2
 
 

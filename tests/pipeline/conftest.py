@@ -135,7 +135,7 @@ def formgrader(course):
     command += ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
     # nbgrader serves courses below the server's root only.
     command += [f"--ServerApp.root_dir={course.root}"]
-    environment = os.environ | {"COURSE": str(course.root)}
+    environment = os.environ | {"COURSE": str(course.root), "JUPYTER_PATH": str(ROOT / "tools" / "lab")}
     with open(course.root / "lab.log", "w") as log:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
     try:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from jupyter_client import KernelManager
@@ -11,8 +10,8 @@ from jupyter_client.kernelspec import KernelSpecManager
 from nbformat.v4 import new_code_cell
 
 from autograder.intake.beside import PACKED, lay_out, put_away
+from tests.pipeline.conftest import ROOT
 
-ROOT = Path(__file__).parents[2]
 _PROGRAMS = (
     "mytools.py ipykernel_launcher.py sitecustomize.py nbgrader_config.py nbgrader_config.json jupyter_config.json "
     "index.html feedback.svg drawing.xhtml evil.js kernel.json .pdbrc .env startup.pth torch.so page.htm x.ipynb.html"

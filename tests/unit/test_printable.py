@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from autograder.core.report import printable, visible
+from autograder.core.printable import printable, visible
 from autograder.nbgrader.logs import PrintableRecord
 
 CLEAR, REVERSED = "\x1b[2J", "\u202e"
