@@ -72,6 +72,13 @@ def _packages() -> Iterator[Finding]:
         yield Finding(package, version or "not installed", advice, needed)
 
 
+def _marker() -> Iterator[Finding]:
+    """A sandbox covers it; without one a submission reads the solutions there."""
+    if found := sorted({str(Path(path).parent) for path in sandbox.markers()}):
+        advice = "it holds every solution, and code that is graded may find it: uninstall it there"
+        yield Finding("gpulab-mark", f"is installed in {', '.join(found)}", advice, needed=True)
+
+
 def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
@@ -174,6 +181,7 @@ def _postgresql() -> Iterator[Finding]:
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _python,
     _packages,
+    _marker,
     _gpu,
     _sandbox,
     _kernel,

@@ -1,4 +1,5 @@
-"""``python -m autograder similar``: which submissions have long stretches of code in common. A reason to look, no proof."""
+"""``python -m autograder similar``: which submissions have long stretches of code in common, with one another or with an
+answer that the course publishes. A reason to look, no proof."""
 
 import io
 import itertools
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import nbformat
 
+from autograder.core.printable import say
+from autograder.grading.published import published
 from autograder.intake.files import handed_in as contents_of
 from autograder.intake.found import found_in
 from autograder.intake.graded_form import answers_in
@@ -26,46 +29,60 @@ _DROPPED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, to
 
 @dataclass(frozen=True)
 class Pair:
-    """Two learners' cells. ``common``: the part, 0 to 1, of the shorter one's stretches that the other has too."""
+    """A learner's cell, ``one``, and that of another or an answer of the course's.
+
+    ``common``: the part, 0 to 1, of the shorter one's stretches that the other has too; of the learner's where the other is
+    the course's, which ``published`` says.
+    """
 
     common: float
     cell: str
     one: str
     other: str
     stretches: int
+    published: bool = False
 
 
 def similar(course: Path, assignment: str, least: float = 0.7) -> list[Pair]:
-    """Pairs of submitted solution cells with ``least`` or more in common, the most alike first.
+    """Submitted solution cells with ``least`` or more in common, the most alike first.
 
-    Names, numbers and comments do not count: a renamed copy is a copy. What the release holds, and what
+    Names, numbers and comments do not count: a renamed copy is a copy. What the release holds, and between learners what
     more than half of the class wrote, does not count either.
     """
     releases = _releases(course / "release" / assignment)
     given = {answer: released.texts[answer] for released in releases.values() for answer in released.functions}
+    ours = published(given)
     handed_in = {
         path.parent.name: _answers(path, releases) for path in sorted((course / "submitted").glob(f"*/{assignment}"))
     }
     pairs = []
     for cell, source in given.items():
+        released = _stretches(source)
         stretches = {
-            student: _stretches(cells[cell]) - _stretches(source)
-            for student, cells in handed_in.items()
-            if cell in cells
+            student: _stretches(cells[cell]) - released for student, cells in handed_in.items() if cell in cells
         }
         pairs += _pairs(cell, _without_the_common(stretches))
+        pairs += _taken_from(cell, stretches, {what: _stretches(text) for what, text in ours.get(cell, {}).items()})
     return sorted(
         (pair for pair in pairs if pair.common >= least), key=lambda pair: (-pair.common, -pair.stretches, pair.one)
     )
 
 
-def _pairs(cell: str, stretches: dict[str, set]) -> Iterator[Pair]:
+def _pairs(cell: str, stretches: dict[str, set[int]]) -> Iterator[Pair]:
     for (one, of_one), (other, of_other) in itertools.combinations(stretches.items(), 2):
         if shorter := min(len(of_one), len(of_other)):
             yield Pair(len(of_one & of_other) / shorter, cell, one, other, shorter)
 
 
-def _without_the_common(stretches: dict[str, set]) -> dict[str, set]:
+def _taken_from(cell: str, stretches: dict[str, set[int]], answers: dict[str, set[int]]) -> Iterator[Pair]:
+    """For each learner the answer of the course's that is nearest."""
+    for student, own in stretches.items():
+        if own and answers:
+            nearest = max(answers, key=lambda answer: len(own & answers[answer]))
+            yield Pair(len(own & answers[nearest]) / len(own), cell, student, nearest, len(own), True)
+
+
+def _without_the_common(stretches: dict[str, set[int]]) -> dict[str, set[int]]:
     """In a class of five or more what most wrote is the way to write it."""
     if len(stretches) < 5:
         return stretches
@@ -94,9 +111,10 @@ def _answers(folder: Path, releases: dict[str, Released]) -> dict[str, str]:
     return found
 
 
-def _stretches(source: str) -> set[tuple[str, ...]]:
+def _stretches(source: str) -> set[int]:
+    """Their hashes: a class of the longest cells fits into memory."""
     tokens = _tokens(source)
-    return {tuple(tokens[at : at + STRETCH]) for at in range(len(tokens) - STRETCH + 1)}
+    return {hash(tuple(tokens[at : at + STRETCH])) for at in range(len(tokens) - STRETCH + 1)}
 
 
 def _tokens(source: str) -> list[str]:
@@ -113,17 +131,24 @@ def _tokens(source: str) -> list[str]:
 
 
 def run(course: Path, assignment: str, least: float) -> int:
-    """Print the pairs. Returns 2 when there is nothing to compare."""
+    """Print the pairs, then what is near to an answer of the course's. Returns 2 when there is nothing to compare."""
     count = len(list((course / "submitted").glob(f"*/{assignment}")))
-    if count < 2 or not (course / "release" / assignment).is_dir():
-        print(
-            f"autograder similar: {count} submissions of {assignment!r} in {course / 'submitted'}, and its release: two and it are needed"
+    if not count or not (course / "release" / assignment).is_dir():
+        say(
+            f"autograder similar: {count} submissions of {assignment!r} in {course / 'submitted'}, and its release: "
+            "at least one and it are needed"
         )
         return 2
     pairs = similar(course, assignment, least)
-    print(
-        f"{len(pairs)} pairs of {count} submissions share {least:.0%} or more of a cell's code (names and comments aside)"
+    share = f"{least:.0%} or more of a cell's code (names and comments aside)"
+    _print(f"{{}} pairs of {count} submissions share {share}", [pair for pair in pairs if not pair.published])
+    _print(
+        f"{{}} cells share {share} with an answer that the course publishes", [pair for pair in pairs if pair.published]
     )
-    for pair in pairs:
-        print(f"  {pair.common:4.0%} of {pair.stretches:3} stretches  {pair.cell}: {pair.one}, {pair.other}")
     return 0
+
+
+def _print(head: str, pairs: list[Pair]) -> None:
+    say(head.format(len(pairs)))
+    for pair in pairs:
+        say(f"  {pair.common:4.0%} of {pair.stretches:3} stretches  {pair.cell}: {pair.one}, {pair.other}")

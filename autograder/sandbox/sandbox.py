@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.core.layout import ROOT, beside_the_learner
+from autograder.sandbox import marker
 
 # Of this repository a kernel sees what learners have, and what plays scenarios. No judge,
 # no solution, no gradebook, no other submission.
@@ -75,6 +76,7 @@ def command(shared: str, work: str = "", scratch_bytes: int = 0) -> list[str]:
             options += ["--symlink", os.readlink(path), path] if _is_usr_merge(path) else ["--ro-bind", path, path]
     if _is_installed():
         options += [option for name in _COVERED for option in ("--remount-ro", str(ROOT / name))]
+    options += [option for path in markers() for kind in ("--tmpfs", "--remount-ro") for option in (kind, path)]
     # Shared memory without a file behind it belongs to no process, and no limit counts it.
     options += ["--dev-bind", "/dev/null", "/dev/zero"]
     for device in (found for pattern in _GPU for found in glob.glob(pattern)):
@@ -105,6 +107,11 @@ def _course() -> list[str]:
 def _is_installed() -> bool:
     """Whether all of the course lies in a folder that kernels see, as a wheel's files do: it is then covered."""
     return any(ROOT.is_relative_to(folder) for folder in (*_SYSTEM, *_python()))
+
+
+def markers() -> list[str]:
+    """Folders of an installed ``gpulab-mark`` that kernels would see."""
+    return marker.folders([*_SYSTEM, *_python()])
 
 
 def in_tmp() -> list[str]:

@@ -29,6 +29,12 @@ def test_without_nbgrader_grading_cannot_work(monkeypatch):
     assert "NEEDED   nbgrader" in doctor.report(findings)
 
 
+def test_an_environment_that_holds_the_solutions_is_none_to_grade_in(monkeypatch):
+    monkeypatch.setattr(sandbox, "markers", lambda: ["/opt/site-packages/autograder", "/opt/site-packages/exercises"])
+    (finding,) = doctor._marker()
+    assert "in /opt/site-packages" in finding.says and not doctor.can_grade([finding])
+
+
 def test_a_kernel_that_does_not_start_stops_grading(monkeypatch):
     def broken(policy):
         raise OSError("no fork today")

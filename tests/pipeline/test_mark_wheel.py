@@ -162,3 +162,27 @@ def test_in_the_sandbox_an_installed_autograder_holds_what_the_repositorys_does(
     assert [Path(path).name for path in remounted] == ["autograder", "exercises"]
     looked = subprocess.run([*command, python, "-P", "-c", LOOKS], capture_output=True, text=True, cwd=tmp_path)
     assert looked.stdout.count("nothing more") == 2 and "True" not in looked.stdout, looked.stderr
+
+
+FINDS = """\
+import pathlib, sys
+print("looked")
+for folder in sys.path[1:]:
+    for name in ("exercises/views/compact/judge.py", "exercises/views/views.ipynb", "autograder/selfcheck/wheel.py"):
+        if pathlib.Path(folder, name).exists():
+            print(folder, name)
+import gpulab, autograder.runner
+"""
+
+
+def test_a_course_that_grades_hides_the_wheel_where_it_is_installed_too(tokens, tmp_path):
+    """The solutions lie among the packages of the Python that runs kernels."""
+    ask = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from autograder.sandbox import sandbox; import json; "
+    ask += f"print(json.dumps([sandbox.markers(), sandbox.command({str(tmp_path)!r})]))"
+    python = tokens / "bin" / "python"
+    said = subprocess.run([python, "-P", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    markers, command = json.loads(said)
+    assert [Path(path).name for path in markers] == ["autograder", "exercises"]
+    finds = f"import sys; sys.path.insert(1, {str(ROOT)!r})\n{FINDS}"
+    looked = subprocess.run([*command, python, "-P", "-c", finds], capture_output=True, text=True, cwd=tmp_path)
+    assert looked.stdout == "looked\n" and not looked.returncode, looked.stdout + looked.stderr
