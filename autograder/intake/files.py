@@ -18,6 +18,8 @@ MAX_NOTEBOOK_BYTES = 64 * 1024**2
 MAX_FILE_BYTES = 128 * 1024**2
 """Of all files beside a notebook: a kernel's working folder takes twice as much."""
 MAX_FILES = 1000
+MAX_DIGESTED_BYTES = 512 * 1024**2
+"""Of the rest size and time of writing stand for the content: a file that is mostly holes takes long to read."""
 TIMESTAMP = "timestamp.txt"
 """In which nbgrader keeps when it was handed in."""
 _OF_NO_USE = (
@@ -97,10 +99,15 @@ def taken_along(handed: Handed) -> tuple[list[Path], list[str]]:
 
 def digest(handed: Handed) -> str:
     """Of all that grading reads, but for the time: the same where nothing was handed in anew."""
-    found = hashlib.sha256()
+    found, left = hashlib.sha256(), MAX_DIGESTED_BYTES
     files = {*handed.may_be_notebooks(), *handed.archives(), *taken_along(handed)[0]}
     for path in sorted(path for path in files if path.name != TIMESTAMP):
         found.update(f"{path.relative_to(handed.folder)}".encode("utf-8", "surrogateescape"))
+        about = path.stat()
+        left -= about.st_size
+        if left < 0:
+            found.update(f"{about.st_size} {about.st_mtime_ns}".encode())
+            continue
         with suppress(PermissionError), path.open("rb") as file:
             found.update(hashlib.file_digest(file, "sha256").digest())
     return found.hexdigest()

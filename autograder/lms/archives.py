@@ -5,12 +5,15 @@ Whose a file is says the outermost part of its name alone, which the LMS writes;
 
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from autograder.intake.files import MAX_FILE_BYTES
+from autograder.intake.files import MAX_FILE_BYTES, MAX_FILES, MAX_NOTEBOOK_BYTES
 
 MAX_MEMBERS = 100_000
+MAX_HAND_IN_BYTES = MAX_NOTEBOOK_BYTES + MAX_FILE_BYTES
+"""What is graded of one learner's hand-in at most."""
 _CANVAS = re.compile(r"(?P<name>[^_/]+)(?P<late>_LATE)?_(?P<id>\d+)_(?P<attempt>\d+)_(?P<file>.+)")
 _MOODLE = re.compile(r"(?P<name>[^/]+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?[/_]?(?P<file>.*)")
 _BLACKBOARD = re.compile(
@@ -64,15 +67,26 @@ def latest(found: list[Member]) -> list[Member]:
     return [one for one in found if one.time == last[one.name] or one.lms != "Blackboard"]
 
 
-def content(archive: zipfile.ZipFile, entry: str) -> bytes:
-    """Raises NoArchive where it is larger than anything that is graded, whatever size the archive claims."""
+def contents(archive: zipfile.ZipFile, files: list[Member]) -> dict[PurePosixPath, bytes]:
+    """Of one hand-in, by the files' paths. Raises NoArchive where it holds more than is ever graded, whatever sizes the archive claims."""
+    if len(files) > MAX_FILES:
+        raise NoArchive(f"{len(files)} files, {MAX_FILES} are taken at most")
+    found, left = dict[PurePosixPath, bytes](), MAX_HAND_IN_BYTES
+    for member in files:
+        data = _content(archive, member.entry, left)
+        found[member.path] = data
+        left -= len(data)
+    return found
+
+
+def _content(archive: zipfile.ZipFile, entry: str, most: int) -> bytes:
     try:
         with archive.open(entry) as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError) as error:
+            data = file.read(most + 1)
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, zlib.error, EOFError) as error:
         raise NoArchive(f"`{entry}` cannot be unpacked: {error}") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise NoArchive(f"`{entry}` is larger than {MAX_FILE_BYTES >> 20} MiB")
+    if len(data) > most:
+        raise NoArchive(f"its files hold more than {MAX_HAND_IN_BYTES >> 20} MiB")
     return data
 
 

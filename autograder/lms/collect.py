@@ -6,14 +6,14 @@ import sys
 import zipfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGrader
 
-from autograder.core.printable import printable
+from autograder.core.printable import printable, say
 from autograder.intake.files import TIMESTAMP
-from autograder.lms.archives import Member, NoArchive, content, latest, members, opened
+from autograder.lms.archives import Member, NoArchive, contents, latest, members, opened
 from autograder.nbgrader.gradebook import find_alembic
 from autograder.nbgrader.times import UnreadableTime, parsed_utc
 
@@ -46,18 +46,19 @@ def run(course: Path, assignment: str, archive: Path, zone: str, gradebook_url: 
             found, strange = members(zipped)
             if not found:
                 raise NoArchive("no name in it is one that Canvas, Moodle or Blackboard gives a hand-in")
-            unknown = _collect(zipped, latest(found), students, course, assignment, zone)
+            left = _collect(zipped, latest(found), students, course, assignment, zone)
     except (NoArchive, UnreadableTime) as why:
         print(f"autograder collect: {archive.name}: {why}", file=sys.stderr)
         return 2
-    for sentence in [*unknown, *(f"whose is it? {printable(entry)}" for entry in strange[:20])]:
-        print(f"LEFT {sentence}")
-    return 1 if unknown or strange else 0
+    for sentence in [*left, *(f"whose is it? {printable(entry)}" for entry in strange[:20])]:
+        say(f"LEFT {sentence}")
+    return 1 if left or strange else 0
 
 
 def _collect(
     zipped: zipfile.ZipFile, found: list[Member], students: list[Student], course: Path, assignment: str, zone: str
 ) -> list[str]:
+    """Returns what was left where it was, and why."""
     unknown, by_student = dict[str, str](), dict[str, list[Member]]()
     for member in found:
         same = [student.id for student in students if student.is_called(member)]
@@ -67,9 +68,14 @@ def _collect(
             by_student.setdefault(same[0], []).append(member)
         else:
             unknown[member.name] = _who(member, same)
+    left = []
     for student, files in sorted(by_student.items()):
         folder = course / "submitted" / student / assignment
-        done = _put(zipped, files, folder, course / "collected" / assignment / student, zone)
+        try:
+            done = _put(zipped, files, folder, course / "collected" / assignment / student, zone)
+        except NoArchive as why:
+            left.append(f"{printable(student)}: {why}")
+            continue
         late = (
             f", which Canvas calls late: its time belongs into {folder / TIMESTAMP}"
             if any(one.late for one in files)
@@ -80,25 +86,28 @@ def _collect(
         print(
             "Blackboard's times are in its own time zone. Name it, as in --zone=Europe/Berlin: until then all work is in time"
         )
-    return list(unknown.values())
+    return [*unknown.values(), *left]
 
 
 def _put(zipped: zipfile.ZipFile, files: list[Member], folder: Path, kept: Path, zone: str) -> str:
     """``new``, ``changed`` (what was there before lies in ``kept``) or ``unchanged``."""
-    contents = {Path(member.path): content(zipped, member.entry) for member in files}
-    if time := files[0].time:
-        text = f"{time} {zone}".strip() if zone else ""
-        contents |= {Path(TIMESTAMP): f"{parsed_utc(text)} UTC\n".encode()} if text else {}
-    before = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    if before == contents:
+    handed_in = contents(zipped, files)
+    if zone and (time := files[0].time):
+        handed_in[PurePosixPath(TIMESTAMP)] = f"{parsed_utc(f'{time} {zone}')} UTC\n".encode()
+    before = {PurePosixPath(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    if before.keys() == handed_in.keys() and all(_holds(before[name], data) for name, data in handed_in.items()):
         return "unchanged"
     if before:
         kept.mkdir(parents=True, exist_ok=True)
         shutil.move(folder, kept / f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S-%f}")
-    for path, data in contents.items():
+    for path, data in handed_in.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(data)
     return "changed" if before else "new"
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    return path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def _configured() -> str:

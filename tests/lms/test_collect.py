@@ -8,6 +8,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.lms import collect
+from autograder.lms.archives import MAX_HAND_IN_BYTES
 from autograder.nbgrader.gradebook import find_alembic
 
 
@@ -172,3 +173,14 @@ def test_what_is_no_archive_is_refused_in_a_sentence(course, capsys, content, sa
         path.write_bytes(content)
     assert run(course, "views", path, "") == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_hand_in_that_holds_more_than_is_graded_is_left_and_the_others_are_taken(course, capsys):
+    path = course / "hand-ins.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as zipped:
+        zipped.writestr("lovelaceada_12345_678_a.npy", bytes(MAX_HAND_IN_BYTES))
+        zipped.writestr("lovelaceada_12345_679_views.ipynb", "one byte more")
+        zipped.writestr("oneillsmithbob_77_680_views.ipynb", "c")
+    assert run(course, "views", path, "") == 1
+    assert collected(course) == {"bob/views/views.ipynb": "c"}
+    assert "LEFT ada: its files hold more than 192 MiB" in capsys.readouterr().out

@@ -12,6 +12,7 @@ import time
 from functools import cache
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import nbformat
@@ -27,6 +28,7 @@ from autograder.nbgrader.config import configure
 from autograder.notebooks.cells import cell_of
 from autograder.sandbox import sandbox, workspace
 from autograder.sandbox.server import KernelServer
+from tests.pipeline.touching import WATCH
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,6 +111,12 @@ class Course:
         with Gradebook(f"sqlite:///{self.root / 'gradebook.db'}") as gradebook:
             return gradebook.find_submission(self.chapter, student).needs_manual_grade
 
+    def formgrade(self, student: str, formgrader: str) -> str:
+        """The address of the page on which the formgrader shows a submission."""
+        with Gradebook(f"sqlite:///{self.root / 'gradebook.db'}") as gradebook:
+            (notebook,) = gradebook.find_submission(self.chapter, student).notebooks
+            return f"{formgrader}/submissions/{notebook.id}/"
+
     def full_marks(self) -> dict[str, float]:
         return {
             cell.metadata["nbgrader"]["grade_id"]: cell.metadata["nbgrader"]["points"]
@@ -154,3 +162,20 @@ def _answering(address, server, log):
         except URLError:
             time.sleep(0.3)
     raise AssertionError(f"the server did not answer:\n{log.read_text()[-3000:]}")
+
+
+@pytest.fixture
+def watched(browser):
+    """A page whose requests beyond its own server are listed, and stopped."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.far, page.popups, page.dialogs = [], [], []
+    page.on("dialog", lambda dialog: (page.dialogs.append(dialog.message), dialog.dismiss()))
+    page.on("popup", lambda popup: page.popups.append(popup))
+    page.add_init_script(WATCH)
+    page.route(
+        lambda address: urlsplit(address).scheme not in ("file", "data") and urlsplit(address).hostname != "127.0.0.1",
+        lambda route: (page.far.append(route.request.url), route.abort()),
+    )
+    yield page
+    context.close()

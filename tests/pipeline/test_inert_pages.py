@@ -2,13 +2,11 @@
 
 import json
 import re
-from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
-from nbgrader.api import Gradebook
 
 from autograder.nbgrader.links import leads_outside
 from autograder.selfcheck.chapters import chapters
@@ -16,6 +14,7 @@ from autograder.selfcheck.mark import Marked
 from autograder.selfcheck.page import page as marked_page
 from tests.intake.forms import PIXEL
 from tests.pipeline.payloads import payloads
+from tests.pipeline.touching import links, touched
 
 _DISPLAYS = """
 import sys
@@ -29,20 +28,6 @@ display(Javascript("window.ran = 'a script'; element.append('<img src=x onerror=
 display(SVG("<svg xmlns='http://www.w3.org/2000/svg' onload='window.ran = 1'><script>window.ran = 2</script></svg>"))
 publish_display_data({{"application/vnd.mine+html": texts[0], "text/plain": texts[0]}})
 raise type(texts[0], (Exception,), {{}})("\\n".join(texts))
-"""
-_WATCH = """
-window.ran = undefined;
-addEventListener('securitypolicyviolation', found => (window.violations ??= []).push(found.blockedURI));
-"""
-_CLICK_ALL = """
-root => {
-  const own = '.scoring-buttons, .tabbable, .panel-heading, nav, header';
-  for (const element of document.querySelector(root).querySelectorAll('*')) {
-    if (element.closest(own)) continue;
-    for (const kind of ['pointerover', 'mouseover', 'pointerdown', 'mousedown', 'focusin', 'mouseup', 'click', 'wheel', 'keydown'])
-      element.dispatchEvent(new MouseEvent(kind, {bubbles: true, cancelable: true}));
-  }
-}
 """
 
 
@@ -70,49 +55,9 @@ def graded(course, formgrader):
     return course
 
 
-@pytest.fixture
-def watched(browser):
-    """A page whose requests beyond its own server are listed, and stopped."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.far, page.popups = [], []
-    page.on("popup", lambda popup: page.popups.append(popup))
-    page.add_init_script(_WATCH)
-    page.route(
-        lambda address: urlsplit(address).scheme not in ("file", "data") and urlsplit(address).hostname != "127.0.0.1",
-        lambda route: (page.far.append(route.request.url), route.abort()),
-    )
-    yield page
-    context.close()
-
-
-def _touched(page, root: str) -> None:
-    """Every element below ``root`` is clicked, pointed at and focused, and the screen is clicked in a grid."""
-    at = page.url
-    page.wait_for_timeout(300)
-    page.evaluate(_CLICK_ALL, root)
-    for y in range(120, 880, 80):
-        page.mouse.click(20, y)
-    page.wait_for_timeout(300)
-    assert page.url.partition("#")[0] == at.partition("#")[0], "a click led away"
-    assert page.evaluate("window.ran") is None, "something ran"
-    assert not page.far, f"something was fetched: {page.far[:3]}"
-    assert not page.popups, f"a click opened {page.popups[0].url}"
-
-
-def _links(page, root: str) -> list[str]:
-    return page.eval_on_selector_all(f"{root} a[href]", "links => links.map(link => link.getAttribute('href'))")
-
-
-def _formgrade(course, formgrader: str) -> str:
-    with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as gradebook:
-        (notebook,) = gradebook.find_submission("views", "hostile").notebooks
-        return f"{formgrader}/submissions/{notebook.id}/"
-
-
 def test_on_the_formgraders_page(graded, formgrader, watched):
     before = graded.scores("hostile")
-    watched.goto(_formgrade(graded, formgrader), wait_until="load")
+    watched.goto(graded.formgrade("hostile", formgrader), wait_until="load")
     text = watched.locator("#notebook").first.inner_text()
     assert text.count("window.ran=1") > 500, "the payloads themselves were not on the page"
     assert "[Picture a drawing, not handed in with the notebook]" in text and "[Picture far, not shown]" in text
@@ -120,8 +65,8 @@ def test_on_the_formgraders_page(graded, formgrader, watched):
     assert watched.locator("table.verdict").count() == len(graded.full_marks()), "the referee's tables are gone"
     kept = "#notebook .full-credit:not(.scoring-buttons *), #notebook .text_cell_render :is([id], [style], [data-link])"
     assert watched.locator(kept).count() == 0
-    assert not [link for link in _links(watched, "#notebook") if not leads_outside(link)]
-    _touched(watched, "#notebook")
+    assert not [link for link in links(watched, "#notebook") if not leads_outside(link)]
+    touched(watched, "#notebook")
     assert graded.scores("hostile") == before, "a score moved"
     assert not watched.evaluate("window.violations"), "what the policy stopped should not have been on the page"
 
@@ -131,8 +76,8 @@ def test_on_the_feedback_page(graded, watched):
     assert page.count("window.ran=1") > 500
     watched.goto((graded.root / "feedback" / "hostile" / "views" / "views.html").as_uri(), wait_until="load")
     assert watched.locator("img[src]").count() == 1
-    assert not [link for link in _links(watched, "main") if not leads_outside(link)]
-    _touched(watched, "body")
+    assert not [link for link in links(watched, "main") if not leads_outside(link)]
+    touched(watched, "body")
     assert not watched.evaluate("window.violations")
 
 
@@ -143,11 +88,11 @@ def test_on_the_markers_page(tmp_path, watched):
     (tmp_path / "marked.html").write_text(marked_page(marked, f"{payloads()[0]}.ipynb", solutions=False))
     watched.goto((tmp_path / "marked.html").as_uri(), wait_until="load")
     assert watched.locator("body").inner_text().count("window.ran=1") > 500
-    _touched(watched, "body")
+    touched(watched, "body")
 
 
 def test_a_second_wall_stands_in_the_formgrader(graded, formgrader, watched):
-    watched.goto(_formgrade(graded, formgrader), wait_until="load")
+    watched.goto(graded.formgrade("hostile", formgrader), wait_until="load")
     watched.evaluate(
         """() => {
           for (const html of ['<img src=x onerror=window.ran=1>', '<iframe srcdoc="<script>parent.ran=1</script>">',
@@ -183,7 +128,7 @@ def test_the_policy_lets_the_formgrader_work(graded, formgrader, watched):
             if watched.locator(".modal").count():
                 watched.evaluate("$('.modal').modal('hide')")
                 watched.wait_for_timeout(600)
-    watched.goto(_formgrade(graded, formgrader), wait_until="load")
+    watched.goto(graded.formgrade("hostile", formgrader), wait_until="load")
     watched.wait_for_timeout(500)
     assert watched.evaluate("formgrader.loaded && MathJax.loaded"), "nbgrader's own script did not come to its end"
     watched.locator("[onclick]:visible").click()
@@ -205,7 +150,7 @@ def test_no_address_makes_the_formgrader_run_a_learners_file(graded, formgrader)
 def test_a_file_of_a_submission_opens_without_any_right(graded, formgrader):
     folder = graded.root / "autograded" / "hostile" / "views"
     (folder / "evil.html").write_text("<script>window.ran = 1</script>")
-    answer = urlopen(f"{_formgrade(graded, formgrader)}evil.html")
+    answer = urlopen(f"{graded.formgrade('hostile', formgrader)}evil.html")
     assert answer.headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
 
 
