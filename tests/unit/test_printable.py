@@ -1,6 +1,8 @@
 """What a learner chose is printed as text: a terminal acts on nothing in it."""
 
 import logging
+import subprocess
+import sys
 
 import pytest
 
@@ -35,3 +37,9 @@ def test_a_log_line_and_its_traceback_hold_no_escape(printable_log):
         logging.getLogger("x").exception("Copying %s\r", f"{CLEAR}{REVERSED}.txt")
     assert r"Copying \x1b[2J\u202e.txt\r" in printable_log.text
     assert "\x1b" not in printable_log.text and r"ValueError: \x1b[2J" in printable_log.text
+
+
+def test_what_ends_a_command_of_nbgraders_holds_none():
+    raises = f"from autograder.nbgrader.logs import make_printable; make_printable(); raise OSError({CLEAR!r})"
+    done = subprocess.run([sys.executable, "-c", raises], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.endswith("OSError: \\x1b[2J\n") and "\x1b" not in done.stderr
