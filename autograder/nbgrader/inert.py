@@ -6,6 +6,7 @@ from collections.abc import Callable
 from urllib.parse import unquote
 
 from jinja2 import pass_context
+from mistune.core import BlockState
 from nbconvert.exporters import HTMLExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.filters import Highlight2HTML, ansi2html, strip_ansi
@@ -17,29 +18,47 @@ from traitlets import Float, List, Unicode
 from autograder.core.printable import visible
 from autograder.nbgrader.links import leads_outside
 from autograder.nbgrader.sanitized import PICTURE, sanitized
-from autograder.nbgrader.size_of_page import SizeOfPage
+from autograder.nbgrader.size_of_page import Room, SizeOfPage
 from autograder.notebooks.inert import inert, is_the_referees
 
 MOST_MARKDOWN = 64 * 1024
 """Characters of a cell that are rendered; a longer one is shown as it was typed."""
+MOST_RENDERED = 1024**2
+"""Characters of HTML that a cell becomes, pictures aside; of a definition that is used a thousand times it may be far more."""
+
+
+class TooLong(ValueError):
+    """More HTML than a cell may become."""
 
 
 class InertRenderer(IPythonRenderer):
     """nbconvert's renderer of Markdown: attached pictures are shown; of others, and of links that lead nowhere outside, text and address."""
 
-    def __init__(self, own_hosts: list[str], **options) -> None:
+    def __init__(self, own_hosts: list[str], room: Room, **options) -> None:
         super().__init__(escape=False, **options)
-        self._own_hosts = own_hosts
+        self._own_hosts, self._for_pictures = own_hosts, room
+        self._made, self._most = 0, MOST_RENDERED
+
+    def render_token(self, token: dict, state: BlockState) -> str:
+        """Raises TooLong."""
+        before = self._made
+        text = super().render_token(token, state)
+        self._made = before + len(text)  # that of what is in it included
+        if self._made > self._most:
+            raise TooLong
+        return text
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
-        kinds = (
-            self.attachments.get(unquote(url.removeprefix("attachment:")), {}) if url.startswith("attachment:") else {}
-        )
+        is_attached, why = url.startswith("attachment:"), "not shown"
+        kinds = self.attachments.get(unquote(url.removeprefix("attachment:")), {}) if is_attached else {}
         for kind, data in kinds.items():
             source = f"data:{kind};base64,{''.join(data.split())}"
             if PICTURE.fullmatch(source):
-                return f'<img alt="{html.escape(text)}" src="{source}">'
-        why = "not handed in with the notebook" if url.startswith("attachment:") else "not shown"
+                if self._for_pictures.takes(source):
+                    self._most += len(source)
+                    return f'<img alt="{html.escape(text)}" src="{source}">'
+                why = "one too many for this page"
+        why = "not handed in with the notebook" if is_attached and why == "not shown" else why
         return f"<em>[Picture {html.escape(text or url)}, {why}]</em>"
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
@@ -61,9 +80,13 @@ class InertExporter(HTMLExporter):
     """The server's that shows the page, where one does."""
 
     def from_notebook_node(self, nb: NotebookNode, resources: ResourcesDict | None = None, **kwargs):
-        self._until = time.process_time() + self.page_seconds
+        self.begin_page()
         # HTMLExporter's own parses the finished page once more, for texts of pictures: EscapeLearners gives them.
         return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources), **kwargs)
+
+    def begin_page(self) -> None:
+        """Its time and its room begin."""
+        self._until, self._room = time.process_time() + self.page_seconds, Room()
 
     @pass_context
     def markdown2html(self, context, source: str) -> str:
@@ -74,7 +97,9 @@ class InertExporter(HTMLExporter):
         source = cell["source"]
         if len(source) <= MOST_MARKDOWN and self._has_time():
             try:
-                return self._rendered(source, cell.get("attachments", {}))
+                rendered = self._rendered(source, cell.get("attachments", {}))
+                if self._room.takes(rendered):
+                    return rendered
             except Exception:
                 pass  # learners can type whatever a renderer of Markdown trips over
         return _as_text(source)
@@ -83,6 +108,7 @@ class InertExporter(HTMLExporter):
         own_hosts = [*self.own_hosts, self.host]
         renderer = InertRenderer(
             own_hosts,
+            Room(self._room.left - MOST_RENDERED),
             attachments=attachments,
             anchor_link_text=self.anchor_link_text,
             exclude_anchor_links=self.exclude_anchor_links,
@@ -93,12 +119,18 @@ class InertExporter(HTMLExporter):
     def default_filters(self):
         yield from super().default_filters()
         yield "markdown_of", self.markdown_of
-        yield "ansi2html", self._in_time(ansi2html, lambda text: html.escape(strip_ansi(text)))
-        yield "highlight_code", self._in_time(Highlight2HTML(pygments_lexer="ipython3", parent=self), _as_text)
+        yield "ansi2html", self._in_bounds(ansi2html, lambda text: html.escape(strip_ansi(text)))
+        yield "highlight_code", self._in_bounds(Highlight2HTML(pygments_lexer="ipython3", parent=self), _as_text)
 
-    def _in_time(self, render: Callable, plainly: Callable) -> Callable:
-        """The filter ``render`` for as long as the page's time lasts."""
-        return lambda text, **options: visible(render(text, **options) if self._has_time() else plainly(text))
+    def _in_bounds(self, render: Callable, plainly: Callable) -> Callable:
+        """The filter ``render`` for as long as the page's time and room last."""
+
+        def shown(text: str, **options) -> str:
+            if self._has_time() and self._room.takes(rendered := visible(render(text, **options))):
+                return rendered
+            return visible(plainly(text))
+
+        return shown
 
     def _has_time(self) -> bool:
         return time.process_time() < self._until

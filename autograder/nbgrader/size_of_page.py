@@ -1,18 +1,37 @@
 """How much of one notebook a page shows."""
 
+import html
+
 from nbformat import NotebookNode
+
+from autograder.core.printable import visible
 
 MOST_OF_A_TEXT = 256 * 1024
 """Characters of a cell's source, or of one output, that are shown."""
 MOST_OF_A_PAGE = 8 * 1024**2
-"""Characters of all sources, outputs and pictures of a page together."""
+"""Characters of all sources, outputs and pictures of a page together as plain text, and as many of what is rendered."""
+_MOST_FOR_ONE = 6
+"""Characters of HTML for one of text, as in ``&quot;``."""
+
+
+class Room:
+    """What a page still has place for."""
+
+    def __init__(self, characters: int = MOST_OF_A_PAGE) -> None:
+        self.left = characters
+
+    def takes(self, text: str) -> bool:
+        """Whether it finds place; then it has it."""
+        fits = len(text) <= self.left
+        self.left -= len(text) if fits else 0
+        return fits
 
 
 class SizeOfPage:
     """What is left of a page's size while its cells are shortened, one by one."""
 
     def __init__(self, most: int = MOST_OF_A_PAGE) -> None:
-        self._left = most
+        self._room = Room(most)
 
     def bound(self, cell: NotebookNode) -> None:
         """Shorten a cell's texts; pictures that find no place are left out."""
@@ -33,9 +52,11 @@ class SizeOfPage:
             )
 
     def _text(self, text: str) -> str:
-        most = min(MOST_OF_A_TEXT, self._left)
-        self._left -= min(len(text), most)
-        return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most} more characters are not shown.]"
+        shown = text[:MOST_OF_A_TEXT]
+        if not self._room.takes(html.escape(visible(shown))):
+            shown = shown[: self._room.left // _MOST_FOR_ONE]
+            self._room.takes(html.escape(visible(shown)))
+        return shown if shown == text else f"{shown}\n[{len(text) - len(shown)} more characters are not shown.]"
 
     def _pictures(self, attachments: NotebookNode) -> NotebookNode:
         return NotebookNode(
@@ -47,8 +68,4 @@ class SizeOfPage:
         )
 
     def _finds_place(self, kind: str, data: str) -> bool:
-        if not kind.startswith("image/"):
-            return True
-        fits = len(data) <= self._left
-        self._left -= len(data) if fits else 0
-        return fits
+        return self._room.takes(data) if kind.startswith("image/") else True
