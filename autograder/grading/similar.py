@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 
 from autograder.core.printable import say
-from autograder.grading.published import published
+from autograder.grading.course_answers import course_answers
 from autograder.intake.files import handed_in as contents_of
 from autograder.intake.found import found_in
 from autograder.intake.graded_form import answers_in
@@ -51,7 +51,7 @@ def similar(course: Path, assignment: str, least: float = 0.7) -> list[Pair]:
     """
     releases = _releases(course / "release" / assignment)
     given = {answer: released.texts[answer] for released in releases.values() for answer in released.functions}
-    ours = published(given)
+    ours = course_answers(given)
     handed_in = {
         path.parent.name: _answers(path, releases) for path in sorted((course / "submitted").glob(f"*/{assignment}"))
     }

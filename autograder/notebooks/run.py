@@ -42,6 +42,10 @@ class Sheet(Protocol):
         """The notebook has been run; see :class:`autograder.core.ledger.Entry`."""
 
 
+MOST_TOLD, MOST_NAMED = 10_000, 200
+"""Characters that are kept of the name, the text and the traceback of an error whose message was too large to keep."""
+
+
 class RunGraded(ExecutePreprocessor):
     """nbconvert's ExecutePreprocessor with a referee beside the kernel and a bound on everything.
 
@@ -200,13 +204,15 @@ class RunGraded(ExecutePreprocessor):
         return reply
 
     def on_cell_executed(self, cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
-        """An error that shows nowhere in the outputs, as that of a timeout, is shown."""
+        """An error that shows nowhere in the outputs, as that of a timeout, is shown; one that was too large is, in part."""
         content = execute_reply["content"]
         shown = {output.ename for output in cell.outputs if output.output_type == "error"}
         if content["status"] == "error" and content["ename"] not in shown:
-            told = {"ename": content["ename"], "evalue": content["evalue"]}
-            traceback = content["traceback"] or ["ERROR: An error occurred while showtraceback was disabled"]
-            cell.outputs.append(new_output("error", **told, traceback=traceback))
+            self._kept_bytes += 3 * MOST_TOLD
+            most = MOST_TOLD if self._kept_bytes <= self.output_bytes else MOST_NAMED
+            traceback = "\n".join(content["traceback"]) or "ERROR: An error occurred while showtraceback was disabled"
+            told = {key: content[key][:most] for key in ("ename", "evalue")}
+            cell.outputs.append(new_output("error", **told, traceback=[traceback[:most]]))
 
     def process_message(self, msg: dict, cell: NotebookNode, cell_index: int):
         if msg["msg_type"] not in ("status", "execute_input"):

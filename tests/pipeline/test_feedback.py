@@ -20,6 +20,7 @@ def page(course):
     notebook.cells.insert(1, new_markdown_cell("Hello <script>alert(2)</script> <img src=x onerror=alert(3)>"))
     notebook.cells.insert(2, new_code_cell("from IPython.display import HTML\nHTML('<script>alert(4)</script>')"))
     notebook.cells.insert(3, new_code_cell("print('<script>alert(5)</script>')"))
+    notebook.cells.insert(4, new_code_cell("raise ValueError('far too long ' * 300_000)"))
     course.hand_in("copies", notebook)
     assert course.autograde("copies")["success"]
     return course.feedback("copies")
@@ -45,6 +46,10 @@ def test_nothing_a_learner_wrote_can_run(page):
 def test_learners_code_and_output_are_shown(page):
     assert "permute(0, 2, 4, 1, 3, 5).clone()" in page
     assert "&lt;script&gt;alert(5)" in page
+
+
+def test_an_error_that_is_too_long_is_shown_in_part(page):
+    assert "ValueError" in page and 100 < page.count("far too long") < 5000
 
 
 @pytest.mark.parametrize("width", [1280, 390, 320])

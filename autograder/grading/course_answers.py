@@ -7,7 +7,7 @@ from autograder.core.layout import NOTEBOOK
 from autograder.selfcheck.chapters import Chapter, chapters
 
 
-def published(functions: Collection[str]) -> dict[str, dict[str, str]]:
+def course_answers(functions: Collection[str]) -> dict[str, dict[str, str]]:
     """For each of these functions that the course grades its right answers: sources by what they are called."""
     found: dict[str, dict[str, str]] = {}
     for chapter in chapters():
