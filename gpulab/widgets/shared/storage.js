@@ -7,8 +7,8 @@ function attempt(action) {
 export function remember(key) {
   return {
     get: () => attempt(() => localStorage.getItem(key)),
-    // True where it was kept.
-    set: (value) => attempt(() => { localStorage.setItem(key, value); return true; }) ?? false,
+    // True where it was kept: where a browser refuses, the book's own stand-in (storage.html) forgets with the page.
+    set: (value) => attempt(() => { localStorage.setItem(key, value); return localStorage instanceof Storage; }) ?? false,
     drop: () => attempt(() => localStorage.removeItem(key)),
   };
 }
