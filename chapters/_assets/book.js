@@ -12,3 +12,11 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const part of document.querySelectorAll(".citation-list, .citation-list > .citation"))
     part.removeAttribute("role");
 });
+
+// Paper is white, whatever the screen: figures in the colours of the night are hardly seen on it.
+{
+  const root = document.documentElement;
+  let shown = null;
+  addEventListener("beforeprint", () => { shown = root.dataset.theme; root.dataset.theme = "light"; });
+  addEventListener("afterprint", () => { root.dataset.theme = shown ?? root.dataset.theme; });
+}
