@@ -61,3 +61,13 @@ def test_a_page_with_code_offers_its_notebook(desktop, address):
     link = desktop.locator(".btn-download-notebook-button").first.get_attribute("href")
     notebook = json.loads(desktop.request.get(f"{address}/chapters/{link}").text())
     assert any("gpulab.observe()" in "".join(cell["source"]) for cell in notebook["cells"])
+
+
+@pytest.mark.parametrize("kind", ["notebook", "source"])
+def test_the_download_menu_saves_a_file_that_a_browser_could_open(desktop, address, kind):
+    desktop.context.route("**/_sources/**", lambda route: route.fulfill(content_type="application/json", body="{}"))
+    desktop.goto(f"{address}/chapters/index.html")
+    desktop.get_by_role("button", name="Download this page").click()
+    with desktop.expect_download() as taken:
+        desktop.locator(f".btn-download-{kind}-button:visible").click()
+    assert taken.value.suggested_filename == {"notebook": "index.ipynb", "source": "index.md"}[kind]

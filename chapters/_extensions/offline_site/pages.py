@@ -13,6 +13,8 @@ PRELOAD = re.compile(r'\s*<link rel="preload" as="script"[^>]*/>')
 BLOCKING = re.compile(r'<script (?![^>]*\b(?:defer|async)\b)([^>]*\bsrc=")')
 # It names what a deferred script defines, so it must wait for that.
 WAITING = re.compile(r"<script>((?:(?!</script>).)*\bDOCUMENTATION_OPTIONS\..*?)</script>", re.S)
+# A server may call a notebook JSON, which opens in a tab.
+SOURCE = re.compile(r'(<a href="[^"]*_sources/[^"]*") target="_blank"')
 
 
 class LeanTemplates(BuiltinTemplateLoader):
@@ -26,7 +28,7 @@ class LeanTemplates(BuiltinTemplateLoader):
         html = super().render(template, context)
         if not html.lstrip()[:9].lower() == "<!doctype":
             return html
-        return widgets.shared(deferred(icons.drawn(html)), self.outdir, context["content_root"])
+        return widgets.shared(deferred(downloaded(icons.drawn(html))), self.outdir, context["content_root"])
 
 
 def deferred(html: str) -> str:
@@ -34,6 +36,11 @@ def deferred(html: str) -> str:
     html = PRELOAD.sub("", FONT_AWESOME.sub("", html))
     html = WAITING.sub(lambda found: f'<script defer src="{as_address(found[1])}"></script>', html)
     return BLOCKING.sub(r"<script defer \1", html)
+
+
+def downloaded(html: str) -> str:
+    """The page whose notebook and source are taken home, and not opened."""
+    return SOURCE.sub(r"\1 download", html)
 
 
 def as_address(script: str) -> str:
