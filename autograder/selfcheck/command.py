@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Mark, print, write the page. Returns 0, however many points there are; 2 where nothing could be marked."""
-    if problem := gpulab_problem():
+    if problem := system_problem() or gpulab_problem():
         return _refused(problem)
     try:
         return _mark(options)
@@ -64,6 +64,20 @@ def _mark(options: argparse.Namespace) -> int:
     if not options.no_browser and _has_screen():
         webbrowser.open(written.as_uri())
     return 0
+
+
+def system_problem() -> str:
+    """Why notebooks cannot be marked on this system, and what to do, or an empty string where they can.
+
+    Asked before anything is imported that such a system lacks: Windows has no ``fork`` and no limits for a process.
+    """
+    if hasattr(os, "fork") and all(util.find_spec(name) for name in ("fcntl", "resource")):
+        return ""
+    return (
+        "Marking needs Linux, macOS or WSL, the Linux inside Windows. To get WSL, type `wsl --install` in a PowerShell "
+        "that was opened as administrator, and restart. Then open Ubuntu from the Start menu and type there the lines of "
+        "the chapter's page."
+    )
 
 
 def gpulab_problem() -> str:

@@ -27,7 +27,7 @@ Minutes are estimated from the lengths of statement and reference solution and t
 {{download}}`Download the exercises <../../_build/exercises/{chapter}.ipynb>`, a Jupyter notebook, and two wheels:
 {{download}}`gpulab <../../_build/exercises/{gpulab}>`, which it imports, and
 {{download}}`gpulab-mark <../../_build/exercises/{mark}>`, which runs the hidden tests on your own machine. With Python
-3.11 to 3.13 on Linux or macOS, in the folder where the three lie:
+3.11 to 3.13 on Linux, macOS or WSL (Windows' Linux: `wsl --install` in PowerShell), in the folder where the three lie:
 
 ```sh
 {lines}
