@@ -24,7 +24,7 @@ code      := $(shell find gpulab -name '*.py' -o -name '*.js' -o -name '*.css' |
 pipeline  := $(wildcard autograder/authoring/*.py) autograder/nbgrader/config.py
 marker    := $(shell find autograder -name '*.py' -o -path 'autograder/selfcheck/*' -o -name '*.css' | grep -v __pycache__)
 exercises := $(shell find exercises -name '*.py' -o -name hints.yml | grep -v __pycache__)
-downloaded := $(exercises) $(pipeline) $(marker) $(code) pyproject.toml
+downloaded := $(exercises) $(pipeline) $(marker) $(code) pyproject.toml _config.yml
 pages     := _config.yml _toc.yml $(shell find chapters -type f | grep -v __pycache__)
 
 .PHONY: executed test-env help demo evidence opinfo recordings test audit newest timed book release serve serve-model load-model lab source format env clean clean-all

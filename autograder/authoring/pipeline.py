@@ -7,11 +7,13 @@ import tempfile
 from pathlib import Path
 
 import nbformat
+import yaml
 from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
+from autograder.authoring.alone import with_what_to_install
 from autograder.authoring.drafts import Drafts, in_the_book
 from autograder.core.layout import NOTEBOOK
 from autograder.nbgrader.config import configure
@@ -27,11 +29,19 @@ def write_source(exercises: Path, chapter: str, course: Path) -> Path:
     from autograder.authoring.text import read_text_notebook
 
     target = course / "source" / chapter / f"{chapter}.ipynb"
-    text = nbformat.writes(with_checks_that_count(read_text_notebook(exercises / chapter / NOTEBOOK)))
+    text = nbformat.writes(as_source(read_text_notebook(exercises / chapter / NOTEBOOK), exercises / chapter))
     if not target.exists() or target.read_text() != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
     return target
+
+
+def as_source(notebook: NotebookNode, folder: Path) -> NotebookNode:
+    """An author's notebook of the exercises in ``folder`` as nbgrader releases it to learners."""
+    hints = folder / "hints.yml"
+    page = yaml.safe_load(hints.read_text("utf-8"))["page"] if hints.is_file() else ""
+    counted = with_checks_that_count(notebook)
+    return with_what_to_install(counted, f"chapters/{page}") if page else counted
 
 
 def with_checks_that_count(notebook: NotebookNode) -> NotebookNode:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-from autograder.authoring.pipeline import chapters, with_checks_that_count
+from autograder.authoring.pipeline import as_source, chapters
 from autograder.authoring.text import read_text_notebook
 from autograder.core.layout import NOTEBOOK
 from autograder.notebooks.cells import exercises_of
@@ -35,7 +35,7 @@ def write_subset(exercises: Path, names: list[str], assignment: str, course: Pat
     notebook.cells = list(_kept(notebook.cells, graded, names))
     target = course / "source" / assignment / f"{assignment}.ipynb"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(nbformat.writes(with_checks_that_count(notebook)))
+    target.write_text(nbformat.writes(as_source(notebook, exercises / chapter)))
     return target
 
 

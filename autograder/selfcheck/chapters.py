@@ -11,6 +11,7 @@ import yaml
 from nbformat import NotebookNode
 
 from autograder.core.layout import NOTEBOOK, ROOT
+from autograder.core.published import site_address
 from autograder.notebooks.cells import exercises_of, solution_of
 from autograder.selfcheck.packed import SITE, is_packed
 
@@ -93,17 +94,3 @@ def _site() -> str:
     if is_packed():
         return SITE.read_text("utf-8").strip()
     return site_address(ROOT)
-
-
-def site_address(root: Path) -> str:
-    """Where ``_config.yml`` puts the book: ``html: baseurl``, or GitHub's pages of ``repository: url``; empty while both are."""
-    config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
-    return config["html"].get("baseurl") or _github_pages(config.get("repository", {}).get("url") or "")
-
-
-def _github_pages(url: str) -> str:
-    """Where GitHub shows the branch ``gh-pages`` of https://github.com/OWNER/NAME."""
-    if not url:
-        return ""
-    owner, name = url.rstrip("/").split("/")[-2:]
-    return f"https://{owner}.github.io/{name}"

@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-import tomllib
 from pathlib import Path
 
 import nbformat
@@ -12,7 +11,8 @@ from autograder.authoring.corpus import CORPUS
 from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.authoring.pipeline import chapters, copy_room, wheel_of
 from autograder.core.layout import NOTEBOOK
-from autograder.selfcheck.chapters import Chapter, site_address
+from autograder.core.published import site_address, version
+from autograder.selfcheck.chapters import Chapter
 from autograder.selfcheck.packed import SITE
 
 LEFT_OUT = (
@@ -43,8 +43,3 @@ def write_mark_wheel(root: Path, folder: Path) -> Path:
             nbformat.write(notebook, source / "exercises" / name / f"{name}.ipynb")
         (source / "autograder" / "selfcheck" / SITE.name).write_text(site_address(root))
         return wheel_of(source, folder)
-
-
-def version(root: Path) -> str:
-    """That of gpulab, whose marker this is."""
-    return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]

@@ -11,12 +11,13 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
+from autograder.authoring.alone import CPU_WHEELS
+from autograder.core.published import site_address
 from autograder.core.report import points, with_code
 from autograder.instructor.effort import efforts
-from autograder.selfcheck.chapters import anchor_of, site_address
+from autograder.selfcheck.chapters import anchor_of
 
 ROOT = Path(__file__).parents[2]
-CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 TEXT = """\
 | Exercise | Points | Minutes | Needs |
 | --- | ---: | ---: | --- |
