@@ -33,6 +33,16 @@ def test_search_finds_no_nonsense(desktop, address):
     assert results(desktop, address, "qwxzzv") == 0
 
 
+@pytest.mark.parametrize("page", ["search.html", "chapters/index.html"])
+def test_the_search_fields_icon_covers_no_word(desktop, address, page):
+    desktop.goto(f"{address}/{page}")
+    if page != "search.html":
+        desktop.locator("button.search-button__button:visible").first.click()
+    field = desktop.locator("form.bd-search:visible").first
+    icon, words = (field.locator(part).bounding_box() for part in ("svg", "input"))
+    assert icon["x"] + icon["width"] <= words["x"]
+
+
 def test_the_phones_menu_button_opens_the_sidebar(phone, address):
     phone.goto(f"{address}/chapters/index.html")
     chapters = phone.get_by_role("navigation", name="Main").get_by_role("link")
