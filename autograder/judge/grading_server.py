@@ -1,6 +1,7 @@
 """The referee's server for one submission: a Unix socket, one open exercise at a time."""
 
 import os
+import secrets
 import threading
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
@@ -11,7 +12,8 @@ import msgspec
 from autograder.core.exercise import find
 from autograder.core.verdict import Verdict
 from autograder.judge.judge_server import SubprocessJudge, judge_server
-from autograder.judge.referee import Session, background_work_problem
+from autograder.judge.referee import Session, background_work_problem, without_doubt
+from autograder.judge.second_opinion import is_the_learners_fault
 from autograder.protocol.channel import Begin, Done, EventRecord, Evidence, Inputs, Refused, receive_at_referee, send
 from autograder.protocol.rank_sockets import send_sockets
 
@@ -25,7 +27,7 @@ class GradingServer:
     ``open(exercise)`` before its graded cell is executed, ``close()`` after: only between
     the two is evidence for that exercise taken, and only once. ``incidents`` are sentences
     about messages that an honest notebook never sends, ``broken`` about judges and scenarios that
-    failed; ``tracebacks`` are theirs.
+    failed, by no fault of the learner's; ``tracebacks`` are those of judges, whosever fault it was.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,7 +40,7 @@ class GradingServer:
         self._session: Session | None = None
         self._judge: SubprocessJudge | None = None
         self._begun = False
-        self._number = 0
+        self._number = self._seed = 0
         self._closed = False
         self._conversations = threading.BoundedSemaphore(MAX_CONVERSATIONS)
         self._listener = Listener(self.address, family="AF_UNIX")
@@ -57,15 +59,17 @@ class GradingServer:
 
     def open(self, exercise: str) -> None:
         """Raises LookupError when there is no such exercise, JudgeServerLost when no judge can be started."""
-        self._judge = self._judge_server.judge_for(find(exercise).name)
+        self._seed = secrets.randbits(63)
+        self._judge = self._judge_server.judge_for(find(exercise).name, self._seed)
         session = Session(find(exercise), judge=self._judge)
         with self._lock:
             self._session, self._begun, self._number = session, False, 0
 
-    def close(self, message: str = "", helped: bool = False) -> Verdict:
+    def close(self, message: str = "", helped: bool = False, seconds: float = 0) -> Verdict:
         """The verdict. ``message``: what stopped the cell, or empty.
 
-        ``helped``: another process of the notebook used the processor meanwhile.
+        ``helped``: another process of the notebook used the processor meanwhile. ``seconds``: how long it may take
+        to find out whose fault a broken hidden test is; where that stays open it stands in ``broken``.
         """
         with self._lock:
             session, self._session = self._session, None
@@ -76,9 +80,16 @@ class GradingServer:
             session.abandon(background_work_problem("process"))
         for incident in session.incidents:
             self._incident(incident)
-        self.broken += session.broken
         self.tracebacks = (self.tracebacks + session.tracebacks)[:MAX_TRACEBACKS]
+        if self._is_the_learners_fault(session, seconds):
+            return without_doubt(session.verdict())
+        self.broken += session.broken
         return session.verdict()
+
+    def _is_the_learners_fault(self, session: Session, seconds: float) -> bool:
+        if not session.broken or session.stopped:
+            return False
+        return is_the_learners_fault(session.broken, session.exercise.name, self._seed, seconds)
 
     def _accept(self) -> None:
         while True:

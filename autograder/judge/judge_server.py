@@ -11,6 +11,7 @@ import atexit
 import importlib
 import os
 import resource
+import secrets
 import signal
 import socket
 import subprocess
@@ -93,12 +94,13 @@ class JudgeServer:
         self._start()
         atexit.register(self.close)
 
-    def judge_for(self, exercise: str) -> "SubprocessJudge":
-        """A judge forked for one graded cell. Raises JudgeServerLost."""
+    def judge_for(self, exercise: str, seed: int | None = None) -> "SubprocessJudge":
+        """A judge forked for one graded cell, whose cases are drawn with the seed, or one of its own. Raises JudgeServerLost."""
+        seed = secrets.randbits(63) if seed is None else seed
         with self._lock:
             for _ in range(2):
                 try:
-                    return SubprocessJudge(self._call_for(exercise))
+                    return SubprocessJudge(self._call_for(f"{seed} {exercise}"))
                 except (OSError, EOFError):
                     self.close()
                     self._start()
@@ -109,10 +111,10 @@ class JudgeServer:
         self._process.kill()
         self._process.wait()
 
-    def _call_for(self, exercise: str) -> Connection:
+    def _call_for(self, drawn: str) -> Connection:
         ours, theirs = socket.socketpair()
         with theirs:
-            socket.send_fds(self._line, [exercise.encode()[:_MAX_NAME_BYTES]], [theirs.fileno()])
+            socket.send_fds(self._line, [drawn.encode()[:_MAX_NAME_BYTES]], [theirs.fileno()])
         connection = Connection(ours.detach())
         _from_judge.decode(connection.recv_bytes())
         return connection
@@ -184,13 +186,14 @@ def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -
     find_exercise = getattr(importlib.import_module(module), function)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        name, descriptors, _, _ = socket.recv_fds(line, _MAX_NAME_BYTES, 1)
-        if not name:
+        drawn, descriptors, _, _ = socket.recv_fds(line, _MAX_NAME_BYTES, 1)
+        if not drawn:
             return
-        exercise = find_exercise(name.decode())  # its chapter is imported before the fork
+        seed, _, name = drawn.decode().partition(" ")
+        exercise = find_exercise(name)  # its chapter is imported before the fork
         if os.fork() == 0:
             line.close()
-            _run_judge(Connection(descriptors[0]), InProcessJudge(exercise, Sampler()), cpu_seconds, seconds)
+            _run_judge(Connection(descriptors[0]), InProcessJudge(exercise, Sampler(int(seed))), cpu_seconds, seconds)
         os.close(descriptors[0])
 
 

@@ -132,7 +132,8 @@ class RunGraded(ExecutePreprocessor):
         cell = self._run(cell, index)
         self._in_graded_cell = False
         helped = before.worked_until(self._workspace.siblings(self.km))
-        self._record(cell, self._server.close(self._what_stopped(cell), helped))
+        left = self._deadline - time.monotonic()
+        self._record(cell, self._server.close(self._what_stopped(cell), helped, left))
         return cell, resources
 
     def _what_stopped(self, cell: NotebookNode) -> str:

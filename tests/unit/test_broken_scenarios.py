@@ -67,7 +67,7 @@ def test_a_scenario_that_raises_is_named_with_its_line():
 def test_what_the_scenario_cannot_take_says_both():
     session = played("made_up.first", lambda x: None)
     assert "exercises/made_up/first/run.py:3 (AttributeError" in session.broken[0]
-    assert "the function gave what the test cannot take, or the test is wrong" in message(session)
+    assert "the function gave what the test cannot take, or the hidden test is wrong" in message(session)
 
 
 @pytest.mark.parametrize(
