@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-_PARSED_CHARACTERS, _READ_CHARACTERS = 50_000, 1_000_000
+PARSED_CHARACTERS, _READ_CHARACTERS = 50_000, 1_000_000
 _BUILTINS = frozenset(dir(builtins))
 _DEFINITION = re.compile(r"^(?:(?:async[ \t]+)?def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*")
@@ -47,7 +47,7 @@ class Facts:
 def facts(source: str) -> Facts:
     """Never raises."""
     code = _as_code(source)
-    if len(code) <= _PARSED_CHARACTERS:
+    if len(code) <= PARSED_CHARACTERS:
         for text in (code, _without_magics(code)):
             try:
                 return _facts(ast.parse(text), symtable.symtable(text, "cell", "exec"), code)

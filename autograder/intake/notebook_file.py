@@ -12,6 +12,7 @@ from autograder.intake.identity import recognised
 from autograder.intake.names import facts
 from autograder.intake.refused import NotGradable
 from autograder.intake.released import Released, same_text
+from autograder.intake.typed import mend
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def read_bytes(path: Path, name: str, raw: bytes) -> Read:
     text, encoding = decoded(raw)
     notes = (f"The notebook is not in UTF-8, it was read as {encoding}.",) if encoding else ()
     try:
-        return Read(path, name, cells_in(text), notes)
+        cells = cells_in(text)
+        return Read(path, name, cells, (*notes, *mend(cells)))
     except NotGradable:
         raise
     except Exception as error:  # anything can lie under a notebook's name

@@ -440,3 +440,17 @@ def with_modules_beside_a_git_repository(folder, notebook):
 def an_archive_under_the_notebooks_name(folder, notebook):
     with zipfile.ZipFile(folder / "views.ipynb", "w") as archive:
         archive.writestr("views.ipynb", json.dumps(notebook))
+
+
+@changed
+def typed_on_a_phone(notebook):
+    for one in notebook.cells:
+        if one.metadata.get("nbgrader", {}).get("solution"):
+            one.source = one.source.replace(" ", "\u00a0").replace('"', "\u201d")
+
+
+@changed
+def copied_out_of_a_console(notebook):
+    answer = cell(notebook, "patchify")
+    answer.source = "In [7]: " + answer.source.replace("\n", "\n   ...: ") + "\n\nIn [8]: "
+    notebook.cells[notebook.cells.index(answer)] = new_code_cell(answer.source)
