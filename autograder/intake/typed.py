@@ -22,7 +22,8 @@ _INSTEAD = (
 """What Python reads for a sign that looks like it. Letters and digits in full width are read as ordinary ones in any case."""
 _ALL = str.maketrans(_INSTEAD)
 _PIECE = re.compile(
-    r"(?P<kept>\#[^\n]*|'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"|'(?:\\.|[^\\\n'])*'|\"(?:\\.|[^\\\n\"])*\")"
+    r"(?P<kept>\#[^\n]*|\'\'\'(?:\\.|[^\\])*?(?:\'\'\'|\Z)|\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)"
+    r"|\'(?:\\.|[^\\\n\'])*\'?|\"(?:\\.|[^\\\n\"])*\"?)"
     rf"|(?P<opens>[{_SINGLE}{_DOUBLE}])(?P<inner>[^\n{_SINGLE}{_DOUBLE}'\"]*)(?P<closes>[{_SINGLE}{_DOUBLE}])"
     rf"|(?P<code>[^\#'\"{_SINGLE}{_DOUBLE}]+|.)",
     re.DOTALL,
