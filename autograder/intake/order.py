@@ -16,11 +16,12 @@ def in_order(cells: Cells, released: Released, numbers: Numbers) -> tuple[Cells,
     what ran from top to bottom still does; but for starters that would undo an answer, and an answer that cannot be
     defined where it stands.
     """
-    notes: list[str] = []
+    notes, moved = list[str](), list[str]()
     cells = _with_the_setup_first(cells, released)
     for answer in released.functions:
-        cells = _with_tests_behind(cells, released, answer, numbers, notes)
-    return cells, notes
+        cells, was_moved = _with_tests_behind(cells, released, answer, numbers, notes)
+        moved += [released.functions[answer]] * was_moved
+    return cells, [*_were_moved(moved), *notes]
 
 
 def counting_cell(cells: Cells, released: Released, answer: str) -> NotebookNode | None:
@@ -42,21 +43,43 @@ def _holders(cells: Cells, released: Released, answer: str) -> Cells:
     return [cell for cell in found if facts(cell.source).parsed] or found
 
 
-def _with_tests_behind(cells: Cells, released: Released, answer: str, numbers: Numbers, notes: list[str]) -> Cells:
+def _with_tests_behind(
+    cells: Cells, released: Released, answer: str, numbers: Numbers, notes: list[str]
+) -> tuple[Cells, bool]:
+    """Also whether its tests were moved."""
     holders, tests = _holders(cells, released, answer), _tests(cells, released, answer)
     counts = counting_cell(cells, released, answer)
     if not holders or not tests or counts is None:
-        return cells
+        return cells, False
     function = released.functions[answer]
     cells = _starters_before(cells, released, function, counts)
     cells = _behind_what_defines_it(cells, released, counts)
     last = _last_needed(cells, counts, tests, function, released)
     early = [cell for cell in tests if _index(cells, cell) < last]
     if early:
-        cells = _moved(cells, early, behind=cells[last])
-        notes.append(f"The tests of `{function}` stood above its code: they were run behind it.")
+        cells = _moved(cells, early, behind=_last_test_behind(cells, cells[last], released))
     notes += _several(cells, holders, tests, function, numbers)
-    return cells
+    return cells, bool(early)
+
+
+def _were_moved(functions: list[str]) -> list[str]:
+    """One sentence, however many they are."""
+    if not functions:
+        return []
+    *others, last = (f"`{function}`" for function in functions)
+    if not others:
+        return [f"The tests of {last} stood above its code: they were run behind it."]
+    return [f"The tests of {', '.join(others)} and {last} stood above their code: they were run behind it."]
+
+
+def _last_test_behind(cells: Cells, one: NotebookNode, released: Released) -> NotebookNode:
+    """The last of the tests that stand directly behind a cell, or that cell: the tests of what it defines stay in the release's order."""
+    tests = {test for of_one in released.tests.values() for test in of_one}
+    for cell in cells[_index(cells, one) + 1 :]:
+        if _grade_id(cell) not in tests:
+            break
+        one = cell
+    return one
 
 
 def _with_the_setup_first(cells: Cells, released: Released) -> Cells:

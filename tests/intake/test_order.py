@@ -76,6 +76,24 @@ def test_tests_go_behind_a_helper_that_the_answer_cannot_do_without_and_not_behi
     assert notes == ["The tests of `patchify` stood above its code: they were run behind it."]
 
 
+def test_of_several_functions_behind_one_cell_the_tests_stay_in_order_and_one_sentence_says_it(taken, course):
+    def change(notebook):
+        answers = [one for one in notebook.cells if one.metadata.get("nbgrader", {}).get("solution")]
+        notebook.cells.append(new_code_cell("# all\n" + "\n\n\n".join(one.source for one in answers)))
+        for one in answers:
+            one.source = STARTER.format(name=grade_id(one))
+
+    names, notes = taken(change)
+    released = [grade_id(one) for one in course.notebook("release").cells]
+    tests = [name for name in released if name.endswith(("_seen", "_hidden"))]
+    assert names[names.index("# all") + 1 :] == tests
+    functions = [name.removesuffix("_hidden") for name in tests if name.endswith("_hidden")]
+    assert [note for note in notes if "stood above" in note] == [
+        f"The tests of `{functions[0]}`, `{functions[1]}`, `{functions[2]}` and `{functions[3]}` stood above their code: "
+        "they were run behind it."
+    ]
+
+
 def test_a_name_that_only_happens_to_be_bound_below_moves_nothing(taken):
     names, notes = taken(lambda notebook: notebook.cells.append(new_code_cell("math = torch = images = patch = 1")))
     assert names[-2] == "to_tokens_hidden" and notes == []
