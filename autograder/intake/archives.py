@@ -4,7 +4,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
-from autograder.intake.files import MAX_FILE_BYTES, MAX_FILES, MAX_NOTEBOOK_BYTES, may_be_one
+from autograder.intake.files import MAX_FILE_BYTES, MAX_FILES, MAX_NOTEBOOK_BYTES, TIMESTAMP, may_be_one
 
 
 def notebooks_in(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -13,9 +13,15 @@ def notebooks_in(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def unpack_beside(path: Path, notebook: str, to: Path) -> None:
-    """What lies in an archive as it lies beside the notebook in it, into the folder ``to``; nothing that leads out of that."""
+    """What lies in an archive as it lies beside the notebook in it, into the folder ``to``; nothing that leads out of that.
+
+    A ``timestamp.txt`` beside that notebook is another hand-in's, and stays.
+    """
     beside = PurePosixPath(notebook).parent
-    is_beside = lambda name: ".." not in name.parts and name.is_relative_to(beside) and name.suffix != ".ipynb"
+    left = (beside / TIMESTAMP,)
+    is_beside = lambda name: (
+        ".." not in name.parts and name.is_relative_to(beside) and name.suffix != ".ipynb" and name not in left
+    )
     for name, content in _members(path, is_beside, MAX_FILE_BYTES):
         target = to / PurePosixPath(name).relative_to(beside)
         try:

@@ -1,6 +1,7 @@
 """Files beside a notebook are there while it is graded; where an instructor works nothing of them is a program or a page."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -46,6 +47,22 @@ def test_data_and_pictures_alone_lie_open_in_the_graded_folder(handed_in):
     graded = handed_in.root / "autograded" / "beside" / "views"
     found = {str(path.relative_to(graded)) for path in graded.rglob("*") if path.is_file()}
     assert found == {*_DATA, "deeper/more.csv", PACKED, "timestamp.txt", "views.ipynb"}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_time_that_lies_beside_a_notebook_further_down_is_not_that_of_the_hand_in(course, packed):
+    learner = f"nested-{packed}"
+    folder = course.hand_in(learner, course.answered())
+    deeper = folder / "week 1"
+    deeper.mkdir()
+    (folder / "views.ipynb").rename(deeper / "views.ipynb")
+    (deeper / "timestamp.txt").write_text("2031-01-01 00:00:00 UTC")
+    if packed:
+        shutil.make_archive(str(folder / "all"), "zip", folder, "week 1")
+        shutil.rmtree(deeper)
+    assert course.autograde(learner)["success"] and course.scores(learner) == course.full_marks()
+    graded = course.root / "autograded" / learner / "views" / "timestamp.txt"
+    assert graded.read_text() == "2026-01-01 00:00:00 UTC"
 
 
 def test_feedback_is_the_page_alone(handed_in):
