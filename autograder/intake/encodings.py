@@ -2,6 +2,8 @@
 
 import codecs
 
+from autograder.intake.old_encodings import of_old_editors
+
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8", ""),
     (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32"),
@@ -25,7 +27,7 @@ def decoded(raw: bytes) -> tuple[str, str]:
     try:
         return raw.decode(), ""
     except UnicodeDecodeError:
-        return _of_old_editors(raw)
+        return _without_pairs(raw)
 
 
 def _wide(raw: bytes) -> str:
@@ -38,8 +40,8 @@ def _wide(raw: bytes) -> str:
     return "utf-16-be" if not any(first[::2]) and all(first[1::2]) else ""
 
 
-def _of_old_editors(raw: bytes) -> tuple[str, str]:
+def _without_pairs(raw: bytes) -> tuple[str, str]:
     try:
         return raw.decode("utf-8", "surrogatepass").encode("utf-8", "replace").decode(), ""
     except UnicodeDecodeError:
-        return raw.decode("cp1252", "replace"), "Windows-1252"
+        return of_old_editors(raw)
