@@ -1,15 +1,33 @@
-"""Notebooks in an archive that a learner handed in as it was, and what lies beside them."""
+"""Notebooks in an archive that a learner handed in as it was, and what lies beside them: zip, tar, tar.gz, and archives in these."""
 
+import gzip
+import io
+import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from autograder.intake.files import MAX_FILE_BYTES, MAX_FILES, MAX_NOTEBOOK_BYTES, TIMESTAMP, may_be_one
 
+MAX_DEPTH = 3
+"""Of archives in archives, the outermost included."""
+_ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
+Wanted = Callable[[PurePosixPath], bool]
+
 
 def notebooks_in(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and content of what may be a notebook in a zip file; nothing of one that cannot be read, or that holds too much."""
+    """Name and content of what may be a notebook; nothing of an archive that cannot be read, or that holds too much.
+
+    What lies in an archive in it is called ``inner.zip/views.ipynb``.
+    """
     return _members(path, lambda name: may_be_one(Path(name)), MAX_NOTEBOOK_BYTES)
+
+
+def member_of(path: Path, wanted: PurePosixPath) -> bytes | None:
+    """The content of the member that is called so."""
+    return next((content for _, content in _members(path, lambda name: name == wanted, MAX_NOTEBOOK_BYTES)), None)
 
 
 def unpack_beside(path: Path, notebook: str, to: Path) -> None:
@@ -18,7 +36,7 @@ def unpack_beside(path: Path, notebook: str, to: Path) -> None:
     A ``timestamp.txt`` beside that notebook is another hand-in's, and stays.
     """
     beside = PurePosixPath(notebook).parent
-    left = (beside / TIMESTAMP,)
+    left = (beside, beside / TIMESTAMP)
     is_beside = lambda name: (
         ".." not in name.parts and name.is_relative_to(beside) and name.suffix != ".ipynb" and name not in left
     )
@@ -31,16 +49,59 @@ def unpack_beside(path: Path, notebook: str, to: Path) -> None:
             continue  # a name that finds no place
 
 
-def _members(path: Path, wanted: Callable[[PurePosixPath], bool], most_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """Those of which no more than ``most_bytes`` come in all, however small the archive calls them."""
-    left = most_bytes
+@dataclass
+class _Left:
+    """What may still be read of one archive, those in it included, however small they call themselves."""
+
+    bytes: int
+    files: int
+
+
+def _members(path: Path, wanted: Wanted, most_bytes: int) -> Iterator[tuple[str, bytes]]:
+    with path.open("rb") as file:
+        yield from _inside(file, "", wanted, _Left(most_bytes, MAX_FILES), MAX_DEPTH)
+
+
+def _inside(file: BinaryIO, folder: str, wanted: Wanted, left: _Left, depth: int) -> Iterator[tuple[str, bytes]]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist()[:MAX_FILES]:
-                if not member.is_dir() and wanted(PurePosixPath(member.filename)) and member.file_size <= left:
-                    with archive.open(member) as file:
-                        content = file.read(left)
-                    left -= len(content)
-                    yield member.filename, content
+        for member, size, read in _entries(file):
+            left.files -= 1
+            if left.files < 0:
+                return
+            name = PurePosixPath(folder + member)
+            is_archive = depth > 1 and name.suffix.lower() in _ARCHIVES
+            if size > left.bytes or not (is_archive or wanted(name)):
+                continue
+            content = read(left.bytes)
+            left.bytes -= len(content)
+            if wanted(name):
+                yield folder + member, content
+            if is_archive:
+                yield from _inside(io.BytesIO(content), f"{folder}{member}/", wanted, left, depth - 1)
     except Exception:
         return  # broken, encrypted or packed in a way of its own: zlib, lzma and zipfile raise a dozen kinds of errors
+
+
+def _entries(file: BinaryIO) -> Iterator[tuple[str, int, Callable[[int], bytes]]]:
+    """Of each file its name, the size that the archive claims, and how to read so many bytes of it."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            for entry in archive.infolist()[:MAX_FILES]:
+                if not entry.is_dir():
+                    yield entry.filename, entry.file_size, lambda most, entry=entry: archive.open(entry).read(most)
+        return
+    with tarfile.open(fileobj=_unzipped(file), mode="r:") as archive:
+        for entry in archive:
+            if entry.isreg():
+                yield entry.name, entry.size, lambda most, entry=entry: archive.extractfile(entry).read(most)
+
+
+def _unzipped(file: BinaryIO) -> BinaryIO:
+    """No more of it than a kernel's folder takes: of a tar file what is skipped has to be unpacked, too."""
+    file.seek(0)
+    with gzip.GzipFile(fileobj=file) as packed:
+        try:
+            return io.BytesIO(packed.read(MAX_FILE_BYTES + MAX_NOTEBOOK_BYTES))
+        except gzip.BadGzipFile:
+            file.seek(0)
+            return file

@@ -59,9 +59,9 @@ class Handed:
         return [path for path in found if is_plain(path) and path.stat().st_size <= MAX_NOTEBOOK_BYTES]
 
     def archives(self) -> list[Path]:
-        """Zip files, whatever they are called."""
+        """Zip files, tar files and what gzip packed, whatever they are called."""
         found = [path for path in self.paths if is_plain(path) and path.stat().st_size <= MAX_NOTEBOOK_BYTES]
-        return [path for path in found if os.access(path, os.R_OK) and zipfile.is_zipfile(path)]
+        return [path for path in found if os.access(path, os.R_OK) and _is_archive(path)]
 
 
 def handed_in(folder: Path) -> Handed:
@@ -170,6 +170,12 @@ def content(path: Path, name: str) -> bytes:
 def may_be_one(path: Path) -> bool:
     """By its name."""
     return path.suffix.lower() in _MAY_BE_ONE or ".ipynb" in path.name.lower()
+
+
+def _is_archive(path: Path) -> bool:
+    with path.open("rb") as file:
+        first = file.read(262)
+    return first.startswith(b"\x1f\x8b") or first[257:] == b"ustar" or zipfile.is_zipfile(path)
 
 
 def _is_of_no_use(path: Path, folder: Path) -> bool:

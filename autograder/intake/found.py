@@ -15,6 +15,8 @@ from autograder.intake.released import Released
 
 MOST_READ, MOST_READ_BYTES = 30, 128 * 1024**2
 """Files that are opened in search of a notebook."""
+_NOT_OPENED = (".zip", ".gz", ".tgz", ".tar", ".rar", ".7z", ".xz", ".bz2", ".pdf", ".html")
+"""Named where no notebook was found, in them neither."""
 
 
 def found_in(handed: Handed, name: str, released: Released, others: frozenset[str] = frozenset()) -> Read:
@@ -112,6 +114,7 @@ def _instead(found: Read, expected: Path, asked_for: Read | None, problem: NotGr
 
 
 def _nothing_found(handed: Handed, expected: Path) -> str:
-    names = [handed.name(path) for path in handed.paths if may_be_one(path) and path.name != TIMESTAMP]
+    shown = [path for path in handed.paths if may_be_one(path) or path.suffix.lower() in _NOT_OPENED]
+    names = [handed.name(path) for path in shown if path.name != TIMESTAMP]
     found = f"found {', '.join(f'`{name}`' for name in names[:10])}" if names else "found no notebook at all"
     return f"The submission holds no `{printable(expected.name)}` ({found}): hand it in under this name."

@@ -3,6 +3,8 @@
 import copy
 import json
 import re
+import shutil
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -265,6 +267,26 @@ def packed(folder, notebook):
         archive.writestr("__MACOSX/homework/._views.ipynb", b"\0\5\26\7")
         answer.source = "from my_patches import patchify"
         archive.writestr("homework/views.ipynb", json.dumps(notebook))
+
+
+@form
+def packed_by_tar(folder, notebook):
+    answer = cell(notebook, "patchify")
+    (folder / "homework").mkdir()
+    (folder / "homework" / "my_patches.py").write_text(answer.source)
+    answer.source = "from my_patches import patchify"
+    nbformat.write(notebook, folder / "homework" / "views.ipynb")
+    with tarfile.open(folder / "homework.tgz", "w:gz") as archive:
+        archive.add(folder / "homework", "./homework")
+    shutil.rmtree(folder / "homework")
+
+
+@form
+def packed_twice(folder, notebook):
+    packed(folder, notebook)
+    with zipfile.ZipFile(folder / "hand-in.zip", "w") as archive:
+        archive.write(folder / "homework.zip", "week 1/homework.zip")
+    (folder / "homework.zip").unlink()
 
 
 @form
