@@ -8,6 +8,7 @@ from pathlib import Path
 
 from autograder.core.printable import printable
 from autograder.intake.archives import notebooks_in
+from autograder.intake.brought import with_what_it_brings
 from autograder.intake.files import TIMESTAMP, Handed, content, may_be_one
 from autograder.intake.notebook_file import Read, read, read_bytes
 from autograder.intake.refused import NotGradable
@@ -28,7 +29,7 @@ def found_in(handed: Handed, name: str, released: Released, others: frozenset[st
     asked_for = None
     if expected.exists() or expected.is_symlink():
         try:
-            asked_for = read(expected, expected.name)
+            asked_for = with_what_it_brings(read(expected, expected.name), released, handed.folder)
         except NotGradable as error:
             problem = error
         else:
@@ -60,7 +61,7 @@ def _best(handed: Handed, expected: Path, released: Released, others: frozenset[
     Others that hold work, and are no such copies, are named in its notes.
     """
     ranked = []
-    for found in _readable(handed, expected, others):
+    for found in _readable(handed, expected, released, others):
         if answers := found.answers(released):
             is_a_copy = any(part.startswith((".", "__")) for part in Path(found.name).parts)
             written = found.path.stat().st_mtime_ns
@@ -79,7 +80,7 @@ def _also(names: list[str]) -> list[str]:
     return [f"Other files hold answers too, and were not graded: {shown}."]
 
 
-def _readable(handed: Handed, expected: Path, others: frozenset[str]) -> Iterator[Read]:
+def _readable(handed: Handed, expected: Path, released: Released, others: frozenset[str]) -> Iterator[Read]:
     """What may be the notebook, what is called like one first, and what lies in archives last; a bounded part of it."""
     left = MOST_READ_BYTES
     for path, member, raw in islice(_candidates(handed, expected, others), MOST_READ):
@@ -88,7 +89,8 @@ def _readable(handed: Handed, expected: Path, others: frozenset[str]) -> Iterato
             return
         name = f"{handed.name(path)}/{printable(member)}" if member else handed.name(path)
         with suppress(NotGradable, OSError):
-            yield replace(read_bytes(path, name, raw()), member=member)
+            found = replace(read_bytes(path, name, raw()), member=member)
+            yield with_what_it_brings(found, released, handed.folder)
 
 
 def _candidates(

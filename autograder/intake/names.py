@@ -46,7 +46,7 @@ class Facts:
 @lru_cache(8192)
 def facts(source: str) -> Facts:
     """Never raises."""
-    code = _as_code(source)
+    code = as_code(source)
     if len(code) <= PARSED_CHARACTERS:
         for text in (code, _without_magics(code)):
             try:
@@ -57,7 +57,7 @@ def facts(source: str) -> Facts:
     return Facts(frozenset(found), tuple((name, True) for name in found), opaque=True, parsed=False)
 
 
-def _as_code(source: str) -> str:
+def as_code(source: str) -> str:
     """Without the line of a cell's magic; nothing where that runs the cell otherwise, or not at all."""
     magic = _CELL_MAGIC.match(source)
     if magic is None:

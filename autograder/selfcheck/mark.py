@@ -10,6 +10,7 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 
 from autograder.core.verdict import Verdict
+from autograder.intake.brought import with_what_it_brings
 from autograder.intake.files import copy, handed_in, taken_along
 from autograder.intake.graded_form import graded_form
 from autograder.intake.released import Released
@@ -93,7 +94,8 @@ def mark(
     begin(chapter)
     marked = Marked(chapter)
     _say_whose(marked, path)
-    notebook, notes = graded_form(found, Released(chapter.released()))
+    released = Released(chapter.released())
+    notebook, notes = graded_form(with_what_it_brings(found, released), released)
     files, left_out = taken_along(handed_in(found.path.parent))
     marked.notes += notes + left_out
     policy = "required" if sandboxed and sys.platform == "linux" else "off"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 FORMS: dict[str, Callable[[Path, NotebookNode], None]] = {}
 """By name: writes into a learner's folder what was made of the answered notebook."""
@@ -476,3 +476,33 @@ def copied_out_of_a_console(notebook):
     answer = cell(notebook, "patchify")
     answer.source = "In [7]: " + answer.source.replace("\n", "\n   ...: ") + "\n\nIn [8]: "
     notebook.cells[notebook.cells.index(answer)] = new_code_cell(answer.source)
+
+
+@form
+def starters_left_and_a_module_with_all_the_answers(folder, notebook):
+    answers = [one for one in notebook.cells if one.metadata.get("nbgrader", {}).get("solution")]
+    modules = "import torch\n\n" + "\n\n\n".join(one.source for one in answers)
+    (folder / "my_patches.py").write_text(modules)
+    for one in answers:
+        one.source = STARTER.format(name=grade_id(one))
+    notebook.cells.append(new_code_cell("from my_patches import *  # all of them"))
+    nbformat.write(notebook, folder / "views.ipynb")
+
+
+@form
+def a_notebook_that_runs_another(folder, notebook):
+    answer = cell(notebook, "patchify")
+    other = new_notebook(cells=[new_markdown_cell("mine"), new_code_cell("%%time\n" + answer.source)])
+    nbformat.write(other, folder / "my patches.ipynb")
+    notebook.cells.append(new_code_cell("%run 'my patches.ipynb'"))
+    answer.source = STARTER.format(name="patchify")
+    nbformat.write(notebook, folder / "views.ipynb")
+
+
+@form
+def in_an_archive_with_the_notebook_that_it_runs(folder, notebook):
+    a_notebook_that_runs_another(folder, notebook)
+    with zipfile.ZipFile(folder / "all.zip", "w") as archive:
+        for name in ("views.ipynb", "my patches.ipynb"):
+            archive.write(folder / name, f"week 1/{name}")
+            (folder / name).unlink()
