@@ -10,6 +10,7 @@ from autograder.core.printable import printable
 from autograder.intake.archives import notebooks_in
 from autograder.intake.brought import with_what_it_brings
 from autograder.intake.files import TIMESTAMP, Handed, content, may_be_one
+from autograder.intake.merged import completed
 from autograder.intake.notebook_file import Read, read, read_bytes
 from autograder.intake.refused import NotGradable
 from autograder.intake.released import Released
@@ -44,33 +45,42 @@ def found_in(handed: Handed, name: str, released: Released, others: frozenset[st
 
 
 def _beside_others(asked_for: Read, handed: Handed, expected: Path, released: Released, others: frozenset[str]) -> Read:
-    """What was asked for counts; a second notebook with more answers is named."""
-    answers = asked_for.answers(released)
-    if answers == len(released.functions):
+    """What was asked for counts; what it does not answer is taken from notebooks beside it."""
+    if asked_for.answers(released) == len(released.functions):
         return asked_for
-    other = _best(handed, expected, released, others)
-    if other is None or ".ipynb" not in other.name or (more := other.answers(released)) <= answers:
-        return asked_for
-    note = f"`{asked_for.name}` was graded, with answers to {answers} exercises; `{other.name}` beside it has {more}."
-    return replace(asked_for, notes=(*asked_for.notes, note))
+    ranked = _ranked(handed, expected, released, others)
+    return completed(asked_for, [found for kind, found in ranked if kind == _A_NOTEBOOK], released)[0]
 
 
 def _best(handed: Handed, expected: Path, released: Released, others: frozenset[str]) -> Read | None:
-    """Of the files that hold work the one with most of it; copies in an editor's folders come last, then the newest first.
+    """The file with most work, completed by the others of its kind; those from which nothing was taken are named in its notes."""
+    ranked = _ranked(handed, expected, released, others)
+    if not ranked:
+        return None
+    first, best = ranked[0]
+    alike = [found for kind, found in ranked[1:] if kind == first]
+    whole, left = completed(best, alike, released) if first == _A_NOTEBOOK else (best, alike)
+    return replace(whole, notes=(*whole.notes, *_also([found.name for found in left])))
 
-    Others that hold work, and are no such copies, are named in its notes.
+
+_A_NOTEBOOK = (True, True)
+
+
+def _ranked(
+    handed: Handed, expected: Path, released: Released, others: frozenset[str]
+) -> list[tuple[tuple[bool, bool], Read]]:
+    """The files that hold work: notebooks with most of it first, then the newest; copies in an editor's folders come last.
+
+    With each its kind: whether it is no such copy, and whether it is called a notebook.
     """
     ranked = []
     for found in _readable(handed, expected, released, others):
         if answers := found.answers(released):
             is_a_copy = any(part.startswith((".", "__")) for part in Path(found.name).parts)
-            written = found.path.stat().st_mtime_ns
-            ranked.append(((not is_a_copy, ".ipynb" in found.name, answers, found.held(released), written), found))
+            kind, written = (not is_a_copy, ".ipynb" in found.name), found.path.stat().st_mtime_ns
+            ranked.append(((kind, answers, found.held(released), written), kind, found))
     ranked.sort(key=lambda one: one[0], reverse=True)
-    if not ranked:
-        return None
-    also = [found.name for rank, found in ranked[1:] if rank[:2] == ranked[0][0][:2]]
-    return replace(ranked[0][1], notes=(*ranked[0][1].notes, *_also(also)))
+    return [(kind, found) for _, kind, found in ranked]
 
 
 def _also(names: list[str]) -> list[str]:

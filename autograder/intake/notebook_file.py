@@ -18,7 +18,8 @@ from autograder.intake.typed import mend
 @dataclass(frozen=True)
 class Read:
     """A file's cells. ``name``: what notes call it. ``notes``: what was odd about it.
-    ``member``: its name in the archive at ``path``, empty where that is the notebook itself.
+    ``member``: its name in the archive at ``path``, empty where that is the notebook itself. ``others``: of which cells are
+    among its own.
     """
 
     path: Path
@@ -26,22 +27,28 @@ class Read:
     cells: list[NotebookNode]
     notes: tuple[str, ...] = ()
     member: str = ""
+    others: tuple["Read", ...] = ()
+
+    def answered(self, released: Released) -> set[str]:
+        """The release's answers that it holds work for."""
+        code = [cell.source for cell in self.cells if cell.cell_type == "code"]
+        return {answer for source in code for answer in released.answered_by(source)}
 
     def answers(self, released: Released) -> int:
-        """How many of the release's functions it holds work for."""
-        code = [cell.source for cell in self.cells if cell.cell_type == "code"]
-        return len({answer for source in code for answer in released.answered_by(source)})
+        """How many they are."""
+        return len(self.answered(released))
 
     def is_untouched(self, released: Released) -> bool:
         """Whether its code is the release's, or starters alone."""
-        return all(_is_given(cell.source, released) for cell in self.cells if cell.cell_type == "code")
+        return all(is_given(cell.source, released) for cell in self.cells if cell.cell_type == "code")
 
     def held(self, released: Released) -> int:
         """How many of the release's answers and tests it holds: what else notebooks have is alike in several."""
         return len(recognised(self.cells, released).seen & released.its_own)
 
 
-def _is_given(source: str, released: Released) -> bool:
+def is_given(source: str, released: Released) -> bool:
+    """Whether code is the release's, or starters alone."""
     held = facts(source).held
     return (
         bool(held)

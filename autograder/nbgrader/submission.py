@@ -136,8 +136,9 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
             self._entry.notes.insert(0, f"Not graded: {problem}")
             return not_graded(released, str(problem))
         self._entry.notes += notes
-        self._folders_of_notebooks.add(found.path.parent)
-        self._archives += [(found.path, found.member)] * bool(found.member)
+        for one in (found, *found.others):
+            self._folders_of_notebooks.add(one.path.parent)
+            self._archives += [(one.path, one.member)] * bool(one.member)
         return notebook
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict:

@@ -506,3 +506,30 @@ def in_an_archive_with_the_notebook_that_it_runs(folder, notebook):
         for name in ("views.ipynb", "my patches.ipynb"):
             archive.write(folder / name, f"week 1/{name}")
             (folder / name).unlink()
+
+
+@form
+def a_notebook_for_each_exercise(folder, notebook):
+    answers = [grade_id(one) for one in notebook.cells if one.metadata.get("nbgrader", {}).get("solution")]
+    for name in answers:
+        one = copy.deepcopy(notebook)
+        for other in set(answers) - {name}:
+            cell(one, other).source = STARTER.format(name=other)
+        nbformat.write(one, folder / f"views {name}.ipynb")
+
+
+@form
+def a_notebook_with_each_exercise_alone(folder, notebook):
+    answers = [grade_id(one) for one in notebook.cells if one.metadata.get("nbgrader", {}).get("solution")]
+    for name in answers:
+        others = [one for one in notebook.cells if grade_id(one).startswith(tuple(set(answers) - {name}))]
+        one = copy.deepcopy(new_notebook(cells=[each for each in notebook.cells if each not in others]))
+        nbformat.write(one, folder / f"{name}.ipynb")
+
+
+@form
+def beside_a_copy_with_more_answers(folder, notebook):
+    nbformat.write(notebook, folder / "views (1).ipynb")
+    for name in ("patchify", "compact"):
+        cell(notebook, name).source = STARTER.format(name=name)
+    nbformat.write(notebook, folder / "views.ipynb")

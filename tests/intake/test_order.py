@@ -109,12 +109,3 @@ def test_of_two_notebooks_under_other_names_both_are_named(course, views, tmp_pa
         nbformat.write(course.answered(), tmp_path / name)
     notes = " ".join(found_in(handed_in(tmp_path), "views", views).notes)
     assert "`views (1).ipynb`" in notes and "`views (2).ipynb`" in notes and "were not graded" in notes
-
-
-def test_what_was_asked_for_counts_and_a_copy_with_more_answers_is_named(course, views, tmp_path):
-    nbformat.write(course.answered(), tmp_path / "views (1).ipynb")
-    starters = {name: STARTER.format(name=name) for name in ("patchify", "compact", "to_tokens")}
-    nbformat.write(course.answered(**starters), tmp_path / "views.ipynb")
-    found = found_in(handed_in(tmp_path), "views", views)
-    assert found.name == "views.ipynb" and found.answers(views) == 1
-    assert found.notes[-1].endswith("with answers to 1 exercises; `views (1).ipynb` beside it has 4.")
