@@ -30,7 +30,7 @@ class OneSubmission(AutogradeSubmissions):
     def students(self, pattern: str) -> list[str]:
         """Whose submissions there are, of an id or a glob of ids. Raises LookupError where there are none."""
         assignment = self.coursedir.assignment_id
-        student = re.compile(self._format_source(re.escape(assignment), "(?P<student>.*)", escape=True))
+        student = re.compile(self._format_source(assignment, "(?P<student>.*)", escape=True))
         found = [
             student.match(folder) for folder in folders(self.coursedir, self._input_directory, pattern, assignment)
         ]

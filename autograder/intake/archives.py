@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from autograder.intake.files import MAX_FILE_BYTES, MAX_FILES, MAX_NOTEBOOK_BYTES, TIMESTAMP, may_be_one
+from autograder.intake.files import MAX_FILE_BYTES, MAX_FILES, MAX_NOTEBOOK_BYTES, OF_THE_HAND_IN, may_be_one
 
 MAX_DEPTH = 3
 """Of archives in archives, the outermost included."""
@@ -33,10 +33,10 @@ def member_of(path: Path, wanted: PurePosixPath) -> bytes | None:
 def unpack_beside(path: Path, notebook: str, to: Path) -> None:
     """What lies in an archive as it lies beside the notebook in it, into the folder ``to``; nothing that leads out of that.
 
-    A ``timestamp.txt`` beside that notebook is another hand-in's, and stays.
+    A ``timestamp.txt`` beside that notebook, or a secret of the exchange's, is another hand-in's, and stays.
     """
     beside = PurePosixPath(notebook).parent
-    left = (beside, beside / TIMESTAMP)
+    left = (beside, *(beside / name for name in OF_THE_HAND_IN))
     is_beside = lambda name: (
         ".." not in name.parts and name.is_relative_to(beside) and name.suffix != ".ipynb" and name not in left
     )

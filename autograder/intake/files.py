@@ -22,6 +22,8 @@ MAX_DIGESTED_BYTES = 512 * 1024**2
 """Of the rest size and time of writing stand for the content: a file that is mostly holes takes long to read."""
 TIMESTAMP = "timestamp.txt"
 """In which nbgrader keeps when it was handed in."""
+OF_THE_HAND_IN = (TIMESTAMP, "submission_secret.txt")
+"""Files of nbgrader's: when, and by what its exchange finds a learner's feedback."""
 _OF_NO_USE = (
     ".git",
     ".venv",

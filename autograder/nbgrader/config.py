@@ -8,6 +8,7 @@ from traitlets.config import Config
 
 from autograder.core.hidden_region import STUB
 from autograder.nbgrader import due_dates, students
+from autograder.nbgrader.exchange import use_names
 from autograder.nbgrader.execute import ExecuteGraded
 from autograder.nbgrader.feedback import (
     STYLES,
@@ -55,6 +56,7 @@ def configure(c: Config) -> None:
     c.FeedbackExporter.extra_template_paths = STYLES
     _use_our_converters()
     _read_times()
+    use_names()
     use_in_formgrader()
     share_engines()
     find_alembic()

@@ -14,7 +14,7 @@ from autograder.core.hidden_region import without_hidden_tests
 from autograder.core.ledger import Ledger
 from autograder.core.printable import printable, say
 from autograder.core.report import with_code
-from autograder.intake.files import TIMESTAMP
+from autograder.intake.files import OF_THE_HAND_IN
 from autograder.nbgrader.inert import InertExporter, OfPages
 
 TEMPLATES = [str(Path(__file__).parent / "templates")]
@@ -39,12 +39,15 @@ class FeedbackOfToday(GenerateFeedback):
         return super().init_destination(assignment_id, student_id)
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """The page is all that is fed back: of the files beside the notebook the time goes along, by which nbgrader knows what is stale."""
-        time = Path(self._format_source(assignment_id, student_id), TIMESTAMP)
-        target = Path(self._format_dest(assignment_id, student_id))
+        """The page is all that is fed back: of the files beside the notebook nbgrader's own go along.
+
+        By the time it knows what is stale, and ``release_feedback`` needs the secret.
+        """
+        source, target = (Path(path(assignment_id, student_id)) for path in (self._format_source, self._format_dest))
         target.mkdir(parents=True, exist_ok=True)
-        if time.exists():
-            shutil.copyfile(time, target / TIMESTAMP)
+        for name in OF_THE_HAND_IN:
+            if (source / name).exists():
+                shutil.copyfile(source / name, target / name)
 
 
 def shown(db_url: str, assignment: str, student: str) -> str:

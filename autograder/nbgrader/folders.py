@@ -9,11 +9,15 @@ from nbgrader.coursedir import CourseDirectory
 
 
 def folders(course: CourseDirectory, step: str, student: str, assignment: str) -> list[str]:
-    """Those of a step (``submitted``, ``autograded`` ...). ``student``: an id, whatever signs it holds, or a pattern."""
+    """Those of a step (``submitted``, ``autograded`` ...). ``student``: an id, whatever signs it holds, or a pattern; ``assignment`` too."""
     whole = course.format_path(step, student, assignment)
     if os.path.isdir(whole):
         return [whole]
-    below = os.path.relpath(whole, course.root)
+    return _matching(course, step, student, glob.escape(assignment)) or _matching(course, step, student, assignment)
+
+
+def _matching(course: CourseDirectory, step: str, student: str, assignment: str) -> list[str]:
+    below = os.path.relpath(course.format_path(step, student, assignment), course.root)
     return sorted(filter(os.path.isdir, glob.glob(os.path.join(glob.escape(course.root), below))))
 
 

@@ -16,7 +16,7 @@ from autograder.core.printable import printable, say
 from autograder.core.report import points
 from autograder.intake.archives import unpack_beside
 from autograder.intake.beside import put_away
-from autograder.intake.files import TIMESTAMP, Handed, copy, digest, handed_in, taken_along
+from autograder.intake.files import OF_THE_HAND_IN, Handed, copy, digest, handed_in, taken_along
 from autograder.intake.found import found_in
 from autograder.intake.graded_form import graded_form, not_graded
 from autograder.intake.refused import NotGradable
@@ -36,7 +36,8 @@ class TakesFilesAlong(BaseConverter):
         folder = Path(self._format_source(assignment_id, student_id))
         with tempfile.TemporaryDirectory() as staged:
             for beside in sorted({folder, *self._folders_of_notebooks}):
-                files = [path for path in self._files if beside == folder or path != beside / TIMESTAMP]
+                others = [] if beside == folder else [beside / name for name in OF_THE_HAND_IN]
+                files = [path for path in self._files if path not in others]
                 self._entry.notes += copy(files, beside, Path(staged))
             for archive, notebook in self._archives:
                 unpack_beside(archive, notebook, Path(staged))
