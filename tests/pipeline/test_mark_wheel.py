@@ -133,6 +133,15 @@ def test_the_last_line_marks_a_notebook_in_the_sandbox_and_without_nbgrader(page
     assert (folder / "views-marked.html").is_file()
 
 
+def test_an_answer_that_breaks_a_hidden_test_is_told_from_a_broken_hidden_test(tokens, tmp_path):
+    ask = (
+        "from autograder.judge.second_opinion import is_the_learners_fault as its; "
+        "print(its(['failed at run.py:1 (KeyError: 1)'], 'views.patchify', 1, 60), its([], 'views.none', 1, 60))"
+    )
+    done = subprocess.run([tokens / "bin" / "python", "-P", "-c", ask], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "True False\n", done.stderr
+
+
 LOOKS = """\
 import importlib.util
 for name in ("exercises.views.compact.judge", "exercises.views.pictures", "autograder.selfcheck", "autograder.judge.referee"):
