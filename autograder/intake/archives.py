@@ -55,16 +55,20 @@ class _Left:
 
     bytes: int
     files: int
+    unzipped: int
+    """Bytes that gzip may give, whether they are wanted or not: of a tar file what is skipped has to be unpacked, too."""
 
 
 def _members(path: Path, wanted: Wanted, most_bytes: int) -> Iterator[tuple[str, bytes]]:
     with path.open("rb") as file:
-        yield from _inside(file, "", wanted, _Left(most_bytes, MAX_FILES), MAX_DEPTH)
+        yield from _inside(
+            file, "", wanted, _Left(most_bytes, MAX_FILES, MAX_FILE_BYTES + MAX_NOTEBOOK_BYTES), MAX_DEPTH
+        )
 
 
 def _inside(file: BinaryIO, folder: str, wanted: Wanted, left: _Left, depth: int) -> Iterator[tuple[str, bytes]]:
     try:
-        for member, size, read in _entries(file):
+        for member, size, read in _entries(file, left):
             left.files -= 1
             if left.files < 0:
                 return
@@ -82,7 +86,7 @@ def _inside(file: BinaryIO, folder: str, wanted: Wanted, left: _Left, depth: int
         return  # broken, encrypted or packed in a way of its own: zlib, lzma and zipfile raise a dozen kinds of errors
 
 
-def _entries(file: BinaryIO) -> Iterator[tuple[str, int, Callable[[int], bytes]]]:
+def _entries(file: BinaryIO, left: _Left) -> Iterator[tuple[str, int, Callable[[int], bytes]]]:
     """Of each file its name, the size that the archive claims, and how to read so many bytes of it."""
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
@@ -90,18 +94,19 @@ def _entries(file: BinaryIO) -> Iterator[tuple[str, int, Callable[[int], bytes]]
                 if not entry.is_dir():
                     yield entry.filename, entry.file_size, lambda most, entry=entry: archive.open(entry).read(most)
         return
-    with tarfile.open(fileobj=_unzipped(file), mode="r:") as archive:
+    with tarfile.open(fileobj=_unzipped(file, left), mode="r:") as archive:
         for entry in archive:
             if entry.isreg():
                 yield entry.name, entry.size, lambda most, entry=entry: archive.extractfile(entry).read(most)
 
 
-def _unzipped(file: BinaryIO) -> BinaryIO:
-    """No more of it than a kernel's folder takes: of a tar file what is skipped has to be unpacked, too."""
+def _unzipped(file: BinaryIO, left: _Left) -> BinaryIO:
     file.seek(0)
     with gzip.GzipFile(fileobj=file) as packed:
         try:
-            return io.BytesIO(packed.read(MAX_FILE_BYTES + MAX_NOTEBOOK_BYTES))
+            content = packed.read(left.unzipped)
         except gzip.BadGzipFile:
             file.seek(0)
             return file
+    left.unzipped -= len(content)
+    return io.BytesIO(content)

@@ -17,6 +17,7 @@ from autograder.intake.released import Released
 
 MOST_READ, MOST_READ_BYTES = 30, 128 * 1024**2
 """Files that are opened in search of a notebook."""
+MOST_ARCHIVES = 10
 _NOT_OPENED = (".zip", ".gz", ".tgz", ".tar", ".rar", ".7z", ".xz", ".bz2", ".pdf", ".html")
 """Named where no notebook was found, in them neither."""
 
@@ -110,7 +111,7 @@ def _candidates(
     like = lambda path: (expected.stem not in path.name.lower(), ".ipynb" not in path.name, len(path.parts))
     for path in sorted(paths, key=like):
         yield path, "", lambda path=path: content(path, handed.name(path))
-    for archive in handed.archives():
+    for archive in handed.archives()[:MOST_ARCHIVES]:
         for name, raw in notebooks_in(archive):
             yield archive, name, lambda raw=raw: raw
 

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from autograder.intake import archives
+from autograder.intake import archives, found
 from autograder.intake.archives import MAX_DEPTH, notebooks_in, unpack_beside
 from autograder.intake.files import handed_in
 from autograder.intake.found import found_in
@@ -84,6 +84,25 @@ def test_what_unpacks_to_more_than_any_work_is_not_unpacked(tmp_path, views, mon
     (tmp_path / "a.tgz").write_bytes(gzip.compress(tarred(b"\0" * (1 << 22), "zeros") + tarred(b"{}")))
     (tmp_path / "b.zip").write_bytes(zipped(inner__zip=zipped(views__ipynb=b" " * (1 << 21))))
     assert names_in(tmp_path / "a.tgz") == names_in(tmp_path / "b.zip") == []
+
+
+def test_what_gzip_unpacks_is_counted_over_all_archives(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MAX_FILE_BYTES", 1 << 19)
+    monkeypatch.setattr(archives, "MAX_NOTEBOOK_BYTES", 1 << 19)
+    one = tarred(b"{}")
+    packed = gzip.compress(one + bytes((1 << 18) - len(one)))
+    (tmp_path / "a.zip").write_bytes(zipped(**{f"{number}__tgz": packed for number in range(9)}))
+    assert len(names_in(tmp_path / "a.zip")) == 4
+
+
+def test_no_more_than_a_few_archives_are_opened(tmp_path, views, monkeypatch):
+    opened = []
+    monkeypatch.setattr(found, "notebooks_in", lambda path: opened.append(path) or iter(()))
+    for number in range(30):
+        (tmp_path / f"{number}.zip").write_bytes(zipped(readme__md=b"x"))
+    with pytest.raises(NotGradable):
+        found_in(handed_in(tmp_path), "views", views)
+    assert len(opened) == found.MOST_ARCHIVES
 
 
 @pytest.mark.parametrize(
