@@ -229,7 +229,10 @@ class InProcessJudge:
         if not isinstance(place := evidence.get("scenario_fault"), str):
             return _all_lost(case, problem)
         # What the kernel says of its scenario is a hint for the author, and may be forged.
-        what = printable(problem.removeprefix("The function raised "))
+        named = (
+            problem.removeprefix("The function raised ") if is_written(evidence["raised"]) else "NotImplementedError"
+        )
+        what = printable(named)
         result = _all_lost(case, _SCENARIO_FAULT.format(what))
         result.broken.append(f"the scenario of {self.exercise.name} failed at {printable(place)} ({what:.100})")
         return result

@@ -103,3 +103,13 @@ def test_a_forged_place_is_cut_and_printable():
         )
     )
     assert session.broken[0].isprintable() and len(session.broken[0]) < 500
+
+
+def test_what_no_operation_is_written_for_is_no_function_that_is_not_written():
+    session = Session(
+        Exercise((Criterion("right", 1, "it is"),), lambda sampler: iter([Case(("right",))]), lambda *rest: ())
+    )
+    session.next_case()
+    raised = {"type": "NotImplementedError", "message": "no storage", "line": "", "kinds": ["NotImplementedError"]}
+    session.take(wire.encode({"raised": raised, "scenario_fault": "exercises/a/b/run.py:3"}))
+    assert "(NotImplementedError)" in message(session) and "not written yet" not in message(session)
