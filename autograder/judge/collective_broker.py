@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO
 
 import msgspec
@@ -27,6 +28,8 @@ from gpulab.collectives.journal import Entry
 CPU_SECONDS, SECONDS = 10, 60
 MAX_RECORD_BYTES = 32 << 20
 """Limit of the log. A broker that would exceed it ends, and the ranks fail: nobody carries their collectives."""
+MAX_HELD_BYTES = 512 << 20
+"""Limit of what waits in a broker: the store's values, and what was sent to a rank that does not receive. As for the log."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,7 @@ def _serve(
         die_with_parent(signal.SIGKILL)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_RECORD_BYTES, MAX_RECORD_BYTES))
+        _bound_memory(MAX_HELD_BYTES)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # whoever forked this may hear it
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         torch.set_num_threads(1)
@@ -130,6 +134,13 @@ def _serve(
         ).serve()
     finally:
         os._exit(0)
+
+
+def _bound_memory(more_bytes: int) -> None:
+    """Beyond what the fork began with. Linux alone counts what a process may write to."""
+    if (statm := Path("/proc/self/statm")).exists():
+        written = int(statm.read_text().split()[5]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_DATA, (written + more_bytes, written + more_bytes))
 
 
 def _write(record: int, kind: str, what: dict | list) -> None:

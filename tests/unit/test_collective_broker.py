@@ -1,6 +1,7 @@
 """The referee's own broker: its log is its own, and its sockets travel to the kernel over the referee's socket."""
 
 import os
+import sys
 
 import psutil
 import pytest
@@ -53,6 +54,24 @@ def test_it_records_who_asked_the_store_for_what():
 def test_it_records_what_went_wrong():
     _, traffic = carried(CollectiveBroker(2), lambda rank, world: sums(rank, world) if rank else None)
     assert traffic.problem.kind == "deadlock"
+
+
+def sets_a_megabyte(times: int):
+    def sets(rank, world):
+        store = dist.distributed_c10d._get_default_store()
+        for number in range(times if rank == 0 else 0):
+            store.set(str(number), "x" * 1_000_000)
+
+    return sets
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone bounds what a process writes to")
+@pytest.mark.parametrize("times, is_carried", [(16, True), (400, False)])
+def test_it_holds_no_more_than_its_bound(monkeypatch, times, is_carried):
+    monkeypatch.setattr(collective_broker, "MAX_HELD_BYTES", 128 << 20)
+    run, traffic = carried(CollectiveBroker(2), sets_a_megabyte(times))
+    assert (len(traffic.stored) == times) == is_carried and len(traffic.stored) < 140
+    assert (run.error is None) == is_carried
 
 
 def test_it_ends_when_its_record_is_asked_for_whoever_holds_its_sockets():
