@@ -481,7 +481,7 @@ def copied_out_of_a_console(notebook):
 @form
 def starters_left_and_a_module_with_all_the_answers(folder, notebook):
     answers = [one for one in notebook.cells if one.metadata.get("nbgrader", {}).get("solution")]
-    modules = "import torch\n\n" + "\n\n\n".join(one.source for one in answers)
+    modules = "import math\n\nimport torch\n\n" + "\n\n\n".join(one.source for one in answers)
     (folder / "my_patches.py").write_text(modules)
     for one in answers:
         one.source = STARTER.format(name=grade_id(one))
