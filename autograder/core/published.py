@@ -25,6 +25,6 @@ def version(root: Path) -> str:
     return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 
 
-def gpulab_wheel(root: Path) -> str:
-    """The file's name."""
-    return f"gpulab-{version(root)}-py3-none-any.whl"
+def wheel(package: str, root: Path) -> str:
+    """The name of the file that pip makes of ``gpulab`` or ``gpulab_mark``."""
+    return f"{package}-{version(root)}-py3-none-any.whl"

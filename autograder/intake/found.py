@@ -18,6 +18,9 @@ from autograder.intake.released import Released
 MOST_READ, MOST_READ_BYTES = 30, 128 * 1024**2
 """Files that are opened in search of a notebook."""
 MOST_ARCHIVES = 10
+"""That are opened for it."""
+_A_NOTEBOOK = (True, True)
+"""Of the kinds of files that hold work, see ``_ranked``."""
 _NOT_OPENED = (".zip", ".gz", ".tgz", ".tar", ".rar", ".7z", ".xz", ".bz2", ".pdf", ".html")
 """Named where no notebook was found, in them neither."""
 
@@ -62,9 +65,6 @@ def _best(handed: Handed, expected: Path, released: Released, others: frozenset[
     alike = [found for kind, found in ranked[1:] if kind == first]
     whole, left = completed(best, alike, released) if first == _A_NOTEBOOK else (best, alike)
     return replace(whole, notes=(*whole.notes, *_also([found.name for found in left])))
-
-
-_A_NOTEBOOK = (True, True)
 
 
 def _ranked(

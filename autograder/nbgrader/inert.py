@@ -49,17 +49,16 @@ class InertRenderer(IPythonRenderer):
         return text
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
-        is_attached, why = url.startswith("attachment:"), "not shown"
-        kinds = self.attachments.get(unquote(url.removeprefix("attachment:")), {}) if is_attached else {}
-        for kind, data in kinds.items():
-            source = f"data:{kind};base64,{''.join(data.split())}"
-            if PICTURE.fullmatch(source):
-                if self._for_pictures.takes(source):
-                    self._most += len(source)
-                    return f'<img alt="{html.escape(text)}" src="{source}">'
-                why = "one too many for this page"
-        why = "not handed in with the notebook" if is_attached and why == "not shown" else why
-        return f"<em>[Picture {html.escape(text or url)}, {why}]</em>"
+        if not url.startswith("attachment:"):
+            return _in_its_place(text or url, "not shown")
+        kinds = self.attachments.get(unquote(url.removeprefix("attachment:")), {})
+        sources = [f"data:{kind};base64,{''.join(data.split())}" for kind, data in kinds.items()]
+        sources = list(filter(PICTURE.fullmatch, sources))
+        for source in filter(self._for_pictures.takes, sources):
+            self._most += len(source)
+            return f'<img alt="{html.escape(text)}" src="{source}">'
+        why = "one too many for this page" if sources else "not handed in with the notebook"
+        return _in_its_place(text or url, why)
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         if leads_outside(url, self._own_hosts):
@@ -134,6 +133,10 @@ class InertExporter(HTMLExporter):
 
     def _has_time(self) -> bool:
         return time.process_time() < self._until
+
+
+def _in_its_place(picture: str, why: str) -> str:
+    return f"<em>[Picture {html.escape(picture)}, {why}]</em>"
 
 
 def _as_text(source: str) -> str:

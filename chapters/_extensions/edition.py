@@ -4,11 +4,12 @@ All addresses follow from one: ``repository: url:`` in _config.yml. While that i
 """
 
 import subprocess
-import tomllib
 from datetime import date
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote, urlencode
+
+from autograder.core import published
 
 ROOT = Path(__file__).parents[2]
 GITHUB = "https://github.com/"
@@ -18,7 +19,7 @@ PUBLISHED = "gh-pages"
 
 @cache
 def version() -> str:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    return published.version(ROOT)
 
 
 @cache  # git is asked once, not for each page

@@ -12,7 +12,7 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from autograder.authoring.alone import CPU_WHEELS
-from autograder.core.published import site_address
+from autograder.core.published import site_address, wheel
 from autograder.core.report import points, with_code
 from autograder.instructor.effort import efforts
 from autograder.selfcheck.chapters import anchor_of
@@ -47,7 +47,7 @@ Without an installation: [{names[0]}]({addresses[0]}), where a cell before the f
 
 def wheels() -> tuple[str, str]:
     """The files' names of gpulab and of its marker."""
-    return tuple(f"{name}-{edition.version()}-py3-none-any.whl" for name in ("gpulab", "gpulab_mark"))
+    return wheel("gpulab", ROOT), wheel("gpulab_mark", ROOT)
 
 
 def lines(chapter: str, extras: tuple[str, ...] = ()) -> list[str]:
