@@ -63,7 +63,8 @@ class InertRenderer(IPythonRenderer):
     def link(self, text: str, url: str, title: str | None = None) -> str:
         if leads_outside(url, self._own_hosts):
             return super().link(text, url, title)
-        return f"{text} (<code>{html.escape(url)}</code>)"
+        address = html.escape(url)
+        return f"<code>{address}</code>" if text == address else f"{text} (<code>{address}</code>)"
 
 
 class InertExporter(HTMLExporter):

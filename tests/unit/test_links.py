@@ -2,6 +2,7 @@
 
 import pytest
 
+from autograder.nbgrader.inert import InertExporter
 from autograder.nbgrader.links import leads_outside
 from autograder.nbgrader.sanitized import sanitized
 
@@ -35,3 +36,11 @@ def test_a_picture_that_lies_in_the_page_is_kept_and_no_other():
     assert f'src="{own}"' in sanitized(f'<img src="{own}" alt="x">')
     for other in ("https://example.org/x.png", "data:image/svg+xml;base64,AAAA", "/x.png", "x.png"):
         assert "src" not in sanitized(f'<img src="{other}">')
+
+
+def test_what_leads_nowhere_outside_is_text_and_its_address_once():
+    exporter = InertExporter()
+    exporter.begin_page()
+    show = lambda source: exporter.markdown_of({"source": source}).strip()
+    assert show("[x](http://localhost:8000/x)") == "<p>x (<code>http://localhost:8000/x</code>)</p>"
+    assert show("<http://localhost:8000/x>") == "<p><code>http://localhost:8000/x</code></p>"
