@@ -13,6 +13,8 @@ from typing import Any
 
 _MARK = "\0"
 """The one key of a dictionary that stands for what plain data does not hold."""
+_MOST_BITS = 4096
+"""Of an integer: exact counts of operations and bytes have a few hundred."""
 _NAMES = {"__builtins__": {}, "namespace": SimpleNamespace, "inf": inf, "nan": nan, "set": set, "frozenset": frozenset}
 
 
@@ -51,7 +53,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return float.__add__(value, 0.0)
     if type(value) is int:
-        return value if -(2**63) <= value < 2**64 else {_MARK: ["other", "int of more than 64 bits"]}
+        return value if -(2**63) <= value < 2**64 else _wide(value)
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -61,6 +63,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Set):
         return {_MARK: ["set", [plain(item) for item in value]]}
     return other(value)
+
+
+def _wide(value: int) -> dict:
+    """A whole number that JSON's readers would round or refuse."""
+    if value.bit_length() > _MOST_BITS:
+        return {_MARK: ["other", f"int of more than {_MOST_BITS:,} bits"]}
+    return {_MARK: ["int", hex(value)]}
 
 
 def other(value: Any) -> dict:
@@ -99,6 +108,7 @@ def _hashable(value: Any) -> Any:
 
 _READERS = {
     "fraction": Fraction,
+    "int": lambda digits: int(digits, 16),
     "other": Other,
     "set": lambda items: {_hashable(value_of(item)) for item in items},
     "dict": lambda items: {_hashable(value_of(key)): value_of(item) for key, item in items},

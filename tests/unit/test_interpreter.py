@@ -69,7 +69,8 @@ VALUES = {
     "the mark of what is not plain": ({"\0": 1}, {"\0": 1}),
     "a fraction": (Fraction(1, 3), Fraction(1, 3)),
     "pairs in a set, and as keys": ({(1, "a"): {(2, 3)}}, {(1, "a"): {(2, 3)}}),
-    "an int of many digits": (1 << 20_000, Other("int of more than 64 bits")),
+    "ints of more than 64 bits": ([-(1 << 70), 10**40 + 1], [-(1 << 70), 10**40 + 1]),
+    "an int of many digits": (1 << 20_000, Other("int of more than 4,096 bits")),
     "a list that holds itself": (ITSELF, Other("list")),
     "a class of the notebook's": (Thing(), Other(f"{Thing.__module__}.Thing")),
 }
