@@ -5,7 +5,7 @@ from pathlib import Path
 
 WORDS_A_MINUTE = 200
 """Of prose."""
-LINES_A_MINUTE = 12
+LINES_A_MINUTE = 30
 """Of code that the page shows."""
 _BLOCK = re.compile(r"^```(.*?)\n(.*?)^```$", re.M | re.S)
 

@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpulab.book.contents import Contents
+from gpulab.book.length import minutes
+
 CHAPTERS = Path(__file__).parents[2] / "chapters"
+CONTENTS = Contents.read(CHAPTERS.parent)
 PAGES = {p.relative_to(CHAPTERS).as_posix(): p.read_text("utf-8") for p in sorted(CHAPTERS.rglob("*.md"))}
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -48,3 +52,8 @@ def test_nothing_on_a_page_needs_a_kernel(page):
 
 def test_there_are_pages_and_cells():
     assert "tensors/views.md" in PAGES and len(cells(PAGES["tensors/views.md"])) > 10
+
+
+@pytest.mark.parametrize("page", sorted(set(CONTENTS.numbers) & set(CONTENTS.pages)))
+def test_a_chapter_is_read_in_forty_minutes(page):
+    assert minutes(CHAPTERS.parent / f"{page}.md") <= 40

@@ -32,8 +32,8 @@ def engines(sampler, longest):
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_every_request_ends_with_its_tokens_and_every_block_comes_back(data):
-    trace = data.sampler(traces())
-    scheduler, blocks, budget = data.sampler(engines(max(r.prompt_tokens + r.most for r in trace)))
+    trace = data.draw(traces())
+    scheduler, blocks, budget = data.draw(engines(max(r.prompt_tokens + r.most for r in trace)))
     report = serve(trace, scheduler, blocks, Flat(), budget=budget)
     assert blocks.free == blocks.total
     for request, outcome in zip(trace, report.outcomes, strict=True):

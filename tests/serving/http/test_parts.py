@@ -51,7 +51,7 @@ def test_the_servers_requests_are_driven_by_it(notebook):
         ("nowhere.py:Mine", "of a file that is there"),
         ("{}:Nobody", "NameError"),
         ("{}:single()", "patience"),
-        ("{}:MOST", "gives int: an object with plan"),
+        ("{}:MOST", "gives int; expected an object with plan"),
     ],
 )
 def test_what_plans_nothing_is_refused_before_the_server_starts(notebook, told, says):
