@@ -61,10 +61,10 @@ def test_the_browser_places_the_parts_where_python_does(javascript):
             assert places[name]["seconds"] == pytest.approx(work.least_seconds(card, FMT), rel=1e-12)
             assert places[name]["attainable"] == pytest.approx(work.flops / work.least_seconds(card, FMT), rel=1e-12)
             bounds.add((widget.phase, name, places[name]["bound"]))
-    never = {("decode", "attention", "arithmetic")}
+    never = {("decode", "attention", "compute")}
     assert (
         bounds
-        == {(phase, name, bound) for phase in PHASES for name in places for bound in ("memory", "arithmetic")} - never
+        == {(phase, name, bound) for phase in PHASES for name in places for bound in ("memory", "compute")} - never
     )
 
 
@@ -119,12 +119,12 @@ def test_the_batch_crosses_the_ridge_by_keyboard_and_attention_stays(mount):
     assert "160 new tokens share one reading of the weights, and that reading takes longer" in verdict(page)
     assert "From batch 163 on it is the other way round." in verdict(page)
     page.get_by_role("slider", name="batch").press("ArrowRight")
-    assert page.evaluate("model.get('batch')") == 192 and cells(page, "bound by")[:2] == ["arithmetic", "memory"]
+    assert page.evaluate("model.get('batch')") == 192 and cells(page, "bound by")[:2] == ["compute", "memory"]
     assert "Below batch 163 it was the other way round." in verdict(page)
     assert "Attention is bound by memory whatever the batch" in verdict(page)
 
 
-def test_prefill_turns_from_memory_to_arithmetic_as_the_prompt_grows(mount):
+def test_prefill_turns_from_memory_to_compute_as_the_prompt_grows(mount):
     page = mount(PrefillDecode(batch=1, tokens=32))
     prefill = page.get_by_role("button", name="prefill")
     prefill.focus()
@@ -133,8 +133,8 @@ def test_prefill_turns_from_memory_to_arithmetic_as_the_prompt_grows(mount):
     assert cells(page, "bound by")[:2] == ["memory", "memory"] and "too few tokens of a prompt" in verdict(page)
     page.get_by_role("slider", name="tokens each").press("End")
     assert cells(page, "bound by")[:2] == [
-        "arithmetic",
-        "arithmetic",
+        "compute",
+        "compute",
     ] and "32768 new tokens share one reading" in verdict(page)
     assert shown(page, "tokens read").endswith("a second at most")
 

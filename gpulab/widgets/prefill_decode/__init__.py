@@ -63,7 +63,7 @@ class PrefillDecode(anywidget.AnyWidget):
         return costs.parts(SHAPES[self.model], PHASES[self.phase](self.batch, self.tokens))
 
     def crossing(self) -> int | None:
-        """The smallest batch at which decode's linear layers are bound by arithmetic."""
+        """The smallest batch at which decode's linear layers are bound by compute."""
         return costs.crossing_batch(SHAPES[self.model], CARDS[self.card], FMT)
 
     def held(self) -> tuple[int, int]:

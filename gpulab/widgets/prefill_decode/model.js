@@ -30,15 +30,15 @@ export const ridge = (card) => card.flops_per_s / card.bytes_per_s;
 export function place(card, { flops, bytes }) {
   const intensity = flops / bytes;
   return { intensity, attainable: Math.min(card.flops_per_s, intensity * card.bytes_per_s),
-    seconds: Math.max(flops / card.flops_per_s, bytes / card.bytes_per_s), bound: intensity < ridge(card) ? "memory" : "arithmetic" };
+    seconds: Math.max(flops / card.flops_per_s, bytes / card.bytes_per_s), bound: intensity < ridge(card) ? "memory" : "compute" };
 }
 
-/* The smallest batch at which decode's linear layers are bound by arithmetic; null where no batch is enough. */
+/* The smallest batch at which decode's linear layers are bound by compute; null where no batch is enough. */
 export function crossing(job, card) {
   const at = (batch) => linearLayers({ ...job, batch }, { fresh: 1 }), weights = at(0), own = at(1);
   const gained = own.flops - ridge(card) * (own.bytes - weights.bytes);
   if (gained <= 0) return null;
-  const holds = (batch) => place(card, at(batch)).bound === "arithmetic";
+  const holds = (batch) => place(card, at(batch)).bound === "compute";
   let found = Math.max(1, Math.ceil((ridge(card) * weights.bytes) / gained));
   while (!holds(found)) found += 1;
   while (found > 1 && holds(found - 1)) found -= 1;

@@ -23,7 +23,7 @@ function ofLinearLayers({ phase, batch }, fresh, bound, cross) {
 /* What attention waits for, and why a larger batch changes nothing. */
 function ofAttention({ phase, shape }, bound) {
   const sharing = shape.heads / shape.kv_heads, own = "each request reads its own keys and values";
-  if (phase === "prefill" && bound === "arithmetic") return "Attention is bound by arithmetic: a prompt's tokens share its keys and values.";
+  if (phase === "prefill" && bound === "compute") return "Attention is bound by compute: a prompt's tokens share its keys and values.";
   if (phase === "prefill") return "Attention is bound by memory: too few tokens of a prompt share a reading of its keys and values.";
   const heads = sharing === 1 ? "and each of its heads its own" : `which ${sharing} query heads share`;
   return `Attention is bound by ${bound} whatever the batch: ${own}, ${heads}.`;
