@@ -60,7 +60,7 @@ class Point:
 
 
 def ridge(card: Card, fmt: str) -> float:
-    """FLOP per byte at which the roofs of memory and of arithmetic meet."""
+    """FLOP per byte at which the roofs of memory and of compute meet."""
     return card.flops_per_s[fmt] / card.bytes_per_s
 
 
@@ -70,8 +70,8 @@ def attainable(card: Card, point: Point) -> float:
 
 
 def bound(card: Card, point: Point) -> str:
-    """``memory`` or ``arithmetic``: the roof that the kernel meets first."""
-    return "memory" if point.intensity < ridge(card, point.fmt) else "arithmetic"
+    """``memory`` or ``compute``: the roof that the kernel meets first."""
+    return "memory" if point.intensity < ridge(card, point.fmt) else "compute"
 
 
 def roofline(card: Card | str, points: Iterable[Point], formats: Sequence[str] = ("fp32", "bf16")) -> Figure:

@@ -59,7 +59,7 @@ class Cost:
 
     def bound(self, card: Card, fmt: str) -> str:
         """``memory`` or ``arithmetic``: the roof that it meets first."""
-        return "memory" if self.intensity < ridge(card, fmt) else "arithmetic"
+        return "memory" if self.intensity < ridge(card, fmt) else "compute"
 
     def least_seconds(self, card: Card, fmt: str) -> float:
         """At the dense peak of number format ``fmt`` and the bandwidth of the datasheet, whichever takes longer."""
@@ -111,7 +111,7 @@ def least_seconds(shape: Shape, chunks: Pass, card: Card, fmt: str, element_byte
 
 
 def crossing_batch(shape: Shape, card: Card, fmt: str, element_bytes: int = ELEMENT_BYTES) -> int | None:
-    """The smallest batch at which decode's linear layers are bound by arithmetic; None where no batch is enough.
+    """The smallest batch at which decode's linear layers are bound by compute; None where no batch is enough.
 
     Each token of the batch adds FLOPs, and its own activations: the intensity grows towards a limit.
     """
@@ -122,7 +122,7 @@ def crossing_batch(shape: Shape, card: Card, fmt: str, element_bytes: int = ELEM
         return None
     found = max(1, math.ceil(ridge(card, fmt) * weights.bytes / gained))
     return _first(
-        lambda batch: linear_layers(shape, decode(batch, 0), element_bytes).bound(card, fmt) == "arithmetic", found
+        lambda batch: linear_layers(shape, decode(batch, 0), element_bytes).bound(card, fmt) == "compute", found
     )
 
 

@@ -23,14 +23,14 @@ def test_the_ridge_is_the_dense_peak_over_the_bandwidth(key, fmt, flop_per_byte)
 def test_left_of_the_ridge_memory_binds_and_right_of_it_arithmetic():
     axpy = Point("axpy", 2 * 10**6, 12 * 10**6)
     product = Point("product", 2 * 4096**3, 3 * 2 * 4096**2, "bf16")
-    assert (bound(H100, axpy), bound(H100, product)) == ("memory", "arithmetic")
+    assert (bound(H100, axpy), bound(H100, product)) == ("memory", "compute")
     assert attainable(H100, axpy) == pytest.approx(3.35e12 / 6)
     assert attainable(H100, product) == 989e12
 
 
 def test_a_format_changes_the_roof_that_binds():
     work = 100 * 10**6, 10**6
-    assert bound(H100, Point("fp32", *work, "fp32")) == "arithmetic"
+    assert bound(H100, Point("fp32", *work, "fp32")) == "compute"
     assert bound(H100, Point("bf16", *work, "bf16")) == "memory"
 
 

@@ -72,7 +72,7 @@ def test_the_browser_places_a_kernel_where_the_figure_does(javascript):
         assert at["attainable"] == pytest.approx(attainable(card, point), rel=1e-12)
         assert at["us"] == pytest.approx(work["flops"] / attainable(card, point) * 1e6, rel=1e-12)
         bounds.add(at["bound"])
-    assert bounds == {"memory", "arithmetic"}
+    assert bounds == {"memory", "compute"}
 
 
 def test_a_quiz_asks_for_both_bounds_and_never_near_the_ridge(javascript):
@@ -80,7 +80,7 @@ def test_a_quiz_asks_for_both_bounds_and_never_near_the_ridge(javascript):
     asked = javascript(
         "((random) => Array.from({length: 200}, () => m.question(given, random)))(m.generator(7))", cards
     )
-    assert {question["at"]["bound"] for question in asked} == {"memory", "arithmetic"}
+    assert {question["at"]["bound"] for question in asked} == {"memory", "compute"}
     for question in asked:
         ratio = question["at"]["intensity"] / question["at"]["ridge"]
         assert max(ratio, 1 / ratio) >= 1.5
@@ -90,13 +90,13 @@ def shown(page, name):
     return page.locator("dt").get_by_text(name, exact=True).locator("xpath=following-sibling::dd[1]").inner_text()
 
 
-def test_a_linear_layer_turns_from_memory_to_arithmetic_as_rows_grow(mount):
+def test_a_linear_layer_turns_from_memory_to_compute_as_rows_grow(mount):
     page = mount(RooflineExplorer("H100", "bf16", "linear", rows=1, width=4096))
     assert shown(page, "bound by") == "memory"
     page.get_by_role("slider", name="rows").focus()
     page.keyboard.press("End")
     assert page.evaluate("model.get('rows')") == 2**13
-    assert shown(page, "bound by") == "arithmetic"
+    assert shown(page, "bound by") == "compute"
     assert "fewer bytes" in page.locator(".verdict").inner_text()
 
 

@@ -20,5 +20,5 @@ export function place(card, roof, { flops, bytes }) {
   const intensity = flops / bytes, peak = card.flops_per_s[roof];
   const ridge = peak / card.bytes_per_s;
   const attainable = Math.min(peak, intensity * card.bytes_per_s);
-  return { intensity, peak, ridge, attainable, us: (flops / attainable) * 1e6, bound: intensity < ridge ? "memory" : "arithmetic" };
+  return { intensity, peak, ridge, attainable, us: (flops / attainable) * 1e6, bound: intensity < ridge ? "memory" : "compute" };
 }

@@ -32,7 +32,7 @@ export function rooflineQuiz(cards, seed) {
   let now, right = 0, asked = 0;
   const prompt = h("p", { class: "prompt" }), feedback = h("p", { role: "status", class: "feedback" }), score = h("p", { class: "note" });
   const next = h("button", { type: "button", onclick: () => { ask(); answers[0].focus(); } }, "Next question");
-  const answers = ["memory", "arithmetic"].map((bound) => h("button", { type: "button", value: bound, onclick: () => mark(bound) }, bound));
+  const answers = ["memory", "compute"].map((bound) => h("button", { type: "button", value: bound, onclick: () => mark(bound) }, bound));
   function mark(given) {
     const ok = given === now.at.bound;
     asked += 1;

@@ -53,7 +53,7 @@ function render({ model, el }) {
     picture.replaceChildren(rooflinePicture(card, roofs, roofOf(job), at));
     verdict.textContent = at.bound === "memory"
       ? "Bound by memory: more arithmetic on the same bytes would cost no time."
-      : "Bound by arithmetic: fewer bytes would save no time.";
+      : "Bound by compute: fewer bytes would save no time.";
     facts.replaceChildren(...factRows(rows(job, w, at)));
   }
   for (const name of TRAITS) model.on(`change:${name}`, draw);
@@ -61,7 +61,7 @@ function render({ model, el }) {
     h("div", { class: "settings" }, ...choices.map((c) => c.node), ...sliders.map((s) => s.node)),
     picture, verdict, facts,
     h("p", { class: "note" }, "Modelled: dense peaks and bandwidths of the datasheets, each byte moved once by each kernel, launches free."),
-    h("details", {}, h("summary", {}, "Quiz: memory or arithmetic?"), rooflineQuiz(cards, model.get("seed")))));
+    h("details", {}, h("summary", {}, "Quiz: memory or compute?"), rooflineQuiz(cards, model.get("seed")))));
   draw();
   return () => { for (const name of TRAITS) model.off(`change:${name}`, draw); };
 }
