@@ -1,12 +1,15 @@
 """The figure of one decoder layer: what a token's vector passes through, and which of it is weights or cache."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 from matplotlib.patches import Ellipse, FancyBboxPatch, Rectangle
 
-from gpulab.memory.shapes import Shape
 from gpulab.plots.figure import ACCENT, INK, WARNING, Figure, style
+
+if TYPE_CHECKING:
+    from gpulab.memory.shapes import Shape
 
 _STREAM = 0.7
 """Where the residual stream runs down, in units of the axes."""
@@ -16,7 +19,7 @@ _Q, _K, _V = 2.9, 5.3, 7.7
 _MIDDLE = (_Q + _V) / 2
 
 
-def decoder_layer(name: str, shape: Shape) -> Figure:
+def decoder_layer(name: str, shape: "Shape") -> Figure:
     """One layer of a decoder with RMSNorm, rotary positions, grouped queries and a gated MLP, from top to bottom.
 
     ``name`` is the model's, for the caption. Sizes at matrices are elements in and out.
@@ -32,7 +35,7 @@ def decoder_layer(name: str, shape: Shape) -> Figure:
     return Figure.of(figure, _in_words(shape), _caption(name, shape))
 
 
-def _stream(axes, shape: Shape) -> None:
+def _stream(axes, shape: "Shape") -> None:
     ends = (0.9, *(at + side * _ADDED for at in _SUMS for side in (-1, 1)), 18.9)
     for start, end in zip(ends[::2], ends[1::2], strict=True):
         axes.plot([_STREAM, _STREAM], [start, end], color=INK, linewidth=4, alpha=0.45, solid_capstyle="butt")
@@ -41,7 +44,7 @@ def _stream(axes, shape: Shape) -> None:
     _words(axes, 0.1, 19.4, f"to the next of {shape.layers} layers, then RMSNorm and head", ha="left")
 
 
-def _attention(axes, shape: Shape) -> None:
+def _attention(axes, shape: "Shape") -> None:
     _norm(axes, 1.7, _V)
     for x, matrix in ((_Q, "q_proj"), (_K, "k_proj"), (_V, "v_proj")):
         _arrow(axes, (x, 1.7), (x, 2.5))
@@ -62,7 +65,7 @@ def _attention(axes, shape: Shape) -> None:
     _back(axes, 11.5, _SUMS[0])
 
 
-def _heads(axes, shape: Shape) -> None:
+def _heads(axes, shape: "Shape") -> None:
     """Two groups of query heads, each over the one head of keys and of values that it shares."""
     group, side = shape.heads // shape.kv_heads, 1.1 / (shape.heads // shape.kv_heads)
     for first, y in ((0, 7.3), (1, 7.75)):
@@ -77,7 +80,7 @@ def _heads(axes, shape: Shape) -> None:
         _words(axes, x, 8.5, f"{shape.kv_heads} heads")
 
 
-def _mlp(axes, shape: Shape) -> None:
+def _mlp(axes, shape: "Shape") -> None:
     gate, up = _Q + 0.6, _V - 0.6
     _norm(axes, 13.1, up)
     for x, matrix in ((gate, "gate_proj"), (up, "up_proj")):
@@ -132,7 +135,7 @@ def _arrow(axes, start: tuple[float, float], end: tuple[float, float]) -> None:
     )
 
 
-def _in_words(shape: Shape) -> str:
+def _in_words(shape: "Shape") -> str:
     sizes = ", ".join(f"{name} from {into:,} to {out:,}" for name, (into, out) in shape.products.items())
     return (
         f"A decoder layer beside its residual stream of {shape.width:,} numbers for each token. First branch: RMSNorm; "
@@ -143,7 +146,7 @@ def _in_words(shape: Shape) -> str:
     )
 
 
-def _caption(name: str, shape: Shape) -> str:
+def _caption(name: str, shape: "Shape") -> str:
     return (
         f"One of the {shape.layers} layers of {name}. Boxes with two sizes are matrices of weights. Each group of "
         f"{shape.heads // shape.kv_heads} query heads shares one head of keys and one of values; two of the "

@@ -58,8 +58,7 @@ def test_the_words_say_what_the_picture_shows():
     assert "fp32 66.91 TFLOP/s with its ridge at 20 FLOP per byte" in figure.alt
     assert "axpy at 0.167 FLOP per byte, bound by memory, at most 0.558 TFLOP/s." in figure.alt
     assert (
-        "product at 1.5e+03 FLOP per byte, bound by compute, measured at 300 TFLOP/s, 30 % of its roof."
-        in figure.alt
+        "product at 1.5e+03 FLOP per byte, bound by compute, measured at 300 TFLOP/s, 30 % of its roof." in figure.alt
     )
 
 
