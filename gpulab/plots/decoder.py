@@ -32,7 +32,7 @@ def decoder_layer(name: str, shape: "Shape") -> Figure:
         _attention(axes, shape)
         _mlp(axes, shape)
         figure.tight_layout(pad=0.2)
-    return Figure.of(figure, _in_words(shape), _caption(name, shape))
+    return Figure.of(figure, _in_words(shape), _caption(name, shape), narrow=True)
 
 
 def _stream(axes, shape: "Shape") -> None:

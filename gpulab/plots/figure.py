@@ -44,15 +44,19 @@ def style():
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG picture with the words that stand for it (``alt``) and below it (``caption``)."""
+    """An SVG picture with the words that stand for it (``alt``) and below it (``caption``).
+
+    ``narrow``: it is drawn for the width of a phone, and no wider anywhere.
+    """
 
     svg: str
     alt: str
     caption: str = ""
+    narrow: bool = False
     number: int = field(default_factory=lambda: next(_serial))
 
     @classmethod
-    def of(cls, figure: MatplotlibFigure, alt: str, caption: str = "") -> "Figure":
+    def of(cls, figure: MatplotlibFigure, alt: str, caption: str = "", narrow: bool = False) -> "Figure":
         """Render ``figure`` (drawn inside :func:`style`) and close it.
 
         Raises ValueError without ``alt``: a picture that says nothing to a screen reader
@@ -64,7 +68,7 @@ class Figure:
         with style():
             figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
         plt.close(figure)
-        return cls(_themed(buffer.getvalue()), alt, caption)
+        return cls(_themed(buffer.getvalue()), alt, caption, narrow)
 
     def _repr_html_(self) -> str:
         # Ids in inline SVG are global to the page: keep those of each figure apart.
@@ -72,7 +76,8 @@ class Figure:
         label = html.escape(self.alt, quote=True)
         svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
-        return f'<figure class="gpulab-figure">{svg}{caption}</figure>'
+        width = " narrow" if self.narrow else ""
+        return f'<figure class="gpulab-figure{width}">{svg}{caption}</figure>'
 
     def __repr__(self) -> str:
         return f"Figure: {self.alt}"
