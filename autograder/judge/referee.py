@@ -254,7 +254,9 @@ def _broker_for(case: Case) -> "CollectiveBroker | None":
 
 
 def background_work_problem(kind: str) -> str:
-    """``kind``: ``thread``, ``process`` or ``subinterpreter``."""
+    """``kind``: ``thread``, ``process``, ``subinterpreter`` or ``answer``."""
+    if kind == "answer":
+        return "A function of gpulab answered in this one's place: the exercise asks for an answer of your own."
     return f"A {kind} of the notebook worked in the background, where nothing is measured: use the calling thread only."
 
 

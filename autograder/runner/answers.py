@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from autograder.runner.background_work import detector
 from autograder.runner.interpreter import ASKS, interpreter_for
 from autograder.runner.plain_python.asked import asked
 
@@ -12,7 +13,8 @@ NOT_ALONE = "the function uses something of the notebook's that is no plain Pyth
 def ask(function: Callable, case: dict, describe: Callable[[BaseException], dict]) -> dict[str, Any]:
     """The answers to ``case["calls"]``: of an interpreter that has ``case["libraries"]`` alone, or of this one, ``in_kernel``."""
     if case["in_kernel"]:
-        return asked(function, case["calls"], describe)
+        with detector.own_answers():
+            return asked(function, case["calls"], describe)
     try:
         interpreter = interpreter_for(function, tuple(case["libraries"]), case.get("asks", ASKS))
     except Exception as error:  # it holds what cannot be sent: an open file, a generator

@@ -18,6 +18,8 @@ _first_interpreter, _next_interpreter = (
 )
 _first_interpreter.restype = _next_interpreter.restype = ctypes.c_void_p
 _next_interpreter.argtypes = [ctypes.c_void_p]
+ANSWER_EVENT, ALLOCATOR = "gpulab.answers", "malloc"
+"""What of gpulab answers an exercise says so; every tensor on the virtual card asks the allocator."""
 # A thread that sleeps on, such as a progress bar's, uses none of it, and one that wakes now and
 # then a share of the time; one answer takes more.
 IDLE_SECONDS, IDLE_SHARE, MOST_IDLE_SECONDS = 250e-6, 0.03, 10e-3
@@ -31,11 +33,12 @@ class BackgroundWorkDetector:
         self._watched: int | None = None
         self._background: list[str] = []
         self._expected: list[str] = []
+        self._asks_for_own = False
         sys.addaudithook(self._on_audit_event)
 
     @contextmanager
     def watch(self) -> Iterator[list[str]]:
-        """Gives a list of ``thread``, ``process`` and ``subinterpreter``, complete once the block has ended.
+        """Gives a list of ``thread``, ``process``, ``subinterpreter`` and ``answer``, complete once the block has ended.
 
         An entry for each that the calling thread starts in the block, for each earlier thread of
         the notebook's own that worked (used processor time) meanwhile, and for a subinterpreter
@@ -63,6 +66,15 @@ class BackgroundWorkDetector:
         finally:
             self._expected = []
 
+    @contextmanager
+    def own_answers(self) -> Iterator[None]:
+        """Inside the block an answer that gpulab's code has to the question counts, too."""
+        self._asks_for_own = True
+        try:
+            yield
+        finally:
+            self._asks_for_own = False
+
     def add(self, background: Iterable[str]) -> None:
         """Background work that the detector of an expected child process has found."""
         self._background += background
@@ -81,6 +93,8 @@ class BackgroundWorkDetector:
             self._note_thread(getattr(arguments[0], "__self__", None))
         elif event == _INTERPRETER and self._watched == threading.get_ident():
             self._background.append("subinterpreter")
+        elif event == ANSWER_EVENT and self._asks_for_own and arguments[0] != ALLOCATOR:
+            self._background.append("answer")
         elif event in PROCESS_EVENTS and self._watched == threading.get_ident():
             if event in self._expected:
                 self._expected.remove(event)

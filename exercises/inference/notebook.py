@@ -520,12 +520,12 @@ print(_rates(_CARDS["H100"]))
 #
 # - [c1] `phase`: `"prefill"`, a pass over `batch` prompts of `seq` tokens each; [c2] or `"decode"`, a pass over one new token of each
 #   of `batch` requests, which hold `seq` tokens in the cache before it, none or more;
-# - [c3] `config`: a `DecoderShape`, whose sizes are 1 or more, whose `width` is even and whose bits are multiples of 4, so that
-#   matrices, and keys and values together, come to whole bytes. [c4] Weights and cache may have fewer bits than `dtype`, or more:
+# - [c3] `config`: a `DecoderShape`. Its sizes are 1 or more, its `width` is even, its bits are multiples of 4: a matrix, and a
+#   token's key together with its value, take whole bytes. [c4] Weights and cache may have fewer bits than `dtype`, or more:
 #   [c5] they are converted on the chip, and all arithmetic is done in `dtype`;
-# - [c6] `card`: a dictionary like the one above, of integers, which is left as it is: [c7] `"dense"` and `"sparse"`, FLOP/s by dtype,
-#   without and with 2:4 sparsity; [c8] `"bytes_per_s"` of device memory, `"link_bytes_per_s"` of the link to the host,
-#   `"memory_bytes"`. [c9] Other cards have other dtypes. [c10] The weights of `config` are **dense**;
+# - [c6] `card`: a dictionary like the one above, of integers, which is left as it is. [c7] `"dense"` and `"sparse"` are FLOP/s by
+#   dtype, without and with 2:4 sparsity; [c8] `"bytes_per_s"` is that of device memory. [c9] A card has not a peak for every
+#   dtype, and may have one for others. [c10] The weights of `config` are **dense**;
 # - [c11] of FLOPs only those of matrix products count, a multiply-add as two. [c12] Embedding, norms, rotary positions, softmax, SiLU and
 #   residuals count neither as FLOPs nor as bytes;
 # - [c13] the linear layers are the seven of each layer that `one_pass` has, and one head behind the last layer. [c14] The head is
@@ -540,11 +540,11 @@ print(_rates(_CARDS["H100"]))
 #   request has then, the new ones among them, **once for each head of keys and values**. [c26] The cache has `kv_bits` bits an
 #   element;
 # - [c27] returns a dictionary. `"linear"` and `"attention"` are dictionaries, of the whole pass, all layers and requests together:
-#   [c28] `"flops"` and `"bytes"`, exact Python integers however large; [c29] `"intensity"`, FLOP/byte, which may be wrong by rounding, up
-#   to a billionth of it; [c30] `"bound"`, which is `"compute"` where the FLOPs take as long as the bytes on that card or longer,
+#   [c28] `"flops"` and `"bytes"`, exact Python integers however large; [c29] `"intensity"`, FLOP/byte, for which float64 is precise
+#   enough, as for what follows; [c30] `"bound"`, which is `"compute"` where the FLOPs take as long as the bytes on that card or longer,
 #   else `"memory"`;
 # - [c31] its third entry, `"crossover"`, is the smallest batch with which the linear layers of a **decode** pass are compute-bound
-#   on that card, an integer however large, and None where they are with no batch. [c32] It does not depend on `phase`, `batch` and
+#   on that card, an integer, and None where they are with no batch. [c32] It does not depend on `phase`, `batch` and
 #   `seq`;
 # - [c33] raises `ValueError` for any other `phase`, for a `batch` less than 1, for a `seq` less than 1 in prefill or less than 0 in
 #   decode, for `heads` that are no multiple of `kv_heads`, and for a `dtype` of which the card has no dense peak.

@@ -14,6 +14,7 @@ once, cached and new, once for all heads that share them. Not counted: looking w
 """
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -73,11 +74,13 @@ def ridge(card: Card, fmt: str) -> float:
 
 def linear_flops(shape: Shape, tokens: int, read: int) -> int:
     """Of all layers for ``tokens``, and of the head for ``read`` of them."""
+    sys.audit("gpulab.answers", "linear_flops")
     return 2 * (tokens * shape.layers * shape.layer_matrices + read * shape.embedding)
 
 
 def linear_layers(shape: Shape, chunks: Pass, element_bytes: int = ELEMENT_BYTES) -> Cost:
     """The linear layers of all layers and the head, together."""
+    sys.audit("gpulab.answers", "linear_layers")
     tokens, read = sum(chunk.new for chunk in chunks), len(chunks)
     matrices, ends = shape.layers * shape.layer_matrices, shape.layers * sum(map(sum, shape.products.values()))
     moved = matrices + shape.embedding + tokens * ends + read * (shape.width + shape.vocabulary)
@@ -91,6 +94,7 @@ def pairs(cached: int, new: int) -> int:
 
 def attention(shape: Shape, chunks: Pass, element_bytes: int = ELEMENT_BYTES) -> Cost:
     """Attention of all layers, together."""
+    sys.audit("gpulab.answers", "attention")
     ends = sum(2 * new * shape.queries + 2 * (cached + new) * shape.keys for cached, new in chunks)
     return Cost(
         4 * shape.layers * shape.queries * sum(pairs(*chunk) for chunk in chunks), element_bytes * shape.layers * ends
@@ -137,4 +141,5 @@ def _first(holds: Callable[[int], bool], near: int) -> int:
 
 def cached_bytes(shape: Shape, tokens: int, element_bytes: int = ELEMENT_BYTES) -> int:
     """Of the keys and values of so many tokens, in all layers."""
+    sys.audit("gpulab.answers", "cached_bytes")
     return tokens * shape.cached * element_bytes

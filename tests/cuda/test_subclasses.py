@@ -1,9 +1,15 @@
 """Classes that a program derives from Tensor and Parameter, and what it sets on a parameter."""
 
 import copy
+from contextlib import nullcontext
 
 import pytest
 import torch
+from torch.nn import functional as F
+from torch.nn.attention.bias import CausalBias, causal_lower_right
+
+import gpulab
+import gpulab.cuda
 
 
 class Tagged(torch.nn.Parameter):
@@ -80,3 +86,14 @@ def test_a_derived_tensor_keeps_its_class_between_host_and_card(cuda):
     assert isinstance(there, Named) and there.is_cuda
     assert type(there.cpu()) is Named
     assert isinstance(torch.ones(2, device="cuda").as_subclass(Named), Named)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_causal_bias_is_made_inside_and_outside_of_an_observation_and_aligns_lower_right(cuda, watched):
+    q, k, v = (torch.randn(1, 2, tokens, 8) for tokens in (2, 5, 5))
+    expected = F.scaled_dot_product_attention(q, k, v, torch.ones(2, 5, dtype=torch.bool).tril(3))
+    with gpulab.observe() if watched else nullcontext():
+        told = F.scaled_dot_product_attention(q.cuda(), k.cuda(), v.cuda(), causal_lower_right(2, 5))
+    assert torch.allclose(told.cpu(), expected, atol=1e-6)
+    with gpulab.cuda.use("off", quiet=True):
+        assert type(causal_lower_right(2, 5)) is CausalBias

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 from math import isfinite
 from typing import Any
 
@@ -10,7 +11,7 @@ from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
 from autograder.judge.questions import Questions, answers, ask
 
-_ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
+_ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "int8": 1}
 _PHASES = ("prefill", "decode")
 _PARTS = ("linear", "attention")
 _NEAR = Fraction(1, 10**9)
@@ -81,7 +82,7 @@ def _card(sampler: Sampler, dtype: str, bandwidth: int = 0, peak: int = 0) -> di
         "dense": dict(sampler.permutation(list(dense.items()))),
         "sparse": sparse,
         "bytes_per_s": bandwidth,
-        "link_bytes_per_s": bandwidth // sampler.integer(20, 70),
+        "link_bytes_per_s": sampler.choice([bandwidth // sampler.integer(20, 70), 3 * bandwidth]),
         "memory_bytes": sampler.integer(16, 200) << 30,
     }
 
@@ -140,7 +141,9 @@ def _attended(sampler: Sampler) -> Iterator[dict]:
 
 
 def _huge(sampler: Sampler) -> Iterator[dict]:
-    """FLOPs of prefill beyond 2 to the 55th and four times an odd number, and weights of a matrix so: no float64 holds them."""
+    """FLOPs of prefill beyond 2 to the 55th and four times an odd number, weights of a matrix so, and a length of its own: no
+    float64 holds them.
+    """
     length = 4 * sampler.integer(70_000, 90_000)
     for phase, batch, seq in (("prefill", 3, length + 1), ("decode", 1_000_001, length)):
         kv_heads = sampler.choice([5, 7, 9])
@@ -160,12 +163,12 @@ def _huge(sampler: Sampler) -> Iterator[dict]:
             "hidden": 2**28 + 2 * sampler.integer(1, 999) + 1,
         }
         yield _question(sampler, phase, 1, 1, _config(sizes | wide))
+        yield _question(sampler, phase, 1, 2**60 + 2 * sampler.integer(1, 2**40) + 1, _config(_small(sampler)))
 
 
 def _of_unlike_bits(sampler: Sampler) -> Iterator[dict]:
     """In each question weights, cache and activations differ from each other, or two of them do."""
-    bits = (4, 8, 16, 32)
-    dtypes = ("float32", "bfloat16", "float16", "float8_e4m3fn")
+    bits, dtypes = (4, 8, 12, 24, 32), tuple(_ITEM_BYTES)
     for plan in sampler.cover(phase=_PHASES, dtype=dtypes, weight_bits=bits, kv_bits=bits):
         formats = {name: plan[name] for name in ("dtype", "weight_bits", "kv_bits")}
         yield _question(
@@ -198,10 +201,9 @@ def _both_sides(sampler: Sampler) -> Iterator[dict]:
             for side in sampler.shuffled(0.15, 0.7, 0.85, 1.2, 1.5, 5.0):
                 dtype, weight_bits, kv_bits = sampler.choice([("bfloat16", 16, 16), ("float32", 32, 32)])
                 yield _beside(sampler, phase, part, side, _config(_large(sampler), dtype, weight_bits, kv_bits))
-            for side, (dtype, bits) in zip(
-                (0.8, 1.25), sampler.shuffled(("bfloat16", 8), ("float32", 16)), strict=True
-            ):
+            for side, (dtype, bits) in product((0.8, 1.25), (("bfloat16", 8), ("float32", 16))):
                 yield _beside(sampler, phase, part, side, _config(_large(sampler), dtype, bits, bits))
+        yield _within_an_integer(sampler, phase)
 
 
 def _beside(sampler: Sampler, phase: str, part: str, side: float, config: dict) -> dict:
@@ -212,9 +214,20 @@ def _beside(sampler: Sampler, phase: str, part: str, side: float, config: dict) 
     return _question(sampler, phase, batch, seq, config, card)
 
 
+def _within_an_integer(sampler: Sampler, phase: str) -> dict:
+    """The ridge is above the intensity of the linear layers, and no integer lies between them."""
+    while True:
+        batch, seq, config = sampler.integer(1, 60), sampler.integer(1, 40), _config(_large(sampler))
+        flops, nbytes = expected(phase, batch, seq, config)["linear"]
+        if 0.1 < flops / nbytes % 1 < 0.8:
+            bandwidth = sampler.integer(3 * 10**11, 8 * 10**12)
+            card = _card(sampler, config["dtype"], bandwidth, round((flops / nbytes + 0.1) * bandwidth))
+            return _question(sampler, phase, batch, seq, config, card)
+
+
 def _even(width: int, layers: int) -> dict:
-    """All matrices are squares, so that ratios are powers of two."""
-    sizes = {"layers": layers, "width": width, "heads": 4, "kv_heads": 4, "head_dim": width // 4}
+    """All matrices are squares, so that ratios are powers of two where the width is one."""
+    sizes = {"layers": layers, "width": width, "heads": 2, "kv_heads": 2, "head_dim": width // 2}
     return sizes | {"hidden": width, "vocabulary": width}
 
 
@@ -239,9 +252,17 @@ def _collectives(sampler: Sampler) -> Iterator[dict]:
                 yield _collective(sampler, phase, config, share)
         for share in sampler.shuffled(1.0001, 1.1, 3.0):
             yield _collective(sampler, phase, _config(sampler.choice([_large, _small])(sampler)), share)
-        for weight_bits, dtype in sampler.shuffled((4, "bfloat16"), (8, "bfloat16"), (16, "float32"), (32, "bfloat16")):
+        formats = (4, "bfloat16"), (8, "bfloat16"), (16, "float32"), (32, "bfloat16"), (8, "int8")
+        for weight_bits, dtype in sampler.shuffled(*formats):
             yield _collective(sampler, phase, _config(_large(sampler), dtype, weight_bits, sampler.choice([4, 8])), 0.2)
         yield _collective(sampler, phase, _config(_small(sampler)), 0.998)  # a few ten thousands
+        twice = _config(_large(sampler))
+        yield from (_collective(sampler, phase, twice, share) for share in (0.05, 0.6))
+    yield _collective(sampler, "decode", _config(_large(sampler)), 0.3) | {"asked": ["decode", 1, 0]}
+    odd, bandwidth = 2 * sampler.integer(50, 99) + 1, 2 ** sampler.integer(36, 42)  # met exactly
+    width = 512 - 2 * odd
+    card = _card(sampler, "bfloat16", bandwidth, bandwidth // 512 * width * odd)
+    yield _question(sampler, sampler.choice(_PHASES), 2, 7, _config(_even(width, sampler.integer(1, 5))), card)
     width, bandwidth = sampler.choice([64, 128]), 2 ** sampler.integer(34, 36)
     config, card = (
         _config(_even(width, sampler.integer(1, 3))),
@@ -358,7 +379,7 @@ def _rates(question: dict) -> tuple[int, int]:
 
 
 def _wrong(criteria: str, question: dict, answer: Any) -> str | None:
-    value, ran = answer
+    value, ran = answer if question["measure"] else (answer, None)
     if question["measure"] and ran != list(expected(*question["asked"], question["config"])[question["measure"]]):
         return _ANOTHER
     if not isinstance(value, dict):
@@ -439,7 +460,8 @@ def _crossover_problem(question: dict, value: dict) -> str | None:
 
 def _why(part: str, key: str, told: int, right: int, question: dict) -> str:
     phase, _, seq = question["asked"]
-    if 2 * told == right and key == "flops":
+    without_itself = (phase, seq) in (("decode", 1), ("prefill", 3))  # has half of the pairs, too
+    if 2 * told == right and key == "flops" and not (part == "attention" and without_itself):
         return "That is half of the FLOPs: a multiply-add is two, and attention has two products."
     if part == "attention" and key == "flops" and phase == "prefill" and told * (seq + 1) == right * 2 * seq:
         return "Those are the FLOPs of all pairs: the causal mask leaves out nearly half of them."
@@ -467,9 +489,10 @@ _SENTENCES = {
     ),
 }
 _FORMATS = {
-    "linear": "The bytes of the linear layers are wrong where formats differ: weights have `weight_bits`, inputs and outputs "
-    "`dtype`.",
-    "attention": "The bytes of attention are wrong where formats differ: the cache has `kv_bits`, queries and outputs `dtype`.",
+    "linear": "The bytes of the linear layers are wrong in a pass whose formats differ. Beside the counts themselves: weights have "
+    "`weight_bits`, inputs and outputs `dtype`.",
+    "attention": "The bytes of attention are wrong in a pass whose formats differ. Beside the counts themselves: the cache has "
+    "`kv_bits`, queries and outputs `dtype`.",
 }
 
 exercise = answers(

@@ -29,7 +29,7 @@ def run(learner: Learner, case: dict) -> dict:
     """Ask with one card, whose rates are others each time, and count the pass where a question says so. A changed card is emptied."""
     function, given = learner.intensity, {}
 
-    def intensity(phase: str, batch: int, seq: int, sizes: dict, card: dict, measure: str) -> list:
+    def intensity(phase: str, batch: int, seq: int, sizes: dict, card: dict, measure: str) -> object:
         config = _decoder(sizes)
         given.clear()
         given.update(_of_dtypes(card))
@@ -38,7 +38,7 @@ def run(learner: Learner, case: dict) -> dict:
         finally:
             if given != _of_dtypes(card):
                 card.clear()
-        return [told, _passed(learner, phase, batch, seq, config, measure) if measure else None]
+        return [told, _passed(learner, phase, batch, seq, config, measure)] if measure else told
 
     return ask(intensity, case, describe)
 
