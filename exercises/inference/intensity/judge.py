@@ -217,7 +217,7 @@ def _beside(sampler: Sampler, phase: str, part: str, side: float, config: dict) 
 def _within_an_integer(sampler: Sampler, phase: str) -> dict:
     """The ridge is above the intensity of the linear layers, and no integer lies between them."""
     while True:
-        batch, seq, config = sampler.integer(1, 60), sampler.integer(1, 40), _config(_large(sampler))
+        batch, seq, config = sampler.integer(1, 60), sampler.integer(2, 40), _config(_large(sampler))
         flops, nbytes = expected(phase, batch, seq, config)["linear"]
         if 0.1 < flops / nbytes % 1 < 0.8:
             bandwidth = sampler.integer(3 * 10**11, 8 * 10**12)
