@@ -67,7 +67,8 @@ def _question(config: dict, requests: list[dict], dtype: str) -> dict:
     return {"config": config, "requests": requests, "dtype": dtype}
 
 
-def _request(text: int, images: list = (), videos: list = (), generated: int = 0) -> dict:
+def _request(text: int, images: list = (), videos: list = (), generated: int = 1) -> dict:
+    """With one token sampled the prompt is kept: what holds before and after, `requests` and `together` ask."""
     return {"text": text, "images": list(images), "videos": list(videos), "generated": generated}
 
 
@@ -84,6 +85,12 @@ def _decoder(sampler: Sampler, **named: Any) -> dict:
     return _OPTIONS | plain | named
 
 
+def _exact_in_floats(sampler: Sampler, requests: list[dict], **named: Any) -> dict:
+    """Eight bytes a token: of 2**53 tokens or so the bytes are a float's still, and what leads to them is not."""
+    small = {"layers": 2, "width": 1, "heads": 1, "kv_heads": 1, "head_dim": 1}
+    return _of_halves(sampler, _OPTIONS | small | named, requests)
+
+
 def _heads(sampler: Sampler) -> Iterator[dict]:
     """Each kind of sharing, in each dtype, with heads that fill the width, and more or less than fill it."""
     for plan in sampler.cover(kind=("own", "shared", "one", "alone"), dtype=tuple(_ITEM_BYTES), fill=(-1, 0, 1)):
@@ -93,7 +100,7 @@ def _heads(sampler: Sampler) -> Iterator[dict]:
         width = heads * (head_dim + plan["fill"] * sampler.integer(1, 40))
         config = _decoder(sampler, heads=heads, kv_heads=kv_heads, head_dim=head_dim, width=width)
         yield _question(config, [_request(sampler.integer(1, 9000))], plan["dtype"])
-    config = _decoder(sampler, layers=1, heads=2, kv_heads=1, head_dim=1, width=sampler.integer(100, 999))
+    config = _decoder(sampler, layers=1, heads=2, kv_heads=1, head_dim=1, width=2 * sampler.integer(50, 499) + 1)
     yield _question(config, [_request(1)], "int8")
 
 
@@ -118,7 +125,7 @@ def _batches(sampler: Sampler) -> Iterator[dict]:
     some = [_request(sampler.integer(1, 300), generated=sampled) for sampled in sampler.shuffled(0, 0, 1, 1, 2, 40)]
     twice, again = _of_halves(sampler, _decoder(sampler), some), _of_halves(sampler, _decoder(sampler), some)
     yield from (twice, again, twice)
-    for many in sampler.shuffled(2**53 + 2 * sampler.integer(1, 2**40) + 1, 2**62 + 2 * sampler.integer(1, 2**50) + 1):
+    for many in sampler.shuffled(2**53 + 2 * sampler.integer(1, 2**40) + 1, 2**64 + 2 * sampler.integer(1, 2**50) + 1):
         yield _of_halves(sampler, _decoder(sampler), [_request(many), _request(odd, generated=many)])
 
 
@@ -132,14 +139,8 @@ def _pictured(sampler: Sampler) -> Iterator[dict]:
         patch = sampler.choice([5, 8, 14, 16])
         config, side = _decoder(sampler, patch=patch, merge=merge, temporal=sampler.integer(2, 3)), patch * merge
         long, short = side * sampler.integer(9, 40), side * sampler.integer(2, 8)
-        sides = [
-            *sampler.around(short),
-            1,
-            patch,
-            patch * (merge + 1),
-            short + side // 2 + 1,
-            short + max(side // 3, 1),
-        ]
+        sides = [*sampler.around(short), 1, patch, patch * (merge + 1)]
+        sides += [short + side // 2 + 1, short + max(side // 3, 1)]
         for height, width in zip(
             sides,
             sampler.permutation([*sampler.around(long), long, 1, side + 1, long + 1, long + side // 2]),
@@ -152,8 +153,12 @@ def _pictured(sampler: Sampler) -> Iterator[dict]:
             sampler, config, [_request(5, [[short + 1, long], [short + 1, long], [1, long + 1], [side, side]])]
         )
     same = [_request(sampler.integer(1, 9), [[sampler.integer(100, 300), sampler.integer(100, 300)]])]
-    for merge in sampler.shuffled(1, 2, 4):
-        yield _of_halves(sampler, _decoder(sampler, merge=merge), same)
+    for patch, merge in sampler.shuffled((14, 1), (14, 4), (7, 1)):
+        yield _of_halves(sampler, _decoder(sampler, patch=patch, merge=merge), same)
+    tokens = 2**52 + sampler.integer(1, 2**20)
+    for long in (14 * tokens, 14 * tokens - 13):
+        for image in ([long, 28], [28, long]):
+            yield _exact_in_floats(sampler, [_request(0, [image])])
 
 
 def _filmed(sampler: Sampler) -> Iterator[dict]:
@@ -172,11 +177,15 @@ def _filmed(sampler: Sampler) -> Iterator[dict]:
         leftover = [[1000 * (temporal * times + 1), 1, *size] for times in (2, 2, 5)]
         yield _of_halves(sampler, config, [_request(0, videos=leftover)])
     same = [_request(sampler.integer(1, 9), videos=[[1000 * sampler.integer(9, 30), 2, 60, 40]])]
-    for temporal in sampler.shuffled(1, 2, 3):
-        yield _of_halves(sampler, _decoder(sampler, patch=10, temporal=temporal), same)
+    for temporal, merge in sampler.shuffled((1, 1), (2, 1), (3, 1), (1, 2)):
+        yield _of_halves(sampler, _decoder(sampler, patch=10, temporal=temporal, merge=merge), same)
     config = _decoder(sampler, patch=10)
-    for end, fps in sampler.shuffled(*_rounded_wrongly(sampler)):
+    several_a_millisecond = sampler.integer(3, 99), sampler.integer(1500, 9000)
+    for end, fps in sampler.shuffled(several_a_millisecond, *_rounded_wrongly(sampler)):
         yield _of_halves(sampler, config, [_request(2, videos=[[end, fps, 30, 20]])])
+    odd = 2**53 + 4 * sampler.integer(1, 2**20) + 1
+    for frames in (odd, odd + 1):  # in floats half of the one is rounded down, and half of one more than the other up
+        yield _exact_in_floats(sampler, [_request(0, videos=[[1000 * frames - 999, 1, 14, 28]])], temporal=2)
 
 
 def _rounded_wrongly(sampler: Sampler) -> Iterator[tuple[int, int]]:
@@ -215,6 +224,9 @@ def _unlike_layers(sampler: Sampler) -> Iterator[dict]:
         )
     yield _of_halves(sampler, _decoder(sampler, layers=7, window=1, full_every=3), [_request(sampler.integer(2, 9))])
     yield _of_halves(sampler, _decoder(sampler, layers=1, window=sampler.integer(2, 9), full_every=1), [_request(40)])
+    odd = 2**53 + 2 * sampler.integer(1, 2**20) + 1
+    yield _exact_in_floats(sampler, [_request(odd), _request(2**54 - odd)], window=2**54)
+    yield _exact_in_floats(sampler, [_request(2**60), _request(2**54 - odd)], window=odd)
     for window in sampler.around(60):  # which the last tokens reach that were generated
         for generated in sampler.shuffled(10, 30):
             yield _of_halves(
@@ -237,22 +249,16 @@ def _latent(sampler: Sampler) -> Iterator[dict]:
 
 def _mixed(sampler: Sampler) -> Iterator[dict]:
     """Everything at once: each two of what can be chosen meet."""
+    windows = ((False, 2, 3), (False, 5, 0), (True, None, 0), (True, None, 3), (True, 2, 3), (True, 5, 3), (True, 5, 0))
     choices = {
         "dtype": ("float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8"),
         "latent": (True, False),
-        "windows": (
-            (False, 2, 3),
-            (False, 5, 0),
-            (True, None, 0),
-            (True, None, 3),
-            (True, 2, 3),
-            (True, 5, 3),
-            (True, 5, 0),
-        ),
+        "windows": windows,
         "merge": (1, 2, 3),
         "temporal": (1, 2, 3),
         "group": (1, 4),
     }
+    same = [sampler.integer(100, 300), sampler.integer(301, 500)]  # sides, in tokens of every size
     for plan in sampler.cover(**choices):
         kv_heads, head_dim, patch = sampler.integer(1, 8), sampler.choice([64, 97, 128]), sampler.choice([5, 14, 16])
         window, every, shared = plan["windows"]
@@ -272,21 +278,20 @@ def _mixed(sampler: Sampler) -> Iterator[dict]:
             merge=plan["merge"],
             temporal=plan["temporal"],
         )
-        yield _question(config, _some_requests(sampler, patch * plan["merge"], config["temporal"]), plan["dtype"])
+        yield _question(config, _some_requests(sampler, patch * plan["merge"], config["temporal"], same), plan["dtype"])
 
 
-def _some_requests(sampler: Sampler, side: int, temporal: int) -> list[dict]:
+def _some_requests(sampler: Sampler, side: int, temporal: int, same: list[int]) -> list[dict]:
     def uneven(most: int) -> int:
         return side * sampler.integer(1, most) + sampler.integer(1, max(side // 3, 1))
 
-    film = [1000 * (temporal * sampler.integer(1, 4) + 1) + 1, 1, uneven(5), uneven(9)]
+    film = [1000 * (temporal * sampler.integer(1, 4) + 1) + 1, 1, *same]
+    between = [2 * sampler.integer(1, 4500) - 1, sampler.choice([2, 4]), uneven(3), side]  # it ends between frames
     found = [
         _request(sampler.integer(1, 30), generated=sampler.integer(2, 300)),
-        _request(0, [[uneven(9), uneven(5)]], generated=sampler.integer(0, 3)),
+        _request(0, [[uneven(9), uneven(5)]], generated=0),
         _request(sampler.integer(0, 30), [[uneven(4), uneven(12)], [1, side]], [film], sampler.integer(2, 9)),
-        _request(
-            sampler.integer(0, 30), [], [film, [sampler.integer(1, 9000), sampler.choice([2, 4]), uneven(3), side]]
-        ),
+        _request(sampler.integer(0, 30), [], [film, between]),
         _request(2**60 + 2 * sampler.integer(1, 2**50) + 1),
     ]
     return sampler.permutation(found)
@@ -303,8 +308,9 @@ def _refused(sampler: Sampler) -> Iterator[dict]:
         )
     yield from (_bad_decoder(sampler, {"layers": 6, "shared": shared}) for shared in (6, 7, 60))
     yield from (
-        _bad_decoder(sampler, {"heads": heads, "kv_heads": kv_heads})
+        _bad_decoder(sampler, {"heads": heads, "kv_heads": kv_heads} | also)
         for heads, kv_heads in ((12, 5), (12, 24), (7, 2), (1, 2))
+        for also in ({}, {"latent": 64})
     )
     for number in (-1, low):
         yield from _bad_request(
@@ -325,9 +331,7 @@ def _refused(sampler: Sampler) -> Iterator[dict]:
             yield from _bad_request(sampler, _request(5, videos=[film]), _request(5, videos=[[2000, 2, 28, 28], film]))
         yield from _bad_request(sampler, _request(5, videos=[[0, number, 28, 28]]), _request(5, [[number, number]]))
     none = (
-        _request(0),
-        _request(0, generated=1),
-        _request(0, generated=sampler.integer(2, 99)),
+        *(_request(0, generated=sampled) for sampled in (0, 1, sampler.integer(2, 99))),
         _request(0, videos=[[0, 2, 28, 28]]),
     )
     yield from _bad_request(sampler, *none)
@@ -348,7 +352,7 @@ def _just_allowed(sampler: Sampler) -> Iterator[dict]:
         _request(1),
         _request(1, [[28, 28]]),
         _request(1, videos=[[1000, 1, 28, 28]]),
-        _request(1, generated=1),
+        _request(1, generated=0),
     ):
         for asked in ([request], [*some, request], [request, *some]):
             yield _of_halves(sampler, _decoder(sampler), asked)
@@ -371,23 +375,37 @@ def _bad_request(sampler: Sampler, *requests: dict) -> Iterator[dict]:
 # ---- what is due
 
 
+def _up(whole: int, part: int) -> int:
+    return (whole + part - 1) // part
+
+
 def _squares(height: int, width: int, config: dict) -> int:
     side = config["patch"] * config["merge"]
-    return len(range(0, height, side)) * len(range(0, width, side))
+    return _up(height, side) * _up(width, side)
 
 
 def _prompt(request: dict, config: dict) -> int:
     tokens = request["text"] + sum(_squares(*sides, config) for sides in request["images"])
     for milliseconds, fps, *sides in request["videos"]:
-        frames = len(range(0, milliseconds * fps, 1000))
-        tokens += len(range(0, frames, config["temporal"])) * _squares(*sides, config)
+        tokens += _up(_up(milliseconds * fps, 1000), config["temporal"]) * _squares(*sides, config)
     return tokens
 
 
 def _lengths(question: dict) -> list[int]:
-    return [
-        _prompt(r, question["config"]) + (r["generated"] - 1 if r["generated"] else 0) for r in question["requests"]
-    ]
+    return [_prompt(request, question["config"]) + max(request["generated"] - 1, 0) for request in question["requests"]]
+
+
+def _misread(question: dict) -> Iterator[tuple[list[int], str]]:
+    """Lengths as some misconceptions have them, each with its sentence."""
+    read = [(_prompt(request, question["config"]), request["generated"]) for request in question["requests"]]
+    yield [prompt + some for prompt, some in read], "The newest token has not been read: it has no keys and values yet."
+    yield [prompt for prompt, _ in read], "Tokens that were generated and read again are kept like the prompt's."
+    yield (
+        [prompt + some - 1 for prompt, some in read],
+        "Before the first token is sampled, the whole prompt has been read.",
+    )
+    lengths = _lengths(question)
+    yield [max(lengths, default=0)] * len(lengths), "Requests were padded to the longest: each keeps its own tokens."
 
 
 def _expected(question: dict, lengths: list[int] | None = None, **named: Any) -> int:
@@ -413,6 +431,9 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     expected = _expected(question)
     if value == expected:
         return None
+    misread = (_expected(question, lengths) for lengths, _ in _misread(question))
+    if criteria not in ("requests", "together") and value in misread:
+        return None  # which of its tokens a request keeps is `requests`' question
     return next(
         (sentence for rival, sentence in _rivals(criteria, question, expected) if rival == value), _SENTENCES[criteria]
     )
@@ -435,27 +456,13 @@ def _rivals(criteria: str, question: dict, expected: int) -> Iterator[tuple[Any,
             _expected(question, head_dim=config["width"] // config["heads"]),
             "A head has head_dim elements: the heads need not fill the width.",
         )
-        yield expected * 2 // item, "Every element was counted as 2 bytes, whatever the dtype."
-    if config["latent"] is None:
-        yield expected // 2, "That is half of what is kept: there are keys, and there are values."
+        if item != 4:  # where these two are the same
+            yield expected // 2, "That is half of what is kept: there are keys, and there are values."
+            yield expected * 2 // item, "Every element was counted as 2 bytes, whatever the dtype."
     if criteria == "requests":
-        prompts = [_prompt(request, config) for request in question["requests"]]
-        sampled = [prompt + request["generated"] for prompt, request in zip(prompts, question["requests"], strict=True)]
-        lengths = _lengths(question)
+        yield from ((_expected(question, lengths), sentence) for lengths, sentence in _misread(question))
         yield (
-            _expected(question, [max(lengths, default=0)] * len(lengths)),
-            "Requests were padded to the longest: each keeps its own tokens.",
-        )
-        yield (
-            _expected(question, sampled),
-            "The last token that was generated has not been read: its keys and values are not there yet.",
-        )
-        yield (
-            _expected(question, prompts),
-            "Tokens that were generated and read again are kept like those of the prompt.",
-        )
-        yield (
-            _expected(question, lengths[:1]),
+            _expected(question, _lengths(question)[:1]),
             "Only one request was counted: every one has keys and values of its own.",
         )
     if criteria == "layers":
@@ -470,18 +477,24 @@ def _rivals(criteria: str, question: dict, expected: int) -> Iterator[tuple[Any,
 
 _SENTENCES = {
     "heads": "Each token takes, in each layer, a key and a value of head_dim elements in each of the kv_heads heads, in bytes of the dtype.",
-    "requests": "The tokens of all requests are added up, each as long as it is, in exact integers: those that have been read and no others.",
-    "images": "An image is padded at both edges to whole tokens, of merge patches along each side: each side is rounded up by itself.",
+    "requests": "The tokens of all requests, equal ones too, are added up in exact integers: those that have been read and no others.",
+    "images": (
+        "Every image counts, equal ones too. Each of its sides is rounded up by itself, in exact integers, to whole tokens of "
+        "merge x patch pixels; the product is its tokens."
+    ),
     "videos": (
-        "A film has a frame at its beginning and then fps in each second, before its end; temporal of them, or those left over at the end "
-        "of that film, become one. Products of floats put some frames too many."
+        "Frames are taken at 0, 1/fps, 2/fps ... seconds, strictly before the video's end, in exact arithmetic. In each video, equal ones too, "
+        "every temporal frames, and those left over, become one, with the tokens of an image of that size."
     ),
     "layers": (
-        "Layers keep unlike numbers of tokens: those with a window the last ones of each request, every full_every-th all, counted from 1, "
-        "and the last ones that share nothing."
+        "Layers are numbered from 1. With a window, multiples of full_every keep all tokens, the others the last ones of each request; "
+        "the last `shared` layers keep nothing, with or without. Counted in exact integers."
     ),
     "latents": "With a latent each layer keeps latent + rope_dim elements of a token, for all heads together; without, rope_dim says nothing.",
-    "together": "Each part may be right by itself; heads, layers, pictures and requests together are not.",
+    "together": (
+        "Heads or latents, layers, images, videos and requests may each be right alone; in one question they are not. A latent is kept in the "
+        "same layers, and for the same tokens, as keys and values are."
+    ),
 }
 
 

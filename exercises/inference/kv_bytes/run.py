@@ -22,9 +22,12 @@ def run(learner: Learner, case: dict) -> dict:
 
 
 def _asked(learner: Learner, config: dict, requests: list) -> tuple[object, list]:
-    """The notebook's objects for a question's numbers."""
+    """The notebook's objects for a question's numbers. Equal requests in a row are one object."""
     made = []
-    for asked in requests:
+    for at, asked in enumerate(requests):
+        if at and asked == requests[at - 1]:
+            made.append(made[-1])
+            continue
         images = tuple(tuple(sides) for sides in asked["images"])
         videos = tuple(learner.Video(*video) for video in asked["videos"])
         made.append(learner.Request(asked["text"], images, videos, asked["generated"]))
