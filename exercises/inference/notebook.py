@@ -69,30 +69,30 @@ class Attention(torch.nn.Module):
 # %% [markdown]
 # Write `cached_attention(layer, batch, capacity)`, which gives such a layer a memory:
 #
-# - [c1] `layer`: as above, or another module with the same attributes, whose angles are its own affair: [c2] call its `rotate`.
-#   Its parameters have one floating-point dtype and lie on one device, the host or a card. [c3] It is left as it is;
+# - [c1] `layer`: as above, or another module with the same attributes. Its projections are `torch.nn.Linear` without bias, all
+#   of one floating-point dtype and on one device, the host or a card. Its angles may be others: [c2] call its `rotate`.
+#   [c3] It is left as it is;
 # - [c4] `batch`: how many sequences grow together; [c5] `capacity`: the most tokens that each can have;
 # - [c6] returns an object, say `attend`. [c7] `attend(x)` takes the next tokens of every sequence: [c8] `x` has the shape
 #   `(batch, new, width)`, in the layer's dtype, on its device, with any strides. [c9] `new` is 1 or more, another in each
-#   call: [c10] a prompt, a part of one, a single token;
+#   call: a prompt, a part of one, a single token;
 # - [c11] `attend(x)` returns a tensor of the shape of `x`: [c12] what the layer gives for these tokens at the end of all
-#   tokens so far. [c13] Each looks at itself and at all before it, at none after it;
+#   tokens so far, up to rounding in the layer's dtype. [c13] Each looks at itself and at all before it, at none after it;
 # - [c14] `attend.length`: how many tokens each sequence has by now, an `int`. [c15] `attend.reset()` forgets them all, and
 #   sequences begin again at position 0;
 # - [c16] what a call returned is not changed by later ones, and the caller may overwrite `x` after a call. [c17] Two objects
 #   know nothing of each other, those of one layer neither;
 # - [c18] keys and values are kept in buffers that are **allocated once**, by `cached_attention`: [c19] two times
-#   `batch * kv_heads * capacity * head_dim` elements of the layer's dtype, on its device. [c20] Beside them and what was
-#   returned, nothing on the device outlives a call, but perhaps 16 bytes for each token of the capacity;
+#   `batch * kv_heads * capacity * head_dim` elements of the layer's dtype, on its device. [c20] Beside them and
+#   the results, at most 16 bytes for each token of the capacity stay on the device between calls;
 # - [c21] nothing is kept for a backward pass, and what is returned requires no gradient, also where the layer's parameters
 #   require one;
 # - [c22] a call costs the **FLOPs** of its new tokens: [c23] their four projections, and their attention to the tokens so far;
-# - [c24] a call reads every weight once, however many tokens are new. [c25] It reads the key and the value of each token so far
-#   once, for all the query heads that use them;
-# - [c26] where few tokens are new, what is allocated, written or copied for each earlier token is a few numbers for each
-#   query head and new token, such as its scores, and never as much as its keys: [c27] the cache is not copied, `torch.cat`
-#   copies it, and its heads are not repeated;
-# - [c28] nothing moves between the host and a card, and the host waits for nothing;
+# - [c24] a call reads every weight once, however many tokens are new;
+# - [c25] a call with few new tokens reads each key and value so far once, for all the query heads that share it. [c26] For the
+#   tokens before them, it allocates, writes and copies a few numbers for each attention score, and no second copy of keys or
+#   values: [c27] no `torch.cat` of the cache, no heads repeated. A long prompt's queries may go through attention in blocks;
+# - [c28] a call moves nothing between the host and a card, and the host waits for nothing;
 # - [c29] raises `ValueError` when `batch` or `capacity` is less than 1. [c30] `attend` raises it when `x` has no token or not
 #   three dimensions, another batch or another width, and when there are more tokens than the capacity has room
 #   for. [c31] Nothing has changed then.

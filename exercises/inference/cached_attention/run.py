@@ -111,8 +111,8 @@ class _Play:
             step = outcome(lambda: do(action, x))  # noqa: F821
         if buffer is not None:
             step |= self._after_call(step.get("returned"), action["x"], buffer)
-            if _plain(step.get("returned")) and not self._case["keep"]:
-                step["returned"] = _host(step["returned"])
+            if _plain(step.get("returned")):
+                step["at_once" if self._case["keep"] else "returned"] = _host(step["returned"])
         del x
         held = self._allocated() - self._base  # whoever looks up `length` runs code of the learner's
         length = _number(getattr(self._made.get(action["of"]), "length", None))
