@@ -26,6 +26,7 @@ FILES = {
     "exercises/autograd": ("autograd", "trading"),
     "gpulab/plots/depth.py": ("stability",),
     "gpulab/plots/load.py": ("engines",),
+    "gpulab/serving/http": ("engines",),
     "gpulab/plots/schedule.py": ("parallelism",),
     "gpulab/plots/splits.py": ("parallelism",),
     "gpulab/plots/waste.py": ("operating",),
@@ -36,6 +37,8 @@ FILES = {
     "tests/gates/test_sentences_at_profiling.py": ("profiling",),
     "tests/gates/test_shards_read_by_webdataset.py": ("feeding",),
     "tests/model/test_recordings.py": ("stability",),
+    "tests/serving/http": ("engines",),
+    "tests/serving/test_load_plot.py": ("engines",),
     "tests/unit/test_depth_figure.py": ("stability",),
     "tests/unit/test_engines_replayed.py": ("engines",),
 }

@@ -7,6 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from gpulab.cards.cards import CARDS
+from gpulab.memory.shapes import SHAPES
 from gpulab.model import SIZES, Cache, Config, TinyVLA
 from gpulab.model.policy import angles, rotate
 
@@ -112,18 +113,10 @@ def test_one_image_is_a_hundredth_of_the_weights_in_cache_and_most_of_the_tokens
 
 
 def test_bytes_a_token_are_a_choice_of_the_architecture_and_not_of_the_size():
-    from transformers import DeepseekV3Config, FalconConfig, LlamaConfig
-
-    def kv(layers, kv_heads, head_dim):
-        return 2 * layers * kv_heads * head_dim * 2
-
-    llama, falcon, latent = LlamaConfig(), FalconConfig(), DeepseekV3Config()  # of 7B, of 7B, of 671B
-    many = kv(llama.num_hidden_layers, llama.num_key_value_heads, llama.hidden_size // llama.num_attention_heads)
-    one = kv(falcon.num_hidden_layers, 1, falcon.hidden_size // falcon.num_attention_heads)
-    assert falcon.multi_query and (many, one) == (512 * 1024, 8 * 1024)
-    few = latent.num_hidden_layers * (latent.kv_lora_rank + latent.qk_rope_head_dim) * 2
-    assert few == 70_272 < many / 7
-    assert kv(80, 8, 128) == 320 * 1024 < many  # Llama 2 and 3, 70B
+    """In 16 bits; an audit reads the sizes of Llama, Falcon and DeepSeek from Hugging Face's configurations, too."""
+    many, falcon, latent = 2 * SHAPES["Llama 2 7B"].cached, 2 * 2 * 32 * 1 * 64, 2 * 61 * (512 + 64)
+    assert (many, falcon, latent) == (512 * 1024, 8 * 1024, 70_272) and latent < many / 7
+    assert 2 * SHAPES["Llama 2 70B"].cached == 2 * SHAPES["Llama 3.1 70B"].cached == 320 * 1024 < many
 
 
 def test_a_later_token_changes_no_earlier_output_where_the_mask_is_causal():

@@ -59,29 +59,6 @@ def test_attention_of_one_new_token_is_what_its_two_products_compute():
         assert attention(SMALL, decode(batch, cached)).flops == SMALL.layers * counter.get_total_flops()
 
 
-def test_a_llama_of_transformers_computes_these_products():
-    """A prompt, a piece behind it, then one token; the counter counts each score, masked or not."""
-    from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
-        hidden_size=SMALL.width,
-        num_hidden_layers=SMALL.layers,
-        intermediate_size=SMALL.hidden,
-        vocab_size=SMALL.vocabulary,
-        num_attention_heads=SMALL.heads,
-        num_key_value_heads=SMALL.kv_heads,
-        head_dim=SMALL.head_dim,
-        attn_implementation="eager",
-    )
-    policy, cache = LlamaForCausalLM(config).eval(), DynamicCache()
-    for chunk in (Chunk(0, 7), Chunk(7, 4), Chunk(11, 1)):
-        with FlopCounterMode(display=False) as counter, torch.inference_mode():
-            policy(torch.zeros(2, chunk.new, dtype=torch.int64), past_key_values=cache, logits_to_keep=1)
-        masked = 4 * SMALL.layers * SMALL.queries * chunk.new * (chunk.new - 1) // 2 * 2
-        work = parts(SMALL, [chunk] * 2)
-        assert counter.get_total_flops() == work["linear layers"].flops + work["attention"].flops + masked
-
-
 def test_attention_moves_each_tensor_once():
     for cached, new, batch in itertools.product((0, 5), (1, 6), (1, 3)):
         q, out = (torch.empty(batch, SMALL.heads, new, SMALL.head_dim, dtype=torch.float16) for _ in range(2))

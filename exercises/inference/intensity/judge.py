@@ -169,18 +169,10 @@ def _huge(sampler: Sampler) -> Iterator[dict]:
 def _of_unlike_bits(sampler: Sampler) -> Iterator[dict]:
     """In each question weights, cache and activations differ from each other, or two of them do."""
     bits, dtypes = (4, 8, 12, 24, 32), tuple(_ITEM_BYTES)
-    for plan in sampler.cover(phase=_PHASES, dtype=dtypes, weight_bits=bits, kv_bits=bits):
+    for number, plan in enumerate(sampler.cover(phase=_PHASES, dtype=dtypes, weight_bits=bits, kv_bits=bits)):
         formats = {name: plan[name] for name in ("dtype", "weight_bits", "kv_bits")}
-        yield _question(
-            sampler, plan["phase"], sampler.integer(1, 9), sampler.integer(2, 99), _config(_small(sampler), **formats)
-        )
-        yield _question(
-            sampler,
-            plan["phase"],
-            sampler.integer(1, 9),
-            sampler.integer(100, 9000),
-            _config(_large(sampler), **formats),
-        )
+        config, longest = _config((_small, _large)[number % 2](sampler), **formats), (99, 9000)[number % 2]
+        yield _question(sampler, plan["phase"], sampler.integer(1, 9), sampler.integer(2, longest), config)
     yield _question(
         sampler, sampler.choice(_PHASES), 2, 3, _config(_small(sampler), "float32", 32, 32), measure="linear"
     )
@@ -323,25 +315,24 @@ def _just_allowed(sampler: Sampler) -> Iterator[dict]:
 # ---- what is due
 
 
-def _products(config: dict, requests: int, new: int) -> Iterator[tuple[int, int, int]]:
-    """Rows, inputs and outputs of a pass's products with weights."""
+def _products(config: dict, requests: int, new: int) -> Iterator[tuple[int, int, int, int]]:
+    """How many, rows, inputs and outputs of a pass's products with weights."""
     queries, keys = config["heads"] * config["head_dim"], config["kv_heads"] * config["head_dim"]
-    width, hidden = config["width"], config["hidden"]
-    for _ in range(config["layers"]):
-        for outputs in (queries, keys, keys, hidden, hidden):
-            yield requests * new, width, outputs
-        for inputs in (queries, hidden):
-            yield requests * new, inputs, width
-    yield requests, width, config["vocabulary"]
+    layers, width, hidden = config["layers"], config["width"], config["hidden"]
+    for outputs in (queries, keys, keys, hidden, hidden):
+        yield layers, requests * new, width, outputs
+    for inputs in (queries, hidden):
+        yield layers, requests * new, inputs, width
+    yield 1, requests, width, config["vocabulary"]
 
 
 def expected(phase: str, batch: int, seq: int, config: dict) -> dict[str, tuple[int, int]]:
     """FLOPs and bytes by part."""
     new, before = (seq, 0) if phase == "prefill" else (1, seq)
     item, flops, nbytes = _ITEM_BYTES[config["dtype"]], 0, 0
-    for rows, inputs, outputs in _products(config, batch, new):
-        flops += 2 * rows * inputs * outputs
-        nbytes += inputs * outputs * config["weight_bits"] // 8 + rows * (inputs + outputs) * item
+    for times, rows, inputs, outputs in _products(config, batch, new):
+        flops += times * 2 * rows * inputs * outputs
+        nbytes += times * (inputs * outputs * config["weight_bits"] // 8 + rows * (inputs + outputs) * item)
     pairs = (before + 1 + before + new) * new // 2
     written = 2 * new * config["kv_heads"] * config["head_dim"]
     read = 2 * (before + new) * config["kv_heads"] * config["head_dim"]
