@@ -9,6 +9,7 @@ from gpulab.compat.dispatch import TorchDispatchMode
 from gpulab.compat.pytree import tree_leaves
 from gpulab.observe import device
 from gpulab.observe.authors import AuthorLedger
+from gpulab.observe.causal_bias import causal_biases_can_be_made
 from gpulab.observe.copies import copy_kind
 from gpulab.observe.device import Tell, tell_nobody
 from gpulab.observe.errors import InstrumentError
@@ -131,7 +132,7 @@ def observe(tell: Tell = tell_nobody, *, saved: bool = False) -> Iterator[Observ
         tell=tell,
     )
     recorder.log, loads = log, LoaderLog(tell)
-    with recorder:
+    with causal_biases_can_be_made(), recorder:
         recorder.prove_alive()
         try:
             # A real GPU's log is written when its instruments stop, so this block ends first.

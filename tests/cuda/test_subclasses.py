@@ -97,3 +97,6 @@ def test_a_causal_bias_is_made_inside_and_outside_of_an_observation_and_aligns_l
     assert torch.allclose(told.cpu(), expected, atol=1e-6)
     with gpulab.cuda.use("off", quiet=True):
         assert type(causal_lower_right(2, 5)) is CausalBias
+        with gpulab.observe(), gpulab.observe():
+            assert type(causal_lower_right(2, 5)) is CausalBias
+        assert type(causal_lower_right(2, 5)) is CausalBias

@@ -9,7 +9,6 @@ import functools
 import sys
 
 import torch
-from torch.nn.attention.bias import CausalBias
 
 from gpulab.compat.tensors import MAKE_SUBCLASS, make_subclass
 from gpulab.cuda.device import transfer
@@ -26,7 +25,6 @@ def install(patches: Patches) -> None:
     """Replace what makes an object of a class of a tensor."""
     patches.set(*MAKE_SUBCLASS, staticmethod(_make_subclass))
     patches.set(Parameter, "__new__", _new_parameter(Parameter.__new__))
-    patches.set(CausalBias, "__new__", _new_under_a_mode)
     patches.set(CudaTensor, "as_subclass", _as_subclass)
     for name in _MOVES:
         patches.set(Tensor, name, _keeping_class(getattr(Tensor, name)))
@@ -81,11 +79,6 @@ def _new_parameter(original):
         return twin
 
     return __new__
-
-
-def _new_under_a_mode(cls, *_, **__):
-    """PyTorch's own constructor of an empty tensor of a subclass raises while a dispatch mode watches."""
-    return make_subclass(cls, torch.empty(0))
 
 
 def _as_subclass(self, cls):
