@@ -2,38 +2,20 @@
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from gpulab.model import load
 from gpulab.model.world import WORDS, frames
 from gpulab.serving import Chunked, Paged, Request, serve
 from gpulab.serving.model.decoder import Decoder
+from tests.llamas import llama as llama_like
 
 
 def llama_of(policy):
     """Hugging Face's Llama with the policy's weights, in its dtype; it has no eyes."""
     c = policy.config
-    llama = (
-        LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=c.vocabulary,
-                hidden_size=c.width,
-                intermediate_size=c.hidden,
-                num_hidden_layers=c.layers,
-                num_attention_heads=c.heads,
-                num_key_value_heads=c.kv_heads,
-                rms_norm_eps=c.eps,
-                rope_theta=c.rope_base,
-                tie_word_embeddings=False,
-                attn_implementation="eager",
-                bos_token_id=None,
-                eos_token_id=None,
-                pad_token_id=None,
-            )
-        )
-        .to(policy.lm_head.weight.dtype)
-        .eval()
-    )
+    none = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))
+    same = {"rms_norm_eps": c.eps, "rope_theta": c.rope_base, "tie_word_embeddings": False}
+    llama = llama_like(c, **same, **none).to(policy.lm_head.weight.dtype)
     own = {name: value for name, value in policy.state_dict().items() if not name.startswith("patch")}
     llama.load_state_dict(
         {name if name.startswith("lm_head") else f"model.{name}": value for name, value in own.items()}

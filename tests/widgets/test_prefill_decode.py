@@ -10,6 +10,7 @@ from gpulab.memory.shapes import LLAMAS, SHAPES
 from gpulab.serving import costs
 from gpulab.widgets import PrefillDecode
 from gpulab.widgets.prefill_decode import BATCHES, FMT, PHASES, TOKENS
+from tests.sampling import sampled
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 300
@@ -199,7 +200,7 @@ def test_a_change_from_python_is_drawn(mount):
     assert page.get_by_label("card", exact=True).input_value() == "T4" and "batch 221" in verdict(page)
 
 
-@pytest.mark.parametrize("width", [390, 1280, *(pytest.param(width, marks=pytest.mark.audit) for width in (560, 720))])
+@pytest.mark.parametrize("width", sampled([390, 560, 720, 1280], now=(390, 1280)))
 def test_moving_a_slider_moves_nothing_else(mount, width):
     page = mount(PrefillDecode("Llama 2 70B", "H100"), width=width)
     places = set()

@@ -9,6 +9,7 @@ from gpulab.cards.cards import CARDS
 from gpulab.memory.shapes import LLAMAS, SHAPES
 from gpulab.widgets import TokenBudget
 from gpulab.widgets.token_budget import CACHES, VALUES
+from tests.sampling import sampled
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 400
@@ -172,7 +173,7 @@ def test_a_change_from_python_is_drawn(mount):
     assert "Images are" in page.locator(".verdict").inner_text()
 
 
-@pytest.mark.parametrize("width", [390, 1280, *(pytest.param(width, marks=pytest.mark.audit) for width in (560, 720))])
+@pytest.mark.parametrize("width", sampled([390, 560, 720, 1280], now=(390, 1280)))
 def test_moving_a_slider_moves_nothing_else(mount, width):
     page = mount(TokenBudget("Llama 2 70B", "H200", images=12), width=width)
     places = set()
