@@ -67,9 +67,9 @@ def _attention(axes, shape: "Shape") -> None:
 
 def _heads(axes, shape: "Shape") -> None:
     """Two groups of query heads, each over the one head of keys and of values that it shares."""
-    group, side = shape.heads // shape.kv_heads, 1.1 / (shape.heads // shape.kv_heads)
-    for first, y in ((0, 7.3), (1, 7.75)):
-        colour = (ACCENT, INK)[first]
+    group = shape.heads // shape.kv_heads
+    side = 1.1 / group
+    for colour, y in ((ACCENT, 7.3), (INK, 7.75)):
         for head in range(group):
             left = _Q - 0.55 + head * side
             axes.add_patch(Rectangle((left, y), 0.8 * side, 0.3, facecolor=colour, alpha=0.6))

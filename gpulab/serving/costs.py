@@ -59,7 +59,7 @@ class Cost:
         return self.flops / self.bytes
 
     def bound(self, card: Card, fmt: str) -> str:
-        """``memory`` or ``arithmetic``: the roof that it meets first."""
+        """``memory`` or ``compute``: the roof that it meets first."""
         return "memory" if self.intensity < ridge(card, fmt) else "compute"
 
     def least_seconds(self, card: Card, fmt: str) -> float:
@@ -68,7 +68,7 @@ class Cost:
 
 
 def ridge(card: Card, fmt: str) -> float:
-    """FLOP per byte at which the roofs of memory and of arithmetic meet."""
+    """FLOP per byte at which the roofs of memory and of compute meet."""
     return card.flops_per_s[fmt] / card.bytes_per_s
 
 
