@@ -78,7 +78,7 @@ def already_charged() -> Iterator[None]:
 def who_pays(item: pytest.Item) -> list[str]:
     """The chapters it tests; the grader for a test of its own that takes a chapter as its example."""
     room, chapters = room_of(item), chapters_of(item)
-    if drafts := chapters & set(DRAFTS.contents.drafts):
+    if drafts := chapters & DRAFTS.contents.draft_names:
         chapters -= drafts - {item.config.option.chapter}
     return [f"room {room}"] if room == "grader" or not chapters else [f"chapter {name}" for name in sorted(chapters)]
 

@@ -96,7 +96,7 @@ def is_draft_file(path: Path, chapter: str | None = None, room: str | None = Non
 def is_draft(item: pytest.Item, chapter: str | None = None) -> bool:
     """Whether its parameters name drafts alone, and not ``chapter``, which was asked for."""
     named = {_chapter(value) for value in _parameters(item)} & set(pages())
-    return bool(named) and named <= set(DRAFTS.contents.drafts) - {chapter}
+    return bool(named) and named <= DRAFTS.contents.draft_names - {chapter}
 
 
 def _below_root(path: Path) -> str:

@@ -18,18 +18,18 @@ ROOMS = {
     "parallel": ("parallelism",),
     "platforms": ("platforms",),
     "recordings": ("stability",),
-    "serving": ("inference", "engines", "capstone"),
+    "serving": ("inference", "engines", "server", "capstone"),
     "stability": ("stability",),
 }
 """Folders ``gpulab/<room>`` and ``tests/<room>``, as far as there are such, by the chapters that alone need them."""
 FILES = {
     "exercises/autograd": ("autograd", "trading"),
     "gpulab/plots/depth.py": ("stability",),
-    "gpulab/plots/load.py": ("engines",),
+    "gpulab/plots/load.py": ("server",),
     "gpulab/plots/schedule.py": ("parallelism",),
     "gpulab/plots/splits.py": ("parallelism",),
     "gpulab/plots/waste.py": ("operating",),
-    "gpulab/serving/http": ("engines",),
+    "gpulab/serving/http": ("server",),
     "tests/collectives/test_mini_fsdp.py": ("sharding",),
     "tests/gates/test_caching_allocator_against_two_references.py": ("trading",),
     "tests/gates/test_drawn_traces_hold_their_causes.py": ("profiling",),
@@ -37,8 +37,8 @@ FILES = {
     "tests/gates/test_sentences_at_profiling.py": ("profiling",),
     "tests/gates/test_shards_read_by_webdataset.py": ("feeding",),
     "tests/model/test_recordings.py": ("stability",),
-    "tests/serving/http": ("engines",),
-    "tests/serving/test_load_plot.py": ("engines",),
+    "tests/serving/http": ("server",),
+    "tests/serving/test_load_plot.py": ("server",),
     "tests/unit/test_depth_figure.py": ("stability",),
     "tests/unit/test_engines_replayed.py": ("engines",),
 }
@@ -62,7 +62,7 @@ class Drafts:
     def alone_need(self, path: str) -> bool:
         """Whether no chapter of the book needs the file or folder, ``path`` from the root on."""
         owners = self.owners(path)
-        return bool(owners) and owners <= set(self.contents.drafts)
+        return bool(owners) and owners <= self.contents.draft_names
 
     def owners(self, path: str) -> frozenset[str]:
         """The chapters that alone need it; none where it is anybody's."""
@@ -86,7 +86,7 @@ class Drafts:
         if not found:
             return frozenset()
         called = next(filter(None, found.groups()))
-        known = [Path(page).name for page in self.contents.numbers]
+        known = [Path(page).name for page in (*self.contents.numbers, *self.contents.unnumbered)]
         return frozenset(sorted((name for name in known if f"{called}_".startswith(f"{name}_")), key=len)[-1:])
 
     def _showing(self, path: str) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """The book's table of contents: which chapters stand in it, and which are drafts.
 
-A draft has its number in ``meta: chapters:`` of ``_toc.yml`` and no place among its ``parts:``. Its files lie where every
-chapter's lie; neither the site, nor the demo, nor the tests, nor the wheels take them up.
+A draft has its number in ``meta: chapters:`` of ``_toc.yml``, or stands in ``meta: drafts:`` where it is a page without
+one, and has no place among its ``parts:``. Its files lie where every chapter's lie; neither the site, nor the demo, nor the tests, nor the wheels take them up.
 """
 
 from collections.abc import Iterable
@@ -18,18 +18,20 @@ class Contents:
     """``pages``: what the book shows, in its order, as ``chapters/tensors/views``. ``numbers``: of chapters, drafts included.
 
     ``parts``: of the whole course, in order, each with the number of its first chapter, whether there are chapters of it or not.
+    ``unnumbered``: drafts of pages that are no chapters.
     """
 
     pages: tuple[str, ...]
     numbers: dict[str, int]
     parts: dict[str, int] = field(default_factory=dict)
+    unnumbered: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, root: Path) -> "Contents":
         """Of the repository in the folder ``root``. Raises FileNotFoundError without a ``_toc.yml``."""
         said = read_yaml(root / FILE)
         shown = [said["root"], *(entry["file"] for part in said["parts"] for entry in part["chapters"])]
-        return cls(tuple(shown), said["meta"]["chapters"], said["meta"].get("parts", {}))
+        return cls(tuple(shown), said["meta"]["chapters"], said["meta"].get("parts", {}), tuple(said["meta"].get("drafts", ())))
 
     @property
     def chapters(self) -> dict[str, int]:
@@ -43,8 +45,13 @@ class Contents:
 
     @property
     def draft_pages(self) -> tuple[str, ...]:
-        """Their pages, as ``chapters/many_gpus/sharding``."""
-        return tuple(page for page in self.numbers if page not in self.pages)
+        """All pages that are not in the book, as ``chapters/many_gpus/sharding``."""
+        return (*(page for page in self.numbers if page not in self.pages), *self.unnumbered)
+
+    @property
+    def draft_names(self) -> frozenset[str]:
+        """Their names, as ``sharding``."""
+        return frozenset(Path(page).name for page in self.draft_pages)
 
     def part_of(self, number: int) -> int:
         """The part, from 1 on, that the chapter with this number belongs to."""

@@ -119,7 +119,7 @@ class Bank:
 
     def _in_a_draft(self, page: str) -> bool:
         """`page` as `many_gpus/sharding`, or its last part alone."""
-        return page.rpartition("/")[2] in self.contents.drafts
+        return page.rpartition("/")[2] in self.contents.draft_names
 
     def judged(self, card: Card) -> tuple[Link, ...]:
         """The claims of the ledger that a card names; nothing while its chapter is not in the book, and no draft's."""

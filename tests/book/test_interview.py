@@ -38,7 +38,7 @@ def figures(text):
 
 def in_the_book(names):
     """Those of the sections or exercises that are not in a draft."""
-    return [name for name in names if Path(re.split("[#.]", name)[0]).name not in BANK.contents.drafts]
+    return [name for name in names if Path(re.split("[#.]", name)[0]).name not in BANK.contents.draft_names]
 
 
 def evidence(card):

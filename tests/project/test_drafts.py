@@ -93,6 +93,17 @@ def test_a_page_of_a_draft_is_no_part_of_the_site(book, extensions, monkeypatch)
     assert config.exclude_patterns == [".*", f"{LATER}.md"] and numbers.numbers() == {VIEWS: 1}
 
 
+def test_a_page_without_a_number_can_be_a_draft_too(book):
+    toc = yaml.safe_load((book / "_toc.yml").read_text())
+    toc["meta"]["drafts"] = ["chapters/serving/desk"]
+    write(book, {"_toc.yml": yaml.safe_dump(toc), "chapters/serving/desk.md": "Quiz("})
+    assert Drafts(book).alone_need("chapters/serving/desk.md") and not Drafts(book).alone_need(f"{VIEWS}.md")
+    assert Contents.read(book).drafts == {"later": 9} and Contents.read(book).draft_pages == (
+        LATER,
+        "chapters/serving/desk",
+    )
+
+
 @pytest.fixture
 def extensions(monkeypatch):
     """extensions(name): the local Sphinx extension."""
@@ -171,14 +182,17 @@ def path_of(module: str) -> str:
 def test_what_is_named_as_some_chapters_alone_is_there_and_so_are_the_chapters():
     assert [path for path in FILES if not (ROOT / path).exists()] == []
     assert [room for room in ROOMS if not any((ROOT / top / room).is_dir() for top in ("gpulab", "tests"))] == []
-    assert {chapter for chapters in (*ROOMS.values(), *FILES.values()) for chapter in chapters} <= set(pages())
+    assert {chapter for chapters in (*ROOMS.values(), *FILES.values()) for chapter in chapters} <= {
+        *pages(),
+        *(Path(page).name for page in Contents.read(ROOT).unnumbered),
+    }
 
 
 def test_tests_of_drafts_are_left_alone_until_their_chapter_or_their_room_is_asked_for(monkeypatch):
     monkeypatch.setattr(
         "tests.rooms.DRAFTS",
         SimpleNamespace(
-            contents=SimpleNamespace(drafts={"engines": 19}),
+            contents=SimpleNamespace(draft_names=frozenset({"engines"})),
             owners=Drafts(ROOT).owners,
             alone_need=lambda path: Drafts(ROOT).owners(path) == {"engines"},
         ),
