@@ -31,7 +31,9 @@ class Contents:
         """Of the repository in the folder ``root``. Raises FileNotFoundError without a ``_toc.yml``."""
         said = read_yaml(root / FILE)
         shown = [said["root"], *(entry["file"] for part in said["parts"] for entry in part["chapters"])]
-        return cls(tuple(shown), said["meta"]["chapters"], said["meta"].get("parts", {}), tuple(said["meta"].get("drafts", ())))
+        return cls(
+            tuple(shown), said["meta"]["chapters"], said["meta"].get("parts", {}), tuple(said["meta"].get("drafts", ()))
+        )
 
     @property
     def chapters(self) -> dict[str, int]:
