@@ -123,6 +123,13 @@ class Report:
         the steps, whether or not someone waited."""
         return 1 - self._over_time("requests") / (self.budget.requests * self.busy_us) if self.steps else 0.0
 
+    @property
+    def idle_while_waiting(self) -> float:
+        """The same over the steps that left somebody waiting: places that a scheduler could have filled. 0 if nobody waited."""
+        steps = [step for step in self.steps if step.waiting]
+        us = sum(step.us for step in steps)
+        return 1 - sum(step.requests * step.us for step in steps) / (self.budget.requests * us) if steps else 0.0
+
     def table(self) -> str:
         """Every metric in a line, within 80 columns."""
         return compare({"": self})

@@ -8,7 +8,7 @@ a step is short: the host's work, sampling and kernels below their peak are left
 import statistics
 from dataclasses import dataclass
 
-from gpulab.published import Measurement, measurements
+from gpulab.published import Measurement, measurement, measurements
 from gpulab.serving.blocks.paged import Paged
 from gpulab.serving.clocks.roofline import Roofline
 from gpulab.serving.engine import serve
@@ -38,6 +38,15 @@ class Row:
 def rows() -> list[Row]:
     """Every published entry, run."""
     return [_row(m) for m in measurements() if m.group == "serving"]
+
+
+def newer() -> Row:
+    """The one row of another card and year: vLLM 0.13 with Llama 3.1 8B on an H100, 128 prompts of 32 tokens at once."""
+    measured = measurement("ao-vllm-8b-bfloat16-decode")
+    work, clock = measured.workload, Roofline(measured.card, measured.workload["model"], "bf16")
+    lengths = work["input_tokens"], work["output_tokens"]
+    trace = [Request(f"r{number}", 0.0, *lengths) for number in range(work["requests"])]
+    return Row(measured, serve(trace, Continuous(), Paged(clock.slots // 16, 16), clock).tokens_per_s)
 
 
 def median_speed(found: list[Row]) -> float:

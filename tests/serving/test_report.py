@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpulab.serving import Budget, Contiguous, Continuous, Paged, compare, serve
+from gpulab.serving import Budget, Contiguous, Continuous, Paged, Static, compare, serve
 from tests.serving.parts import Flat, asks
 
 TRACE = [
@@ -48,8 +48,20 @@ def test_shares(report):
     us = [1040, 1010, 1010, 1020, 1020, 1010, 1010]
     assert [step.us for step in report.steps] == us and report.busy_us == sum(us)
     assert report.idle_slots == pytest.approx(0.5), "one of two places, in every step"
+    assert report.idle_while_waiting == 0, "nobody waits in it"
     stored, reserved = [4, 5, 6, 2, 2, 3, 4], [4, 8, 8, 4, 4, 4, 4]
     assert report.kv_waste == pytest.approx(1 - np.dot(us, stored) / np.dot(us, reserved))
+
+
+def test_places_are_idle_while_somebody_waits_where_a_batch_drains():
+    trace = [asks("a", 2, 1), asks("b", 2, 4), asks("c", 2, 1)]
+    static, step = (
+        serve(trace, rule, Paged(8, 4), Flat(), budget=Budget(requests=2)) for rule in (Static(), Continuous())
+    )
+    us = [step.us for step in static.steps]
+    assert us == [1040, 1010, 1010, 1010, 1020], "a and b, b three times, c"
+    assert static.idle_while_waiting == pytest.approx(0.5 * sum(us[1:4]) / sum(us[:4]))
+    assert step.idle_while_waiting == 0
 
 
 def test_pieces_for_the_longest_waste_what_is_not_written():

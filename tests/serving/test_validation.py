@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpulab.serving.validation import median_speed, rows, table
+from gpulab.serving.validation import median_speed, newer, rows, table
 
 SPEED = {
     "decode-a100-l2-7b-bf16": 1.18,
@@ -35,6 +35,10 @@ def test_on_one_card_all_but_three_are_within_a_factor_of_1_3_and_all_within_1_9
 
 def test_on_four_cards_all_are_within_a_factor_of_1_6():
     assert all(1 <= row.speed <= 1.6 for row in FOUND if row.measurement.workload["tensor_parallel"] == 4)
+
+
+def test_a_newer_engine_on_a_newer_card_is_farther_from_the_roofline():
+    assert newer().speed == pytest.approx(1.58, abs=0.01)
 
 
 def test_the_table_has_every_row_in_eighty_columns():

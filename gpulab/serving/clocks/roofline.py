@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from gpulab.cards import constants as assumed
 from gpulab.cards.cards import Card, card_named
 from gpulab.collectives.network import Network
 from gpulab.memory.shapes import SHAPES, Shape
 from gpulab.serving.costs import linear_flops, pairs
+
+if TYPE_CHECKING:
+    from gpulab.serving.report import Report
 
 BYTES = {"fp16": 2, "bf16": 2}
 LAYER_KERNELS = (
@@ -94,6 +98,13 @@ class Roofline:
             "all-reduce": 2 * s.layers * self._all_reduce_us(tokens * s.width * self._each),
             "kernels": s.layers * len(LAYER_KERNELS) * assumed.KERNEL_FLOOR_US,
         }
+
+    def linear_mfu(self, report: "Report") -> float:
+        """Of the cards' peak FLOP/s, as printed, the share that the matrix products of a run's weights come to, from its
+        first arrival to its end. Attention's products are left out."""
+        tokens, told = sum(step.tokens for step in report.steps), sum(outcome.told for outcome in report.outcomes)
+        peak = self.cards * self.card.flops_per_s[self.fmt]
+        return linear_flops(self.shape, tokens, told) / peak / (report.makespan_us / 1e6)
 
     def _attention_us(self, work: Sequence[tuple[int, int]]) -> float:
         """Two products of 2 x head_dim for each head and pair."""
