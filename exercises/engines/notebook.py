@@ -353,36 +353,33 @@ import autograder; autograder.grade("engines.block_allocator")
 from gpulab.serving import Chunked, Continuous, Plan
 
 # %% [markdown]
-# Write `chunked_prefill(step_us, gap_us)`:
+# Write `chunked_prefill(step_us, gap_us)`. It returns a scheduler: an object with `plan(waiting, running, blocks, budget)`,
+# as in `gpulab.serving.Scheduler`.
 #
-# - [c1] `step_us(work)` says how many microseconds a step takes. [c2] `work` is a list with a pair `(new, context)` for
-#   every request in the step, in any order: [c3] `new` tokens, 1 or more, are computed after the `context` tokens
-#   that are there already (`live.computed`). [c4] One more request, new token or context token never makes a step
-#   shorter; [c5] nothing else is known of it, least of all that it is a straight line;
-# - [c6] `gap_us`: microseconds from 0 on, an integer, a float or infinity;
-# - [c7] returns a scheduler, an object with `plan(waiting, running, blocks, budget)` that answers with a `Plan`, as
-#   `gpulab.serving.Scheduler` says. [c8] Several are at work at the same time, each with its own `step_us` and
-#   `gap_us`, and clients hang up at any moment, in the middle of a prompt too;
-# - [c9] a running request *decodes* when it was told a token and has exactly one token left to compute. [c10] Decodes
-#   come first: in every step each of them gets its token, also when the budget is tight;
-# - [c11] a step in which somebody decodes lasts `gap_us` at most, by `step_us`. [c12] Where the decodes alone take longer
-#   than that, they go alone. [c13] Nobody starves of it: [c14] nobody new joins the decodes until some have ended;
-# - [c15] what is left goes to prompts: [c16] to all that is to be computed of a request that does not decode. [c17] After a
-#   preemption that is its prompt and the tokens that it was told. [c18] First come, first served: [c19] who runs
-#   already, then `waiting` from its front. [c20] Nobody is overtaken, and a prompt that has begun is finished before
-#   the next begins. [c21] Several may share a step;
-# - [c22] prompts get as many tokens as they can: [c23] one more for the prompt that was cut, or for the next in line, would
-#   break the gap, `budget.tokens` or `budget.requests`, or would find no room in the cache;
-# - [c24] while nobody decodes, the gap bounds nothing: [c25] the budget and the room alone do;
-# - [c26] a request is let in only if all its tokens so far have room: [c27] reserve `live.left` for it, no less and no more,
-#   though its first chunk may be shorter. [c28] Everybody grows by a token at a time from then on;
-# - [c29] when a decode finds no room, the last of `running`, who was let in last, is preempted, then the one before
-#   it, until there is room and no further. [c30] `plan.preempt` names them in this order, so they wait again in the
-#   order in which they came. [c31] Their blocks go to those who stay, in the same step. [c32] Nobody is let in by a step that preempts;
-# - [c33] a request that is `live.whole` (an image) has all `live.prompt_tokens` computed by one step; [c34] `budget.tokens`
-#   is never less. [c35] It waits until it fits beside the decodes, gap and all, or nobody decodes. [c36] Tokens that it was told
-#   before a preemption are not part of its prompt, and may follow in other steps;
-# - [c37] `step_us` is called only by `plan`, at most 40 times in one call, however large the budget and however many the requests.
+# - [c1] **Clock.** `step_us(work)` says how many microseconds a step takes. `work` is a list with a pair `(new, context)` for
+#   each request in the step: `new` tokens, 1 or more, behind the `live.computed` that are there. [c2] More work never
+#   makes a step shorter; nothing else is known of this function, and it is no straight line.
+# - [c3] One call of `plan` asks `step_us` at most 40 times, though `budget.tokens` may be 2³⁰ and dozens of requests wait.
+#   [c4] Nobody but `plan` asks it.
+# - [c5] `gap_us` is 0 or more: an integer, a float or infinity. [c6] `blocks` is a `Paged`.
+# - [c7] Several schedulers are at work at the same time, and [c8] clients hang up at any moment.
+# - [c9] **Decodes.** A running request decodes when it was told a token and has exactly one token left. [c10] In every step
+#   each decode gets its token.
+# - [c11] **Gap.** A step in which somebody decodes lasts at most `gap_us`. [c12] If the decodes alone take longer, they
+#   go alone. [c13] While nobody decodes there is no gap to keep.
+# - [c14] **Prompts** get the rest of the step: whatever a request computes before it decodes is its prompt. After a
+#   preemption this includes the output tokens that it was told.
+# - [c15] **Order.** First the prompts in `running`, then `waiting` from its front. One prompt is finished before the next
+#   begins, and nobody is overtaken.
+# - [c16] **Chunks** are as long as possible. One prompt token more would break the gap, `budget.tokens` or
+#   `budget.requests`, or the next request finds no room in the cache. Several prompts may share a step.
+# - [c17] **Room.** A request that is let in reserves blocks for `live.left` tokens, no less and no more, however short its
+#   first chunk is. [c18] A request that is not let in holds no blocks.
+# - [c19] **Preemption.** While a decode finds no room, the last of `running` is preempted, then the one before it.
+#   [c20] `plan.preempt` has them in this order. [c21] A step that preempts lets nobody in.
+# - [c22] **Whole prompts.** If `live.whole`, one step computes all `live.prompt_tokens`, which are never more than
+#   `budget.tokens`. [c23] The request waits until they fit, gap and all, and [c24] so does everybody behind it.
+#   [c25] Output tokens told before a preemption may follow in other steps.
 
 # %% nbgrader={"grade": false, "grade_id": "chunked_prefill", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def chunked_prefill(step_us, gap_us):

@@ -25,7 +25,8 @@ class Stood(NamedTuple):
 class Decision:
     """One step: who was there, what the allocator was asked, and what was planned.
 
-    free: blocks before it. asked: ``("reserve", name, tokens, answer)`` and ``("release", name)``, in their order.
+    free: blocks before it. asked: ``("reserve", name, tokens, answer)`` and ``("release", name)``, in their order;
+    ``("leaked", name)`` where a run gave back what one held who was left waiting.
     """
 
     begin_us: float
@@ -117,7 +118,7 @@ def stood(live: Live, blocks: Blocks) -> Stood:
 def _ask(call: list, there: dict[str, Live], blocks: Blocks) -> tuple:
     what, name, *tokens = call
     live = _known(there, name)
-    if what == "release":
+    if what != "reserve":
         blocks.release(live)
         return what, name
     if type(tokens[0]) is not int or tokens[0] < 0:

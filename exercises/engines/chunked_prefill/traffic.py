@@ -3,8 +3,11 @@
 from autograder.core.sampler import Sampler
 from gpulab.serving import Linear
 
-PLENTY = [600, 4]
+PLENTY, PLENTY_LARGE = [600, 4], [600, 512]
 """Blocks that never run out."""
+
+AMPLE = 10.0**6
+"""A gap that no step comes near."""
 
 
 def request(name: str, at: float, prompt: int, most: int, **more) -> dict:
@@ -39,16 +42,15 @@ def in_tiles(sampler: Sampler) -> dict:
     return play(mixed(sampler), 500 + 20 * tile * sampler.integer(2, 4), [500, 20, 0, 0, tile])
 
 
-def at_the_edge(sampler: Sampler, beyond: int) -> dict:
-    """One decodes, one has a long prompt: a later chunk lasts the gap to the microsecond, or with a token more one too long."""
-    first, long, clock = sampler.integer(3, 9), sampler.integer(180, 220), [700, 10, 1, 0, 1]
-    gap = next(
-        gap for gap in sampler.permutation(range(2400, 3400)) if _meets(gap, first, long, Linear(*clock[:3]), beyond)
-    )
+def at_the_edge(sampler: Sampler, fraction: float, beyond: float) -> dict:
+    """One decodes, one has a long prompt: a later chunk lasts the gap exactly, or with a token more ``beyond`` the gap."""
+    first, long, clock = sampler.integer(3, 9), sampler.integer(180, 220), [700 + fraction + beyond % 1, 10, 1, 0, 1]
+    gaps = [gap + fraction for gap in sampler.permutation(range(2400, 3400))]
+    gap = next(gap for gap in gaps if _meets(gap, first, long, Linear(*clock[:3]), beyond))
     return play([request("a", 0, first, 60), request("b", 1, long, 5)], gap, clock)
 
 
-def _meets(gap: int, first: int, long: int, clock: Linear, beyond: int) -> bool:
+def _meets(gap: float, first: int, long: int, clock: Linear, beyond: float) -> bool:
     """Whether a chunk after the first, and before the last, lasts the gap, or one token more ``beyond`` it."""
     done = decoded = 0
     while done < long:
@@ -85,18 +87,33 @@ def nobody_decodes(sampler: Sampler) -> dict:
     return play(trace, sampler.choice([0, 1, 0.5]), [900, 10, 1, 0, 1], budget=(sampler.integer(40, 60), 6))
 
 
-def never_beside(sampler: Sampler) -> dict:
+def never_beside(sampler: Sampler, gap: int) -> dict:
     """The gap is shorter than any step, and some decode: prompts go when nobody does."""
     trace = [request(f"r{n}", 700 * n, sampler.integer(3, 30), sampler.integer(2, 5)) for n in range(6)]
-    return play(trace, sampler.integer(1, 900), [1000, 10, 1, 0, 1], budget=(64, 8))
+    return play(trace, gap, [1000, 10, 1, 0, 1], budget=(64, 8))
 
 
-def tight_budget(sampler: Sampler) -> dict:
+def tight_budget(sampler: Sampler, gap: float) -> dict:
     """Hardly more tokens than decodes; time is no matter."""
     trace = [
         request(f"r{n}", 300 * n, sampler.integer(2, 9) + 20 * (n % 4 == 3), sampler.integer(6, 12)) for n in range(9)
     ]
-    return play(trace, float("inf"), [1000, 10, 1, 0, 1], budget=(sampler.integer(6, 7), 6))
+    return play(trace, gap, [1000, 10, 1, 0, 1], budget=(sampler.integer(6, 7), 6))
+
+
+def thousands(sampler: Sampler) -> dict:
+    """Short prompts, then long ones, of which thousands of tokens go beside a decode, and all without."""
+    trace = [request("d", 0, 5, 6)] + [request(f"s{n}", 10, sampler.integer(1, 4), 2) for n in range(8)]
+    trace += [request(f"r{n}", 11 + n, sampler.integer(3000, 3500), 2) for n in range(2)]
+    trace.append(request("late", 10**6, sampler.integer(3000, 3500), 2))
+    gap = 1000 + sampler.integer(2500, 2800)
+    return play(trace, gap, [1000, 1, 0, 0, 1], budget=(8192, 32), blocks=PLENTY_LARGE)
+
+
+def places_taken(sampler: Sampler) -> dict:
+    """All places are taken, and a prompt ends with time left over for those who wait."""
+    trace = [request("d", 0, 3, 60)] + [request(f"r{n}", 10 + n, sampler.integer(8, 12), 3) for n in range(8)]
+    return play(trace, 1000 + 10 * sampler.integer(6, 7), [1000, 10, 0, 0, 1], budget=(200, 2))
 
 
 def few_places(sampler: Sampler) -> dict:
@@ -139,7 +156,7 @@ def long_waits_for_room(sampler: Sampler) -> dict:
     """The next in line has no room until a decode ends, and those behind it would have. Then there is room for all."""
     trace = [request("d", 0, 60, 12), request("long", 100, sampler.integer(104, 108), 3)]
     trace += [request(f"s{n}", 200 + n, sampler.integer(2, 7), 4) for n in range(4)]
-    return play(trace, float("inf"), [1000, 10, 1, 0, 1], blocks=[40, 4])
+    return play(trace, AMPLE, [1000, 10, 1, 0, 1], blocks=[40, 4])
 
 
 def stuck(sampler: Sampler) -> dict:
@@ -157,11 +174,30 @@ def _computed_beside(gap: int, first: int, clock: Linear) -> int:
     return done
 
 
+def exact_fit(sampler: Sampler) -> dict:
+    """The next in line takes all blocks that are free."""
+    more = sampler.integer(3, 6)
+    trace = [request("d", 0, 8, 20), request("b", 100, 4 * more, 3), request("c", 200, 3, 3)]
+    return play(trace, AMPLE, [1000, 10, 1, 0, 1], blocks=[3 + more, 4])
+
+
+def swapped(sampler: Sampler) -> dict:
+    """The next in line has no room and hangs up; another, which has, arrives before the same step."""
+    trace = [request("d", 0, 60, 40)]
+    for n in range(3):
+        at, waits = 1500.0 + 9000 * n, 2700.0 + 1100 * n
+        trace += [
+            request(f"big{n}", at, sampler.integer(60, 70), 3, leaves_us=waits),
+            request(f"small{n}", at + waits, 2, 1),
+        ]
+    return play(trace, AMPLE, [1000, 10, 1, 0, 1], blocks=[32, 4])
+
+
 def short_of_room(sampler: Sampler, size: int) -> dict:
     """Outputs outgrow the cache: the youngest go, twice and more, while others wait and a long prompt comes."""
     trace = [request(f"r{n}", 150 * n, sampler.integer(4, 9), sampler.integer(18, 26)) for n in range(5)]
     trace += [request("long", 3000, sampler.integer(38, 44), 4), request("last", 3100, sampler.integer(2, 6), 5)]
-    return play(trace, float("inf"), [1000, 10, 1, 20, 1], budget=(64, 8), blocks=[96 // size, size])
+    return play(trace, AMPLE, [1000, 10, 1, 20, 1], budget=(64, 8), blocks=[96 // size, size])
 
 
 def no_room_beside(sampler: Sampler) -> dict:
@@ -177,7 +213,7 @@ def crunch(sampler: Sampler) -> dict:
     """Several have to go in one step, and one token's room is left over for which somebody waits."""
     trace = [request(f"r{n}", 0, 2, 20) for n in range(4)]
     trace += [request("r4", 4700, 1, 9), request("r5", 4701, 1, 9), request("waits", 5300, 1, 9)]
-    return play(trace, float("inf"), [1000, 10, 0, 0, 1], blocks=[30 + sampler.integer(0, 1), 1])
+    return play(trace, AMPLE, [1000, 10, 0, 0, 1], blocks=[30 + sampler.integer(0, 1), 1])
 
 
 def told_before(sampler: Sampler) -> dict:
@@ -215,13 +251,24 @@ def images_in_time(sampler: Sampler) -> dict:
     return play(trace, 1000 + 20 * 8 * sampler.integer(2, 3) + 95, [1000, 20, 0, 30, 8], budget=(128, 8))
 
 
+def images_wait(sampler: Sampler) -> dict:
+    """A whole prompt does not fit beside a decode that goes on for dozens of steps; a text behind it would."""
+    trace = [request("d", 0, sampler.integer(2, 5), 60)]
+    trace += [request("whole", 1200, sampler.integer(26, 32), 3, whole=True), request("text", 1201, 5, 3)]
+    return play(trace, sampler.integer(1300, 1400) + 0.5, [1000, 15, 0, 30, 1], budget=(64, 8))
+
+
 def huge_budget(sampler: Sampler) -> dict:
-    """Prompts of thousands of tokens, and thousands in a budget."""
-    trace = [request("d", 0, 5, 30)] + [request(f"r{n}", 2000 + n, sampler.integer(3000, 4000), 2) for n in range(3)]
-    return play(trace, sampler.integer(12_000, 15_000), [1000, 10, 0.01, 30, 1], budget=(8192, 8), blocks=[4000, 4])
+    """Tens of thousands of tokens in line, and a budget that bounds nothing."""
+    trace = [request("d", 0, 5, 30)] + [
+        request(f"r{n}", 2000 + n, sampler.integer(23_000, 26_000), 2) for n in range(3)
+    ]
+    return play(
+        trace, sampler.integer(12_000, 15_000), [1000, 0.5, 1e-6, 30, 1], budget=(2**30, 8), blocks=PLENTY_LARGE
+    )
 
 
-def many_at_once(sampler: Sampler) -> dict:
-    """Dozens of short prompts come together while somebody decodes, and all share a step."""
-    trace = [request("d", 0, 5, 12)] + [request(f"r{n}", 500, sampler.integer(1, 4), 3) for n in range(60)]
+def many_at_once(sampler: Sampler, at: float) -> dict:
+    """Dozens of short prompts come together, and all share a step, beside a decode or not."""
+    trace = [request("d", 0, 5, 12)] + [request(f"r{n}", at, sampler.integer(1, 4), 3) for n in range(60)]
     return play(trace, sampler.integer(4000, 4200), [1000, 10, 1, 20, 1], budget=(512, 64))
