@@ -494,9 +494,9 @@ import autograder; autograder.grade("engines.chunked_prefill")
 # %% [markdown]
 # ## E19.4 `place_phases`
 #
-# Where prompts and decodes share an instance, chunks of prompts make the decodes' steps longer. Where they are split, a
-# prompt's keys and values cross a link. (Chunked prefill, as in Sarathi-Serve, is a way to share: it sends nothing.) Which
-# costs less? The model below decides by lengths, rate and link, in averages. All that comes of it is *modelled*.
+# On shared instances, chunks of prompts lengthen the steps of decodes. On split instances (disaggregated prefill), a prompt's keys
+# and values cross a link. Which costs less? The model below decides it from lengths, rate and link, on average. (Chunked prefill,
+# as in Sarathi-Serve, shares: nothing is sent.) Every number that comes of it is *modelled*.
 
 # %% nbgrader={"grade": false, "grade_id": "place_phases_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from dataclasses import dataclass
@@ -509,8 +509,8 @@ class Kind:
 
     prompt: int  # tokens
     cached: int  # the first of them, whose keys and values every instance that computes prompts has already
-    output: int  # tokens that the client is told
-    weight: int  # so many of the mix are of this kind
+    output: int  # tokens that are generated
+    weight: int  # so many requests of the mix are of this kind
 
 
 @dataclass(frozen=True)
@@ -531,47 +531,44 @@ class Cluster:
     layers: int  # with keys and values of one size
     kv_bytes: int  # keys and values of a token, in all layers together
     link_gbps: Fraction  # 10**9 bits a second, from each instance
-    latency_us: Fraction  # of the link
+    link_latency_us: Fraction
 
 
 # %% [markdown]
-# Write `place_phases(workload, cluster)`:
+# Write `place_phases(workload, cluster)`. Below, $n$ is `instances`, of which $p$ compute prompts in a split, and $\lambda$ is `rate` / 10⁶,
+# requests a microsecond. Of a request, $N$ = `prompt` - `cached` tokens are computed, and $O$ = `output` - 1 tokens come after the first.
 #
-# - [c1] `workload` is a `Workload` and `cluster` a `Cluster`; [c2] what is noted there as `int` is an `int`, and what is noted as
-#   `Fraction` is an `int` or a `Fraction`. [c3] Both are left as they are. [c4] A mean is over the requests of the mix, each kind as
-#   often as its weight says;
-# - [c5] **prompts**: of n instances that compute prompts each is sent `rate` / n a second, at random, and takes one after another.
-#   [c6] Where a prompt takes S, the load is `rate` / n · mean(S), and a load of 1 or more does not hold. [c7] A prompt waits
-#   `rate` / n · mean(S²) / (2 · (1 - load)) on average before it is begun (Pollaczek and Khinchine);
-# - [c8] to compute a prompt takes C, `prefill_us` for each of its tokens but the cached;
-# - [c9] **shared**: all instances compute prompts and decode. [c10] What is computed of a prompt comes in chunks of `chunk` tokens and
-#   what is left over; [c11] each joins a step of decodes and makes it longer: [c12] S = C + `step_us` · chunks, and `ttft_us` is
-#   wait + mean(S). [c13] Decodes get the time that is left: [c14] `tbt_us`, the mean time between tokens, is
-#   `step_us` / (1 - `rate` / n · mean(C)). [c15] `gap_us`, the longest, is a step with the largest chunk of the mix in it;
-# - [c16] **split**: some instances compute prompts, whole, so that S = C, and the others decode: [c17] `tbt_us` and `gap_us` are
-#   `step_us`. [c18] A first token is told when all keys and values have come: [c19] `ttft_us` is wait + mean(S) + `exposed_us`;
-# - [c20] **slots**: each of n instances that decode is at `rate` / n · mean(`output` - 1) · `tbt_us` requests at once, at most
-#   `slots`. [c21] In a split as few decode as that allows, at least one, and all others compute prompts, at least one;
-# - [c22] **transfer**: a prompt's keys and values are sent whole, the cached too, over a link that each instance which computes
-#   prompts has for itself. [c23] They take T, at `link_gbps` · 10⁹ bits a second; [c24] `latency_us` is no part of T. [c25] A link that is
-#   sent more than it can carry does not hold: [c26] `rate` / n · mean(T) is at most 1. [c27] Layers go one by one, each T / `layers`
-#   long, as soon as it is computed and the one before it has gone; [c28] they are computed one by one, each for C / `layers`.
-#   [c29] `exposed_us` is how long the last takes to go once the prompt is computed, on average, and `latency_us` once for each
-#   request;
-# - [c30] `latency_us` is the mean time from a request's arrival to its last token: [c31] `ttft_us` + mean(`output` - 1) · `tbt_us`;
-# - [c32] returns a new dictionary. [c33] `"shared"` and `"split"` are dictionaries of `ttft_us`, `tbt_us`, `gap_us` and `latency_us`;
-#   [c34] in `"split"` there are also `exposed_us` and `prefill` and `decode`, the numbers of instances. [c35] One that does not hold
-#   is None. [c36] `"bytes"` are sent for a request on average, in a split that holds or not;
-# - [c37] `"placement"` is `"shared"` or `"split"`: [c38] of those whose `ttft_us` and `gap_us` are at most the workload's limits, the
-#   one with the smaller `latency_us`, `"shared"` where they are equal. [c39] It is None where neither is within the limits;
-# - [c40] `"break_even_gbps"` is the least bandwidth of the links at which the split holds and its `latency_us` is at most that of
-#   shared, limits aside. [c41] Where shared does not hold, every split that does is better. [c42] None: there is no such bandwidth, or
-#   only an infinite one;
-# - [c43] times and bandwidths, each an `int`, a `Fraction` or a `float`, may be wrong by a billionth. [c44] `"placement"`, None, bytes and
-#   numbers of instances are exact: [c45] what just reaches a limit has not passed it, and a float may miss that by its last bit;
-# - [c46] raises `ValueError` for an empty mix, for a `prompt`, `output`, `weight`, `chunk`, `instances`, `slots`, `layers` or
-#   `kv_bytes` less than 1, for `cached` less than 0 or not less than `prompt`, for `latency_us` less than 0, and for a rate,
-#   a limit, a bandwidth, `prefill_us` or `step_us` that is not greater than 0.
+# | | shared | split |
+# | --- | --- | --- |
+# | $C$, to compute a prompt | `prefill_us` · $N$ | the same |
+# | $S$, for which it keeps an instance busy | $C$ + `step_us` · ⌈$N$ / `chunk`⌉ | $C$ |
+# | load $\rho$ | $\lambda\,E[S]\,/\,n$ | $\lambda\,E[S]\,/\,p$ |
+# | mean wait $W$ | $\lambda\,E[S^2]\,/\,(2\,n\,(1-\rho))$ | $\lambda\,E[S^2]\,/\,(2\,p\,(1-\rho))$ |
+# | `ttft_us`, mean time to the first token | $W + E[S]$ | $W + E[S]$ + `exposed_us` |
+# | `tbt_us`, mean time between tokens | `step_us` / $(1-\lambda\,E[C]\,/\,n)$ | `step_us` |
+# | `gap_us`, longest time between tokens | `step_us` + `prefill_us` · min(`chunk`, largest $N$ of the mix) | `step_us` |
+# | `latency_us`, mean time to the last token | `ttft_us` + $E[O]$ · `tbt_us` | the same |
+#
+# - [c1] $E$ is the mean over the requests of the mix: each kind counts by its `weight`;
+# - [c2] each instance that computes prompts has a queue of its own, with Poisson arrivals (M/G/1). [c3] Its load $\rho$ is less than 1;
+# - [c4] the requests that decode, $\lambda\,E[O]$ · `tbt_us` on average, are spread evenly over the instances that decode: at most `slots`
+#   on each. [c5] In a split as few instances decode as that allows, at least one. All others compute prompts, at least one;
+# - [c6] in a split the keys and values of the whole prompt, cached tokens too, leave over the own link of the instance that computed
+#   it, in a time $T$ at `link_gbps`. [c7] A link is not given more than it carries: $\lambda\,E[T]\,/\,p \le 1$;
+# - [c8] a prompt's layers are computed one after another, each in $C$ / `layers`, and sent one after another, each in $T$ / `layers`:
+#   a layer once it is computed and the one before it has been sent. [c9] `exposed_us` is the mean time from the end of the computation
+#   to the end of the last layer's transfer, plus `link_latency_us` once;
+# - [c10] returns a new dictionary. `"shared"` and `"split"` are dictionaries of the four times in the table; `"split"` also has
+#   `exposed_us`, `prefill` ($p$) and `decode` ($n-p$). [c11] Where the load, slots, links or instances do not allow one, it is None;
+# - [c12] `"bytes"` is the mean number of bytes that a split sends for a request, also where `"split"` is None;
+# - [c13] `"placement"` is `"shared"` or `"split"`: of those whose `ttft_us` and `gap_us` are at most the workload's limits, the one with
+#   the smaller `latency_us`, `"shared"` at a tie. [c14] It is None where neither is within the limits;
+# - [c15] `"break_even_gbps"` is the least link bandwidth at which there is a split with at most the `latency_us` of shared, all else as
+#   it is and limits aside. [c16] Without a shared plan any split will do. [c17] It is None if no finite bandwidth does;
+# - [c18] times and bandwidths may be off by 10⁻⁹ of their value. [c19] All else is exact, also where a limit is just reached:
+#   compute with `Fraction`;
+# - [c20] raises `ValueError` for an empty mix, for `cached` less than 0 or not less than `prompt`, and for any other number that is not
+#   greater than 0; `link_latency_us` may be 0.
 
 # %% nbgrader={"grade": false, "grade_id": "place_phases", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def place_phases(workload, cluster):
@@ -623,7 +620,7 @@ def split_plan(workload, cluster, prefill, decode):
         sending, computing = kind.prompt * cluster.kv_bytes * us_per_byte, compute_us(cluster, kind)
         return (sending + (cluster.layers - 1) * max(sending - computing, 0)) / cluster.layers
 
-    exposed = mean(workload, exposed_us) + cluster.latency_us
+    exposed = mean(workload, exposed_us) + cluster.link_latency_us
     ttft = prompt_us(workload, cluster, prefill) + exposed
     found = times(workload, ttft, cluster.step_us, cluster.step_us)
     return found | {"exposed_us": exposed, "prefill": prefill, "decode": decode}
@@ -635,7 +632,7 @@ def break_even(workload, cluster, shared, prefill, decode):
     slowest = [1 / (rate_us(workload, prefill) * sent)]  # microseconds a byte: the links are full
     if shared:
         unhidden = times(workload, prompt_us(workload, cluster, prefill), cluster.step_us, cluster.step_us)["latency_us"]
-        saved = shared["latency_us"] - unhidden - cluster.latency_us
+        saved = shared["latency_us"] - unhidden - cluster.link_latency_us
         if saved <= 0:
             return None
         rest = cluster.layers - 1
@@ -701,7 +698,7 @@ def require_numbers(workload, cluster):
     counts = [cluster.instances, cluster.slots, cluster.chunk, cluster.layers, cluster.kv_bytes]
     counts += [count for kind in workload.mix for count in (kind.prompt, kind.output, kind.weight)]
     rates = (workload.rate, workload.most_ttft_us, workload.most_gap_us, cluster.prefill_us, cluster.step_us, cluster.link_gbps)
-    if not workload.mix or min(counts) < 1 or min(rates) <= 0 or cluster.latency_us < 0:
+    if not workload.mix or min(counts) < 1 or min(rates) <= 0 or cluster.link_latency_us < 0:
         raise ValueError("the mix is empty, or a number is too small")
     if any(not 0 <= kind.cached < kind.prompt for kind in workload.mix):
         raise ValueError("of a prompt at least one token is computed")
@@ -715,7 +712,7 @@ def _see_place_phases():
 
     # One kind of request, small enough for pencil and paper.
     one = Workload([Kind(prompt=260, cached=10, output=11, weight=1)], rate=100, most_ttft_us=10_000, most_gap_us=2000)
-    two = Cluster(2, 8, 10, 1000, chunk=100, layers=4, kv_bytes=1000, link_gbps=Fraction(13, 25), latency_us=5)
+    two = Cluster(2, 8, 10, 1000, chunk=100, layers=4, kv_bytes=1000, link_gbps=Fraction(13, 25), link_latency_us=5)
     small = place_phases(one, two)
     for name in ("shared", "split"):
         print(f"{name}: " + ", ".join(f"{key} {float(number):.7g}" for key, number in small[name].items()))
@@ -723,11 +720,11 @@ def _see_place_phases():
     shared, split = small["shared"], small["split"]
     assert small["bytes"] == 260_000, "260 tokens of 1000 bytes, those that were cached for computing too"
     assert abs(shared["gap_us"] - 2000) < 1e-6, "a step of 1000 us with a chunk of 100 tokens of 10 us"
-    assert abs(shared["tbt_us"] - 1000 / (1 - 50e-6 * 2500)) < 1e-6, "each of 2 computes 50 prompts a second, 2500 us for each"
+    assert abs(shared["tbt_us"] - 1000 / (1 - 50e-6 * 2500)) < 1e-6, "each of 2 instances computes 50 prompts a second, in 2500 us each"
     wait = 50e-6 * 5500**2 / 2 / (1 - 50e-6 * 5500)
     assert abs(shared["ttft_us"] - wait - 5500) < 1e-6, "250 tokens to compute are three chunks, each in a step"
-    assert (split["prefill"], split["decode"]) == (1, 1), "one request at a time decodes, on average: one instance has room"
-    assert abs(split["exposed_us"] - 2130) < 1e-6, "the first of 4 layers goes after 625 us, each takes 1000 us, and 5 us to arrive"
+    assert (split["prefill"], split["decode"]) == (1, 1), "on average one request decodes at a time: one instance has the slots"
+    assert abs(split["exposed_us"] - 2130) < 1e-6, "the first of 4 layers is sent after 625 us, each takes 1000 us, and the link adds 5 us once"
     assert abs(split["latency_us"] - split["ttft_us"] - 10 * 1000) < 1e-6, "ten tokens come after the first"
     assert small["placement"] == "split", "both are within the limits, and split has the smaller latency"
     even = place_phases(one, Cluster(2, 8, 10, 1000, 100, 4, 1000, small["break_even_gbps"], 5))
@@ -745,7 +742,7 @@ def _see_place_phases():
         rate = Fraction(5 * 10**6, 5 * (prompt - cached) * prefill_us)
         limits = {"most_ttft_us": 10**8, "most_gap_us": 10**5}
         fixed = {"slots": 512, "prefill_us": prefill_us, "step_us": step_us, "chunk": 2048, "layers": 80, "kv_bytes": token_bytes}
-        cluster = Cluster(5, **(fixed | {"link_gbps": gbps, "latency_us": 20} | named))
+        cluster = Cluster(5, **(fixed | {"link_gbps": gbps, "link_latency_us": 20} | named))
         return place_phases(Workload([Kind(prompt, cached, 32, 1)], rate, **limits), cluster)
 
     def ms(plan, key):

@@ -13,6 +13,8 @@ NO_END = 10**15
 HAIR = Fraction(1, 10**20)
 BESIDE = (1 - HAIR, Fraction(1), 1 + HAIR)
 """Below a boundary, on it, above it: no float can tell them apart, so that luck decides nothing."""
+COUNTS = ("instances", "slots", "chunk", "layers", "kv_bytes")
+NAMES = (*COUNTS, "rate", "most_ttft_us", "most_gap_us", "prefill_us", "step_us", "link_gbps", "link_latency_us")
 
 
 # ---- one question
@@ -43,7 +45,7 @@ def holds(question: dict) -> bool:
     gain, even = model.gain(), model.break_even()
     if gain is None or even is None or model.split(even * 3 / 4) is None:
         return False
-    return model.split(model.has.link_gbps) is not None and gain > 2 * model.has.latency_us
+    return model.split(model.has.link_gbps) is not None and gain > 2 * model.has.link_latency_us
 
 
 def some(sampler: Sampler, kinds: int = 0, suits: Callable[[dict], bool] = holds, **named: Any) -> dict:
@@ -69,7 +71,7 @@ def _any(sampler: Sampler, kinds: int) -> dict:
         "layers": sampler.integer(3, 80),
         "kv_bytes": sampler.integer(10**4, 4 * 10**5),
         "link_gbps": 1,
-        "latency_us": sampler.integer(1, 900),
+        "link_latency_us": sampler.integer(1, 900),
     }
     workload = {"rate": 1, "most_ttft_us": LOOSE, "most_gap_us": LOOSE}
     question = {"mix": mix_of(sampler, kinds), "workload": workload, "cluster": cluster}
@@ -111,30 +113,33 @@ def shared(sampler: Sampler) -> Iterator[dict]:
         question = some(sampler, kinds)
         yield from (question, idle(question))
     yield from _chunked(sampler)
-    for load in (Fraction(9, 10), Fraction(999, 1000), Fraction(2)):
+    for load in (*BESIDE, Fraction(9, 10), Fraction(999, 1000), Fraction(2)):
         yield at_load(with_(question, slots=NO_END), load, _shared_load)
-    yield from _slots_full(question, Fraction(2, 3), Fraction(3, 2))
+    yield from _slots_full(question, *BESIDE, Fraction(2, 3), Fraction(3, 2))
     for mix in _mixes(sampler, question["mix"]).values():
         yield idle(with_(question, mix=mix))
-    yield with_(idle(question), instances=1)
     yield with_(idle(question), instances=2, rate=Fraction(1, sampler.integer(7, 99)))
     yield with_(idle(question), slots=1)
 
 
 def _mixes(sampler: Sampler, mix: list[list[int]]) -> dict[str, list]:
-    """The like of a mix: of one token, cached but one, told at once, of weights far apart, twice the same."""
+    """The like of a mix: of one token, cached but one, of one output token, of weights far apart, twice the same."""
     weights = sampler.shuffled(1, 2, 10**6)
     tall = [[*kind[:3], weight] for kind, weight in zip(mix, weights, strict=False)]
     return {
         "one token": [[1, 0, 1, 1]],
         "all but one cached": [[prompt, prompt - 1, output, weight] for prompt, _, output, weight in mix],
         "nothing cached": [[prompt, 0, output, weight] for prompt, _, output, weight in mix],
-        "told at once": [[prompt, cached, 1, weight] for prompt, cached, _, weight in mix],
-        "one of them told at once": [*mix[1:], [*mix[0][:2], 1, mix[0][3]]],
+        "one output token": _only_first(mix),
+        "one kind of one output token": [*mix[1:], [*mix[0][:2], 1, mix[0][3]]],
         "weights": tall,
         "twice": [*mix, *mix[:1]],
         "one million": [*mix, [10**6 + 1, sampler.integer(0, 10**5), sampler.integer(2, 99), 1]],
     }
+
+
+def _only_first(mix: list[list[int]]) -> list[list[int]]:
+    return [[prompt, cached, 1, weight] for prompt, cached, _, weight in mix]
 
 
 def _chunked(sampler: Sampler) -> Iterator[dict]:
@@ -144,8 +149,8 @@ def _chunked(sampler: Sampler) -> Iterator[dict]:
         for off in (-1, 0, 1):
             chunk, cached = sampler.integer(64, 700), sampler.integer(0, 500)
             first = [chunks * chunk + off + cached, cached, *question["mix"][0][2:]]
-            yield idle(with_(question, mix=[first, *question["mix"][1:]], chunk=chunk))
-            yield idle(with_(question, mix=[first], chunk=chunk))
+            others = sampler.choice([[], question["mix"][1:]])
+            yield idle(with_(question, mix=[first, *others], chunk=chunk))
     yield idle(with_(question, chunk=10_000))
     yield idle(with_(question, chunk=1, step_us=Fraction(sampler.integer(3, 50), 7)))
 
@@ -169,28 +174,33 @@ def _slots_full(question: dict, *times: Fraction) -> Iterator[dict]:
 
 
 def instances(sampler: Sampler) -> Iterator[dict]:
-    for question in (some(sampler, 1), some(sampler, 3)):
+    """Links are fast, or loaded so that each carries what comes and one of them would not carry all."""
+    for kinds in (1, 3):
+        question = with_(some(sampler, kinds), link_gbps=10**9)
         yield question
-        for load in (*BESIDE, Fraction(9, 10), Fraction(2)):
-            yield at_load(with_(question, slots=NO_END), load, _shared_load)
-        yield from _slots_full(question, *BESIDE, Fraction(2, 3), Fraction(3, 2))
         for decode in (1, 2, 3):
             for beside in (*BESIDE, Fraction(2, 3)):
                 yield _decoding(sampler, question, decode * beside)
-    yield with_(idle(question), mix=[[*kind[:2], 1, kind[3]] for kind in question["mix"]], slots=1)
-    yield with_(idle(question), slots=NO_END)
-    yield from (with_(idle(question), instances=few) for few in (1, 2))
+    yield with_(idle(question), mix=_only_first(question["mix"]), slots=1)
+    yield from (with_(idle(question), **named) for named in ({}, {"chunk": 1}, {"instances": 1}, {"instances": 2}))
     for short in (-1, 0, 1):
-        yield _decoding(sampler, idle(question), Fraction(sampler.integer(1, 2)), missing=short)
+        yield _decoding(sampler, idle(question), Fraction(sampler.integer(2, 3)), missing=short)
     for few in (2, sampler.integer(3, 8)):
-        question = with_(some(sampler), instances=few, slots=NO_END)
-        slow = sent_for(question, Fraction(sampler.integer(11, 40), 10))
+        question = with_(question, instances=few, slots=NO_END)
         for load in (*BESIDE, Fraction(2)):
-            fast = with_(question, link_gbps=10**9)
-            yield at_load(fast, load * (few - 1), lambda model: model.load(1, model.computing))
-            yield at_load(
-                slow, load * (few - 1), lambda model: 8 * model.load(1, model.sent) / (1000 * model.has.link_gbps)
-            )
+            yield at_load(question, load * (few - 1), _prompt_load)
+    slow = sent_for(with_(question, instances=sampler.integer(4, 9)), Fraction(sampler.integer(11, 40), 10))
+    yield at_load(slow, Fraction(9, 10) * (Model(slow).has.instances - 1), _link_load)
+
+
+def _prompt_load(model: Model) -> Fraction:
+    """On one instance."""
+    return model.load(1, model.computing)
+
+
+def _link_load(model: Model) -> Fraction:
+    """On one link."""
+    return 8 * model.load(1, model.sent) / (1000 * model.has.link_gbps)
 
 
 def _decoding(sampler: Sampler, question: dict, decode: Fraction, missing: int | None = None) -> dict:
@@ -203,28 +213,27 @@ def _decoding(sampler: Sampler, question: dict, decode: Fraction, missing: int |
 
 
 def transfers(sampler: Sampler) -> Iterator[dict]:
+    """Instances are idle, or two: however they are divided, prompts are computed."""
     base = some(sampler)
     ratios = (Fraction(1, 9), Fraction(9, 10), Fraction(1), Fraction(11, 10), Fraction(4))
     for plan in sampler.cover(
-        ratio=ratios, layers=(1, 2, 3, 80), latency_us=(0, 13, 40_000), cached=("no", "some", "nearly all")
+        ratio=ratios, layers=(1, 2, 3, 80), link_latency_us=(0, 13, 40_000), cached=("no", "some", "nearly all")
     ):
         kinds = sampler.integer(1, 4)
         mix = mix_of(sampler, kinds)
         shares = {"no": [0] * kinds, "some": [kind[1] for kind in mix]}
         shares["nearly all"] = [kind[0] - sampler.integer(1, 9) for kind in mix]
         mix = [[prompt, cached, *rest] for (prompt, _, *rest), cached in zip(mix, shares[plan["cached"]], strict=True)]
-        question = with_(base, mix=mix, layers=plan["layers"], latency_us=plan["latency_us"])
+        question = with_(base, mix=mix, layers=plan["layers"], link_latency_us=plan["link_latency_us"])
         yield idle(sent_for(question, plan["ratio"]))
     yield from _apart(sampler, base)
     for exact in (2**40 + 1, 2**61 - 1):
-        odd = [
-            [2 * sampler.integer(10**4, 10**5) + 1, 0, 2, 1],
-            [2 * sampler.integer(10**4, 10**5) + 1, 7, 2, 2 * sampler.integer(1, 4)],
-        ]
-        yield idle(sent_for(with_(base, mix=odd, kv_bytes=exact), Fraction(sampler.integer(1, 30), 10)))
-        yield idle(sent_for(with_(base, mix=odd[:1], kv_bytes=exact), Fraction(sampler.integer(1, 30), 10)))
-    question = idle(base)
-    yield from (with_(question, instances=1), with_(question, link_gbps=Fraction(1, 10**4)))
+        odd = [[2 * sampler.integer(10**4, 10**5) + 1, cached, 2, 2 * cached + 1] for cached in (0, 7)]
+        for mix in (odd, odd[:1]):
+            yield idle(sent_for(with_(base, mix=mix, kv_bytes=exact), Fraction(sampler.integer(1, 30), 10)))
+    yield with_(idle(base), link_gbps=Fraction(1, 10**4))
+    slow = sent_for(with_(base, instances=2, slots=NO_END), Fraction(sampler.integer(11, 40), 10))
+    yield from (at_load(slow, load, _link_load) for load in (*BESIDE, Fraction(2)))
 
 
 def _apart(sampler: Sampler, question: dict) -> Iterator[dict]:
@@ -235,15 +244,15 @@ def _apart(sampler: Sampler, question: dict) -> Iterator[dict]:
 
 
 def splits(sampler: Sampler) -> Iterator[dict]:
+    """However instances are divided, one that computes prompts can do it, and one that decodes has slots."""
     for kinds in (1, 2, 3, 4):
         question = sent_for(some(sampler, kinds), Fraction(1, sampler.integer(20, 90)))
-        yield from (question, idle(question))
+        yield from (idle(question), idle(question, Fraction(1, sampler.integer(6, 30))))
     for mix in _mixes(sampler, question["mix"]).values():
         yield idle(sent_for(with_(question, mix=mix), Fraction(sampler.integer(3, 20), 10)))
     yield with_(idle(question), chunk=1)  # shared does not hold
     for load in (Fraction(9, 10), Fraction(999, 1000)):
-        fast = with_(question, slots=NO_END, link_gbps=10**9)
-        yield at_load(fast, load, lambda model: model.load(int(model.has.instances) - 1, model.computing))
+        yield at_load(with_(question, instances=2, slots=NO_END, link_gbps=10**9), load, _prompt_load)
 
 
 # ---- both
@@ -251,20 +260,18 @@ def splits(sampler: Sampler) -> Iterator[dict]:
 
 def placements(sampler: Sampler) -> Iterator[dict]:
     base = some(sampler)
-    for first in (0, 1):
+    for first, apart in ((0, Fraction(2, 3)), (1, Fraction(3))):
         question = _even_at(sampler, base, sampler.integer(3, 60), lambda x: (x[first] + x[first + 1]) / 2)
         even = Model(question).break_even()
         for times in (*BESIDE, Fraction(2, 3), Fraction(3)):
             yield with_(question, link_gbps=even * times)
-        for times in (Fraction(2, 3), Fraction(3)):
-            yield from _limited(with_(question, link_gbps=even * times))
+        yield from _limited(with_(question, link_gbps=even * apart))
+    yield with_(question, mix=_only_first(question["mix"]), link_gbps=10**6)
+    for alone in ({"chunk": 1}, {"link_gbps": Fraction(1, 10**4)}):
+        yield with_(question, **alone)
+        yield with_(question, **alone, most_gap_us=Fraction(1, 2))
+        yield with_(question, **alone, most_ttft_us=Fraction(1, 2))
     yield with_(question, chunk=1, link_gbps=Fraction(1, 10**4))
-    yield with_(question, instances=1, rate=Fraction(1, 10**6))
-    yield with_(question, link_gbps=Fraction(1, 10**4))
-    yield with_(question, chunk=1)
-    yield with_(question, chunk=1, instances=1)
-    yield with_(question, chunk=1, most_gap_us=Fraction(1, 2))
-    yield with_(question, mix=[[*kind[:2], 1, kind[3]] for kind in question["mix"]], link_gbps=10**6)
 
 
 def _limited(question: dict) -> Iterator[dict]:
@@ -283,15 +290,21 @@ def evens(sampler: Sampler) -> Iterator[dict]:
     places += [lambda x: x[1], lambda x: (x[1] + x[2]) / 2, lambda x: x[2] * 5 / 4]
     for layers in (1, 2, 60):
         yield from (_even_at(sampler, question, layers, place) for place in places)
-    yield from _by_gain(sampler)
+    for times in (
+        Fraction(999, 1000),
+        1,
+        Fraction(1001, 1000),
+        2,
+    ):  # the latency alone takes all that is saved, more and less
+        yield with_(question, link_latency_us=Model(question).gain() * times)
+    yield some(sampler, 1, _loses_anyway, instances=2, step_us=1, slots=NO_END, link_latency_us=0)
     yield with_(question, chunk=1)  # shared does not hold
     yield with_(question, link_gbps=Fraction(1, 10**4))
     yield with_(question, most_ttft_us=1, most_gap_us=Fraction(1, 3))
     yield with_(question, chunk=1, most_ttft_us=1)
-    yield with_(question, instances=1, slots=NO_END, rate=Fraction(1, 10**6))
     yield with_(question, rate=10**9)
     full = some(sampler, suits=_is_full)
-    yield from (full, with_(full, latency_us=0), with_(full, link_gbps=Fraction(1, 10**4)))
+    yield from (full, with_(full, link_latency_us=0), with_(full, link_gbps=Fraction(1, 10**4)))
 
 
 def _is_full(question: dict) -> bool:
@@ -307,25 +320,17 @@ def _even_at(sampler: Sampler, base: dict, layers: int, place: Callable[[list[Fr
     mix += [
         [8 * size, size * part, 4000, sampler.integer(1, 4)] for size, part in zip((900, 1100), (2, 5), strict=True)
     ]
-    question = idle(with_(base, mix=mix, layers=layers, latency_us=0), Fraction(1, 8))
+    question = idle(with_(base, mix=mix, layers=layers, link_latency_us=0), Fraction(1, 8))
     question = with_(question, step_us=max(Model(question).has.step_us, 9000))
     while (latency := _left(question, place)) < 0:  # the longer a step, the more a split saves
         question = with_(question, step_us=Model(question).has.step_us * Fraction(5, 4))
-    return with_(question, latency_us=latency)
+    return with_(question, link_latency_us=latency)
 
 
 def _left(question: dict, place: Callable[[list[Fraction]], Fraction]) -> Fraction:
     """Of what a split saves, beside what is exposed at a place."""
     model = Model(question)
     return model.gain() - model.exposed_us(place(model.bends()))
-
-
-def _by_gain(sampler: Sampler) -> Iterator[dict]:
-    """The latency alone takes all that is saved, more and less."""
-    question = some(sampler)
-    for times in (*BESIDE, 1 - Fraction(1, 10**6), Fraction(2)):
-        yield with_(question, latency_us=Model(question).gain() * times)
-    yield some(sampler, 1, _loses_anyway, instances=2, step_us=1, slots=NO_END, latency_us=0)
 
 
 def _loses_anyway(question: dict) -> bool:
@@ -339,31 +344,30 @@ def _loses_anyway(question: dict) -> bool:
 def refusals(sampler: Sampler) -> Iterator[dict]:
     """What ValueError is due for, in each place, whether the number would matter or not."""
     question = some(sampler, 3)
-    for question in (question, with_(question, instances=1), with_(question, chunk=1)):
-        low = -sampler.integer(2, 99)
+    for question in (question, with_(question, instances=1)):
+        mix, low = question["mix"], -sampler.integer(2, 99)
         yield with_(question, mix=[])
-        for name in ("instances", "slots", "chunk", "layers", "kv_bytes"):
-            yield from (with_(question, **{name: few}) for few in (0, -1, low))
-        for name in ("rate", "most_ttft_us", "most_gap_us", "prefill_us", "step_us", "link_gbps"):
-            yield from (with_(question, **{name: few}) for few in (0, -1, Fraction(-1, 3), low))
-        yield from (with_(question, latency_us=few) for few in (-1, Fraction(-1, 7), low))
-        for place in range(3):
-            kind = question["mix"][place]
-            tokens = ((0, 0), (-2, -3), (kind[0], kind[0]), (kind[0], kind[0] + 1), (kind[0], -1))
-            bad = [[*pair, *kind[2:]] for pair in tokens]
-            bad += [[*kind[:2], few, kind[3]] for few in (0, -1)] + [[*kind[:3], few] for few in (0, -1)]
-            for other in bad:
-                yield with_(question, mix=[*question["mix"][:place], other, *question["mix"][place + 1 :]])
-                yield with_(question, mix=[other])
+        for name in NAMES:
+            yield from (with_(question, **{name: few}) for few in ((low,) if name == "link_latency_us" else (0, low)))
+        prompt, cached, output, weight = mix[sampler.integer(0, 2)]
+        for other in (
+            [0, 0, output, weight],
+            [prompt, -1, output, weight],
+            [prompt, prompt, output, weight],
+            [prompt, prompt + 1, output, weight],
+            [prompt, cached, 0, weight],
+            [prompt, cached, output, 0],
+            [prompt, cached, output, -1],
+        ):
+            yield with_(question, mix=sampler.permutation([*mix[1:], other]))
+    yield from (with_(question, mix=[*mix[:2], [*mix[2][:1], bad, *mix[2][2:]]]) for bad in (-1, mix[2][0]))
 
 
 def allowed(sampler: Sampler) -> Iterator[dict]:
     """The least that each number can be."""
     question = some(sampler, 3)
     yield question
-    for name in ("instances", "slots", "chunk", "layers", "kv_bytes"):
-        yield with_(question, **{name: 1})
-    for name in ("rate", "most_ttft_us", "most_gap_us", "prefill_us", "step_us", "link_gbps", "latency_us"):
-        yield with_(question, **{name: Fraction(1, sampler.integer(3, 10**5))})
-    yield from (with_(question, latency_us=0), with_(question, mix=[question["mix"][0]] * 2))
+    for name in NAMES:
+        yield with_(question, **{name: 1 if name in COUNTS else Fraction(1, sampler.integer(3, 10**5))})
+    yield with_(question, link_latency_us=0)
     yield from (with_(question, mix=mix) for mix in _mixes(sampler, question["mix"]).values())

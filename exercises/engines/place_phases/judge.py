@@ -1,4 +1,4 @@
-"""E19.4 place_phases: cases and judge. What is due is in ``phases``, what is drawn in ``phases_drawn``."""
+"""E19.4 place_phases: cases and judge. What is due is in ``phases``, what is drawn in ``cases``."""
 
 import math
 import re
@@ -10,66 +10,82 @@ from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import count_problem, error_problem, raised_problem, type_name
 from exercises.engines.place_phases import cases as drawn
-from exercises.engines.place_phases.phases import Due, expected, refused
+from exercises.engines.place_phases.phases import Due, Model, expected, placed, refused
 
 _NEAR = Fraction(1, 10**9)
-_ENTRIES = {"placement", "bytes", "break_even_gbps", "shared", "split"}
 _TIMES = ("ttft_us", "tbt_us", "gap_us", "latency_us")
-_HELD_BY = {"shared": {*_TIMES}, "split": {*_TIMES, "exposed_us", "prefill", "decode"}}
+_HELD_BY = {"shared": _TIMES, "split": (*_TIMES, "exposed_us", "prefill", "decode")}
+_READ = {
+    "shared": ("shared",),
+    "instances": ("split",),
+    "transfer": ("bytes", "split"),
+    "split": ("split",),
+    "placement": ("placement", "shared", "split"),
+    "break_even": ("break_even_gbps", "shared", "split"),
+    "errors": (),
+}
+"""What each criterion looks at."""
+Plans = dict[str, dict[str, Fraction | None] | None]
 
 
 def _cases(sampler: Sampler) -> Iterator[Case]:
-    yield _ask("shared", sampler.permutation(list(drawn.shared(sampler))))
-    yield _ask("instances", sampler.permutation(list(drawn.instances(sampler))))
-    yield _ask("transfer", sampler.permutation(list(drawn.transfers(sampler))))
-    yield _ask("split", sampler.permutation(list(drawn.splits(sampler))))
-    yield _ask("placement", sampler.permutation(list(drawn.placements(sampler))), twice=True)
-    yield _ask("break_even", sampler.permutation(list(drawn.evens(sampler))))
-    yield _ask("errors", sampler.permutation([*drawn.refusals(sampler), *drawn.allowed(sampler)]))
-
-
-def _ask(criteria: str, questions: list[dict], twice: bool = False) -> Case:
-    return Case((criteria,), {"questions": questions, "twice": twice})
+    for criterion, draw in (
+        ("shared", drawn.shared),
+        ("instances", drawn.instances),
+        ("transfer", drawn.transfers),
+        ("split", drawn.splits),
+        ("placement", drawn.placements),
+        ("break_even", drawn.evens),
+    ):
+        again = {"placement": "emptied", "break_even": "beside"}.get(criterion, "")
+        yield Case((criterion,), {"questions": sampler.permutation(list(draw(sampler))), "again": again})
+    errors = sampler.permutation([*drawn.refusals(sampler), *drawn.allowed(sampler)])
+    yield Case(("errors",), {"questions": errors, "again": ""})
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
-    (criteria,), answers = case.criteria, evidence["answers"]
-    questions = case.inputs["questions"] * (2 if case.inputs["twice"] else 1)
-    if problem := count_problem(answers, len(questions)):
-        yield Failure(criteria, problem)
-        return
-    found = _error if criteria == "errors" else _problem
-    problems = (found(criteria, question, answer) for question, answer in zip(questions, answers, strict=True))
+    (criterion,), questions = case.criteria, case.inputs["questions"]
+    rounds, beside = evidence["rounds"], evidence["beside"]
+    due = 3 if case.inputs["again"] == "emptied" else 1
+    problems = count_problem(rounds, due), *(count_problem(answers, len(questions)) for answers in [*rounds, beside])
     if problem := next(filter(None, problems), None):
-        yield Failure(criteria, problem)
-    elif not all(answer.get("kept") is True for answer in answers):
-        yield Failure(criteria, "The function changed what it was given: the caller still needs its workload.")
+        yield Failure(criterion, problem)
+        return
+    asked = [pair for answers in rounds[:2] for pair in zip(questions, answers, beside, strict=True)]
+    if problem := next(filter(None, (_problem(criterion, *one) for one in asked)), None):
+        yield Failure(criterion, problem)
+    elif due == 3 and any(answer.get("returned") != {} for answer in rounds[2]):
+        yield Failure(
+            criterion, "A dictionary that was returned before is returned again; expected a new one each time."
+        )
 
 
-def _error(criteria: str, question: dict, answer: dict) -> str | None:
-    """What is right where nothing is refused, the other cases ask."""
-    if refused(question):
-        return error_problem(answer, "ValueError")
-    return f"What makes sense is refused. {raised_problem(answer['error'])}" if "error" in answer else None
-
-
-def _problem(criteria: str, question: dict, answer: dict) -> str | None:
+def _problem(criterion: str, question: dict, answer: dict, beside: list[dict]) -> str | None:
+    if reason := criterion == "errors" and refused(question):
+        problem = error_problem(answer, "ValueError")
+        return problem and f"Where {reason}: {problem}"
     if "error" in answer:
         return raised_problem(answer["error"])
     value = answer.get("returned")
-    if problem := _form_problem(value):
+    if problem := _form_problem(criterion, value):
         return problem
-    return _WRONG[criteria](question, value, expected(question))
+    if criterion == "errors":
+        return None
+    model = Model(question)
+    return _WRONG[criterion](model, value, expected(model), *([beside] if criterion == "break_even" else []))
 
 
-def _form_problem(value: Any) -> str | None:
+def _form_problem(criterion: str, value: Any) -> str | None:
     if not isinstance(value, dict):
         return f"The function returned {type_name(value)}; expected a dictionary."
-    if set(value) != _ENTRIES:
-        return "The entries that are due are `placement`, `bytes`, `break_even_gbps`, `shared` and `split`, in a new dictionary."
-    for name, keys in _HELD_BY.items():
-        if value[name] is not None and (not isinstance(value[name], dict) or set(value[name]) != keys):
-            return f"`{name}` is neither None nor a dictionary with the entries that are due."
+    for name in _READ[criterion]:
+        if name not in value:
+            return f"The dictionary has no entry `{name}`."
+        if name in _HELD_BY and value[name] is not None:
+            if not isinstance(value[name], dict):
+                return f"`{name}` is {type_name(value[name])}; expected a dictionary or None."
+            if missing := [key for key in _HELD_BY[name] if key not in value[name]]:
+                return f"`{name}` has no entry `{missing[0]}`."
     return None
 
 
@@ -87,74 +103,131 @@ def _number(told: Any) -> Fraction | None:
     return Fraction(above, below) if below else None
 
 
-def _is(told: Any, right: Fraction, near: Fraction = _NEAR) -> bool:
-    number = _number(told)
-    return number is not None and abs(number - right) <= near * abs(right)
+def _is(told: Fraction | None, right: Fraction, near: Fraction = _NEAR) -> bool:
+    return told is not None and abs(told - right) <= near * abs(right)
+
+
+def _numbers(plan: dict | None) -> dict[str, Fraction | None] | None:
+    return plan and {key: _number(told) for key, told in plan.items()}
+
+
+def _plans(value: dict) -> Plans | None:
+    """Both of the learner's, or None where a time of one is no number."""
+    plans = {name: _numbers(value[name]) for name in _HELD_BY}
+    complete = all(plan is None or None not in [plan[key] for key in _HELD_BY[name]] for name, plan in plans.items())
+    return plans if complete else None
+
+
+def _are_likely(own: Plans, model: Model) -> bool:
+    """Whether plans that may be wrong, which other criteria judge, are somebody's: latencies without transfer within 30 times."""
+    pairs = []
+    if own["shared"] and (shared := model.shared()):
+        pairs.append((own["shared"]["latency_us"], shared["latency_us"]))
+    if own["split"] and (sizes := model.sizes()):
+        pairs.append((own["split"]["latency_us"] - own["split"]["exposed_us"], model.unhidden_us(sizes[0])))
+    return pairs != [] and all(due < 30 * told < 900 * due for told, due in pairs)
+
+
+def _are_right(own: Plans, right: Plans) -> bool:
+    return all(
+        own[name] is right[name] is None
+        or own[name]
+        and right[name]
+        and all(_is(own[name][key], right[name][key]) for key in _TIMES)
+        for name in _HELD_BY
+    )
 
 
 # ---- what is wrong
 
 
-def _held(value: dict, name: str, plan: dict | None) -> str | None:
-    """Why a placement is None, or is not, and is not due to be."""
-    if (value[name] is None) == (plan is None):
-        return None
-    return f"{_HELD[name]} {'It is None where it holds.' if plan else 'It is given where it does not hold.'}"
+def _shared(model: Model, value: dict, right: Due) -> str | None:
+    own, due = _numbers(value["shared"]), right.plans["shared"]
+    if own is None or due is None:
+        return None if own is due else _SHARED["given" if own else "None"]
+    wrong = (key for key in _TIMES[:3] if not _is(own[key], due[key]))
+    return next((_SHARED[key] for key in wrong), None) or _latency(own, model)
 
 
-def _shared(question: dict, value: dict, right: Due) -> str | None:
-    if problem := _held(value, "shared", right.shared):
-        return problem
-    wrong = (key for key in _TIMES if right.shared and not _is(value["shared"][key], right.shared[key]))
-    return next((_SHARED[key] for key in wrong), None)
+def _latency(own: dict[str, Fraction], model: Model) -> str | None:
+    return None if _is(own["latency_us"], own["ttft_us"] + model.after_first * own["tbt_us"]) else _LATENCY
 
 
-def _instances(question: dict, value: dict, right: Due) -> str | None:
-    if problem := _held(value, "shared", right.shared) or _held(value, "split", right.split):
-        return problem
-    exact = right.split is None or all(
-        _is(value["split"][key], right.split[key], Fraction(0)) for key in ("prefill", "decode")
-    )
-    return None if exact else _SIZES
+def _instances(model: Model, value: dict, right: Due) -> str | None:
+    own, due = _numbers(value["split"]), right.plans["split"]
+    if own is None or due is None:
+        return None if own is due else _SPLIT["given" if own else "None"]
+    return None if own["prefill"] == due["prefill"] and own["decode"] == due["decode"] else _SIZES
 
 
-def _transfer(question: dict, value: dict, right: Due) -> str | None:
-    if not _is(value["bytes"], right.bytes, Fraction(0)):
+def _transfer(model: Model, value: dict, right: Due) -> str | None:
+    if _number(value["bytes"]) != right.bytes:
         return _BYTES
-    if problem := _held(value, "split", right.split):
-        return problem
-    return None if right.split is None or _is(value["split"]["exposed_us"], right.split["exposed_us"]) else _EXPOSED
+    own, due = _numbers(value["split"]), right.plans["split"]
+    if own is None or due is None:
+        return None if own is due else _LINK["given" if own else "None"]
+    return None if _is(own["exposed_us"], due["exposed_us"]) else _EXPOSED
 
 
-def _split(question: dict, value: dict, right: Due) -> str | None:
-    """Whatever is said to be exposed: of that another criterion judges."""
-    if problem := _held(value, "split", right.split):
-        return problem
-    if right.split is None:
+def _split(model: Model, value: dict, right: Due) -> str | None:
+    """By the learner's own exposed time and instances: of those other criteria judge."""
+    own, due = _numbers(value["split"]), right.plans["split"]
+    if own is None:
+        return _NO_SPLIT
+    exposed, prefill, ttft = own["exposed_us"], own["prefill"], own["ttft_us"]
+    if prefill is None or prefill.denominator > 1 or prefill < 1:
+        return f"A split's `prefill` is {type_name(value['split']['prefill'])} that counts no instances."
+    if exposed is None or not _is(ttft, model.first_us(int(prefill), model.computing) + exposed):
+        return _FIRST
+    return _latency(own, model) if all(_is(own[key], due[key]) for key in ("tbt_us", "gap_us")) else _STEP
+
+
+def _placement(model: Model, value: dict, right: Due) -> str | None:
+    told, own = value["placement"], _plans(value)
+    if told == right.placement and (told is None or isinstance(told, str)):
         return None
-    exposed, ttft = (_number(value["split"][key]) for key in ("exposed_us", "ttft_us"))
-    if exposed is None or ttft is None:
-        return _FIRST
-    if not _is(value["split"]["ttft_us"], right.split["ttft_us"] - right.split["exposed_us"] + exposed):
-        return _FIRST
-    if not all(_is(value["split"][key], right.split[key]) for key in ("tbt_us", "gap_us")):
-        return "Who only decodes is never held up by a prompt: in a split a token comes with every step."
-    last = ttft + right.after_first * right.split["tbt_us"]
-    return None if _is(value["split"]["latency_us"], last) else _LATENCY
+    if told is not None and not (isinstance(told, str) and told in _HELD_BY):
+        return f"`placement` is {type_name(told)} that names none; expected `shared`, `split` or None."
+    if own is None or placed(own, model.has) != told:
+        return _PLACEMENT
+    if _are_right(own, right.plans):
+        return _ROUNDED
+    return None if _are_likely(own, model) else _UNLIKELY
 
 
-def _placement(question: dict, value: dict, right: Due) -> str | None:
-    told = value["placement"]
-    if told is None or isinstance(told, str) and told in _HELD_BY:
-        return None if told == right.placement else _PLACEMENT
-    return f"`placement` is {type_name(told)} that names none; expected `shared`, `split` or None."
+def _break_even(model: Model, value: dict, right: Due, beside: list[dict]) -> str | None:
+    """At another bandwidth than is due, or at none, still right for whoever's own split is as good from there on alone."""
+    told, due = value["break_even_gbps"], right.break_even_gbps
+    number = _number(told)
+    if told is None and due is None or due is not None and _is(number, due):
+        return None
+    if told is not None and (number is None or number <= 0):
+        return (
+            f"`break_even_gbps` is {type_name(told)} that is no bandwidth; expected a number greater than 0, or None."
+        )
+    wrong = _NO_BANDWIDTH if told is None else _BANDWIDTH if due is not None else _SOME_BANDWIDTH
+    hair = Fraction(1, 10**6)
+    links = [Fraction(10**60)] if told is None else [number * (1 + hair), number * (1 - hair)]
+    answers = [answer.get("returned") for answer in beside]
+    if count_problem(answers, len(links)) or any(_form_problem("break_even", answer) for answer in answers):
+        return wrong
+    own = [_plans(answer) for answer in answers]
+    if None in own or not _are_likely(own[0], model):
+        return wrong
+    if all(
+        _are_right(plans, {"shared": model.shared(), "split": model.split(link)})
+        for plans, link in zip(own, links, strict=True)
+    ):
+        return wrong
+    return None if _as_good(own[0], told is not None) and _as_good(own[-1], False) else wrong
 
 
-def _break_even(question: dict, value: dict, right: Due) -> str | None:
-    told = value["break_even_gbps"]
-    if right.break_even_gbps is None or told is None:
-        return None if right.break_even_gbps is told else _NO_BANDWIDTH
-    return None if _is(told, right.break_even_gbps) else _BANDWIDTH
+def _as_good(own: Plans, due: bool) -> bool:
+    """Whether the split is as good as is due, but for rounding."""
+    if own["split"] is None or own["shared"] is None:
+        return (own["split"] is not None) is due
+    gap = own["split"]["latency_us"] - own["shared"]["latency_us"]
+    return (gap if due else -gap) <= _NEAR * own["shared"]["latency_us"]
 
 
 _WRONG = {
@@ -165,73 +238,90 @@ _WRONG = {
     "placement": _placement,
     "break_even": _break_even,
 }
-_LATENCY = "The latency is the time to the first token and, for each token after it, the mean time between two."
-_HELD = {
-    "shared": (
-        "Shared instances hold when prompts, with the steps that their chunks join, load them by less than 1 "
-        "and requests that decode have slots."
+_LATENCY = "`latency_us` is not your own `ttft_us` and, for each output token after the first, your own `tbt_us`."
+_SHARED = {
+    "given": (
+        "`shared` is not None where the load, with a step for each chunk, is 1 or more, or where an instance has more requests "
+        "to decode than slots."
     ),
-    "split": (
-        "A split holds when there is an instance left to compute prompts, when prompts load those by less than 1, and "
-        "when every link can carry what it is sent: rates, not one request alone."
+    "None": (
+        "`shared` is None where the load, with a step for each chunk, is less than 1 and the slots suffice, exactly or with "
+        "room. Neither the link nor the limits nor the split play a part."
+    ),
+    "ttft_us": (
+        "The `ttft_us` of shared instances is not W + E[S]. S holds the computation of the tokens that are not cached and a step for "
+        "each chunk, also for the last one, which may be shorter; W has the mean of S², at the rate of one instance."
+    ),
+    "tbt_us": "The `tbt_us` of shared instances is not `step_us` / (1 - λ E[C] / n): C without the steps, n all instances.",
+    "gap_us": (
+        "The `gap_us` of shared instances is not a step and the largest chunk of the mix: no more than `chunk` tokens, and no "
+        "more than are computed of any prompt."
     ),
 }
-_SHARED = {
-    "ttft_us": (
-        "A shared instance's time to the first token is not right: a prompt waits for those before it, by the mean of "
-        "squares and not the square of the mean, and then each of its chunks, the last short one too, takes a step and "
-        "its own tokens' time. No KV is sent."
+_SPLIT = {
+    "given": (
+        "`split` is not None where no instance is left to compute prompts, or where the load of those that do is 1 or more. "
+        "First comes d, by the slots."
     ),
-    "tbt_us": (
-        "Between two tokens a shared instance computes prompts for the share of time that their tokens take, cached "
-        "ones aside, and decodes in the rest."
+    "None": (
+        "`split` is None where an instance is left to compute prompts, the load of those that do is less than 1, and each "
+        "instance's own link carries its share."
     ),
-    "gap_us": (
-        "The longest gap is one step with the largest chunk that the mix really has: a chunk is no longer than what "
-        "is computed of a prompt."
-    ),
-    "latency_us": _LATENCY,
 }
 _SIZES = (
-    "The instances are not shared out as is due: as few decode as have slots for all requests that decode at once, by "
-    "the rate, the tokens after the first and the step; exactly, rounded up, one at least. All others compute prompts."
+    "`prefill` and `decode` of a split are not right. `decode` is the least number, from 1 on, with at most `slots` requests "
+    "on each instance, by the mean of `output` - 1 and at `step_us` a token; all other instances compute prompts."
 )
+_LINK = {
+    "given": "`split` is not None where a link is given more than it carries: λ E[T] / p is more than 1, T without the latency.",
+    "None": "`split` is None where the links carry all that they are given: λ E[T] / p is at most 1, T without the latency.",
+}
 _BYTES = (
-    "The bytes of a request are those of all tokens of its prompt, cached or not, averaged over the mix, and exact."
+    "`bytes` is not the exact mean, by weight, of the bytes of all tokens of a prompt, cached or not. It is the same where a "
+    "split does not hold."
 )
 _EXPOSED = (
-    "What is exposed of the transfer is not right. Bits are not bytes. Layers are sent while later ones are computed, "
-    "but the last has to wait until it is computed itself; and this is worked out for each kind, then averaged. The "
-    "latency comes once."
+    "`exposed_us` is not right. Write down, for one kind, when each layer is computed and when it has been sent, in bits a "
+    "second; subtract C from the last of these times, average over the mix, and add `link_latency_us` once."
 )
+_NO_SPLIT = "`split` is None where any one instance could compute all prompts, send them, and any other decode."
 _FIRST = (
-    "In a split the first token waits for the prompts before it on an instance that computes prompts alone, for its own"
-    " prompt, computed whole, and for what is exposed of the transfer."
+    "A split's `ttft_us` is not W + E[C] with your own `exposed_us` added. W is that of your own `prefill` instances, which compute "
+    "prompts whole."
 )
+_STEP = "A split's `tbt_us` and `gap_us` are not `step_us`: whoever decodes there is never held up by a prompt."
 _PLACEMENT = (
-    "The placement is due that holds, keeps both limits, which may be reached, and has the smaller latency; shared "
-    "where both have the same; None where neither can be had. Floats cannot tell what is equal."
+    "`placement` is not the plan with the smaller `latency_us` of those that are not None and within both limits, `ttft_us` "
+    "and `gap_us`; `shared` at a tie, and None where neither is."
 )
+_ROUNDED = (
+    "`placement` follows from your times as they were returned, and not from exact ones: a limit is just reached or just missed, "
+    "or the latencies are equal or nearly so. Compare fractions."
+)
+_UNLIKELY = "Not judged until one of your plans is there and has a `latency_us` that is less than thirty times off."
 _NO_BANDWIDTH = (
-    "Whether any bandwidth makes a split as good is told wrongly: none does where its instances do not hold, or where "
-    "the latency of the link takes all that is saved. The link that is there now, and the limits, play no part."
+    "`break_even_gbps` is None where a fast link makes a split that is as good as shared, or the only one. Today's link and the "
+    "limits play no part."
+)
+_SOME_BANDWIDTH = (
+    "`break_even_gbps` is a number where there is none: without any transfer but `link_latency_us` the split is not faster "
+    "than shared, or its instances do not suffice."
 )
 _BANDWIDTH = (
-    "The break-even bandwidth is not right: there a split takes as long as shared instances, with the transfers hidden "
-    "as they are at that bandwidth; and the links have to carry the rate. Where shared does not hold, that alone "
-    "decides."
+    "`break_even_gbps` is not right. At that bandwidth the links carry the load, and the split, with what is exposed there, takes as "
+    "long as shared; or it takes less, or there is no shared, and the links just carry the load."
 )
 
 
 exercise = Exercise(
     criteria=(
         Criterion("shared", 2, "where shared instances hold, and their times, are right"),
-        Criterion("instances", 1, "instances are split as is due, and what does not hold is None, to the last bit"),
-        Criterion("transfer", 2, "the bytes of a transfer, and what is exposed of it, are right"),
+        Criterion("instances", 1, "the instances of a split, and whether they suffice, are right to the last bit"),
+        Criterion("transfer", 2, "the bytes of a transfer, whether links carry them, and what is exposed, are right"),
         Criterion("split", 1, "a split's times are right, with what is exposed added"),
-        Criterion("placement", 1, "the placement with the smaller latency within the limits is chosen, every time"),
-        Criterion("break_even", 1, "the break-even bandwidth is right, and none where there is none"),
-        Criterion("errors", 1, "what makes no sense is refused with ValueError, and nothing else is", ("split",)),
+        Criterion("placement", 1, "the placement that follows from both plans is chosen, every time"),
+        Criterion("break_even", 1, "the break-even bandwidth follows from both plans, and is None where there is none"),
+        Criterion("errors", 1, "what makes no sense is refused with ValueError, and nothing else is"),
     ),
     cases=_cases,
     judge=_judge,

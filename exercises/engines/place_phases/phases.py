@@ -11,20 +11,15 @@ from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
-_COUNTS = ("instances", "slots", "chunk", "layers", "kv_bytes")
-_POSITIVE = ("prefill_us", "step_us", "link_gbps")
-
 
 @dataclass(frozen=True)
 class Due:
-    """What is right. after_first: tokens of a request after its first, on average."""
+    """What is right."""
 
     placement: str | None
     bytes: Fraction
     break_even_gbps: Fraction | None
-    shared: dict[str, Fraction] | None
-    split: dict[str, Fraction] | None
-    after_first: Fraction
+    plans: dict[str, dict[str, Fraction] | None]
 
 
 class Model:
@@ -105,25 +100,27 @@ class Model:
         us_per_byte, sizes = Fraction(8, 1000) / gbps, self.sizes()
         if sizes is None or self.load(sizes[0], self.sent) * us_per_byte > 1:
             return None
-        exposed = self.exposed_us(us_per_byte) + self.has.latency_us
+        exposed = self.exposed_us(us_per_byte) + self.has.link_latency_us
         ttft = self.first_us(sizes[0], self.computing) + exposed
         times = self.times(ttft, self.has.step_us, self.has.step_us)
         return times | {"exposed_us": exposed, "prefill": Fraction(sizes[0]), "decode": Fraction(sizes[1])}
 
+    def unhidden_us(self, prefill: int) -> Fraction:
+        """The mean latency of a split over links without delay."""
+        return self.first_us(prefill, self.computing) + self.after_first * self.has.step_us
+
     def gain(self) -> Fraction | None:
         """What a split over links without delay saves of the mean latency."""
         shared, sizes = self.shared(), self.sizes()
-        if shared is None or sizes is None:
-            return None
-        return shared["latency_us"] - self.first_us(sizes[0], self.computing) - self.after_first * self.has.step_us
+        return None if shared is None or sizes is None else shared["latency_us"] - self.unhidden_us(sizes[0])
 
     def break_even(self) -> Fraction | None:
         sizes, gain = self.sizes(), self.gain()
-        if sizes is None or (gain is not None and gain <= self.has.latency_us):
+        if sizes is None or (gain is not None and gain <= self.has.link_latency_us):
             return None
         us_per_byte = 1 / self.load(sizes[0], self.sent)
         if gain is not None:
-            us_per_byte = min(us_per_byte, reaches(self.exposed_us, gain - self.has.latency_us, self.bends()))
+            us_per_byte = min(us_per_byte, reaches(self.exposed_us, gain - self.has.link_latency_us, self.bends()))
         return Fraction(8, 1000) / us_per_byte
 
     def bends(self) -> list[Fraction]:
@@ -147,26 +144,34 @@ def reaches(rising: Callable[[Fraction], Fraction], height: Fraction, bends: lis
     raise AssertionError("the last piece has no end")
 
 
-def expected(question: dict) -> Due:
-    model = Model(question)
+def placed(plans: dict[str, dict[str, Fraction] | None], has: SimpleNamespace) -> str | None:
+    """Which of two plans is due, whoever worked them out."""
+    within = [name for name in ("shared", "split") if plans[name] and _within(plans[name], has)]
+    return min(within, key=lambda name: plans[name]["latency_us"], default=None)
+
+
+def _within(plan: dict[str, Fraction], has: SimpleNamespace) -> bool:
+    return plan["ttft_us"] <= has.most_ttft_us and plan["gap_us"] <= has.most_gap_us
+
+
+def expected(model: Model) -> Due:
     plans = {"shared": model.shared(), "split": model.split(model.has.link_gbps)}
-    placement = None
-    for name, plan in plans.items():
-        if plan is None or plan["ttft_us"] > model.has.most_ttft_us or plan["gap_us"] > model.has.most_gap_us:
-            continue
-        if placement is None or plan["latency_us"] < plans[placement]["latency_us"]:
-            placement = name
-    return Due(placement, model.average(model.sent), model.break_even(), **plans, after_first=model.after_first)
+    return Due(placed(plans, model.has), model.average(model.sent), model.break_even(), plans)
 
 
-def refused(question: dict) -> bool:
-    workload, cluster, mix = question["workload"], question["cluster"], question["mix"]
-    counts = [cluster[name] for name in _COUNTS]
-    counts += [count for prompt, _, output, weight in mix for count in (prompt, output, weight)]
-    positive = [*workload.values(), *(cluster[name] for name in _POSITIVE)]
-    if not mix or min(counts) < 1 or min(map(Fraction, positive)) <= 0 or Fraction(cluster["latency_us"]) < 0:
-        return True
-    return any(cached < 0 or cached >= prompt for prompt, cached, _, _ in mix)
+def refused(question: dict) -> str:
+    """What ValueError is due for, or nothing."""
+    if not question["mix"]:
+        return "the mix is empty"
+    named = [*(question["workload"] | question["cluster"]).items()]
+    for kind in question["mix"]:
+        named += zip(("prompt", "cached", "output", "weight"), kind, strict=True)
+        if not 0 <= kind[1] < kind[0]:
+            return "`cached` is less than 0 or not less than `prompt`"
+    for name, value in named:
+        if Fraction(value) < 0 or value == 0 and name not in ("cached", "link_latency_us"):
+            return f"`{name}` is {'less than' if Fraction(value) < 0 else 'equal to'} 0"
+    return ""
 
 
 def stated(number: Any) -> int | str:
