@@ -535,31 +535,31 @@ class Cluster:
 
 
 # %% [markdown]
-# Write `place_phases(workload, cluster)`. Below, $n$ is `instances`, of which $p$ compute prompts in a split, and $\lambda$ is `rate` / 10⁶,
-# requests a microsecond. Of a request, $N$ = `prompt` - `cached` tokens are computed, and $O$ = `output` - 1 tokens come after the first.
+# Write `place_phases(workload, cluster)`. Below, n is `instances`, of which p compute prompts in a split, and λ is `rate` / 10⁶,
+# requests a microsecond. Of a request, N = `prompt` - `cached` tokens are computed, and O = `output` - 1 tokens come after the first.
 #
 # | | shared | split |
 # | --- | --- | --- |
-# | $C$, to compute a prompt | `prefill_us` · $N$ | the same |
-# | $S$, for which it keeps an instance busy | $C$ + `step_us` · ⌈$N$ / `chunk`⌉ | $C$ |
-# | load $\rho$ | $\lambda\,E[S]\,/\,n$ | $\lambda\,E[S]\,/\,p$ |
-# | mean wait $W$ | $\lambda\,E[S^2]\,/\,(2\,n\,(1-\rho))$ | $\lambda\,E[S^2]\,/\,(2\,p\,(1-\rho))$ |
-# | `ttft_us`, mean time to the first token | $W + E[S]$ | $W + E[S]$ + `exposed_us` |
-# | `tbt_us`, mean time between tokens | `step_us` / $(1-\lambda\,E[C]\,/\,n)$ | `step_us` |
-# | `gap_us`, longest time between tokens | `step_us` + `prefill_us` · min(`chunk`, largest $N$ of the mix) | `step_us` |
-# | `latency_us`, mean time to the last token | `ttft_us` + $E[O]$ · `tbt_us` | the same |
+# | C, to compute a prompt | `prefill_us` · N | the same |
+# | S, for which it keeps an instance busy | C + `step_us` · ⌈N / `chunk`⌉ | C |
+# | load ρ | λ · E[S] / n | λ · E[S] / p |
+# | mean wait W | λ · E[S²] / (2 · n · (1 − ρ)) | λ · E[S²] / (2 · p · (1 − ρ)) |
+# | `ttft_us`, mean time to the first token | W + E[S] | W + E[S] + `exposed_us` |
+# | `tbt_us`, mean time between tokens | `step_us` / (1 − λ · E[C] / n) | `step_us` |
+# | `gap_us`, longest time between tokens | `step_us` + `prefill_us` · min(`chunk`, largest N of the mix) | `step_us` |
+# | `latency_us`, mean time to the last token | `ttft_us` + E[O] · `tbt_us` | the same |
 #
-# - [c1] $E$ is the mean over the requests of the mix: each kind counts by its `weight`;
-# - [c2] each instance that computes prompts has a queue of its own, with Poisson arrivals (M/G/1). [c3] Its load $\rho$ is less than 1;
-# - [c4] the requests that decode, $\lambda\,E[O]$ · `tbt_us` on average, are spread evenly over the instances that decode: at most `slots`
+# - [c1] E is the mean over the requests of the mix: each kind counts by its `weight`;
+# - [c2] each instance that computes prompts has a queue of its own, with Poisson arrivals (M/G/1). [c3] Its load ρ is less than 1;
+# - [c4] the requests that decode, λ · E[O] · `tbt_us` on average, are spread evenly over the instances that decode: at most `slots`
 #   on each. [c5] In a split as few instances decode as that allows, at least one. All others compute prompts, at least one;
 # - [c6] in a split the keys and values of the whole prompt, cached tokens too, leave over the own link of the instance that computed
-#   it, in a time $T$ at `link_gbps`. [c7] A link is not given more than it carries: $\lambda\,E[T]\,/\,p \le 1$;
-# - [c8] a prompt's layers are computed one after another, each in $C$ / `layers`, and sent one after another, each in $T$ / `layers`:
+#   it, in a time T at `link_gbps`. [c7] A link is not given more than it carries: λ · E[T] / p is at most 1;
+# - [c8] a prompt's layers are computed one after another, each in C / `layers`, and sent one after another, each in T / `layers`:
 #   a layer once it is computed and the one before it has been sent. [c9] `exposed_us` is the mean time from the end of the computation
 #   to the end of the last layer's transfer, plus `link_latency_us` once;
 # - [c10] returns a new dictionary. `"shared"` and `"split"` are dictionaries of the four times in the table; `"split"` also has
-#   `exposed_us`, `prefill` ($p$) and `decode` ($n-p$). [c11] Where the load, slots, links or instances do not allow one, it is None;
+#   `exposed_us`, `prefill` (p) and `decode` (n − p). [c11] Where the load, slots, links or instances do not allow one, it is None;
 # - [c12] `"bytes"` is the mean number of bytes that a split sends for a request, also where `"split"` is None;
 # - [c13] `"placement"` is `"shared"` or `"split"`: of those whose `ttft_us` and `gap_us` are at most the workload's limits, the one with
 #   the smaller `latency_us`, `"shared"` at a tie. [c14] It is None where neither is within the limits;
