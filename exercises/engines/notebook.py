@@ -778,50 +778,36 @@ import autograder; autograder.grade("engines.place_phases")
 # vLLM finds such beginnings by hashes of full blocks, SGLang in a tree of token ids; both keep what nobody holds any more
 # until its room is needed.
 #
-# Write `prefix_cache(total, size)`, an allocator for the engine, as `gpulab.serving.Blocks` describes it:
+# Write `prefix_cache(total, size)`, an allocator for the engine as `gpulab.serving.Blocks` describes it, with `shares = True`:
 #
-# - [c1] `total` blocks of `size` tokens, numbered from 0; [c2] both are Python integers and attributes of the object, as is `shares`,
-#   which is `True`. [c3] `ValueError` where one of them is less than 1. [c4] Several such objects know nothing of each other;
-# - [c5] `found(live)`, asked of a request (a `gpulab.serving.Live`) that holds no block: [c6] how many of its tokens, from the first on,
-#   need not be computed, a Python integer. [c7] It is `size` for each of its leading full blocks that can be found, and at most
-#   `live.tokens - 1`: [c8] the last token is always left to compute. [c9] The question changes nothing, and it is no use of a block;
-# - [c10] `reserve(live, tokens)`: makes room for the `live.computed` tokens that are there and `tokens` more, and returns `True`.
-#   [c11] `tokens` is at least 1.
-#   [c12] A request that held nothing gets the blocks of its `live.computed` tokens first, the very ones that can be found, whoever
-#   else holds them. [c13] What goes beyond `live.computed` will be written, and gets blocks that nobody else holds;
-# - [c14] it returns `False`, and nothing has changed, if there is no room, or if what was found has gone since;
-# - [c15] `release(live)`: the request holds nothing from then on. [c16] One that holds nothing is no error;
-# - [c17] `table(live)`: a list of its blocks: [c18] token t lies in the block at `t // size`. [c19] `reserve` adds no more blocks than its tokens
-#   fill. [c20] It is empty for a request that holds nothing. [c21] The list is new, and the caller may change it;
-# - [c22] `free`, a property: how many blocks are in nobody's table, a Python integer;
-# - [c23] `copies()`: a list of tuples `(source, target)`, the copies that became due since the last call, in their order. [c24] The engine
-#   asks for it after each plan and carries the copies out before anything is computed. [c25] Each is told once, in a new list,
-#   also if its request was released in between.
-#
-# These are the rules:
-#
-# - [c26] **full blocks**: a block can be found once all its `size` tokens are computed, at the first call after that, and not before,
-#   whatever was reserved. [c27] How many tokens of a request are computed is `live.computed`, at any time: [c28] nobody calls you when it
-#   grows. [c29] Output counts as the prompt does (`live.ids` holds both), also after the request has finished, was preempted or
-#   aborted;
-# - [c30] **known by**: a block is known by the ids of its own tokens and of all before them, and by `live.image`: [c31] `None` or a string,
-#   which may be empty. [c32] Name, priority and arrival play no part. [c33] Ids are integers from 0 up to `2**63`. [c34] Two beginnings that
-#   differ are never taken for one: [c35] that their values of Python's `hash` are equal is not enough;
-# - [c36] **no ids, or whole**: [c37] where tokens are only counted, `live.ids` is empty. [c38] Of such a request nothing is found, and of one with
-#   `live.whole`, whose prompt's tokens look at each other, neither; [c39] nobody else finds anything of theirs;
-# - [c40] **copy on write**: where all tokens of a request are there and fill its blocks, `live.computed` ends inside the last of them
-#   (but for `size` 1), and the last token is written into it anew. [c41] If another request holds that block, a block of the
-#   request's own takes its place in the table, and a copy is due. [c42] If nobody does, the request takes the block itself, without
-#   a copy, and it can be found again only once that token is computed;
-# - [c43] **the same twice**: of several blocks with the same tokens only the one that was computed first can be found. [c44] Any other is
-#   its holder's alone, and once released it is like one in which nothing was ever computed. [c45] Of those that fill between the
-#   same two calls you may take any for the first;
-# - [c46] **kept until needed**: a block that is released can be found as before. [c47] New blocks are first those that are free and cannot
-#   be found. [c48] Only then others that are free are taken, and can be found no more: [c49] first the one whose last holder
-#   released it longest ago, and of a single release the one further back in the table. [c50] A block behind one that was taken
-#   counts as one that can be found: [c51] it is found again as soon as the tokens before it are;
-# - [c52] **work**: a call's work depends on the request's tokens and on how many requests hold blocks, not on `total` or on how many
-#   blocks can be found.
+# - [c1] **size**: `ValueError` where `total` or `size` is less than 1. [c2] Several caches know nothing of each other;
+# - [c3] **cached blocks**: a block can be found once all its `size` tokens are computed, from the first call of `found`, `reserve` or
+#   `release` after `live.computed` has passed its end. [c4] Nobody calls you when that number grows. [c5] Prompt and output count
+#   alike, and so does what a request computed that has finished, was preempted or aborted since;
+# - [c6] **key**: a block is known by the ids of its own tokens and of all tokens before them, and by `live.image` (`None` or a string).
+#   [c7] Nothing else plays a part. [c8] Two different prefixes are never taken for one, whatever their hashes;
+# - [c9] **never shared**: a block with a token that has no id in `live.ids` (an engine without a model only counts tokens), and [c10] all
+#   blocks of a request with `live.whole`. Such a request finds nothing either;
+# - [c11] **`found(live)`**: `size` tokens for each leading block that can be found, at most `live.tokens - 1`. [c12] It changes nothing,
+#   the order of eviction included;
+# - [c13] **`reserve(live, tokens)`** makes room for `live.computed` tokens and `tokens` more, in as many blocks as these fill. [c14] A request
+#   without blocks first gets those that hold its `live.computed` tokens, shared with whoever has them. [c15] All others are
+#   its own;
+# - [c16] **refusal**: `reserve` returns `True`, or `False` if there are too few free blocks or a block that was found has gone.
+#   [c17] A refused `reserve` changes nothing;
+# - [c18] **copy on write**: if the blocks found hold all tokens of a request, `live.computed` ends inside the last of them, and its last
+#   token is written anew. If another request holds that block, this one gets a block of its own in its place, and a copy
+#   is due. [c19] If none does, this one takes the block itself, which cannot be found again until that token is computed.
+#   [c20] `copies()` returns the copies that became due since it was last called, as `(source, target)`, in order, each once, also those of a
+#   request that was released since;
+# - [c21] **duplicates**: of several blocks with equal keys the one computed first can be found (of those computed between two calls, any).
+#   [c22] The others never can, not even when that one has gone;
+# - [c23] **`release(live)`** gives up all its blocks. One that no other request holds is free, and can be found until it is taken.
+#   [c24] `free` is the number of blocks in no table, a property. [c25] `table(live)` is a new list of its blocks, or an empty one;
+# - [c26] **eviction**: new blocks are first those that are free and cannot be found. Then the one goes that became free longest ago,
+#   and of a single release the one further back in the table. [c27] The blocks behind it stay: they are found again once the tokens
+#   before them are computed anew;
+# - [c28] **work**: the time of a call, and of `free`, does not grow with `total` or with the number of cached blocks.
 
 # %% nbgrader={"grade": false, "grade_id": "prefix_cache", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def prefix_cache(total, size):
@@ -990,7 +976,7 @@ _see_prefix_cache()
 
 # %% nbgrader={"grade": true, "grade_id": "prefix_cache_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
 # Hidden tests of prefix_cache: what is found 1, what is not the same 1, tables 1, no room 1, free blocks 1,
-# what is kept 1, copies 1, runs of the engine 1, work 1.
+# what is kept 1, copies 1, duplicates 1, work 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("engines.prefix_cache")
 ### END HIDDEN TESTS

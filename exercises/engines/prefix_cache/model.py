@@ -1,26 +1,25 @@
-"""What an allocator that shares beginnings is due to answer, and traces on which it is asked."""
+"""What an allocator that shares beginnings is due to answer, and sequences of calls on which it is asked."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-
-class Unclear(Exception):
-    """What is due from here on turns on what the statement leaves open."""
+_UIDS = itertools.count()
 
 
 @dataclass(eq=False)
 class Block:
-    """number: only for an engine to read. holders: requests whose tables it is in. key: what it can be found by. released: when, and how far back in its table."""
+    """holders: requests whose tables it is in. key: what it can be found by. released: when, and how far back in its table."""
 
-    number: int
     holders: set[int] = field(default_factory=set)
     key: tuple | None = None
     released: tuple[int, int] = (0, 0)
+    uid: int = field(default_factory=_UIDS.__next__)
 
 
 @dataclass
 class Asked:
-    """A request, as far as it was told."""
+    """A request, as far as it was told. fresh: blocks in front of its table that need not be looked at any more."""
 
     ids: list[int]
     tokens: int
@@ -29,27 +28,30 @@ class Asked:
     computed: int = 0
     table: list[Block] | None = None
     fresh: int = 0
-    """Blocks in front of its table that need not be looked at: they could be found when it was let in, or were seen since."""
 
 
 class Model:
-    """One cache. Requests are known by number. Raises Unclear where two right answers part, if ``strict``."""
+    """One cache. Requests are known by number."""
 
     def __init__(self, total: int, size: int) -> None:
-        self.total, self.size, self.clock, self.strict = total, size, 0, True
+        self.total, self.size, self.clock = total, size, 0
         self.requests: dict[int, Asked] = {}
-        self.order: list[int] = []
         self.index: dict[tuple, Block] = {}
-        self.blank = list(range(total))
-        self.expected: list[int] = []
-        self.evicted = self.refused = 0
+        self.due: list[tuple[int, int]] = []
+        self.evicted = self.refused = self.partly = self.twins = self.copied = self.taken = 0
 
     @property
     def free(self) -> int:
-        return self.total - len({id(block) for live in self.requests.values() for block in live.table or ()})
+        return self.total - len(self._held())
 
-    def lengths(self) -> dict[int, int]:
-        return {number: len(live.table) for number, live in self.requests.items() if live.table is not None}
+    def standing(self) -> dict:
+        """Tables, what is free, and every block that is held or can be found."""
+        tables = {n: [block.uid for block in live.table] for n, live in self.requests.items() if live.table is not None}
+        return {
+            "free": self.free,
+            "tables": tables,
+            "alive": self._held() | {block.uid for block in self.index.values()},
+        }
 
     def found(self, number: int) -> int:
         self._see()
@@ -64,48 +66,45 @@ class Model:
         mine, written = (live.table, None) if live.table is not None else self._begun(live)
         copied = bool(written and written.holders)
         shared = [] if mine is None else mine[:-1] if copied else mine
-        gone = mine is None
-        idle = sum(not block.holders for block in shared)
-        if gone or need - len(shared) > self.free - idle:
+        room = self.free - sum(not block.holders for block in shared)
+        if mine is None or need - len(shared) > room:
             self.refused += 1
+            self.partly += live.table is not None and 0 < room
             return False
-        self._take(live, number, shared, written if not copied else None)
-        more = [self._new(number) for _ in range(need - len(live.table))]
-        live.table += more
+        if live.table is None:
+            live.table, live.fresh = [*shared], len(shared) - (written is not None and not copied)
+        for block in live.table:
+            block.holders.add(number)
+        if written is not None and not copied:
+            del self.index[written.key]
+            written.key = None
+            self.taken += 1
+        while len(live.table) < need:
+            live.table.append(self._new(number))
         if copied:
-            self.expected.append(number)
+            self.copied += 1
+            self.due.append((written.uid, live.table[len(shared)].uid))
         return True
 
     def release(self, number: int) -> None:
         self._see()
         live = self.requests[number]
-        if live.table is None:
-            return
         self.clock += 1
-        for place, block in enumerate(live.table):
+        for place, block in enumerate(live.table or ()):
             block.holders.discard(number)
             if not block.holders:
                 block.released = (self.clock, -place)
-                self.blank += [block.number] if block.key is None else []
         live.table = None
-        self.order.remove(number)
 
-    def copies(self) -> list[int]:
-        """Of which requests copies are due."""
-        expected, self.expected = self.expected, []
-        return expected
+    def copies(self) -> list[tuple[int, int]]:
+        due, self.due = self.due, []
+        return due
 
-    def _take(self, live: Asked, number: int, shared: list[Block], rewritten: Block | None) -> None:
-        if live.table is None:
-            self.order.append(number)
-            live.table, live.fresh = [*shared], len(shared) - (rewritten is not None)
-        for block in live.table:
-            block.holders.add(number)
-        if rewritten is not None:
-            self._forget(rewritten)
+    def _held(self) -> set[int]:
+        return {block.uid for live in self.requests.values() for block in live.table or ()}
 
     def _begun(self, live: Asked) -> tuple[list[Block] | None, Block | None]:
-        """The blocks of what it has computed, the one of them that will be written; None where one has gone."""
+        """The blocks of what it has computed, and the one of them that will be written; None where one has gone."""
         there = -(-live.computed // self.size)
         chain = self._chain(live, there * self.size)
         if len(chain) < there:
@@ -113,45 +112,27 @@ class Model:
         return chain, chain[-1] if live.computed % self.size else None
 
     def _new(self, number: int) -> Block:
-        if self.blank:
-            return Block(self.blank.pop(), {number})
-        oldest = min((block for block in self.index.values() if not block.holders), key=lambda block: block.released)
-        self._forget(oldest)
-        self.evicted += 1
-        return Block(oldest.number, {number})
-
-    def _forget(self, block: Block) -> None:
-        """It can be found no more. Whether another with the same tokens then can is left open."""
-        at = len(block.key[1]) // self.size
-        others = (live for live in self._computing() if live.computed >= at * self.size and block not in live.table)
-        if any(self._key(live, at - 1) == block.key for live in others):
-            raise Unclear
-        del self.index[block.key]
-        block.key = None
+        idle = [block for block in self.index.values() if not block.holders]
+        if len(idle) == self.free:
+            del self.index[min(idle, key=lambda block: block.released).key]
+            self.evicted += 1
+        return Block({number})
 
     def _see(self) -> None:
         """What was computed can be found."""
-        new: set[tuple] = set()
-        for live in self._computing():
+        for live in self.requests.values():
+            if live.table is None or live.whole:
+                continue
             for at in range(live.fresh, min(live.computed, len(live.ids)) // self.size):
-                key = self._key(live, at)
-                if key in new and self.strict:
-                    raise Unclear
-                if key not in self.index:
-                    self.index[key] = live.table[at]
-                    live.table[at].key = key
-                    new.add(key)
                 live.fresh = at + 1
-
-    def _computing(self) -> Sequence[Asked]:
-        """Whoever holds blocks that can be found once they are computed, in the order of being let in."""
-        return [live for number in self.order if (live := self.requests[number]).ids and not live.whole]
+                if (key := self._key(live, at)) in self.index:
+                    self.twins += 1
+                    continue
+                self.index[key], live.table[at].key = live.table[at], key
 
     def _chain(self, live: Asked, upto: int) -> list[Block]:
         chain: list[Block] = []
-        if live.whole:
-            return chain
-        for at in range(min(upto, len(live.ids)) // self.size):
+        for at in range(0 if live.whole else min(upto, len(live.ids)) // self.size):
             if (block := self.index.get(self._key(live, at))) is None:
                 break
             chain.append(block)
@@ -162,15 +143,20 @@ class Model:
 
 
 class Script:
-    """A trace under way: what happens, and what is due of it. ``look``: whether tables are looked at after each call."""
+    """A sequence of calls under way, with what is due of each.
 
-    def __init__(self, *caches: tuple[int, int], look: bool = True) -> None:
-        self.caches, self.look = caches, look
+    ``own``: what goes wrong here by the fault that the sequence is for: an answer of "found", "all" or "" for what shows it
+    by its kind. ``control``: calls without what the sequence is for; if these go right, whatever goes wrong here is its own.
+    """
+
+    def __init__(self, *caches: tuple[int, int], about: str, own: str = "") -> None:
+        self.caches, self.about, self.own = caches, about, own
         self.models = [Model(*sizes) if min(sizes) > 0 else None for sizes in caches]
         self.requests: list[dict] = []
         self.of: list[int] = []
         self.events: list[list] = []
         self.expected: list[dict] = []
+        self.control: Script | None = None
 
     def comes(self, ids: Sequence[int] = (), of: int = 0, counted: int = 0, **fields) -> int:
         """A request's number; ``counted``: its tokens where they have no ids."""
@@ -200,24 +186,32 @@ class Script:
         self._note(self.of[number], "compute", number, None, tokens)
 
     def tell(self, number: int, *ids: int) -> None:
+        """An output token; without an id where tokens are only counted."""
         live = self.live(number)
         live.tokens += 1
         live.ids += ids
         self._note(self.of[number], "tell", number, None, *ids)
 
-    def waits(self, number: int) -> None:
+    def leaves(self, number: int) -> None:
+        """It is preempted: it holds nothing, and waits again."""
+        self.release(number)
         self.live(number).computed = 0
         self._note(self.of[number], "waits", number, None)
 
-    def let_in(self, number: int, tokens: int | None = None) -> bool:
+    def probe(self, ids: Sequence[int], of: int = 0, **fields) -> int:
+        """What someone who waits is told, and is gone."""
+        return self.found(self.comes(ids, of, **fields))
+
+    def let_in(self, number: int, tokens: int | None = None, ahead: int = 0) -> bool:
         """All that is left of it is computed, or so many tokens; False if there is no room."""
         self.found(number)
-        return self.goes_on(number, tokens)
+        return self.goes_on(number, tokens, ahead)
 
-    def goes_on(self, number: int, tokens: int | None = None) -> bool:
+    def goes_on(self, number: int, tokens: int | None = None, ahead: int = 0) -> bool:
+        """``ahead``: tokens for which room is made beyond those that are computed."""
         live = self.live(number)
         tokens = live.tokens - live.computed if tokens is None else tokens
-        if not self.reserve(number, tokens):
+        if not self.reserve(number, tokens + ahead):
             return False
         self.copies(self.of[number])
         self.compute(number, tokens)
@@ -238,16 +232,39 @@ class Script:
 
     def inputs(self) -> dict:
         caches = [list(sizes) for sizes in self.caches]
-        return {"caches": caches, "requests": self.requests, "of": self.of, "events": self.events, "look": self.look}
+        return {"caches": caches, "requests": self.requests, "of": self.of, "events": self.events}
+
+    def without_refusals(self, about: str) -> "Script":
+        """The same without the calls of ``reserve`` that are refused."""
+        other = Script(*self.caches, about=about)
+        other.requests, other.of = self.requests, self.of
+        kept = [pair for pair in zip(self.events, self.expected) if pair[0][1] != "reserve" or pair[1]["returned"]]
+        other.events, other.expected = [event for event, _ in kept], [expected for _, expected in kept]
+        return other
+
+    def with_fields(self, **fields: Sequence) -> "Script":
+        """The same with other fields of its requests, in turn, that are to play no part."""
+        other = Script(*self.caches, about=self.about)
+        other.requests = [
+            request | {name: values[n % len(values)] for name, values in fields.items()}
+            for n, request in enumerate(self.requests)
+        ]
+        other.of, other.events, other.expected = self.of, self.events, self.expected
+        return other
 
     def _call(self, what: str, number: int, *by: int):
-        came = getattr(self.models[self.of[number]], what)(number, *by)
+        model = self.models[self.of[number]]
+        hits = model.copied + model.taken
+        came = getattr(model, what)(number, *by)
         self._note(self.of[number], what, number, came, *by)
+        self.expected[-1] |= {
+            "found": what == "found",
+            "hit": model.copied + model.taken > hits,
+            "hits": hits,
+            **model.standing(),
+        }
         return came
 
     def _note(self, of: int, what: str, number: int | None, came, *by: int) -> None:
-        model = self.models[of]
-        looks = what == "copies" or (self.look and what in ("found", "reserve", "release"))
-        stood = {"free": model.free, "lengths": model.lengths()} if looks else {}
         self.events.append([of, what, number, *by])
-        self.expected.append({"returned": came, **stood})
+        self.expected.append({"returned": came})
