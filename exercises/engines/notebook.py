@@ -171,40 +171,28 @@ import autograder; autograder.grade("engines.continuous_batcher")
 # allocator that knows how many tables name a block keeps such a beginning once. Whoever writes where others still read gets a
 # copy of one block first. That is what lets a cache hold many samples of one long prompt.
 #
-# Write `block_allocator(total, size)`:
+# Write `block_allocator(total, size)`. It returns an object that shares out `total` blocks, numbered from 0, of `size` tokens each:
 #
-# - [c1] `total`: the blocks of the cache, numbered from 0; [c2] `size`: the tokens that a block has places for; [c3] `ValueError` where one of
-#   them is less than 1. [c4] Returns an object with the methods and the property below. [c5] Several such objects know nothing of each
-#   other;
-# - [c6] all numbers are Python integers, yours and the caller's, also beyond 2<sup>53</sup>; [c7] a sequence is known by its name, any
-#   hashable value, an empty string or `None` among them;
-# - [c8] `append(seq, n=1)`: makes room for `n` more tokens behind those that the sequence `seq` has; [c9] a name that is not there begins
-#   a new sequence. [c10] Returns the block copies, a list of tuples `(source, target)`, that the engine carries out before it writes
-#   the `n` tokens; [c11] the list is empty where none is due. [c12] `ValueError` where `n` is less than 1, whether there is room or not;
-# - [c13] `fork(parent, child)`: begins the sequence `child` with the tokens of `parent`: [c14] its table names the same blocks, and no block
-#   is taken or copied. [c15] `KeyError` where there is no `parent`, also if there is a `child`; [c16] else `ValueError` where there is a
-#   `child` already;
-# - [c17] `release(seq)`: the sequence has finished, or its client has hung up. [c18] It is gone, and its name may begin a new one. [c19] `KeyError`
-#   where it is not there, so also the second time;
-# - [c20] `table(seq)`: its blocks as a list: [c21] token `t` lies in the block at `t // size` of the list, at place `t % size`; [c22] `KeyError`
-#   where there is no such sequence;
-# - [c23] `length(seq)`: how many tokens it has; [c24] `KeyError` where there is no such sequence;
-# - [c25] `free`, a property: how many blocks stand in no table. [c26] A block is free as soon as the last sequence that had it is gone;
-# - [c27] the lists that you return are new: [c28] the caller may change them, and nothing of yours changes with them.
-#
-# These are the rules:
-#
-# - [c29] **as many as needed**: [c30] a sequence holds `ceil(length / size)` blocks, so that it wastes less than one. [c31] Which of the free
-#   blocks it takes is yours to choose;
-# - [c32] **tokens stay**: `append` changes no table but that of `seq`, and in that one no block of the tokens that are there, save by a
-#   copy that is returned;
-# - [c33] **copy on write**: no token is written into a block that stands in another table too. [c34] A last block that is partly filled and
-#   shared is replaced in the table of `seq` by a free one, the copy's target; [c35] the others keep the source. [c36] The last sequence that
-#   has a block writes in place, whether it was the parent or a child;
-# - [c37] **nothing else is copied**: [c38] neither full blocks nor a last block that nobody shares;
-# - [c39] **out of room**: `append` raises `MemoryError` when it needs more blocks than are free, the target of a copy among them, and
-#   never otherwise;
-# - [c40] a call that raises changes nothing: [c41] no table, no count, and no name is there afterwards that was not there before.
+# - [c1] `ValueError` where `total` or `size` is less than 1. [c2] Two such objects know nothing of each other.
+# - [c3] A sequence is known by its name: an integer, a string or a tuple of them.
+# - [c4] `append(seq, n=1)`: makes room for `n` more tokens at the end of `seq`; [c5] a new name begins a sequence. [c6] Returns a list
+#   with the copy `(source, target)` that the engine has to make before it writes the tokens, [c7] an empty one where no copy is due.
+#   [c8] `ValueError` where `n` is less than 1.
+# - [c9] `fork(parent, child)`: begins the sequence `child` with the tokens of `parent`. [c10] Its table names the same blocks; none is
+#   taken or copied. [c11] `KeyError` where there is no `parent`, [c12] `ValueError` where there is a `child` already.
+# - [c13] `release(seq)`: the sequence ends, and its name may begin a new one.
+# - [c14] `table(seq)`: the list of its blocks, in which token `t` lies in block number `t // size`, at place `t % size`. [c15] `length(seq)`: how
+#   many tokens it has.
+# - [c16] `free`, a property: how many blocks stand in no table.
+# - [c17] `release`, `table` and `length` raise `KeyError` where there is no such sequence.
+# - [c18] **As few as needed**: a sequence holds `ceil(length / size)` blocks. [c19] Which free blocks it takes is up to you; [c20] it
+#   keeps them, except for a copy.
+# - [c21] **Copy on write**: no token is written into a block that stands in another table too. [c22] If the last block is partly filled and
+#   shared, `append` puts a free block in its place, in the table of `seq` alone: that is the copy. [c23] The last sequence that has a
+#   block writes in place. [c24] Nothing else is copied.
+# - [c25] **Out of room**: `append` raises `MemoryError` where it needs more blocks than are free, [c26] the target of a copy among them,
+#   [c27] and only then.
+# - [c28] A call that raises changes nothing. [c29] The lists that you return are new: the caller may change them.
 
 # %% nbgrader={"grade": false, "grade_id": "block_allocator", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def block_allocator(total, size):
@@ -336,8 +324,8 @@ def _see_block_allocator():
 _see_block_allocator()
 
 # %% nbgrader={"grade": true, "grade_id": "block_allocator_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of block_allocator: room 1, own tokens 1, shared blocks 1, copies 1, what is free 1,
-# out of room 1, errors 1, apart 1, serving 1.
+# Hidden tests of block_allocator: room 1, fork 1, shared blocks 1, copies 1, writing in place 1, what is free 1,
+# out of room 1, errors 1, apart 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("engines.block_allocator")
 ### END HIDDEN TESTS

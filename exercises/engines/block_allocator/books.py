@@ -1,15 +1,25 @@
 """E19.2's traces: what is asked of allocators, and what is due of it, whichever free blocks they take."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from autograder.core.sampler import Sampler
+
+
+@dataclass(frozen=True)
+class Stand:
+    """How an allocator stands: for each sequence its length and its blocks, which are known by serial numbers never used again."""
+
+    free: int
+    sequences: dict[Hashable, tuple[int, tuple[int, ...]]]
+
 
 @dataclass
 class Books:
-    """One allocator by numbers alone. Blocks are known by serial numbers that are never used again."""
+    """One allocator by numbers alone."""
 
     total: int
     size: int
@@ -23,127 +33,138 @@ class Books:
     def free(self) -> int:
         return self.total - len(self.users)
 
-    def needs(self, seq: Hashable, n: int) -> tuple[int, bool]:
-        """Blocks that an append takes, and whether one of them is a copy's target."""
+    def stand(self) -> Stand:
+        return Stand(self.free, {name: (self.lengths[name], tuple(table)) for name, table in self.tables.items()})
+
+    def append(self, seq: Hashable, n: int = 1) -> str:
+        """The exception that is due, or nothing; so of all calls."""
+        if n < 1:
+            return "ValueError"
         length, table = self.lengths.get(seq, 0), self.tables.get(seq, [])
         copied = length % self.size > 0 and self.users[table[-1]] > 1
-        return -(-(length + n) // self.size) - len(table) + copied, copied
-
-    def append(self, seq: Hashable, n: int = 1) -> dict:
-        if n < 1:
-            return {"raises": "ValueError"}
-        blocks, copied = self.needs(seq, n)
+        blocks = -(-(length + n) // self.size) - len(table) + copied
         if blocks > self.free:
-            return {"raises": "MemoryError"}
+            return "MemoryError"
         table = self.tables.setdefault(seq, [])
         if copied:
             self._leave(table.pop())
         new = [next(self._serial) for _ in range(blocks)]
         self.users.update(new)
         table += new
-        self.lengths[seq] = self.lengths.get(seq, 0) + n
-        return {"copied": copied}
+        self.lengths[seq] = length + n
+        return ""
 
-    def fork(self, parent: Hashable, child: Hashable) -> dict:
+    def fork(self, parent: Hashable, child: Hashable) -> str:
         if parent not in self.tables:
-            return {"raises": "KeyError"}
+            return "KeyError"
         if child in self.tables:
-            return {"raises": "ValueError"}
+            return "ValueError"
         self.users.update(self.tables[parent])
         self.tables[child], self.lengths[child] = list(self.tables[parent]), self.lengths[parent]
-        return {}
+        return ""
 
-    def release(self, seq: Hashable) -> dict:
+    def release(self, seq: Hashable) -> str:
         if seq not in self.tables:
-            return {"raises": "KeyError"}
+            return "KeyError"
         for block in self.tables.pop(seq):
             self._leave(block)
         del self.lengths[seq]
-        return {}
+        return ""
 
     def _leave(self, block: int) -> None:
         self.users[block] -= 1
         if not self.users[block]:
             del self.users[block]
 
-    def table(self, seq: Hashable) -> dict:
-        return {} if seq in self.tables else {"raises": "KeyError"}
+    def table(self, seq: Hashable) -> str:
+        return "" if seq in self.tables else "KeyError"
 
     length = table
 
 
-class Script:
-    """A trace under way: its actions so far, and what is due of each.
+@dataclass(frozen=True)
+class Asked:
+    """A call, the exception that is due of it, and how its allocator stands before and after."""
 
-    ``made``: total and size of each of its allocators. ``sees``: whether every sequence is looked at after every action, or
-    only the one that was written to, as an engine would. ``spoils``: whether the lists that come back are overwritten.
-    ``alone``: for each allocator a trace of what is asked of it, without the others.
+    of: int
+    what: str
+    by: tuple
+    named: dict
+    raises: str
+    before: Stand
+    after: Stand
+
+
+class Script:
+    """A trace: calls, and what is due of each.
+
+    ``topics``: the criteria that it can earn. ``made``: total and size of each of its allocators. ``lists``: what the caller
+    does to the lists that come back: nothing, ``spoils`` them at once, or ``keeps`` them to the end. ``twins``: the same calls
+    without what is tried here; where they go right and this does not, it is for what is tried, and ``topics[0]`` is lost.
     """
 
-    alone: tuple["Script", ...] = ()
-
-    def __init__(self, *made: tuple[int, int], sees: bool = True, spoils: bool = False) -> None:
-        self.made, self._sees, self._spoils = made, sees, spoils
+    def __init__(self, topics: tuple[str, ...], *made: tuple[int, int], lists: str = "", says: str = "") -> None:
+        self.topics, self.made, self.lists, self.says = topics, made, lists, says
+        self.twins: tuple[Script, ...] = ()
+        self.asked: list[Asked] = []
+        self.needed: int | None = None
+        """Calls that have to go right for the topics to be earned; then every sequence is released."""
         self.books = [Books(*sizes) for sizes in made]
-        self._actions: list[dict] = []
-        self.expected: list[dict] = []
 
     def append(self, seq: Hashable, *n: int, of: int = 0, **named: int) -> None:
         """``n`` by place, by name, or not at all."""
-        self._note(of, "append", self.books[of].append(seq, *n, **named), (seq, *n), named)
+        self._ask(of, "append", seq, *n, **named)
 
     def fork(self, parent: Hashable, child: Hashable, of: int = 0) -> None:
-        self._note(of, "fork", self.books[of].fork(parent, child), (parent, child))
+        self._ask(of, "fork", parent, child)
 
     def release(self, seq: Hashable, of: int = 0) -> None:
-        self._note(of, "release", self.books[of].release(seq), (seq,))
+        self._ask(of, "release", seq)
 
     def table(self, seq: Hashable, of: int = 0) -> None:
-        self._note(of, "table", self.books[of].table(seq), (seq,))
+        self._ask(of, "table", seq)
 
     def length(self, seq: Hashable, of: int = 0) -> None:
-        self._note(of, "length", self.books[of].length(seq), (seq,))
+        self._ask(of, "length", seq)
 
-    def in_place(self, seq: Hashable, of: int = 0) -> int:
+    def in_place(self, seq: Hashable) -> int:
         """Tokens that still go into the last block of a sequence."""
-        return -self.books[of].lengths[seq] % self.books[of].size
+        return -self.books[0].lengths[seq] % self.books[0].size
 
-    def _note(self, of: int, what: str, expected: dict, by: Sequence, named: dict | None = None) -> None:
-        books = self.books[of]
-        seen = (
-            list(books.tables) if self._sees else [name for name in by[-1:] if what == "fork" and name in books.tables]
-        )
-        if what == "append" and not self._sees:
-            seen = [name for name in by[:1] if name in books.tables]
-        self._actions.append({"of": of, "what": what, "by": list(by), "named": named or {}, "look": seen})
-        standing = {name: (books.lengths[name], len(books.tables[name])) for name in seen}
-        tokens = (named or {}).get("n", (*by, 1)[1])
-        seen_all = len(seen) == len(books.tables)
-        self.expected.append(
-            expected
-            | {"of": of, "what": what, "by": by, "tokens": tokens, "free": books.free, "standing": standing}
-            | {"all": seen_all}
-        )
+    def _ask(self, of: int, what: str, *by: Any, **named: int) -> None:
+        before = self.books[of].stand()
+        raises = getattr(self.books[of], what)(*by, **named)
+        self.asked.append(Asked(of, what, by, named, raises, before, self.books[of].stand()))
 
-    def look_at_all(self) -> "Script":
-        """At the end of a trace that sees little: the next action is one that looks at everything."""
-        self._sees = True
+    def end(self, sampler: Sampler) -> "Script":
+        """Release everybody: what is kept in a class by mistake then spoils no other trace."""
+        self.needed = len(self.asked)
         for of, books in enumerate(self.books):
-            for name in list(books.tables)[:1]:
-                self.length(name, of)
+            for name in sampler.permutation(list(books.tables)):
+                self.release(name, of)
         return self
 
-    def each_alone(self) -> list["Script"]:
-        """This trace, and one for each of its allocators in which that one alone is asked, the same."""
-        self.alone = tuple(self._of(number) for number in range(len(self.made)))
-        return [self, *self.alone]
+    def beside(self, sampler: Sampler, *twins: "Script") -> list["Script"]:
+        """This trace and its twins."""
+        self.twins = tuple(twin.end(sampler) for twin in twins)
+        return [*self.twins, self]
 
-    def _of(self, number: int) -> "Script":
-        alone = Script(self.made[number], sees=self._sees, spoils=self._spoils)
-        for action in self._actions:
-            if action["of"] == number:
-                getattr(alone, action["what"])(*action["by"], **action["named"])
-        return alone
+    def again(
+        self,
+        *made: tuple[int, int],
+        which: Callable[[Asked], bool] = lambda asked: True,
+        name: Callable[[Hashable], Hashable] = lambda name: name,
+    ) -> "Script":
+        """A twin, not yet at its end: those of its calls, by other names, on the allocator that is made."""
+        twin = Script((), *made)
+        for asked in self.asked[: self.needed]:
+            if which(asked):
+                names = 2 if asked.what == "fork" else 1
+                twin._ask(0, asked.what, *map(name, asked.by[:names]), *asked.by[names:], **asked.named)
+        return twin
 
     def inputs(self) -> dict:
-        return {"made": [list(sizes) for sizes in self.made], "actions": self._actions, "spoils": self._spoils}
+        actions = [{"of": one.of, "what": one.what, "by": list(one.by), "named": one.named} for one in self.asked]
+        for action, one in zip(actions, self.asked):
+            action["look"] = list(one.after.sequences)
+        return {"made": [list(sizes) for sizes in self.made], "actions": actions, "lists": self.lists}

@@ -1,4 +1,4 @@
-"""E19.2 block_allocator: cases and judge. Which free block is taken is the learner's choice: tables are held to rules."""
+"""E19.2 block_allocator: cases and judge. Which free block is taken is the learner's choice."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, error_problem, raised_problem
-from exercises.engines.block_allocator import rules
+from autograder.judge.expect import count_problem
 from exercises.engines.block_allocator.books import Script
+from exercises.engines.block_allocator.rules import Served, served
 
-_ROOMY = 400
-_NAMES = ("", 0, None, -1, 7, "7", ("beam", 0), ("beam", 1), (), 1 << 53, (1 << 53) + 1, "request 12", 2.5, -2)
+_ROOMY = 160
+_NAMES = (0, 7, "", "7", -1, -2, ("beam", 0), ("beam", 1), "request 12")
 
 
 @dataclass(frozen=True)
@@ -22,489 +22,392 @@ class Traces(Case):
 
 
 def _cases(sampler: Sampler) -> Iterator[Case]:
-    makers = {
-        ("room",): _room,
-        ("tokens", "shared", "copies"): _families,
-        ("counts",): _counts,
-        ("memory",): _memory,
-        ("errors",): _errors,
-        ("apart",): _apart,
-        ("serving",): _serving,
-    }
-    for criteria, make in sampler.permutation(list(makers.items())):
-        scripts = sampler.permutation(list(make(sampler)))
-        yield Traces(criteria, {"traces": [script.inputs() for script in scripts]}, scripts=tuple(scripts))
-
-
-def _sizes(sampler: Sampler) -> list[int]:
-    return sampler.shuffled(1, 2, sampler.integer(3, 7), 16, sampler.integer(17, 40))
+    makers = sampler.shuffled(_room, _forks, _writers, _in_place, _free, _memory, _errors)
+    # Small ones first, several objects at once last: what stays behind, where a class keeps it, spoils few other traces.
+    scripts = [script for make in (*makers, _apart) for script in make(sampler)]
+    scripts = tuple(sorted(scripts, key=lambda script: (len(script.made), script.made[0][0])))
+    yield Traces(
+        tuple(one.name for one in exercise.criteria), {"traces": [one.inputs() for one in scripts]}, scripts=scripts
+    )
 
 
 def _room(sampler: Sampler) -> Iterator[Script]:
     """Sequences that grow to both sides of every boundary, token by token and by many; nobody shares anything."""
-    for size in _sizes(sampler):
-        script = Script((_ROOMY, size))
+    for size in sampler.shuffled(1, 2, sampler.integer(3, 7), 16):
+        script = Script(("room",), (_ROOMY, size))
         for n in sampler.shuffled(
-            *dict.fromkeys((1, max(size - 1, 1), size, size + 1, 2 * size, 2 * size + sampler.integer(1, size)))
+            *{1, max(size - 1, 1), size, size + 1, 2 * size, 2 * size + sampler.integer(1, size)}
         ):
             for name in sampler.shuffled("a", "b"):
                 script.append(name, n)
             script.append("c")
-        for _ in range(min(size + 1, 18)):
+        for _ in range(min(size + 1, 9)):
             script.append("d", n=1)
-        for name in sampler.shuffled("a", "b", "c", "d"):
-            script.release(name)
-        yield script
-    for size in sampler.shuffled(1 << 53, (1 << 55) + sampler.integer(0, 9)):
-        script = Script((_ROOMY, size))
-        for n in (size + 1, size - 2, 1, 2 * size + 1, size - 1, 1):
-            script.append("a", n)
-        script.append("b", size)
-        script.append("c", size - 1)
-        yield script
+        yield script.end(sampler)
 
 
-def _families(sampler: Sampler) -> Iterator[Script]:
-    """A prompt, its forks, and who writes when, how much, and who has gone by then."""
-    for size in sampler.shuffled(1, 2, sampler.integer(3, 5), sampler.integer(6, 9)):
-        for filled in sampler.shuffled(*dict.fromkeys((0, 1, size // 2, size - 1))):
-            yield _written_by_all(sampler, size, filled, sampler.integer(2, 3))
-            yield _written_by_all(sampler, size, filled, 1)
-    size = sampler.integer(3, 6)
-    for writer, gone in sampler.shuffled(*itertools.permutations(("p", "c", "d"), 2)):
-        yield _gone_before(sampler, size, writer, gone)
-    for order in sampler.shuffled(*itertools.permutations(("p", "c", "g"))):
-        yield _grandchildren(sampler, size, order)
-
-
-def _prompt(sampler: Sampler, size: int, filled: int) -> Script:
-    """Sequence p of one to three blocks, the last with so many tokens; and another beside it."""
-    script = Script((_ROOMY, size))
-    script.append("p", size * sampler.integer(1, 3) + filled)
+def _family(
+    sampler: Sampler, topics: tuple[str, ...], size: int, filled: int, *forks: str, full: int | None = None
+) -> Script:
+    """Sequence p, its last block with so many tokens (0: full), another beside it, and its forks: "pc" is c, forked from p."""
+    script = Script(topics, (_ROOMY, size))
     script.append("other", sampler.integer(1, 2 * size))
+    script.append("p", size * (sampler.integer(1, 3) if full is None else full) + filled)
+    for parent, child in forks:
+        script.fork(parent, child)
     return script
 
 
-def _written_by_all(sampler: Sampler, size: int, filled: int, children: int) -> Script:
-    script = _prompt(sampler, size, filled)
-    family = ["p", *(f"c{number}" for number in range(children))]
-    for child in family[1:]:
-        script.fork("p", child)
-    for name in sampler.permutation(family):
-        for n in sampler.shuffled(
-            1, 1 + sampler.integer(0, size), script.in_place(name) + 1 + sampler.integer(0, size)
-        ):
-            script.append(name, n)
-    for name in sampler.permutation([*family, "other"]):
-        script.append(name)
-    return script
+def _forks(sampler: Sampler) -> Iterator[Script]:
+    """Nobody writes after a fork."""
+    for filled in sampler.shuffled(0, 1, 2):
+        yield _family(sampler, ("fork",), 3, filled, "pc", sampler.choice(("cg", "pg")), "pd").end(sampler)
 
 
-def _gone_before(sampler: Sampler, size: int, writer: str, gone: str) -> Script:
-    """One of three leaves before anyone writes; the last of them to write is the last that has the block."""
-    script = _prompt(sampler, size, sampler.integer(1, size - 1))
-    script.fork("p", "c")
-    script.fork("p", "d")
-    script.release(gone)
-    script.append(writer)
-    (last,) = {"p", "c", "d"} - {writer, gone}
-    script.append("other", script.in_place("other") + 1)
-    script.append(last, sampler.integer(1, script.in_place(last)))
-    script.append("new", sampler.integer(1, 3 * size))
-    script.append(writer, size)
-    script.append(last, 2 * size)
-    return script
+def _writers(sampler: Sampler) -> Iterator[Script]:
+    """Those write who need a copy; the last that has the block does not."""
+    for forks, order in sampler.shuffled(
+        (("pc",), "p"),
+        (("pc",), "c"),
+        (("pc", "pd"), "cp"),
+        (("pc", "pd"), "pd"),
+        (("pc", "cg"), "gc"),
+        (("pc", "cg"), "pg"),
+    ):
+        for beyond in sampler.shuffled(False, True):
+            size = sampler.integer(3, 6)
+            script = _family(
+                sampler, ("shared", "copies"), size, sampler.integer(1, size - 1), *forks, full=None if beyond else 0
+            )
+            for name in order:
+                script.append(name, script.in_place(name) * beyond + 1 + beyond * sampler.integer(0, size))
+            yield script.end(sampler)
 
 
-def _grandchildren(sampler: Sampler, size: int, order: Sequence[str]) -> Script:
-    """A fork of a fork, a second fork once it was written to, and one who leaves in between."""
-    script = _prompt(sampler, size, sampler.integer(1, size - 1))
-    script.fork("p", "c")
-    script.fork("c", "g")
-    for name in order:
-        script.append(name, 1)
-    first, second, third = order
-    script.append(first, size + 1)
-    script.fork(first, "again")
-    script.release(first)
-    script.append("again", sampler.integer(1, 2 * size))
-    script.fork("again", first)
-    script.append("again")
-    script.append(first, 2)
-    script.release(second)
-    script.append("new", 2 * size + 1)
-    script.append(third)
-    return script
+def _in_place(sampler: Sampler) -> Iterator[Script]:
+    """No copy is due: of full blocks, of what one has alone, because the others have gone or have copies of their own."""
+    topics = ("in_place",)
+    for size in sampler.shuffled(1, sampler.integer(2, 5)):
+        script = _family(sampler, topics, size, 0, "pc", "pd")
+        for name in sampler.shuffled("p", "c", "d"):
+            script.append(name, sampler.integer(1, 2 * size))
+        yield script.end(sampler)
+    for gone in sampler.shuffled("", "p", "c", "pd", "cd", "pc"):
+        size = sampler.integer(3, 6)
+        script = _family(sampler, topics, size, 1, *(("pc", "pd")[: 2 if "d" in gone or gone == "pc" else bool(gone)]))
+        for name in gone:
+            script.release(name)
+        (last,) = set(script.books[0].tables) - {"other"}
+        script.append(last, n=script.in_place(last))
+        yield script.end(sampler)
+    for first, last in sampler.shuffled("pc", "cp"):
+        size = sampler.integer(4, 6)
+        script = _family(sampler, topics, size, 1, "pc")
+        for name in (first, last, first, last):
+            script.append(name, 1)
+        script.fork(last, "again")
+        script.release(last)
+        script.append("again", script.in_place("again"))
+        yield script.end(sampler)
 
 
-def _counts(sampler: Sampler) -> Iterator[Script]:
+def _free(sampler: Sampler) -> Iterator[Script]:
     """Families that leave in every order, and then someone who takes every block that there is."""
-    for order in sampler.shuffled(*itertools.permutations(("p", "c", "g"))):
-        for writers in sampler.shuffled((), order[:1], order[1:], order):
+    script = Script(("free",), (_ROOMY, 4))
+    for name, n in zip(sampler.shuffled("a", "b", "c"), sampler.shuffled(3, 4, 9)):
+        script.append(name, n)
+    for name in sampler.shuffled("a", "b", "c"):
+        script.release(name)
+        script.append("d", 3)
+    yield script.end(sampler)
+    for order in sampler.shuffled(*itertools.permutations("pcg")):
+        for writers in ((), sampler.choice((order[:1], order[1:], order))):
             size = sampler.integer(2, 6)
-            script = Script((sampler.integer(24, 30), size))
+            script = Script(("free",), (sampler.integer(20, 24), size))
             script.append("p", size * sampler.integer(1, 2) + sampler.integer(1, size - 1))
             script.fork("p", "c")
-            script.fork(sampler.choice(("p", "c")), "g")
+            script.fork(sampler.choice("pc"), "g")
             for name in writers:
                 script.append(name, sampler.integer(1, 2 * size))
             for name in order:
                 script.release(name)
-            script.append("all", script.books[0].total * size)
-            script.release("all")
-            yield script
-    yield _many(sampler)
-
-
-def _many(sampler: Sampler) -> Script:
-    """More samples of a prompt than a byte counts; all of them leave."""
-    script = Script((12, 4), sees=False)
-    script.append("p", sampler.integer(9, 11))
-    for number in range(sampler.integer(257, 280)):
-        script.fork("p", number)
-    script.append("p", 5)
-    script.release("p")
-    for number in sampler.permutation([*script.books[0].tables]):
-        script.release(number)
-    script.append("all", 48)
-    return script
+                script.append("x")
+            script.append("all", script.books[0].free * size)
+            yield script.end(sampler)
 
 
 def _memory(sampler: Sampler) -> Iterator[Script]:
     """As many tokens as there is room for, and one more: behind a last block that is full, partly filled, or shared."""
-    for size, filled in sampler.shuffled((1, 0), (2, 1), (3, 0), (4, 1), (sampler.integer(5, 9), 2)):
-        for shared, free in sampler.shuffled(*itertools.product((False, True), (0, 1, 3))):
-            script = _leaving_free(sampler, size, filled, shared, free)
-            copied = shared and filled > 0
-            most = script.in_place("p") + (free - copied) * size if free >= copied else 0
-            script.append("p", most + 1)
-            if most:
-                script.append("p", most)
-            script.append("p")
-            yield script
-    yield from _full(sampler)
-    yield from _too_much(sampler)
+    tight = []
+    size = sampler.integer(4, 7)
+    for (size, filled), shared, free in itertools.product(((1, 0), (3, 0), (size, size - 2)), (False, True), (0, 1, 2)):
+        script = _short(sampler, size, filled, "pc" if shared else "", free)
+        copied = shared and filled > 0
+        script.append("p", script.in_place("p") + (free - copied) * size + 1 if free >= copied else 1)
+        if most := script.in_place("p") + (free - copied) * size if free >= copied else 0:
+            script.append("p", most)
+        script.append("p")
+        tight.append(script)
+    for writer, other in sampler.shuffled("pc", "cp"):
+        tight.append(_full(sampler, writer, other))
+    for script in (*tight, _too_much(sampler), _many(sampler)):
+        yield from _roomy_beside(sampler, script)
 
 
-def _leaving_free(sampler: Sampler, size: int, filled: int, shared: bool, free: int) -> Script:
-    """Sequence p with its last block filled so far, shared or not, and so many blocks free."""
+def _roomy_beside(sampler: Sampler, script: Script) -> list[Script]:
+    """A trace, and the same where nothing runs short: with what is refused here, and without."""
+    script.end(sampler)
+    roomy = (_ROOMY, script.made[0][1])
+    return script.beside(
+        sampler, script.again(roomy), script.again(roomy, which=lambda asked: asked.raises != "MemoryError")
+    )
+
+
+_SHORT = "Where blocks run short, and nowhere else: "
+
+
+def _short(sampler: Sampler, size: int, filled: int, forks: str, free: int) -> Script:
+    """Sequence p with its last block filled so far, forked or not, and so many blocks free."""
     blocks = sampler.integer(1, 3)
-    script = Script((blocks + (filled > 0) + 2 + free, size))
+    script = Script(("memory",), (blocks + (filled > 0) + 2 + free, size), says=_SHORT)
     script.append("p", blocks * size + filled)
     script.append("rest", 2 * size)
-    if shared:
-        script.fork("p", "c")
+    for child in forks[1:]:
+        script.fork("p", child)
     return script
 
 
-def _full(sampler: Sampler) -> Iterator[Script]:
+def _full(sampler: Sampler, writer: str, other: str) -> Script:
     """Nothing is free: forks go on, who has a last block alone goes on in place, who shares it has to wait for the other."""
-    for writer, other in sampler.shuffled(("p", "c"), ("c", "p")):
-        size = sampler.integer(3, 6)
-        script = _leaving_free(sampler, size, 1, False, free=0)
-        script.append("p")
-        script.fork("p", "c")
-        script.fork("c", "d")
-        script.append(writer)
-        script.append("new")
-        script.release("d")
-        script.append(other, 1)
-        script.append(writer, size)
-        script.release(other)
-        script.append(writer, size - 2)
-        script.append(writer)
-        script.release("rest")
-        script.append(writer, 2 * size)
-        script.append(writer, 1)
-        yield script
+    script = _short(sampler, sampler.integer(4, 6), 1, "", free=0)
+    script.append("p")
+    script.fork("p", "c")
+    script.fork("c", "d")
+    script.append(writer)
+    script.append("new")
+    script.release("d")
+    script.append(writer)
+    script.release(other)
+    script.append(writer)
+    script.release("rest")
+    script.append(writer, 2 * script.books[0].size)
+    return script
 
 
-def _too_much(sampler: Sampler) -> Iterator[Script]:
-    """A newcomer of more than there is, of very much more, of exactly as much; and what is refused leaves no name behind."""
-    for size in sampler.shuffled(1, 2, sampler.integer(3, 9)):
-        total = sampler.integer(3, 9)
-        script = Script((total, size))
-        for n in sampler.shuffled(total * size + 1, (total + 1) * size, 10**18):
-            script.append("a", n)
-            script.table("a")
-        script.append("b", size)
-        script.append("b", total * size)
-        script.append("b", (total - 1) * size)
-        script.append("b")
-        script.append("a")
-        script.release("a")
-        script.fork("b", "a")
-        script.release("b")
-        script.release("a")
-        script.append("b", total * size)
-        yield script
+def _too_much(sampler: Sampler) -> Script:
+    """More than the whole cache holds, by new names, of which nothing stays."""
+    total, size = sampler.integer(3, 9), sampler.integer(2, 5)
+    script = Script(("memory",), (total, size), says=_SHORT)
+    for ask in sampler.shuffled(script.table, script.length, script.release):
+        ask("never")
+    script.fork("never", "b")
+    for n in sampler.shuffled(total * size + 1, (total + 1) * size, 3 * total * size):
+        script.append("a", n)
+        script.table("a")
+        script.length("a")
+    script.append("b", size)
+    script.append("b", total * size)
+    script.append("b", (total - 1) * size)
+    script.append("b")
+    script.append("a")
+    script.fork("b", "c")
+    script.release("b")
+    script.release("c")
+    script.append("b", total * size)
+    return script
+
+
+def _many(sampler: Sampler) -> Script:
+    """Samples that hold far more tokens together than the cache, and share them."""
+    total, size = sampler.integer(3, 5), sampler.integer(2, 5)
+    script = Script(("memory",), (total, size), says=_SHORT)
+    script.append("p", (total - 1) * size)
+    for child in range(8):
+        script.fork("p", f"c{child}")
+    script.append("c5")
+    script.append("p")
+    script.append("c5", size - 1)
+    return script
 
 
 def _errors(sampler: Sampler) -> Iterator[Script]:
     """What is refused, among calls that are not."""
-    for n in sampler.shuffled(0, -1, -sampler.integer(2, 9), -(1 << 60)):
-        script = Script((20, 4))
-        script.append("a", 8)
+    for bad in sampler.shuffled(
+        (0, 4), (4, 0), (-1, 4), (4, -sampler.integer(1, 9)), (0, 0), (-1, -sampler.integer(1, 9))
+    ):
+        yield Script((), bad)
+    for make in sampler.shuffled(_refused_tokens, _refused_names, _refused_forks):
+        script = make(sampler).end(sampler)
+        yield from script.beside(sampler, script.again(*script.made, which=lambda asked: not asked.raises))
+
+
+_REFUSED = "After a call that was refused, and not without it: "
+
+
+def _refused_tokens(sampler: Sampler) -> Script:
+    script = Script(("errors",), (20, 4), says=_REFUSED)
+    script.append("a", 8)
+    for n in sampler.shuffled(0, -1, -sampler.integer(2, 9)):
         script.append("a", n)
         script.append("new", n)
         script.length("new")
-        script.fork("a", "new")
-        script.append("new", n)
-        script.append("new")
-        script.append("a", n)
-        yield script
-        full = Script((3, 4))
-        full.append("a", sampler.integer(9, 12))
-        full.append("a", n)
-        full.append("new", n)
-        full.table("new")
-        yield full
-    yield from _wrong_names(sampler)
-    for bad in sampler.shuffled((0, 4), (4, 0), (-1, 4), (4, -sampler.integer(1, 9)), (0, 0)):
-        script = Script((5, 3), bad, (1, 1))
-        script.append("a", 15)
-        script.append("a", 1, of=2)
-        yield script
+    script.fork("a", "new")
+    script.append("new")
+    return script
 
 
-def _wrong_names(sampler: Sampler) -> Iterator[Script]:
-    """Of sequences that never were, of some that have gone, and of some that are there already."""
-    for size in sampler.shuffled(1, 4):
-        script = Script((20, size))
-        script.append("a", 2 * size + 1)
-        for gone in sampler.shuffled("never", "gone"):
-            if gone == "gone":
-                script.append(gone, size + 1)
-                script.fork(gone, "child")
-                script.release(gone)
-            for ask in sampler.shuffled(script.table, script.length, script.release):
-                ask(gone)
-            for child in sampler.shuffled("a", gone, "nobody"):
-                script.fork(gone, child)
-            script.length("nobody")
-        for parent, child in sampler.shuffled(("a", "a"), ("a", "child"), ("child", "a"), ("child", "child")):
-            script.fork(parent, child)
-        for name in sampler.permutation(("a", "child")):
-            script.append(name, size)
-            script.release(name)
-            script.release(name)
-        script.append("gone", 20 * size)
-        yield script
+def _refused_names(sampler: Sampler) -> Script:
+    """Of sequences that never were, and of one that has gone."""
+    script = Script(("errors",), (20, 4), says=_REFUSED)
+    script.append("a", 9)
+    script.append("gone", 5)
+    script.release("gone")
+    for name in sampler.shuffled("never", "gone"):
+        for ask in sampler.shuffled(script.table, script.length, script.release):
+            ask(name)
+        script.fork(name, "nobody")
+        script.fork(name, name)
+        script.length("nobody")
+    script.append("gone", 4)
+    return script
+
+
+def _refused_forks(sampler: Sampler) -> Script:
+    """Under names that are there; then nobody is left, or the last writes in place."""
+    script = Script(("errors",), (20, 4), says=_REFUSED)
+    script.append("a", 9)
+    script.append("b", 3)
+    for parent, child in sampler.shuffled("aa", "ab", "ba", "bb"):
+        script.fork(parent, child)
+    script.append("b", 1)
+    script.append("a", 2)
+    return script
 
 
 def _apart(sampler: Sampler) -> Iterator[Script]:
-    """Objects side by side with the same names, names of every kind, names that come again; lists are overwritten."""
-    yield from _side_by_side(sampler)
-    yield from _any_names(sampler)
-    for filled, again in sampler.shuffled((1, 1), (2, 9), (0, 2), (3, 5), (4, 4)):
-        script = Script((60, 4), spoils=True)
-        script.append("a", 4 + filled)
-        script.fork("a", "b")
-        script.release("a")
-        script.append("a", again)
-        script.append("b", 3)
-        script.append("a", 3)
-        script.release("b")
-        script.fork("a", "b")
-        script.append("b", 1)
-        script.append("b", 1)
-        script.append("a", 1)
-        yield script
+    """Names of every kind, lists that the caller spoils or keeps, and objects side by side."""
+    for lists, says in sampler.shuffled(
+        ("spoils", "Once the caller has changed the lists that `table` and `append` returned, and not without it: "),
+        ("keeps", ""),
+    ):
+        for filled in sampler.shuffled(0, 1, 3):
+            script = Script(("apart",), (60, 4), lists=lists, says=says)
+            _renewed(sampler, script, filled)
+            script.end(sampler)
+            yield from script.beside(sampler, script.again((60, 4)))
+    for forks in sampler.shuffled(False, True):
+        script = _named(sampler, forks).end(sampler)
+        yield from script.beside(sampler, script.again((_ROOMY, 3), name=lambda name: f"n{_NAMES.index(name)}"))
+    for forks in sampler.shuffled(False, True):
+        script = _side_by_side(sampler, forks).end(sampler)
+        yield from script.beside(
+            sampler,
+            *(script.again(made, which=lambda asked, of=of: asked.of == of) for of, made in enumerate(script.made)),
+        )
 
 
-def _side_by_side(sampler: Sampler) -> Iterator[Script]:
-    """Two that are asked the same in turn, a third that never forks, and each of them alone."""
-    for spoils in sampler.shuffled(False, True):
-        script = Script((40, 4), (40, 4), (40, 4), spoils=spoils)
-        filled, more = sampler.integer(5, 7), sampler.integer(4, 6)
-        for of in sampler.shuffled(0, 1):
-            script.append("a", filled, of=of)
-            script.fork("a", "b", of=of)
-        script.append("a", filled, of=2)
-        for name in sampler.shuffled("a", "b"):
-            for of in sampler.shuffled(0, 1, 2):
-                script.append(name, 1, of=of)
-        for of in sampler.shuffled(0, 1):
-            script.fork("b", "c", of=of)
-        script.append("c", filled, of=2)
-        for of in sampler.shuffled(0, 1, 2):
-            script.release("a", of=of)
-            script.append("b", more, of=of)
-            script.append("c", 1, of=of)
-            script.append("a", more, of=of)
-        yield from script.each_alone()
+def _renewed(sampler: Sampler, script: Script, filled: int) -> None:
+    """A family whose names leave and come again."""
+    script.append("a", 4 + filled)
+    script.fork("a", "b")
+    script.release("a")
+    script.append("a", sampler.integer(1, 9))
+    script.append("b", 3)
+    script.append("a", 3)
+    script.release("b")
+    script.fork("a", "b")
+    for name in "bba":
+        script.append(name, 1)
 
 
-def _any_names(sampler: Sampler) -> Iterator[Script]:
-    """All of them at once, each begun alone, or forked from the one before it, with each the parent of another once."""
-    order = sampler.permutation(_NAMES)
-    for names, forks in sampler.shuffled((order, False), (order, True), (order[::-1], True)):
-        script = Script((_ROOMY, 3), spoils=True)
-        script.append(names[0], 4)
-        for before, name in itertools.pairwise(names):
-            if forks:
-                script.fork(before, name)
-            else:
-                script.append(name)
-        for name in sampler.permutation(names):
-            script.append(name, sampler.integer(1, 4))
-        for name in sampler.permutation(names)[:9]:
-            script.release(name)
-        yield script
+def _named(sampler: Sampler, forks: bool) -> Script:
+    """Each begun alone, or forked from the one before it; no two equal, some with equal hashes or equal texts."""
+    names = sampler.permutation(_NAMES)
+    script = Script(
+        ("apart",), (_ROOMY, 3), says="With names that are integers, texts and tuples, and not with texts alone: "
+    )
+    script.append(names[0], 4)
+    for before, name in itertools.pairwise(names):
+        if forks:
+            script.fork(before, name)
+        else:
+            script.append(name)
+    for name in sampler.permutation(names):
+        script.append(name, sampler.integer(1, 4))
+    for name in sampler.permutation(names)[:5]:
+        script.release(name)
+    return script
 
 
-def _serving(sampler: Sampler) -> Iterator[Script]:
-    """As an engine asks: prompts, samples of them, a token each, requests that finish, hang up or find no room."""
-    for size, sees in sampler.shuffled((1, True), (4, True), (sampler.integer(5, 8), True), (3, False), (16, True)):
-        script = Script((sampler.integer(18, 24), size), sees=sees)
-        names = (f"r{number}" for number in itertools.count())
-        script.append("first", 2 * size + 1)
-        script.fork("first", "second")
-        script.append("second", 24 * size)
-        script.append("first", size)
-        script.append("second")
-        for _ in range(8):
-            _step(sampler, script, names)
-        yield script.look_at_all()
-
-
-def _step(sampler: Sampler, script: Script, names: Iterator[str]) -> None:
-    """Whoever finds no room makes the newest leave; prompts come, and some are sampled more than once."""
-    books = script.books[0]
-    for name in list(books.tables):
-        if name in books.tables:
-            script.append(name, *sampler.choice(((), (1,), (sampler.integer(1, books.size),))))
-            if "raises" in script.expected[-1]:
-                script.release(list(books.tables)[-1])
-    new = next(names)
-    script.append(new, sampler.integer(1, 4 * books.size))
-    for _ in range(sampler.integer(0, 3) if new in books.tables else 0):
-        script.fork(new, next(names))
-    if len(books.tables) > sampler.integer(3, 9):
-        script.release(sampler.choice(list(books.tables)))
+def _side_by_side(sampler: Sampler, forks: bool) -> Script:
+    """Two objects that are asked the same in turn."""
+    says = "Where two objects are used in turn, and not where each is alone: "
+    script = Script(("apart", "beside"), (_ROOMY, 4), (_ROOMY, 4), says=says)
+    calls = [("append", "a", sampler.integer(5, 7)), ("fork", "a", "b") if forks else ("append", "b", 3)]
+    calls += [("append", name, n) for n in (1, sampler.integer(4, 6)) for name in "ab"]
+    for what, *by in (*calls, ("release", "a"), ("append", "b", 1), ("append", "c", 4)):
+        for of in (0, 1):
+            getattr(script, what)(*by, of=of)
+    return script
 
 
 def _judge(case: Traces, evidence: dict) -> Iterator[Failure]:
-    for criteria in case.criteria:
-        if problem := count_problem(evidence["played"], len(case.scripts)) or _first_problem(
-            criteria, case, evidence["played"]
-        ):
-            yield Failure(criteria, problem)
+    if problem := count_problem(evidence["played"], len(case.scripts)):
+        yield from (Failure(criterion, problem) for criterion in case.criteria)
+        return
+    every = {id(script): served(script, played) for script, played in zip(case.scripts, evidence["played"])}
+    lost: dict[str, str] = {}
+    earned: set[str] = set()
+    for script in case.scripts:
+        found, twins = every[id(script)], [every[id(twin)] for twin in script.twins]
+        for criterion, problem in _own_faults(script, found, twins):
+            lost.setdefault(criterion, problem)
+        if found.finished and all(twin.finished for twin in twins):
+            earned.update(script.topics)
+    for criterion in case.criteria:
+        if criterion in lost:
+            yield Failure(criterion, lost[criterion])
+        elif not earned >= {criterion, *(("beside",) if criterion == "apart" else ())}:
+            before = next(
+                every[id(one)].faults[0][1] for one in _rivals(case.scripts, criterion) if every[id(one)].faults
+            )
+            yield Failure(
+                criterion,
+                f"Not judged, since in each trace that could show it something else went wrong before: {before}",
+            )
 
 
-def _first_problem(criteria: str, case: Traces, every: list[dict]) -> str | None:
-    for script, played in zip(case.scripts, every):
-        if problem := _made_problem(script, played) or _trace_problem(criteria, script, played["steps"]):
-            return problem
-        if criteria == "apart" and (problem := _apart_problem(case, script, every, played)):
-            return problem
-    return None
+def _rivals(scripts: Sequence[Script], criterion: str) -> Iterator[Script]:
+    for script in scripts:
+        if criterion in script.topics:
+            yield from (*script.twins, script)
 
 
-def _apart_problem(case: Traces, script: Script, every: list[dict], played: dict) -> str | None:
-    if played["changed"]:
-        return "A list that was returned has changed since: each call is due to return a new one."
-    for number, alone in enumerate(script.alone):
-        beside = [step for step, expected in zip(played["steps"], script.expected) if expected["of"] == number]
-        if problem := rules.crosstalk(beside, every[case.scripts.index(alone)]["steps"]):
-            return problem
-    return None
+def _own_faults(script: Script, found: Served, twins: list[Served]) -> Iterator[tuple[str, str]]:
+    """Of a trace with twins: what they do not show, as a fault of what is tried in it."""
+    if not twins:
+        yield from found.faults
+        return
+    if all(twin.finished and not twin.leaks for twin in twins):
+        known = {criterion for twin in twins for criterion, _ in twin.faults}
+        for criterion, problem in found.faults:
+            if criterion == script.topics[0]:
+                yield criterion, problem
+            elif criterion not in known:
+                yield script.topics[0], script.says + problem
 
-
-def _made_problem(script: Script, played: dict) -> str | None:
-    if problem := count_problem(played["made"], len(script.made)):
-        return problem
-    for sizes, error in zip(script.made, played["made"]):
-        expected = min(sizes) < 1
-        if expected and (problem := error_problem({"error": error} if error else {}, "ValueError")):
-            return f"{problem} A cache without blocks, or with blocks without places, is refused."
-        if not expected and error:
-            return raised_problem(error)
-    return None
-
-
-def _trace_problem(criteria: str, script: Script, steps: list[dict]) -> str | None:
-    if problem := count_problem(steps, len(script.expected)):
-        return problem
-    stands = [rules.Stand(total, {}, {}) for total, _ in script.made]
-    memories = [rules.Memory() for _ in script.made]
-    for step, expected in zip(steps, script.expected):
-        of = expected["of"]
-        if problem := _call_problem(step, expected) or _seen_problem(step, expected, script.made[of][0]):
-            return problem
-        moment = _moment(script, step, expected, stands[of])
-        if criteria in _FOLLOWED:
-            memories[of].follow(moment)
-        if problem := next(filter(None, (rule(moment, memories[of]) for rule in _RULES[criteria])), None):
-            return problem
-        stands[of].goes_on(expected, moment.now)
-    return None
-
-
-def _call_problem(step: dict, expected: dict) -> str | None:
-    """What a call raised and should not have, or should have."""
-    if "raises" in expected:
-        problem = error_problem(step, expected["raises"])
-        return f"{problem} {_DUE_ERROR[expected['raises']]}" if problem else None
-    if "error" not in step:
-        return None
-    problem = raised_problem(step["error"])
-    return f"{problem} {_DUE_ERROR['none']}" if "MemoryError" in step["error"]["kinds"] else problem
-
-
-def _seen_problem(step: dict, expected: dict, total: int) -> str | None:
-    looked = step["looked"]
-    if step["blind"] is not None or not isinstance(looked, dict):
-        return raised_problem(step["blind"])
-    return count_problem(looked["sequences"], len(expected["standing"])) or rules.kind_problem(looked, total)
-
-
-def _moment(script: Script, step: dict, expected: dict, stood: rules.Stand) -> rules.Moment:
-    looked = step["looked"]
-    seen = dict(zip(expected["standing"], looked["sequences"]))
-    lengths, tables = {name: one[0] for name, one in seen.items()}, {name: one[1] for name, one in seen.items()}
-    now = rules.Stand(looked["free"], lengths, tables)
-    return rules.Moment(*script.made[expected["of"]], expected, step.get("returned"), stood, now)
-
-
-_RULES: dict[str, tuple[rules.Rule, ...]] = {
-    "room": (rules.lengths, rules.room, rules.free),
-    "tokens": (rules.tokens,),
-    "shared": (rules.unshared,),
-    "copies": (rules.copies,),
-    "counts": (rules.free,),
-    "memory": (rules.nothing_changed, rules.free),
-    "errors": (rules.nothing_changed,),
-    "apart": (rules.lengths, rules.others_kept),
-    "serving": (
-        rules.lengths,
-        rules.room,
-        rules.tokens,
-        rules.unshared,
-        rules.copies,
-        rules.free,
-        rules.nothing_changed,
-    ),
-}
-_FOLLOWED = {criteria for criteria, held in _RULES.items() if rules.tokens in held}
-_DUE_ERROR = {
-    "KeyError": "A sequence that is not there, or no longer, can be asked nothing, released or forked.",
-    "ValueError": "Fewer tokens than one, and a fork under a name that is there already, are refused.",
-    "MemoryError": "Fewer blocks are free than the tokens need, the target of a copy counted too.",
-    "none": "Enough blocks are free: the last block's empty places come first, and a copy needs one block, where it is shared.",
-}
 
 exercise = Exercise(
     criteria=(
         Criterion("room", 1, "sequences hold the blocks that their tokens fill, and no more"),
-        Criterion("tokens", 1, "every sequence reads its own tokens, whoever was forked and wrote"),
+        Criterion("fork", 1, "a fork shares every block of its parent and takes none"),
         Criterion("shared", 1, "nobody writes into a block that stands in two tables"),
-        Criterion("copies", 1, "a fork shares everything, and only a shared, partly filled last block is copied"),
-        Criterion("counts", 1, "a block is free when the last table that names it has gone"),
+        Criterion("copies", 1, "`append` returns the copy that is due, and an empty list where none is"),
+        Criterion("in_place", 1, "a block is replaced only where it is shared and partly filled"),
+        Criterion("free", 1, "a block is free when the last table that names it has gone"),
         Criterion("memory", 1, "MemoryError comes exactly when there is no room, and changes nothing"),
         Criterion("errors", 1, "wrong names and numbers are refused, and change nothing"),
-        Criterion("apart", 1, "objects, lists and names that come again know nothing of each other", ("room",)),
-        Criterion("serving", 1, "an engine's requests are served as far as the blocks reach"),
+        Criterion("apart", 1, "sequences, objects and the lists that are returned do not change each other"),
     ),
     cases=_cases,
     judge=_judge,

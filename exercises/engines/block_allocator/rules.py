@@ -1,253 +1,271 @@
-"""E19.2's rules: what must hold after every action, by the tables that an allocator showed and a memory of the referee's own."""
+"""E19.2's rules: which criterion a call loses, by what it gave and by the tables that are shown after it."""
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, field
 from typing import Any
 
-from autograder.judge.expect import type_name
+from autograder.judge.expect import count_problem, error_problem, raised_problem, type_name
+from exercises.engines.block_allocator.books import Asked, Script
 
-Tables = dict[Hashable, list[int]]
+Fault = tuple[str, str]
+"""A criterion, and why it is lost."""
+
+_METHODS = {"append": "room", "fork": "fork", "release": "free", "table": "room", "length": "room"}
+"""The criterion that an exception loses which has no place anywhere."""
+_DUE = {
+    "KeyError": "There is no such sequence, or no longer.",
+    "ValueError": "`append` of fewer tokens than one is refused, and `fork` under the name of a sequence that is there already.",
+    "MemoryError": "Fewer blocks are free than the tokens need, the target of a copy counted too.",
+}
 
 
 @dataclass
-class Stand:
-    """What an allocator said of itself. Of a sequence that was not looked at, what was seen of it last."""
+class Served:
+    """``finished``: nothing that was shown differs from what is due, up to the releases at the end."""
 
-    free: int
-    lengths: dict[Hashable, int]
-    tables: Tables
-
-    def goes_on(self, expected: dict, now: "Stand") -> None:
-        """What is known after an action: of who was looked at, what was seen; of who has gone, nothing."""
-        self.free = now.free
-        self.lengths.update(now.lengths)
-        self.tables.update(now.tables)
-        if expected["what"] == "release" and "raises" not in expected:
-            self.lengths.pop(expected["by"][0], None)
-            self.tables.pop(expected["by"][0], None)
-
-
-@dataclass(frozen=True)
-class Moment:
-    """One action on one allocator. ``after``: of the sequences that were looked at. ``stood``: how it stood before."""
-
-    total: int
-    size: int
-    expected: dict
-    returned: Any
-    stood: Stand
-    now: Stand
+    faults: list[Fault] = field(default_factory=list)
+    finished: bool = False
 
     @property
-    def before(self) -> Tables:
-        return self.stood.tables
-
-    @property
-    def after(self) -> Tables:
-        return self.now.tables
-
-    @property
-    def seq(self) -> Hashable:
-        return self.expected["by"][0]
-
-    @property
-    def appended(self) -> bool:
-        return self.expected["what"] == "append" and "raises" not in self.expected
-
-    @property
-    def length_before(self) -> int:
-        """Of the sequence that was written to."""
-        return self.expected["standing"][self.seq][0] - self.tokens
-
-    @property
-    def tokens(self) -> int:
-        return self.expected["tokens"]
+    def leaks(self) -> bool:
+        """Whether `free` is wrong: then blocks run short too early or too late, or are copied in vain, by the same fault."""
+        return any(criterion == "free" for criterion, _ in self.faults)
 
 
-class Memory:
-    """The cache: a cell for each place of a block. Carries out copies and writes, and reads every sequence."""
+def served(script: Script, played: dict) -> Served:
+    """What went wrong in a trace, up to the first call after which something else is shown than is due."""
+    found = Served()
+    if problem := _made_fault(script, played):
+        found.faults.append(problem)
+        return found
+    if min(map(min, script.made)) < 1:
+        found.finished = True
+        return found
+    if problem := count_problem(played["steps"], len(script.asked)):
+        found.faults.append(("room", problem))
+        return found
+    blocks: list[dict[int, int]] = [{} for _ in script.made]
+    free = [total for total, _ in script.made]
+    for number, (step, asked) in enumerate(zip(played["steps"], script.asked)):
+        found.finished |= number == script.needed
+        call = _call_fault(step, asked)
+        if _listed(step["looked"]):
+            found.faults.append(("apart", "`table` returned a tuple; expected a list, which the caller may change."))
+        before = dict(blocks[asked.of])
+        shown = _shown_fault(step, asked, script.made[asked.of][0], free[asked.of], blocks[asked.of])
+        if asked.what == "append" and not (asked.raises or call or shown):
+            call = _copies_fault(step["returned"], asked, before, blocks[asked.of])
+        fault = call or shown
+        if fault and not (found.leaks and fault[0] in ("memory", "in_place")):
+            found.faults.append(fault)
+        if shown:
+            return found
+        free[asked.of] = step["looked"]["free"]
+        if not found.leaks and (problem := _free_fault(free[asked.of], asked)):
+            found.faults.append(problem)
+    found.faults += _kept_fault(script, played)
+    return found
 
-    def __init__(self) -> None:
-        self._cells: dict[int, dict[int, int]] = {}
-        self._tokens: dict[Hashable, list[int]] = {}
-        self._serial = count()
 
-    def follow(self, moment: Moment) -> None:
-        expected = moment.expected
-        if "raises" in expected:
-            return
-        if expected["what"] == "append":
-            self._append(moment)
-        elif expected["what"] == "fork":
-            self._tokens[expected["by"][1]] = list(self._tokens[moment.seq])
-        elif expected["what"] == "release":
-            del self._tokens[moment.seq]
-
-    def _append(self, moment: Moment) -> None:
-        for source, target in moment.returned if _are_copies(moment.returned, moment.total) else ():
-            self._cells[target] = dict(self._cells.get(source, {}))
-        own, table = self._tokens.setdefault(moment.seq, []), moment.after[moment.seq]
-        for place in range(len(own), len(own) + moment.tokens):
-            own.append(next(self._serial))
-            if place // moment.size < len(table):
-                self._cells.setdefault(table[place // moment.size], {})[place % moment.size] = own[-1]
-
-    def reads(self, seq: Hashable, table: list[int], size: int) -> bool:
-        """Whether a sequence finds its own tokens."""
-        own = self._tokens[seq]
-        return len(table) * size >= len(own) and all(
-            self._cells.get(table[place // size], {}).get(place % size) == token for place, token in enumerate(own)
+def _made_fault(script: Script, played: dict) -> Fault | None:
+    if problem := count_problem(played["made"], len(script.made)):
+        return "room", problem
+    for sizes, error in zip(script.made, played["made"]):
+        problem = (
+            _error_problem({"error": error} if error else {"returned": None}, "ValueError") if min(sizes) < 1 else None
         )
+        if min(sizes) < 1 and (not error or problem):
+            told = f"raised {error['type']}" if error else "returned"
+            return "errors", f"The function {told}; expected ValueError, since `total` or `size` is less than 1."
+        if min(sizes) >= 1 and error:
+            return "room", raised_problem(error)
+    return None
 
 
-def kind_problem(looked: dict, total: int) -> str | None:
-    """Why what an allocator says of itself cannot be compared, or None."""
+def _error_problem(step: dict, expected: str) -> str | None:
+    """Also where one class is several of the exceptions: it does not say which is due."""
+    if problem := error_problem(step, expected):
+        return problem.replace("The function", "A call", 1)
+    others = {"KeyError", "ValueError", "MemoryError"} - {expected}
+    if others & set(step["error"]["kinds"]):
+        return (
+            f"The exception is {expected} and {min(others & set(step['error']['kinds']))} at once; expected {expected}."
+        )
+    return None
+
+
+def _call_fault(step: dict, asked: Asked) -> Fault | None:
+    """What a call raised and should not have, or should have."""
+    if asked.raises:
+        if problem := _error_problem(step, asked.raises):
+            problem = problem.replace("A call", f"`{asked.what}`", 1)
+            return "memory" if asked.raises == "MemoryError" else "errors", f"{problem} {_DUE[asked.raises]}"
+        return None
+    if "error" not in step:
+        return None
+    if "MemoryError" in step["error"]["kinds"]:
+        if asked.what == "fork":
+            return "fork", "`fork` raised MemoryError: it takes no block, so it needs none that is free."
+        return "memory", (
+            f"`{asked.what}` raised MemoryError where the free blocks suffice. The empty places of the last block cost nothing, "
+            "nor does writing in place, and only a copy that is due adds one block."
+        )
+    return _METHODS[asked.what], _sentence(raised_problem(step["error"]))
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _shown_fault(step: dict, asked: Asked, total: int, free: int, blocks: dict[int, int]) -> Fault | None:
+    """Whether the allocator stands as is due. ``blocks``: which block each serial number is, brought up to date; ``free``: as it was shown before."""
+    looked = step["looked"]
+    refused = "memory" if asked.raises == "MemoryError" else "errors"
+    if step["blind"] is not None or not isinstance(looked, dict):
+        what = f"After `{asked.what}`, `free`, `length` or `table` raised what is not due: "
+        return (refused if asked.raises else _METHODS[asked.what]), _sentence(what + raised_problem(step["blind"]))
+    if problem := count_problem(looked["sequences"], len(asked.after.sequences)):
+        return "room", problem
+    if fault := _kind_fault(looked, total):
+        return fault
+    shown = dict(zip(asked.after.sequences, looked["sequences"]))
+    if not asked.raises:
+        return _table_fault(asked, shown, blocks)
+    if looked["free"] != free or _differ(asked, shown, blocks):
+        return refused, "A call that is refused changed what is free, a length or a table."
+    return None
+
+
+def _free_fault(free: int, asked: Asked) -> Fault | None:
+    if free == asked.after.free:
+        return None
+    what = (
+        "`free` is too {}, where the tables are right: it is the number of blocks that stand in no table. A block {}."
+    )
+    if free < asked.after.free:
+        return "free", what.format(
+            "small", "in several tables is taken once, and is free when the last of them has gone"
+        )
+    return "free", what.format("large", "is not free while a table names it")
+
+
+def _kind_fault(looked: dict, total: int) -> Fault | None:
     if type(looked["free"]) is not int:
-        return f"`free` is {type_name(looked['free'])}; expected a property that is a Python integer."
+        return "free", f"`free` is {type_name(looked['free'])}; expected a property that is an integer."
     for length, table in looked["sequences"]:
         if type(length) is not int:
-            return f"`length` returned {type_name(length)}; expected a Python integer."
+            return "room", f"`length` returned {type_name(length)}; expected an integer."
         if not isinstance(table, list):
-            return f"`table` returned {type_name(table)}; expected a list of Python integers."
-        if not _are_blocks(table, total):
-            return "A table names something that is no block: Python integers from 0 to total - 1 are due."
+            return "room", f"`table` returned {_kind(table)}; expected a list."
+        if not all(type(block) is int and 0 <= block < total for block in table):
+            return "room", "A table names something that is no block: integers from 0 to total - 1 are due."
     return None
 
 
-def _are_blocks(values: list, total: int) -> bool:
-    return all(type(block) is int and 0 <= block < total for block in values)
+def _listed(looked: Any) -> bool:
+    """Whether tables are tuples; they are lists afterwards, so that it costs one criterion."""
+    found = False
+    for one in looked["sequences"] if isinstance(looked, dict) else ():
+        if isinstance(one[1], dict) and "tuple" in one[1]:
+            one[1], found = one[1]["tuple"], True
+    return found
 
 
-def _are_copies(value: Any, total: int) -> bool:
-    if not isinstance(value, list):
-        return False
-    return all(isinstance(pair, list) and len(pair) == 2 and _are_blocks(pair, total) for pair in value)
+def _kind(value: Any) -> str:
+    return "a tuple" if isinstance(value, dict) and "tuple" in value else type_name(value)
 
 
-def lengths(moment: Moment, memory: Memory) -> str | None:
-    if any(moment.now.lengths[name] != length for name, (length, _) in moment.expected["standing"].items()):
-        return "`length` is not the number of tokens that room was made for."
-    return None
+def _differ(asked: Asked, shown: dict, blocks: dict[int, int], but: Any = object()) -> bool:
+    """Whether a sequence other than ``but`` shows another length or table than is due."""
+    return any(
+        length != asked.after.sequences[name][0]
+        or table != [blocks.get(serial) for serial in asked.after.sequences[name][1]]
+        for name, (length, table) in shown.items()
+        if name != but
+    )
 
 
-def room(moment: Moment, memory: Memory) -> str | None:
-    for name, (_, blocks) in moment.expected["standing"].items():
-        if len(moment.after[name]) > blocks:
+def _table_fault(asked: Asked, shown: dict, blocks: dict[int, int]) -> Fault | None:
+    if asked.what == "append" and (fault := _append_fault(asked, *shown[asked.by[0]], blocks)):
+        return fault
+    used = {serial for _, table in asked.after.sequences.values() for serial in table}
+    for serial in blocks.keys() - used:
+        del blocks[serial]
+    if asked.what == "fork":
+        length, table = shown[asked.by[1]]
+        if length != asked.after.sequences[asked.by[1]][0]:
+            return "fork", "`length` of a child is not that of its parent after the fork."
+        if table != [blocks[serial] for serial in asked.after.sequences[asked.by[1]][1]]:
             return (
-                "A sequence holds more blocks than its tokens fill: it may waste `size` - 1 places at most, and takes a block "
-                "when a token needs it."
+                "fork",
+                "The child's table does not name the blocks of its parent's, in their order: a fork shares all and takes none.",
             )
-        if len(moment.after[name]) < blocks:
-            return "A sequence has fewer blocks in its table than its tokens fill."
-        if len(set(moment.after[name])) != blocks:
-            return "A table names a block twice."
+    if _differ(asked, shown, blocks):
+        return "apart", f"`{asked.what}` changed the table or the length of a sequence that it is not about."
     return None
 
 
-def free(moment: Moment, memory: Memory) -> str | None:
-    if moment.now.free < moment.expected["free"]:
-        return "`free` is too small: a block in several tables is taken once, and is free at once when the last of them has gone."
-    if moment.now.free > moment.expected["free"]:
-        return "`free` is too large: a block is free when no table names it any more, and not before."
-    named = {block for table in moment.after.values() for block in table}
-    if moment.expected["all"] and len(named) != moment.total - moment.expected["free"]:
-        return "`free` is right, and the tables name another number of blocks than the others: some are given to two, or lost."
-    return None
-
-
-def tokens(moment: Moment, memory: Memory) -> str | None:
-    if not all(memory.reads(name, table, moment.size) for name, table in moment.after.items()):
+def _append_fault(asked: Asked, length: int, table: list[int], blocks: dict[int, int]) -> Fault | None:
+    expected, own = asked.after.sequences[asked.by[0]]
+    if length != expected:
         return (
-            "A sequence does not read its own tokens: someone wrote over them, or its table leads to a block to which they were "
-            "never copied."
+            "room",
+            "`length` is not the number of tokens that were appended, those of the parent counted where it was forked.",
         )
+    if len(table) != len(own):
+        few = "fewer" if len(table) < len(own) else "more"
+        return "room", f"After `append` a sequence has {few} blocks in its table than `ceil(length / size)`."
+    _, old = asked.before.sequences.get(asked.by[0], (0, ()))
+    taken = set(blocks.values())
+    for at, (serial, block) in enumerate(zip(own, table)):
+        if at < len(old) and serial == old[at]:
+            if block != blocks[serial]:
+                return "in_place", (
+                    "A block of the sequence was replaced that stays: only a last block that is partly filled and stands in another "
+                    "table too is replaced by a copy."
+                )
+            continue
+        if at < len(old) and block == blocks[old[at]]:
+            return "shared", (
+                "`append` writes into a block that stands in another table too. It has to put a free block in its place first, "
+                "whether a parent or a child writes, and also where the other reads other places of it."
+            )
+        if block in taken:
+            return "free", "`append` took a block that is not free: it stands in a table already."
+        blocks[serial] = block
+        taken.add(block)
     return None
 
 
-def unshared(moment: Moment, memory: Memory) -> str | None:
-    if not moment.appended:
+def _copies_fault(returned: Any, asked: Asked, before: dict[int, int], blocks: dict[int, int]) -> Fault | None:
+    """What `append` returned, where the tables are right."""
+    if not isinstance(returned, list):
+        return "copies", f"`append` returned {_kind(returned)}; expected a list, an empty one where no copy is due."
+    old, new = (stand.sequences.get(asked.by[0], (0, ()))[1] for stand in (asked.before, asked.after))
+    due = [[before[was], blocks[now]] for was, now in zip(old, new) if was != now]
+    told = [pair["tuple"] if isinstance(pair, dict) and "tuple" in pair else pair for pair in returned]
+    if told == due:
         return None
-    first, last = moment.length_before // moment.size, -(-(moment.length_before + moment.tokens) // moment.size)
-    if len(moment.after[moment.seq]) < last:
-        return "A sequence has fewer blocks in its table than its tokens fill: there is nothing to write into."
-    written = set(moment.after[moment.seq][first:last])
-    if any(written & set(table) for name, table in (moment.before | moment.after).items() if name != moment.seq):
+    if not due:
+        return "copies", "`append` returned something where no copy is due: the list is empty then."
+    if not told:
         return (
-            "A block was written that stands in another table too. Who writes into a shared block needs a copy first, parent or "
-            "child, also where the other reads other places of it."
+            "copies",
+            "`append` replaced a shared block by a free one, and the list that it returned does not name the copy.",
         )
-    return None
+    return "copies", (
+        "`append` returned another list than the one copy that is due, `(source, target)`: from the block that was the last to "
+        "the one that takes its place."
+    )
 
 
-def copies(moment: Moment, memory: Memory) -> str | None:
-    expected, after = moment.expected, moment.after
-    if (
-        expected["what"] == "fork"
-        and "raises" not in expected
-        and after[expected["by"][1]] != moment.before[moment.seq]
-    ):
-        return "A fork is due to share every block of its parent, and to take none."
-    if not moment.appended:
-        return others_kept(moment, memory)
-    if not _are_copies(moment.returned, moment.total):
-        told = "a list of something else" if isinstance(moment.returned, list) else type_name(moment.returned)
-        return f"`append` returned {told}; expected a list of tuples (source, target), and an empty one where nothing is copied."
-    own, at = moment.before.get(moment.seq, []), moment.length_before // moment.size
-    if expected["copied"] and not moment.returned:
-        return "A copy is due before anyone writes into a last block that others have too, and none was returned."
-    if moment.returned and not expected["copied"]:
-        return (
-            "Something is copied that need not be: only a last block that is partly filled and stands in another table too is "
-            "copied, and the last that has it writes in place."
-        )
-    if expected["copied"] and moment.returned != [[*own[at : at + 1], *after[moment.seq][at : at + 1]]]:
-        return (
-            "The copies are not those that are due: one, from the last block as it was to the one that takes its place in the "
-            "table of who writes."
-        )
-    if expected["copied"] and any(after[moment.seq][at] in table for table in moment.before.values()):
-        return "A block that is in use was taken as the target of a copy."
-    kept = own[:at] if expected["copied"] else own
-    if after[moment.seq][: len(kept)] != kept:
-        return "A block of the sequence was replaced that no copy is due of."
-    return others_kept(moment, memory)
-
-
-def others_kept(moment: Moment, memory: Memory) -> str | None:
-    mine = moment.seq if moment.appended else None
-    for name, table in moment.after.items():
-        if name in moment.before and name != mine and moment.before[name] != table:
-            return "The table of a sequence changed that nothing was appended to."
-    return None
-
-
-def nothing_changed(moment: Moment, memory: Memory) -> str | None:
-    """By what was seen before, after a call that raised."""
-    if "raises" not in moment.expected:
-        return None
-    now, stood = moment.now, moment.stood
-    if now.free != stood.free or any(stood.lengths.get(name) != length for name, length in now.lengths.items()):
-        return "A call that is refused has changed what is free, or a length."
-    if any(stood.tables.get(name) != table for name, table in now.tables.items()):
-        return "A call that is refused has changed a table."
-    return None
-
-
-def crosstalk(beside: list[dict], alone: list[dict]) -> str | None:
-    """By the steps of one allocator, asked the same with others beside it and without."""
-    if [*map(_outcome, beside)] != [*map(_outcome, alone)]:
-        return "An allocator answers otherwise when another one is used between its calls: something is kept outside the object."
-    return None
-
-
-def _outcome(step: dict) -> tuple:
-    """What does not depend on which free blocks are taken."""
-    looked, returned = step["looked"], step.get("returned")
-    tables = [table for _, table in looked["sequences"]]
-    sharing = [[other.count(block) for other in tables] for table in tables for block in table]
-    lengths = [length for length, _ in looked["sequences"]]
-    return "error" in step, isinstance(returned, list) and len(returned), looked["free"], lengths, sharing
-
-
-Rule = Callable[[Moment, Memory], str | None]
+def _kept_fault(script: Script, played: dict) -> list[Fault]:
+    if script.lists != "keeps":
+        return []
+    then = [
+        value
+        for step in played["steps"]
+        for value in (step.get("returned"), *(table for _, table in step["looked"]["sequences"]))
+    ]
+    if played["kept"] == [value for value in then if isinstance(value, list)]:
+        return []
+    return [("apart", "A list that was returned has changed since: each call returns a new one.")]

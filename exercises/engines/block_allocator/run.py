@@ -1,6 +1,7 @@
 """E19, block_allocator: what it did."""
 
 from collections.abc import Hashable
+from numbers import Integral
 from typing import Any
 
 from autograder.runner.outcome import outcome
@@ -13,45 +14,47 @@ def run(learner: Learner, case: dict) -> dict:
 
 
 def _play(learner: Learner, trace: dict) -> dict:
-    """What came of making the allocators, and of each action; how the action's allocator stood afterwards.
+    """What came of making the allocators, and of each call; how the call's allocator stood afterwards.
 
-    ``changed``: whether a list that came back holds other things at the end than it held then.
+    ``kept``: what the lists that came back hold at the end, in the order in which they came.
     """
     made = [outcome(lambda sizes=sizes: learner.block_allocator(*sizes)) for sizes in trace["made"]]
-    steps, lists = [], Lists(trace["spoils"])
+    lists = Lists(trace["lists"])
+    steps = []
     for action in trace["actions"]:
         if "returned" not in made[action["of"]]:
-            steps.append({"unmade": True})
-            continue
+            break
         allocator = made[action["of"]]["returned"]
-        came_to = outcome(lambda: lists.kept(_asked(allocator, action)))
-        steps.append(came_to | _standing(allocator, action["look"], lists))
-    return {"made": [one.get("error") for one in made], "steps": steps, "changed": lists.changed()}
+        came_to = outcome(lambda: lists.sent(_asked(allocator, action)))
+        looked = outcome(lambda: _looked(allocator, action["look"], lists))
+        steps.append(came_to | {"looked": looked.get("returned"), "blind": looked.get("error")})
+    return {"made": [one.get("error") for one in made], "steps": steps, "kept": [_plain(value) for value in lists.kept]}
 
 
 class Lists:
-    """Those that came back. ``spoils``: they are overwritten once they are noted; they are the caller's."""
+    """Those that came back, which are the caller's: it spoils them, or keeps them, or forgets them."""
 
-    def __init__(self, spoils: bool) -> None:
-        self._spoils = spoils
-        self._noted: list[tuple[list, list]] = []
+    def __init__(self, does: str) -> None:
+        self._does = does
+        self.kept: list[list] = []
 
-    def kept(self, value: Any) -> Any:
-        """A copy of a list that came back; anything else as it is."""
-        kept = _plain(value)
-        if isinstance(value, list) and self._spoils:
+    def sent(self, value: Any) -> Any:
+        """What came back, as it was."""
+        sent = _plain(value)
+        if type(value) is list and self._does == "spoils":
             value[:] = [-7] * (len(value) + 1)
-        elif isinstance(value, list):
-            self._noted.append((value, kept))
-        return kept
-
-    def changed(self) -> bool:
-        return any(_plain(value) != kept for value, kept in self._noted)
+        elif type(value) is list and self._does == "keeps":
+            self.kept.append(value)
+        return sent
 
 
 def _plain(value: Any) -> Any:
-    """Tuples and lists of any kind as lists, all the way down."""
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    """A list as a list, a tuple as what stands for one, an integer of NumPy's as Python's; anything else as it is."""
+    if type(value) is list:
+        return [_plain(item) for item in value]
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(item) for item in tuple.__iter__(value)]}
+    return int(value) if isinstance(value, Integral) and type(value).__module__ == "numpy" else value
 
 
 def _asked(allocator: Any, action: dict) -> Any:
@@ -59,15 +62,10 @@ def _asked(allocator: Any, action: dict) -> Any:
     return getattr(allocator, action["what"])(*map(_name, action["by"]), **action["named"])
 
 
-def _standing(allocator: Any, names: list, lists: Lists) -> dict:
+def _looked(allocator: Any, names: list, lists: Lists) -> dict:
     """What an allocator says of itself, and of the sequences ``names``."""
-
-    def said() -> dict:
-        tables = [[allocator.length(_name(name)), lists.kept(allocator.table(_name(name)))] for name in names]
-        return {"free": allocator.free, "sequences": tables}
-
-    looked = outcome(said)
-    return {"looked": looked.get("returned"), "blind": looked.get("error")}
+    sequences = [[_plain(allocator.length(_name(name))), lists.sent(allocator.table(_name(name)))] for name in names]
+    return {"free": _plain(allocator.free), "sequences": sequences}
 
 
 def _name(value: Any) -> Hashable:
