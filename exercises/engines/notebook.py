@@ -35,33 +35,31 @@ import torch
 # someone comes who does not fit yet: then all behind wait too. If everyone may pass, that one waits for ever. Write a scheduler
 # that lets others pass, and counts.
 #
-# Write `continuous_batcher(patience)`:
+# Write `continuous_batcher(patience)`. It returns a scheduler: an object with the method `plan(waiting, running, blocks, budget)` of
+# `gpulab.serving.Scheduler`.
 #
-# - [c1] `patience`: an `int`, 0 or more. [c2] Anything else, and a `bool` too, raises `ValueError`. [c3] Returns a scheduler for one engine: [c4] an
-#   object with the method `plan(waiting, running, blocks, budget)` of `gpulab.serving.Scheduler`;
-# - [c5] you may rely on this: [c6] `blocks` is a `Paged`, `budget.tokens` is not less than `budget.requests`, and no request is `whole`;
-# - [c7] **order of arrival**: by `arrival_us`, at a tie in the order in which they first stood in `waiting`. [c8] A preemption changes
-#   nobody's place in it, and `waiting` and `running` may stand in another order;
-# - [c9] **decodes**: in every step each running request that has one token left to compute gets it, unless it is preempted in
-#   this step. [c10] Nobody waits for a batch to drain, nor for another's prompt;
-# - [c11] **preemption**: where the free blocks do not suffice for that, the running request that arrived last is preempted, then the
-#   one that arrived last of the others, until they suffice, and not one more. [c12] In a step that preempts nobody is let in;
-# - [c13] **letting in**: in any other step, those who wait are gone through in the order of arrival. [c14] Each who fits into what those
-#   who run and those before have left is let in: [c15] a place of `budget.requests`, tokens of `budget.tokens` for all `left` tokens,
-#   and free blocks for them. [c16] All of them are computed in this step, of the preempted the told ones too. [c17] Whoever does not fit
-#   waits on, and the next one is tried;
-# - [c18] **patience**: whoever is let in overtakes each who arrived before and still waits. [c19] That counts one for each of those, also
-#   when the same request overtakes again after a preemption; [c20] nothing else counts. A request's count lasts as long as it
-#   is there, through its preemptions. [c21] While one whose count is `patience` waits, nobody who arrived later is let in; [c22] who
-#   arrived earlier may be;
-# - [c23] **long**: more than `budget.tokens` tokens fit into no step. [c24] Who has so many left fits where a place, one token of the
-#   step and blocks for all `left` tokens are free. [c25] It reserves those blocks at once, takes all tokens that the step has left,
-#   and in the steps after it all that the decodes leave, until none is left; [c26] what then remains of the step is for others.
-#   [c27] Nobody else's prompt is cut;
-# - [c28] **blocks**: nobody holds more of them than the tokens need that are computed or planned, and those that a long one has left;
-# - [c29] **who is there**: two requests are two, even if one has the name of another that was there before. [c30] Who leaves in the middle
-#   stands in neither list any more and holds up nobody. [c31] Two schedulers know nothing of each other, and one that has served a
-#   trace to its end serves another as a new one would.
+# - [c1] `patience` is an `int`, 0 or more. [c2] Anything else, and a `bool` too, raises `ValueError`;
+# - [c3] you may rely on this: `blocks` is a `Paged`, `budget.tokens` is not less than `budget.requests`, and no request is `whole`;
+# - [c4] **order**: everything goes by order of arrival: by `arrival_us`, and at a tie by who stood in `waiting` first. [c5] The lists
+#   themselves may stand in another order, and a preemption changes nobody's place in this one;
+# - [c6] **decodes**: in every step each running request with one token left (`left == 1`) gets it, unless it is preempted;
+# - [c7] **preemption**: while there are too few free blocks for all these decodes, the running request that arrived last is preempted,
+#   whatever it is doing. [c8] A step that preempts lets nobody in;
+# - [c9] **admission**: every other step goes through `waiting` in order and lets in each request that fits into what is left:
+#   [c10] a place of `budget.requests`, and tokens of `budget.tokens` and free blocks for all its `left` tokens. [c11] All of them
+#   are computed in this step. [c12] A request that does not fit waits on, and the next one is tried;
+# - [c13] **patience**: each time a request is let in, the count of every earlier one that still waits goes up by one, at once.
+#   [c14] While a request whose count has reached `patience` waits, nobody who arrived later is let in. [c15] A count begins at 0
+#   and is kept, through preemptions, until its request ends;
+# - [c16] **long requests**: a request with more than `budget.tokens` tokens left is let in where a place, one token of the step
+#   and blocks for all its `left` tokens are free. [c17] It reserves those blocks at once. [c18] It takes all the tokens that are left of
+#   this step, and of the next steps all that the decodes leave, before anyone is let in, until its prompt is done. [c19] No other
+#   prompt is cut;
+# - [c20] **blocks**: a running request holds the blocks of its computed and planned tokens and no more; only a long one reserves
+#   ahead. [c21] Its blocks are released only when it is preempted or ends;
+# - [c22] **state**: what you remember belongs to a request (the `Live`), not to its name: a scheduler may serve one trace after
+#   another, and names come back. [c23] A client may hang up at any time, and its request is then in neither list. [c24] Two schedulers
+#   share nothing.
 
 # %% nbgrader={"grade": false, "grade_id": "continuous_batcher", "locked": false, "schema_version": 3, "solution": true, "task": false}
 from gpulab.serving import Plan

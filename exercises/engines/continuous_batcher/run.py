@@ -4,42 +4,32 @@ from typing import Any
 
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
-from exercises.engines.run_played import Recorded, in_turn, played
+from exercises.engines.run_played import Recorded, in_turn
 from exercises.engines.shared import engine_of
 
 
 def run(learner: Learner, case: dict) -> dict:
-    """Make a scheduler, or play traces: each with a scheduler of its own, or several beside and after each other."""
+    """Make a scheduler, or play groups of traces.
 
-    def make(play: dict) -> Any:
-        return learner.continuous_batcher(play["patience"])
+    A group is one scheduler's, for one trace after the other, or each trace has a scheduler of its own: all are made, then the
+    engines take a step in turn.
+    """
 
-    if "plays" not in case:
-        return outcome(lambda: type(make(case)).__name__)
-    if not case["together"]:
-        return {"plays": played(make, case["plays"])}
-    return {
-        "plays": played(make, case["plays"]),
-        "beside": _beside(make, case["plays"]),
-        "again": _again(make, case["plays"]),
-    }
+    def make(patience: Any) -> dict:
+        return outcome(lambda: learner.continuous_batcher(patience))
 
-
-def _beside(make: Any, plays: list[dict]) -> list[dict]:
-    """All schedulers are made, then the engines take a step in turn."""
-    return _ran([outcome(lambda play=play: make(play)) for play in plays], plays, lambda engines: in_turn(*engines))
+    if "groups" in case:
+        return {"groups": [_ran(make, group["plays"], group["one"]) for group in case["groups"]]}
+    made = make(case["patience"])
+    return made if "error" in made else {"class": type(made["returned"]).__name__, "returned": None}
 
 
-def _again(make: Any, plays: list[dict]) -> list[dict]:
-    """One scheduler for the first trace, and then for the same once more."""
-    made = outcome(lambda: make(plays[0]))
-    return _ran([made, made], [plays[0], plays[0]], lambda engines: [in_turn(engine) for engine in engines])
-
-
-def _ran(made: list[dict], plays: list[dict], run: Any) -> list[dict]:
-    """Records as of :func:`exercises.engines.run_played.played`; what was raised ends all."""
-    if any("error" in one for one in made):
-        return [{"steps": [], "error": one.get("error")} for one in made]
-    recorded = [Recorded(one["returned"]) for one in made]
-    ran = outcome(lambda: run([engine_of(play, one) for play, one in zip(plays, recorded, strict=True)]))
-    return [{"steps": one.steps, **{key: ran[key] for key in ran if key == "error"}} for one in recorded]
+def _ran(make: Any, plays: list[dict], one: bool) -> list[dict]:
+    """Of each play its steps, and what was raised, which ends all."""
+    made = [make(plays[0]["patience"])] * len(plays) if one else [make(play["patience"]) for play in plays]
+    if any("error" in each for each in made):
+        return [{"steps": [], "error": each.get("error")} for each in made]
+    recorded = [Recorded(each["returned"]) for each in made]
+    engines = [engine_of(play, each) for play, each in zip(plays, recorded, strict=True)]
+    ran = outcome(lambda: [in_turn(engine) for engine in engines] if one else in_turn(*engines))
+    return [{"steps": each.steps, **{key: ran[key] for key in ran if key == "error"}} for each in recorded]
