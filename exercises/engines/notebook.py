@@ -1014,34 +1014,32 @@ def _show_paged_cache():
 _q, _k_cache, _v_cache, _tables, _lengths, _due, _gathered_bytes = _show_paged_cache()
 
 # %% [markdown]
-# Write `paged_attention(q, k_cache, v_cache, tables, lengths)`, one decode step of attention:
+# Write `paged_attention(q, k_cache, v_cache, tables, lengths)`, the attention of one decode step:
 #
-# - [c1] `q`: `(batch, heads, head_dim)`, the newest token of each sequence; [c2] `k_cache`, `v_cache`:
-#   `(blocks, size, kv_heads, head_dim)`, all three of one dtype: [c3] float16, bfloat16 or float32. [c4] `heads`
-#   is a multiple of `kv_heads`: [c5] query head `h` uses key head `h // (heads // kv_heads)`;
-# - [c6] `tables`: `(batch, most)`, int32. [c7] Token `t` of sequence `s` lies in block `tables[s, t // size]`, at
-#   `t % size`. [c8] `lengths`: `(batch,)`, int32, from 0 to `most * size`. [c9] Two tables may name one block;
-# - [c10] returns `softmax(q k / sqrt(head_dim)) v` over the first `lengths[s]` tokens of each sequence, and zeros where there
-#   are none: [c11] a new contiguous tensor on `q.device`, with the shape and the dtype of `q`, from `torch.empty` or its like;
-# - [c12] the sizes are 1 or more, but `batch` and `most` may be 0. [c13] They need not be powers of two. [c14] `head_dim` is at most 128,
-#   `size` at most 64, at most 16 query heads share a key head, and a batch may have 100,000 sequences;
-# - [c15] the elements of a head lie next to each other, as do the columns of `tables` and the `lengths`; [c16] all
-#   other strides are arbitrary, and those of `k_cache` may differ from those of `v_cache`. [c17] A cache may span more
-#   than 2**31 elements;
-# - [c18] **nothing else is used**: [c19] columns of `tables` beyond a sequence's last block hold any number, and the cache holds NaN
-#   wherever no token lies. [c20] No lane uses an element that is not there;
-# - [c21] **one launch** of a Triton kernel of your own. [c22] It loads a token's key and value **once for all query heads that
-#   share them**, and none beyond the end of a sequence; [c23] each element of `q` at most once. [c24] It stores each
-#   element of the result **once**, and nothing that was stored is loaded;
-# - [c25] more columns in `tables` cost nothing: [c26] no load and no arithmetic;
-# - [c27] scores, weights and sums are float32, whatever the dtype. [c28] Scores lie between -1e30 and 1e30, also before they are
-#   divided by `sqrt(head_dim)`, and none overflows;
-# - [c29] PyTorch computes and copies nothing, no value is read on the host, and no input changes;
-# - [c30] raises `ValueError` when the five shapes do not fit, or the dtypes of `q` and the caches are not as above.
+# - [c1] `q`: `(batch, heads, head_dim)`, the query of one token per sequence. [c2] `k_cache`, `v_cache`:
+#   `(blocks, size, kv_heads, head_dim)`. [c3] All three have one dtype: float16, bfloat16 or float32.
+#   [c4] Query head `h` uses key head `h // (heads // kv_heads)`;
+# - [c5] `tables`: `(batch, most)`, int32. [c6] Token `t` of sequence `s` lies in block `tables[s, t // size]`, in slot
+#   `t % size`. [c7] `lengths`: `(batch,)`, int32, from 0 to `most * size`;
+# - [c8] returns `softmax(q k / sqrt(head_dim)) v` over the first `lengths[s]` tokens of each sequence, and zeros where there
+#   are none, [c9] in a new contiguous tensor with the shape, dtype and device of `q`;
+# - [c10] `head_dim` is at most 128, `size` at most 64, and at most 16 query heads share a key head. [c11] None of these need be
+#   a power of two. [c12] `batch` and `most` may be 0, and a batch may have 100,000 sequences;
+# - [c13] the last dimension of each input is contiguous. [c14] All other strides are arbitrary. [c15] An offset along any
+#   dimension may pass 2**31 elements, so compute offsets in int64;
+# - [c16] **one launch** of a Triton kernel of your own does all the work; an empty batch needs none. [c17] PyTorch allocates
+#   the result, and computes, copies and reads nothing;
+# - [c18] the kernel loads a token's key and value **once for all query heads that share them**, [c19] each element of `q` at
+#   most once, [c20] and stores each element of the result once;
+# - [c21] **it loads nothing beyond the end of a sequence**: [c22] slots that hold no token hold NaN, [c23] and columns of `tables`
+#   beyond the last block hold any number. [c24] More such columns cost no arithmetic either;
+# - [c25] scores, weights and sums are float32 for each dtype; `tl.dot` of float32 needs `input_precision="ieee"`. [c26] Products
+#   `q k` lie between -1e30 and 1e30, and nothing overflows;
+# - [c27] raises `ValueError` when the five shapes do not fit together, or the dtypes of `q` and the caches are not as above.
 #
-# `x.to(tl.float32)` converts a tile. A grid has room for 2,147,483,647 programs along x, and for 65,535
-# along y and along z. Everything lies on one device: a card, or the CPU, on which the
-# interpreter runs the kernel just as well.
+# The parameters of the kernel are yours to change. `x.to(tl.float32)` converts a tile; the inner side of a `tl.dot` is 16 or more.
+# A grid has room for 2,147,483,647 programs along x, and for 65,535 along y and along z. Everything lies on one
+# device: a card, or the CPU, on which the interpreter runs the kernel just as well.
 
 # %% nbgrader={"grade": false, "grade_id": "paged_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @triton.jit

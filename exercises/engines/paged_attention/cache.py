@@ -68,14 +68,13 @@ def paged(
 ) -> Paged:
     """A step of sequences with ``lengths`` tokens, in blocks drawn by lot; NaN wherever no token lies.
 
-    more: columns of the tables beyond the longest sequence. spare: blocks of nobody, or a few more, so that no two inputs
-    are equally large. shared: the second sequence begins with the first block of the first, which must be full.
+    more: columns of the tables beyond the longest sequence. spare: blocks of nobody. shared: the second sequence begins
+    with the first block of the first, which must be full.
     """
     counts = [-(-length // size) for length in lengths]
     q = (2 * sampler.within_one(len(lengths), heads, dim, dtype=torch.float64)).to(dtype)
     tables = _garbage(sampler, len(lengths), max(counts, default=0) + more)
-    others, block_bytes = {q.nbytes, tables.nbytes, 4 * len(lengths)}, size * kv_heads * dim * dtype.itemsize
-    blocks = next(n for n in itertools.count(sum(counts) + spare) if n * block_bytes not in others)
+    blocks = sum(counts) + spare
     numbers = sampler.permutation(range(blocks))
     k_cache, v_cache = (torch.full((blocks, size, kv_heads, dim), float("nan"), dtype=dtype) for _ in range(2))
     step = Paged(q, k_cache, v_cache, tables, torch.tensor(lengths, dtype=torch.int32))
@@ -114,7 +113,13 @@ def attended(inputs: dict) -> torch.Tensor:
     return expected
 
 
-def needed_bytes(inputs: dict) -> int:
+def kv_bytes(inputs: dict) -> int:
     """Of the keys and values of all tokens, each once for each key head and sequence."""
     _, _, kv_heads, dim = inputs["k_cache"].shape
     return 2 * int(inputs["lengths"].sum()) * kv_heads * dim * inputs["k_cache"].element_size()
+
+
+def table_bytes(inputs: dict) -> int:
+    """Of the columns up to each sequence's last block."""
+    size = inputs["k_cache"].shape[1]
+    return inputs["tables"].element_size() * sum(-(-length // size) for length in inputs["lengths"].tolist())

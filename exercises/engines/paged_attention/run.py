@@ -1,47 +1,82 @@
 """E19.6 paged_attention: what a kernel over a paged cache gave, and what it loaded, stored and launched."""
 
 import ctypes
+import itertools
 import mmap
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 import gpulab.cuda
 from autograder.runner.card import idle_card
-from autograder.runner.kernels_ran import kernels_ran, on_host, same_memory, tiles, work_of
+from autograder.runner.kernels_ran import Ran, kernels_ran, on_host, same_memory, tiles, work_of
 from autograder.runner.observed import observe
 from autograder.runner.scenario_runner import Learner
 from gpulab import Observation
 
 _INPUTS = ("q", "k_cache", "v_cache", "tables", "lengths")
-_STRIDE = 2**30 + 64
-"""Elements from one block to the next in a cache that spans more than 2**31."""
+_APART = 2**30 + 64
+"""Elements from one index to the next along a far dimension: the third lies beyond 2**31."""
 
 
 def run(learner: Learner, case: dict) -> dict:
-    """One decode step, in a cache that spans ``far``; a second one ``again``, or with ``more`` in place of some of the inputs."""
-    if case["way"] == "far":
+    """One decode step, with some inputs ``far``; three times ``again``, or once more with ``more`` in place of some inputs."""
+    if case["far"]:
         return _far(learner, case)
     with idle_card():
         given = _on_the_card([case[name] for name in _INPUTS])
         more = [case["more"][name].cuda() if name in case["more"] else tensor for name, tensor in zip(_INPUTS, given)]
         torch.cuda.synchronize()
         with kernels_ran(*given, *more, interpreter=tiles) as ran, observe() as seen:
-            result = learner.paged_attention(*given)
-            second = learner.paged_attention(*more) if case["more"] else None
+            with _noted(ran, list(zip(2 * _INPUTS, [*given, *more]))) as noted:
+                result = learner.paged_attention(*given)
+                second = learner.paged_attention(*more) if case["more"] else None
         work = work_of(result, ran, seen) | {"second_bytes": _kernel_bytes(second, seen)}
         torch.cuda.synchronize()
         evidence = {
             "result": on_host(result),
             "second": on_host(second),
-            "inputs": [_whole(tensor).cpu() for tensor in given],
             "contiguous": isinstance(result, torch.Tensor) and result.is_contiguous(),
             "is_an_input": any(same_memory(result, tensor) for tensor in given),
+            **noted,
             **work,
         }
-        again = case["way"] == "again" and same_memory(result, learner.paged_attention(*given))
+        results = [result, *(learner.paged_attention(*given) for _ in range(2 if case["again"] else 0))]
+        again = any(same_memory(*pair) for pair in itertools.combinations(results, 2))
         return evidence | {"handed_out_twice": again}
+
+
+@contextmanager
+def _noted(ran: Ran, named: list[tuple[str, torch.Tensor]]) -> Iterator[dict]:
+    """Of each launch: which input each of its arrays lies in, and how many arguments are no tensors. Of all: dots in TF32."""
+    from gpulab.kernels.tiles import builder, interpret
+
+    noted = {"handed": [], "tf32": False}
+    inputs = {tensor.untyped_storage()._cdata: name for name, tensor in named}
+    before, dot = ran.sources.before, builder.CountingBuilder.create_dot
+
+    def launching(arguments: dict) -> None:
+        storages = {name: tensor.untyped_storage()._cdata for name, tensor in interpret.tensors_of(arguments)}
+        arrays = {name: inputs[storage] for name, storage in storages.items() if storage in inputs}
+        noted["handed"].append({"arrays": arrays, "others": sum(map(_items, arguments.values())) - len(storages)})
+        before(arguments)
+
+    def dotting(self, a, b, d, precision, *rest):
+        noted["tf32"] |= str(a.dtype.scalar) == "fp32" and getattr(precision, "name", "") == "TF32"
+        return dot(self, a, b, d, precision, *rest)
+
+    ran.sources.before, builder.CountingBuilder.create_dot = launching, dotting
+    try:
+        yield noted
+    finally:
+        builder.CountingBuilder.create_dot = dot
+
+
+def _items(value: Any) -> int:
+    return sum(map(_items, value)) if isinstance(value, tuple | list) else 1
 
 
 def _on_the_card(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -62,17 +97,24 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _far(learner: Learner, case: dict) -> dict:
-    """The blocks lie so far apart that a place in the cache passes 2**31. On the CPU, where most of that is never touched."""
-    k, v = case["k_cache"], case["v_cache"]
-    item, pair = k.element_size(), 2 * k[0].numel()
-    memory = _spread(len(k), _STRIDE * item, pair * item).view(k.dtype)
-    strides = (_STRIDE, *k.stride()[1:])
-    far = [memory.as_strided(k.shape, strides, offset) for offset in (0, k[0].numel())]
-    for there, here in zip(far, (k, v)):
-        there.copy_(here)
+    """Along one dimension, places in some inputs pass 2**31. On the CPU, where most of that is never touched."""
+    apart = _apart([case[name] for name in case["far"]], case["axis"])
+    given = case | dict(zip(case["far"], apart))
     with gpulab.cuda.use("off", quiet=True), observe() as seen:
-        result = learner.paged_attention(case["q"], *far, case["tables"], case["lengths"])
+        result = learner.paged_attention(*(given[name] for name in _INPUTS))
     return {"result": result, "kernel_bytes": _kernel_bytes(result, seen), "seen": seen.to_dict()}
+
+
+def _apart(tensors: list[torch.Tensor], axis: int) -> list[torch.Tensor]:
+    """Equal to those, which are equally large, in one storage: parts along ``axis`` lie ``_APART`` elements apart."""
+    first = tensors[0].movedim(axis, 0).contiguous()
+    item, part = first.element_size(), first[0].numel()
+    memory = _spread(len(first), _APART * item, len(tensors) * part * item).view(first.dtype)
+    strides = (_APART, *first.stride()[1:])
+    far = [memory.as_strided(first.shape, strides, number * part).movedim(0, axis) for number in range(len(tensors))]
+    for there, here in zip(far, tensors):
+        there.copy_(here)
+    return far
 
 
 def _spread(parts: int, apart: int, nbytes: int) -> torch.Tensor:
@@ -93,7 +135,7 @@ def _spread(parts: int, apart: int, nbytes: int) -> torch.Tensor:
         if ctypes.CDLL(None, use_errno=True).mprotect(
             ctypes.c_void_p(page), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_WRITE
         ):
-            raise OSError(ctypes.get_errno(), "a part of the cache could not be made writable")
+            raise OSError(ctypes.get_errno(), "a part of an input could not be made writable")
     return memory
 
 
