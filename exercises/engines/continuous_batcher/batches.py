@@ -63,9 +63,13 @@ class Batches:
         self._meet(step)
         self._number += 1
         found = self._first(step)
+        self.take(step)
+        return found and Fault(found.kind, f"Step {self._number} {self._where}: {found.says}")
+
+    def take(self, step: Decision) -> None:
+        """The step that was last met, as it was planned."""
         self._look(step)
         self._carry(step)
-        return found and Fault(found.kind, f"Step {self._number} {self._where}: {found.says}")
 
     @property
     def _where(self) -> str:

@@ -28,8 +28,7 @@ class Due:
             blocks.release(there[name])
         for name, new in tokens.items():
             blocks.reserve(there[name], there[name].left if name in waits else new)
-        if fault := self.batches.fault(replace(step, tokens=tokens, preempt=tuple(out))):
-            raise RuntimeError(f"what is due is judged to be wrong: {fault}")
+        self.batches.take(replace(step, tokens=tokens, preempt=tuple(out)))
         return Plan({there[name]: new for name, new in tokens.items()}, [there[name] for name in out])
 
 

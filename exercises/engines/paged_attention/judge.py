@@ -149,7 +149,7 @@ def _cancelling(sampler: Sampler, dtype: torch.dtype) -> Paged:
 
 def _swallowed(sampler: Sampler, dtype: torch.dtype) -> Paged:
     """A block's weights, after the first, are less than half the last digit of a sum in that dtype: only together do they count."""
-    size, blocks = 4, 20
+    size, blocks = 4, 9
     scores = torch.zeros(1, size * blocks, dtype=torch.float64)
     scores[0, size:] = torch.tensor(0.4 * torch.finfo(dtype).eps).double().log()
     case = _scored(sampler, dtype, scores)
