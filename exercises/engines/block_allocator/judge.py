@@ -150,7 +150,7 @@ def _memory(sampler: Sampler) -> Iterator[Script]:
         tight.append(script)
     for writer, other in sampler.shuffled("pc", "cp"):
         tight.append(_full(sampler, writer, other))
-    for script in (*tight, _too_much(sampler), _many(sampler)):
+    for script in (*tight, _too_much(sampler), _many(sampler), _one_block(sampler)):
         yield from _roomy_beside(sampler, script)
 
 
@@ -214,6 +214,19 @@ def _too_much(sampler: Sampler) -> Script:
     script.release("b")
     script.release("c")
     script.append("b", total * size)
+    return script
+
+
+def _one_block(sampler: Sampler) -> Script:
+    """The smallest cache: it fills, is shared, and is free again."""
+    size = sampler.integer(2, 4)
+    script = Script(("memory",), (1, size), says=_SHORT)
+    script.append("a", size - 1)
+    script.fork("a", "b")
+    script.append("b")
+    script.release("a")
+    script.append("b")
+    script.append("b")
     return script
 
 
