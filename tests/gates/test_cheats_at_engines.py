@@ -17,6 +17,9 @@ from exercises.engines.place_phases.phases import refused
 from gpulab.serving import Chunked, Continuous, Paged, Plan, Static
 
 
+pytestmark = pytest.mark.audit
+
+
 def score(exercise: str, function, seed: int = 7) -> float:
     name = f"engines.{exercise}"
     return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
@@ -52,7 +55,6 @@ def batcher_with_a_cache_of_its_own(waiting, running, blocks, budget):
     return Continuous().plan(waiting, running, Paged(10**6), budget)
 
 
-@pytest.mark.audit
 def test_a_cheat_at_continuous_batcher_earns_nothing():
     answers = {
         "no plan": lambda *asked: None,
@@ -156,7 +158,6 @@ def test_who_refuses_everything_from_the_first_bad_workload_on_has_not_refused_w
     assert placed(place_phases) == 8
 
 
-@pytest.mark.audit
 def test_only_the_questions_about_errors_are_refused_at_place_phases():
     drawn = [case for seed in range(1, 22) for case in find("engines.place_phases").cases(Sampler(seed))]
     assert not [case for case in drawn if case.criteria != ("errors",) and any(map(refused, case.inputs["questions"]))]

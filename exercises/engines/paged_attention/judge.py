@@ -164,7 +164,9 @@ def _far_scores(sampler: Sampler) -> Paged:
     alone = torch.full((length,), -2e29, dtype=torch.float64)
     alone[sampler.integer(0, length - 1)] = -1e29
     scores = [step * torch.arange(length) + near, -step * torch.arange(length) + near, near - 300, alone, near * 2e28]
-    return _scored(sampler, _SINGLE, torch.stack(sampler.permutation(scores)))
+    case = _scored(sampler, _SINGLE, torch.stack(sampler.permutation(scores)))
+    case.q[:, 1] /= 1000  # The heads of a group have their largest scores far from each other.
+    return case
 
 
 def _scored(sampler: Sampler, dtype: torch.dtype, scores: torch.Tensor) -> Paged:
