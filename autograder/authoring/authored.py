@@ -10,6 +10,7 @@ from nbformat import NotebookNode
 
 from autograder.authoring.clauses import Statement, statement
 from autograder.authoring.corpus import CORPUS, Attempt, read_corpus
+from autograder.authoring.drawn import Drawn
 from autograder.authoring.misconceptions import MISCONCEPTIONS, Said, read_misconceptions
 from autograder.authoring.problems import Unreadable, where
 from autograder.authoring.text import read_text_notebook
@@ -52,6 +53,7 @@ class AuthoredExercise:
     _namespaces: dict = field(default_factory=dict)
     _above: dict = field(default_factory=dict)
     _failed_above: dict[str, Exception] = field(default_factory=dict)
+    _drawn: dict[int, Drawn] = field(default_factory=dict)
 
     @property
     def function(self) -> str:
@@ -132,8 +134,9 @@ class AuthoredExercise:
         if source not in self._namespaces:
             self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
         namespace = self._namespaces[source]
+        drawn = self._drawn.setdefault(seed, Drawn(lambda: self.exercise.cases(Sampler(seed))))
         played = play_here(
-            self.name, lambda inputs: run_case(self.name, namespace, inputs), Sampler(seed), to_the_first, until
+            self.name, lambda inputs: run_case(self.name, namespace, inputs), None, to_the_first, until, drawn
         )
         if played.broken:
             raise HiddenTestBroken("; ".join(played.broken), _lost(played, until))

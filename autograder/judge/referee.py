@@ -2,7 +2,7 @@
 
 import os
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -323,15 +323,23 @@ def score_here(name: str, run_case, sampler: Sampler | None = None) -> float:
 
 
 def play_here(
-    name: str, run_case, sampler: Sampler | None = None, to_the_first: bool = False, until: Collection[str] = ()
+    name: str,
+    run_case,
+    sampler: Sampler | None = None,
+    to_the_first: bool = False,
+    until: Collection[str] = (),
+    drawn: Iterable[Case] | None = None,
 ) -> Session:
     """Cases, scenario and judge in one process: for authors, without any protection.
 
     ``run_case(inputs: bytes) -> bytes`` runs the scenario. Cases are drawn and judged under PyTorch's default
     settings, whatever the notebook has set. ``to_the_first``: end with the first case that loses something.
-    ``until``: end once all these criteria are lost, and skip cases that decide none of those left.
+    ``until``: end once all these criteria are lost, and skip cases that decide none of those left. ``drawn``: the cases, where
+    they are kept; else they are drawn here.
     """
     exercise = find(name)
+    if drawn is not None:
+        exercise = replace(exercise, cases=lambda sampler: iter(drawn))
     whole = exercise.cases
     if until:
         exercise = replace(

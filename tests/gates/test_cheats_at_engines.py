@@ -16,7 +16,6 @@ from autograder.runner.scenario_runner import run_case
 from exercises.engines.place_phases.phases import refused
 from gpulab.serving import Chunked, Continuous, Paged, Plan, Static
 
-
 pytestmark = pytest.mark.audit
 
 
