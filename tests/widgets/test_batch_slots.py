@@ -10,6 +10,7 @@ from gpulab.serving.schedulers.named import SCHEDULERS
 from gpulab.widgets import BatchSlots
 from gpulab.widgets.batch_slots import CLOCK, SLOTS, VALUES
 from gpulab.widgets.batch_slots.played import play
+from tests.sampling import sampled
 from tests.widgets.looks import assert_accessible, functions_of, in_every_look, still_of
 
 DRAWN = 60
@@ -129,10 +130,11 @@ def test_budget_by_keyboard(mount):
     assert cells(page, "chunked") == cells(page, "continuous") and "chunks change nothing" in verdict(page)
 
 
-def test_every_setting_is_told_truly(javascript, mount):
+@pytest.mark.parametrize("seed", sampled([3, 4, 5], now=[3]))
+def test_every_setting_is_told_truly(javascript, mount, seed):
     page = mount(BatchSlots())
-    rng = random.Random(3)
-    for _ in range(25):
+    rng = random.Random(seed)
+    for _ in range(8):
         moved = {name: rng.choice(stops) for name, stops in VALUES.items()}
         for name, value in moved.items():
             page.evaluate(f"model.set('{name}', {value})")
@@ -196,7 +198,7 @@ def test_the_keyboard_reaches_everything_in_order(mount):
     assert reached == ["token budget", "outputs", "an arrival"]
 
 
-@pytest.mark.parametrize("width", [390, 560, 720, 1280])
+@pytest.mark.parametrize("width", sampled([390, 560, 720, 1280], now=[390]))
 def test_moving_a_slider_moves_nothing_else(mount, width):
     page = mount(BatchSlots(), width=width)
     places = set()
