@@ -214,10 +214,10 @@ def test_what_cannot_keep_up_is_said(mount):
     assert page.locator("svg[role=img]").get_by_text("cannot keep up").count() == 2
 
 
-@pytest.mark.parametrize("first", sampled([300, 310, 320], now=[300]))
+@pytest.mark.parametrize("first", sampled([300, 305, 310, 315, 320, 325], now=[300]))
 def test_every_setting_is_told_truly(mount, first):
     page = mount(PlacePhases())
-    for seed in range(first, first + 10):
+    for seed in range(first, first + 5):
         widget = random_widget(seed)
         for name in ("model", "card", *VALUES):
             page.evaluate("([name, value]) => model.set(name, value)", [name, getattr(widget, name)])
@@ -282,7 +282,7 @@ def test_the_keyboard_reaches_everything_in_order(mount):
     ]
 
 
-@pytest.mark.parametrize("width", sampled([390, 560, 720, 1280], now=[390]))
+@pytest.mark.parametrize("width", sampled([390, 560, 720, 1280], now=[]))
 def test_moving_a_slider_moves_nothing_else(mount, width):
     page = mount(PlacePhases(), width=width)
     places = set()
