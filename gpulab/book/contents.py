@@ -1,7 +1,8 @@
 """The book's table of contents: which chapters stand in it, and which are drafts.
 
 A draft has its number in ``meta: chapters:`` of ``_toc.yml``, or stands in ``meta: drafts:`` where it is a page without
-one, and has no place among its ``parts:``. Its files lie where every chapter's lie; neither the site, nor the demo, nor the tests, nor the wheels take them up.
+one, and has no place among its ``parts:``. Its files lie where every chapter's lie; neither the site, nor the demo, nor the
+tests, nor the wheels take them up.
 """
 
 from collections.abc import Iterable

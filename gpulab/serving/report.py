@@ -121,14 +121,12 @@ class Report:
     def idle_slots(self) -> float:
         """Of the places that a step has (``budget.requests``), the share in which nothing was computed, over the time of
         the steps, whether or not someone waited."""
-        return 1 - self._over_time("requests") / (self.budget.requests * self.busy_us) if self.steps else 0.0
+        return self._idle(self.steps)
 
     @property
     def idle_while_waiting(self) -> float:
         """The same over the steps that left somebody waiting: places that a scheduler could have filled. 0 if nobody waited."""
-        steps = [step for step in self.steps if step.waiting]
-        us = sum(step.us for step in steps)
-        return 1 - sum(step.requests * step.us for step in steps) / (self.budget.requests * us) if steps else 0.0
+        return self._idle([step for step in self.steps if step.waiting])
 
     def table(self) -> str:
         """Every metric in a line, within 80 columns."""
@@ -139,6 +137,10 @@ class Report:
 
     def _per_s(self, count: float) -> float:
         return count / self.makespan_us * 1e6 if self.makespan_us else 0.0
+
+    def _idle(self, steps: list[Step]) -> float:
+        us = sum(step.us for step in steps)
+        return 1 - sum(step.requests * step.us for step in steps) / (self.budget.requests * us) if steps else 0.0
 
     def _over_time(self, name: str) -> float:
         return sum(getattr(step, name) * step.us for step in self.steps)

@@ -42,11 +42,7 @@ def rows() -> list[Row]:
 
 def newer() -> Row:
     """The one row of another card and year: vLLM 0.13 with Llama 3.1 8B on an H100, 128 prompts of 32 tokens at once."""
-    measured = measurement("ao-vllm-8b-bfloat16-decode")
-    work, clock = measured.workload, Roofline(measured.card, measured.workload["model"], "bf16")
-    lengths = work["input_tokens"], work["output_tokens"]
-    trace = [Request(f"r{number}", 0.0, *lengths) for number in range(work["requests"])]
-    return Row(measured, serve(trace, Continuous(), Paged(clock.slots // 16, 16), clock).tokens_per_s)
+    return _row(measurement("ao-vllm-8b-bfloat16-decode"), "H100")
 
 
 def median_speed(found: list[Row]) -> float:
@@ -64,19 +60,20 @@ def table(found: list[Row] | None = None) -> str:
     return "\n".join(lines)
 
 
-def _row(m: Measurement) -> Row:
-    report = run(m)
+def _row(m: Measurement, card: str = "A100") -> Row:
+    report = run(m, card)
     return Row(m, report.ttft_us[0] / 1e3 if m.unit == "ms" else report.tokens_per_s)
 
 
-def run(m: Measurement) -> Report:
-    """The batch that ``m`` tells of, on an A100: equal lengths, all there at the start."""
+def run(m: Measurement, card: str = "A100") -> Report:
+    """The batch that ``m`` tells of, on ``card``: equal lengths, all there at the start."""
     work, model = m.workload, m.workload["model"]
-    clock = Roofline("A100", _MODELS.get(model, model), cards=work["tensor_parallel"])
+    clock = Roofline(card, _MODELS.get(model, model), cards=work.get("tensor_parallel", 1))
+    batch = work.get("batch", work.get("requests"))
     prompt, most = work.get("input_tokens", work.get("prompt_tokens")), work.get("output_tokens", 200)
-    trace = [Request(f"r{number}", 0.0, prompt, most) for number in range(work["batch"])]
+    trace = [Request(f"r{number}", 0.0, prompt, most) for number in range(batch)]
     blocks = Paged(clock.slots // 16, size=16)
-    return serve(trace, Continuous(), blocks, clock, budget=Budget(tokens=8192, requests=work["batch"]))
+    return serve(trace, Continuous(), blocks, clock, budget=Budget(tokens=8192, requests=batch))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from gpulab.serving import (
     poisson,
     serve,
 )
+from gpulab.serving.pools import exposed_us, sent_us
 
 SEVEN = Roofline("A100", "Llama 2 7B")
 
@@ -26,17 +27,7 @@ def run(trace, scheduler, most=64, slots=SEVEN.slots, clock=SEVEN):
 
 def even_gbit_per_s(clock, tokens):
     """The link on which sending the keys and values of a prompt takes as long as computing them."""
-    return 8e-3 * tokens * clock.kv_bytes / clock.step_us([(tokens, 0)])
-
-
-def exposed_us(clock, tokens, gbit_per_s):
-    """Layer by layer: each is sent as soon as it is computed and the link is free. From the end of the prefill."""
-    layers = clock.shape.layers
-    compute, send = clock.step_us([(tokens, 0)]) / layers, 8e-3 * tokens * clock.kv_bytes / gbit_per_s / layers
-    sent = 0.0
-    for layer in range(layers):
-        sent = max(sent, (layer + 1) * compute) + send
-    return sent - layers * compute
+    return sent_us(clock, tokens, 1) / clock.step_us([(tokens, 0)])
 
 
 def test_a_transfer_hides_behind_the_prefill_from_a_rate_on_that_falls_for_very_long_prompts():
