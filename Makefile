@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV   ?= .venv
 COURSE ?= .
 PORT   ?= 8000
-MODEL_PORT ?= 8001
 CLASS  ?= views
 JOBS   ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 # Tests wait for a third of their time, for browsers, deadlines and other processes: half as many again keep the cores busy.
@@ -79,12 +78,12 @@ serve: book
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 serve-model: $(SERVER)
-	@$(BIN)/python -m gpulab.serving.http --port $(MODEL_PORT) $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
+	@$(BIN)/python -m gpulab.serving.http --port $(PORT) $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
 
 load-model: $(MORE)
-	$(BIN)/python benchmarks/serve_model.py streams
+	@for what in streams restart exchanges; do $(BIN)/python -m benchmarks.serve_model $$what || exit 1; done
 	@test -x $(LOAD)/bin/guidellm || { $(PYTHON) -m venv $(LOAD) && $(LOAD)/bin/pip install --quiet --extra-index-url https://download.pytorch.org/whl/cpu --constraint constraints.txt torch && $(LOAD)/bin/pip install --quiet guidellm==0.8.1; }
-	$(BIN)/python benchmarks/serve_model.py load --guidellm $(LOAD)/bin/guidellm
+	$(BIN)/python -m benchmarks.serve_model load --guidellm $(LOAD)/bin/guidellm
 
 lab: $(ENV) source
 	JUPYTER_PATH=$(CURDIR)/tools/lab COURSE=$(COURSE) $(BIN)/jupyter lab

@@ -1,13 +1,16 @@
 """How the model's server holds: many streams for minutes, and latency against load.
 
-    python benchmarks/serve_model.py streams [--streams 200] [--seconds 120]
-    python benchmarks/serve_model.py load --guidellm PATH [--rates 5 10 20 …] [--seconds 15]
+    python -m benchmarks.serve_model streams [--streams 200] [--seconds 120]
+    python -m benchmarks.serve_model load --guidellm PATH [--rates 5 10 15 …] [--seconds 15]
+    python -m benchmarks.serve_model restart
+    python -m benchmarks.serve_model exchanges
 
 ``streams``: that many at once from OpenAI's own client, in this process; the server is another. Every fifth client leaves in
 the middle. A run counts only when nobody was lost: each stream has all its tokens or was closed by its client, and in the
 end no request and no block is left. ``load``: guidellm at rising rates, evenly spaced, from an environment of its own
-(``make load-model``). Its Poisson arrivals (0.8.1) were seen to come in lumps, half again as many as asked. Both write what
-the book reads (gpulab/serving/http/record.json).
+(``make load-model``). Its Poisson arrivals (0.8.1) were seen to come in lumps, half again as many as asked. ``restart``:
+seconds from SIGKILL to the first token of a new process on the same port. ``exchanges``: see serve_exchanges.py. All write
+what the book reads (gpulab/serving/http/record.json).
 """
 
 import argparse
@@ -32,21 +35,26 @@ import numpy as np
 import openai
 import psutil
 
-from gpulab.serving.http.language import VOCABULARY
+from benchmarks import serve_exchanges
 from gpulab.serving.http.record import RECORD as RESULTS
+from gpulab.serving.http.tokenizer import VOCABULARY
 
 ROOT = Path(__file__).parents[1]
 TOKENS = 40
 
 
-@contextmanager
-def server(**options):
-    """A server of its own: its URL and its process. Raises RuntimeError if it does not start."""
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    told = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    process = subprocess.Popen([sys.executable, "-m", "gpulab.serving.http", "--port", str(port), *told], cwd=ROOT)
+        return free.getsockname()[1]
+
+
+@contextmanager
+def server(port: int = 0, **options):
+    """A server of its own: its URL and its process. Raises RuntimeError if it does not start."""
+    port = port or free_port()
+    given = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    process = subprocess.Popen([sys.executable, "-m", "gpulab.serving.http", "--port", str(port), *given], cwd=ROOT)
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_for(url, process)
@@ -161,6 +169,30 @@ def hold(streams: int, seconds: float) -> dict:
     }
 
 
+def restart() -> dict:
+    """``first_s``: from the start of a process to its first token. ``again_s``: from its SIGKILL to that of the next one."""
+    port, began = free_port(), time.perf_counter()
+    with server(port) as (url, process):
+        _first_token(url)
+        first_s, killed = time.perf_counter() - began, time.perf_counter()
+        process.kill()
+        process.wait()
+    with server(port) as (url, _):
+        _first_token(url)
+        return {"first_s": round(first_s, 1), "again_s": round(time.perf_counter() - killed, 1)}
+
+
+def _first_token(url: str) -> None:
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    with client.completions.create(model="tinyvla", prompt="move to", max_tokens=2, stream=True) as stream:
+        next(iter(stream))
+
+
+def exchanges() -> dict:
+    with server(**serve_exchanges.ROOM) as (url, process):
+        return serve_exchanges.exchanges(url, process)
+
+
 def _percentiles(values: list[float]) -> dict:
     return {f"p{percent}": round(float(np.percentile(values, percent)), 4) for percent in (50, 95, 99)}
 
@@ -228,14 +260,21 @@ def main() -> None:
     streams.add_argument("--seconds", type=float, default=120)
     loads = of.add_parser("load")
     loads.add_argument("--guidellm", default="guidellm")
-    loads.add_argument("--rates", type=float, nargs="+", default=[5, 10, 20, 30, 40, 50, 60, 80])
+    loads.add_argument("--rates", type=float, nargs="+", default=[5, 10, 15, 20, 25, 30, 40, 60])
     loads.add_argument("--seconds", type=float, default=15)
-    asked = parser.parse_args()
-    if asked.what == "streams":
-        found = hold(asked.streams, asked.seconds)
-    else:
-        found = load(asked.guidellm, asked.rates, asked.seconds)
-    keep(asked.what, found)
+    of.add_parser("restart")
+    of.add_parser("exchanges")
+    options = parser.parse_args()
+    match options.what:
+        case "streams":
+            found = hold(options.streams, options.seconds)
+        case "load":
+            found = load(options.guidellm, options.rates, options.seconds)
+        case "restart":
+            found = restart()
+        case _:
+            found = exchanges()
+    keep(options.what, found)
     print(json.dumps(found, indent=1))
 
 

@@ -18,18 +18,16 @@ ROOMS = {
     "parallel": ("parallelism",),
     "platforms": ("platforms",),
     "recordings": ("stability",),
-    "serving": ("inference", "engines", "server", "capstone"),
+    "serving": ("inference", "engines", "capstone"),
     "stability": ("stability",),
 }
 """Folders ``gpulab/<room>`` and ``tests/<room>``, as far as there are such, by the chapters that alone need them."""
 FILES = {
     "exercises/autograd": ("autograd", "trading"),
     "gpulab/plots/depth.py": ("stability",),
-    "gpulab/plots/load.py": ("server",),
     "gpulab/plots/schedule.py": ("parallelism",),
     "gpulab/plots/splits.py": ("parallelism",),
     "gpulab/plots/waste.py": ("operating",),
-    "gpulab/serving/http": ("server",),
     "tests/collectives/test_mini_fsdp.py": ("sharding",),
     "tests/gates/test_caching_allocator_against_two_references.py": ("trading",),
     "tests/gates/test_drawn_traces_hold_their_causes.py": ("profiling",),
@@ -37,8 +35,6 @@ FILES = {
     "tests/gates/test_sentences_at_profiling.py": ("profiling",),
     "tests/gates/test_shards_read_by_webdataset.py": ("feeding",),
     "tests/model/test_recordings.py": ("stability",),
-    "tests/serving/http": ("server",),
-    "tests/serving/test_load_plot.py": ("server",),
     "tests/unit/test_depth_figure.py": ("stability",),
     "tests/unit/test_engines_replayed.py": ("engines",),
 }

@@ -30,6 +30,10 @@ class Overloaded(RuntimeError):
         self.retry_after = retry_after
 
 
+class Draining(RuntimeError):
+    """The server ends, and takes no more requests."""
+
+
 class EngineFailed(RuntimeError):
     """A part of the engine broke a rule while a request ran."""
 
@@ -57,6 +61,8 @@ def of(error: Exception) -> JSONResponse:
             return answer(str(error), error.status, error.param, error.code)
         case Overloaded():
             return answer(str(error), 429, code="queue_full", **{"Retry-After": str(error.retry_after)})
+        case Draining():
+            return answer(str(error), 503, code="draining", **{"Retry-After": "1", "Connection": "close"})
         case EngineFailed():
             return answer(str(error), 500, code="engine_failed")
         case _:

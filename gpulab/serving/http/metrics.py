@@ -1,8 +1,10 @@
-"""What the server counts, in Prometheus' format. Names are vLLM's (``vllm/v1/metrics/loggers.py``) with ``gpulab`` before them."""
+"""What the server counts, in Prometheus' format. Names are vLLM's (``vllm/v1/metrics/loggers.py``), ``gpulab_`` for ``vllm:``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from gpulab.serving.http.worker import Standing
 
@@ -10,13 +12,13 @@ SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20
 
 
 class Metrics:
-    """standing: asked when somebody reads."""
+    """standing: called at each scrape."""
 
     def __init__(self, standing: Callable[[], Standing]) -> None:
         self.registry = CollectorRegistry()
-        self._gauges(standing)
+        self.registry.register(_OfEngine(standing))
         self.prompt_tokens = self._counter("prompt_tokens", "Tokens of prompts that were let in.")
-        self.generation_tokens = self._counter("generation_tokens", "Tokens that were told.")
+        self.generation_tokens = self._counter("generation_tokens", "Tokens that were generated.")
         self.ended = self._counter("request_success", "Requests that ended, by how.", "finished_reason")
         self.rejections = self._counter("admission_rejections", "Requests that were refused, the queue being full.")
         self.ttft = self._histogram("time_to_first_token_seconds", "From a request's arrival to its first token.")
@@ -26,18 +28,25 @@ class Metrics:
     def text(self) -> bytes:
         return generate_latest(self.registry)
 
-    def _gauges(self, standing: Callable[[], Standing]) -> None:
-        for name, help_, value in (
-            ("num_requests_waiting", "Requests that wait.", lambda: standing().waiting),
-            ("num_requests_running", "Requests that run.", lambda: standing().running),
-            ("kv_cache_usage_perc", "Blocks in use, 1 is all.", lambda: standing().blocks_used / standing().blocks),
-            ("num_preemptions", "Preemptions so far.", lambda: standing().preemptions),
-            ("num_steps", "Steps of the engine so far.", lambda: standing().steps),
-        ):
-            Gauge(f"gpulab_{name}", help_, registry=self.registry).set_function(value)
-
     def _counter(self, name: str, help_: str, *labels: str) -> Counter:
         return Counter(f"gpulab_{name}", help_, labels, registry=self.registry)
 
     def _histogram(self, name: str, help_: str) -> Histogram:
         return Histogram(f"gpulab_{name}", help_, registry=self.registry, buckets=SECONDS)
+
+
+class _OfEngine(Collector):
+    """The engine between two steps: all of one scrape at the same moment."""
+
+    def __init__(self, standing: Callable[[], Standing]) -> None:
+        self._standing = standing
+
+    def collect(self) -> Iterator[Metric]:
+        now = self._standing()
+        gauge = lambda name, says, value: GaugeMetricFamily(f"gpulab_{name}", says, value)
+        counter = lambda name, says, value: CounterMetricFamily(f"gpulab_{name}", says, value)
+        yield gauge("num_requests_waiting", "Requests that wait.", now.waiting)
+        yield gauge("num_requests_running", "Requests that run.", now.running)
+        yield gauge("kv_cache_usage_perc", "Blocks in use, 1 is all.", now.blocks_used / now.blocks)
+        yield counter("num_preemptions", "Preemptions so far.", now.preemptions)
+        yield counter("num_steps", "Steps of the engine so far.", now.steps)

@@ -1,7 +1,8 @@
-"""The engine in a thread of its own: what comes in goes through a queue, what comes out is told once a step."""
+"""The engine in a thread of its own: what comes in goes through a queue, what comes out is delivered once a step."""
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,9 +10,11 @@ from typing import NamedTuple
 from gpulab.serving.engine import Engine
 from gpulab.serving.requests import Live, Request
 
+CLOSE_S = 5.0
 
-class News(NamedTuple):
-    """Of one request. token: its next one, or None. over: how it ended, or None; the last news of it."""
+
+class Event(NamedTuple):
+    """Of one request. token: its next one, or None. over: how it ended, or None; then it is the last."""
 
     name: str
     token: int | None = None
@@ -34,19 +37,20 @@ class Worker(threading.Thread):
     """Runs ``make()``, an engine, as long as there is somebody in it, and waits for the next one when there is not.
 
     make: called at once, with what wants to know who ended, so that an engine that cannot be made is no thread's matter; and
-    once more after a part of it broke a rule, which ends all that are in it with ``why``. ``told``: set before ``start``, given
-    the news of a step in this thread.
+    once more after a part of it broke a rule, which ends all that are in it with ``why``. ``deliver``: set before ``start``,
+    called with the events of a step in this thread.
     """
 
-    told: Callable[[list[News]], None]
+    deliver: Callable[[list[Event]], None]
 
     def __init__(self, make: Callable[[Callable[[Live], None]], Engine]) -> None:
         super().__init__(name="gpulab-engine", daemon=True)
         self._make = make
         self._in: queue.SimpleQueue[tuple[str, Request | str]] = queue.SimpleQueue()
-        self._news: list[News] = []
+        self._events: list[Event] = []
         self._there: set[str] = set()
         self._steps = self._preempted = 0
+        self._step_began: float | None = None
         self.standing = Standing()
         self._engine = make(self._ended)
 
@@ -58,18 +62,26 @@ class Worker(threading.Thread):
         self._in.put(("abort", name))
 
     def close(self) -> None:
-        """End the thread, and all that are in the engine with it."""
+        """End the thread, and all that are in the engine with it. One that never ends its step is left to the process's end."""
         self._in.put(("close", ""))
-        self.join()
+        self.join(CLOSE_S)
+
+    @property
+    def in_step_s(self) -> float:
+        """Seconds that the present step has lasted; 0 between two."""
+        began = self._step_began
+        return time.monotonic() - began if began is not None else 0.0
 
     def run(self) -> None:
         while self._take_in():
             if self._engine.busy:
+                self._step_began = time.monotonic()
                 self._step()
-            self._tell()
+                self._step_began = None
+            self._publish()
         for name in list(self._there):
             self._engine.abort(name)
-        self._tell()
+        self._publish()
 
     def _take_in(self) -> bool:
         """All that has come; waits for something where nobody is in the engine. Whether to go on."""
@@ -88,28 +100,28 @@ class Worker(threading.Thread):
 
     def _step(self) -> None:
         try:
-            told = self._engine.step()
+            computed = self._engine.step()
         except Exception as error:
             return self._start_anew(error)
         self._steps += 1
         self._preempted += self._engine.steps[-1].preempted if self._engine.steps else 0
-        self._news = [*(News(live.name, live.ids[-1]) for live in told), *self._news]
+        self._events = [*(Event(live.name, live.ids[-1]) for live in computed), *self._events]
 
     def _ended(self, live: Live) -> None:
         self._there.discard(live.name)
-        self._news.append(News(live.name, over=live.state))
+        self._events.append(Event(live.name, over=live.state))
 
     def _start_anew(self, error: Exception) -> None:
         """What the parts of the engine hold cannot be trusted any more."""
         why = f"{type(error).__name__}: {error}"
-        self._news += [News(name, over="failed", why=why) for name in self._there]
+        self._events += [Event(name, over="failed", why=why) for name in self._there]
         self._there.clear()
         self._engine = self._make(self._ended)
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         blocks = self._engine.blocks
         there = (len(self._engine.waiting), len(self._engine.running))
         self.standing = Standing(*there, blocks.total - blocks.free, blocks.total, self._preempted, self._steps)
-        if self._news:
-            news, self._news = self._news, []
-            self.told(news)
+        if self._events:
+            events, self._events = self._events, []
+            self.deliver(events)

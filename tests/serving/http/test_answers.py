@@ -14,7 +14,7 @@ from PIL import Image
 from gpulab.model import load
 from gpulab.model.world import frames
 from gpulab.serving import Paged, Request, Static, serve
-from gpulab.serving.http.language import VOCABULARY
+from gpulab.serving.http.tokenizer import VOCABULARY
 from gpulab.serving.model.decoder import Decoder
 
 PROMPT = "move to the red block"
@@ -97,7 +97,7 @@ def test_everyone_of_a_crowd_is_told_what_he_is_told_alone(served):
     assert told == [alone(prompt, 20) for prompt in prompts]
     after = served.metrics()
     assert after["generation_tokens_total"] - before["generation_tokens_total"] == 16 * 20
-    assert after["num_steps"] - before["num_steps"] < 16 * 20 / 2
+    assert after["num_steps_total"] - before["num_steps_total"] < 16 * 20 / 2
 
 
 async def _streamed(client: openai.AsyncOpenAI, prompt: str) -> str:

@@ -11,8 +11,8 @@ NOT_HERE = {
     "n": (1, "one answer is given"),
     "best_of": (1, "one answer is given"),
     "stop": (None, "an answer ends after max_tokens"),
-    "logprobs": (None, "probabilities are not told"),
-    "echo": (False, "the prompt is not told again"),
+    "logprobs": (None, "probabilities are not returned"),
+    "echo": (False, "the prompt is not repeated"),
     "suffix": (None, "nothing can follow the answer"),
     "tools": (None, "there are no tools"),
     "response_format": (None, "answers are words and numbers of an action"),
@@ -22,7 +22,7 @@ MOST_IDS, MOST_PARTS = 4096, 64
 """Of a prompt, and of messages and their parts. What is longer is not looked at: pydantic makes an error of each item."""
 
 
-class _Asked(BaseModel):
+class _Common(BaseModel):
     """Fields that are not named are passed over, but for those of :data:`NOT_HERE`."""
 
     model_config = ConfigDict(extra="allow")
@@ -44,7 +44,7 @@ class _Asked(BaseModel):
                 raise Refused(f"{name} = {shown(given)} is not served: {why}", name)
 
 
-class Completion(_Asked):
+class Completion(_Common):
     prompt: str | list[StrictInt] | list[str]
 
     @field_validator("prompt", mode="before")
@@ -89,7 +89,7 @@ class Message(BaseModel):
         return [Part(type="text", text=self.content)] if isinstance(self.content, str) else self.content
 
 
-class Chat(_Asked):
+class Chat(_Common):
     messages: list[Message] = Field(min_length=1)
     max_completion_tokens: StrictInt | None = Field(None, ge=1)
     _few = field_validator("messages", mode="before")(_few)

@@ -3,11 +3,14 @@
 import json
 
 import httpx
+import nbformat
 import pytest
 
+from autograder.authoring.text import read_text_notebook
 from gpulab.serving import Budget
-from gpulab.serving.http.app import Setup
-from gpulab.serving.http.parts import scheduler
+from gpulab.serving.http.plugin import scheduler
+from gpulab.serving.http.setup import Setup
+from tests.rooms import ROOT
 from tests.serving.http.conftest import serving
 
 MINE = """
@@ -22,7 +25,8 @@ class Single:
 def single(patience):
     return Single()
 """
-CELLS = ["%matplotlib inline\n", "!ls\nimport os", MINE, "report = single(1).never()\nprint(1 // 0)"]
+UNFINISHED = "import nowhere_at_all\n@nowhere_at_all.jit\ndef kernel(x):\n    return MOST"
+CELLS = ["%matplotlib inline\n", "!ls\nimport os", MINE, UNFINISHED, "report = single(1).never()\nprint(1 // 0)"]
 
 
 @pytest.fixture
@@ -37,11 +41,21 @@ def test_a_notebook_gives_its_definitions_and_is_not_run(notebook):
     assert type(scheduler(f"{notebook}:single(patience=3)")).__name__ == "Single"
 
 
+def test_the_exercises_own_notebook_drives_the_server(tmp_path):
+    """The one that a learner downloads, with the function written: other exercises in it are not, and hold kernels."""
+    notebook = nbformat.from_dict(read_text_notebook(ROOT / "exercises" / "engines" / "notebook.py"))
+    nbformat.write(notebook, tmp_path / "engines.ipynb")
+    setup = Setup(f"{tmp_path}/engines.ipynb:continuous_batcher(4)", blocks=64, size=4, context=200)
+    with serving(setup) as served:
+        ask = {"model": "tinyvla", "prompt": "move to the red block", "max_tokens": 4}
+        assert httpx.post(f"{served.url}/v1/completions", json=ask).json()["usage"]["completion_tokens"] == 4
+
+
 def test_the_servers_requests_are_driven_by_it(notebook):
     with serving(Setup(f"{notebook}:Single", blocks=64, size=4, context=200, budget=Budget(64, 8))) as served:
         ask = {"model": "tinyvla", "prompt": "move to the red block", "max_tokens": 4}
         assert httpx.post(f"{served.url}/v1/completions", json=ask).json()["usage"]["completion_tokens"] == 4
-        assert served.metrics()["num_steps"] == 5 + 3, "one token a step: five of the prompt, three of the answer"
+        assert served.metrics()["num_steps_total"] == 5 + 3, "one token a step: five of the prompt, three of the answer"
 
 
 @pytest.mark.parametrize(

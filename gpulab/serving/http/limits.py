@@ -10,7 +10,7 @@ from gpulab.serving.http import errors
 
 
 @dataclass(frozen=True)
-class Patience:
+class Limits:
     """head_s: seconds until a request's head is there. body_s: until its body is. body_bytes: of a body at most.
     read_s: until a client has read what it was sent."""
 
@@ -78,7 +78,7 @@ class _Again:
 
 
 class _Patient(H11Protocol):
-    """A connection whose head does not come in time is told so and closed; one that nobody reads is cut off.
+    """A connection whose head does not come in time gets 408 and is closed; one that nobody reads is cut off.
 
     ``transport.close`` waits until all that was written has been read, for ever: hence ``abort``.
     """

@@ -1,12 +1,17 @@
 """Responses to a completion and to a chat in OpenAI's form, whole and streamed (``data: {...}`` and a last ``data: [DONE]``)."""
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+from fastapi import Request as HttpRequest
+from fastapi.responses import Response, StreamingResponse
+
 from gpulab.serving.http import errors
-from gpulab.serving.http.language import word
+from gpulab.serving.http.admission import Ticket
+from gpulab.serving.http.tokenizer import word
 
 DONE = "data: [DONE]\n\n"
 
@@ -31,7 +36,7 @@ class Answer:
         return self._about(kind, [self._choice(said, self.finish)]) | {"usage": self._usage()}
 
     async def pieces(self, tokens: AsyncIterator[int]) -> AsyncIterator[str]:
-        """Events, one a token. What goes wrong in the middle is told as an event, and no ``[DONE]`` follows it."""
+        """Server-sent events, one a token. An error in the middle is an event, and no ``[DONE]`` follows it."""
         try:
             if self.chat:
                 yield self._piece({"delta": {"role": "assistant", "content": ""}})
@@ -61,13 +66,51 @@ class Answer:
         return {"index": 0, **said, "logprobs": None, "finish_reason": finish}
 
     def _usage(self) -> dict:
-        told = len(self.ids)
+        generated = len(self.ids)
         return {
             "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": told,
-            "total_tokens": self.prompt_tokens + told,
+            "completion_tokens": generated,
+            "total_tokens": self.prompt_tokens + generated,
         }
 
 
 def _event(value: dict) -> str:
     return f"data: {json.dumps(value, separators=(',', ':'))}\n\n"
+
+
+class Streamed(StreamingResponse):
+    """Leaves when it is over, also where nobody ever read its first piece."""
+
+    def __init__(self, answer: Answer, ticket: Ticket) -> None:
+        super().__init__(
+            answer.pieces(ticket.tokens()), media_type="text/event-stream", headers={"Cache-Control": "no-cache"}
+        )
+        self._ticket = ticket
+
+    async def __call__(self, scope, receive, send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ticket.leave()
+
+
+async def whole(http: HttpRequest, ticket: Ticket, answer: Answer) -> dict | Response:
+    """The whole answer, unless the client leaves before: then nobody hears it."""
+    collect, gone = asyncio.ensure_future(_collected(ticket, answer)), asyncio.ensure_future(_until_gone(http))
+    try:
+        await asyncio.wait((collect, gone), return_when=asyncio.FIRST_COMPLETED)
+        return collect.result() if collect.done() else Response(status_code=499)
+    finally:
+        collect.cancel()
+        gone.cancel()
+        ticket.leave()
+
+
+async def _collected(ticket: Ticket, answer: Answer) -> dict:
+    answer.ids += [token async for token in ticket.tokens()]
+    return answer.whole()
+
+
+async def _until_gone(http: HttpRequest) -> None:
+    while (await http.receive())["type"] != "http.disconnect":
+        pass
