@@ -134,7 +134,7 @@ class Bank:
 
     def _section(self, card: Card, name: str) -> Link:
         page, _, anchor = name.partition("#")
-        if page not in self.pages.values() or anchor not in headings(self.chapters / f"{page}.md"):
+        if f"chapters/{page}" not in self.contents.pages or anchor not in headings(self.chapters / f"{page}.md"):
             raise ValueError(f"{card.id}: no heading {name} in the book")
         title, *_ = (known := headings(self.chapters / f"{page}.md")).values()
         return Link(f"{page}.html#{anchor}", f"{title}: {known[anchor]}")
