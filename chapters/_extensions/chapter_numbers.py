@@ -1,6 +1,7 @@
 """Sphinx extension: chapters carry the numbers of the whole course, also while some of them are drafts.
 
-``meta: chapters:`` in _toc.yml gives each numbered page its number. Sphinx counts what is there; its count is replaced.
+``meta: chapters:`` in _toc.yml gives each numbered page its number. Sphinx counts what is there; its count is replaced, and
+taken from the pages of ``meta: unnumbered:``.
 """
 
 from collections.abc import Iterator
@@ -27,9 +28,11 @@ def renumbered(assign):
     def assign_section_numbers(self, env) -> list[str]:
         before = env.toc_secnumbers
         assign(self, env)
-        own = numbers()
+        own, without = numbers(), Contents.read(ROOT).unnumbered
         if unnumbered := sorted(
-            page for page, sections in env.toc_secnumbers.items() if any(sections.values()) and page not in own
+            page
+            for page, sections in env.toc_secnumbers.items()
+            if any(sections.values()) and page not in (*own, *without)
         ):
             raise ExtensionError(f"_toc.yml: meta: chapters: gives no number to {', '.join(unnumbered)}")
         for page, number in own.items():
@@ -37,6 +40,10 @@ def renumbered(assign):
             env.toc_secnumbers[page] = {anchor: told and (number, *told[1:]) for anchor, told in sections.items()}
             for node in _numbered(env, page):
                 node["secnumber"] = [number, *node["secnumber"][1:]]
+        for page in without:
+            env.toc_secnumbers.pop(page, None)
+            for node in _numbered(env, page) if page in env.tocs else ():
+                del node["secnumber"]
         return [page for page, sections in env.toc_secnumbers.items() if sections != before.get(page)]
 
     return assign_section_numbers

@@ -1,6 +1,6 @@
 """The book's table of contents: which chapters stand in it, and which are drafts.
 
-A draft has its number in ``meta: chapters:`` of ``_toc.yml``, or stands in ``meta: drafts:`` where it is a page without
+A draft has its number in ``meta: chapters:`` of ``_toc.yml``, or stands in ``meta: unnumbered:`` where it is a page without
 one, and has no place among its ``parts:``. Its files lie where every chapter's lie; neither the site, nor the demo, nor the
 tests, nor the wheels take them up.
 """
@@ -19,7 +19,7 @@ class Contents:
     """``pages``: what the book shows, in its order, as ``chapters/tensors/views``. ``numbers``: of chapters, drafts included.
 
     ``parts``: of the whole course, in order, each with the number of its first chapter, whether there are chapters of it or not.
-    ``unnumbered``: drafts of pages that are no chapters.
+    ``unnumbered``: pages among the chapters that have no number, drafts included.
     """
 
     pages: tuple[str, ...]
@@ -33,7 +33,10 @@ class Contents:
         said = read_yaml(root / FILE)
         shown = [said["root"], *(entry["file"] for part in said["parts"] for entry in part["chapters"])]
         return cls(
-            tuple(shown), said["meta"]["chapters"], said["meta"].get("parts", {}), tuple(said["meta"].get("drafts", ()))
+            tuple(shown),
+            said["meta"]["chapters"],
+            said["meta"].get("parts", {}),
+            tuple(said["meta"].get("unnumbered", ())),
         )
 
     @property
@@ -49,7 +52,7 @@ class Contents:
     @property
     def draft_pages(self) -> tuple[str, ...]:
         """All pages that are not in the book, as ``chapters/many_gpus/sharding``."""
-        return (*(page for page in self.numbers if page not in self.pages), *self.unnumbered)
+        return tuple(page for page in (*self.numbers, *self.unnumbered) if page not in self.pages)
 
     @property
     def draft_names(self) -> frozenset[str]:

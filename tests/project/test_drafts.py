@@ -95,7 +95,7 @@ def test_a_page_of_a_draft_is_no_part_of_the_site(book, extensions, monkeypatch)
 
 def test_a_page_without_a_number_can_be_a_draft_too(book):
     toc = yaml.safe_load((book / "_toc.yml").read_text())
-    toc["meta"]["drafts"] = ["chapters/serving/desk"]
+    toc["meta"]["unnumbered"] = ["chapters/serving/desk"]
     write(book, {"_toc.yml": yaml.safe_dump(toc), "chapters/serving/desk.md": "Quiz("})
     assert Drafts(book).alone_need("chapters/serving/desk.md") and not Drafts(book).alone_need(f"{VIEWS}.md")
     assert Contents.read(book).drafts == {"later": 9} and Contents.read(book).draft_pages == (
@@ -155,7 +155,8 @@ def test_every_chapter_has_its_station_and_its_topic(extensions):
 def test_the_parts_of_the_book_are_among_those_of_the_course():
     toc, parts = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8")), Contents.read(ROOT).parts
     for part in (part for part in toc["parts"] if part.get("numbered")):
-        numbers = [toc["meta"]["chapters"][entry["file"]] for entry in part["chapters"]]
+        pages = [entry["file"] for entry in part["chapters"] if entry["file"] not in toc["meta"]["unnumbered"]]
+        numbers = [toc["meta"]["chapters"][page] for page in pages]
         assert {list(parts)[Contents.read(ROOT).part_of(number) - 1] for number in numbers} == {part["caption"]}
 
 

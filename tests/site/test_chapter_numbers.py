@@ -26,6 +26,13 @@ def test_a_page_shows_its_number_in_its_titles_and_in_the_contents(site, page):
     assert {int(number) for number in contents} == set(CONTENTS.chapters.values()), page
 
 
+@pytest.mark.parametrize("page", [page for page in CONTENTS.unnumbered if page in CONTENTS.pages])
+def test_a_page_without_a_number_shows_none(site, page):
+    text = (site / f"{page}.html").read_text("utf-8")
+    assert re.search(r"<h1>", text) and "section-number" not in text
+    assert re.search(r'<a class="current reference internal" href="#">\D', text)
+
+
 @pytest.mark.parametrize("page", NUMBERS)
 def test_exercises_are_one_series_with_the_chapters_number(page):
     chapter = Path(page).name
