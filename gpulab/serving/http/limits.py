@@ -8,12 +8,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gpulab.serving.http import errors
 
+PROBES = ("/health", "/ready", "/metrics")
+"""A server that is full is not dead, and its operator wants to see it."""
+
 
 @dataclass(frozen=True)
 class Limits:
-    """head_s: seconds until a request's head is there. body_s: until its body is. body_bytes: of a body at most.
-    read_s: until a client has read what it was sent."""
+    """connections: open at once; one more is answered 429, but for probes. head_s: seconds until a request's head is there.
+    body_s: until its body is. body_bytes: of a body at most. read_s: until a client has read what waits for it."""
 
+    connections: int = 2048
     head_s: float = 5.0
     body_s: float = 10.0
     body_bytes: int = 1 << 18
@@ -23,12 +27,14 @@ class Limits:
         """uvicorn's, which by itself waits for a head for ever."""
         return type("Patient", (_Patient,), {"head_s": self.head_s, "read_s": self.read_s})
 
-    def __call__(self, app):
-        """The ASGI application with bodies read before it is asked."""
+    def __call__(self, app, connections):
+        """The ASGI application with bodies read before it is asked. ``connections()``: how many are open."""
 
         async def patient(scope, receive, send) -> None:
             if scope["type"] != "http":
                 return await app(scope, receive, send)
+            if connections() > self.connections and scope["path"] not in PROBES:
+                return await self._too_many()(scope, receive, send)
             body = await self._body(scope, receive)
             if isinstance(body, bytes):
                 return await app(scope, _Again(body, receive), send)
@@ -59,6 +65,10 @@ class Limits:
             if len(body) > self.body_bytes:
                 return self._too_large()
         return bytes(body)
+
+    def _too_many(self):
+        why, headers = f"{self.connections:,} connections are open at most", {"Retry-After": "1", "Connection": "close"}
+        return errors.answer(why, 429, code="too_many_connections", **headers)
 
     def _too_large(self):
         return errors.answer(f"a body has {self.body_bytes:,} bytes at most", 413, Connection="close")

@@ -1,4 +1,5 @@
-"""What the server counts, in Prometheus' format. Names are vLLM's (``vllm/v1/metrics/loggers.py``), ``gpulab_`` for ``vllm:``."""
+"""What the server counts, in Prometheus' format. Names are vLLM's (``vllm/v1/metrics/loggers.py``), ``gpulab_`` for ``vllm:``;
+``num_steps`` is ours."""
 
 from collections.abc import Callable, Iterator
 

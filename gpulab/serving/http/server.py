@@ -8,8 +8,6 @@ from gpulab.serving.http.app import app_of
 from gpulab.serving.http.limits import Limits
 from gpulab.serving.http.setup import Setup
 
-CONNECTIONS = 2048
-"""Open at once, at most; uvicorn answers 503 beyond."""
 CUT_S = 1.0
 """Seconds that clients are given to hear that they are cut off."""
 
@@ -19,7 +17,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, setup: Setup, limits: Limits, host: str, port: int, grace_s: float = 25.0, **others) -> None:
         self.app = app_of(setup)
-        self.app.add_middleware(limits)
+        self.app.add_middleware(limits, connections=lambda: len(self.server_state.connections))
         super().__init__(_config(self.app, limits, host, port, **others))
         self._grace_s, self._until = grace_s, float("inf")
 
@@ -51,7 +49,6 @@ def _config(app, limits: Limits, host: str, port: int, **others) -> uvicorn.Conf
         http=limits.protocol(),
         lifespan="on",
         access_log=False,
-        limit_concurrency=CONNECTIONS,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=5,
         **others,

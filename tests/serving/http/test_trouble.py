@@ -6,6 +6,7 @@ import io
 import json
 import socket
 import time
+from dataclasses import replace
 
 import httpx
 import openai
@@ -217,6 +218,27 @@ def test_many_slow_clients_keep_nobody_waiting(served):
     finally:
         for connection in slow:
             connection.close()
+
+
+def test_where_too_many_connections_are_open_probes_are_answered_and_others_come_again():
+    with serving(limits=replace(QUICK, connections=3, head_s=5.0)) as served:
+        idle = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(3)]
+        full = ask(served)
+        assert full.status_code == 429 and full.headers["Retry-After"] == "1"
+        assert full.json()["error"] | {"param": None} == {
+            "message": "3 connections are open at most",
+            "type": "overloaded_error",
+            "param": None,
+            "code": "too_many_connections",
+        }
+        assert {httpx.get(f"{served.url}/{probe}").status_code for probe in ("health", "ready", "metrics")} == {200}
+        for connection in idle:
+            connection.close()
+        until = time.monotonic() + 60
+        while len(served.server.server_state.connections) > 2:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert works(served)
 
 
 def test_a_client_that_reads_nothing_holds_no_block(served):
