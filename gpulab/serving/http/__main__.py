@@ -1,15 +1,20 @@
 """``python -m gpulab.serving.http``: serve TinyVLA until it is interrupted."""
 
 import argparse
+import resource
+from contextlib import suppress
 
 import torch
 
-from gpulab.serving.http.limits import Limits
+from gpulab.serving.http.limits import BACKLOG, RESERVED, Limits
 from gpulab.serving.http.server import Server
 from gpulab.serving.http.setup import Setup
 from gpulab.serving.plan import Budget
 
 SCHEDULER = "chunked, continuous, static, or FILE.py:CALL, FILE.ipynb:CALL as 'engines.ipynb:continuous_batcher(4)'"
+
+OWN_FILES = 64
+"""Files and sockets that the process has open beside its connections."""
 
 
 def _options() -> argparse.Namespace:
@@ -17,7 +22,7 @@ def _options() -> argparse.Namespace:
         "python -m gpulab.serving.http", description="TinyVLA behind an endpoint of OpenAI's shape."
     )
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--port", type=_port, default=8000)
     parser.add_argument("--scheduler", default="chunked", help=SCHEDULER)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--blocks", type=int, default=2048, help="of 16 tokens, in the KV cache")
@@ -32,6 +37,7 @@ def _options() -> argparse.Namespace:
 def main() -> None:
     options = _options()
     torch.set_num_threads(1)
+    greeting = f"TinyVLA at http://{options.host}:{options.port}/v1, driven by {options.scheduler}. Ctrl-C ends it."
     try:
         setup = Setup(
             options.scheduler,
@@ -41,14 +47,27 @@ def main() -> None:
             budget=Budget(options.tokens, options.requests),
             queue=options.queue,
         )
-        server = Server(setup, Limits(), options.host, options.port, options.grace, log_level="warning")
-    except ValueError as error:
+        server = Server(
+            setup, _limits(), options.host, options.port, options.grace, greeting=greeting, log_level="warning"
+        )
+    # The last two are PyTorch's, for a cache that does not fit and a device that is not here.
+    except (ValueError, RuntimeError, AssertionError) as error:
         raise SystemExit(f"{error}") from None
-    print(
-        f"TinyVLA at http://{options.host}:{options.port}/v1, driven by {options.scheduler}. Ctrl-C ends it.",
-        flush=True,
-    )
-    server.run()
+    with suppress(KeyboardInterrupt):
+        server.run()
+
+
+def _limits() -> Limits:
+    """As many connections as the process may have files, and no more than the default."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return Limits(connections=max(1, min(Limits.connections, most - BACKLOG - RESERVED - OWN_FILES)))
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text}")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ from gpulab.serving.http.metrics import Metrics
 from gpulab.serving.http.worker import Event, Worker
 from gpulab.serving.requests import Request
 
+CUT = "cut"
+"""How a request ended that the end of the server has overtaken."""
+
 
 class Admission:
     """Lives in the event loop. most: requests that may be in the server at once, running and waiting."""
@@ -30,8 +33,8 @@ class Admission:
         """Hand it to the engine. Raises Draining, EngineFailed or, where the queue is full, Overloaded."""
         if self.draining:
             raise Draining("this server is shutting down: ask another, or this one when it is back")
-        if not self.worker.is_alive():
-            raise EngineFailed("the engine has stopped")
+        if self.worker.broken or not self.worker.is_alive():
+            raise EngineFailed(self.worker.broken or "the engine has stopped")
         if self.in_flight >= self._most:
             self.metrics.rejections.inc()
             lasts = sum(self.lasted_s) / len(self.lasted_s)
@@ -49,9 +52,9 @@ class Admission:
             if event.name in self._tickets:
                 self._tickets[event.name].deliver(event)
 
-    def end_all(self, why: str) -> None:
-        """Each client that is still there gets an error."""
-        self.deliver([Event(name, over="aborted", why=why) for name in self._tickets])
+    def cut_all(self) -> None:
+        """Each client that is still there is told that its answer is incomplete."""
+        self.deliver([Event(name, over=CUT) for name in self._tickets])
 
     def leave(self, name: str) -> None:
         del self._tickets[name]
@@ -71,9 +74,11 @@ class Ticket:
         self._events.put_nowait(event)
 
     async def tokens(self) -> AsyncIterator[int]:
-        """Each as it comes. Raises EngineFailed if a part of the engine broke a rule."""
+        """Each as it comes. Raises EngineFailed if a part of the engine broke a rule, Draining if the server ends."""
         while self._over is None:
             _, token, self._over, why = await self._events.get()
+            if self._over == CUT:
+                raise Draining("the server has shut down before the answer was complete")
             if self._over in ("failed", "refused", "aborted"):
                 raise EngineFailed(why or f"the engine has {self._over} the request")
             if token is not None:

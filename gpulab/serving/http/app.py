@@ -22,6 +22,8 @@ from gpulab.serving.model.robot import ask
 from gpulab.serving.requests import Request
 
 NAME = "tinyvla"
+PROBE = ["GET", "HEAD"]
+LONGEST_PATH = 100
 
 
 def app_of(setup: Setup) -> FastAPI:
@@ -73,26 +75,26 @@ def _completions(app: FastAPI, setup: Setup) -> None:
 
 
 def _probes(app: FastAPI, setup: Setup) -> None:
-    @app.get("/health")
+    @app.api_route("/health", methods=PROBE)
     async def health():
         """Liveness: 503 asks for a restart."""
         why = _dead(app.state.worker, setup)
         return errors.answer(why, 503) if why else Response()
 
-    @app.get("/ready")
+    @app.api_route("/ready", methods=PROBE)
     async def ready():
         """Readiness: 503 asks for no more requests."""
         why = "shutting down" if app.state.admission.draining else _dead(app.state.worker, setup)
         return errors.answer(why, 503) if why else Response()
 
-    @app.get("/metrics")
+    @app.api_route("/metrics", methods=PROBE)
     async def metrics():
         return Response(app.state.admission.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 def _dead(worker: Worker, setup: Setup) -> str:
-    if not worker.is_alive():
-        return "the engine has stopped"
+    if worker.broken or not worker.is_alive():
+        return worker.broken or "the engine has stopped"
     return f"the engine is in one step for {worker.in_step_s:.0f} s" if worker.in_step_s > setup.stalled_s else ""
 
 
@@ -122,7 +124,11 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(http: HttpRequest, error: RequestValidationError):
-        first, sent = error.errors()[0], http.headers.get("content-type", "nothing")
+        # Of a union's branches the one that the value came nearest to.
+        first, sent = (
+            max(error.errors(), key=lambda one: len(one["loc"])),
+            http.headers.get("content-type", "nothing")[:LONGEST_PATH],
+        )
         if "json" not in sent:
             return errors.answer(f"the header Content-Type says {sent}; expected application/json", 400)
         if first["type"] == "json_invalid":
@@ -133,4 +139,5 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def elsewhere(http: HttpRequest, error: HTTPException):
-        return errors.answer(f"{http.method} {http.url.path}: {error.detail}", error.status_code)
+        path = http.url.path[:LONGEST_PATH]
+        return errors.answer(f"{http.method} {path}: {error.detail}", error.status_code, **(error.headers or {}))

@@ -8,6 +8,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gpulab.serving.http import errors
 
+BACKLOG = 512
+"""Connections that are accepted in one turn of the event loop, at most."""
+RESERVED = 64
+"""Connections beyond the limit that are heard, so that probes are; further ones are closed unheard."""
+PIPELINED_BYTES = 1 << 16
+"""That may wait behind a request. They are read, for only who reads learns that a client has left."""
 PROBES = ("/health", "/ready", "/metrics")
 """A server that is full is not dead, and its operator wants to see it."""
 
@@ -25,7 +31,8 @@ class Limits:
 
     def protocol(self) -> type[H11Protocol]:
         """uvicorn's, which by itself waits for a head for ever."""
-        return type("Patient", (_Patient,), {"head_s": self.head_s, "read_s": self.read_s})
+        most = self.connections + RESERVED
+        return type("Patient", (_Patient,), {"head_s": self.head_s, "read_s": self.read_s, "most": most})
 
     def __call__(self, app, connections):
         """The ASGI application with bodies read before it is asked. ``connections()``: how many are open."""
@@ -51,6 +58,8 @@ class Limits:
         try:
             async with asyncio.timeout(self.body_s):
                 return await self._read(receive)
+        except asyncio.CancelledError:
+            return errors.of(errors.Draining("the server has shut down before the body was there"))
         except TimeoutError:
             return errors.answer(f"the body did not come within {self.body_s:g} s", 408, Connection="close")
 
@@ -95,6 +104,7 @@ class _Patient(H11Protocol):
 
     head_s: float
     read_s: float
+    most: int
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
@@ -113,12 +123,22 @@ class _Patient(H11Protocol):
 
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
+        if len(self.connections) > self.most:
+            return transport.abort()
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._head_is_there()
+            self._keep_reading()
+
+    def _keep_reading(self) -> None:
+        waiting = len(self.conn.trailing_data[0])
+        if waiting > PIPELINED_BYTES:
+            self.transport.abort()
+        elif waiting:
+            self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

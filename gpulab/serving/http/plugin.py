@@ -1,26 +1,41 @@
 """A scheduler from a file of the learner's own."""
 
 import ast
+import importlib.util
 import json
+import re
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 from gpulab.serving.plan import Scheduler
 from gpulab.serving.schedulers.named import SCHEDULERS
 
-_DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+_NAMED = re.compile(r"(.+?\.(?:py|ipynb)):(.+)", re.DOTALL)
 
 
-def scheduler(name: str) -> Scheduler:
-    """``chunked``, ``continuous``, ``static``, or ``FILE.py:CALL``, ``FILE.ipynb:continuous_batcher(patience=4)``.
+def scheduler(name: str) -> Callable[[], Scheduler]:
+    """Makes one anew at each call: ``chunked``, ``continuous``, ``static``, or ``FILE.py:CALL``, ``FILE.ipynb:CALL`` with a
+    call such as ``continuous_batcher(patience=4)``.
 
-    Of a notebook the definitions are taken that ``CALL`` needs, and its cells are not run. Raises ValueError for what cannot be read or plans nothing.
+    The file is read once. Of a notebook those statements are run that bind a name which ``CALL`` needs, and nothing else. Raises
+    ValueError for what cannot be read or plans nothing; what it returns does, too.
     """
     if name in SCHEDULERS:
-        return SCHEDULERS[name]()
-    file, colon, call = name.rpartition(":")
-    if not colon or not Path(file).is_file():
+        return SCHEDULERS[name]
+    found = _NAMED.fullmatch(name)
+    if not found or not Path(found[1]).is_file():
         raise ValueError(f"a scheduler is {', '.join(SCHEDULERS)}, or FILE.py:CALL of a file that is there; not {name}")
-    found = _made(Path(file), call)
+    file, call = Path(found[1]), found[2]
+    unread: list[str] = []
+    module = _attempted(lambda: _module(file, call, unread), file, call, unread)
+    return lambda: _made(module, file, call, unread)
+
+
+def _made(module: ModuleType, file: Path, call: str, unread: list[str]) -> Scheduler:
+    found = _attempted(lambda: eval(call, vars(module)), file, call, unread)
+    found = _attempted(found, file, call, unread) if isinstance(found, type) else found
     if not callable(getattr(found, "plan", None)):
         raise ValueError(
             f"{call} of {file} gives {type(found).__name__}; expected an object with plan(waiting, running, blocks, budget)"
@@ -28,48 +43,83 @@ def scheduler(name: str) -> Scheduler:
     return found
 
 
-def _made(file: Path, call: str):
-    names: dict = {"__name__": file.stem}
+def _attempted(act: Callable, file: Path, call: str, unread: list[str]):
     try:
-        exec(compile(_source(file, call), str(file), "exec"), names)  # noqa: S102: the learner's own file, at the learner's own word
-        found = eval(call, names)
-        return found() if isinstance(found, type) else found
-    except Exception as error:
-        raise ValueError(f"{call} of {file} raised {type(error).__name__}: {error}") from error
+        return act()
+    except (Exception, SystemExit) as error:
+        also = f" ({'; '.join(unread)})" if unread else ""
+        raise ValueError(f"{call} of {file} raised {type(error).__name__}: {error}{also}") from error
 
 
-def _source(file: Path, call: str) -> ast.Module:
-    if file.suffix != ".ipynb":
-        return ast.parse(file.read_text("utf-8"))
-    cells = [cell for cell in json.loads(file.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
-    texts = ["".join(line for line in cell["source"] if line.lstrip()[:1] not in ("%", "!")) for cell in cells]
-    defined = [line for text in texts for line in ast.parse(text).body if _defines(line)]
-    return ast.Module(_needed(defined, _read(ast.parse(call, mode="eval"))), type_ignores=[])
+def _module(file: Path, call: str, unread: list[str]) -> ModuleType:
+    """The file as a module, which may import its neighbours."""
+    name, folder = f"gpulab_plugin_{file.stem}", str(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    if file.suffix == ".py":
+        spec = importlib.util.spec_from_file_location(name, file)
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    module = sys.modules[name] = ModuleType(name)
+    module.__file__ = str(file)
+    lines = _needed(list(_statements(file, unread)), _read(ast.parse(call, mode="eval")))
+    lines.sort(key=lambda line: not _of_the_future(line))
+    exec(compile(ast.Module(lines, []), str(file), "exec"), vars(module))
+    return module
 
 
-def _defines(line: ast.stmt) -> bool:
-    """A definition, an import, or a constant: nothing that runs."""
-    is_constant = isinstance(line, ast.Assign | ast.AnnAssign) and not any(
-        isinstance(part, ast.Call) for part in ast.walk(line)
-    )
-    return isinstance(line, _DEFINES) or is_constant
+def _statements(file: Path, unread: list[str]) -> Iterator[ast.stmt]:
+    """Of a notebook's cells. ``unread`` is told of the cells that are not Python."""
+    for number, cell in enumerate(json.loads(file.read_bytes())["cells"], 1):
+        if cell["cell_type"] == "code":
+            try:
+                yield from _parsed("".join(cell["source"])).body
+            except SyntaxError as error:
+                unread.append(f"cell {number} is not Python: {error.msg}")
+
+
+def _parsed(text: str) -> ast.Module:
+    """A cell, which may hold IPython's magics."""
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        from IPython.core.inputtransformer2 import TransformerManager
+
+        return ast.parse(TransformerManager().transform_cell(text))
 
 
 def _needed(lines: list[ast.stmt], names: set[str]) -> list[ast.stmt]:
-    """Those that give one of the names, and what these read in turn: another exercise of the notebook may be unfinished."""
-    found = [line for line in lines if _given(line) & (names | {"*"})]
+    """Those that bind one of the names, and what these read in turn: another exercise of the notebook may be unfinished."""
+    found = [line for line in lines if _bound(line) & names or _for_all(line)]
     more = names.union(*map(_read, found))
     return found if more == names else _needed(lines, more)
+
+
+def _for_all(line: ast.stmt) -> bool:
+    return _of_the_future(line) or isinstance(line, ast.ImportFrom) and line.names[0].name == "*"
+
+
+def _of_the_future(line: ast.stmt) -> bool:
+    return isinstance(line, ast.ImportFrom) and line.module == "__future__"
 
 
 def _read(tree: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
 
 
-def _given(line: ast.stmt) -> set[str]:
-    """The names that a definition, an import or an assignment binds."""
+def _bound(line: ast.stmt) -> set[str]:
+    """The names that a statement binds, or whose attributes and items it sets; those inside a function are its own."""
+    if isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {line.name}
     if isinstance(line, ast.Import | ast.ImportFrom):
         return {(alias.asname or alias.name).partition(".")[0] for alias in line.names}
-    if isinstance(line, ast.FunctionDef | ast.ClassDef):
-        return {line.name}
-    return _read(ast.Module([line], []))
+    inside = [part for part in ast.iter_child_nodes(line) if isinstance(part, ast.stmt | ast.excepthandler)]
+    stored = {_base(part) for part in ast.walk(line) if isinstance(getattr(part, "ctx", None), ast.Store)}
+    return stored.union(*map(_bound, inside))
+
+
+def _base(target: ast.expr) -> str:
+    while isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
+        target = target.value
+    return target.id if isinstance(target, ast.Name) else ""

@@ -44,8 +44,8 @@ class Answer:
                 text = word(token) if not self.ids else f" {word(token)}"
                 self.ids.append(token)
                 yield self._piece({"delta": {"content": text}} if self.chat else {"text": text})
-        except errors.EngineFailed as error:
-            yield _event(errors.body(str(error), 500, code="engine_failed"))
+        except (errors.EngineFailed, errors.Draining) as error:
+            yield f"data: {errors.of(error).body.decode()}\n\n"
             return
         yield self._piece({"delta": {}} if self.chat else {"text": ""}, self.finish)
         if self.counts:

@@ -2,22 +2,27 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator, model_validator
 
 from gpulab.serving.http.errors import Refused, shown
 
 NOT_HERE = {
-    "temperature": (0, "the likeliest token is taken, always"),
-    "n": (1, "one answer is given"),
-    "best_of": (1, "one answer is given"),
-    "stop": (None, "an answer ends after max_tokens"),
-    "logprobs": (None, "probabilities are not returned"),
-    "echo": (False, "the prompt is not repeated"),
-    "suffix": (None, "nothing can follow the answer"),
-    "tools": (None, "there are no tools"),
-    "response_format": (None, "answers are words and numbers of an action"),
+    "temperature": ([0], "the likeliest token is taken, always"),
+    "n": ([1], "one answer is given"),
+    "best_of": ([1], "one answer is given"),
+    "stop": ([[]], "an answer ends after max_tokens"),
+    "logprobs": ([False], "probabilities are not returned"),
+    "logit_bias": ([{}], "the likeliest token is taken, always"),
+    "frequency_penalty": ([0], "the likeliest token is taken, always"),
+    "presence_penalty": ([0], "the likeliest token is taken, always"),
+    "echo": ([False], "the prompt is not repeated"),
+    "suffix": ([""], "nothing can follow the answer"),
+    "tools": ([[]], "there are no tools"),
+    "response_format": ([{"type": "text"}], "answers are words and numbers of an action"),
 }
-"""Fields that would change the answer, with the value that is served beside none at all, and why no other."""
+"""Fields that would change the answer, with the values that are served beside none at all, and why no other."""
+MOST_TOKENS = 1 << 31
+"""Of an answer that is asked for: numbers beyond are not even compared with the context."""
 MOST_IDS, MOST_PARTS = 4096, 64
 """Of a prompt, and of messages and their parts. What is longer is not looked at: pydantic makes an error of each item."""
 
@@ -27,8 +32,8 @@ class _Common(BaseModel):
 
     model_config = ConfigDict(extra="allow")
     model: str
-    max_tokens: StrictInt | None = Field(None, ge=1)
-    stream: bool = False
+    max_tokens: StrictInt | None = Field(None, ge=1, le=MOST_TOKENS)
+    stream: bool | None = None
     stream_options: dict[str, Any] | None = None
 
     @property
@@ -40,7 +45,7 @@ class _Common(BaseModel):
         """Raises Refused for what is not served."""
         for name, (served, why) in NOT_HERE.items():
             given = (self.model_extra or {}).get(name)
-            if given not in (None, [], served) or (given is True and served is not True):
+            if given is not None and not any(given == one and given is not True for one in served):
                 raise Refused(f"{name} = {shown(given)} is not served: {why}", name)
 
 
@@ -72,6 +77,12 @@ class Part(BaseModel):
     text: str = ""
     image_url: Url | None = None
 
+    @model_validator(mode="after")
+    def _whole(self) -> "Part":
+        if (self.type == "image_url") != (self.image_url is not None):
+            raise ValueError("a part of the type image_url has an image_url, and no other part has one")
+        return self
+
 
 def _few(items: Any) -> Any:
     if isinstance(items, list) and len(items) > MOST_PARTS:
@@ -91,7 +102,7 @@ class Message(BaseModel):
 
 class Chat(_Common):
     messages: list[Message] = Field(min_length=1)
-    max_completion_tokens: StrictInt | None = Field(None, ge=1)
+    max_completion_tokens: StrictInt | None = Field(None, ge=1, le=MOST_TOKENS)
     _few = field_validator("messages", mode="before")(_few)
 
     @property

@@ -1,6 +1,7 @@
 """What a server is started with, and the engine that this makes."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 
@@ -42,10 +43,14 @@ class Setup:
         """Requests in the server at once, running and waiting."""
         return self.budget.requests + self.queue
 
+    @cached_property
+    def _scheduler(self):
+        return scheduler(self.scheduler)
+
     def engine(self, ended=None) -> Engine:
         blocks = Paged(self.blocks, self.size)
         model = Decoder.tiny(blocks, self.device, sampler=_sample)
-        return Engine(scheduler(self.scheduler), blocks, model=model, budget=self.budget, keep=REMEMBERED, ended=ended)
+        return Engine(self._scheduler(), blocks, model=model, budget=self.budget, keep=REMEMBERED, ended=ended)
 
 
 def _sample(logits: torch.Tensor, lives) -> torch.Tensor:

@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from gpulab.model.config import SIZES, Config
@@ -71,5 +71,7 @@ def image_of(url: str) -> Tensor:
         return torch.from_numpy(np.array(picture if picture.size == side else picture.resize(side)))
     except Refused:
         raise
+    except UnidentifiedImageError:
+        raise Refused("the picture cannot be read: it is neither a PNG nor a JPEG", "messages") from None
     except (ValueError, OSError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError) as error:
         raise Refused(f"the picture cannot be read: {shown(str(error))}", "messages") from None

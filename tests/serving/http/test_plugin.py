@@ -25,8 +25,40 @@ class Single:
 def single(patience):
     return Single()
 """
+HELPERS = """
+from __future__ import annotations
+from dataclasses import dataclass
+FAR = float("inf")
+try:
+    import nothing_of_this_name
+except ImportError:
+    nothing_of_this_name = None
+@dataclass
+class Item:
+    width: "int" = 7
+left = (
+    7
+    % 4
+)
+TABLE = {}
+TABLE["a"] = 5
+LIST = [1]
+LIST += [2]
+report = TABLE["never"]
+class Uses(Single):
+    seen = (FAR, nothing_of_this_name, Item().width, left, TABLE["a"], len(LIST), __file__[-5:])
+"""
+NOT_PYTHON = ["for", "%%bash\nls -l | wc", "x = !ls", "Single?", "if True:\n    !ls"]
 UNFINISHED = "import nowhere_at_all\n@nowhere_at_all.jit\ndef kernel(x):\n    return MOST"
-CELLS = ["%matplotlib inline\n", "!ls\nimport os", MINE, UNFINISHED, "report = single(1).never()\nprint(1 // 0)"]
+CELLS = [
+    "%matplotlib inline\n",
+    "!ls\nimport os",
+    MINE,
+    UNFINISHED,
+    HELPERS,
+    *NOT_PYTHON,
+    "report = single(1).never()\nprint(1 // 0)",
+]
 
 
 @pytest.fixture
@@ -38,7 +70,33 @@ def notebook(tmp_path):
 
 
 def test_a_notebook_gives_its_definitions_and_is_not_run(notebook):
-    assert type(scheduler(f"{notebook}:single(patience=3)")).__name__ == "Single"
+    assert type(scheduler(f"{notebook}:single(patience=3)")()).__name__ == "Single"
+
+
+def test_what_the_call_needs_is_run_as_it_stands(notebook):
+    assert scheduler(f"{notebook}:Uses")().seen == (float("inf"), None, 7, 3, 5, 2, "ipynb")
+
+
+def test_a_cell_that_is_one_string_is_read_too(tmp_path):
+    cell = {"cell_type": "code", "source": MINE + "\nassert 1 != 2 and '%d' % 3 == '3'\n"}
+    (tmp_path / "one.ipynb").write_text(json.dumps({"cells": [cell]}))
+    assert type(scheduler(f"{tmp_path}/one.ipynb:single({{'a': 1}})")()).__name__ == "Single"
+
+
+def test_a_file_may_have_neighbours_and_annotations_as_text(tmp_path):
+    (tmp_path / "neighbour_of_mine.py").write_text(MINE)
+    lines = (
+        "from __future__ import annotations",
+        "from dataclasses import dataclass",
+        "from neighbour_of_mine import Single",
+    )
+    (tmp_path / "mine.py").write_text("\n".join([*lines, "@dataclass", "class Mine(Single):", "    width: int = 3"]))
+    assert scheduler(f"{tmp_path}/mine.py:Mine")().width == 3
+
+
+def test_a_cell_that_cannot_be_read_is_named_where_something_is_missing(notebook):
+    with pytest.raises(ValueError, match="NameError.*cell 6 is not Python"):
+        scheduler(f"{notebook}:Nobody")()
 
 
 def test_the_exercises_own_notebook_drives_the_server(tmp_path):

@@ -52,6 +52,19 @@ def test_a_client_that_closes_its_stream_gives_its_blocks_back(served):
     assert served.metrics()["num_steps_total"] - ended < 150, "it went on after its client had left"
 
 
+@pytest.mark.parametrize("late", [b"\r\n", b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"])
+def test_a_client_that_sends_more_and_hangs_up_gives_its_blocks_back(served, late):
+    before, body = served.metrics()["num_steps_total"], json.dumps(LONG).encode()
+    with socket.create_connection(("127.0.0.1", served.port)) as connection:
+        head = "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: "
+        connection.sendall(f"{head}{len(body)}\r\n\r\n".encode() + body)
+        time.sleep(0.05)
+        connection.sendall(late)
+        time.sleep(0.05)
+    served.wait_until_nobody_is_there()
+    assert served.metrics()["num_steps_total"] - before < 150
+
+
 def test_a_client_that_hangs_up_before_a_whole_answer_gives_its_blocks_back(served):
     before = served.metrics()["num_steps_total"]
     with pytest.raises(httpx.ReadTimeout):
@@ -89,17 +102,18 @@ def test_who_comes_when_the_queue_is_full_is_told_when_to_come_again():
         ({"prompt": [{}] * 5000}, 400, "up to 4,096 whole numbers"),
         ({"prompt": ["go"] * 5000}, 400, "up to 4,096"),
         ({"n": True}, 400, "n = True is not served"),
-        ({"max_tokens": 10**4000}, 400, "200 at most"),
+        ({"max_tokens": int("9" * 4300)}, 400, "2147483648"),
         ({"model": "gpt-9"}, 404, "ask for tinyvla"),
         ({"max_tokens": 0}, 400, "greater than or equal to 1"),
         ({"max_tokens": "many"}, 400, "max_tokens"),
-        ({"max_tokens": 10**30}, 400, "200 at most"),
+        ({"max_tokens": 10**30}, 400, "2147483648"),
         ({"max_tokens": 196}, 400, "5 tokens of prompt and 196 of answer are 201: 200 at most"),
         ({"prompt": [1] * 4000, "max_tokens": 1}, 400, "200 at most"),
         ({"temperature": 0.7}, 400, "temperature = 0.7 is not served"),
         ({"n": 2}, 400, "n = 2 is not served"),
         ({"stop": ["red"]}, 400, "stop"),
         ({"logprobs": 5}, 400, "logprobs"),
+        ({"logit_bias": {"3": 5}}, 400, "logit_bias"),
     ],
 )
 def test_what_is_not_served_is_refused_with_a_reason(served, fields, status, says):
@@ -114,7 +128,18 @@ def test_what_is_not_served_is_refused_with_a_reason(served, fields, status, say
 
 
 @pytest.mark.parametrize(
-    "fields", [{"temperature": 0}, {"n": 1}, {"stop": []}, {"seed": 4}, {"user": "me"}, {"top_p": 0.5}]
+    "fields",
+    [
+        {"temperature": 0},
+        {"n": 1},
+        {"stop": []},
+        {"seed": 4},
+        {"user": "me"},
+        {"top_p": 0.5},
+        {"logprobs": False},
+        {"stream": None},
+        {"response_format": {"type": "text"}},
+    ],
 )
 def test_what_changes_nothing_is_no_error(served, fields):
     assert ask(served, **fields).status_code == 200
@@ -134,7 +159,19 @@ def test_a_body_of_another_kind_is_told_which_is_expected(served):
     assert answer.status_code == 400 and "expected application/json" in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("probe", ["health", "ready", "metrics"])
+def test_a_probe_may_ask_for_the_head_alone(served, probe):
+    assert httpx.head(f"{served.url}/{probe}").status_code == 200
+
+
+def test_a_part_that_announces_a_picture_has_one(served):
+    content = [{"type": "image_url"}, {"type": "text", "text": PROMPT}]
+    with pytest.raises(openai.BadRequestError, match="has an image_url"):
+        served.client.chat.completions.create(model="tinyvla", messages=[{"role": "user", "content": content}])
+
+
 def test_another_path_and_another_method_are_told_in_the_same_shape(served):
+    assert httpx.get(f"{served.url}/v1/completions").headers["Allow"] == "POST"
     for answer, status in ((httpx.get(f"{served.url}/v2"), 404), (httpx.get(f"{served.url}/v1/completions"), 405)):
         assert answer.status_code == status and answer.json()["error"]["type"] == "invalid_request_error"
 
@@ -273,6 +310,47 @@ def test_a_scheduler_that_breaks_a_rule_ends_those_who_are_there_and_nobody_else
             list(pieces)
         served.wait_until_nobody_is_there()
         assert works(served)
+
+
+RAISES = """
+class Rude(Exception):
+    def __str__(self):
+        raise ValueError
+class Once:
+    steps, made = 0, 0
+    def __init__(self):
+        Once.made += 1
+        if Once.made > {lasts}:
+            raise SystemExit
+    def plan(self, waiting, running, blocks, budget):
+        Once.steps += 1
+        if Once.steps == 4:
+            raise {error}
+        from gpulab.serving import Continuous
+        return Continuous().plan(waiting, running, blocks, budget)
+"""
+
+
+@pytest.mark.parametrize("error", ["SystemExit", "KeyboardInterrupt", "GeneratorExit", "Rude", "ValueError('\\ud800')"])
+def test_whatever_a_scheduler_raises_it_ends_those_who_are_there_and_nobody_else(tmp_path, error):
+    (tmp_path / "mine.py").write_text(RAISES.format(error=error, lasts=9))
+    with serving(replace(SMALL, scheduler=f"{tmp_path}/mine.py:Once")) as served:
+        with pytest.raises(openai.APIError):
+            list(served.client.completions.create(**LONG, stream=True))
+        served.wait_until_nobody_is_there()
+        (tmp_path / "mine.py").write_text("class Once(:\n")
+        assert works(served) and httpx.get(f"{served.url}/health").status_code == 200
+
+
+def test_where_no_engine_can_be_made_any_more_everyone_is_told(tmp_path):
+    (tmp_path / "mine.py").write_text(RAISES.format(error="ValueError", lasts=1))
+    with serving(replace(SMALL, scheduler=f"{tmp_path}/mine.py:Once")) as served:
+        with pytest.raises(openai.APIError):
+            list(served.client.completions.create(**LONG, stream=True))
+        served.wait_until_nobody_is_there()
+        answer = ask(served)
+        assert answer.status_code == 500 and "the engine has stopped" in answer.json()["error"]["message"]
+        assert httpx.get(f"{served.url}/health").status_code == httpx.get(f"{served.url}/ready").status_code == 503
 
 
 def test_messages_that_are_many_are_not_looked_at(served):
