@@ -163,12 +163,20 @@ class _Patient(H11Protocol):
         if self.transport.get_write_buffer_size():
             return self.transport.abort()
         if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
-            answer = errors.answer(f"the head of the request did not come within {self.head_s:g} s", 408)
-            headers = [*answer.raw_headers, (b"connection", b"close")]
-            for event in (
-                h11.Response(status_code=408, headers=headers),
-                h11.Data(data=answer.body),
-                h11.EndOfMessage(),
-            ):
-                self.transport.write(self.conn.send(event))
+            self._refuse(408, f"the head of the request did not come within {self.head_s:g} s")
         self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """uvicorn's, for what is no HTTP at all."""
+        self._refuse(400, msg)
+        self.transport.close()
+
+    def _refuse(self, status: int, message: str) -> None:
+        answer = errors.answer(message, status)
+        headers = [*answer.raw_headers, (b"connection", b"close")]
+        for event in (
+            h11.Response(status_code=status, headers=headers),
+            h11.Data(data=answer.body),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event))

@@ -227,7 +227,7 @@ def _answer(connection: socket.socket) -> bytes:
             b"408",
         ),
         (b"GET /health HTTP/1.1\r\nHost: a\r\n\r\nGET /hea", b"408"),
-        (b"nonsense\r\n\r\n", b"400"),
+        (b"nonsense\r\n\r\n", b'"message":"Invalid HTTP request'),
     ],
 )
 def test_a_client_that_does_not_go_on_is_cut_off(served, sent, says):
