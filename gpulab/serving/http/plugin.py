@@ -109,7 +109,7 @@ def _read(tree: ast.AST) -> set[str]:
 
 
 def _bound(line: ast.stmt) -> set[str]:
-    """The names that a statement binds, or whose attributes and items it sets; those inside a function are its own."""
+    """The names that a statement binds, or whose attributes and items it sets."""
     if isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {line.name}
     if isinstance(line, ast.Import | ast.ImportFrom):
