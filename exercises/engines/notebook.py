@@ -101,7 +101,7 @@ class Batcher:
             while live in stay and not blocks.reserve(live, 1):
                 plan.preempt.append(stay.pop())
                 blocks.release(plan.preempt[-1])
-        for live in sorted(stay, key=lambda live: live.left > 1):
+        for live in sorted(stay, key=lambda live: live.left):
             plan.tokens[live] = min(live.left, budget - sum(plan.tokens.values()))
 
     def let_in(self, waiting, places, blocks, budget, plan):

@@ -65,22 +65,25 @@ def _forks(sampler: Sampler) -> Iterator[Script]:
 
 
 def _writers(sampler: Sampler) -> Iterator[Script]:
-    """Those write who need a copy; the last that has the block does not."""
-    for forks, order in sampler.shuffled(
+    """Those write who need a copy; the last that has the block does not. Of those who write beyond the block, the first write one
+    token more than fits in."""
+    families = sampler.shuffled(
         (("pc",), "p"),
         (("pc",), "c"),
         (("pc", "pd"), "cp"),
         (("pc", "pd"), "pd"),
         (("pc", "cg"), "gc"),
         (("pc", "cg"), "pg"),
-    ):
+    )
+    for number, (forks, order) in enumerate(families):
         for beyond in sampler.shuffled(False, True):
             size = sampler.integer(3, 6)
             script = _family(
                 sampler, ("shared", "copies"), size, sampler.integer(1, size - 1), *forks, full=None if beyond else 0
             )
             for name in order:
-                script.append(name, script.in_place(name) * beyond + 1 + beyond * sampler.integer(0, size))
+                more = sampler.integer(0, size) if beyond and number else 0
+                script.append(name, script.in_place(name) * beyond + 1 + more)
             yield script.end(sampler)
 
 

@@ -297,6 +297,7 @@ def evens(sampler: Sampler) -> Iterator[dict]:
         2,
     ):  # the latency alone takes all that is saved, more and less
         yield with_(question, link_latency_us=Model(question).gain() * times)
+    yield with_(question, link_latency_us=Model(question).gain() - 1)  # it leaves a microsecond
     yield some(sampler, 1, _loses_anyway, instances=2, step_us=1, slots=NO_END, link_latency_us=0)
     yield with_(question, chunk=1)  # shared does not hold
     yield with_(question, link_gbps=Fraction(1, 10**4))
@@ -348,7 +349,8 @@ def refusals(sampler: Sampler) -> Iterator[dict]:
         mix, low = question["mix"], -sampler.integer(2, 99)
         yield with_(question, mix=[])
         for name in NAMES:
-            yield from (with_(question, **{name: few}) for few in ((low,) if name == "link_latency_us" else (0, low)))
+            few = (Fraction(-1, 2), low) if name == "link_latency_us" else (0, low)
+            yield from (with_(question, **{name: number}) for number in few)
         prompt, cached, output, weight = mix[sampler.integer(0, 2)]
         for other in (
             [0, 0, output, weight],
