@@ -80,6 +80,8 @@ def running(client: httpx.Client, count: int):
     """So many long answers on their way, each with its first event read."""
     with ExitStack() as stack:
         opened = [stack.enter_context(client.stream("POST", "/v1/completions", json=LONG)) for _ in range(count)]
+        if refused := [one.status_code for one in opened if one.status_code != 200]:
+            raise RuntimeError(f"{count} answers were to be on their way: {refused}")
         lines = [one.iter_lines() for one in opened]
         next(lines[0])
         yield lines
@@ -88,18 +90,25 @@ def running(client: httpx.Client, count: int):
 def overload(client: httpx.Client) -> dict:
     """One more than has room."""
     with running(client, sum(ROOM.values())):
-        return answer(client, json=ASK)
+        found = answer(client, json=ASK)
+    wait_until_nobody_is_there(client)
+    return found
 
 
 def left(client: httpx.Client) -> dict:
     """Shares of the KV cache in use: while an answer is on its way, and after its client has closed the connection."""
     with running(client, 1):
         before = usage(client)
-    began = time.perf_counter()
-    while usage(client):
-        if time.perf_counter() - began > 5:
-            raise RuntimeError("blocks are held by a client that has left")
+    wait_until_nobody_is_there(client)
     return {"running": before, "left": usage(client)}
+
+
+def wait_until_nobody_is_there(client: httpx.Client) -> None:
+    """Raises RuntimeError if somebody is, five seconds after the last client has left."""
+    until = time.perf_counter() + 5
+    while any(metrics(client)[f"gpulab_num_requests_{state}"] for state in ("running", "waiting")):
+        if time.perf_counter() > until:
+            raise RuntimeError("requests of clients that have left are still there")
 
 
 def usage(client: httpx.Client) -> float:

@@ -58,9 +58,9 @@ def test_a_client_that_sends_more_and_hangs_up_gives_its_blocks_back(served, lat
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         head = "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: "
         connection.sendall(f"{head}{len(body)}\r\n\r\n".encode() + body)
-        time.sleep(0.05)
+        time.sleep(0.02)
         connection.sendall(late)
-        time.sleep(0.05)
+        time.sleep(0.02)
     served.wait_until_nobody_is_there()
     assert served.metrics()["num_steps_total"] - before < 150
 
