@@ -15,6 +15,8 @@ ROOM = {"requests": 2, "queue": 2}
 """Options of the server that is asked."""
 ASK = {"model": "tinyvla", "prompt": "move to the red block", "max_tokens": 12}
 LONG = ASK | {"max_tokens": 250, "stream": True}
+THERE = ("gpulab_num_requests_running", "gpulab_num_requests_waiting", "gpulab_kv_cache_usage_perc")
+"""What is 0 where nobody is in the server."""
 WRONG = {
     "no JSON": {"content": b'{"model": ', "headers": {"Content-Type": "application/json"}},
     "a word that the model lacks": {"json": ASK | {"prompt": "move to Paris"}},
@@ -104,11 +106,12 @@ def left(client: httpx.Client) -> dict:
 
 
 def wait_until_nobody_is_there(client: httpx.Client) -> None:
-    """Raises RuntimeError if somebody is, five seconds after the last client has left."""
-    until = time.perf_counter() + 5
-    while any(metrics(client)[f"gpulab_num_requests_{state}"] for state in ("running", "waiting")):
+    """Raises RuntimeError if a request or a block is, ten seconds after the last client has left."""
+    until = time.perf_counter() + 10
+    while any((there := {name: metrics(client)[name] for name in THERE}).values()):
         if time.perf_counter() > until:
-            raise RuntimeError("requests of clients that have left are still there")
+            raise RuntimeError(f"what belongs to clients that have left is still there: {there}")
+        time.sleep(0.01)
 
 
 def usage(client: httpx.Client) -> float:
@@ -116,6 +119,7 @@ def usage(client: httpx.Client) -> float:
 
 
 def metrics(client: httpx.Client) -> dict[str, float]:
+    """By name those without a label."""
     lines = [line.split() for line in client.get("/metrics").text.splitlines() if line[0] != "#" and "{" not in line]
     return {name: float(value) for name, value in lines if not name.endswith("_created")}
 

@@ -19,7 +19,6 @@ import json
 import os
 import platform
 import random
-import re
 import socket
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import numpy as np
 import openai
 import psutil
@@ -73,11 +73,6 @@ def _wait_for(url: str, process: subprocess.Popen) -> None:
                 raise RuntimeError("the server did not start") from None
             time.sleep(0.1)
     raise RuntimeError("the server did not answer within a minute")
-
-
-def gauges(url: str) -> dict[str, float]:
-    with urllib.request.urlopen(f"{url}/metrics") as answer:
-        return {name: float(value) for name, value in re.findall(r"^gpulab_(\w+) (\S+)$", answer.read().decode(), re.M)}
 
 
 class Streams:
@@ -139,25 +134,20 @@ def hold(streams: int, seconds: float) -> dict:
     """What came of it. Raises RuntimeError if anything was lost."""
     with server(queue=2 * streams) as (url, process):
         crowd, memory = asyncio.run(_watched(url, process, streams, seconds))
-        for _ in range(100):
-            there = gauges(url)
-            left = {
-                name: there[name] for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")
-            }
-            if not any(left.values()):
-                break
-            time.sleep(0.1)
+        with httpx.Client(base_url=url) as client:
+            serve_exchanges.wait_until_nobody_is_there(client)
+            generated = serve_exchanges.metrics(client)["gpulab_generation_tokens_total"]
         cpu = process.cpu_times()
     lost = {what: count for what, count in crowd.ended.items() if what not in ("finished", "left")}
-    if lost or any(left.values()) or not crowd.ended["finished"]:
-        raise RuntimeError(f"something was lost: {lost}; left: {left}; ended: {dict(crowd.ended)}")
+    if lost or not crowd.ended["finished"]:
+        raise RuntimeError(f"something was lost: {lost}; ended: {dict(crowd.ended)}")
     early = [mib for at, mib in memory if seconds / 4 <= at < seconds / 2]
     late = [mib for at, mib in memory if at >= 3 * seconds / 4]
     return {
         "streams": streams,
         "seconds": seconds,
         **crowd.ended,
-        "tokens_per_s": round(there["generation_tokens_total"] / seconds),
+        "tokens_per_s": round(generated / seconds),
         "ttft_s": _percentiles(crowd.ttft_s),
         "gap_s": _percentiles(crowd.gaps_s),
         "server_mib": {

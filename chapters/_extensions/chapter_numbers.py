@@ -28,7 +28,8 @@ def renumbered(assign):
     def assign_section_numbers(self, env) -> list[str]:
         before = env.toc_secnumbers
         assign(self, env)
-        own, without = numbers(), Contents.read(ROOT).unnumbered
+        own, contents = numbers(), Contents.read(ROOT)
+        without = [page for page in contents.unnumbered if page in contents.pages]
         if unnumbered := sorted(
             page
             for page, sections in env.toc_secnumbers.items()
@@ -42,7 +43,7 @@ def renumbered(assign):
                 node["secnumber"] = [number, *node["secnumber"][1:]]
         for page in without:
             env.toc_secnumbers.pop(page, None)
-            for node in _numbered(env, page) if page in env.tocs else ():
+            for node in _numbered(env, page):
                 del node["secnumber"]
         return [page for page, sections in env.toc_secnumbers.items() if sections != before.get(page)]
 

@@ -33,8 +33,8 @@ class Admission:
         """Hand it to the engine. Raises Draining, EngineFailed or, where the queue is full, Overloaded."""
         if self.draining:
             raise Draining("this server is shutting down: ask another, or this one when it is back")
-        if self.worker.broken or not self.worker.is_alive():
-            raise EngineFailed(self.worker.broken or "the engine has stopped")
+        if self.worker.dead:
+            raise EngineFailed(self.worker.dead)
         if self.in_flight >= self._most:
             self.metrics.rejections.inc()
             lasts = sum(self.lasted_s) / len(self.lasted_s)

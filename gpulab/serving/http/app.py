@@ -23,7 +23,8 @@ from gpulab.serving.requests import Request
 
 NAME = "tinyvla"
 PROBE = ["GET", "HEAD"]
-LONGEST_PATH = 100
+MOST_ECHOED = 100
+"""Characters of a path or a header that are sent back."""
 
 
 def app_of(setup: Setup) -> FastAPI:
@@ -93,9 +94,8 @@ def _probes(app: FastAPI, setup: Setup) -> None:
 
 
 def _dead(worker: Worker, setup: Setup) -> str:
-    if worker.broken or not worker.is_alive():
-        return worker.broken or "the engine has stopped"
-    return f"the engine is in one step for {worker.in_step_s:.0f} s" if worker.in_step_s > setup.stalled_s else ""
+    stalls = worker.in_step_s > setup.stalled_s
+    return worker.dead or (f"the engine is in one step for {worker.in_step_s:.0f} s" if stalls else "")
 
 
 def _answer(request: Request, body: Completion | Chat, chat: bool, finish: str) -> Answer:
@@ -111,9 +111,8 @@ async def _answered(
 ):
     tokens = request.prompt_tokens + request.most
     if tokens > setup.context:
-        numbers = [errors.shown(number) for number in (request.prompt_tokens, request.most, tokens)]
-        sentence = "{} tokens of prompt and {} of answer are {}: {} at most".format(*numbers, setup.context)
-        raise errors.Refused(sentence, "max_tokens", "context_length_exceeded")
+        sentence = f"{request.prompt_tokens} tokens of prompt and {request.most} of answer are {tokens}"
+        raise errors.Refused(f"{sentence}: {setup.context} at most", "max_tokens", "context_length_exceeded")
     ticket = app.state.admission.admit(request)
     return Streamed(answer, ticket) if body.stream else await whole(http, ticket, answer)
 
@@ -125,10 +124,8 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def unreadable(http: HttpRequest, error: RequestValidationError):
         # Of a union's branches the one that the value came nearest to.
-        first, sent = (
-            max(error.errors(), key=lambda one: len(one["loc"])),
-            http.headers.get("content-type", "nothing")[:LONGEST_PATH],
-        )
+        first = max(error.errors(), key=lambda one: len(one["loc"]))
+        sent = http.headers.get("content-type", "nothing")[:MOST_ECHOED]
         if "json" not in sent:
             return errors.answer(f"the header Content-Type says {sent}; expected application/json", 400)
         if first["type"] == "json_invalid":
@@ -139,5 +136,5 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def elsewhere(http: HttpRequest, error: HTTPException):
-        path = http.url.path[:LONGEST_PATH]
+        path = http.url.path[:MOST_ECHOED]
         return errors.answer(f"{http.method} {path}: {error.detail}", error.status_code, **(error.headers or {}))

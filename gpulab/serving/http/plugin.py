@@ -27,56 +27,58 @@ def scheduler(name: str) -> Callable[[], Scheduler]:
     found = _NAMED.fullmatch(name)
     if not found or not Path(found[1]).is_file():
         raise ValueError(f"a scheduler is {', '.join(SCHEDULERS)}, or FILE.py:CALL of a file that is there; not {name}")
-    file, call = Path(found[1]), found[2]
-    unread: list[str] = []
-    module = _attempted(lambda: _module(file, call, unread), file, call, unread)
-    return lambda: _made(module, file, call, unread)
+    return _Plugin(Path(found[1]), found[2])
 
 
-def _made(module: ModuleType, file: Path, call: str, unread: list[str]) -> Scheduler:
-    found = _attempted(lambda: eval(call, vars(module)), file, call, unread)
-    found = _attempted(found, file, call, unread) if isinstance(found, type) else found
-    if not callable(getattr(found, "plan", None)):
-        raise ValueError(
-            f"{call} of {file} gives {type(found).__name__}; expected an object with plan(waiting, running, blocks, budget)"
-        )
-    return found
+class _Plugin:
+    """A file's module, and the call that makes a scheduler of it."""
 
+    def __init__(self, file: Path, call: str) -> None:
+        self._file, self._call = file, call
+        self._unread: list[str] = []
+        self._module = self._attempted(self._loaded)
 
-def _attempted(act: Callable, file: Path, call: str, unread: list[str]):
-    try:
-        return act()
-    except (Exception, SystemExit) as error:
-        also = f" ({'; '.join(unread)})" if unread else ""
-        raise ValueError(f"{call} of {file} raised {type(error).__name__}: {error}{also}") from error
+    def __call__(self) -> Scheduler:
+        found = self._attempted(lambda: eval(self._call, vars(self._module)))
+        found = self._attempted(found) if isinstance(found, type) else found
+        if not callable(getattr(found, "plan", None)):
+            kind = type(found).__name__
+            expected = "an object with plan(waiting, running, blocks, budget)"
+            raise ValueError(f"{self._call} of {self._file} gives {kind}; expected {expected}")
+        return found
 
+    def _attempted(self, act: Callable):
+        try:
+            return act()
+        except (Exception, SystemExit) as error:
+            also = f" ({'; '.join(self._unread)})" if self._unread else ""
+            raise ValueError(f"{self._call} of {self._file} raised {type(error).__name__}: {error}{also}") from error
 
-def _module(file: Path, call: str, unread: list[str]) -> ModuleType:
-    """The file as a module, which may import its neighbours."""
-    name, folder = f"gpulab_plugin_{file.stem}", str(file.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    if file.suffix == ".py":
-        spec = importlib.util.spec_from_file_location(name, file)
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+    def _loaded(self) -> ModuleType:
+        """The file as a module, which may import its neighbours."""
+        name, folder = f"gpulab_plugin_{self._file.stem}", str(self._file.resolve().parent)
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        if self._file.suffix == ".py":
+            spec = importlib.util.spec_from_file_location(name, self._file)
+            module = sys.modules[name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+        module = sys.modules[name] = ModuleType(name)
+        module.__file__ = str(self._file)
+        lines = _needed(list(self._statements()), _read(ast.parse(self._call, mode="eval")))
+        lines.sort(key=lambda line: not _of_the_future(line))
+        exec(compile(ast.Module(lines, []), str(self._file), "exec"), vars(module))
         return module
-    module = sys.modules[name] = ModuleType(name)
-    module.__file__ = str(file)
-    lines = _needed(list(_statements(file, unread)), _read(ast.parse(call, mode="eval")))
-    lines.sort(key=lambda line: not _of_the_future(line))
-    exec(compile(ast.Module(lines, []), str(file), "exec"), vars(module))
-    return module
 
-
-def _statements(file: Path, unread: list[str]) -> Iterator[ast.stmt]:
-    """Of a notebook's cells. ``unread`` is told of the cells that are not Python."""
-    for number, cell in enumerate(json.loads(file.read_bytes())["cells"], 1):
-        if cell["cell_type"] == "code":
-            try:
-                yield from _parsed("".join(cell["source"])).body
-            except SyntaxError as error:
-                unread.append(f"cell {number} is not Python: {error.msg}")
+    def _statements(self) -> Iterator[ast.stmt]:
+        """Of a notebook's cells; those that are not Python are noted."""
+        for number, cell in enumerate(json.loads(self._file.read_bytes())["cells"], 1):
+            if cell["cell_type"] == "code":
+                try:
+                    yield from _parsed("".join(cell["source"])).body
+                except SyntaxError as error:
+                    self._unread.append(f"cell {number} is not Python: {error.msg}")
 
 
 def _parsed(text: str) -> ast.Module:

@@ -71,6 +71,11 @@ class Worker(threading.Thread):
         self.join(CLOSE_S if self.in_step_s < LONG_STEP_S else 0)
 
     @property
+    def dead(self) -> str:
+        """Why it computes nothing any more; empty while it does."""
+        return self.broken or ("" if self.is_alive() else "the engine has stopped")
+
+    @property
     def in_step_s(self) -> float:
         """Seconds that the present step has lasted; 0 between two."""
         began = self._step_began

@@ -8,6 +8,7 @@ from functools import cached_property
 import httpx
 import pytest
 
+from benchmarks.serve_exchanges import metrics
 from gpulab.serving import Budget
 from gpulab.serving.http.limits import Limits
 from gpulab.serving.http.server import Server
@@ -34,12 +35,8 @@ class Served:
 
     def metrics(self) -> dict[str, float]:
         """Of those without a label."""
-        lines = [
-            line.split()
-            for line in httpx.get(f"{self.url}/metrics").text.splitlines()
-            if line[0] != "#" and "{" not in line
-        ]
-        return {name.removeprefix("gpulab_"): float(value) for name, value in lines}
+        with httpx.Client(base_url=self.url) as client:
+            return {name.removeprefix("gpulab_"): value for name, value in metrics(client).items()}
 
     def wait_until_nobody_is_there(self, seconds: float = 60.0) -> None:
         """Raises AssertionError if blocks are held when the time is over."""
