@@ -9,9 +9,10 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from autograder.core.flag import Flag
 from autograder.core.verdict import Verdict
 
 NOT_GRADED = "not graded"
@@ -24,7 +25,8 @@ class Entry:
     ``outcome`` says how its code ended: ``ran``, ``timed out``, ``crashed`` (the kernel died)
     or ``flooded`` (stopped for its output); ``not graded``: nothing could be made of what was
     handed in. ``verdicts`` by grade_id; ``notes`` are sentences for the learner and the
-    instructor about what happened on the way; ``incidents`` are for the instructor. ``broken`` says which judge or scenario failed and where, so that points may
+    instructor about what happened on the way; ``incidents`` are for the instructor. ``flags``: places in the code that a
+    person should look at; they cost nothing. ``broken`` says which judge or scenario failed and where, so that points may
     have been denied that were due; ``tracebacks``, of such judges, are for the exercise's author.
     ``handed_in``: the digest of what was graded, by which a change is noticed whatever its time says.
     """
@@ -36,18 +38,20 @@ class Entry:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     incidents: list[str] = field(default_factory=list)
+    flags: list[Flag] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
     handed_in: str = ""
 
     def to_dict(self) -> dict:
         verdicts = {grade_id: verdict.to_dict() for grade_id, verdict in self.verdicts.items()}
-        return {**self.__dict__, "verdicts": verdicts}
+        return {**self.__dict__, "verdicts": verdicts, "flags": [asdict(flag) for flag in self.flags]}
 
     @classmethod
     def from_dict(cls, data: dict) -> "Entry":
         verdicts = {grade_id: Verdict.from_dict(verdict) for grade_id, verdict in data["verdicts"].items()}
-        return cls(**{**data, "verdicts": verdicts})
+        flags = [Flag(**flag) for flag in data.get("flags", [])]
+        return cls(**{**data, "verdicts": verdicts, "flags": flags})
 
 
 class Ledger:

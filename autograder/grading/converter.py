@@ -92,6 +92,7 @@ def _graded(student: str, entry: Entry | None, ending: str, seconds: float) -> G
         sum(verdict.score for verdict in verdicts),
         sum(verdict.max_score for verdict in verdicts),
         len(entry.incidents),
+        len(entry.flags),
         entry.notes[0] if entry.notes else "",
         seconds,
         tuple(entry.broken),

@@ -29,7 +29,8 @@ class Graded:
     """What became of one submission.
 
     ``ending``: ``graded``, ``skipped`` (was graded before), ``held`` (another grader has it) or
-    ``failed``. ``outcome`` is the ledger's; ``suspicious`` counts its incidents, ``broken`` are its
+    ``failed``. ``outcome`` is the ledger's; ``suspicious`` counts its incidents, ``flagged`` the
+    places in its code that a person should look at; ``broken`` are its
     sentences about judges and scenarios; ``remark`` is its first note or the reason of a failure.
     ``seconds`` is wall time. ``why`` it was graded again, empty for the first time; ``moved``: penalties for late work that
     are other ones now.
@@ -41,6 +42,7 @@ class Graded:
     score: float = 0.0
     max_score: float = 0.0
     suspicious: int = 0
+    flagged: int = 0
     remark: str = ""
     seconds: float = 0.0
     broken: tuple[str, ...] = ()

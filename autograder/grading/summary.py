@@ -12,6 +12,7 @@ _HEADINGS = {
     "crashed": "crashed (the kernel died)",
     "flooded": "stopped for the amount they printed",
 }
+_TO_LOOK_AT = "to look at, for what their code uses (Formgrader: needs manual grade; it costs no points)"
 _NAMES = 40
 
 
@@ -23,6 +24,7 @@ def summary(results: list[Graded], seconds: float) -> str:
     for outcome, heading in _HEADINGS.items():
         lines += _named(heading, (r for r in graded if r.outcome == outcome))
     lines += _named("suspicious (see incidents in the ledger)", (r for r in graded if r.suspicious))
+    lines += _named(_TO_LOOK_AT, (r for r in graded if r.flagged))
     lines += _broken(graded)
     for why in sorted({r.why for r in graded if r.why}):
         lines += _named(f"graded again: {why}", (r for r in graded if r.why == why))

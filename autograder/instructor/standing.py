@@ -30,7 +30,7 @@ class Learner:
 
     @property
     def noted(self) -> bool:
-        return bool(self.entry.notes or self.entry.incidents)
+        return bool(self.entry.notes or self.entry.incidents or self.entry.flags)
 
     def of(self, exercise: str) -> Verdict | None:
         return next((verdict for verdict in self.entry.verdicts.values() if verdict.exercise == exercise), None)

@@ -8,7 +8,9 @@ from nbgrader.server_extensions.formgrader import formgrader, handlers
 from nbgrader.server_extensions.formgrader.base import BaseHandler, check_notebook_dir, check_xsrf
 from tornado import web
 
+from autograder.core.ledger import Ledger
 from autograder.nbgrader import content_security
+from autograder.nbgrader.flagged import WithFlags, to_look_at
 from autograder.nbgrader.inert import EscapeLearners, InertExporter
 
 _NAMES = ("student", "first_name", "last_name", "notebook_path")
@@ -19,9 +21,12 @@ class FormgraderExporter(InertExporter):
 
     nonce = ""
     """Of the page that is made next."""
+    course = ""
+    """The folder of the course that it shows."""
 
     def from_filename(self, filename: str, resources: dict | None = None, **kwargs):
         resources = {**(resources or {}), "nonce": self.nonce}
+        resources["to_look_at"] = to_look_at(Ledger(self.course), resources)
         for name in _NAMES:
             if isinstance(resources.get(name), str):
                 resources[name] = html.escape(resources[name])
@@ -34,6 +39,7 @@ class FormgraderExporter(InertExporter):
     def _create_environment(self) -> jinja2.Environment:
         environment = super()._create_environment()
         environment.add_extension(content_security.WithNonces)
+        environment.add_extension(WithFlags)
         return environment
 
 
@@ -62,6 +68,7 @@ def _nonce(handler: BaseHandler) -> str:
 def _exporter(handler: BaseHandler) -> FormgraderExporter:
     exporter = handler.settings["nbgrader_exporter"]
     exporter.nonce = handler.nonce
+    exporter.course = handler.coursedir.root
     exporter.host = handler.request.host_name
     return exporter
 

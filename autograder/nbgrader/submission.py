@@ -11,9 +11,11 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.converters.base import BaseConverter
 
+from autograder.core.flag import in_a_line
 from autograder.core.ledger import NOT_GRADED, Entry, Ledger
 from autograder.core.printable import printable, say
 from autograder.core.report import points
+from autograder.flags.notebook import flags_of, python_files
 from autograder.intake.archives import unpack_beside
 from autograder.intake.beside import put_away
 from autograder.intake.files import OF_THE_HAND_IN, Handed, copy, digest, handed_in, taken_along
@@ -41,6 +43,8 @@ class TakesFilesAlong(BaseConverter):
                 self._entry.notes += copy(files, beside, Path(staged))
             for archive, notebook in self._archives:
                 unpack_beside(archive, notebook, Path(staged))
+            beside = python_files(Path(staged))
+            self._entry.flags = [flag for one in self._taken.items() for flag in flags_of(*one, beside)]
             put_away(Path(staged), Path(self._format_dest(assignment_id, student_id)))
         self.ledger.write(self._entry)
 
@@ -169,6 +173,8 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
         say(f"graded {printable(entry.student)}: {scores} in {seconds:.1f} s{again}{remark}")
         for sentence in entry.broken:
             say(f"  BROKEN HIDDEN TEST, points may be due: {sentence}")
+        if entry.flags:
+            say(f"  TO LOOK AT: {printable(in_a_line(entry.flags))}")
 
     def _let_go(self) -> None:
         """Release the submission; one that did not reach its end is marked failed."""

@@ -1,0 +1,5 @@
+"""What no honest answer needs, found by reading a learner's code before it runs: a reason for a person to look, never a verdict.
+
+``allowed.py`` says what an answer may use, ``names.py`` what a name stands for, ``magics.py`` what IPython makes of a line,
+``reader.py`` reads a syntax tree, ``notebook.py`` a submission.
+"""

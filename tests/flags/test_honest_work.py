@@ -1,0 +1,42 @@
+"""Honest work is flagged nowhere: no solution of the course's, and no right attempt of its corpora."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from autograder.authoring.corpus import CORPUS, read_corpus
+from autograder.authoring.text import read_text_notebook
+from autograder.core.layout import NOTEBOOK
+from autograder.flags.notebook import flags_of
+
+CHAPTERS = sorted(path.parent for path in (Path(__file__).parents[2] / "exercises").glob(f"*/{CORPUS}"))
+MOST_OF_THE_WRONG = 0.01
+
+
+@cache
+def notebook(chapter: Path):
+    return read_text_notebook(chapter / NOTEBOOK)
+
+
+def flagged(chapter, attempt):
+    cells = [c for c in notebook(chapter).cells if c.metadata.get("nbgrader", {}).get("grade_id") != attempt.function]
+    return flags_of(chapter.name, new_notebook(cells=[*cells, new_code_cell(attempt.source)]))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_the_courses_own_notebook_is_not_flagged(chapter):
+    assert flags_of(chapter.name, notebook(chapter)) == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_no_right_attempt_is_flagged(chapter):
+    right = [attempt for attempt in read_corpus(chapter / CORPUS) if attempt.kind == "right"]
+    assert right and {attempt.name: found for attempt in right if (found := flagged(chapter, attempt))} == {}
+
+
+def test_of_a_hundred_honest_mistakes_one_is_flagged_at_most():
+    wrong = [(chapter, one) for chapter in CHAPTERS for one in read_corpus(chapter / CORPUS) if one.kind == "wrong"]
+    some = wrong[::21]
+    assert sum(bool(flagged(*each)) for each in some) <= MOST_OF_THE_WRONG * len(some)

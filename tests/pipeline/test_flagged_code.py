@@ -1,0 +1,91 @@
+"""Code that uses what no exercise needs costs nothing, and waits for a person with cell, line and reason."""
+
+import pytest
+from nbformat.v4 import new_code_cell
+
+from autograder.core.flag import REASONS
+from autograder.nbgrader.flagged import to_look_at
+
+HELPER = "import math\nimport ctypes"
+
+
+def with_cell(course, code, before="patchify"):
+    """The course's own solutions, and a cell of the learner's above one of them."""
+    notebook = course.answered()
+    places = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
+    notebook.cells.insert(places.index(before), new_code_cell(code))
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def flagged(course):
+    course.hand_in("flagged", with_cell(course, HELPER))
+    assert course.autograde("flagged")["success"]
+    return course
+
+
+def test_it_costs_no_points(flagged):
+    assert flagged.scores("flagged") == flagged.full_marks()
+
+
+def test_the_ledger_names_cell_line_and_reason(flagged):
+    (flag,) = flagged.entry("flagged")["flags"]
+    assert (flag["line"], flag["code"], flag["kind"], flag["name"]) == (2, "import ctypes", "system", "ctypes")
+    cells = flagged.notebook("release").cells
+    assert flag["cell"].startswith("cell ") and int(flag["cell"].split()[1]) <= len(cells) + 1
+
+
+def test_nbgrader_asks_for_a_person_at_every_exercise_where_a_helper_is_flagged(flagged):
+    assert waiting(flagged, "flagged") == set(flagged.full_marks())
+
+
+def test_of_a_flagged_answer_its_own_exercise_waits_alone(course):
+    answer = "import gc\n" + course.solution("patchify")
+    course.hand_in("answered", course.answered(patchify=answer))
+    assert course.autograde("answered")["success"]
+    assert waiting(course, "answered") == {"patchify_hidden"}
+
+
+def test_an_honest_one_waits_for_nobody(course):
+    course.hand_in("plain", course.answered())
+    assert course.autograde("plain")["success"]
+    assert course.entry("plain")["flags"] == [] and not course.needs_manual_grade("plain")
+
+
+def test_a_module_beside_the_notebook_is_read_too(course):
+    folder = course.hand_in("beside", with_cell(course, "import helper"))
+    (folder / "helper.py").write_text("import torch\ntorch.add = None\n")
+    assert course.autograde("beside")["success"]
+    (flag,) = course.entry("beside")["flags"]
+    assert (flag["cell"], flag["line"], flag["kind"]) == ("helper.py", 2, "patch")
+
+
+def test_the_feedback_page_says_nothing_of_it(flagged):
+    assert not any(reason in flagged.feedback("flagged") for reason in REASONS.values())
+
+
+def test_graded_again_without_it_nobody_is_asked(course):
+    course.hand_in("mended", with_cell(course, HELPER))
+    course.autograde("mended")
+    assert course.needs_manual_grade("mended")
+    course.hand_in("mended", course.answered(), at="2026-01-02 00:00:00")
+    course.autograde("mended")
+    assert not course.needs_manual_grade("mended")
+
+
+def test_the_formgraders_page_shows_places_and_reasons_as_text(flagged):
+    resources = {"assignment_id": "views", "student": "flagged", "notebook_id": "views"}
+    page = to_look_at(flagged.ledger, resources)
+    assert "<code>import ctypes</code>" in page and "line 2" in page and REASONS["system"] in page
+    entry = flagged.ledger.read("views", "flagged")
+    assert not to_look_at(flagged.ledger, resources | {"student": "nobody"}) and entry.flags
+
+
+def waiting(course, student) -> set[str]:
+    """The graded cells that nbgrader lists for a person."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as gradebook:
+        submission = gradebook.find_submission(course.chapter, student)
+        grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
+        return {grade.name for grade in grades if grade.needs_manual_grade}
