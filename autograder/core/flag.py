@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autograder.core.printable import printable
+
 REASONS = {
     "grader": "the grader, or a module of gpulab that makes its instruments",
     "private": "a private name of a library, or of an object that was handed over",
@@ -10,6 +12,7 @@ REASONS = {
     "system": "threads, processes, raw memory or the interpreter: no exercise needs them",
     "frames": "a frame, a closure or the code of a function is read",
     "stand_in": "a class that stands in for a tensor or a number, or answers comparisons itself",
+    "value": "a library is handed around as a value",
     "dynamic": "code is run, or a name looked up, from text",
     "unreadable": "this could not be read before it ran",
 }
@@ -41,6 +44,6 @@ class Flag:
 
 def in_a_line(flags: Sequence[Flag], most: int = 2) -> str:
     """``views_setup, line 3: `ctypes`: ...; and 4 more places``."""
-    shown = [f"{flag.place}: {flag.reason}" for flag in flags[:most]]
+    shown = [printable(f"{flag.place}: {flag.reason}") for flag in flags[:most]]
     more = [f"and {len(flags) - most} more places"] if len(flags) > most else []
     return "; ".join([*shown, *more])

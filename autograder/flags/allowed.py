@@ -1,14 +1,7 @@
 """What an answer may use. All else is flagged: a list of what is harmless stays true when a library grows."""
 
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-
-LIBRARIES = frozenset(
-    "torch numpy gpulab triton numba matplotlib mpl_toolkits cycler ipywidgets IPython tqdm pandas scipy seaborn PIL einops "
-    "transformers safetensors torchvision networkx".split()
-)
-"""Third-party packages that a notebook may import."""
+LIBRARIES = frozenset("torch numpy gpulab triton numba matplotlib mpl_toolkits cycler ipywidgets IPython tqdm".split())
+"""Third-party packages that a notebook may import: what the course installs for learners."""
 
 STANDARD = frozenset(
     "__future__ abc argparse array base64 bisect calendar cmath collections colorsys contextlib copy csv dataclasses datetime "
@@ -31,7 +24,7 @@ PARTS = {
     ),
     "sys": frozenset(
         "argv byteorder exit float_info getdefaultencoding getrecursionlimit getrefcount getsizeof hash_info int_info maxsize "
-        "path platform stderr stdin stdout version version_info".split()
+        "platform stderr stdin stdout version version_info".split()
     ),
     "types": frozenset("GeneratorType MappingProxyType NoneType SimpleNamespace".split()),
     "operator": frozenset(
@@ -40,22 +33,66 @@ PARTS = {
     ),
     "weakref": frozenset("WeakKeyDictionary WeakMethod WeakSet WeakValueDictionary finalize proxy ref".split()),
     "IPython": frozenset({"display"}),
+    "logging": frozenset("DEBUG INFO WARNING ERROR Logger basicConfig debug error getLogger info log warning".split()),
+    "tqdm": frozenset("auto notebook tqdm trange tqdm_notebook".split()),
+    "typing": frozenset(
+        "Any Callable ClassVar Final Generic Iterable Iterator Literal Mapping NamedTuple Optional Protocol Self Sequence "
+        "TYPE_CHECKING Tuple List Dict Set Type TypeAlias TypeVar TypedDict Union cast Generator NoReturn Annotated".split()
+    ),
 }
 """Of these modules the parts that say nothing of frames, modules, processes or hooks."""
 
-NOT_OF_LIBRARIES = (
-    "torch.ops torch.library torch.overrides torch.jit torch.fx torch.package torch.multiprocessing torch.utils.dlpack "
-    "torch.utils.cpp_extension torch.autograd.profiler torch.distributed.rpc torch.futures torch.classes torch.export "
-    "torch.onnx torch.monitor torch.cuda.cudart torch.cuda.memory torch.from_file torch.hub torch.testing "
-    "torch.cuda.caching_allocator_alloc torch.distributed.Store torch.distributed.TCPStore torch.distributed.FileStore "
-    "torch.distributed.HashStore torch.distributed.PrefixStore "
-    "numpy.ctypeslib numpy.memmap numpy.testing numpy.f2py numpy.core numpy.distutils numba.core numba.extending "
-    "triton.runtime triton.compiler triton.backends scipy.LowLevelCallable"
-).split()
-"""Parts of libraries that none needs."""
+REACHED_THROUGH_OTHERS = frozenset(
+    "os sys threading _thread multiprocessing subprocess socket ctypes gc inspect mmap importlib builtins types pickle weakref "
+    "operator torch numpy gpulab autograder".split()
+)
+"""Modules that many others import, and that can be had from those."""
 
-MAY_BE_SET = ("torch.backends.", "numpy.random.", "matplotlib.", "os.environ")
+MODULES = frozenset(
+    "torch torch.accelerator.* torch.amp.* torch.ao.* torch.autograd torch.autograd.function torch.autograd.functional "
+    "torch.autograd.graph torch.backends.* torch.compiler torch.cpu.* torch.cuda torch.cuda.amp.* torch.cuda.graphs torch.cuda.nvtx "
+    "torch.cuda.random torch.cuda.streams torch.distributed torch.distributed.algorithms.* torch.distributed.checkpoint.* "
+    "torch.distributed.device_mesh torch.distributed.fsdp.* torch.distributed.nn.* torch.distributed.optim.* "
+    "torch.distributed.pipelining.* torch.distributed.tensor.* torch.distributions.* torch.fft torch.func torch.functional "
+    "torch.linalg torch.masked.* torch.nn.* torch.optim.* torch.profiler torch.quantization.* torch.random torch.return_types "
+    "torch.signal.* torch.sparse torch.special torch.storage torch.types torch.utils torch.utils.benchmark.* torch.utils.checkpoint "
+    "torch.utils.data.* torch.utils.flop_counter torch.utils.hooks torch.utils._pytree torch.version "
+    "numpy numpy.dtypes numpy.exceptions numpy.fft.* numpy.lib numpy.lib.stride_tricks numpy.linalg.* numpy.ma.* numpy.matrixlib.* "
+    "numpy.polynomial.* numpy.random.* numpy.typing.* numpy.version triton triton.language.* triton.testing numba numba.cuda "
+    "numba.types.* matplotlib.* "
+    "gpulab gpulab.book gpulab.book.contrast gpulab.capstone gpulab.capstone.catalogue gpulab.capstone.preflight gpulab.cards.cards "
+    "gpulab.cards.constants gpulab.cards.links gpulab.cards.multiprocessors gpulab.collectives gpulab.collectives.network.* "
+    "gpulab.collectives.structure gpulab.cuda gpulab.cuda.coverage gpulab.evidence gpulab.feeding gpulab.fleet.* gpulab.formats "
+    "gpulab.kernels gpulab.kernels.cuda gpulab.kernels.fusion gpulab.kernels.simt.occupancy gpulab.memory gpulab.memory.shapes "
+    "gpulab.memory.validation gpulab.model.* gpulab.observe gpulab.parallel gpulab.platforms gpulab.platforms.audit gpulab.plots.* "
+    "gpulab.published gpulab.recordings gpulab.serving gpulab.serving.costs gpulab.serving.http.record gpulab.serving.pools "
+    "gpulab.serving.validation gpulab.traces.* gpulab.widgets gpulab.widgets.episode_player gpulab.widgets.quiz".split()
+)
+"""Of these libraries the modules that an answer may use, of gpulab those that pages import; ``.*``: those below it too."""
+
+MODULES_INSIDE = frozenset(
+    "_thread builtins ctypes importlib inspect mmap os socket subprocess sys threading torch".split()
+)
+"""Names by which modules hold other modules, and honest objects hold nothing."""
+TO_HOLD_BACK = ("torch", "gpulab", "numpy", "os", "sys")
+"""Of other modules a notebook may use the name for something else, as ``for time in times``."""
+FREE = frozenset(["torch.nn", "torch.nn.functional"])
+"""Modules that may be handed around: who looks for all functions of a kind goes through them."""
+
+NOT_OF_LIBRARIES = (
+    "torch.ops torch.classes torch.cuda.cudart torch.from_file "
+    "torch.cuda.caching_allocator_alloc torch.distributed.Store torch.distributed.TCPStore torch.distributed.FileStore "
+    "torch.distributed.HashStore torch.distributed.PrefixStore torch.set_default_device "
+    "numpy.ctypeslib numpy.memmap numpy.lib.stride_tricks.as_strided matplotlib.use functools.update_wrapper "
+    "dataclasses.make_dataclass string.Formatter logging.currentframe os.environ.update os.environ.setdefault "
+    "numba.carray numba.farray numba.cfunc numba.extending numba.core IPython.display.Javascript"
+).split()
+"""Parts of those that none needs."""
+
+MAY_BE_SET = ("torch.backends.", "numpy.random.", "matplotlib.")
 """Prefixes of what is there to be set."""
+ENVIRONMENT = ("CUDA_", "HF_", "MKL_", "NCCL_", "OMP_", "PYTORCH_", "TOKENIZERS_", "TORCH_")
+"""Of ``os.environ`` too: names that begin so."""
 
 PRIVATE = frozenset(
     "_ _parameters _buffers _modules _version _base _cdata _replace _asdict _fields _make _get_closed_form_lr _check _sleep "
@@ -78,49 +115,50 @@ STAND_INS = frozenset(
     "TorchFunctionMode".split()
 )
 """Bases whose subclasses pass for what they are not."""
+NUMBERS = ("numpy.", "fractions.", "decimal.", "numbers.")
+"""Where numbers come from, whose subclasses do so too."""
 
 DUNDERS_DEFINED = frozenset(
     "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __hash__ __class__ __getattribute__ __getattr__ __instancecheck__ "
     "__subclasscheck__ __torch_function__ __torch_dispatch__ __array__ __array_ufunc__ __array_function__ __del__ __float__ "
-    "__int__ __index__ __reduce__ __reduce_ex__ __sizeof__".split()
+    "__init_subclass__ __set_name__ __int__ __index__ __reduce__ __reduce_ex__ __sizeof__".split()
 )
 """Methods by which an object answers a judge's comparisons itself, or works when nobody calls it."""
 
 DYNAMIC = frozenset("exec eval compile globals locals __import__ get_ipython breakpoint".split())
+STARRED = frozenset(["math", "gpulab"])
+"""Modules of which ``import *`` brings nothing to look at."""
+SETTERS = frozenset(["delattr", "getattr", "setattr"])
+"""Built-in functions that honest code calls by themselves, and hands to no other."""
+READS_OF_A_DICTIONARY = frozenset("items keys values get copy".split())
+COPIES = frozenset("dict len list print set sorted tuple enumerate iter any all max min".split())
+"""Functions and methods that leave a dictionary of attributes as it is."""
+MAY_BE_HANDED = frozenset(["dir", "getattr", "hasattr", "help", "print", "setattr", "vars"])
+"""Functions that take a module: of most of them what they do with it is read."""
+
+WRITES = frozenset("copyto fill itemset partition place put put_along_axis putmask resize setfield sort".split())
+"""NumPy's functions and methods that write to an array."""
+
+BY_KEY = frozenset(["get", "pop", "setdefault"])
+ANEW = frozenset(["__init__", "__setstate__"])
+"""Methods that make an object what it was in the beginning, or what somebody says."""
+
+TEXTS = frozenset(["__main__", "__name__", "__key__", "__url__"])
+"""Texts with two underscores that are no name of the interpreter's."""
 
 OF_A_DTYPE = frozenset("itemsize is_floating_point is_complex is_signed".split())
 """What is asked of ``getattr(torch, "float" + bits)``, which names a dtype."""
 
+MADE_OF_TEXT = {"timeit.timeit", "timeit.repeat", "timeit.Timer", "torch.utils.benchmark.Timer"}
+"""Functions whose text is code, and is read as such."""
+LOADERS = {"torch.load": 2, "numpy.load": 2}
+"""Functions that run what they load where an option further behind says so: how many arguments they need."""
 UNSAFE_OPTIONS = frozenset({("weights_only", False), ("allow_pickle", True)})
 """Arguments by which what is loaded may run code."""
 
-MAGICS = frozenset("matplotlib precision pinfo pinfo2 who whos pwd pip conda history autoreload".split())
-"""IPython's that run no code of the learner's."""
+MAGICS = frozenset("matplotlib precision pinfo pinfo2 who whos pwd autoreload".split())
+"""IPython's that run no code of the learner's, where words follow them."""
 TIMING = frozenset({"capture", "time", "timeit"})
 """IPython's whose text is code, and is read as such."""
-SHELL = frozenset("nvidia-smi pip ls pwd lscpu free nproc uname".split())
+SHELL = frozenset("nvidia-smi ls pwd lscpu free nproc uname".split())
 """Commands that tell of the machine."""
-
-INSTRUMENTS = (
-    "gpulab.compat",
-    "gpulab.observe",
-    "gpulab.cuda",
-    "gpulab.collectives",
-    "gpulab.kernels",
-    "gpulab.memory",
-)
-OF_THE_BOOK = frozenset(
-    "gpulab.collectives.network gpulab.collectives.structure gpulab.kernels.cuda gpulab.kernels.fusion gpulab.memory.shapes "
-    "gpulab.memory.plan gpulab.memory.track".split()
-)
-"""Of the modules of those packages the ones that pages and notebooks import."""
-
-
-@cache
-def inner_modules() -> frozenset[str]:
-    """The modules of gpulab that make the instruments and the virtual card, which no page of the course imports."""
-    root = Path(find_spec("gpulab").origin).parent
-    files = [path.relative_to(root.parent).with_suffix("") for path in root.rglob("*.py")]
-    names = {".".join(path.parts).removesuffix(".__init__") for path in files}
-    inner = {name for name in names if name.count(".") > 1 and name.startswith(INSTRUMENTS)}
-    return frozenset(inner - {name for name in inner if name.startswith(tuple(OF_THE_BOOK))} | {"gpulab.compat"})

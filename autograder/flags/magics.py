@@ -7,6 +7,11 @@ from autograder.flags import allowed
 
 _PLAIN = re.compile(r"[\w ./=,:+-]*")
 """A command without redirections, pipes, substitutions or others behind it."""
+_WORDS = re.compile(r"[\w ]*")
+_PIP = re.compile(
+    r"(list|show|freeze|check|--version|install)( -q| --quiet| -U| --upgrade| [A-Za-z][\w-]*([=<>~!]=[\w.]+)?)*"
+)
+"""pip told to install what has a name: neither a folder nor an address."""
 
 
 def said_by(call: ast.Call) -> tuple[str | None, str] | None:
@@ -28,21 +33,22 @@ def said_by(call: ast.Call) -> tuple[str | None, str] | None:
 
 def _python(arguments: list[str]) -> str | None:
     name, code = arguments[0], arguments[-1]
-    if name in ("pip", "conda"):
-        return "" if _PLAIN.fullmatch(code) else None
+    if name == "pip":
+        return "" if _PIP.fullmatch(code.strip()) else None
     if name in allowed.MAGICS:
-        return ""
+        return "" if _WORDS.fullmatch(code) else None
     if name == "load_ext":
         return "" if code.strip() == "autoreload" else None
-    return _parsed(_without_options(code)) if name in allowed.TIMING else None
+    code = _without_options(code)
+    return code if name in allowed.TIMING and is_code(code) else None
 
 
-def _parsed(code: str) -> str | None:
+def is_code(text: str) -> bool:
     try:
-        ast.parse(code)
+        ast.parse(text)
     except SyntaxError:
-        return None
-    return code
+        return False
+    return True
 
 
 def _without_options(code: str) -> str:
@@ -50,7 +56,8 @@ def _without_options(code: str) -> str:
 
 
 def _tells_of_the_machine(command: str = "") -> bool:
-    return bool(_PLAIN.fullmatch(command)) and command.split()[:1] != [] and command.split()[0] in allowed.SHELL
+    name, _, rest = command.strip().partition(" ")
+    return bool(_PIP.fullmatch(rest)) if name == "pip" else bool(_PLAIN.fullmatch(command)) and name in allowed.SHELL
 
 
 def _constants(call: ast.Call) -> tuple[str, list[str]] | None:

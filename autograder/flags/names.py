@@ -1,48 +1,95 @@
-"""What the names of a notebook stand for: the dotted path in a library, by the notebook's imports and assignments."""
+"""What the names of a notebook stand for: dotted paths in libraries, by the notebook's imports and assignments."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
 
+from autograder.flags.modules import through_modules
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Hidden = Collection[frozenset[str]]
+"""What enclosing functions call by a library's name."""
 DYNAMIC = "?"
 """In a path, in the place of a name that is looked up by a text which nobody can read."""
 
 
 class Names:
-    """``paths``: of the notebook's names, as ``{"F": "torch.nn.functional"}``; ``own_private``: names with an underscore that it
-    makes itself."""
+    """``own_private``: names with an underscore that the notebook makes itself; ``methods``: as ``Mine.step``."""
 
     def __init__(self, trees: Iterable[ast.Module]) -> None:
         nodes = [node for tree in trees for node in ast.walk(tree)]
-        self.paths = dict(pair for node in nodes for pair in _imported(node))
-        for node in nodes:
-            self.paths.update(self._renamed(node))
-        self._own = {name for node in nodes for name in _made(node)} - self.paths.keys()
+        self._paths: dict[str, set[str]] = {}
+        self._bind(pair for node in nodes for pair in _imported(node))
+        while self._bind(pair for node in nodes for pair in self._renamed(node)):
+            pass
+        self._own = {name for node in nodes for name in _made(node)}
         self.own_private = {name for name in self._own if name.startswith("_")}
+        self.functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        self._types = {name for node in nodes if _gives_a_type(node) for name in _names_given(node)}
+        self.methods = {
+            f"{node.name}.{method.name}"
+            for node in nodes
+            if isinstance(node, ast.ClassDef)
+            for method in _methods(node)
+        }
+        self._memory: set[str] = set()
+        while found := {name for node in nodes for name in self._of_memory(node)} - self._memory:
+            self._memory |= found
 
-    def path(self, node: ast.AST, hidden: Collection[frozenset[str]] = ()) -> str:
-        """``torch.cuda.memory_allocated`` of an expression that says so, whatever torch is called here; "" of any other.
+    def paths(self, node: ast.AST | None, hidden: Hidden = ()) -> set[str]:
+        """``{"torch.cuda.memory_allocated"}`` of an expression that says so, whatever torch is called here; none of any other.
 
-        ``hidden``: names that enclosing functions bind to something else.
+        Several where the notebook calls two things by one name.
         """
         if isinstance(node, ast.Name):
-            return "" if any(node.id in names for names in hidden) else self.paths.get(node.id, "")
-        name = node.attr if isinstance(node, ast.Attribute) else ""
-        of = node.value if name else None
-        if looks_up(node, ("getattr",)):
+            return set() if any(node.id in names for names in hidden) else self._paths.get(node.id, set())
+        if isinstance(node, ast.Attribute):
+            name, of = node.attr, node.value
+        elif looks_up(node, ("getattr",)):
             name, of = constant_name(node) or DYNAMIC, node.args[0]
-        base = self.path(of, hidden) if name else ""
-        return f"{base}.{name}" if base else ""
+        else:
+            return set()
+        return {through_modules(f"{base}.{name}") for base in self.paths(of, hidden)}
 
-    def is_own(self, name: str, hidden: Collection[frozenset[str]]) -> bool:
-        """Whether the notebook means something of its own by it."""
-        return name in self._own or any(name in names for names in hidden)
+    def is_own(self, node: ast.AST) -> bool:
+        """Whether the notebook calls something of its own by a name that is a module's too."""
+        return isinstance(node, ast.Name) and node.id in self._own
+
+    def is_type(self, node: ast.AST) -> bool:
+        """Whether an expression is the class of some object: what is set there is set for every object of it."""
+        return isinstance(node, ast.Name) and node.id in self._types or is_type_of(node)
+
+    def is_memory(self, node: ast.AST) -> bool:
+        """Whether an expression is made of a tensor's memory as NumPy sees it, ``x.numpy()``, perhaps by another name."""
+        return any(map(self._says_memory, ast.walk(node)))
+
+    def _says_memory(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Attribute):
+            return node.attr in (
+                "asanyarray",
+                "asarray",
+                "from_dlpack",
+                "frombuffer",
+                "numpy",
+                "__array__",
+                "__dlpack__",
+            )
+        return isinstance(node, ast.Name) and node.id in self._memory
+
+    def _bind(self, pairs: Iterable[tuple[str, str]]) -> bool:
+        """Whether any of them says something new."""
+        new = [(name, path) for name, path in pairs if path not in self._paths.get(name, ()) and path.count(".") < 9]
+        for name, path in new:
+            self._paths.setdefault(name, set()).add(path)
+        return bool(new)
 
     def _renamed(self, node: ast.AST) -> Iterator[tuple[str, str]]:
         """``c = torch.cuda``: a second name for the same."""
-        if isinstance(node, ast.Assign | ast.NamedExpr) and (path := self.path(node.value)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from ((target.id, path) for target in targets if isinstance(target, ast.Name))
+        for name in _names_given(node):
+            yield from ((name, path) for path in self.paths(node.value))
+
+    def _of_memory(self, node: ast.AST) -> Iterator[str]:
+        if any(True for _ in _names_given(node)) and self.is_memory(node.value):
+            yield from _names_given(node)
 
 
 def looks_up(node: ast.AST, functions: Collection[str], least: int = 2) -> bool:
@@ -64,6 +111,27 @@ def bound_by(function: Function) -> frozenset[str]:
     return frozenset(one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs, *starred))
 
 
+def is_type_of(node: ast.AST) -> bool:
+    """``type(x)`` and ``x.__class__``."""
+    return looks_up(node, ("type",), 1) or isinstance(node, ast.Attribute) and node.attr == "__class__"
+
+
+def _gives_a_type(node: ast.AST) -> bool:
+    return is_type_of(getattr(node, "value", None))
+
+
+def _methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    """Those that are called with an object of the class."""
+    yield from (part for part in node.body if isinstance(part, ast.FunctionDef) and not part.decorator_list)
+
+
+def _names_given(node: ast.AST) -> Iterator[str]:
+    """The names to which a statement gives its ``value`` as it is."""
+    if isinstance(node, ast.Assign | ast.NamedExpr | ast.AnnAssign) and node.value is not None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
 def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Import):
         for alias in node.names:
@@ -71,7 +139,7 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
             yield (alias.asname, alias.name) if alias.asname else (root, root)
     if isinstance(node, ast.ImportFrom) and not node.level:
         for alias in node.names:
-            yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+            yield alias.asname or alias.name, through_modules(f"{node.module}.{alias.name}")
 
 
 def _made(node: ast.AST) -> Iterator[str]:
@@ -83,5 +151,4 @@ def _made(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.arg):
         yield node.arg
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-        if node.value.id in ("self", "cls"):
-            yield node.attr
+        yield node.attr

@@ -2,89 +2,98 @@
 
 import ast
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
-from types import MappingProxyType
 
 from nbformat import NotebookNode
-from nbgrader.utils import is_locked
 
 from autograder.core.flag import Flag
+from autograder.flags.beside import Beside
 from autograder.flags.names import Names
 from autograder.flags.reader import Found, read
 
 MOST_READ = 1024**2
 """Characters of a submission that are read; what is longer is flagged as a whole."""
 MOST_FLAGS = 200
+_TOO_DEEP = "expressions nested too deeply"
 
 
-def flags_of(name: str, notebook: NotebookNode, beside: Mapping[str, str] = MappingProxyType({})) -> list[Flag]:
-    """What to look at in the cells that a learner may change, and in ``beside``: the text of Python files by relative path.
-
-    ``name``: the notebook's.
-    """
-    sources = dict(_sources(notebook)) | dict(beside)
+def flags_of(name: str, notebook: NotebookNode, beside: Beside | None = None) -> list[Flag]:
+    """What to look at in the cells that a learner may change and in the files beside. ``name``: the notebook's."""
+    beside = beside or Beside()
+    sources: dict[str, str | bytes] = sources_of(notebook) | dict(beside.sources)
     if sum(map(len, sources.values())) > MOST_READ:
         return [Flag(name, "all cells", 1, "unreadable", f"more than {MOST_READ:,} characters", "")]
-    trees = {place: tree for place, source in sources.items() if (tree := _tree(source)) is not None}
-    names, modules = Names(trees.values()), frozenset(map(_module, beside))
+    found = [*_of_files(beside), *_of_code(sources, _courses(notebook), beside.modules)]
     flags = (
-        Flag(name, place, line, kind, what, _line(sources[place], line))
-        for place, tree in trees.items()
-        for line, kind, what in _found(tree, names, modules)
+        Flag(name, place, line, kind, what, _line(sources.get(place, ""), line)) for place, (line, kind, what) in found
     )
     return list(islice(flags, MOST_FLAGS))
 
 
-def python_files(folder: Path) -> dict[str, str]:
-    """The text of those in a folder, by relative path; bytes that are no UTF-8 are replaced."""
+def sources_of(notebook: NotebookNode) -> dict[str, str]:
+    """The text of each cell of code that a learner may change, by its grade_id, or as ``cell 3``, from 1."""
     return {
-        str(path.relative_to(folder)): path.read_bytes()[: MOST_READ + 1].decode("utf-8", "replace")
-        for path in sorted(folder.rglob("*.py"))
-        if path.is_file() and not path.is_symlink()
+        cell.metadata.get("nbgrader", {}).get("grade_id") or f"cell {number}": cell.source
+        for number, cell in enumerate(notebook.cells, 1)
+        if cell.cell_type == "code" and not _is_the_courses(cell)
     }
 
 
-def _sources(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
-    for number, cell in enumerate(notebook.cells, 1):
-        if cell.cell_type == "code" and not is_locked(cell):
-            yield cell.metadata.get("nbgrader", {}).get("grade_id") or f"cell {number}", cell.source
+def _courses(notebook: NotebookNode) -> list[str]:
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code" and _is_the_courses(cell)]
 
 
-def _tree(source: str) -> ast.Module | None:
-    """None of what is no Python: it does not run either."""
+def _of_files(beside: Beside) -> Iterator[tuple[str, Found]]:
+    for path in beside.compiled:
+        yield path, (1, "unreadable", path)
+    for path in beside.namesakes:
+        yield path, (1, "patch", path)
+
+
+def _of_code(
+    sources: dict[str, str | bytes], courses: list[str], modules: frozenset[str]
+) -> Iterator[tuple[str, Found]]:
+    """Place, and what was found there. What is no Python is left out: it does not run either.
+
+    ``courses``: cells that are the course's own. They are not read, and say what a name stands for.
+    """
+    trees: dict[str, ast.Module] = {}
+    for place, source in sources.items():
+        try:
+            trees[place] = _tree(source)
+        except (SyntaxError, ValueError):
+            continue
+        except (RecursionError, MemoryError):
+            yield place, (1, "unreadable", _TOO_DEEP)
     try:
-        return _parsed(source)
-    except SyntaxError:
-        pass
-    except (ValueError, RecursionError, MemoryError):
-        return None
-    from IPython.core.inputtransformer2 import TransformerManager  # a third of a second, for the few cells with magics
-
-    try:
-        return _parsed(TransformerManager().transform_cell(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _parsed(source: str) -> ast.Module:
-    with warnings.catch_warnings(action="ignore"):
-        return ast.parse(source)
-
-
-def _found(tree: ast.Module, names: Names, modules: frozenset[str]) -> list[Found]:
-    try:
-        return read(tree, names, modules)
+        names = Names([*map(_tree, courses), *trees.values()])
+        yield from ((place, one) for place, tree in trees.items() for one in read(tree, names, modules))
     except RecursionError:
-        return [(1, "unreadable", "expressions nested too deeply")]
+        yield next(iter(trees)), (1, "unreadable", _TOO_DEEP)
 
 
-def _module(path: str) -> str:
-    """By which name a file beside the notebook is imported."""
-    return path.partition("/")[0].removesuffix(".py")
+def _tree(source: str | bytes) -> ast.Module:
+    """Of a file's bytes as Python decodes them, by the encoding that they name. Raises SyntaxError and what ``ast`` raises."""
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            return ast.parse(source)
+        except SyntaxError:
+            if isinstance(source, bytes):
+                raise
+        from IPython.core.inputtransformer2 import (
+            TransformerManager,  # a third of a second, for the few cells with magics
+        )
+
+        return ast.parse(TransformerManager().transform_cell(source))
 
 
-def _line(source: str, number: int) -> str:
-    lines = source.split("\n")
-    return lines[number - 1].strip()[:160] if number <= len(lines) else ""
+def _is_the_courses(cell: NotebookNode) -> bool:
+    """Whether it was put back as it was released."""
+    nbgrader = cell.metadata.get("nbgrader", {})
+    return not nbgrader.get("solution") and bool(nbgrader.get("grade") or nbgrader.get("locked"))
+
+
+def _line(source: str | bytes, number: int) -> str:
+    text = source if isinstance(source, str) else source.decode("utf-8", "replace")
+    return "".join(text.split("\n")[number - 1 : number]).strip()[:160]

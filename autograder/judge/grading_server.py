@@ -14,10 +14,21 @@ from autograder.core.verdict import Verdict
 from autograder.judge.judge_server import SubprocessJudge, judge_server
 from autograder.judge.referee import Session, background_work_problem, without_doubt
 from autograder.judge.second_opinion import is_the_learners_fault
-from autograder.protocol.channel import Begin, Done, EventRecord, Evidence, Inputs, Refused, receive_at_referee, send
+from autograder.protocol.channel import (
+    MOST_NOTICED,
+    Begin,
+    Done,
+    EventRecord,
+    Evidence,
+    Inputs,
+    Noticed,
+    Refused,
+    receive_at_referee,
+    send,
+)
 from autograder.protocol.rank_sockets import send_sockets
 
-MAX_CONVERSATIONS = 4
+MAX_CONVERSATIONS = 5
 MAX_TRACEBACKS = 5
 
 
@@ -27,7 +38,8 @@ class GradingServer:
     ``open(exercise)`` before its graded cell is executed, ``close()`` after: only between
     the two is evidence for that exercise taken, and only once. ``incidents`` are sentences
     about messages that an honest notebook never sends, ``broken`` about judges and scenarios that
-    failed, by no fault of the learner's; ``tracebacks`` are those of judges, whosever fault it was.
+    failed, by no fault of the learner's; ``tracebacks`` are those of judges, whosever fault it was. ``noticed``: what the
+    kernel told of the learner's lines, whatever cell was running.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,6 +48,7 @@ class GradingServer:
         self.incidents: list[str] = []
         self.broken: list[str] = []
         self.tracebacks: list[str] = []
+        self.noticed: list[Noticed] = []
         self._lock = threading.Lock()
         self._session: Session | None = None
         self._judge: SubprocessJudge | None = None
@@ -119,8 +132,8 @@ class GradingServer:
                 except (OSError, msgspec.DecodeError) as error:
                     self._incident(f"a message that could not be read ({type(error).__name__})")
                     return
-                if isinstance(message, EventRecord):
-                    self._on_event(message)
+                if isinstance(message, EventRecord | Noticed):
+                    self._on_event(message) if isinstance(message, EventRecord) else self._notice(message)
                     continue
                 with self._lock:
                     answer = self._answer(message)
@@ -136,6 +149,10 @@ class GradingServer:
         with self._lock:
             if self._session is not None and message.number == self._number:
                 self._session.record_event(message.data)
+
+    def _notice(self, message: Noticed) -> None:
+        if len(self.noticed) < MOST_NOTICED:
+            self.noticed.append(message)
 
     def _answer(self, message: Begin | Evidence) -> msgspec.Struct:
         if self._session is None:

@@ -4,8 +4,10 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.preprocessors import Execute
 
+from autograder.core.flag import Flag
 from autograder.core.ledger import Ledger
 from autograder.core.verdict import Verdict
+from autograder.flags.noticed import with_noticed
 from autograder.intake.graded_form import why_not_graded
 from autograder.notebooks.run import RunGraded
 
@@ -34,10 +36,13 @@ class LedgerSheet:
         with self._ledger.entry(self._resources) as entry:
             entry.verdicts[grade_id] = verdict
 
-    def leave(self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str]) -> None:
+    def leave(
+        self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]
+    ) -> None:
         with self._ledger.entry(self._resources) as entry:
             entry.incidents += incidents
             entry.broken += broken
             entry.tracebacks += tracebacks
+            entry.flags = with_noticed(entry.flags, flags)
             if entry.outcome == "ran":
                 entry.outcome = outcome

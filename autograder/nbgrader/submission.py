@@ -15,7 +15,8 @@ from autograder.core.flag import in_a_line
 from autograder.core.ledger import NOT_GRADED, Entry, Ledger
 from autograder.core.printable import printable, say
 from autograder.core.report import points
-from autograder.flags.notebook import flags_of, python_files
+from autograder.flags.beside import python_beside
+from autograder.flags.notebook import flags_of
 from autograder.intake.archives import unpack_beside
 from autograder.intake.beside import put_away
 from autograder.intake.files import OF_THE_HAND_IN, Handed, copy, digest, handed_in, taken_along
@@ -43,7 +44,7 @@ class TakesFilesAlong(BaseConverter):
                 self._entry.notes += copy(files, beside, Path(staged))
             for archive, notebook in self._archives:
                 unpack_beside(archive, notebook, Path(staged))
-            beside = python_files(Path(staged))
+            beside = python_beside(Path(staged))
             self._entry.flags = [flag for one in self._taken.items() for flag in flags_of(*one, beside)]
             put_away(Path(staged), Path(self._format_dest(assignment_id, student_id)))
         self.ledger.write(self._entry)
@@ -174,7 +175,7 @@ class AutogradeSubmissions(Autograde, TakesFilesAlong):
         for sentence in entry.broken:
             say(f"  BROKEN HIDDEN TEST, points may be due: {sentence}")
         if entry.flags:
-            say(f"  TO LOOK AT: {printable(in_a_line(entry.flags))}")
+            say(f"  TO LOOK AT: {in_a_line(entry.flags)}")
 
     def _let_go(self) -> None:
         """Release the submission; one that did not reach its end is marked failed."""

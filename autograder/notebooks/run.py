@@ -14,9 +14,11 @@ from nbformat.v4 import new_output
 from nbformat.validator import isvalid
 from traitlets import Bool, Enum, Integer
 
+from autograder.core.flag import Flag
 from autograder.core.hidden_region import named_exercise
 from autograder.core.report import as_html, as_text
 from autograder.core.verdict import Verdict
+from autograder.flags.noticed import flags_of_noticed
 from autograder.intake.beside import lay_out
 from autograder.judge.grading_server import GradingServer
 from autograder.notebooks.environment import kernel_environment
@@ -38,7 +40,9 @@ class Sheet(Protocol):
 
     def record(self, grade_id: str, verdict: Verdict) -> None: ...
 
-    def leave(self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str]) -> None:
+    def leave(
+        self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]
+    ) -> None:
         """The notebook has been run; see :class:`autograder.core.ledger.Entry`."""
 
 
@@ -111,7 +115,9 @@ class RunGraded(ExecutePreprocessor):
                 return nb, resources
             finally:
                 self._leave()
-                self._sheet.leave(self._outcome, self._server.incidents, self._server.broken, self._server.tracebacks)
+                server, where = self._server, resources.get("nbgrader", {})
+                flags = flags_of_noticed(where.get("notebook", ""), nb, server.noticed)
+                self._sheet.leave(self._outcome, server.incidents, server.broken, server.tracebacks, flags)
 
     async def async_start_new_kernel(self, **kwargs) -> None:
         kwargs["env"] = kernel_environment() | {referee_address.VARIABLE: self._server.address}

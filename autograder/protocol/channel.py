@@ -11,6 +11,7 @@ import msgspec
 from autograder.protocol.wire import MAX_MESSAGE_BYTES
 
 MAX_FRAME_BYTES = MAX_MESSAGE_BYTES + 1024
+MOST_NOTICED = 50
 
 
 class Begin(msgspec.Struct, tag="begin", forbid_unknown_fields=True):
@@ -33,6 +34,18 @@ class EventRecord(msgspec.Struct, tag="event", forbid_unknown_fields=True):
     data: bytes
 
 
+class Noticed(msgspec.Struct, tag="noticed", forbid_unknown_fields=True):
+    """A learner's line did what no exercise needs; see :mod:`autograder.core.flag` for ``kind``. It gets no answer.
+
+    ``line``: of its cell, from 1; ``code``: that line.
+    """
+
+    kind: str
+    name: str
+    line: int
+    code: str
+
+
 class Inputs(msgspec.Struct, tag="inputs", forbid_unknown_fields=True):
     """Run case ``number`` with these inputs. With ``ranks``, the file descriptors of their sockets follow."""
 
@@ -51,7 +64,7 @@ class Refused(msgspec.Struct, tag="refused", forbid_unknown_fields=True):
     why: str
 
 
-_to_referee = msgspec.msgpack.Decoder(Begin | Evidence | EventRecord)
+_to_referee = msgspec.msgpack.Decoder(Begin | Evidence | EventRecord | Noticed)
 _to_kernel = msgspec.msgpack.Decoder(Inputs | Done | Refused)
 
 
@@ -59,7 +72,7 @@ def send(connection: Connection, message: msgspec.Struct) -> None:
     connection.send_bytes(msgspec.msgpack.encode(message))
 
 
-def receive_at_referee(connection: Connection) -> Begin | Evidence | EventRecord:
+def receive_at_referee(connection: Connection) -> Begin | Evidence | EventRecord | Noticed:
     """The next message. Raises EOFError, OSError (oversized) or msgspec.DecodeError."""
     return _to_referee.decode(connection.recv_bytes(MAX_FRAME_BYTES))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 
+from autograder.core.flag import Flag
 from autograder.core.verdict import Verdict
 from autograder.intake.brought import with_what_it_brings
 from autograder.intake.files import copy, handed_in, taken_along
@@ -56,7 +57,10 @@ class _Sheet:
         self._marked.verdicts[function] = verdict
         self._tell(function, verdict)
 
-    def leave(self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str]) -> None:
+    def leave(
+        self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]
+    ) -> None:
+        """A learner's own flags are left out: nobody looks at them, and they cost nothing."""
         self._marked.notes += [f"The tests met something odd: {incident}." for incident in incidents]
         self._marked.notes += [f"A hidden test broke, points may be due: {sentence}." for sentence in broken]
 

@@ -89,3 +89,13 @@ def waiting(course, student) -> set[str]:
         submission = gradebook.find_submission(course.chapter, student)
         grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
         return {grade.name for grade in grades if grade.needs_manual_grade}
+
+
+def test_what_reading_misses_is_flagged_when_it_happens(course):
+    code = "# spelt so that nobody reads it\n[c for n, c in vars(torch).items() if n == '_' + 'C'][0]\n"
+    code += "(lambda put, of: put(of, 'memory_' + 'allocated', lambda: 0))(setattr, torch.cuda)"
+    course.hand_in("obscure", with_cell(course, "import torch\n" + code))
+    assert course.autograde("obscure")["success"]
+    flags = course.entry("obscure")["flags"]
+    assert ("patch", "torch.cuda.memory_allocated", 4) in {(one["kind"], one["name"], one["line"]) for one in flags}
+    assert waiting(course, "obscure") == set(course.full_marks())

@@ -1,0 +1,54 @@
+"""Finds what a learner's code has put in the place of a part of PyTorch, of gpulab or of the grader."""
+
+import builtins
+import sys
+import time
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+
+from gpulab.observe.lines import is_learners_file
+
+_PACKAGES = ("gpulab", "autograder", "exercises")
+_MODULES = (
+    "torch torch.cuda torch.autograd torch.nn.functional torch.distributed torch.distributed.distributed_c10d torch.amp "
+    "torch.cuda.amp torch.cuda.memory torch.profiler torch._C numpy"
+).split()
+
+_WRAPPED = {
+    staticmethod: lambda method: method.__func__,
+    classmethod: lambda method: method.__func__,
+    property: lambda reads: reads.fget,
+}
+"""By its own type: what PyTorch deprecates warns when it is asked for its class."""
+
+
+def replaced() -> Iterator[tuple[str, CodeType]]:
+    """The path of each function of the learner's that stands in a namespace of theirs, and its code."""
+    for name, space in _namespaces():
+        for attribute, value in list(vars(space).items()):
+            value = _WRAPPED.get(type(value), lambda plain: plain)(value)
+            if type(value) is FunctionType and _is_learners(value):
+                yield f"{name}.{attribute}", value.__code__
+
+
+def _is_learners(function: FunctionType) -> bool:
+    """Methods that Python writes for a dataclass have no file, and their module's namespace."""
+    file = function.__code__.co_filename
+    return function.__globals__.get("__name__") == "__main__" or not file.startswith("<") and is_learners_file(file)
+
+
+def _namespaces() -> Iterator[tuple[str, ModuleType | type]]:
+    yield from (("builtins", builtins), ("time", time), ("sys", sys))
+    for name, module in list(sys.modules.items()):
+        if name in _MODULES or name.partition(".")[0] in _PACKAGES and isinstance(module, ModuleType):
+            yield name, module
+            yield from ((f"{name}.{found.__name__}", found) for found in _classes(name, module))
+    torch = sys.modules["torch"]
+    yield from (("torch.Tensor", torch.Tensor), ("torch.nn.Module", torch.nn.Module))
+
+
+def _classes(name: str, module: ModuleType) -> list[type]:
+    """Those that it defines itself, PyTorch's aside: of its thousands two are looked at."""
+    if name.startswith(("torch", "numpy")):
+        return []
+    return [found for found in list(vars(module).values()) if isinstance(found, type) and found.__module__ == name]
