@@ -14,7 +14,9 @@ from autograder.core.report import with_code
 _BEFORE = '<div id="notebook" class="border-box-sizing">'
 _MOST = 40
 """Places that are shown."""
-_HEAD = """<div class="alert alert-warning" id="to-look-at">
+# nbgrader's own script shows Resolve where points were given by hand alone.
+_HEAD = """<style>.pull-right:has(.score.needs_manual_grade) .mark-graded { display: inline-block !important; }</style>
+<div class="alert alert-warning" id="to-look-at">
 <p><strong>Look at these places before you release the grade.</strong> They use what no exercise needs, and some of it can make a
 wrong answer count. They cost no points: <em>Resolve</em> below keeps the points as they are.</p>
 <ul>"""

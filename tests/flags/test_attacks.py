@@ -80,3 +80,8 @@ def test_what_is_longer_than_is_read_is_flagged():
 
 def test_what_is_no_python_is_not_flagged_for_it_does_not_run():
     assert flags("import ctypes; def f(") == []
+
+
+def test_the_threat_model_says_what_is_flagged():
+    page = (Path(__file__).parents[2] / "chapters" / "instructors" / "threat-model.md").read_text()
+    assert [kind for kind, reason in REASONS.items() if f"| {reason.partition(':')[0]} |" not in page] == []
