@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from nbformat import NotebookNode
 
 from autograder.core.flag import REASONS, Flag
-from autograder.flags.notebook import sources_of
+from autograder.flags.submission import sources_of
 from autograder.protocol.channel import Noticed
 
 SOMEWHERE = "while it ran"

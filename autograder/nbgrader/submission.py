@@ -16,7 +16,7 @@ from autograder.core.ledger import NOT_GRADED, Entry, Ledger
 from autograder.core.printable import printable, say
 from autograder.core.report import points
 from autograder.flags.beside import python_beside
-from autograder.flags.notebook import flags_of
+from autograder.flags.submission import flags_of
 from autograder.intake.archives import unpack_beside
 from autograder.intake.beside import put_away
 from autograder.intake.files import OF_THE_HAND_IN, Handed, copy, digest, handed_in, taken_along

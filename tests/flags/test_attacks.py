@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from autograder.core.flag import REASONS
 from autograder.flags.beside import Beside
-from autograder.flags.notebook import flags_of
+from autograder.flags.submission import flags_of
 
 _HEAD = re.compile(r"^# %% (\w+): (.+)\n", re.MULTILINE)
 _PARTS = _HEAD.split(Path(__file__).with_name("attacks.txt").read_text())[1:]
