@@ -7,7 +7,8 @@ from autograder.flags import allowed
 
 _PLAIN = re.compile(r"[\w ./=,:+-]*")
 """A command without redirections, pipes, substitutions or others behind it."""
-_WORDS = re.compile(r"[\w ]*")
+_WORDS = re.compile(r"[\w .]*")
+_FILTERED = re.compile(r"( \| *(head|tail|grep|wc)\b[\w .=:-]*)+$")
 _PIP = re.compile(
     r"(list|show|freeze|check|--version|install)( -q| --quiet| -U| --upgrade| [A-Za-z][\w-]*([=<>~!]=[\w.]+)?)*"
 )
@@ -35,6 +36,8 @@ def _python(arguments: list[str]) -> str | None:
     name, code = arguments[0], arguments[-1]
     if name == "pip":
         return "" if _PIP.fullmatch(code.strip()) else None
+    if name == "config":
+        return "" if code.strip().startswith("InlineBackend.") else None
     if name in allowed.MAGICS:
         return "" if _WORDS.fullmatch(code) else None
     if name == "load_ext":
@@ -56,7 +59,8 @@ def _without_options(code: str) -> str:
 
 
 def _tells_of_the_machine(command: str = "") -> bool:
-    name, _, rest = command.strip().partition(" ")
+    command = _FILTERED.sub("", command.strip())
+    name, _, rest = command.partition(" ")
     return bool(_PIP.fullmatch(rest)) if name == "pip" else bool(_PLAIN.fullmatch(command)) and name in allowed.SHELL
 
 

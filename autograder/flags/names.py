@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Collection, Iterable, Iterator
 
+from autograder.flags import allowed
 from autograder.flags.modules import through_modules
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -21,15 +22,18 @@ class Names:
         self._bind(pair for node in nodes for pair in _imported(node))
         while self._bind(pair for node in nodes for pair in self._renamed(node)):
             pass
+        self.renamed = {
+            name: node.value.id
+            for node in nodes
+            if isinstance(getattr(node, "value", None), ast.Name)
+            for name in _names_given(node)
+        }
         self._own = {name for node in nodes for name in _made(node)}
         self.own_private = {name for name in self._own if name.startswith("_")}
         self.functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
         self._types = {name for node in nodes if _gives_a_type(node) for name in _names_given(node)}
         self.methods = {
-            f"{node.name}.{method.name}"
-            for node in nodes
-            if isinstance(node, ast.ClassDef)
-            for method in _methods(node)
+            f"{node.name}.{method}" for node in nodes if isinstance(node, ast.ClassDef) for method in _methods(node)
         }
         self._memory: set[str] = set()
         while found := {name for node in nodes for name in self._of_memory(node)} - self._memory:
@@ -59,21 +63,25 @@ class Names:
         return isinstance(node, ast.Name) and node.id in self._types or is_type_of(node)
 
     def is_memory(self, node: ast.AST) -> bool:
-        """Whether an expression is made of a tensor's memory as NumPy sees it, ``x.numpy()``, perhaps by another name."""
-        return any(map(self._says_memory, ast.walk(node)))
-
-    def _says_memory(self, node: ast.AST) -> bool:
+        """Whether an expression is a tensor's memory as NumPy sees it, ``x.numpy()`` or a view of it, perhaps by another name."""
+        if isinstance(node, ast.Name):
+            return node.id in self._memory
         if isinstance(node, ast.Attribute):
-            return node.attr in (
-                "asanyarray",
-                "asarray",
-                "from_dlpack",
-                "frombuffer",
-                "numpy",
-                "__array__",
-                "__dlpack__",
-            )
-        return isinstance(node, ast.Name) and node.id in self._memory
+            return node.attr in self._memory or self.is_memory(node.value)
+        if isinstance(node, ast.Call):
+            return self._gives_memory(node)
+        inner = isinstance(node, ast.Subscript | ast.Starred | ast.Tuple | ast.List | ast.IfExp | ast.NamedExpr)
+        return inner and any(map(self.is_memory, ast.iter_child_nodes(node)))
+
+    def _gives_memory(self, call: ast.Call) -> bool:
+        method = call.func
+        if isinstance(method, ast.Name):
+            return method.id in self._memory
+        if not isinstance(method, ast.Attribute):
+            return False
+        if method.attr in allowed.VIEWS:
+            return not call.args or not isinstance(call.args[0], ast.List | ast.Tuple | ast.Constant)
+        return method.attr in allowed.SAME_MEMORY and any(map(self.is_memory, (method.value, *call.args)))
 
     def _bind(self, pairs: Iterable[tuple[str, str]]) -> bool:
         """Whether any of them says something new."""
@@ -88,14 +96,27 @@ class Names:
             yield from ((name, path) for path in self.paths(node.value))
 
     def _of_memory(self, node: ast.AST) -> Iterator[str]:
-        if any(True for _ in _names_given(node)) and self.is_memory(node.value):
-            yield from _names_given(node)
+        """Names and attributes that it binds to such memory, and functions that return some."""
+        if isinstance(node, ast.FunctionDef):
+            returned = [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value]
+            yield from [node.name] * any(map(self.is_memory, returned))
+        for targets, value in _bindings(node):
+            if self.is_memory(value):
+                yield from (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
+                yield from (target.attr for target in targets if isinstance(target, ast.Attribute))
 
 
 def looks_up(node: ast.AST, functions: Collection[str], least: int = 2) -> bool:
     """Whether it calls one of these built-in functions, with ``least`` arguments or more."""
     called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
     return called and len(node.args) >= least
+
+
+def called_later(call: ast.Call) -> Iterator[ast.Call]:
+    """``setattr(x, "name", 1)`` of ``stack.callback(setattr, x, "name", 1)``."""
+    for at, argument in enumerate(call.args[:-2]):
+        if isinstance(argument, ast.Name) and argument.id in allowed.SETTERS:
+            yield ast.copy_location(ast.Call(argument, call.args[at + 1 :], []), call)
 
 
 def constant_name(node: ast.Call) -> str:
@@ -120,9 +141,24 @@ def _gives_a_type(node: ast.AST) -> bool:
     return is_type_of(getattr(node, "value", None))
 
 
-def _methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:
+def _methods(node: ast.ClassDef) -> Iterator[str]:
     """Those that are called with an object of the class."""
-    yield from (part for part in node.body if isinstance(part, ast.FunctionDef) and not part.decorator_list)
+    yield from (part.name for part in node.body if isinstance(part, ast.FunctionDef) and not part.decorator_list)
+    for part in node.body:
+        if isinstance(part, ast.Assign) and isinstance(part.value, ast.Lambda):
+            yield from _names_given(part)
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], ast.AST]]:
+    """Targets of a statement, and what they are made of."""
+    if isinstance(node, ast.Assign):
+        yield [one for one in node.targets if not isinstance(one, ast.Subscript)], node.value
+    if isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value:
+        yield [node.target], node.value
+    if isinstance(node, ast.For | ast.comprehension):
+        yield [node.target], node.iter
+    if isinstance(node, ast.withitem) and node.optional_vars:
+        yield [node.optional_vars], node.context_expr
 
 
 def _names_given(node: ast.AST) -> Iterator[str]:
@@ -150,5 +186,7 @@ def _made(node: ast.AST) -> Iterator[str]:
         yield node.id
     if isinstance(node, ast.arg):
         yield node.arg
+    if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.register_") and node.args:
+        yield str(getattr(node.args[0], "value", ""))
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
         yield node.attr

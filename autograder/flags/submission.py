@@ -10,7 +10,8 @@ from nbformat import NotebookNode
 from autograder.core.flag import Flag
 from autograder.flags.beside import Beside
 from autograder.flags.names import Names
-from autograder.flags.reader import Found, read
+from autograder.flags.reader import in_magics, read
+from autograder.flags.rules.rule import Found
 
 MOST_READ = 1024**2
 """Characters of a submission that are read; what is longer is flagged as a whole."""
@@ -67,7 +68,8 @@ def _of_code(
         except (RecursionError, MemoryError):
             yield place, (1, "unreadable", _TOO_DEEP)
     try:
-        names = Names([*map(_tree, courses), *trees.values()])
+        every = [*map(_tree, courses), *trees.values()]
+        names = Names([*every, *(inner for tree in every for inner in in_magics(tree))])
         yield from ((place, one) for place, tree in trees.items() for one in read(tree, names, modules))
     except RecursionError:
         yield next(iter(trees)), (1, "unreadable", _TOO_DEEP)

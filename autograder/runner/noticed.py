@@ -28,13 +28,15 @@ _BY_A_LINE = {
     "sys.addaudithook cpython._PySys_ClearAuditHooks cpython.PyInterpreterState_New os.memfd_create",
 }
 _THROUGH_PYTHON = (
+    "open os.rename "
     "_thread.start_new_thread _thread.start_joinable_thread os.fork os.forkpty os.posix_spawn os.exec os.system "
     "subprocess.Popen socket.connect socket.bind"
 ).split()
 """What a line brings about through ``threading``, ``subprocess`` and their like."""
 KINDS = {event: kind for kind, events in _BY_A_LINE.items() for event in events.split()}
-KINDS |= dict.fromkeys((*_THROUGH_PYTHON, "open", "os.rename"), "system")
+KINDS |= dict.fromkeys(_THROUGH_PYTHON, "system")
 _INTO_THE_MACHINE = ("/proc/", "/sys/", "/dev/mem", "/dev/kmem")
+_OPEN_TO_ALL = ("/proc/cpuinfo", "/proc/meminfo", "/sys/devices/")
 _CODE = (".py", ".pyc", ".so", ".pth")
 _PYTHONS_OWN = (*{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}, audited.__file__)
 _INSTALLED = ("site-packages", "dist-packages")
@@ -87,7 +89,9 @@ def _is_of_note(path: object, mode: object, flags: int) -> bool:
     if not isinstance(path, str):
         return False
     written = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)
-    return path.startswith(_INTO_THE_MACHINE) or bool(written) and path.endswith(_CODE)
+    real = os.path.realpath(path)
+    inside = real.startswith(_INTO_THE_MACHINE) and not real.startswith(_OPEN_TO_ALL)
+    return inside or bool(written) and path.endswith(_CODE)
 
 
 _OF_FILES = {"open": _is_of_note, "os.rename": lambda old, new, *_: isinstance(new, str) and new.endswith(_CODE)}

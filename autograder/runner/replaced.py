@@ -1,10 +1,11 @@
 """Finds what a learner's code has put in the place of a part of PyTorch, of gpulab or of the grader."""
 
 import builtins
+import functools
 import sys
 import time
 from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 
 from gpulab.observe.lines import is_learners_file
 
@@ -15,6 +16,9 @@ _MODULES = (
 ).split()
 
 _WRAPPED = {
+    functools.partial: lambda partial: partial.func,
+    type(functools.lru_cache(len)): lambda cached: cached.__wrapped__,
+    MethodType: lambda method: method.__func__,
     staticmethod: lambda method: method.__func__,
     classmethod: lambda method: method.__func__,
     property: lambda reads: reads.fget,
@@ -29,6 +33,8 @@ def replaced() -> Iterator[tuple[str, CodeType]]:
             value = _WRAPPED.get(type(value), lambda plain: plain)(value)
             if type(value) is FunctionType and _is_learners(value):
                 yield f"{name}.{attribute}", value.__code__
+            elif (name, attribute) in _FUNCTIONS and type(value) not in (FunctionType, type):
+                yield f"{name}.{attribute}", _NOWHERE
 
 
 def _is_learners(function: FunctionType) -> bool:
@@ -52,3 +58,14 @@ def _classes(name: str, module: ModuleType) -> list[type]:
     if name.startswith(("torch", "numpy")):
         return []
     return [found for found in list(vars(module).values()) if isinstance(found, type) and found.__module__ == name]
+
+
+_NOWHERE = compile("", "", "exec")
+_FUNCTIONS = frozenset(
+    (name, attribute)
+    for name, space in _namespaces()
+    if name.startswith("torch")
+    for attribute, value in vars(space).items()
+    if type(value) is FunctionType
+)
+"""PyTorch's functions, as they are before any cell runs: what stands there later is a function of somebody's."""

@@ -1,5 +1,6 @@
 """Honest work is flagged nowhere: no solution of the course's, and no right attempt of its corpora."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from autograder.flags.submission import flags_of
 
 CHAPTERS = sorted(path.parent for path in (Path(__file__).parents[2] / "exercises").glob(f"*/{CORPUS}"))
 MOST_OF_THE_WRONG = 0.01
+_PARTS = re.split(r"^# %% (.+)\n", Path(__file__).with_name("honest.txt").read_text(), flags=re.MULTILINE)[1:]
+CELLS = dict(zip(_PARTS[::2], _PARTS[1::2], strict=True))
 
 
 @cache
@@ -40,3 +43,10 @@ def test_of_a_hundred_honest_mistakes_one_is_flagged_at_most():
     wrong = [(chapter, one) for chapter in CHAPTERS for one in read_corpus(chapter / CORPUS) if one.kind == "wrong"]
     some = wrong[::21]
     assert sum(bool(flagged(*each)) for each in some) <= MOST_OF_THE_WRONG * len(some)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_what_people_write_beside_their_answers_is_not_flagged(name):
+    assert (
+        flags_of("views", new_notebook(cells=[*notebook(CHAPTERS[-1]).cells, new_code_cell(CELLS[name].strip())])) == []
+    )
