@@ -10,6 +10,7 @@ from autograder.authoring.authored import readable, records
 from autograder.authoring.drafts import Drafts
 from autograder.authoring.gates import GATES, ON_RECORD, AuthoredExercise, gate
 from autograder.authoring.todos import todos
+from autograder.authoring.trials import with_cheapest
 from autograder.core.layout import NOTEBOOK
 
 
@@ -84,6 +85,7 @@ def _checked(authored: AuthoredExercise, keep: bool) -> int:
     if keep and not problems:
         on_record.keep_seen(authored)
         authored = replace(authored, record=records(authored.folder)[authored.name])
+        on_record.keep(authored, with_cheapest(authored, authored.record))
     for left in [] if problems else [sentence for check in ON_RECORD for sentence in check(authored)]:
         print(f"  left to do: {left}")
     return len(problems)

@@ -42,8 +42,7 @@ def has_mutants(record: dict) -> bool:
 def stands(authored: AuthoredExercise) -> bool:
     """Whether all was tried on what stands there now: the exercise's own files, and those that its plays executed."""
     record = current(authored)
-    whole = has_mutants(record) and not not_yet_tried(authored) and not to_try_again(authored)
-    return whole and not _executed_another(record)
+    return has_mutants(record) and not left_to_try(authored) and not _executed_another(record)
 
 
 def renewed(authored: AuthoredExercise) -> AuthoredExercise:
@@ -73,6 +72,11 @@ def to_try_again(authored: AuthoredExercise) -> list[Attempt]:
     """Those that were tried with thirty seeds before a file changed that plays had executed."""
     stale = {*current(authored).get("stale", ())}
     return [attempt for attempt in authored.attempts if digest_of_attempt(attempt) in stale]
+
+
+def left_to_try(authored: AuthoredExercise) -> list[Attempt]:
+    """Those to be tried with thirty seeds, for the first time or again."""
+    return not_yet_tried(authored) + to_try_again(authored)
 
 
 def _unknown(authored: AuthoredExercise, *lists: str) -> list[Attempt]:

@@ -18,6 +18,8 @@ from autograder.authoring.problems import listed
 from autograder.notebooks.cells import solution_of
 
 MANY_SEEDS = tuple(range(1, 31))
+AT_ONCE = 4
+"""Attempts, for each process, after which what is known of an exercise is kept."""
 
 
 def sample(authored: AuthoredExercise) -> list[Attempt]:
@@ -96,6 +98,23 @@ def tried(
     return _with_tried(authored, old, attempts, chances), [*problems, *chances.values()]
 
 
+def tried_and_kept(
+    authored: AuthoredExercise, isolated: IsolatedRuns, attempts: list[Attempt]
+) -> tuple[dict, list[str]]:
+    """As ``tried``, a few attempts after another, and each time what is known by then is kept.
+
+    Thirty seeds of some attempts take minutes each: who is stopped goes on from there.
+    """
+    record, problems = tried(authored, isolated, attempts=[])
+    on_record.keep(authored, record)
+    few = AT_ONCE * isolated.jobs
+    for first in range(0, len(attempts), few):
+        record, found = tried(replace(authored, record=record), isolated, attempts[first : first + few])
+        on_record.keep(authored, record)
+        problems += [problem for problem in found if problem not in problems]
+    return record, problems
+
+
 def kept_by(authored: AuthoredExercise, lost: Collection[str]) -> set[str]:
     """The criteria that an attempt earned, which lost these; one that was stopped earned none."""
     return set() if STOPPED in lost else authored.criteria - {*lost}
@@ -164,12 +183,16 @@ def _of_seeds(attempts: list[Attempt], lost_by_attempts: list[list[list[str]]]) 
 
 
 def _to_try_again(authored: AuthoredExercise, mutants_alone: bool) -> dict:
-    """What its record goes on knowing when all is tried once more: of mutants alone, what it says of attempts."""
-    return (
-        {name: value for name, value in authored.record.items() if name in ("key", "tried", "seen")}
-        if mutants_alone
-        else {}
-    )
+    """What its record goes on knowing while all is tried once more: that an attempt was tried, until it is again; of cheats nothing.
+
+    Of mutants alone, what it says of attempts.
+    """
+    known = {name: authored.record[name] for name in ("key", "tried", "seen", "stale") if name in authored.record}
+    if mutants_alone:
+        return known
+    cheats = {on_record.digest_of_attempt(cheat) for cheat in authored.cheats}
+    seen = [digest for digest in known.get("seen", ()) if digest not in cheats]
+    return known | {"seen": seen, "stale": known.get("tried", [])}
 
 
 def run(authored_exercises: list[AuthoredExercise], jobs: int, every: bool, mutants_alone: bool = False) -> int:
@@ -177,16 +200,17 @@ def run(authored_exercises: list[AuthoredExercise], jobs: int, every: bool, muta
     bad = 0
     for authored in authored_exercises:
         authored = replace(authored, record=_to_try_again(authored, mutants_alone)) if every else authored
-        count = 0 if mutants_alone else len(on_record.not_yet_tried(authored))
-        record, problems = tried(authored, IsolatedRuns(jobs), [] if mutants_alone else None)
-        record = record if mutants_alone else with_cheapest(authored, record)
+        attempts = [] if mutants_alone else on_record.left_to_try(authored)
+        record, problems = tried_and_kept(authored, IsolatedRuns(jobs), attempts)
+        if not mutants_alone:
+            on_record.keep(authored, with_cheapest(authored, record))
+        _say(authored.name, record, len(attempts), problems)
         bad += bool(problems)
-        print(
-            f"{authored.name}: {record['mutants']} mutants, {len(record['equivalent_mutants'])} of them keep all points;",
-            end=" ",
-        )
-        print(f"{count} attempts with {len(MANY_SEEDS)} seeds; {len(problems) or 'no'} problems", flush=True)
-        for problem in problems:
-            print(f"  {problem}", flush=True)
-        on_record.keep(authored, record)
     return 1 if bad else 0
+
+
+def _say(name: str, record: dict, attempts: int, problems: list[str]) -> None:
+    print(f"{name}: {record['mutants']} mutants, {len(record['equivalent_mutants'])} of them keep all points;", end=" ")
+    print(f"{attempts} attempts with {len(MANY_SEEDS)} seeds; {len(problems) or 'no'} problems", flush=True)
+    for problem in problems:
+        print(f"  {problem}", flush=True)

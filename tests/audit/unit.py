@@ -17,8 +17,6 @@ from tests.audit.found import Found
 from tests.audit.units import EXERCISES
 from tests.outcomes import FAILED, NOT_RUN, PASSED, Test, read
 
-AT_ONCE = 4
-"""Attempts after which what is known of an exercise is kept."""
 NOTHING_TO_TEST = 5
 """pytest's exit status where no test was chosen."""
 
@@ -37,15 +35,9 @@ def exercise(name: str) -> dict[str, Found]:
 
 
 def _tried(authored: AuthoredExercise) -> list[str]:
-    """What was tried is kept before more is: thirty seeds of some attempts take minutes each."""
     began = _again(authored)
-    record, problems = trials.tried(on_record.renewed(began), IsolatedRuns(), attempts=[])
-    on_record.keep(authored, record)
-    todo = on_record.not_yet_tried(_again(authored)) + on_record.to_try_again(_again(authored))
-    for first in range(0, len(todo), AT_ONCE):
-        record, found = trials.tried(_again(authored), IsolatedRuns(), todo[first : first + AT_ONCE])
-        on_record.keep(authored, record)
-        problems += [problem for problem in found if problem not in problems]
+    taken_up = on_record.renewed(began)
+    record, problems = trials.tried_and_kept(taken_up, IsolatedRuns(), on_record.left_to_try(taken_up))
     on_record.keep(authored, trials.with_cheapest(began, record))
     return [f"{authored.name}: {problem}" for problem in problems]
 

@@ -6,14 +6,9 @@ It tries them and keeps the record; then they leave these lists.
 NOT_YET_MUTATED: set[str] = set()
 NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "data_parallel.mini_ddp",
-    "engines.block_allocator",
-    "engines.continuous_batcher",
     "engines.paged_attention",
-    "engines.place_phases",
-    "engines.prefix_cache",
     "inference.cached_attention",
     "inference.intensity",
     "inference.kv_bytes",
-    "kernels.squash",
     "precision.dynamic_scaler",
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring import gates
+from autograder.authoring import gates, trials
 from autograder.authoring.authored import AuthoredExercise, authored_exercises, records
 from autograder.authoring.check import run
 from autograder.authoring.on_record import has_mutants, not_yet_seen, not_yet_tried, write
@@ -31,7 +31,8 @@ def exercises(tmp_path) -> Path:
 @pytest.fixture
 def as_due(exercises, monkeypatch) -> None:
     """No attempt is tried: each loses what it must."""
-    monkeypatch.setattr(gates, "IsolatedRuns", lambda: AsExpected(patchify_in(exercises)))
+    for module in (gates, trials):
+        monkeypatch.setattr(module, "IsolatedRuns", lambda: AsExpected(patchify_in(exercises)))
 
 
 def test_a_sound_exercise_passes(exercises, capsys):
@@ -45,7 +46,7 @@ def test_what_was_judged_rightly_is_kept_on_record_and_the_mutants_beside_it(exe
     assert "  left to do: its mutants were not tried" in capsys.readouterr().out
     patchify = patchify_in(exercises)
     assert not_yet_seen(patchify) == [] and not_yet_tried(patchify) == [*patchify.mistakes, *patchify.alternatives]
-    assert len(sample(patchify)) < len(patchify.attempts)
+    assert len(sample(patchify)) < len(patchify.attempts) and patchify.record["cheapest"]
     again = record_of(patchify)
     assert has_mutants(again) and len(again["seen"]) == len(patchify.cheats)
 

@@ -315,6 +315,35 @@ def test_an_audit_looks_for_the_cheapest_anew_once_it_has_tried_what_was_only_se
     assert records(tmp_path)[authored.name] == authored.record | {"cheapest": ["found anew"]}
 
 
+class StoppedAt(AsExpected):
+    """As Ctrl-C does it, where a given attempt is begun."""
+
+    def __init__(self, authored, attempt: Attempt) -> None:
+        super().__init__(authored)
+        self._attempt = attempt
+
+    def all(self, trials):
+        if self._attempt.source in (trial.source for trial in trials):
+            raise KeyboardInterrupt
+        return super().all(trials)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_trials_that_are_stopped_go_on_where_they_were_and_forget_nothing(authored, tmp_path, monkeypatch, every):
+    monkeypatch.setattr(trials, "cheapest", lambda authored: [])
+    tried_before = {} if every else {"tried": [], "seen": authored.record["tried"]}
+    begun = replace(authored, record=authored.record | tried_before, folder=tmp_path)
+    monkeypatch.setattr(trials, "IsolatedRuns", lambda jobs: StoppedAt(authored, authored.attempts[trials.AT_ONCE]))
+    with pytest.raises(KeyboardInterrupt):
+        trials.run([begun], jobs=1, every=every)
+    stopped = replace(begun, record=records(tmp_path)[authored.name])
+    assert on_record.not_yet_seen(stopped) == []
+    assert on_record.left_to_try(stopped) == list(authored.attempts[trials.AT_ONCE :])
+    monkeypatch.setattr(trials, "IsolatedRuns", lambda jobs: AsExpected(authored))
+    assert trials.run([stopped], jobs=1, every=False) == 0
+    assert records(tmp_path)[authored.name] == authored.record | {"cheapest": []}
+
+
 def test_to_try_mutants_once_more_forgets_nothing_of_attempts(authored, tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "IsolatedRuns", lambda jobs: AsExpected(authored))
     kept = replace(authored, record=authored.record | {"mutants": 0, "seen": ["0"]}, folder=tmp_path)
