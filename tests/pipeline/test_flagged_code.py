@@ -40,7 +40,7 @@ def test_nbgrader_asks_for_a_person_at_every_exercise_where_a_helper_is_flagged(
 
 
 def test_of_a_flagged_answer_its_own_exercise_waits_alone(course):
-    answer = "import gc\n" + course.solution("patchify")
+    answer = "import ctypes\n" + course.solution("patchify")
     course.hand_in("answered", course.answered(patchify=answer))
     assert course.autograde("answered")["success"]
     assert waiting(course, "answered") == {"patchify_hidden"}
