@@ -9,6 +9,9 @@ from autograder.flags.modules import through_modules
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Hidden = Collection[frozenset[str]]
 """What enclosing functions call by a library's name."""
+MOST_ROUNDS = 8
+"""How often a name may be another's, in the wrong order: what is renamed more often is a matter of minutes, and of no one's."""
+_BINDS = (ast.FunctionDef, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.comprehension, ast.withitem)
 DYNAMIC = "?"
 """In a path, in the place of a name that is looked up by a text which nobody can read."""
 
@@ -20,8 +23,10 @@ class Names:
         nodes = [node for tree in trees for node in ast.walk(tree)]
         self._paths: dict[str, set[str]] = {}
         self._bind(pair for node in nodes for pair in _imported(node))
-        while self._bind(pair for node in nodes for pair in self._renamed(node)):
-            pass
+        renaming = [node for node in nodes if any(_names_given(node))]
+        for _ in range(MOST_ROUNDS):
+            if not self._bind(pair for node in renaming for pair in self._renamed(node)):
+                break
         self.renamed = {
             name: node.value.id
             for node in nodes
@@ -36,8 +41,9 @@ class Names:
             f"{node.name}.{method}" for node in nodes if isinstance(node, ast.ClassDef) for method in _methods(node)
         }
         self._memory: set[str] = set()
-        while found := {name for node in nodes for name in self._of_memory(node)} - self._memory:
-            self._memory |= found
+        binding = [node for node in nodes if isinstance(node, _BINDS)]
+        for _ in range(MOST_ROUNDS):
+            self._memory |= {name for node in binding for name in self._of_memory(node)}
 
     def paths(self, node: ast.AST | None, hidden: Hidden = ()) -> set[str]:
         """``{"torch.cuda.memory_allocated"}`` of an expression that says so, whatever torch is called here; none of any other.

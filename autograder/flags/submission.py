@@ -3,7 +3,7 @@
 import ast
 import warnings
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from nbformat import NotebookNode
 
@@ -13,7 +13,7 @@ from autograder.flags.names import Names
 from autograder.flags.reader import in_magics, read
 from autograder.flags.rules.rule import Found
 
-MOST_READ = 1024**2
+MOST_READ = 256 * 1024
 """Characters of a submission that are read; what is longer is flagged as a whole."""
 MOST_FLAGS = 200
 _TOO_DEEP = "expressions nested too deeply"
@@ -25,11 +25,10 @@ def flags_of(name: str, notebook: NotebookNode, beside: Beside | None = None) ->
     sources: dict[str, str | bytes] = sources_of(notebook) | dict(beside.sources)
     if sum(map(len, sources.values())) > MOST_READ:
         return [Flag(name, "all cells", 1, "unreadable", f"more than {MOST_READ:,} characters", "")]
-    found = [*_of_files(beside), *_of_code(sources, _courses(notebook), beside.modules)]
-    flags = (
+    found = islice(chain(_of_files(beside), _of_code(sources, _courses(notebook), beside.modules)), MOST_FLAGS)
+    return [
         Flag(name, place, line, kind, what, _line(sources.get(place, ""), line)) for place, (line, kind, what) in found
-    )
-    return list(islice(flags, MOST_FLAGS))
+    ]
 
 
 def sources_of(notebook: NotebookNode) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Every kind of attack that pays, or has paid, is flagged by the words that it is written in."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from autograder.core.flag import REASONS
 from autograder.flags.beside import Beside
-from autograder.flags.submission import flags_of
+from autograder.flags.submission import MOST_FLAGS, flags_of
 
 _HEAD = re.compile(r"^# %% (\w+): (.+)\n", re.MULTILINE)
 _PARTS = _HEAD.split(Path(__file__).with_name("attacks.txt").read_text())[1:]
@@ -85,3 +86,18 @@ def test_what_is_no_python_is_not_flagged_for_it_does_not_run():
 def test_the_threat_model_says_what_is_flagged():
     page = (Path(__file__).parents[2] / "chapters" / "instructors" / "threat-model.md").read_text()
     assert [kind for kind, reason in REASONS.items() if f"| {reason.partition(':')[0]} |" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "\n".join(f"a{i} = a{i - 1}" for i in range(12_000, 0, -1)),
+        "\n".join(f"a{i} = a{i - 1}.numpy()" for i in range(10_000, 0, -1)),
+        "\n".join(["x = " + " + ".join(["'a'"] * 90)] * 500),
+        "exec(1);" * 30_000,
+    ],
+    ids=["renamed", "viewed", "added", "flagged"],
+)
+def test_whatever_a_cell_holds_it_is_read_in_seconds(code):
+    began = time.process_time()
+    assert len(flags(code)) <= MOST_FLAGS and time.process_time() - began < 10

@@ -5,13 +5,28 @@ import re
 
 from autograder.flags import allowed, magics
 from autograder.flags.names import looks_up
-from autograder.flags.rules.rule import Rule, is_docstring, is_private
+from autograder.flags.rules.rule import Read, Rule, is_docstring, is_private
 
 _NAME = re.compile(r"_[A-Za-z]\w*")
 _FORMATS_A_PRIVATE_NAME = re.compile(r"\{[^{}]*\._")
 
 
 class Texts(Rule):
+    def __init__(self, read: Read) -> None:
+        super().__init__(read)
+        self._texts: dict[int, str | None] = {}
+
+    def _text(self, node: ast.AST) -> str | None:
+        """Of a constant, or of constants that are added up."""
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else None
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            return None
+        if id(node) not in self._texts:
+            left, right = self._text(node.left), self._text(node.right)
+            self._texts[id(node)] = None if left is None or right is None else left + right
+        return self._texts[id(node)]
+
     def visit_Name(self, node: ast.Name) -> None:
         if node.id in allowed.DYNAMIC and not any(node.id in names for names in self.hidden):
             self.flag(node, "dynamic")
@@ -27,9 +42,9 @@ class Texts(Rule):
             most = allowed.LOADERS.get(path)
             if most and (len(node.args) > most or any(keyword.arg is None for keyword in node.keywords)):
                 self.flag(node, "dynamic")
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "join" and _text(node.func.value) == "":
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "join" and self._text(node.func.value) == "":
             pieces = node.args[0].elts if node.args and isinstance(node.args[0], ast.List | ast.Tuple) else []
-            if pieces and all(_text(piece) is not None for piece in pieces):
+            if pieces and all(self._text(piece) is not None for piece in pieces):
                 self.flag(node, "dynamic")
         own = looks_up(node, ("getattr", "hasattr", "setattr")) and self.is_self(node.args[0])
         of_own = isinstance(node.func, ast.Attribute) and self.is_self(node.func.value)
@@ -65,11 +80,17 @@ class Texts(Rule):
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         """Names are put together from pieces where nobody is to read them."""
-        whole = _text(node)
-        begins = next((text for text in map(_text, (node.left, node.right)) if text is not None), "")
-        if whole is not None and _is_hidden(whole) or begins.startswith("_") and not _is_a_rule(node):
+        whole = self._text(node)
+        begins = next((text for text in map(self._text, (node.left, node.right)) if text is not None), "")
+        if whole is not None and _is_hidden(whole) or begins.startswith("_") and not self._is_a_rule(node):
             self.flag(node, "dynamic")
         self.generic_visit(node)
+
+    def _is_a_rule(self, node: ast.BinOp) -> bool:
+        """``"_" * 40``; and ``name + "_count"``, which ends in what begins so."""
+        if isinstance(node.op, ast.Mult):
+            return isinstance(node.right, ast.Constant) and isinstance(node.right.value, int) and node.right.value > 3
+        return self._text(node.left) is None
 
 
 def _is_hidden(text: str) -> bool:
@@ -82,18 +103,3 @@ def _is_hidden(text: str) -> bool:
     ):
         return True
     return text in allowed.MODULES_NAMED or bool(_NAME.fullmatch(text)) and is_private(text)
-
-
-def _is_a_rule(node: ast.BinOp) -> bool:
-    """``"_" * 40``; and ``name + "_count"``, which ends in what begins so."""
-    if isinstance(node.op, ast.Mult):
-        return isinstance(node.right, ast.Constant) and isinstance(node.right.value, int) and node.right.value > 3
-    return _text(node.left) is None
-
-
-def _text(node: ast.AST) -> str | None:
-    """Of a constant, or of constants that are added up."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _text(node.left), _text(node.right)
-        return None if left is None or right is None else left + right
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
