@@ -25,12 +25,12 @@ def test_the_formgrader_shows_the_assignment(formgrader):
 
 
 def test_flagged_code_is_shown_above_the_submission_and_resolve_keeps_the_points(course, formgrader, browser):
-    course.hand_in("flagged", course.answered(patchify="import ctypes\n" + course.solution("patchify")))
-    assert course.autograde("flagged")["success"] and course.needs_manual_grade("flagged")
+    course.hand_in("resolved", course.answered(patchify="import ctypes\n" + course.solution("patchify")))
+    assert course.autograde("resolved")["success"] and course.needs_manual_grade("resolved")
     page = browser.new_page()
-    page.goto(course.formgrade("flagged", formgrader))
+    page.goto(course.formgrade("resolved", formgrader), wait_until="networkidle")
     assert "patchify, line 1: ctypes" in page.locator("#to-look-at").inner_text()
     with page.expect_response(lambda response: response.request.method == "PUT"):
         page.locator(".mark-graded:visible").click()
     page.close()
-    assert not course.needs_manual_grade("flagged") and course.scores("flagged") == course.full_marks()
+    assert not course.needs_manual_grade("resolved") and course.scores("resolved") == course.full_marks()
