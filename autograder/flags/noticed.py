@@ -6,7 +6,7 @@ from nbformat import NotebookNode
 
 from autograder.core.flag import REASONS, Flag
 from autograder.flags.submission import sources_of
-from autograder.protocol.channel import Noticed
+from autograder.protocol.channel import MOST_CODE, Noticed
 
 SOMEWHERE = "while it ran"
 
@@ -29,6 +29,6 @@ def _place(sources: dict[str, str], noticed: Noticed) -> tuple[str, int]:
         (abs(number - noticed.line), place, number)
         for place, source in sources.items()
         for number, line in enumerate(source.split("\n"), 1)
-        if noticed.code and line.strip()[:160] == noticed.code
+        if noticed.code and line.strip()[:MOST_CODE] == noticed.code
     ]
     return min(alike)[1:] if alike else (SOMEWHERE, noticed.line)

@@ -12,6 +12,7 @@ from autograder.flags.beside import Beside
 from autograder.flags.names import Names
 from autograder.flags.reader import in_magics, read
 from autograder.flags.rules.rule import Found
+from autograder.protocol.channel import MOST_CODE
 
 MOST_READ = 256 * 1024
 """Characters of a submission that are read; what is longer is flagged as a whole."""
@@ -82,9 +83,8 @@ def _tree(source: str | bytes) -> ast.Module:
         except SyntaxError:
             if isinstance(source, bytes):
                 raise
-        from IPython.core.inputtransformer2 import (
-            TransformerManager,  # a third of a second, for the few cells with magics
-        )
+        # A third of a second, for the few cells with magics.
+        from IPython.core.inputtransformer2 import TransformerManager
 
         return ast.parse(TransformerManager().transform_cell(source))
 
@@ -97,4 +97,4 @@ def _is_the_courses(cell: NotebookNode) -> bool:
 
 def _line(source: str | bytes, number: int) -> str:
     text = source if isinstance(source, str) else source.decode("utf-8", "replace")
-    return "".join(text.split("\n")[number - 1 : number]).strip()[:160]
+    return "".join(text.split("\n")[number - 1 : number]).strip()[:MOST_CODE]

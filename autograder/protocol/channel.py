@@ -12,6 +12,8 @@ from autograder.protocol.wire import MAX_MESSAGE_BYTES
 
 MAX_FRAME_BYTES = MAX_MESSAGE_BYTES + 1024
 MOST_NOTICED = 50
+MOST_CODE = 160
+"""Characters of a line that is told."""
 
 
 class Begin(msgspec.Struct, tag="begin", forbid_unknown_fields=True):
@@ -44,6 +46,11 @@ class Noticed(msgspec.Struct, tag="noticed", forbid_unknown_fields=True):
     name: str
     line: int
     code: str
+
+
+def cut(noticed: Noticed) -> Noticed:
+    """With no text longer than a line that a person reads."""
+    return Noticed(noticed.kind[:20], noticed.name[:80], noticed.line, noticed.code[:MOST_CODE])
 
 
 class Inputs(msgspec.Struct, tag="inputs", forbid_unknown_fields=True):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from multiprocessing.connection import Client
 from types import FrameType
 
-from autograder.protocol.channel import MOST_NOTICED, Noticed, send
+from autograder.protocol.channel import MOST_NOTICED, Noticed, cut, send
 from autograder.runner.plain_python import audited
 from autograder.runner.replaced import replaced
 from gpulab.observe.lines import is_learners
@@ -81,7 +81,7 @@ class Noticer:
         if (key := (name, file, line)) in self._told or len(self._told) >= MOST_NOTICED:
             return
         self._told.add(key)
-        self._tell(Noticed(kind, name[:80], line, linecache.getline(file, line).strip()[:160]))
+        self._tell(cut(Noticed(kind, name, line, linecache.getline(file, line).strip())))
 
 
 def _is_of_note(path: object, mode: object, flags: int) -> bool:

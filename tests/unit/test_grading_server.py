@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from autograder.judge.grading_server import MAX_CONVERSATIONS, GradingServer
-from autograder.protocol.channel import Begin, Evidence, Refused, _to_kernel
+from autograder.protocol.channel import MOST_CODE, MOST_NOTICED, Begin, Evidence, Noticed, Refused, _to_kernel, send
 from autograder.runner.client import play
 
 
@@ -89,3 +89,13 @@ def test_a_server_that_is_closed_leaves_no_thread(tmp_path):
     while set(threading.enumerate()) - before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert set(threading.enumerate()) - before == set()
+
+
+def test_what_a_kernel_tells_of_lines_is_cut_and_counted(tmp_path):
+    with GradingServer(tmp_path) as server, Client(server.address, family="AF_UNIX") as kernel:
+        for _ in range(MOST_NOTICED + 10):
+            send(kernel, Noticed("frames", "n" * 10_000, 1, "c" * 10_000))
+        send(kernel, Begin("views.compact"))
+        assert isinstance(_to_kernel.decode(kernel.recv_bytes()), Refused)
+        assert len(server.noticed) == MOST_NOTICED
+        assert {(len(one.name), len(one.code)) for one in server.noticed} == {(80, MOST_CODE)}
