@@ -69,9 +69,9 @@ class Noticer:
             return
         self._inside.add(thread)
         try:
-            if event in _OF_FILES and not _OF_FILES[event](*arguments):
-                return
-            if frame := _responsible(sys._getframe(1), event in _THROUGH_PYTHON):
+            frame = _responsible(sys._getframe(1), event in _THROUGH_PYTHON)
+            # Libraries open thousands of files, and finding out where a path leads asks the system.
+            if frame and _OF_FILES.get(event, lambda *_: True)(*arguments):
                 name = f"{event}: {arguments[1]}" if event == "object.__getattr__" else event
                 self._note(kind, name, frame.f_code.co_filename, frame.f_lineno)
         finally:
