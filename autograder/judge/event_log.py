@@ -38,9 +38,14 @@ def input_addresses(events: Sequence[bytes]) -> list[int]:
     return next(iter(_by_kind(events)[INPUT_ADDRESSES]), [])
 
 
-def notes(events: Sequence[bytes]) -> list[str]:
-    """What the scenario noted, in order."""
+def notes(events: Sequence[bytes]) -> list:
+    """What the scenario noted, in order: words, and lists of a word and a value."""
     return _by_kind(events)[NOTE]
+
+
+def noted(evidence: dict[str, Any], word: str) -> list:
+    """The values that were noted under ``word``, in order."""
+    return [note[1] for note in evidence["notes"] if isinstance(note, list) and note[0] == word]
 
 
 def disagreement(events: Sequence[bytes], seen: dict[str, Any]) -> str | None:

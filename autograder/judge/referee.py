@@ -208,8 +208,7 @@ class InProcessJudge:
             return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
         # The referee's own facts replace what the evidence, which comes from the learner's process, says of them.
         addresses = input_addresses(events) if "seen" in evidence else []
-        facts = {"input_addresses": addresses, "traffic": traffic}
-        facts |= {"notes": notes(events)} if "notes" in evidence else {}
+        facts = {"input_addresses": addresses, "traffic": traffic, "notes": notes(events)}
         return self._judged(case, evidence | facts)
 
     def _judged(self, case: Case, evidence: dict) -> CaseResult:
@@ -301,11 +300,11 @@ def _all_lost(case: Case, message: str, *incidents: str) -> CaseResult:
 
 
 def _untrue(evidence: dict, events: list[bytes]) -> str | None:
-    """Why the observation in the evidence cannot be a true record, or None."""
-    if "seen" not in evidence:
-        return None
+    """Why the observation in the evidence, or what was noted meanwhile, cannot be a true record; or None."""
     try:
-        return inconsistency(evidence["seen"]) or disagreement(events, evidence["seen"])
+        if "seen" in evidence:
+            return inconsistency(evidence["seen"]) or disagreement(events, evidence["seen"])
+        return notes(events) and None
     except Exception as error:
         return f"it is no observation ({type(error).__name__})"
 

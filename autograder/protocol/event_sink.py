@@ -20,7 +20,7 @@ INPUT_ADDRESSES = "input_addresses"
 """The kind of the event with the storage addresses of a function's arguments."""
 
 NOTE = "note"
-"""The kind of the event that holds what a scenario noted."""
+"""The kind of the event that holds what a scenario noted: a word, or a word and a value."""
 
 _out: Callable[[bytes], None] | None = None
 
@@ -58,7 +58,14 @@ def emit_input_addresses(addresses: list[int]) -> None:
         _out(msgspec.msgpack.encode((INPUT_ADDRESSES, addresses)))
 
 
-def emit_note(text: str) -> None:
-    """Send what the scenario saw of a call of the learner's, at the time: it cannot be taken back."""
+_NOTHING = object()
+
+
+def emit_note(word: str, value: object = _NOTHING) -> None:
+    """Send what the scenario saw of a call of the learner's, at the time: it cannot be taken back.
+
+    value: of Python's plain types; ``bytes`` for what a tensor holds. A judge finds it by its word
+    (:func:`autograder.judge.event_log.noted`). What is handed to a learner's function keeps nothing else of it.
+    """
     if _out is not None:
-        _out(msgspec.msgpack.encode((NOTE, text)))
+        _out(msgspec.msgpack.encode((NOTE, word if value is _NOTHING else (word, value))))

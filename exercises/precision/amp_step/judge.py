@@ -1,4 +1,9 @@
-"""E8.3 amp_step: cases and judge."""
+"""E8.3 amp_step: cases and judge.
+
+What is noted beside the learner, by its word: ``given``, the dtype of a batch that the model was called with; ``backward``,
+whether autocast was on in a backward pass; ``stepped``, the optimizer was; ``scaler``, the method that was called;
+``called``, after each call of the learner's function: the scale, and whether autocast was left on.
+"""
 
 import math
 from collections.abc import Iterator
@@ -7,6 +12,7 @@ import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
+from autograder.judge.event_log import noted
 from autograder.judge.expect import error_problem, raised_problem, tensor_problem, type_name
 from exercises.precision.amp_step.reference import Steps, reference, rounding, start
 from gpulab import Observation
@@ -125,7 +131,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 
 def _unrefused_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:
     same = all(map(_equal, evidence["parameters"][2:], inputs["weights"]))
-    if seen.kernels or evidence["calls"] or not same or not evidence["kept"]:
+    if seen.kernels or noted(evidence, "scaler") or not same or not evidence["kept"]:
         return "The error came after something had run or changed: look at dtype and scaler first."
     return None
 
@@ -146,11 +152,12 @@ def _dtypes_problem(inputs: dict, evidence: dict, seen: Observation) -> str | No
         )
     if any(not isinstance(loss, dict) or loss["value"].dtype != torch.float32 for loss in evidence["losses"]):
         return "The loss is not float32: outside of autocast it takes the dtype of the logits."
-    if any(met != "float32" for met in evidence["met"]):
+    if any(given != "float32" for given in noted(evidence, "given")):
         return "The model was given a batch that was cast before: what 16 bits cannot tell apart is lost before the model sees it."
-    if any(evidence["regions"]) or len(evidence["regions"]) != steps:
+    regions = noted(evidence, "backward")
+    if any(regions) or len(regions) != steps:
         return "The backward pass did not run outside of autocast: it runs in the dtypes that the forward pass chose."
-    if any(left_on for _, _, left_on in evidence["after"]):
+    if any(left_on for _, left_on in noted(evidence, "called")):
         return "An autocast region is still open after the call."
     return None
 
@@ -170,7 +177,7 @@ def _values_problem(inputs: dict, expected: Steps, evidence: dict) -> str | None
             return "A parameter is not what it was in shape and dtype: parameters stay float32, autocast casts copies of them."
         if not _near(found - before, right - before) or (torch.equal(right, before) and not torch.equal(found, before)):
             return _WRONG_STEP
-    if len(evidence["met"]) != len(inputs["xs"]):
+    if len(noted(evidence, "given")) != len(inputs["xs"]):
         return "The model was not called once in each step."
     for right, found in zip(expected.gradients, evidence["gradients"]):
         if not isinstance(found, torch.Tensor) or tensor_problem(found, right):
@@ -199,21 +206,23 @@ def _stale_problem(evidence: dict) -> str | None:
 
 
 def _scaler_problem(inputs: dict, expected: Steps, evidence: dict) -> str | None:
-    calls, steps = evidence["calls"], len(inputs["xs"])
+    calls, steps = noted(evidence, "scaler"), len(inputs["xs"])
     if inputs["dtype"] == "bfloat16":
         return "With bfloat16 the scaler is to be left alone: its range is float32's." if calls else None
     if any(calls.count(name) != steps for name in ("scale", "step", "update")) or calls.count("unscale_") > steps:
         return "In a float16 step the scaler scales, steps and updates once each, and unscales once at most."
-    for (taken, scale, _), expected_steps, expected_scale in zip(
-        evidence["after"], expected.taken, expected.scales, strict=True
-    ):
-        if taken != expected_steps:
-            return "The optimizer was called where the scaler skips, or not where it steps: scaler.step alone decides."
-        if scale != expected_scale:
-            return (
-                "The scale after the step is wrong: the scaler must see the gradients as the backward pass left them."
-            )
+    scales = [scale for scale, _ in noted(evidence, "called")]
+    if _taken(evidence) != expected.taken:
+        return "The optimizer was called where the scaler skips, or not where it steps: scaler.step alone decides."
+    if scales != expected.scales:
+        return "The scale after the step is wrong: the scaler must see the gradients as the backward pass left them."
     return None
+
+
+def _taken(evidence: dict) -> list[int]:
+    """Steps of the optimizer by the end of each call."""
+    words = [note if isinstance(note, str) else note[0] for note in evidence["notes"]]
+    return [words[:end].count("stepped") for end, word in enumerate(words) if word == "called"]
 
 
 def _host_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:

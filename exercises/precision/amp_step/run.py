@@ -5,20 +5,22 @@ from collections.abc import Callable
 
 import torch
 
+from autograder.protocol.event_sink import emit_note
 from autograder.runner.card import idle_card
 from autograder.runner.observed import observe
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
-from exercises.precision.amp_step.run_amp import NotingSGD, Reader, Scaler
+from exercises.precision.amp_step.run_amp import Reader, note_steps, scale_of, scalers_noted
 
 
 def run(learner: Learner, case: dict) -> dict:
     """Take the steps in one block; what each call left behind is read where no instrument sees it."""
-    with idle_card():
-        model = Reader(case["weights"], case["factors"], case["frozen"]).place()
+    with idle_card(), scalers_noted():
+        model = Reader(case["weights"], case["factors"], case["frozen"])
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        optimizer = NotingSGD(_groups(trained, case), lr=case["lr"], momentum=case["momentum"])
-        scaler = Scaler("cuda", case["scale"], growth_interval=2) if case["scale"] else None
+        optimizer = torch.optim.SGD(_groups(trained, case), lr=case["lr"], momentum=case["momentum"])
+        note_steps(optimizer)
+        scaler = torch.amp.GradScaler("cuda", case["scale"], growth_interval=2) if case["scale"] else None
         batches = [(x.cuda(), y.cuda()) for x, y in zip(case["xs"], case["ys"], strict=True)]
         stale = [torch.full_like(parameter, 7.0) for parameter in model.parameters()] if case["stale"] else []
         for parameter, gradient in zip(model.parameters(), stale):
@@ -27,12 +29,8 @@ def run(learner: Learner, case: dict) -> dict:
         before = [parameter.grad for parameter in model.parameters()]
         step = lambda batch: learner.amp_step(model, optimizer, batch, getattr(torch, case["dtype"]), **more)
         torch.cuda.synchronize()
-        told = _steps(step, batches, optimizer, scaler)
         return {
-            **told,
-            "met": model.met,
-            "regions": model.regions,
-            "calls": scaler.calls if scaler else [],
+            **_steps(step, batches, scaler),
             "parameters": [parameter.detach().cpu() for parameter in model.parameters()],
             "gradients": [parameter.grad.cpu() if parameter.grad is not None else None for parameter in trained],
             "left": any(parameter.grad is not None for parameter in model.parameters() if not parameter.requires_grad),
@@ -41,9 +39,9 @@ def run(learner: Learner, case: dict) -> dict:
         }
 
 
-def _steps(step: Callable, batches: list, optimizer: NotingSGD, scaler: Scaler | None) -> dict:
-    """``after``: for each call the optimizer's steps so far, the scale, and whether autocast was left on."""
-    losses, after = [], []
+def _steps(step: Callable, batches: list, scaler: torch.amp.GradScaler | None) -> dict:
+    """Of each call its loss; the scale, and whether autocast was left on, are noted."""
+    losses = []
     with warnings.catch_warnings(record=True) as warned, observe() as seen:
         warnings.simplefilter("always")
         try:
@@ -52,7 +50,7 @@ def _steps(step: Callable, batches: list, optimizer: NotingSGD, scaler: Scaler |
                 if "error" in found:
                     break
                 losses.append(found["returned"])
-                after.append([optimizer.steps, scaler.now() if scaler else 0.0, torch.is_autocast_enabled("cuda")])
+                emit_note("called", [scale_of(scaler), torch.is_autocast_enabled("cuda")])
         finally:
             torch.set_autocast_enabled("cuda", False)
             torch.clear_autocast_cache()
@@ -61,7 +59,6 @@ def _steps(step: Callable, batches: list, optimizer: NotingSGD, scaler: Scaler |
     return {
         **error,
         "losses": [_described(loss) for loss in losses],
-        "after": after,
         "deprecated": deprecated,
         "seen": seen.to_dict(),
     }

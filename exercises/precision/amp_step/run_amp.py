@@ -1,12 +1,14 @@
-"""What ``amp_step`` is given: a model that notes what it meets, an optimizer and a scaler that note their calls."""
+"""What ``amp_step`` is given: a model, an optimizer and a scaler. Their use is noted as it happens, and they keep none of it."""
 
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 
+from autograder.protocol.event_sink import emit_note
 from gpulab.observe.authors import memory
 
 
@@ -14,15 +16,14 @@ class Script(torch.autograd.Function):
     """Gives its tensor back; the gradient is that of ``factor`` times it. Notes whether autocast was on backward."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, factor: torch.Tensor, regions: list[bool]) -> torch.Tensor:
+    def forward(ctx: Any, tensor: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
         ctx.save_for_backward(factor)
-        ctx.regions = regions
         return tensor.view_as(tensor)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple:
-        ctx.regions.append(torch.is_autocast_enabled("cuda"))
-        return gradient * ctx.saved_tensors[0], None, None
+        emit_note("backward", torch.is_autocast_enabled("cuda"))
+        return gradient * ctx.saved_tensors[0], None
 
 
 class Reader(torch.nn.Module):
@@ -36,69 +37,64 @@ class Reader(torch.nn.Module):
         for parameter, value in zip((*self.mix.parameters(), *self.head.parameters()), weights, strict=True):
             parameter.data = value.clone()
         self.norm.requires_grad_(not frozen)
-        self._factors = torch.tensor(factors)
-        self.met: list[str] = []
-        self.regions: list[bool] = []
-
-    def place(self) -> "Reader":
-        """On the card, with its factors."""
-        self._factors = self._factors.cuda()
-        return self.cuda()
+        self.cuda()
+        self._next_factor = _in_turn(torch.tensor(factors).cuda())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        factor = self._factors[min(len(self.met), len(self._factors) - 1)]
-        self.met.append(str(x.dtype).removeprefix("torch."))
+        emit_note("given", str(x.dtype).removeprefix("torch."))
         x = self.mix(self.norm(x))
         x = torch.softmax(x, -1) * x
-        return torch.nn.functional.linear(x, self.head.weight, Script.apply(self.head.bias, factor, self.regions))
+        return torch.nn.functional.linear(x, self.head.weight, Script.apply(self.head.bias, self._next_factor()))
 
 
-class NotingSGD(torch.optim.SGD):
-    """Counts its steps."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.steps = 0
-
-    def step(self, closure: Callable | None = None) -> Any:
-        self.steps += 1
-        return super().step(closure)
+def _in_turn(factors: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """Gives one after the other, and the last for ever."""
+    places = iter(range(len(factors) - 1))
+    return lambda: factors[next(places, len(factors) - 1)]
 
 
-def _noting(name: str) -> Callable:
-    method = getattr(torch.amp.GradScaler, name)
+def note_steps(optimizer: torch.optim.Optimizer) -> None:
+    """Note each step that it takes from now on."""
+    optimizer.register_step_pre_hook(lambda *_: emit_note("stepped"))
 
+
+@contextmanager
+def scalers_noted() -> Iterator[None]:
+    """Inside, each call of a method of a ``GradScaler``'s is noted that no other of its methods makes."""
+    methods = {
+        name: method
+        for name, method in vars(torch.amp.GradScaler).items()
+        if callable(method) and not name.startswith("_")
+    }
+    try:
+        for name, method in methods.items():
+            setattr(torch.amp.GradScaler, name, _noting(name, method))
+        yield
+    finally:
+        for name, method in methods.items():
+            setattr(torch.amp.GradScaler, name, method)
+
+
+_inside = ContextVar("inside", default=False)
+
+
+def _noting(name: str, method: Callable) -> Callable:
     @functools.wraps(method)
-    def noted(self: "Scaler", *arguments: Any, **settings: Any) -> Any:
-        with self.inside(name):
-            return method(self, *arguments, **settings)
+    def noted(*arguments: Any, **settings: Any) -> Any:
+        if _inside.get():
+            return method(*arguments, **settings)
+        emit_note("scaler", name)
+        outside = _inside.set(True)
+        try:
+            return method(*arguments, **settings)
+        finally:
+            _inside.reset(outside)
 
     return noted
 
 
-class Scaler(torch.amp.GradScaler):
-    """PyTorch's; notes which of its methods are called from outside."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.calls: list[str] = []
-        self._depth = 0
-
-    @contextmanager
-    def inside(self, name: str) -> Iterator[None]:
-        if not self._depth:
-            self.calls.append(name)
-        self._depth += 1
-        try:
-            yield
-        finally:
-            self._depth -= 1
-
-    def now(self) -> float:
-        """The scale, read where no instrument sees it."""
-        return float("nan") if self._scale is None else float(memory(self._scale).view("float32")[0])
-
-
-for _name, _method in vars(torch.amp.GradScaler).items():
-    if callable(_method) and not _name.startswith("_"):
-        setattr(Scaler, _name, _noting(_name))
+def scale_of(scaler: torch.amp.GradScaler | None) -> float:
+    """The scale, read where no instrument sees it; 0.0 without a scaler, NaN while it has none."""
+    if scaler is None:
+        return 0.0
+    return float("nan") if scaler._scale is None else float(memory(scaler._scale).view("float32")[0])

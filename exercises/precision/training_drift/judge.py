@@ -1,4 +1,8 @@
-"""E8.4 training_drift: cases and judge."""
+"""E8.4 training_drift: cases and judge.
+
+What is noted beside the learner, by its word: ``look``, what the base tensor held when an update was asked for, and at the
+end; ``held``, bytes on the card then; ``given``, an update was handed out; ``written``, one was written to.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -6,6 +10,7 @@ import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
+from autograder.judge.event_log import noted
 from autograder.judge.expect import error_problem, raised_problem, tensor_problem
 from gpulab import Observation
 
@@ -132,15 +137,30 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 
 def _used_problem(inputs: dict, evidence: dict) -> str | None:
     if inputs["base"].dtype != torch.bfloat16:
-        return None if evidence["given"] == 0 else "An update was asked for before the weight's dtype was looked at."
+        return (
+            None if not noted(evidence, "given") else "An update was asked for before the weight's dtype was looked at."
+        )
     expected = _exact(inputs, steps=len(inputs["updates"]) - 2)[-1]
-    found = _view(inputs, evidence["looks"][-1]).double()
+    found = _view(inputs, _looks(inputs, evidence)[-1]).double()
     near = ((found - expected).abs() < _spacing(torch.maximum(found.abs(), expected.abs()))).all()
     return (
         None
         if bool(near) and _rest_is_kept(inputs, evidence)
         else "An update of another shape was used before the error."
     )
+
+
+def _looks(inputs: dict, evidence: dict) -> list[torch.Tensor]:
+    """All elements of the base tensor, for each look in a row."""
+    dtype = inputs["base"].dtype
+    return [
+        torch.frombuffer(bytearray(look), dtype=dtype) if look else torch.empty(0, dtype=dtype)
+        for look in noted(evidence, "look")
+    ]
+
+
+def _all_were_given(inputs: dict, evidence: dict) -> bool:
+    return len(noted(evidence, "given")) == len(inputs["updates"])
 
 
 def _view(inputs: dict, look: torch.Tensor) -> torch.Tensor:
@@ -158,8 +178,8 @@ def _exact(inputs: dict, steps: int) -> list[torch.Tensor]:
 
 
 def _drift_problem(inputs: dict, evidence: dict) -> str | None:
-    expected, looks = _exact(inputs, len(inputs["updates"])), evidence["looks"]
-    if len(looks) < len(expected) or evidence["given"] != len(inputs["updates"]):
+    expected, looks = _exact(inputs, len(inputs["updates"])), _looks(inputs, evidence)
+    if len(looks) < len(expected) or not _all_were_given(inputs, evidence):
         return "Not every update was asked for."
     for sums, look in zip((*expected, expected[-1]), (*looks[: len(expected)], looks[-1])):
         found = _view(inputs, look).double()
@@ -194,8 +214,9 @@ def _memory_problem(inputs: dict, evidence: dict, seen: Observation) -> str | No
     elements = _view(inputs, inputs["base"]).numel()
     if not seen.kernels or elements < _LARGE:
         return "No work of the device was seen."
-    if max(evidence["held"]) > _HELD * elements + 8 * _ALLOCATED_AT_LEAST:
-        return f"From one update to the next {max(evidence['held']) / elements:.1f} bytes were held for each element."
+    held = max(noted(evidence, "held"))
+    if held > _HELD * elements + 8 * _ALLOCATED_AT_LEAST:
+        return f"From one update to the next {held / elements:.1f} bytes were held for each element."
     if seen.peak_bytes > _AT_ONCE * elements + 8 * _ALLOCATED_AT_LEAST:
         return f"At its peak {seen.peak_bytes / elements:.1f} bytes were held for each element."
     return None
@@ -204,17 +225,17 @@ def _memory_problem(inputs: dict, evidence: dict, seen: Observation) -> str | No
 def _caller_problem(inputs: dict, evidence: dict) -> str | None:
     if not evidence["same"]:
         return "The weight is not the tensor that was handed in, in its place, its dtype and without a graph."
-    if not evidence["unwritten"]:
+    if noted(evidence, "written"):
         return "An update was written to: it is the caller's."
     if not _rest_is_kept(inputs, evidence):
         return "Elements beside the weight's own were changed."
-    if evidence["given"] != len(inputs["updates"]):
+    if not _all_were_given(inputs, evidence):
         return "Not every update was asked for."
     return None
 
 
 def _rest_is_kept(inputs: dict, evidence: dict) -> bool:
-    kept, found = inputs["base"].flatten().clone(), evidence["looks"][-1].clone()
+    kept, found = inputs["base"].flatten().clone(), _looks(inputs, evidence)[-1].clone()
     for one in (kept, found):
         one.as_strided(inputs["shape"], inputs["strides"], inputs["offset"]).zero_()
     return torch.equal(kept, found)

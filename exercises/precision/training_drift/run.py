@@ -2,11 +2,12 @@
 
 import torch
 
+from autograder.protocol.event_sink import emit_note
 from autograder.runner.card import idle_card
 from autograder.runner.observed import observe, storage_address
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
-from exercises.precision.dynamic_scaler.run_update_stream import Stream
+from exercises.precision.training_drift.run_update_stream import Updates
 from gpulab.observe.authors import memory
 
 
@@ -18,14 +19,15 @@ def run(learner: Learner, case: dict) -> dict:
         if case["again"]:
             kept = memory(base).copy()
             memory(base)[:] = 0
-            learner.training_drift(weight, Stream(weight, base, case["updates"][:1]))
+            first = Updates(weight, base, case["updates"][:1], note=lambda word, value: None)
+            learner.training_drift(weight, first.stream())
             memory(base)[:] = kept
-        stream = Stream(weight, base, case["updates"])
+        updates = Updates(weight, base, case["updates"], emit_note)
         address_before = storage_address(weight)
         torch.cuda.synchronize()
         with observe() as seen:
-            found = outcome(lambda: learner.training_drift(weight, stream))
-        stream.look()
+            found = outcome(lambda: learner.training_drift(weight, updates.stream()))
+        updates.look()
         swallowed = found.get("returned")
         on_card = isinstance(swallowed, torch.Tensor) and swallowed.is_cuda
         error = {"error": found["error"]} if "error" in found else {}
@@ -36,6 +38,5 @@ def run(learner: Learner, case: dict) -> dict:
             "same": storage_address(weight) == address_before
             and weight.dtype == torch.bfloat16
             and weight.grad_fn is None,
-            **stream.told(),
             "seen": seen.to_dict(),
         }
