@@ -7,6 +7,7 @@ from autograder.authoring import on_record, trials
 from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, run_notebook
 from autograder.authoring.corpus import Attempt
 from autograder.authoring.forked import STOPPED, in_a_fork, silence
+from autograder.authoring.handed import kept_by_handed_objects
 from autograder.authoring.isolated import IsolatedRuns, Trial
 from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.authoring.problems import NOTHING, in_course, listed
@@ -201,6 +202,16 @@ def _lost_by_idle_answers(authored: AuthoredExercise) -> Iterator[list[str]]:
         yield trial.lost(SEEDS[0])
 
 
+def handed_objects_keep_nothing(authored: AuthoredExercise) -> Iterator[str]:
+    """Where the record does not know the exercise: only another ``run.py`` hands over other objects."""
+    if authored.every or on_record.not_yet_seen(authored):
+        for kept in kept_by_handed_objects(authored):
+            yield (
+                f"{kept} changes in an object that the function is handed, which can edit it: note it (emit_note), or keep it "
+                "in a closure or a generator"
+            )
+
+
 def every_criterion_is_lost_by_a_mistake(authored: AuthoredExercise) -> Iterator[str]:
     named = {criterion for attempt in authored.mistakes for criterion in attempt.loses}
     if never := authored.criteria - named:
@@ -315,6 +326,7 @@ GATES = (
     alternatives_earn_everything,
     cheats_earn_nothing,
     idle_answers_earn_nothing,
+    handed_objects_keep_nothing,
     every_criterion_is_lost_by_a_mistake,
     clauses_have_tags,
     every_clause_is_broken_by_a_mistake,

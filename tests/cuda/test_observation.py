@@ -114,6 +114,15 @@ def test_a_wait_has_its_line_and_its_reason():
     assert here(seen.waits[0].line, "# hidden") and seen.waits[0].us > 0
 
 
+@pytest.mark.parametrize("read", [torch.ops.aten.item, torch.ops.aten._local_scalar_dense, torch.ops.prims.item])
+def test_who_answers_with_an_element_waited_for_it_whatever_it_is_called(read):
+    x = torch.ones(()).cuda() + 1
+    torch.cuda.synchronize()
+    with observe() as seen:
+        assert read(x) == 2
+    assert len(seen.waits) == 1 and [(copy.kind, copy.bytes) for copy in seen.copies] == [("DtoH", 4)]
+
+
 def test_pinned_and_non_blocking_waits_for_nothing():
     pinned = torch.ones(N).pin_memory()
     with observe() as seen:

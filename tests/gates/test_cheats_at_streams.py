@@ -150,3 +150,44 @@ def test_hidden_inputs_are_never_the_same_twice():
             judge_here(name, lambda data, seen=seen: seen.append(data) or run_case(name, {}, data))
         fewest = min(map(len, runs))  # pairs of strata may be met by a case more or less
         assert sum(a != b for a, b in zip(*runs)) >= fewest - 2, exercise
+
+
+def test_a_loss_read_by_an_operator_that_is_called_otherwise_is_waited_for():
+    def train(model, optimizer, batches, every, limit):
+        losses, log = [], []
+        for x, y in batches:
+            loss = mse_loss(model(x), y)
+            optimizer.zero_grad()
+            (loss * (loss <= limit)).backward()
+            optimizer.step()
+            losses.append(torch.ops.prims.item(loss.detach()))
+        for window in [losses[at : at + every] for at in range(0, len(losses), every)]:
+            log.append(
+                {"mean": sum(window) / len(window), "worst": max(window), "skipped": sum(v > limit for v in window)}
+            )
+        return log
+
+    assert score("train", train) == 5
+
+
+def two_models_in_no_order(backward):
+    """Each in a stream of its own that waits for nobody; ``backward``: PyTorch says meanwhile that a backward pass is running."""
+
+    def run_two_models(image_model, action_model, image, state):
+        streams = [torch.cuda.Stream(priority=-1), torch.cuda.Stream(priority=-1)]
+        asked = torch._C._current_graph_task_id
+        torch._C._current_graph_task_id = (lambda: 0) if backward else asked
+        try:
+            with torch.cuda.stream(streams[0]):
+                seen = image_model(image)
+            with torch.cuda.stream(streams[1]):
+                return seen, action_model(state)
+        finally:
+            torch._C._current_graph_task_id = asked
+
+    return run_two_models
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_who_orders_no_stream_earns_neither_inputs_nor_outputs_whatever_pytorch_is_made_to_say(backward):
+    assert score("run_two_models", two_models_in_no_order(backward)) == 3

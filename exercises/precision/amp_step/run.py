@@ -10,33 +10,38 @@ from autograder.runner.card import idle_card
 from autograder.runner.observed import observe
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
-from exercises.precision.amp_step.run_amp import Reader, note_steps, scale_of, scalers_noted
+from exercises.precision.amp_step.run_amp import Reader, calls_noted, note_steps, scale_of
 
 
 def run(learner: Learner, case: dict) -> dict:
     """Take the steps in one block; what each call left behind is read where no instrument sees it."""
-    with idle_card(), scalers_noted():
-        model = Reader(case["weights"], case["factors"], case["frozen"])
-        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        optimizer = torch.optim.SGD(_groups(trained, case), lr=case["lr"], momentum=case["momentum"])
-        note_steps(optimizer)
+    with idle_card():
         scaler = torch.amp.GradScaler("cuda", case["scale"], growth_interval=2) if case["scale"] else None
-        batches = [(x.cuda(), y.cuda()) for x, y in zip(case["xs"], case["ys"], strict=True)]
-        stale = [torch.full_like(parameter, 7.0) for parameter in model.parameters()] if case["stale"] else []
-        for parameter, gradient in zip(model.parameters(), stale):
-            parameter.grad = gradient
-        more = {"scaler": scaler, "max_norm": case["max_norm"]}
-        before = [parameter.grad for parameter in model.parameters()]
-        step = lambda batch: learner.amp_step(model, optimizer, batch, getattr(torch, case["dtype"]), **more)
-        torch.cuda.synchronize()
-        return {
-            **_steps(step, batches, scaler),
-            "parameters": [parameter.detach().cpu() for parameter in model.parameters()],
-            "gradients": [parameter.grad.cpu() if parameter.grad is not None else None for parameter in trained],
-            "left": any(parameter.grad is not None for parameter in model.parameters() if not parameter.requires_grad),
-            "kept": all(gradient is parameter.grad for gradient, parameter in zip(before, model.parameters())),
-            "stale": [gradient.cpu() for gradient in stale],
-        }
+        with calls_noted(scaler):
+            return _stepped(learner, case, scaler)
+
+
+def _stepped(learner: Learner, case: dict, scaler: torch.amp.GradScaler | None) -> dict:
+    model = Reader(case["weights"], case["factors"], case["frozen"])
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.SGD(_groups(trained, case), lr=case["lr"], momentum=case["momentum"])
+    note_steps(optimizer)
+    batches = [(x.cuda(), y.cuda()) for x, y in zip(case["xs"], case["ys"], strict=True)]
+    stale = [torch.full_like(parameter, 7.0) for parameter in model.parameters()] if case["stale"] else []
+    for parameter, gradient in zip(model.parameters(), stale):
+        parameter.grad = gradient
+    more = {"scaler": scaler, "max_norm": case["max_norm"]}
+    before = [parameter.grad for parameter in model.parameters()]
+    step = lambda batch: learner.amp_step(model, optimizer, batch, getattr(torch, case["dtype"]), **more)
+    torch.cuda.synchronize()
+    return {
+        **_steps(step, batches, scaler),
+        "parameters": [parameter.detach().cpu() for parameter in model.parameters()],
+        "gradients": [parameter.grad.cpu() if parameter.grad is not None else None for parameter in trained],
+        "left": any(parameter.grad is not None for parameter in model.parameters() if not parameter.requires_grad),
+        "kept": all(gradient is parameter.grad for gradient, parameter in zip(before, model.parameters())),
+        "stale": [gradient.cpu() for gradient in stale],
+    }
 
 
 def _steps(step: Callable, batches: list, scaler: torch.amp.GradScaler | None) -> dict:

@@ -59,8 +59,8 @@ def note_steps(optimizer: torch.optim.Optimizer) -> None:
 
 
 @contextmanager
-def scalers_noted() -> Iterator[None]:
-    """Inside, each call of a method of a ``GradScaler``'s is noted that no other of its methods makes."""
+def calls_noted(scaler: torch.amp.GradScaler | None) -> Iterator[None]:
+    """Inside, each call of one of its methods is noted that no other of them makes, also where it is called by the class."""
     methods = {
         name: method
         for name, method in vars(torch.amp.GradScaler).items()
@@ -68,7 +68,7 @@ def scalers_noted() -> Iterator[None]:
     }
     try:
         for name, method in methods.items():
-            setattr(torch.amp.GradScaler, name, _noting(name, method))
+            setattr(torch.amp.GradScaler, name, _noting(method, scaler))
         yield
     finally:
         for name, method in methods.items():
@@ -78,15 +78,15 @@ def scalers_noted() -> Iterator[None]:
 _inside = ContextVar("inside", default=False)
 
 
-def _noting(name: str, method: Callable) -> Callable:
+def _noting(method: Callable, scaler: torch.amp.GradScaler | None) -> Callable:
     @functools.wraps(method)
-    def noted(*arguments: Any, **settings: Any) -> Any:
-        if _inside.get():
-            return method(*arguments, **settings)
-        emit_note("scaler", name)
+    def noted(self: torch.amp.GradScaler, *arguments: Any, **settings: Any) -> Any:
+        if self is not scaler or _inside.get():
+            return method(self, *arguments, **settings)
+        emit_note("scaler", method.__name__)
         outside = _inside.set(True)
         try:
-            return method(*arguments, **settings)
+            return method(self, *arguments, **settings)
         finally:
             _inside.reset(outside)
 

@@ -269,7 +269,7 @@ def _is_the_same_memory(one: Tensor, other: Tensor) -> bool:
 def _wait_for_result(device, rule, inputs) -> None:
     # Into pinned memory: so says a real card's profile.
     nbytes = _RESULT_BYTES.get(rule.name, _COUNT_BYTES)
-    if rule.name == "aten._local_scalar_dense":
+    if rule.scalar:
         nbytes = inputs[0].element_size()
     reads = [span(device.memory.of(t).accesses, t) for t in inputs[:1]]
     device.machine.copy("DtoH", nbytes, pinned=True, blocking=True, reads=reads, reason=rule.name)

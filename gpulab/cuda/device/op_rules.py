@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpulab.compat.dispatch import DispatchKey, OpOverload
+from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload
 from gpulab.cuda.device import kernels
 from gpulab.cuda.device.flops import flop_formula, shown_name
 
@@ -13,14 +13,13 @@ _NO_KERNEL = {
     "aten::new_empty_strided", "aten::_unsafe_view", "aten::lift", "aten::lift_fresh",
     "aten::resize_", "aten::resize_as_", "aten::set_", "aten::is_same_size", "aten::detach",
     "aten::alias", "aten::_fused_sdp_choice", "aten::_version", "aten::is_pinned",
-    "aten::record_stream", "aten::sym_size", "aten::_has_compatible_shallow_copy_type",
-    "aten::_local_scalar_dense", "aten::_reshape_alias", "aten::unfold", "aten::is_set_to",
+    "aten::record_stream", "aten::sym_size", "aten::_has_compatible_shallow_copy_type", "aten::_reshape_alias", "aten::unfold", "aten::is_set_to",
     "aten::_shape_as_tensor",
 }  # fmt: skip
 
-# The host needs a number that the device computes: a size, a scalar, an error code.
+# The host needs what the device computes: a size, whether something holds, an error code. Who answers with a Scalar waits too.
 _WAITS = {
-    "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal",
+    "aten::nonzero", "aten::masked_select", "aten::equal",
     "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::_unique",
     "aten::unique_dim_consecutive", "aten::bincount", "aten::_linalg_check_errors",
     "aten::masked_select_backward", "aten::is_nonzero", "aten::_pack_padded_sequence",
@@ -57,7 +56,7 @@ class OpRule:
     """What the dispatcher needs to know of one operation, found out once.
 
     ``writes``: positions of the arguments that it writes; ``writes_by_name``: all of them.
-    ``waits``: the host needs its result. ``may_wait_for_mask``: it does with a boolean index.
+    ``waits``: the host needs its result. ``scalar``: it answers with an element of a tensor. ``may_wait_for_mask``: it does with a boolean index.
     ``flops``: its formula when it multiplies matrices, which the matrix units then do.
     ``overwrites``: it reads nothing of its first argument. ``sparse``: it touches a few elements of its first tensor. ``random``: where its random numbers come from.
     ``composite``: PyTorch's C++ composes it of other operations. ``own``: what is
@@ -68,6 +67,7 @@ class OpRule:
     view: bool
     kernel: bool
     waits: bool
+    scalar: bool
     may_wait_for_mask: bool
     resizes: bool
     writes: tuple[int, ...]
@@ -91,12 +91,13 @@ def rule_of(op: OpOverload) -> OpRule:
     arguments = schema.arguments
     written = [i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
     view = not written and bool(schema.returns) and all(r.alias_info is not None for r in schema.returns)
-    flops = flop_formula(op)
+    flops, scalar = flop_formula(op), any(isinstance(r.type, NumberType) for r in schema.returns)
     return OpRule(
         name=shown_name(op),
         view=view,
-        kernel=not view and name not in _NO_KERNEL,
-        waits=_waits(op, name),
+        kernel=not view and not scalar and name not in _NO_KERNEL,
+        waits=scalar or _waits(op, name),
+        scalar=scalar,
         may_wait_for_mask=name in _MASKED,
         resizes=name in _RESIZES or bool(written) and schema.overload_name.endswith("out"),
         writes=tuple(i for i in written if not arguments[i].kwarg_only),
