@@ -1,10 +1,17 @@
-"""What ``train_step`` is given: a network, a loss function and an optimizer, all of which note how they are used."""
+"""What ``train_step`` is given: a network, a loss function and an optimizer, whose use is noted as it happens.
 
+Notes, by their word: ``called``, what is held when the network is called, and whether it trains; ``forward``, its ``forward`` ran;
+``loss``, the loss function gave it; ``stepping``, what is held when the optimizer steps; ``stepped``, the host's clock afterwards.
+"""
+
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 from weakref import ref
 
 import torch
 
+from autograder.protocol.event_sink import emit_note
 from gpulab.cuda.device import state
 from gpulab.observe.authors import memory
 
@@ -14,17 +21,42 @@ class BackgroundWorkDetector:
 
 
 class Marked(torch.autograd.Function):
-    """Gives its tensor back; its node in the graph can be told to be alive or not."""
+    """Gives its tensor back; ``born`` is handed what lives as long as its node in the graph."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, nodes: list[ref]) -> torch.Tensor:
+    def forward(ctx: Any, tensor: torch.Tensor, born: Callable[[object], None]) -> torch.Tensor:
         ctx.detector = BackgroundWorkDetector()
-        nodes.append(ref(ctx.detector))
+        born(ctx.detector)
         return tensor.view_as(tensor)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple:
         return gradient, None
+
+
+def marking(born: list[ref]) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A :class:`Marked` that notes each forward pass; ``born`` are its nodes, which the scenario keeps."""
+
+    def mark(tensor: torch.Tensor) -> torch.Tensor:
+        emit_note("forward")
+        return Marked.apply(tensor, lambda detector: born.append(ref(detector)))
+
+    return mark
+
+
+def alive(born: list[ref]) -> int:
+    return sum(node() is not None for node in born)
+
+
+def stopping(number: int, error: type[BaseException]) -> Callable[[], None]:
+    """A function that raises ``error`` in its call ``number``; 0: in none."""
+    calls = count(1)
+
+    def ask() -> None:
+        if next(calls) == number:
+            raise error("stopped")
+
+    return ask
 
 
 class Network(torch.nn.Module):
@@ -33,21 +65,20 @@ class Network(torch.nn.Module):
     ``beside``: it returns a pair, whose second has a graph of its own that the loss does not go through.
     """
 
-    def __init__(self, weights: list[torch.Tensor], beside: bool = False) -> None:
+    def __init__(self, weights: list[torch.Tensor], mark: Callable, beside: bool = False) -> None:
         super().__init__()
-        self.beside = beside
+        self.beside, self._mark = beside, mark
         matrices, biases, (spare, gain) = weights[:-2:2], weights[1:-2:2], weights[-2:]
         self.body = torch.nn.Sequential(*[_Layer(*pair) for pair in zip(matrices[:-1], biases[:-1], strict=True)])
         self.head = _Layer(matrices[-1], biases[-1])
         self.spare = torch.nn.Parameter(spare.clone())
         self.gain = torch.nn.Parameter(gain.clone(), requires_grad=False)
-        self.nodes: list[ref] = []
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         aside = (x @ self.body[0].weight.T).exp().exp().sum() if self.beside else None
         for layer in self.body:
             x = layer(x).tanh()
-        output = Marked.apply(self.head(x) * self.gain, self.nodes)
+        output = self._mark(self.head(x) * self.gain)
         return (output, aside) if self.beside else output
 
 
@@ -59,54 +90,42 @@ class _Layer(torch.nn.Linear):
 
 
 class Loss:
-    """Output and target play different parts in it. ``value``: what the first of ``calls`` came to, read where nobody sees it."""
+    """Output and target play different parts in it. What it gives is read where nobody sees it."""
 
     def __init__(self, kind: str) -> None:
-        self.kind, self.calls, self.value = kind, 0, 0.0
+        self.kind = kind
 
     def __call__(self, output: torch.Tensor | tuple, target: torch.Tensor) -> torch.Tensor:
         output = output[0] if isinstance(output, tuple) else output
         rows = (output - 2 * target).square().mean(-1)
         loss = {"rows": lambda: rows, "one": lambda: rows.mean()[None], "scalar": lambda: rows.mean()}[self.kind]()
-        if not self.calls:
-            self.value = memory(loss).view(str(loss.dtype).removeprefix("torch."))[0].item()
-        self.calls += 1
+        emit_note("loss", memory(loss).view(str(loss.dtype).removeprefix("torch."))[0].item())
         return loss
 
 
-class Watch:
-    """Notes, at each call of the network and each step of the optimizer, what is held then."""
+def note_use(model: Network, optimizer: torch.optim.Optimizer) -> None:
+    """From now on note, at each call of the network and each step of the optimizer, what is held then."""
+    held = lambda: holds(model, optimizer)
+    model.register_forward_pre_hook(lambda *_: emit_note("called", {**_state_of(model), **held()}))
+    optimizer.register_step_pre_hook(lambda *_: emit_note("stepping", held()))
+    optimizer.register_step_post_hook(lambda *_: emit_note("stepped", now_us()))
 
-    def __init__(self, model: Network, optimizer: torch.optim.Optimizer) -> None:
-        self._model, self._optimizer = model, optimizer
-        self.calls: list[dict] = []
-        self.steps: list[dict] = []
-        model.register_forward_pre_hook(self._called)
-        optimizer.register_step_pre_hook(self._steps)
-        optimizer.register_step_post_hook(self._stepped)
 
-    def holds(self) -> dict[str, int]:
-        """Bytes of the card: all that is allocated, and of it the gradients and the optimizer's state."""
-        gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
-        states = [
-            value
-            for each in self._optimizer.state.values()
-            for value in each.values()
-            if isinstance(value, torch.Tensor)
-        ]
-        sums = {name: sum(map(_taken, tensors)) for name, tensors in (("gradients", gradients), ("state", states))}
-        return {"all": torch.cuda.memory_allocated(), **sums}
+def _state_of(model: Network) -> dict:
+    """Whether all of it trains, and how many gradients are there from before."""
+    return {"training": all(module.training for module in model.modules()), "old": gradients_of(model)}
 
-    def _called(self, model: Network, inputs: tuple) -> None:
-        modes = [module.training for module in model.modules()]
-        old = sum(p.grad is not None for p in model.parameters())
-        self.calls.append({"training": all(modes), "old": old, **self.holds()})
 
-    def _steps(self, *_: Any) -> None:
-        self.steps.append(self.holds())
+def gradients_of(model: torch.nn.Module) -> int:
+    return sum(parameter.grad is not None for parameter in model.parameters())
 
-    def _stepped(self, *_: Any) -> None:
-        self.steps[-1]["us"] = now_us()
+
+def holds(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, int]:
+    """Bytes of the card: all that is allocated, and of it the gradients and the optimizer's state."""
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    states = [value for each in optimizer.state.values() for value in each.values() if isinstance(value, torch.Tensor)]
+    sums = {name: sum(map(_taken, tensors)) for name, tensors in (("gradients", gradients), ("state", states))}
+    return {"all": torch.cuda.memory_allocated(), **sums}
 
 
 def parameter_groups(model: torch.nn.Module, case: dict) -> list:

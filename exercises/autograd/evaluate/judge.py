@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
+from autograder.judge.event_log import noted, times_noted
 from autograder.judge.expect import error_problem, raised_problem, tensor_problem, type_name
 from gpulab import Observation
 
@@ -140,7 +141,7 @@ def _numbers_problem(inputs: dict, evidence: dict, tolerance: float) -> str | No
     if not all(isinstance(value, float) for value in found.values()):
         return "The dictionary holds something else than Python floats."
     batches, accuracy = _reference(inputs)
-    met = [[rows, loss] for rows, loss in evidence["values"] if rows]
+    met = [[rows, loss] for rows, loss, _ in noted(evidence, "loss") if rows]
     if len(met) != len(batches) or not all(
         one[0] == two[0] and _close(one[1], two[1], _NEAR) for one, two in zip(met, batches)
     ):
@@ -162,15 +163,16 @@ def _close(found: float, expected: float, tolerance: float) -> bool:
 
 def _calls_problem(inputs: dict, evidence: dict) -> str | None:
     filled = sum(len(y) > 0 for y in inputs["ys"])
-    if not filled <= evidence["forwards"] <= len(inputs["ys"]):
+    forwards = times_noted(evidence, "forward")
+    if not filled <= forwards <= len(inputs["ys"]):
         return "The model was not called once with each batch."
-    if len(evidence["calls"]) != evidence["forwards"]:
+    if len(noted(evidence, "called")) != forwards:
         return "The model's hooks did not run: they belong to `model(x)`."
     return None
 
 
 def _modes_problem(inputs: dict, evidence: dict) -> str | None:
-    if any(call["training"] for call in evidence["calls"]) or not evidence["calls"]:
+    if any(call["training"] for call in noted(evidence, "called")) or not noted(evidence, "called"):
         return (
             "A module was in training mode when the model was called: a dropout drops there, and a norm learns from what "
             "it is to be tested on."
@@ -188,10 +190,10 @@ def _restored_problem(inputs: dict, evidence: dict) -> str | None:
 
 
 def _memory_problem(inputs: dict, evidence: dict) -> str | None:
-    calls = evidence["calls"]
-    if evidence["packs"] or evidence["graphs"] or any(call["grad"] for call in calls) or not calls:
+    calls = noted(evidence, "called")
+    if evidence["packs"] or _graphs(evidence) or any(call["grad"] for call in calls) or not calls:
         return "Autograd saved tensors for a backward pass that never comes."
-    if evidence["asked"] and any(before < number for number, before in enumerate(evidence["asked"])):
+    if any(before < number for number, before in enumerate(_calls_when_asked(evidence))):
         return "A batch was asked for before the one before it had been dealt with."
     logits = len(inputs["weights"][1]) * inputs["weights"][1].itemsize
     batch = max(len(x) for x in inputs["xs"]) * (logits + inputs["xs"][0].shape[1] * inputs["xs"][0].itemsize + 8)
@@ -200,13 +202,23 @@ def _memory_problem(inputs: dict, evidence: dict) -> str | None:
     return None
 
 
+def _graphs(evidence: dict) -> bool:
+    return any(graph for *_, graph in noted(evidence, "loss"))
+
+
+def _calls_when_asked(evidence: dict) -> list[int]:
+    """Of each batch how often the model had been called when the loader was asked for it."""
+    notes = evidence["notes"]
+    return [notes[:at].count("forward") for at, note in enumerate(notes) if note == "asked"]
+
+
 def _host_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:
     waits = [wait for wait in seen.waits if not wait.reason.startswith("copy HtoD")]
-    if not seen.kernels or not evidence["calls"]:
+    if not seen.kernels or not noted(evidence, "called"):
         return "No work of the device was seen."
     if len(waits) != 1:
         return "The host reads the device once, when all is summed up: each number that is read on the way is a wait."
-    if waits[0].start_us < evidence["calls"][-1]["us"]:
+    if waits[0].start_us < noted(evidence, "called")[-1]["us"]:
         return "The host read the device before the last batch."
     return None
 

@@ -9,7 +9,7 @@ from autograder.runner.card import idle_card
 from autograder.runner.observed import observe
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner, describe
-from exercises.autograd.evaluate.run_classifier import Classifier, Loader, Loss
+from exercises.autograd.evaluate.run_classifier import Classifier, Loss, modes_of, noting
 from exercises.autograd.run import plain
 
 
@@ -22,7 +22,7 @@ def run(learner: Learner, case: dict) -> dict:
             module.training = name not in case["asleep"]
         for parameter in model.parameters() if case["gradients"] else ():
             parameter.grad = torch.full_like(parameter, 7.0) if parameter.requires_grad else None
-        loader = _loader(case, model, stops["loader"])
+        loader = _loader(case, stops["loader"])
         before, gradients = _state_of(model), [parameter.grad for parameter in model.parameters()]
         packs: list[int] = []
         hooks = saved_tensors_hooks(lambda tensor: packs.append(1) or tensor.detach(), lambda tensor: tensor)
@@ -37,22 +37,17 @@ def run(learner: Learner, case: dict) -> dict:
             "after": _state_of(model),
             "same": all(old is new.grad for old, new in zip(gradients, model.parameters())),
             "stays": stays,
-            "calls": model.calls,
-            "forwards": model.forwards,
-            "values": loss_fn.values,
-            "graphs": loss_fn.graphs,
             "packs": len(packs),
-            "asked": getattr(loader, "asked", []),
             "seen": seen.to_dict(),
         }
 
 
-def _loader(case: dict, model: Classifier, stops_at: int) -> Iterable:
+def _loader(case: dict, stops_at: int) -> Iterable:
     """A list, a generator, or an iterator that notes when it is asked."""
     where = case["device"] if case["placed"] else "cpu"
     batches = [(x.to(where), y.to(where)) for x, y in zip(case["xs"], case["ys"], strict=True)]
     if case["loader"] == "noting":
-        return Loader(batches, model, stops_at)
+        return noting(batches, stops_at)
     return batches if case["loader"] == "list" else (list(batch) for batch in batches)
 
 
@@ -75,7 +70,7 @@ def _outcome_of_all(call: Callable) -> dict:
 def _state_of(model: Classifier) -> dict:
     """What an evaluation leaves alone."""
     return {
-        "modes": model.modes(),
+        "modes": modes_of(model),
         "tensors": [tensor.detach().cpu().clone() for tensor in (*model.parameters(), *model.buffers())],
         "gradients": [
             None if parameter.grad is None else parameter.grad.cpu().clone() for parameter in model.parameters()

@@ -1,11 +1,16 @@
-"""What ``evaluate`` is given: a classifier, a loader and a loss function, all of which note how they are used."""
+"""What ``evaluate`` is given: a classifier, a loader and a loss function, whose use is noted as it happens.
+
+Notes, by their word: ``called``, modes, grad mode, bytes held and the host's clock when the model is called; ``forward``, its
+``forward`` ran; ``loss``, rows and loss of a batch, and whether it has a graph; ``asked``, the loader was.
+"""
 
 from collections.abc import Iterator
 
 import torch
 from torch.nn.functional import cross_entropy
 
-from exercises.autograd.run_step import now_us
+from autograder.protocol.event_sink import emit_note
+from exercises.autograd.run_step import now_us, stopping
 from gpulab.observe.authors import memory
 
 
@@ -40,60 +45,49 @@ class Classifier(torch.nn.Module):
                 layer.weight.copy_(weight)
                 layer.bias.zero_()
         self.head.requires_grad_(not case["frozen"])
-        self.calls: list[dict] = []
-        self._stops_at, self._in_columns = stops_at, case["in_columns"]
-        self.register_forward_pre_hook(lambda module, given: self._note(given[0]))
-        self.forwards = 0
+        self._begins, self._in_columns = stopping(stops_at, KeyboardInterrupt), case["in_columns"]
+        self.register_forward_pre_hook(lambda module, given: emit_note("called", _state_of(module, given[0])))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.forwards += 1
-        if self.forwards == self._stops_at:
-            raise KeyboardInterrupt
+        emit_note("forward")
+        self._begins()
         return self.head(self.body(x.T if self._in_columns else x).tanh())
 
-    def modes(self) -> list[bool]:
-        return [module.training for module in self.modules()]
 
-    def _note(self, x: torch.Tensor) -> None:
-        held, training = torch.cuda.memory_allocated() if x.is_cuda else 0, any(self.modes())
-        self.calls.append({"training": training, "grad": torch.is_grad_enabled(), "held": held, "us": now_us()})
+def modes_of(model: Classifier) -> list[bool]:
+    return [module.training for module in model.modules()]
+
+
+def _state_of(model: Classifier, x: torch.Tensor) -> dict:
+    held, training = torch.cuda.memory_allocated() if x.is_cuda else 0, any(modes_of(model))
+    return {"training": training, "grad": torch.is_grad_enabled(), "held": held, "us": now_us()}
 
 
 class Loss:
-    """The mean of a batch; raises in its call number ``stops_at``. ``values``: rows and loss of each call, read unseen.
+    """The mean of a batch, read unseen; raises in its call number ``stops_at``.
 
     It raises LookupError, and where the number is negative StopIteration, which is no end of the loader.
     """
 
     def __init__(self, one_element: bool, stops_at: int) -> None:
-        self._one_element, self._stops_at = one_element, abs(stops_at)
-        self._kind = StopIteration if stops_at < 0 else LookupError
-        self.values: list[list] = []
-        self.graphs = 0
+        self._one_element = one_element
+        self._begins = stopping(abs(stops_at), StopIteration if stops_at < 0 else LookupError)
 
     def __call__(self, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        if len(self.values) + 1 == self._stops_at:
-            raise self._kind("a class that is not there")
+        self._begins()
         loss = cross_entropy(output, target)
         loss = loss[None] if self._one_element else loss
         number = memory(loss).view(str(loss.dtype).removeprefix("torch."))[0].item()
-        self.values.append([len(target), number])
-        self.graphs += output.requires_grad
+        emit_note("loss", [len(target), number, output.requires_grad])
         return loss
 
 
-class Loader:
-    """Gives each batch once, a new one in the memory of nobody; ``asked``: calls of the model before each batch."""
-
-    def __init__(self, batches: list[tuple], model: Classifier, stops_at: int) -> None:
-        self._batches, self._model, self._stops_at = iter(batches), model, stops_at
-        self.asked: list[int] = []
-
-    def __iter__(self) -> Iterator[tuple]:
-        return self
-
-    def __next__(self) -> tuple:
-        self.asked.append(self._model.forwards)
-        if len(self.asked) == self._stops_at:
-            raise OSError("a file that is not there")
-        return next(self._batches)
+def noting(batches: list[tuple], stops_at: int) -> Iterator[tuple]:
+    """Gives each batch once, a new one in the memory of nobody; raises OSError when it is asked for number ``stops_at``."""
+    begins = stopping(stops_at, OSError)
+    while True:
+        emit_note("asked")
+        begins()
+        if not batches:
+            return
+        yield batches.pop(0)

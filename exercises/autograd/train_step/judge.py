@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterator
+from itertools import zip_longest
 
 import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
+from autograder.judge.event_log import noted, stretches, times_noted
 from autograder.judge.expect import changed_problem, count_problem, error_problem, raised_problem, tensor_problem
 from gpulab import Observation
 
@@ -77,6 +79,7 @@ def _case(
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    evidence = evidence | {"taken": _with_notes(evidence)}
     taken = evidence["taken"]
     if problem := count_problem(taken, len(case.inputs["xs"])):
         yield from (Failure(criterion, problem) for criterion in case.criteria)
@@ -97,6 +100,21 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
             "host": _host_problem(taken, Observation.from_dict(evidence["seen"])),
         }
         yield from (Failure(criterion, problems[criterion]) for criterion in case.criteria if problems[criterion])
+
+
+def _with_notes(evidence: dict) -> list[dict]:
+    """What each call came to, with what was noted meanwhile."""
+    return [
+        each | _use(stretch) for each, stretch in zip(evidence["taken"], stretches(evidence, "begins"), strict=True)
+    ]
+
+
+def _use(stretch: dict) -> dict:
+    """Of one call: ``calls`` of the model, its ``forwards``, ``losses`` and the first one's ``value``, ``steps``."""
+    losses, ended = noted(stretch, "loss"), noted(stretch, "stepped")
+    steps = [step | {"us": us} for step, us in zip_longest(noted(stretch, "stepping"), ended)]
+    counted = {"forwards": times_noted(stretch, "forward"), "losses": len(losses)}
+    return {"calls": noted(stretch, "called"), "steps": steps, "value": losses[0] if losses else None, **counted}
 
 
 def _reference(inputs: dict) -> tuple[list[torch.Tensor], list[torch.Tensor | None], torch.Tensor]:
