@@ -33,9 +33,8 @@ accumulated = solved("accumulate")
 
 
 def with_losses_made_up(model, optimizer, micro_batches, group, loss_fn, no_sync):
-    """The work of the solution, and numbers of which the loss function's notes are made to say the same."""
+    """The work of the solution, and other numbers than the loss function gave."""
     answer = accumulated(model, optimizer, micro_batches, group, loss_fn, no_sync)
-    loss_fn.values[:] = [0.0] * len(loss_fn.values)
     return [0.0] * len(answer)
 
 

@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
+from autograder.judge.event_log import noted, stretches
 from autograder.judge.expect import changed_problem, count_problem, error_problem, raised_problem, tensor_problem
 from gpulab import Observation
 from gpulab.cuda.machine.blocks import round_size
@@ -147,6 +148,7 @@ def _micro_batches(
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
+    evidence = evidence | {"taken": _with_notes(evidence)}
     taken = evidence["taken"]
     if problem := count_problem(taken, len(case.inputs["epochs"])):
         yield from (Failure(criterion, problem) for criterion in case.criteria)
@@ -172,6 +174,38 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
             "host": lambda: _host_problem(case.inputs, taken, Observation.from_dict(evidence["seen"])),
         }
         yield from (Failure(criterion, problem) for criterion in case.criteria if (problem := problems[criterion]()))
+
+
+def _with_notes(evidence: dict) -> list[dict]:
+    """What each epoch came to, with what was noted meanwhile."""
+    return [
+        each | _use(stretch) for each, stretch in zip(evidence["taken"], stretches(evidence, "begins"), strict=True)
+    ]
+
+
+def _use(stretch: dict) -> dict:
+    """Of one epoch: ``calls`` of the model, ``values`` of the losses, ``steps``, and how often it was ``asked`` for a micro-batch."""
+    calls, steps, asked = [], [], 0
+    for note in stretch["notes"]:
+        word, value = note if isinstance(note, list) else (note, None)
+        if word == "asked":
+            asked += 1
+        elif word == "called":
+            calls.append(value | {"asked": asked, "depths": [], "last_us": -1.0})
+        elif word == "accumulated" and calls:
+            depth, calls[-1]["last_us"] = value
+            calls[-1]["depths"].append(depth)
+        elif word == "stepping":
+            graphs = sum(gradient is not None and gradient["graph"] for gradient in value)
+            steps.append({"after": len(calls), "gradients": [*map(_tensor, value)], "graphs": graphs})
+    return {"calls": calls, "steps": steps, "asked": asked, "values": noted(stretch, "loss")}
+
+
+def _tensor(gradient: dict | None) -> torch.Tensor | None:
+    if gradient is None:
+        return None
+    values = torch.frombuffer(bytearray(gradient["values"]), dtype=getattr(torch, gradient["dtype"]))
+    return values.reshape(gradient["shape"])
 
 
 def _groups_of(inputs: dict, pairs: list) -> list[list]:
