@@ -127,7 +127,8 @@ class Capture:
     def _tensor(self, shown: Shown, temporaries: dict) -> Tensor:
         storage = self._storage(shown.storage, temporaries)
         empty = torch.empty(0, dtype=shown.dtype)
-        return empty.set_(storage, shown.offset, shown.size, shown.stride)
+        tensor = TensorBase.set_(empty, storage, shown.offset, shown.size, shown.stride)
+        return state.tag(tensor) if state.device_on().memory.holds(storage) else tensor
 
     def _storage(self, number: int, temporaries: dict) -> torch.UntypedStorage:
         if number in self._outside:

@@ -140,18 +140,20 @@ def _computed(cls, device, rule, func, args, kwargs):
         return _composed(func, args, kwargs) if rule.composite and _has_complex(args) else func(*args, **kwargs)
     except (RuntimeError, IndexError) as error:
         MachineTooSmall.raise_if_that_is(error)
-        return _fallback(cls, device, func, args, kwargs, error)
+        return _fallback(cls, device, rule, func, args, kwargs, error)
     finally:
         del guard
 
 
-def _fallback(cls, device, func, args, kwargs, error):
-    """What a card does where the host's kernel raised ``error``."""
+def _fallback(cls, device, rule, func, args, kwargs, error):
+    """What a card does where the host's kernel raised ``error``: who raises it for a value has waited for that."""
     out = faults.result_despite(cls, device, func, args, kwargs, error)
     if out is not None:
         return out
     if isinstance(error, NotImplementedError):
         return kernels.widened(func, args, kwargs, error)
+    if faults.is_of_a_value(func, args, kwargs, error):
+        _wait_for_result(device, rule, [value for value in args if isinstance(value, cls)])
     raise error
 
 

@@ -12,6 +12,7 @@ from gpulab.compat.default_device import no_default_device
 from gpulab.compat.dispatch import DisableTorchFunction
 from gpulab.compat.functions import nn_functions
 from gpulab.compat.pytree import tree_map_only
+from gpulab.compat.tensors import TensorBase
 from gpulab.cuda.device import state, transfer
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.shape_cache import answered
@@ -80,7 +81,7 @@ def _asked(cls, func, args, kwargs):
     out = func(*args, **kwargs)
     for tensor, plain in lent.values():
         if _geometry(tensor) != _geometry(plain):  # resize_, t_, set_, out=
-            tensor.set_(plain.untyped_storage(), plain.storage_offset(), plain.shape, plain.stride())
+            TensorBase.set_(tensor, plain.untyped_storage(), plain.storage_offset(), plain.shape, plain.stride())
     return tree_map_only(Tensor, lambda tensor: lent.get(id(tensor), (tensor,))[0], out)
 
 

@@ -4,9 +4,9 @@ import functools
 
 import torch
 
-from gpulab.compat.functorch import is_wrapped, unwrapped
+from gpulab.compat.functorch import is_wrapped, temporarily_clear_interpreter_stack, unwrapped
 from gpulab.compat.tensors import TensorBase
-from gpulab.cuda.device import state, transfer
+from gpulab.cuda.device import state, storages, transfer
 from gpulab.cuda.device.memory import byte_range
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import NEW, CudaTensor, converted, copied_into, the_card
@@ -14,13 +14,13 @@ from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
 _to, _numpy, _tolist, _type_as = Tensor.to, Tensor.numpy, Tensor.tolist, Tensor.type_as
-_data = TensorBase.data
+_data, _set = TensorBase.data, Tensor.set_
 
 
 def install(patches: Patches) -> None:
     """Replace them on torch.Tensor."""
     patches.set(Tensor, "copy_", lambda self, *args, **kwargs: copied_into(self, *args, **kwargs))
-    for method in (to, cpu, type_as, cuda, pin_memory, is_pinned, numpy, tolist):
+    for method in (to, cpu, type_as, cuda, pin_memory, is_pinned, numpy, tolist, set_):
         patches.set(Tensor, method.__name__, method)
     for name in NEW:
         patches.set(Tensor, name, _new(getattr(Tensor, name)))
@@ -120,8 +120,34 @@ def numpy(self, *args, **kwargs):
 def tolist(self):
     if isinstance(self, CudaTensor):
         return CudaTensor.tolist(self)
+    if is_wrapped(self):
+        return _list_inside_a_transform(self)
     _host_reads(self, "tolist")
     return _tolist(self)
+
+
+def _list_inside_a_transform(self):
+    values, inner = _tolist(self), self  # or the error of vmap
+    while is_wrapped(inner):
+        inner = unwrapped(inner)
+    if isinstance(inner, CudaTensor):
+        with temporarily_clear_interpreter_stack():
+            transfer.to_host(inner.detach())
+    return values
+
+
+def set_(self, source=None, *args, **kwargs):
+    """Raises RuntimeError, as CUDA does, for memory on the other side."""
+    if source is not None and _is_on_card(source) != isinstance(self, CudaTensor):
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
+            f'"{source.device}".  This is no longer allowed; the devices must match.'
+        )
+    return _set(self) if source is None else _set(self, source, *args, **kwargs)
+
+
+def _is_on_card(source) -> bool:
+    return source.is_cuda if isinstance(source, Tensor) else storages.on_card(source)
 
 
 def _stays_on_host(args, kwargs) -> bool:

@@ -6,27 +6,16 @@ from gpulab.compat.serialization import storage_registry
 from gpulab.compat.tensors import untyped
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
-from gpulab.cuda.device.tensor import CudaTensor
 
 # Asked before PyTorch's own CPU (10) and CUDA (20) entries.
 _PRIORITY = 5
 
 
 def install(patches: Patches) -> None:
-    """Teach the serialiser which storages are on the card, and ``set_`` whose tensor that makes."""
+    """Teach the serialiser which storages are on the card."""
     entry = (_PRIORITY, _tag, _restore)
     patches.append(storage_registry, entry)
     storage_registry.sort(key=lambda e: e[0])
-    set_ = torch.Tensor.set_
-
-    def tensor_set_(self, source=None, *args, **kwargs):
-        out = set_(self, *(() if source is None else (source,)), *args, **kwargs)
-        if isinstance(source, torch.UntypedStorage) and not isinstance(self, CudaTensor):
-            if state.is_on() and state.device_on().memory.holds(source):
-                return CudaTensor.tag(out)
-        return out
-
-    patches.set(torch.Tensor, "set_", tensor_set_)
 
 
 def _tag(storage) -> str | None:

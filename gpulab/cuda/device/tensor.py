@@ -2,7 +2,7 @@
 
 import torch
 
-from gpulab.compat.dispatch import disabled_torch_function, is_traceable_wrapper_subclass
+from gpulab.compat.dispatch import DispatchKey, disabled_torch_function, excluded_keys, is_traceable_wrapper_subclass
 from gpulab.compat.functions import parse_to
 from gpulab.compat.functorch import is_wrapped
 from gpulab.compat.tensors import FakeTensor, TensorBase, make_subclass, printed
@@ -18,6 +18,18 @@ _grad = TensorBase.grad
 def dispatched(cls, func, types, args=(), kwargs=None):
     """``__torch_dispatch__`` of every class of device tensors."""
     return dispatch(CudaTensor, func, args, kwargs or {})
+
+
+def _scalar(name: str, kind: type):
+    inherited = getattr(TensorBase, name)
+
+    def scalar(self):
+        if excluded_keys().has(DispatchKey.Python):
+            return kind(dispatch(CudaTensor, torch.ops.aten._local_scalar_dense.default, (self,), {}))
+        return inherited(self)
+
+    scalar.__name__ = name
+    return scalar
 
 
 class CudaTensor(Tensor):
@@ -125,6 +137,13 @@ class CudaTensor(Tensor):
 
     def __repr__(self, *, tensor_contents=None) -> str:
         return _text(self)
+
+    # PyTorch's C++ asks for these below the dispatch, too, such as torch.FloatTensor of a list of tensors.
+    __bool__ = _scalar("__bool__", bool)
+    __int__ = _scalar("__int__", int)
+    __index__ = _scalar("__index__", int)
+    __float__ = _scalar("__float__", float)
+    __complex__ = _scalar("__complex__", complex)
 
     def __format__(self, spec: str) -> str:
         if self.dim() == 0:

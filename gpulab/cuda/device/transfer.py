@@ -1,5 +1,8 @@
 """Copies between host and device, for ``to``, ``cuda``, ``cpu``, ``copy_`` and pinning."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import torch
 
 from gpulab.compat.dispatch import DisableTorchDispatch, is_traceable_wrapper_subclass
@@ -35,12 +38,11 @@ def to_card(source: Tensor, non_blocking: bool = False) -> Tensor:
     """A device tensor with the bytes of a host tensor, in the current stream."""
     device = state.device_on()
     _check_can_move(source)
-    if device.undelivered:
-        _deliver_into(device, source)
     guard = DisableTorchDispatch()
     try:
         with device.operation("aten::_to_copy"):
-            target = state.tag(_twin(device, source))
+            with _as_copies_left_it(device, source):
+                target = state.tag(_twin(device, source))
             _host_to_device(device, target, source, non_blocking)
         _tell(device, target)
     finally:
@@ -221,10 +223,28 @@ def deliver(device) -> None:
     _deliver(device, lambda mark, target: all(clock.get(q, 0) >= epoch for q, epoch in mark.vector_clock.items()))
 
 
-def _deliver_into(device, source: Tensor) -> None:
-    # A copy back to the card reads what the copy before it in the stream wrote, host or no host.
+@contextmanager
+def _as_copies_left_it(device, source: Tensor) -> Iterator[None]:
+    """A copy back to the card reads what the copies before it in the stream wrote, while the host sees nothing of it yet."""
     storage = source.untyped_storage()._cdata
-    _deliver(device, lambda mark, target: target.untyped_storage()._cdata == storage)
+    under_way = [copy for copy in device.undelivered if copy[1].untyped_storage()._cdata == storage]
+    seen = [(target, _below(target.clone)) for _, target, _ in under_way]
+    for _, target, arriving in under_way:
+        _below(target.copy_, arriving)
+    try:
+        yield
+    finally:
+        for target, before in reversed(seen):
+            _below(target.copy_, before)
+
+
+def _below(do: Callable, *arguments):
+    """``do(...)`` where no instrument sees it."""
+    guard = DisableTorchDispatch()
+    try:
+        return do(*arguments)
+    finally:
+        del guard
 
 
 def _deliver(device, is_due) -> None:
@@ -250,9 +270,8 @@ def copy_between(cls, device, func, args, kwargs) -> Tensor:
     if device.capture is not None:
         raise NotModelled("a copy between host and device inside a CUDA graph")
     if isinstance(target, cls):
-        if device.undelivered:
-            _deliver_into(device, source)
-        _copied(func, target, source)
+        with _as_copies_left_it(device, source):
+            _copied(func, target, source)
         _host_to_device(device, target, source, non_blocking)
         return target
     if non_blocking and device.pinned.accesses_of(target) is not None:
