@@ -125,7 +125,7 @@ PRIVATE_PREFIX = "_foreach_"
 """PyTorch's operations on lists of tensors, by which an optimizer is written."""
 
 DUNDERS_READ = frozenset(
-    "__closure__ __code__ __globals__ __builtins__ __subclasses__ __bases__ __mro__ __wrapped__ __self__ __func__ "
+    "__closure__ __code__ __globals__ __builtins__ __subclasses__ __base__ __bases__ __mro__ mro __wrapped__ __self__ __func__ "
     "__defaults__ __kwdefaults__ __traceback__ __getattribute__ __setattr__ __delattr__ __reduce__ __reduce_ex__ __import__ "
     "__loader__ __spec__ __array_interface__ __cuda_array_interface__ f_back f_locals f_globals f_code f_builtins gi_frame "
     "gi_code cr_frame cr_code ag_frame ag_code tb_frame tb_next co_consts co_code cell_contents ctypes with_traceback".split()

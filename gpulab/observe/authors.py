@@ -4,6 +4,7 @@ import ctypes
 import functools
 import math
 import weakref
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ _FILLS_NOTHING = {
     f"aten.{name}"
     for name in ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view")
 }
+
+_MOST_BYTES = 1 << 17
+"""Of a storage that is looked at after every operation that writes to it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class _Write:
     """``first``: byte of the storage; an operation writes ``shape`` elements, a launch ``mask`` bytes.
 
     ``read``: the storages that the operation was handed; ``outside``: those that no
-    operation of the block made, and those that what it made was made of.
+    operation of the block made, and those that what it made was made of. ``digest``: of all that the storage
+    held then, as far as it was looked at.
     """
 
     first: int
@@ -47,6 +52,7 @@ class _Write:
     values: np.ndarray | None = None
     read: frozenset[int] = frozenset()
     outside: frozenset[int] = frozenset()
+    digest: int | None = None
 
     def sign(self, authors: np.ndarray, number: int) -> None:
         if self.mask is None:
@@ -82,12 +88,15 @@ class AuthorLedger:
         if _takes_only_a_shape(func):
             read = outside = frozenset()
         outside = outside.union(*(write.outside for key in read for write in self._writes.get(key, ())))
-        for tensor in (*results, *_written_arguments(func, args, kwargs)):
+        made = (*results, *_written_arguments(func, args, kwargs))
+        on_host = not any(isinstance(value, torch.Tensor) and value.is_cuda for value in (*args, *made))
+        for tensor in made:
             if tensor.numel() and tensor.layout is torch.strided:
                 size = tensor.element_size()
                 strides = tuple(4 * size * stride for stride in tensor.stride())
                 first, shape = tensor.storage_offset() * size, (*tensor.shape, size)
-                write = _Write(first, shape, (*strides, 4), read=read, outside=outside)
+                digest = _digest(tensor) if on_host else None
+                write = _Write(first, shape, (*strides, 4), read=read, outside=outside, digest=digest)
                 self._add(tensor, write, whole=tensor.nbytes == tensor.untyped_storage().nbytes())
 
     def launch(self, tensor: torch.Tensor, mask: np.ndarray) -> None:
@@ -103,6 +112,8 @@ class AuthorLedger:
         signed = np.zeros(storage.nbytes(), np.int32)
         for number, write in enumerate(writes, 1):
             write.sign(signed, number)
+        if _changed(tensor, writes):
+            signed[:] = 0
         for number, write in enumerate(writes, 1):
             if write.values is not None:
                 changed = write.changed_since(memory(tensor))
@@ -120,7 +131,7 @@ class AuthorLedger:
         source = origin.untyped_storage()._cdata
         writes = self._writes.get(tensor.untyped_storage()._cdata, [])
         made = [write for write in writes if write.read and write.mask is None]
-        if not all(write.outside == {source} for write in made):
+        if _changed(tensor, writes) or not all(write.outside == {source} for write in made):
             return False
         return sum(math.prod(write.shape) for write in made) >= tensor.nbytes
 
@@ -136,6 +147,17 @@ class AuthorLedger:
     def _forget(self, key: int) -> None:
         self._writes.pop(key, None)
         self._watchers.pop(key, None)
+
+
+def _changed(tensor: torch.Tensor, writes: list[_Write]) -> bool:
+    """Whether the storage holds something else than its newest operation left there: who wrote that was not seen."""
+    return bool(writes) and writes[-1].digest not in (None, _digest(tensor))
+
+
+def _digest(tensor: torch.Tensor) -> int | None:
+    """Of the storage of a host tensor; None where it is large, which would take long after every operation."""
+    held = memory(tensor)
+    return zlib.crc32(held) if held.size <= _MOST_BYTES else None
 
 
 @functools.cache

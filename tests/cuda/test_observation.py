@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 import time
+from array import array
 
 import pytest
 import torch
@@ -114,13 +115,104 @@ def test_a_wait_has_its_line_and_its_reason():
     assert here(seen.waits[0].line, "# hidden") and seen.waits[0].us > 0
 
 
-@pytest.mark.parametrize("read", [torch.ops.aten.item, torch.ops.aten._local_scalar_dense, torch.ops.prims.item])
-def test_who_answers_with_an_element_waited_for_it_whatever_it_is_called(read):
+READS = {
+    "item": torch.ops.aten.item,
+    "prims": torch.ops.prims.item,
+    "a typed constructor": lambda x: torch.DoubleTensor([x])[0],
+    "torch.Tensor": lambda x: torch.Tensor([x])[0],
+    "an array": lambda x: array("d", [x])[0],
+    "a transform": lambda x: inside_grad(x.expand(1))[0],
+    "a check": lambda x: (torch.normal(0.0, x), 2)[1],
+}
+
+
+def inside_grad(x):
+    found = []
+    torch.func.grad(lambda y: (found.extend(y.tolist()), y.sum())[1])(x)
+    return found
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_who_reads_an_element_waits_for_it_whatever_it_is_called(read):
     x = torch.ones(()).cuda() + 1
     torch.cuda.synchronize()
     with observe() as seen:
         assert read(x) == 2
-    assert len(seen.waits) == 1 and [(copy.kind, copy.bytes) for copy in seen.copies] == [("DtoH", 4)]
+    assert len(seen.waits) == 1 and [copy.kind for copy in seen.copies] == ["DtoH"]
+
+
+FAILS = {
+    "a negative spread": lambda: torch.normal(0.0, -torch.ones(3).cuda()),
+    "a singular matrix": lambda: torch.linalg.inv(torch.zeros(2, 2).cuda()),
+}
+
+
+@pytest.mark.parametrize("fails", FAILS.values(), ids=FAILS)
+def test_an_error_of_a_value_tells_that_value_and_was_waited_for(fails):
+    with observe() as seen, pytest.raises(RuntimeError):
+        fails()
+    assert len(seen.waits) == 2  # the upload, and the check
+
+
+@pytest.mark.parametrize("fails", [lambda a: a @ a[:3], lambda a: torch.cat([a, a[0]]), lambda a: a[0] @ a[0][:3]])
+def test_an_error_of_shapes_tells_no_value(fails):
+    a, _ = matrices()
+    with observe() as seen, pytest.raises(RuntimeError):
+        fails(a)
+    assert seen.waits == ()
+
+
+def test_a_host_tensor_cannot_be_set_to_memory_of_the_card():
+    x = torch.ones(3).cuda()
+    for source in (x, x.untyped_storage(), x.storage()):
+        with pytest.raises(RuntimeError, match="to a storage on different device"):
+            torch.empty(0).set_(source)
+    with pytest.raises(RuntimeError, match="to a storage on different device"):
+        x.set_(torch.ones(3).untyped_storage())
+
+
+def test_who_asks_until_the_answer_is_yes_waits_once():
+    with observe() as seen:
+        torch.cuda._sleep(10**6)
+        done = torch.cuda.current_stream().record_event()
+        while not done.query():  # again
+            pass
+    assert [wait.reason for wait in seen.waits] == ["polling"] and here(seen.waits[0].line, "# again")
+    assert seen.waits[0].us > 100
+
+
+def test_who_asks_now_and_then_and_works_meanwhile_does_not_wait():
+    x = torch.ones(N, N).cuda()
+    with observe() as seen:
+        torch.cuda._sleep(10**4)
+        done = torch.cuda.current_stream().record_event()
+        while not done.query():
+            x @ x
+    assert seen.waits == ()
+
+
+def test_what_comes_back_into_pinned_memory_is_seen_by_the_next_copy_and_not_yet_by_the_host():
+    x, pinned = torch.full((3,), 7.0).cuda(), torch.zeros(3).pin_memory()
+    shown = pinned.numpy()
+    torch.cuda.synchronize()
+    pinned.copy_(x, non_blocking=True)
+    again = pinned.to("cuda", non_blocking=True)
+    assert shown.tolist() == [0, 0, 0]
+    torch.cuda.synchronize()
+    assert shown.tolist() == again.tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_pinned_memory_that_is_written_through_numpy_races_with_the_copy_that_reads_it(waits):
+    pinned, x = torch.zeros(N).pin_memory(), torch.empty(N, device="cuda")
+    shown = memoryview(pinned.numpy())
+    with observe() as seen:
+        for number in range(2):
+            shown[0] = number
+            x.copy_(pinned, non_blocking=True)
+            if waits:
+                torch.cuda.synchronize()
+    assert race_kinds(seen) == ([] if waits else ["write after read"])
 
 
 def test_pinned_and_non_blocking_waits_for_nothing():

@@ -68,6 +68,8 @@ class Attributes(Rule):
                 self._left_alone.add(id(keyword.value))
         if isinstance(node.func, ast.Name) and node.func.id in allowed.COPIES:
             self._left_alone.update(map(id, node.args))
+        if looks_up(node, ("super",)) and self.paths(node.args[0]):
+            self.flag(node, "private")  # a library's method behind the one that takes its place
         if looks_up(node, ("vars",), 0):
             self._dictionary(node, *node.args)
         if isinstance(node.func, ast.Attribute):

@@ -9,6 +9,7 @@ from autograder.flags.rules.rule import Read, Rule, is_docstring, is_private
 
 _NAME = re.compile(r"_[A-Za-z]\w*")
 _FORMATS_A_PRIVATE_NAME = re.compile(r"\{[^{}]*\._")
+_SPELLS_AN_ADDRESS = re.compile(r"array_(interface|struct)")
 
 
 class Texts(Rule):
@@ -65,6 +66,8 @@ class Texts(Rule):
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 self.visit(part)
+            elif _SPELLS_AN_ADDRESS.search(str(part.value)):
+                self.flag(node, "dynamic")
 
     def visit_Constant(self, node: ast.Constant) -> None:
         text = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
@@ -100,6 +103,7 @@ def _is_hidden(text: str) -> bool:
         and not re.search(r"\s", text)
         and text not in allowed.TEXTS
         or _FORMATS_A_PRIVATE_NAME.search(text)
+        or _SPELLS_AN_ADDRESS.search(text)
     ):
         return True
     return text in allowed.MODULES_NAMED or bool(_NAME.fullmatch(text)) and is_private(text)

@@ -386,6 +386,8 @@ def _held_problem(case: Case, evidence: dict) -> str | None:
             "Between the forward and the backward pass a copy of a weight is held, unpacked or merged with its adapter: a product saves what it "
             "multiplies with, unless you say what to save."
         )
+    if evidence["moved"]:
+        return "The forward pass copies to the host: a weight that is kept there for the backward pass is held, too."
     return None
 
 

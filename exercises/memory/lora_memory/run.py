@@ -7,6 +7,7 @@ from weakref import ref
 import torch
 from torch import nn
 
+import gpulab
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
 from gpulab import cuda
@@ -106,23 +107,27 @@ def _trained(learner: Learner, case: dict) -> dict:
 def _held(learner: Learner, case: dict) -> dict:
     """What is held at rest, and for the backward pass, beside what it was before."""
     model, tokens = Toy(case["model"]).to(case["device"]), case["tokens"].to(case["device"])
-    graph, at_rest = _graph_of(model, tokens)[1], torch.cuda.memory_allocated()
+    graph, at_rest = _graph_of(model, tokens)["held"], torch.cuda.memory_allocated()
     answer = outcome(lambda: _call(learner, model, case))
     if "error" in answer:
         return {"raised": answer["error"]}
     gc.collect(1)
     grew, state = torch.cuda.memory_allocated() - at_rest, _state(model, {})
-    after = outcome(lambda: _graph_of(model, tokens)[1])
+    after = outcome(lambda: _graph_of(model, tokens))
     if "error" in after:
         return {"raised": after["error"]}
-    return {"graph": graph, "grew": grew, "graph_after": after["returned"], "state": state}
+    moved, held = after["returned"]["moved"], after["returned"]["held"]
+    return {"graph": graph, "grew": grew, "graph_after": held, "moved": moved, "state": state}
 
 
-def _graph_of(model: nn.Module, tokens: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """The loss, and what the card holds for its backward pass."""
+def _graph_of(model: nn.Module, tokens: torch.Tensor) -> dict[str, int]:
+    """Bytes that the card holds for the loss's backward pass, and that were moved to the host meanwhile."""
     before = torch.cuda.memory_allocated()
-    loss = model(tokens).square().mean()
-    return loss, torch.cuda.memory_allocated() - before
+    with gpulab.observe() as seen:
+        loss = model(tokens).square().mean()
+    held = torch.cuda.memory_allocated() - before
+    del loss
+    return {"held": held, "moved": sum(copy.bytes for copy in seen.copies if copy.kind == "DtoH")}
 
 
 def _adapted(model: nn.Module, case: dict, kept: dict) -> dict:

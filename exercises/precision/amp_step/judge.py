@@ -1,7 +1,7 @@
 """E8.3 amp_step: cases and judge.
 
 What is noted beside the learner, by its word: ``given``, the dtype of a batch that the model was called with; ``backward``,
-whether autocast was on in a backward pass; ``stepped``, the optimizer was; ``scaler``, the method that was called;
+whether autocast was on in a backward pass, and ``engine``, when it began; ``stepped``, the optimizer was; ``scaler``, the method that was called;
 ``called``, after each call of the learner's function: the scale, and whether autocast was left on.
 """
 
@@ -155,7 +155,7 @@ def _dtypes_problem(inputs: dict, evidence: dict, seen: Observation) -> str | No
     if any(given != "float32" for given in noted(evidence, "given")):
         return "The model was given a batch that was cast before: what 16 bits cannot tell apart is lost before the model sees it."
     regions = noted(evidence, "backward")
-    if any(regions) or len(regions) != steps:
+    if any(regions) or any(noted(evidence, "engine")) or len(regions) != steps:
         return "The backward pass did not run outside of autocast: it runs in the dtypes that the forward pass chose."
     if any(left_on for _, left_on in noted(evidence, "called")):
         return "An autocast region is still open after the call."

@@ -10,14 +10,14 @@ from autograder.runner.card import idle_card
 from autograder.runner.observed import observe
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
-from exercises.precision.amp_step.run_amp import Reader, calls_noted, note_steps, scale_of
+from exercises.precision.amp_step.run_amp import Reader, backward_noted, calls_noted, note_steps, scale_of
 
 
 def run(learner: Learner, case: dict) -> dict:
     """Take the steps in one block; what each call left behind is read where no instrument sees it."""
     with idle_card():
         scaler = torch.amp.GradScaler("cuda", case["scale"], growth_interval=2) if case["scale"] else None
-        with calls_noted(scaler):
+        with calls_noted(scaler), backward_noted():
             return _stepped(learner, case, scaler)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from autograder.protocol.event_sink import emit_note
+from gpulab.compat.autograd import RUN_BACKWARD
 from gpulab.observe.authors import memory
 
 
@@ -51,6 +52,24 @@ def _in_turn(factors: torch.Tensor) -> Callable[[], torch.Tensor]:
     """Gives one after the other, and the last for ever."""
     places = iter(range(len(factors) - 1))
     return lambda: factors[next(places, len(factors) - 1)]
+
+
+@contextmanager
+def backward_noted() -> Iterator[None]:
+    """Inside, each start of autograd's engine is noted, with whether autocast is on: what a hook switches off for one node was on."""
+
+    def began(*arguments: Any, **settings: Any) -> Any:
+        emit_note("engine", torch.is_autocast_enabled("cuda"))
+        return engine(*arguments, **settings)
+
+    engine = RUN_BACKWARD[0].value
+    try:
+        for owner, name in RUN_BACKWARD:
+            setattr(owner, name, began)
+        yield
+    finally:
+        for owner, name in RUN_BACKWARD:
+            setattr(owner, name, engine)
 
 
 def note_steps(optimizer: torch.optim.Optimizer) -> None:

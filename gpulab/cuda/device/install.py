@@ -52,7 +52,8 @@ class Installation:
         references_of_a_temporary(0)
         references_of_a_base()
         device.generator = default_generator()
-        device.machine.after_wait.append(lambda: device.undelivered and deliver(device))
+        device.machine.before_seen.append(device.pinned.look)
+        device.machine.after_wait += [device.pinned.arrived, lambda: device.undelivered and deliver(device)]
         device.machine.on_wait = gpu_trace.tell_wait
         self._patches = Patches()
         self._backend = early.Backend()

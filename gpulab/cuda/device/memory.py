@@ -1,6 +1,9 @@
 """Which storages live on the device, and which host storages are pinned."""
 
+import ctypes
 import weakref
+import zlib
+from typing import NamedTuple
 
 import torch
 
@@ -9,8 +12,10 @@ from gpulab.cuda.device.gpu_trace import tell
 from gpulab.cuda.errors import NotModelled
 from gpulab.cuda.machine.allocator import OutOfMemory
 from gpulab.cuda.machine.blocks import Block
-from gpulab.cuda.machine.machine import Machine, staging_us
+from gpulab.cuda.machine.machine import EventSnapshot, Machine, staging_us
 from gpulab.cuda.machine.order import AccessHistory
+
+_MOST_WATCHED_BYTES = 1 << 24
 
 
 class Held:
@@ -119,6 +124,20 @@ class DeviceMemory:
             self._free(held.block)
 
 
+class _Sent(NamedTuple):
+    """Bytes ``[low, high)`` of the pinned storage ``key``, which a copy reads until ``mark``, and what they were."""
+
+    key: int
+    mark: EventSnapshot
+    low: int
+    high: int
+    digest: int
+
+
+def _digest(storage: torch.UntypedStorage, low: int, high: int) -> int:
+    return zlib.crc32((ctypes.c_char * (high - low)).from_address(storage.data_ptr() + low))
+
+
 class PinnedMemory:
     """Page-locked host storages, each with the accesses that copies make to it.
 
@@ -133,6 +152,7 @@ class PinnedMemory:
         self._histories: dict[int, AccessHistory] = {}
         self._watchers: dict[int, weakref.ref] = {}
         self._used_by: dict[int, set[int]] = {}
+        self._sent: list[_Sent] = []
         self._free: list[tuple[int, list]] = []
 
     def __bool__(self) -> bool:
@@ -163,6 +183,32 @@ class PinnedMemory:
         if used_by is not None:
             used_by.add(stream)
 
+    def sent(self, tensor: torch.Tensor, mark: EventSnapshot) -> None:
+        """A copy to the card reads ``tensor`` until ``mark`` has passed: who observes is told if it is overwritten before."""
+        low, high = byte_range(tensor)
+        if self._machine.logs and high - low <= _MOST_WATCHED_BYTES:
+            storage = tensor.untyped_storage()
+            self._sent.append(_Sent(storage._cdata, mark, low, high, _digest(storage, low, high)))
+
+    def look(self) -> None:
+        """Report what was overwritten since it was sent, by NumPy or through an address: no operation says so."""
+        for one in list(self._sent):
+            if one.digest != _digest(self._watchers[one.key](), one.low, one.high):
+                self._sent.remove(one)
+                self._machine.host_access(
+                    self._histories[one.key], True, "a write that no operation made", one.low, one.high
+                )
+
+    def arrived(self) -> None:
+        """Let go of copies that the host has seen end: their memory may be written to."""
+        clock = self._machine.host_vector_clock
+        self._sent = [one for one in self._sent if not one.mark.is_before(clock)]
+
+    def rewritten(self, tensor: torch.Tensor) -> None:
+        """The host's own operation writes to it, which is reported as that."""
+        key = tensor.untyped_storage()._cdata
+        self._sent = [one for one in self._sent if one.key != key]
+
     def filled(self, tensor: torch.Tensor) -> None:
         """``pin_memory()`` copies: the host's time for it."""
         self._machine.host_works(staging_us(tensor.nbytes))
@@ -181,6 +227,7 @@ class PinnedMemory:
     def _freed(self, key: int, size: int) -> None:
         self._histories.pop(key, None)
         self._watchers.pop(key, None)
+        self._sent = [one for one in self._sent if one.key != key]
         marks = [self._machine.mark_of(number) for number in sorted(self._used_by.pop(key, ()))]
         self._free.append((size, marks))
 

@@ -22,6 +22,7 @@ class ObservedDevice:
         references_of_a_temporary(sum(isinstance(log, DeviceLog) for log in logs))
 
     def stop(self, log: DeviceLog) -> None:
+        self._device.pinned.look()
         self._device.machine.logs.remove(log)
 
     def host_operation(self, name: str, tensors: list[Tensor]) -> None:
@@ -43,6 +44,8 @@ class ObservedDevice:
         accesses = self._device.pinned.accesses_of(tensor)
         if accesses is not None:
             self._device.machine.host_access(accesses, writes, name, *byte_range(tensor))
+        if writes:
+            self._device.pinned.rewritten(tensor)
 
 
 _LOOKS_ONLY = {

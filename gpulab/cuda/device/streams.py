@@ -47,8 +47,7 @@ class StreamBase:
 
     def query(self) -> bool:
         machine = state.device_on().machine
-        machine.host_us += CALL_US
-        return machine.has_passed(machine.mark(self._queue))
+        return machine.query(self._queue, machine.mark(self._queue))
 
     def synchronize(self) -> None:
         machine = state.device_on().machine
@@ -100,8 +99,10 @@ class EventBase:
 
     def query(self) -> bool:
         machine = state.device_on().machine
-        machine.host_us += CALL_US
-        return self._mark is None or machine.has_passed(self._mark)
+        if self._mark is None:
+            machine.host_us += CALL_US
+            return True
+        return machine.query(self, self._mark)
 
     def synchronize(self) -> None:
         if self._mark is not None:

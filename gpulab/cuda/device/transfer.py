@@ -148,7 +148,8 @@ def _host_to_device(device, target: Tensor, source: Tensor, non_blocking: bool) 
     written = [span(device.memory.of(target).accesses, target)]
     if on_card:
         device.memory.check_room(nbytes)
-    device.machine.copy(
+    device.pinned.look()
+    mark = device.machine.copy(
         "HtoD",
         nbytes,
         pinned=accesses is not None,
@@ -158,6 +159,8 @@ def _host_to_device(device, target: Tensor, source: Tensor, non_blocking: bool) 
     )
     if non_blocking:
         device.pinned.used(source, device.machine.current.number)
+    if non_blocking and accesses is not None:
+        device.pinned.sent(source, mark)
     if on_card:
         _kernel_of_a_temporary(device, nbytes, [], [(written[0][0], target)], target.nbytes)
 
@@ -219,8 +222,13 @@ def _kernel_of_a_temporary(device, bytes_read: int, reads, writes, bytes_written
 
 def deliver(device) -> None:
     """Write what copies to the host brought, once the host has seen them end."""
-    clock = device.machine.host_vector_clock
-    _deliver(device, lambda mark, target: all(clock.get(q, 0) >= epoch for q, epoch in mark.vector_clock.items()))
+    clock, waiting = device.machine.host_vector_clock, []
+    for mark, target, arriving in device.undelivered:
+        if mark.is_before(clock):
+            _below(target.copy_, arriving)
+        else:
+            waiting.append((mark, target, arriving))
+    device.undelivered = waiting
 
 
 @contextmanager
@@ -245,20 +253,6 @@ def _below(do: Callable, *arguments):
         return do(*arguments)
     finally:
         del guard
-
-
-def _deliver(device, is_due) -> None:
-    waiting = []
-    guard = DisableTorchDispatch()
-    try:
-        for mark, target, arriving in device.undelivered:
-            if is_due(mark, target):
-                target.copy_(arriving)
-            else:
-                waiting.append((mark, target, arriving))
-    finally:
-        del guard
-    device.undelivered = waiting
 
 
 def copy_between(cls, device, func, args, kwargs) -> Tensor:

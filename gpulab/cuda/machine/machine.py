@@ -37,6 +37,33 @@ class EventSnapshot:
     def __init__(self, time_us: float, vector_clock: dict[int, int]) -> None:
         self.time_us, self.vector_clock = time_us, vector_clock
 
+    def is_before(self, clock: dict[int, int]) -> bool:
+        """Whether whoever has this vector clock has seen the point pass."""
+        return all(clock.get(queue, 0) >= epoch for queue, epoch in self.vector_clock.items())
+
+
+class _Polls:
+    """Questions that the host asked one after the other, with no other call in between."""
+
+    def __init__(self) -> None:
+        self.began_us, self._newest_us, self._refused = 0.0, -1.0, []
+
+    def going_on(self, host_us: float) -> "_Polls":
+        """Begins anew if anything but a question took the host's time since."""
+        if host_us != self._newest_us:
+            self.began_us, self._refused = host_us, []
+        return self
+
+    def told_no(self, of: object) -> bool:
+        return any(one is of for one in self._refused)
+
+    def told(self, of: object, passed: bool, host_us: float) -> None:
+        self._newest_us = host_us
+        if passed:
+            self._refused = [one for one in self._refused if one is not of]
+        elif not self.told_no(of):
+            self._refused.append(of)
+
 
 class _Thread(threading.local):
     """Of each thread of the host: the queue that its work goes into; None for the first one."""
@@ -70,7 +97,9 @@ class Machine:
         self.on_wait: Callable[[str, int | None], None] = lambda reason, queue: None
         self.captured: list[tuple] | None = None
         self.replaying = False
+        self._polls = _Polls()
         self.before_wait: list[Callable[[], None]] = []
+        self.before_seen: list[Callable[[], None]] = []
         self.after_wait: list[Callable[[], None]] = []
         self._multiprocessors = Multiprocessors(card)
         self.allocator = Allocator(
@@ -113,6 +142,20 @@ class Machine:
             return False
         self._host_sees(mark.vector_clock)
         return True
+
+    def query(self, of: object, mark: EventSnapshot) -> bool:
+        """A call of ``cudaEventQuery`` or ``cudaStreamQuery``: whether ``mark``, of that event or queue, has passed.
+
+        Who is told no, and asks for nothing else until the answer is yes, has waited.
+        """
+        polls = self._polls.going_on(self.host_us)
+        self.host_us += assumed.CALL_US
+        passed = self.has_passed(mark)
+        if passed and polls.told_no(of):
+            for log in self.logs:
+                log.wait("polling", polls.began_us, self.host_us, self.find_line())
+        polls.told(of, passed, self.host_us)
+        return passed
 
     def queue_waits(self, queue: Queue, mark: EventSnapshot) -> None:
         """All that ``queue`` does from now on starts after ``mark``; the host goes on."""
@@ -323,6 +366,8 @@ class Machine:
     # ---- order
 
     def _host_sees(self, vector_clock: dict[int, int]) -> None:
+        for before in self.before_seen:
+            before()
         merge(self.host_vector_clock, vector_clock)
         self._host_version += 1
         for then in self.after_wait:
