@@ -189,7 +189,8 @@ class Wait:
     """The host stood still for the device, or asked it and had nothing to wait for.
 
     ``reason``: the call that waits (``cudaDeviceSynchronize``), the operation whose result the
-    host reads (``aten._local_scalar_dense``), or the copy.
+    host reads (``aten._local_scalar_dense``), or the copy; on a virtual card also ``polling``, where it asked an event or a
+    stream again and again, and for nothing else, until the answer was yes.
     """
 
     reason: str

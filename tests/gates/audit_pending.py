@@ -10,6 +10,7 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "inference.cached_attention",
     "inference.intensity",
     "inference.kv_bytes",
+    "memory.lora_memory",
     "precision.amp_step",
     "precision.dynamic_scaler",
     "precision.training_drift",

@@ -57,6 +57,61 @@ def test_what_a_step_did_with_model_and_scaler_cannot_be_edited_afterwards(wrong
     assert found >= loses and (wrong or not found)
 
 
+def asked_until_yes(tensor):
+    """Its values, by asking an event."""
+    here = tensor.to("cpu", non_blocking=True)
+    done = torch.cuda.current_stream().record_event()
+    while not done.query():
+        pass
+    return here.tolist()
+
+
+READS = {
+    "asking": asked_until_yes,
+    "a constructor": lambda tensor: torch.DoubleTensor([tensor]),
+    "a check": lambda tensor: torch.normal(0.0, tensor.abs()),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_loss_that_is_looked_at_was_waited_for(read):
+    def amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None):
+        loss = in_half(model, optimizer, batch, dtype, scaler, max_norm)
+        read(loss)
+        return loss
+
+    assert lost("amp_step", amp_step) == {"host"}
+
+
+def test_autocast_that_is_off_for_one_node_was_on_when_the_backward_pass_began():
+    def amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None):
+        forward = type(model).forward
+
+        def hidden(x):
+            logits = forward(model, x)
+            for node in nodes_of(logits.grad_fn):
+                node.register_prehook(lambda gradients: torch.set_autocast_enabled("cuda", False))
+                node.register_hook(lambda inputs, outputs: torch.set_autocast_enabled("cuda", True))
+            return logits
+
+        return in_half(hidden_behind(model, hidden), optimizer, batch, dtype, scaler, max_norm, inside=True)
+
+    assert lost("amp_step", amp_step) >= {"dtypes"}
+
+
+def nodes_of(node) -> list:
+    """Those of the scenario's own function below ``node``."""
+    below = [one for next_one, _ in node.next_functions if next_one is not None for one in nodes_of(next_one)]
+    return [*below, node] if node.name().startswith("Script") else below
+
+
+def hidden_behind(model, forward):
+    """A model in whose place ``forward`` is called."""
+    stand_in = lambda x: forward(x)
+    stand_in.zero_grad, stand_in.parameters = model.zero_grad, model.parameters
+    return stand_in
+
+
 def drifts_at_the_end(weight, updates):
     """The sum is right when all is over, and was wrong after each update before."""
     if weight.dtype != torch.bfloat16:

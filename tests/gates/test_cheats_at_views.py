@@ -1,5 +1,9 @@
 """Cheating solutions to the chapter "Tensors are views" score zero."""
 
+from operator import setitem
+
+import numpy as np
+import pytest
 import torch
 
 from autograder.core.sampler import Sampler
@@ -32,6 +36,23 @@ def test_patches_copied_in_numpy_are_found_by_their_storage():
         return torch.from_numpy(right_patches(images, max(patch, 1)).numpy().copy())
 
     assert score("patchify", patchify) == 2
+
+
+def with_a_second_copy(write):
+    """The dtype is changed by one copy, and the order by another, which NumPy makes in the first one's memory."""
+
+    def to_tokens(frames, patch, dtype):
+        right = right_tokens(frames, patch, dtype)
+        made = frames.permute(0, 2, 3, 1).to(dtype, memory_format=torch.contiguous_format, copy=True)
+        write(made.view(torch.uint8).numpy().reshape(-1), right.contiguous().view(torch.uint8).numpy().reshape(-1))
+        return made.view(right.shape)
+
+    return to_tokens
+
+
+@pytest.mark.parametrize("write", [np.copyto, lambda at, what: setitem(memoryview(at), slice(None), what.tobytes())])
+def test_tokens_that_numpy_wrote_over_an_operations_are_nobodys(write):
+    assert score("to_tokens", with_a_second_copy(write)) == 0
 
 
 def test_tokens_made_in_another_thread_earn_nothing():

@@ -1,6 +1,5 @@
 """What the threat model says is still believed: attacks inside the process, with their lines counted here."""
 
-import ctypes
 import inspect
 
 import pytest
@@ -38,14 +37,8 @@ def thrown_away(frames, patch, dtype):
     return tokens(frames, patch, dtype)
 
 
-def written_over(frames, patch, dtype):
-    made = tokens(frames, patch, dtype)
-    ctypes.memmove(made.data_ptr(), ctypes.string_at(made.data_ptr(), made.nbytes), made.nbytes)
-    return made
-
-
-@pytest.mark.parametrize(("attack", "lines"), [(replaced_and_put_back, 3), (thrown_away, 2), (written_over, 1)])
+@pytest.mark.parametrize(("attack", "lines"), [(replaced_and_put_back, 3), (thrown_away, 2)])
 def test_an_attack_that_is_still_believed_takes_as_many_lines_as_the_threat_model_says(attack, lines):
-    assert len(inspect.getsource(attack).strip().split("\n")) - 2 - (attack is written_over) == lines
+    assert len(inspect.getsource(attack).strip().split("\n")) - 2 == lines
     name = "views.to_tokens"
     assert judge_here(name, lambda inputs: run_case(name, {"to_tokens": attack}, inputs), Sampler(1)).score == 8

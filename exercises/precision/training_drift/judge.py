@@ -214,7 +214,7 @@ def _memory_problem(inputs: dict, evidence: dict, seen: Observation) -> str | No
     elements = _view(inputs, inputs["base"]).numel()
     if not seen.kernels or elements < _LARGE:
         return "No work of the device was seen."
-    if any(copy.kind == "DtoH" for copy in seen.copies):
+    if any(copy.kind == "DtoH" and copy.bytes >= elements for copy in seen.copies):
         return "What was copied to the host is still held: its memory counts as the device's does."
     held = max(noted(evidence, "held"))
     if held > _HELD * elements + 8 * _ALLOCATED_AT_LEAST:
