@@ -73,6 +73,40 @@ def test_page_locked_memory_that_is_hidden_is_counted(pinned):
     assert score("overlapped", lambda batches, step: double_buffered(batches, step, pinned)) == 7
 
 
+def refilled_by_numpy(batches, step, waits):
+    """One buffer, taken as memory once and written to where no operation is seen; it ``waits`` for its last copy, or not."""
+    boxes, sent = [], []
+
+    def pinned(batch):
+        if not boxes:
+            made = torch.empty(batch.shape, dtype=batch.dtype, pin_memory=True)
+            boxes.append((made, memoryview(made.view(torch.uint8).numpy().reshape(-1))))
+        if waits and sent:
+            sent[-1].synchronize()
+        made, shown = boxes[0]
+        data = batch.contiguous().view(torch.uint8).numpy().tobytes()
+        shown[: len(data)] = data
+        return made[: len(batch)]
+
+    def make(host):
+        x = host.to("cuda", non_blocking=True)
+        sent.append(torch.cuda.current_stream().record_event())
+        return x
+
+    return double_buffered(batches, step, pinned, make=make)
+
+
+def races(waits) -> bool:
+    name = "transfers.overlapped"
+    function = lambda batches, step: refilled_by_numpy(batches, step, waits)
+    verdict = judge_here(name, lambda inputs: run_case(name, {"overlapped": function}, inputs), Sampler(7))
+    return any(line.criterion == "races" and line.status == "lost" for line in verdict.lines)
+
+
+def test_page_locked_memory_that_numpy_writes_to_while_it_is_read_races():
+    assert races(waits=False) and not races(waits=True)
+
+
 def test_a_peak_that_is_reset_is_no_small_peak():
     def all_at_once(batches, step):
         there = [batch.pin_memory().to("cuda", non_blocking=True) for batch in batches]
