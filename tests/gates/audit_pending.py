@@ -8,8 +8,6 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "data_parallel.mini_ddp",
     "engines.paged_attention",
     "inference.cached_attention",
-    "inference.intensity",
-    "inference.kv_bytes",
     "memory.lora_memory",
     "precision.amp_step",
     "precision.dynamic_scaler",
