@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import torch
 
 import gpulab.cuda
+from gpulab.cuda.device import state
 
 _CARD = "virtual:H100"
 
@@ -24,3 +25,18 @@ def idle_card() -> Iterator[None]:
         return
     with gpulab.cuda.use(_CARD, quiet=True):
         yield
+
+
+def host_us() -> float:
+    """The host's clock beside the card, in microseconds."""
+    return state.device_on().machine.host_us
+
+
+def work_until_us(us: float) -> float:
+    """Give the current stream work for so many microseconds; when it is over.
+
+    A host that comes back later than that has waited, by whatever name.
+    """
+    device = state.device_on()
+    torch.cuda._sleep(round(us * device.card.clock_hz / 1e6))
+    return device.machine.current.ready_us

@@ -103,6 +103,8 @@ def _installed(kind: str, card: Card):
 
 def _switch_to(installation) -> None:
     global _installation
+    if _installation is not None and installation is not _installation and _installation.device.machine.logs:
+        raise RuntimeError("the CUDA runtime cannot be switched inside observe(): the record would end with the card")
     if _installation is not None:
         _installation.remove()
     _installation = None

@@ -72,6 +72,17 @@ class AuthorLedger:
     def __init__(self) -> None:
         self._writes: dict[int, list[_Write]] = {}
         self._watchers: dict[int, weakref.ref] = {}
+        self._strange: set[int] = set()
+        """Storages that somebody wrote to who was not seen."""
+
+    def before(self, func: OpOverload, args: tuple, kwargs: dict) -> None:
+        """``func`` is about to run: what it will write to is as the operation before left it, or strange."""
+        if not _writes_in_place(func):
+            return
+        for tensor in _written_arguments(func, args, kwargs):
+            key = tensor.untyped_storage()._cdata
+            if _changed(tensor, self._writes.get(key, [])):
+                self._strange.add(key)
 
     def operation(
         self,
@@ -112,7 +123,7 @@ class AuthorLedger:
         signed = np.zeros(storage.nbytes(), np.int32)
         for number, write in enumerate(writes, 1):
             write.sign(signed, number)
-        if _changed(tensor, writes):
+        if storage._cdata in self._strange or _changed(tensor, writes):
             signed[:] = 0
         for number, write in enumerate(writes, 1):
             if write.values is not None:
@@ -131,7 +142,9 @@ class AuthorLedger:
         source = origin.untyped_storage()._cdata
         writes = self._writes.get(tensor.untyped_storage()._cdata, [])
         made = [write for write in writes if write.read and write.mask is None]
-        if _changed(tensor, writes) or not all(write.outside == {source} for write in made):
+        if tensor.untyped_storage()._cdata in self._strange or _changed(tensor, writes):
+            return False
+        if not all(write.outside == {source} for write in made):
             return False
         return sum(math.prod(write.shape) for write in made) >= tensor.nbytes
 
@@ -147,6 +160,7 @@ class AuthorLedger:
     def _forget(self, key: int) -> None:
         self._writes.pop(key, None)
         self._watchers.pop(key, None)
+        self._strange.discard(key)
 
 
 def _changed(tensor: torch.Tensor, writes: list[_Write]) -> bool:
@@ -182,6 +196,11 @@ def _computes(func: OpOverload) -> bool:
     returns, arguments = func._schema.returns, func._schema.arguments
     writes = any(a.alias_info is not None and a.alias_info.is_write for a in arguments)
     return writes or any(r.alias_info is None for r in returns if "Tensor" in str(r.type))
+
+
+@functools.cache
+def _writes_in_place(func: OpOverload) -> bool:
+    return any(argument.alias_info is not None and argument.alias_info.is_write for argument in func._schema.arguments)
 
 
 def _takes_only_a_shape(func: OpOverload) -> bool:

@@ -56,6 +56,7 @@ class Recorder(TorchDispatchMode):
             for tensor in tensors_in:
                 self.storages.met_as_argument(tensor)
         read, outside = self.storages.sources(tensors_in)
+        self.authors.before(func, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         results = _tensors(result)
         self.authors.operation(func, args, kwargs or {}, results, read, outside)

@@ -121,14 +121,16 @@ READS = {
     "a typed constructor": lambda x: torch.DoubleTensor([x])[0],
     "torch.Tensor": lambda x: torch.Tensor([x])[0],
     "an array": lambda x: array("d", [x])[0],
-    "a transform": lambda x: inside_grad(x.expand(1))[0],
+    "a transform": lambda x: inside_grad(x.expand(1), lambda y: y.tolist())[0],
+    "a list in a transform": lambda x: inside_grad(x.expand(1), lambda y: torch.tensor([y[0]]).tolist())[0],
+    "a constructor in a transform": lambda x: inside_grad(x.expand(1), lambda y: torch.FloatTensor([y[0]]).tolist())[0],
     "a check": lambda x: (torch.normal(0.0, x), 2)[1],
 }
 
 
-def inside_grad(x):
+def inside_grad(x, read):
     found = []
-    torch.func.grad(lambda y: (found.extend(y.tolist()), y.sum())[1])(x)
+    torch.func.grad(lambda y: (found.extend(read(y)), y.sum())[1])(x)
     return found
 
 
@@ -144,6 +146,9 @@ def test_who_reads_an_element_waits_for_it_whatever_it_is_called(read):
 FAILS = {
     "a negative spread": lambda: torch.normal(0.0, -torch.ones(3).cuda()),
     "a singular matrix": lambda: torch.linalg.inv(torch.zeros(2, 2).cuda()),
+    "a negative count": lambda: torch.bincount(torch.full((3,), -1).cuda()),
+    "too many repeats": lambda: torch.repeat_interleave(torch.ones(3, dtype=torch.int64).cuda(), output_size=0),
+    "a negative repeat": lambda: torch.repeat_interleave(torch.full((3,), -1).cuda()),
 }
 
 
@@ -154,12 +159,23 @@ def test_an_error_of_a_value_tells_that_value_and_was_waited_for(fails):
     assert len(seen.waits) == 2  # the upload, and the check
 
 
-@pytest.mark.parametrize("fails", [lambda a: a @ a[:3], lambda a: torch.cat([a, a[0]]), lambda a: a[0] @ a[0][:3]])
+@pytest.mark.parametrize("fails", [lambda a: a @ a[:3], lambda a: torch.cat([a, a[0]])])
 def test_an_error_of_shapes_tells_no_value(fails):
     a, _ = matrices()
     with observe() as seen, pytest.raises(RuntimeError):
         fails(a)
     assert seen.waits == ()
+
+
+def test_places_to_split_at_lie_on_the_host():
+    with pytest.raises(RuntimeError, match="to be on cpu, but it's on cuda:0"):
+        torch.ones(9).cuda().tensor_split(torch.tensor([2]).cuda())
+
+
+def test_the_card_is_not_switched_while_it_is_observed():
+    with observe() as seen, pytest.raises(RuntimeError, match="cannot be switched inside observe"):
+        gpulab.cuda.use("virtual:A100", quiet=True)
+    assert seen.waits == () and gpulab.cuda.current() == "virtual:H100"
 
 
 def test_a_host_tensor_cannot_be_set_to_memory_of_the_card():

@@ -141,3 +141,31 @@ def test_a_stream_of_updates_has_no_attributes_and_no_class_of_another():
         return drifts_at_the_end(weight, updates)
 
     assert lost("training_drift", training_drift) >= {"drift"}
+
+
+def drifts_rightly(weight, updates):
+    if weight.dtype != torch.bfloat16:
+        raise ValueError(weight.dtype)
+    start = weight.detach().clone()
+    master, still = start.float(), torch.ones_like(start, dtype=torch.bool)
+    swallowed = torch.zeros_like(start, dtype=torch.int32)
+    with torch.no_grad():
+        for update in updates:
+            if update.shape != weight.shape:
+                raise ValueError(update.shape)
+            master += update
+            weight.copy_(master)
+            still &= (start + update).bfloat16() == start
+            swallowed += still
+    return swallowed
+
+
+@pytest.mark.parametrize("read", [lambda tensor: None, asked_until_yes])
+def test_a_weight_that_is_looked_at_was_waited_for(read):
+    def training_drift(weight, updates):
+        swallowed = drifts_rightly(weight, updates)
+        if swallowed.numel() < 1000:
+            read(weight.detach())
+        return swallowed
+
+    assert lost("training_drift", training_drift) == ({"host"} if read.__name__.startswith("asked") else set())

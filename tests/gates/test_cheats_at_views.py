@@ -38,21 +38,27 @@ def test_patches_copied_in_numpy_are_found_by_their_storage():
     assert score("patchify", patchify) == 2
 
 
-def with_a_second_copy(write):
-    """The dtype is changed by one copy, and the order by another, which NumPy makes in the first one's memory."""
+def with_a_second_copy(write, touch=False):
+    """The dtype is changed by one copy, and the order by another, which NumPy makes in the first one's memory.
+
+    ``touch``: an operation that changes nothing writes to a byte of it afterwards.
+    """
 
     def to_tokens(frames, patch, dtype):
         right = right_tokens(frames, patch, dtype)
         made = frames.permute(0, 2, 3, 1).to(dtype, memory_format=torch.contiguous_format, copy=True)
         write(made.view(torch.uint8).numpy().reshape(-1), right.contiguous().view(torch.uint8).numpy().reshape(-1))
+        if touch:
+            made.view(torch.uint8).reshape(-1)[:1].mul_(1)
         return made.view(right.shape)
 
     return to_tokens
 
 
 @pytest.mark.parametrize("write", [np.copyto, lambda at, what: setitem(memoryview(at), slice(None), what.tobytes())])
-def test_tokens_that_numpy_wrote_over_an_operations_are_nobodys(write):
-    assert score("to_tokens", with_a_second_copy(write)) == 0
+@pytest.mark.parametrize("touch", [False, True])
+def test_tokens_that_numpy_wrote_over_an_operations_are_nobodys(write, touch):
+    assert score("to_tokens", with_a_second_copy(write, touch)) == 0
 
 
 def test_tokens_made_in_another_thread_earn_nothing():

@@ -2,7 +2,8 @@
 
 What is noted beside the learner, by its word: ``given``, the dtype of a batch that the model was called with; ``backward``,
 whether autocast was on in a backward pass, and ``engine``, when it began; ``stepped``, the optimizer was; ``scaler``, the method that was called;
-``called``, after each call of the learner's function: the scale, and whether autocast was left on.
+``called``, after each call of the learner's function: the scale, and whether autocast was left on; ``returned``, whether the
+card was still at work when the last of them came back.
 """
 
 import math
@@ -234,6 +235,8 @@ def _host_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None
         return (
             f"The host waited {len(seen.waits) - allowed} times more than a scaler has to, for example at `{line:.80}`."
         )
+    if not allowed and noted(evidence, "returned") != [True]:
+        return "The host came back when the device was done: to ask it again and again is to wait."
     if evidence["deprecated"]:
         return f"A deprecated function was called: {evidence['deprecated'][0]:.80}"
     for loss in evidence["losses"]:

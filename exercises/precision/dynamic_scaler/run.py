@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from autograder.runner.card import idle_card
+from autograder.protocol.event_sink import emit_note
+from autograder.runner.card import host_us, idle_card, work_until_us
 from autograder.runner.observed import observe
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner, describe
@@ -26,6 +27,8 @@ def run(learner: Learner, case: dict) -> dict:
             _jobs.pop().card.close()
 
 
+BEHIND_US = 1e5
+"""So far the card is behind the host when an action begins."""
 _jobs: list["Job"] = []
 """Holds the one under way: cases are its steps, and each is sent when the one before has been judged."""
 _METHODS = ("scale", "unscale_", "step", "update", "get_scale")
@@ -55,7 +58,7 @@ class Job(Optimized):
         torch.cuda.synchronize()
         before = self.values()
         with observe() as seen:
-            outcomes = [outcome(lambda a=action: getattr(self, a["do"])(**a["by"])) for action in actions]
+            outcomes = [self._played(action) for action in actions]
         return {
             "outcomes": [_told(each) for each in outcomes],
             "before": before,
@@ -65,6 +68,14 @@ class Job(Optimized):
             "get_scale": outcome(self._scaler.get_scale),
             "seen": seen.to_dict(),
         }
+
+    def _played(self, action: dict) -> dict:
+        """Behind work of the card's: noted is each action that came back when that was over."""
+        busy_until_us = work_until_us(BEHIND_US)
+        came_to = outcome(lambda: getattr(self, action["do"])(**action["by"]))
+        if host_us() > busy_until_us:
+            emit_note("waited")
+        return came_to
 
     def _handed(self, by: dict) -> dict:
         """Gradients where the parameters are: to wait for a copy is no fault of the learner's."""

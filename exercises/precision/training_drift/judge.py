@@ -1,7 +1,8 @@
 """E8.4 training_drift: cases and judge.
 
 What is noted beside the learner, by its word: ``look``, what the base tensor held when an update was asked for, and at the
-end; ``held``, bytes on the card then; ``given``, an update was handed out; ``written``, one was written to.
+end; ``held``, bytes on the card then; ``given``, an update was handed out; ``written``, one was written to; ``returned``, whether the card
+was still at work when the function came back.
 """
 
 from collections.abc import Callable, Iterator
@@ -128,7 +129,7 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
         "swallowed": _swallowed_problem(inputs, evidence),
         "memory": _drift_problem(inputs, evidence) or _memory_problem(inputs, evidence, seen),
         "caller": _caller_problem(inputs, evidence),
-        "host": _host_problem(seen),
+        "host": _host_problem(evidence, seen),
     }
     for criterion in case.criteria:
         if problems[criterion]:
@@ -243,12 +244,14 @@ def _rest_is_kept(inputs: dict, evidence: dict) -> bool:
     return torch.equal(kept, found)
 
 
-def _host_problem(seen: Observation) -> str | None:
+def _host_problem(evidence: dict, seen: Observation) -> str | None:
     if not seen.kernels:
         return "No work of the device was seen."
     if seen.waits:
         line = next((str(wait.line) for wait in seen.waits if wait.line), "")
         return f"The host waited, for example at `{line:.80}`: a question about a tensor's values is a wait."
+    if noted(evidence, "returned") != [True]:
+        return "The host came back when the device was done: to ask it again and again is to wait."
     return None
 
 

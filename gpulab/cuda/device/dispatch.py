@@ -152,7 +152,7 @@ def _fallback(cls, device, rule, func, args, kwargs, error):
         return out
     if isinstance(error, NotImplementedError):
         return kernels.widened(func, args, kwargs, error)
-    if faults.is_of_a_value(func, args, kwargs, error):
+    if rule.waits or faults.is_of_a_value(func, args, kwargs):
         _wait_for_result(device, rule, [value for value in args if isinstance(value, cls)])
     raise error
 

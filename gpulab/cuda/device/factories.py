@@ -8,7 +8,7 @@ import torch
 from gpulab.compat.default_device import DeviceContext, constructors
 from gpulab.compat.dispatch import is_traceable_wrapper_subclass
 from gpulab.compat.functions import nn_functions, script_names
-from gpulab.compat.functorch import innermost_transform, temporarily_clear_interpreter_stack
+from gpulab.compat.functorch import innermost_transform, is_wrapped, temporarily_clear_interpreter_stack
 from gpulab.cuda.device import cost, randomness, state, transfer
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor
@@ -46,10 +46,26 @@ def install(patches: Patches) -> None:
         patches.set(torch, name, like)
         patches.put(scripted, id(like), scripted[id(original)])
     _teach_device_context(patches, wrappers)
+    for owner in (torch, torch.Tensor):
+        patches.set(owner, "tensor_split", _tensor_split(owner.tensor_split))
     one_hot = _one_hot(nn_functions.one_hot)
     patches.put(scripted, id(one_hot), scripted[id(nn_functions.one_hot)])
     for owner in (torch.nn.functional, nn_functions):
         patches.set(owner, "one_hot", one_hot)
+
+
+def _tensor_split(original):
+    # PyTorch's C++ reads the places where they lie, on the host, and so refuses those of a card.
+    @functools.wraps(original)
+    def tensor_split(tensor, *args, **kwargs):
+        for places in (*args[:1], *kwargs.values()):
+            if isinstance(places, CudaTensor):
+                raise RuntimeError(
+                    f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {places.device}"
+                )
+        return original(tensor, *args, **kwargs)
+
+    return tensor_split
 
 
 def _one_hot(original):
@@ -99,6 +115,8 @@ def _read(data):
     # PyTorch's C++ asks each device tensor in a list for its value: the host waits for each.
     if isinstance(data, CudaTensor):
         return transfer.to_host(data.detach())
+    if isinstance(data, torch.Tensor) and is_wrapped(data):
+        return data.tolist()
     if isinstance(data, (list, tuple)) and _has_card_data(data):
         return [_read(item) for item in data]
     return data
@@ -106,7 +124,12 @@ def _read(data):
 
 def _has_card_data(data) -> bool:
     return any(
-        isinstance(item, CudaTensor) or isinstance(item, (list, tuple)) and _has_card_data(item) for item in data
+        isinstance(item, CudaTensor)
+        or isinstance(item, torch.Tensor)
+        and is_wrapped(item)
+        or isinstance(item, (list, tuple))
+        and _has_card_data(item)
+        for item in data
     )
 
 

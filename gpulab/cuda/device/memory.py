@@ -206,8 +206,8 @@ class PinnedMemory:
 
     def rewritten(self, tensor: torch.Tensor) -> None:
         """The host's own operation writes to it, which is reported as that."""
-        key = tensor.untyped_storage()._cdata
-        self._sent = [one for one in self._sent if one.key != key]
+        key, (low, high) = tensor.untyped_storage()._cdata, byte_range(tensor)
+        self._sent = [one for one in self._sent if one.key != key or high <= one.low or one.high <= low]
 
     def filled(self, tensor: torch.Tensor) -> None:
         """``pin_memory()`` copies: the host's time for it."""

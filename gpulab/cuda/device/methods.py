@@ -4,6 +4,7 @@ import functools
 
 import torch
 
+from gpulab.compat.dispatch import DispatchKey, excluded_keys
 from gpulab.compat.functorch import is_wrapped, temporarily_clear_interpreter_stack, unwrapped
 from gpulab.compat.tensors import TensorBase
 from gpulab.cuda.device import state, storages, transfer
@@ -25,6 +26,8 @@ def install(patches: Patches) -> None:
     for name in NEW:
         patches.set(Tensor, name, _new(getattr(Tensor, name)))
     patches.set(Tensor, "data", property(_data.__get__, _set_data))
+    for name in ("__bool__", "__int__", "__index__", "__float__", "__complex__"):
+        patches.set(Tensor, name, _scalar(name))
     for name in ("device", "is_cuda", "is_cpu"):
         patches.set(Tensor, name, _through_transforms(name))
 
@@ -127,13 +130,30 @@ def tolist(self):
 
 
 def _list_inside_a_transform(self):
-    values, inner = _tolist(self), self  # or the error of vmap
-    while is_wrapped(inner):
-        inner = unwrapped(inner)
-    if isinstance(inner, CudaTensor):
-        with temporarily_clear_interpreter_stack():
-            transfer.to_host(inner.detach())
+    values = _tolist(self)  # or the error of vmap
+    _read_inside_a_transform(self)
     return values
+
+
+def _read_inside_a_transform(tensor) -> None:
+    while is_wrapped(tensor):
+        tensor = unwrapped(tensor)
+    if isinstance(tensor, CudaTensor):
+        with temporarily_clear_interpreter_stack():
+            transfer.to_host(tensor.detach())
+
+
+def _scalar(name: str):
+    # PyTorch's C++ asks for it below the dispatch, too, as CudaTensor's own: of what a transform wraps, here.
+    inherited = getattr(TensorBase, name)
+
+    @functools.wraps(inherited)
+    def scalar(self):
+        if is_wrapped(self) and excluded_keys().has(DispatchKey.Python):
+            _read_inside_a_transform(self)
+        return inherited(self)
+
+    return scalar
 
 
 def set_(self, source=None, *args, **kwargs):

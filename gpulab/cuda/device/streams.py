@@ -47,7 +47,7 @@ class StreamBase:
 
     def query(self) -> bool:
         machine = state.device_on().machine
-        return machine.query(self._queue, machine.mark(self._queue))
+        return machine.query(machine.mark(self._queue))
 
     def synchronize(self) -> None:
         machine = state.device_on().machine
@@ -102,7 +102,7 @@ class EventBase:
         if self._mark is None:
             machine.host_us += CALL_US
             return True
-        return machine.query(self, self._mark)
+        return machine.query(self._mark)
 
     def synchronize(self) -> None:
         if self._mark is not None:
@@ -114,7 +114,9 @@ class EventBase:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._mark is None or end_event._mark is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
-        if not (self.query() and end_event.query()):
+        machine = state.device_on().machine
+        machine.host_us += CALL_US
+        if not (machine.has_passed(self._mark) and machine.query(end_event._mark)):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
         return (end_event._mark.time_us - self._mark.time_us) / 1e3
 

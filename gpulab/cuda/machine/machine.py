@@ -43,26 +43,22 @@ class EventSnapshot:
 
 
 class _Polls:
-    """Questions that the host asked one after the other, with no other call in between."""
+    """Questions that the host asked one after the other, with no work for the card in between."""
 
     def __init__(self) -> None:
-        self.began_us, self._newest_us, self._refused = 0.0, -1.0, []
+        self._began_us: float | None = None
 
-    def going_on(self, host_us: float) -> "_Polls":
-        """Begins anew if anything but a question took the host's time since."""
-        if host_us != self._newest_us:
-            self.began_us, self._refused = host_us, []
-        return self
+    def answered(self, passed: bool, host_us: float) -> float | None:
+        """Since when the host has asked, in microseconds, where a yes ends what began with a no; else None."""
+        if not passed:
+            self._began_us = host_us if self._began_us is None else self._began_us
+            return None
+        began_us, self._began_us = self._began_us, None
+        return began_us
 
-    def told_no(self, of: object) -> bool:
-        return any(one is of for one in self._refused)
-
-    def told(self, of: object, passed: bool, host_us: float) -> None:
-        self._newest_us = host_us
-        if passed:
-            self._refused = [one for one in self._refused if one is not of]
-        elif not self.told_no(of):
-            self._refused.append(of)
+    def end(self) -> None:
+        """The host has put work into a queue."""
+        self._began_us = None
 
 
 class _Thread(threading.local):
@@ -143,18 +139,18 @@ class Machine:
         self._host_sees(mark.vector_clock)
         return True
 
-    def query(self, of: object, mark: EventSnapshot) -> bool:
-        """A call of ``cudaEventQuery`` or ``cudaStreamQuery``: whether ``mark``, of that event or queue, has passed.
+    def query(self, mark: EventSnapshot) -> bool:
+        """A call of ``cudaEventQuery`` or ``cudaStreamQuery``: whether ``mark`` has passed.
 
-        Who is told no, and asks for nothing else until the answer is yes, has waited.
+        Who is told no, and gives the card nothing to do until the answer is yes, has waited.
         """
-        polls = self._polls.going_on(self.host_us)
+        asked_us = self.host_us
         self.host_us += assumed.CALL_US
         passed = self.has_passed(mark)
-        if passed and polls.told_no(of):
+        began_us = self._polls.answered(passed, asked_us)
+        if began_us is not None:
             for log in self.logs:
-                log.wait("polling", polls.began_us, self.host_us, self.find_line())
-        polls.told(of, passed, self.host_us)
+                log.wait("polling", began_us, self.host_us, self.find_line())
         return passed
 
     def queue_waits(self, queue: Queue, mark: EventSnapshot) -> None:
@@ -220,6 +216,7 @@ class Machine:
         keep busy, which decides how much of the card it fills.
         """
         self.host_us += assumed.LAUNCH_US
+        self._polls.end()
         work = (name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written)
         if self.captured is None:
             self._start(*work)
@@ -262,6 +259,7 @@ class Machine:
         """
         queue = self.current
         self.host_us += assumed.LAUNCH_US
+        self._polls.end()
         self._follow_host(queue)
         start = max(self.host_us, queue.ready_us, self.engines[kind])
         queue.ready_us = self.engines[kind] = self._copy_ends(kind, nbytes, pinned, start)
