@@ -169,7 +169,9 @@ def _changed(tensor: torch.Tensor, writes: list[_Write]) -> bool:
 
 
 def _digest(tensor: torch.Tensor) -> int | None:
-    """Of the storage of a host tensor; None where it is large, which would take long after every operation."""
+    """Of the storage of a plain host tensor; None where it is large, which would take long after every operation."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu":
+        return None
     held = memory(tensor)
     return zlib.crc32(held) if held.size <= _MOST_BYTES else None
 

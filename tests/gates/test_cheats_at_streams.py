@@ -191,3 +191,22 @@ def two_models_in_no_order(backward):
 @pytest.mark.parametrize("backward", [False, True])
 def test_who_orders_no_stream_earns_neither_inputs_nor_outputs_whatever_pytorch_is_made_to_say(backward):
     assert score("run_two_models", two_models_in_no_order(backward)) == 3
+
+
+def test_work_in_a_hook_of_a_backward_pass_is_ordered_by_nobody_else():
+    def run_two_models(image_model, action_model, image, state):
+        found = {}
+
+        def hook(gradient):
+            for name, model, x in (("image", image_model, image), ("action", action_model, state)):
+                with torch.cuda.stream(torch.cuda.Stream(priority=-1)):
+                    found[name] = model(x)
+
+        with torch.enable_grad():
+            one = torch.ones(1, device="cuda", requires_grad=True)
+            two = one * 1
+            two.register_hook(hook)
+            two.backward()
+        return found["image"], found["action"]
+
+    assert score("run_two_models", run_two_models) <= 3

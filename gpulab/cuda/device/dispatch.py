@@ -209,7 +209,7 @@ def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result) -> Non
     written = _written(rule, args, kwargs, outputs) if rule.writes_by_name else outputs
     reads, bytes_read, elements = _uses(memory, inputs)
     writes, bytes_written, made = _uses(memory, written)
-    if len(machine.queues) > 1 and current_graph_task() != -1:
+    if len(machine.queues) > 1 and current_graph_task() != -1 and _called_by_the_engine():
         machine.follow_users((*reads, *writes))
     if rule.writes_by_name:
         again = {id(tensor) for tensor in written}
@@ -228,6 +228,12 @@ def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result) -> Non
     moved = (bytes_read + bytes_written) / cost.memory_share(rule)
     duration = cost.duration_us(machine.card, flops, moved, peak)
     machine.kernel(rule.name, duration, elements, flops, reads, writes, bytes_read, bytes_written)
+
+
+def follow_users(tensors) -> None:
+    """The current stream starts after what others did to these: so the engine hands gradients to Python."""
+    device = state.device_on()
+    device.machine.follow_users([(device.memory.of(tensor).accesses, tensor) for tensor in tensors])
 
 
 def _uses(memory, tensors: list) -> tuple[list, int, int]:

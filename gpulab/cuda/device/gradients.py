@@ -14,6 +14,7 @@ from torch.autograd.function import BackwardCFunction
 from gpulab.compat import function_apply
 from gpulab.compat.autograd import MAKE_GRADS, RUN_BACKWARD
 from gpulab.compat.functorch import UNPACK_DUAL, is_wrapped
+from gpulab.cuda.device.dispatch import follow_users
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import CudaTensor, brought_to_card
 
@@ -101,6 +102,7 @@ def _checking_results(original):
         of_inputs, of_outputs = getattr(self, _DEVICES, ((), ()))
         if len(of_outputs) == len(grads):
             grads = [_materialised(grad, device) for grad, device in zip(grads, of_outputs)]
+        follow_users(grad for grad in grads if isinstance(grad, CudaTensor))
         results = original(self, *grads)
         given = results if isinstance(results, (tuple, list)) else (results,)
         for index, (grad, wanted) in enumerate(zip(given, of_inputs)):
