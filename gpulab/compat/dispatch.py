@@ -6,7 +6,6 @@ from torch._C import DisableTorchFunction as DisableTorchFunction
 from torch._C import DispatchKey as DispatchKey
 from torch._C import DispatchKeySet as DispatchKeySet
 from torch._C import NumberType as NumberType
-from torch._C import TensorType as TensorType
 from torch._library.custom_ops import OPDEFS as OPDEFS
 from torch._ops import OpOverload as OpOverload
 from torch.utils._mode_utils import no_dispatch as no_dispatch

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload, TensorType
+from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload
 from gpulab.cuda.device import kernels
 from gpulab.cuda.device.flops import flop_formula, shown_name
 
@@ -28,7 +28,12 @@ _WAITS = {
 }  # fmt: skip
 
 # They wait where that argument is a tensor, which the host looks into.
-_WAITS_FOR = {"aten::normal": "std", "aten::quantize_per_tensor": "scale"}
+_WAITS_FOR = {
+    "aten::normal": "std",
+    "aten::quantize_per_tensor": "scale",
+    "aten::fake_quantize_per_channel_affine_cachemask": "zero_point",
+    "aten::segment_reduce": "lengths",
+}
 
 _MASKED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
 # They write all of their first tensor and read nothing of it.
@@ -127,7 +132,7 @@ def _waits(op: OpOverload, name: str) -> bool:
     if name == "aten::repeat_interleave":
         return op._overloadname == "Tensor"
     if name in _WAITS_FOR:
-        return any(a.name == _WAITS_FOR[name] and isinstance(a.type, TensorType) for a in op._schema.arguments)
+        return any(a.name == _WAITS_FOR[name] and "Tensor" in str(a.type) for a in op._schema.arguments)
     return name in _WAITS
 
 
