@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy
 from autograder.core.sampler import Sampler
 from autograder.judge.referee import judge_here
 from autograder.runner.scenario_runner import run_case
+from tests.gates.solved import solved
 
 
 def lost(exercise: str, function, seed: int = 7) -> set[str]:
@@ -143,21 +144,7 @@ def test_a_stream_of_updates_has_no_attributes_and_no_class_of_another():
     assert lost("training_drift", training_drift) >= {"drift"}
 
 
-def drifts_rightly(weight, updates):
-    if weight.dtype != torch.bfloat16:
-        raise ValueError(weight.dtype)
-    start = weight.detach().clone()
-    master, still = start.float(), torch.ones_like(start, dtype=torch.bool)
-    swallowed = torch.zeros_like(start, dtype=torch.int32)
-    with torch.no_grad():
-        for update in updates:
-            if update.shape != weight.shape:
-                raise ValueError(update.shape)
-            master += update
-            weight.copy_(master)
-            still &= (start + update).bfloat16() == start
-            swallowed += still
-    return swallowed
+drifts_rightly = solved("precision", "training_drift")
 
 
 @pytest.mark.parametrize("read", [lambda tensor: None, asked_until_yes])

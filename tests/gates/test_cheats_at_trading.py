@@ -1,20 +1,16 @@
 """Cheating solutions to the chapter "Trading and debugging memory" score zero."""
 
 from importlib import import_module
-from pathlib import Path
 
 import torch
 
-from autograder.authoring.text import read_text_notebook
 from autograder.core.sampler import Sampler
 from autograder.judge.referee import judge_here
-from autograder.notebooks.cells import solution_of
 from autograder.runner.scenario_runner import run_case
 from exercises.autograd.run import no_collector
 from exercises.trading.classify_growth.run_growth import Loop
 from gpulab import cuda
-
-TRADING = Path(__file__).parents[2] / "exercises" / "trading" / "notebook.py"
+from tests.gates.solved import solved
 
 
 def score(exercise: str, function, seed: int = 7) -> float:
@@ -22,14 +18,7 @@ def score(exercise: str, function, seed: int = 7) -> float:
     return judge_here(name, lambda inputs: run_case(name, {exercise: function}, inputs), Sampler(seed)).score
 
 
-def solved(name):
-    """The solution's function."""
-    namespace = {"torch": torch}
-    exec(solution_of(read_text_notebook(TRADING), name), namespace)
-    return namespace[name]
-
-
-accumulated = solved("accumulate")
+accumulated = solved("trading", "accumulate")
 
 
 def with_losses_made_up(model, optimizer, micro_batches, group, loss_fn, no_sync):

@@ -123,14 +123,11 @@ def _read(data):
 
 
 def _has_card_data(data) -> bool:
-    return any(
-        isinstance(item, CudaTensor)
-        or isinstance(item, torch.Tensor)
-        and is_wrapped(item)
-        or isinstance(item, (list, tuple))
-        and _has_card_data(item)
-        for item in data
-    )
+    return any(_may_be_on_card(item) or isinstance(item, (list, tuple)) and _has_card_data(item) for item in data)
+
+
+def _may_be_on_card(item) -> bool:
+    return isinstance(item, CudaTensor) or isinstance(item, torch.Tensor) and is_wrapped(item)
 
 
 def _on_host(original, args, kwargs):

@@ -16,6 +16,7 @@ from gpulab.cuda.machine.machine import EventSnapshot, Machine, staging_us
 from gpulab.cuda.machine.order import AccessHistory
 
 _MOST_WATCHED_BYTES = 1 << 24
+"""Of page-locked memory that a copy reads, and that is looked at until the copy has ended."""
 
 
 class Held:
@@ -193,11 +194,11 @@ class PinnedMemory:
     def look(self) -> None:
         """Report what was overwritten since it was sent, by NumPy or through an address: no operation says so."""
         for one in list(self._sent):
-            if one.digest != _digest(self._watchers[one.key](), one.low, one.high):
+            storage = self._watchers[one.key]()
+            if storage is not None and one.digest != _digest(storage, one.low, one.high):
                 self._sent.remove(one)
-                self._machine.host_access(
-                    self._histories[one.key], True, "a write that no operation made", one.low, one.high
-                )
+                accesses, what = self._histories[one.key], "a write that no operation made"
+                self._machine.host_access(accesses, True, what, one.low, one.high)
 
     def arrived(self) -> None:
         """Let go of copies that the host has seen end: their memory may be written to."""

@@ -13,7 +13,8 @@ _NO_KERNEL = {
     "aten::new_empty_strided", "aten::_unsafe_view", "aten::lift", "aten::lift_fresh",
     "aten::resize_", "aten::resize_as_", "aten::set_", "aten::is_same_size", "aten::detach",
     "aten::alias", "aten::_fused_sdp_choice", "aten::_version", "aten::is_pinned",
-    "aten::record_stream", "aten::sym_size", "aten::_has_compatible_shallow_copy_type", "aten::_reshape_alias", "aten::unfold", "aten::is_set_to",
+    "aten::record_stream", "aten::sym_size", "aten::_has_compatible_shallow_copy_type",
+    "aten::_reshape_alias", "aten::unfold", "aten::is_set_to",
     "aten::_shape_as_tensor",
 }  # fmt: skip
 
@@ -64,7 +65,8 @@ class OpRule:
     """What the dispatcher needs to know of one operation, found out once.
 
     ``writes``: positions of the arguments that it writes; ``writes_by_name``: all of them.
-    ``waits``: the host needs its result. ``scalar``: it answers with an element of a tensor. ``may_wait_for_mask``: it does with a boolean index.
+    ``waits``: the host needs its result. ``scalar``: it answers with an element of a tensor.
+    ``may_wait_for_mask``: it waits with a boolean index.
     ``flops``: its formula when it multiplies matrices, which the matrix units then do.
     ``overwrites``: it reads nothing of its first argument. ``sparse``: it touches a few elements of its first tensor. ``random``: where its random numbers come from.
     ``composite``: PyTorch's C++ composes it of other operations. ``own``: what is
