@@ -7,15 +7,13 @@ here when it is called first, whatever becomes of its process.
 import ast
 import inspect
 import sys
-import tempfile
-import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
 from autograder.authoring.authored import SEEDS, AuthoredExercise
-from autograder.authoring.forked import in_a_fork, silence
 from autograder.authoring.meaning import digest
+from autograder.authoring.traced import Seen, calls_traced, seen_in
 from autograder.core.layout import ROOT
 from autograder.notebooks.cells import solution_of
 
@@ -29,10 +27,7 @@ def executed_by(authored: AuthoredExercise) -> dict[str, str]:
 
     Raises RuntimeError where none was seen.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "executed")
-        in_a_fork(_play, authored, path)
-        files = {_in_course(line) for line in path.read_text().splitlines()} if path.exists() else set()
+    files = {_in_course(file) for file in seen_in(_play, authored)}
     ran = {file for file in files if file.startswith(_folders(COUNTED))}
     if not ran:
         raise RuntimeError(f"no file of gpulab or autograder was seen while {authored.name} was played")
@@ -45,50 +40,44 @@ def changed(executed: dict[str, str]) -> list[str]:
     return [file for file, was in executed.items() if not (ROOT / file).is_file() or digest(ROOT / file) != was]
 
 
-def _play(authored: AuthoredExercise, path: Path) -> Iterator[str]:
+def _play(authored: AuthoredExercise, seen: Seen) -> None:
     """The notebook from its first cell on, and the hidden tests with the gates' seeds."""
-    solution, notes = solution_of(authored.notebook, authored.function), Notes(path)
-    sys.addaudithook(notes.opened)
-    threading.settrace(notes.called)
-    sys.settrace(notes.called)
-    with silence():
+    solution, files = solution_of(authored.notebook, authored.function), Files(seen)
+    sys.addaudithook(files.opened)
+    with calls_traced(files.called):
         authored.begin(anew=True)
         authored.go_on(solution, authored.grade_id)
         for seed in SEEDS:
             authored.lost(solution, seed)
-    sys.settrace(None)
-    yield from ()
 
 
-class Notes:
-    """Appends the path of each of the course's files once, when it is read, or a function of it called other than in an import."""
+class Files:
+    """Adds the path of each of the course's files when it is read, or a function of it called other than in an import."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
         self._of_course = tuple(f"{ROOT}/{folder}" for folder in _folders((*COUNTED, "exercises")))
         self._settled: set[str] = set()
 
-    def called(self, frame: FrameType, event: str, argument: object) -> None:
-        """What ``sys.settrace`` is handed; it returns nothing, so that no line is traced."""
+    def called(self, frame: FrameType) -> None:
         file = frame.f_code.co_filename
         if file in self._settled:
             return
         in_a_function = frame.f_code.co_flags & inspect.CO_NEWLOCALS
         if not file.startswith(self._of_course) or in_a_function and not _while_importing(frame):
-            self._note(file)
+            self._settle(file)
 
     def opened(self, event: str, arguments: tuple) -> None:
         """What ``sys.addaudithook`` is handed."""
         if event == "open" and isinstance(arguments[0], str) and not arguments[0].endswith((".py", ".pyc")):
-            self._note(arguments[0])
+            self._settle(arguments[0])
 
-    def _note(self, file: str) -> None:
+    def _settle(self, file: str) -> None:
         if file in self._settled:
             return
         self._settled.add(file)
         if file.startswith(self._of_course) and Path(file).is_file():
-            with open(self._path, "a") as notes:  # anew: ranks close what they inherit
-                notes.write(f"{file}\n")
+            self._seen.add(file)
 
 
 def _while_importing(frame: FrameType | None) -> bool:

@@ -7,19 +7,16 @@ lies in a closure or a generator. Constants may stay, set by ``__init__``: a wid
 import ast
 import inspect
 import sys
-import tempfile
 import textwrap
-import threading
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
-from pathlib import Path
 from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
 
 from autograder.authoring.authored import SEEDS, AuthoredExercise
-from autograder.authoring.forked import in_a_fork, silence
+from autograder.authoring.traced import Seen, calls_traced, seen_in
 from autograder.core.layout import ROOT
 from autograder.notebooks.cells import solution_of
 from gpulab.observe.lines import is_learners_file
@@ -34,42 +31,21 @@ _CHANGEABLE = (list, dict, set, bytearray)
 
 def kept_by_handed_objects(authored: AuthoredExercise) -> list[str]:
     """``module.Class.attribute`` of what changes in objects that the solution is handed in its hidden tests, in ranks too."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "kept")
-        path.touch()
-        in_a_fork(_play, authored, path)
-        return sorted(set(path.read_text().split()) - EXEMPT.keys())
+    return sorted(seen_in(_play, authored) - EXEMPT.keys())
 
 
-def _play(authored: AuthoredExercise, path: Path) -> Iterator[str]:
-    solution, watch = solution_of(authored.notebook, authored.function), _Watch(path)
-    with silence():
-        authored.begin()
-        authored.go_on(solution, authored.check)
-        threading.settrace(watch.called)
-        sys.settrace(watch.called)
+def _play(authored: AuthoredExercise, seen: Seen) -> None:
+    solution = solution_of(authored.notebook, authored.function)
+    authored.begin()
+    authored.go_on(solution, authored.check)
+    with calls_traced(lambda frame: _look(frame, seen)):
         authored.lost(solution, SEEDS[0])
-    sys.settrace(None)
-    yield from ()
 
 
-class _Watch:
-    """Looks at what each function of the notebook's is handed where the course itself calls it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._known = path, set()
-
-    def called(self, frame: FrameType, event: str, argument: object) -> None:
-        """What ``sys.settrace`` is handed; it returns nothing, so that no line is traced."""
-        if _is_called_by_the_course(frame):
-            for place in changes_in(frame.f_locals.values()):
-                self._note(place)
-
-    def _note(self, place: str) -> None:
-        if place not in self._known:
-            self._known.add(place)
-            with open(self._path, "a") as notes:  # anew: ranks close what they inherit
-                notes.write(f"{place}\n")
+def _look(frame: FrameType, seen: Seen) -> None:
+    if _is_called_by_the_course(frame):
+        for place in changes_in(frame.f_locals.values()):
+            seen.add(place)
 
 
 def _is_called_by_the_course(frame: FrameType) -> bool:
