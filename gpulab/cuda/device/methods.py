@@ -10,7 +10,7 @@ from gpulab.compat.tensors import TensorBase
 from gpulab.cuda.device import state, storages, transfer
 from gpulab.cuda.device.memory import byte_range
 from gpulab.cuda.device.patches import Patches
-from gpulab.cuda.device.tensor import NEW, CudaTensor, converted, copied_into, the_card
+from gpulab.cuda.device.tensor import NEW, SCALARS, CudaTensor, converted, copied_into, the_card
 from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
@@ -26,7 +26,7 @@ def install(patches: Patches) -> None:
     for name in NEW:
         patches.set(Tensor, name, _new(getattr(Tensor, name)))
     patches.set(Tensor, "data", property(_data.__get__, _set_data))
-    for name in ("__bool__", "__int__", "__index__", "__float__", "__complex__"):
+    for name in SCALARS:
         patches.set(Tensor, name, _scalar(name))
     for name in ("device", "is_cuda", "is_cpu"):
         patches.set(Tensor, name, _through_transforms(name))

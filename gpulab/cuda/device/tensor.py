@@ -20,18 +20,6 @@ def dispatched(cls, func, types, args=(), kwargs=None):
     return dispatch(CudaTensor, func, args, kwargs or {})
 
 
-def _scalar(name: str, kind: type):
-    inherited = getattr(TensorBase, name)
-
-    def scalar(self):
-        if excluded_keys().has(DispatchKey.Python):
-            return kind(dispatch(CudaTensor, torch.ops.aten._local_scalar_dense.default, (self,), {}))
-        return inherited(self)
-
-    scalar.__name__ = name
-    return scalar
-
-
 class CudaTensor(Tensor):
     """A tensor on the virtual card. Storage, strides, views and autograd are PyTorch's own."""
 
@@ -138,13 +126,6 @@ class CudaTensor(Tensor):
     def __repr__(self, *, tensor_contents=None) -> str:
         return _text(self)
 
-    # PyTorch's C++ asks for these below the dispatch, too, such as torch.FloatTensor of a list of tensors.
-    __bool__ = _scalar("__bool__", bool)
-    __int__ = _scalar("__int__", int)
-    __index__ = _scalar("__index__", int)
-    __float__ = _scalar("__float__", float)
-    __complex__ = _scalar("__complex__", complex)
-
     def __format__(self, spec: str) -> str:
         if self.dim() == 0:
             return self.item().__format__(spec)
@@ -187,6 +168,24 @@ def _new(name: str):
 
     make.__name__ = name
     return make
+
+
+def _scalar(name: str, kind: type):
+    inherited = getattr(TensorBase, name)
+
+    def scalar(self):
+        if excluded_keys().has(DispatchKey.Python):
+            return kind(dispatch(CudaTensor, torch.ops.aten._local_scalar_dense.default, (self,), {}))
+        return inherited(self)
+
+    scalar.__name__ = name
+    return scalar
+
+
+# PyTorch's C++ asks for these below the dispatch, too, such as torch.FloatTensor of a list of tensors.
+SCALARS = {"__bool__": bool, "__int__": int, "__index__": int, "__float__": float, "__complex__": complex}
+for _name, _kind in SCALARS.items():
+    setattr(CudaTensor, _name, _scalar(_name, _kind))
 
 
 NEW = ("new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided")

@@ -42,25 +42,6 @@ class EventSnapshot:
         return all(clock.get(queue, 0) >= epoch for queue, epoch in self.vector_clock.items())
 
 
-class _Polls:
-    """Questions that the host asked one after the other, with no work for the card in between."""
-
-    def __init__(self) -> None:
-        self._began_us: float | None = None
-
-    def answered(self, passed: bool, host_us: float) -> float | None:
-        """Since when the host has asked, in microseconds, where a yes ends what began with a no; else None."""
-        if not passed:
-            self._began_us = host_us if self._began_us is None else self._began_us
-            return None
-        began_us, self._began_us = self._began_us, None
-        return began_us
-
-    def end(self) -> None:
-        """The host has put work into a queue."""
-        self._began_us = None
-
-
 class _Thread(threading.local):
     """Of each thread of the host: the queue that its work goes into; None for the first one."""
 
@@ -93,7 +74,7 @@ class Machine:
         self.on_wait: Callable[[str, int | None], None] = lambda reason, queue: None
         self.captured: list[tuple] | None = None
         self.replaying = False
-        self._polls = _Polls()
+        self._polls_since_us: float | None = None
         self.before_wait: list[Callable[[], None]] = []
         self.before_seen: list[Callable[[], None]] = []
         self.after_wait: list[Callable[[], None]] = []
@@ -144,13 +125,13 @@ class Machine:
 
         Who is told no, and gives the card nothing to do until the answer is yes, has waited.
         """
-        asked_us = self.host_us
+        began_us = self.host_us if self._polls_since_us is None else self._polls_since_us
         self.host_us += assumed.CALL_US
         passed = self.has_passed(mark)
-        began_us = self._polls.answered(passed, asked_us)
-        if began_us is not None:
+        if passed and self._polls_since_us is not None:
             for log in self.logs:
                 log.wait("polling", began_us, self.host_us, self.find_line())
+        self._polls_since_us = None if passed else began_us
         return passed
 
     def queue_waits(self, queue: Queue, mark: EventSnapshot) -> None:
@@ -216,7 +197,7 @@ class Machine:
         keep busy, which decides how much of the card it fills.
         """
         self.host_us += assumed.LAUNCH_US
-        self._polls.end()
+        self._polls_since_us = None
         work = (name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written)
         if self.captured is None:
             self._start(*work)
@@ -259,7 +240,7 @@ class Machine:
         """
         queue = self.current
         self.host_us += assumed.LAUNCH_US
-        self._polls.end()
+        self._polls_since_us = None
         self._follow_host(queue)
         start = max(self.host_us, queue.ready_us, self.engines[kind])
         queue.ready_us = self.engines[kind] = self._copy_ends(kind, nbytes, pinned, start)
