@@ -43,27 +43,6 @@ def notes(events: Sequence[bytes]) -> list:
     return _by_kind(events)[NOTE]
 
 
-def noted(evidence: dict[str, Any], word: str) -> list:
-    """The values that were noted under ``word``, in order."""
-    return [note[1] for note in evidence["notes"] if isinstance(note, list) and note[0] == word]
-
-
-def times_noted(evidence: dict[str, Any], word: str) -> int:
-    """How often ``word`` was noted, with a value or without."""
-    return sum(word == (note[0] if isinstance(note, list) else note) for note in evidence["notes"])
-
-
-def stretches(evidence: dict[str, Any], begins: str) -> list[dict[str, Any]]:
-    """The notes after each ``begins``, up to the next, each as ``{"notes": [...]}``."""
-    found: list[dict[str, Any]] = []
-    for note in evidence["notes"]:
-        if note == begins:
-            found.append({"notes": []})
-        elif found:
-            found[-1]["notes"].append(note)
-    return found
-
-
 def disagreement(events: Sequence[bytes], seen: dict[str, Any]) -> str | None:
     """Why the plain data of an observation does not match the logged events, or None.
 

@@ -8,6 +8,9 @@ from autograder.protocol.plain import Other
 from autograder.protocol.wire import Opaque
 from gpulab import Observation
 
+CAME_BACK_LATE = "The host came back when the device was done: to ask it again and again is to wait."
+"""Of a function that is to wait for nothing, called while the card is at work (``autograder.runner.card.at_work``)."""
+
 
 def tensor_problem(value: Any, like: torch.Tensor) -> str | None:
     """Why ``value`` cannot be compared with ``like``, or None when shape and dtype agree.

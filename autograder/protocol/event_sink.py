@@ -65,7 +65,7 @@ def emit_note(word: str, value: object = _NOTHING) -> None:
     """Send what the scenario saw of a call of the learner's, at the time: it cannot be taken back.
 
     value: of Python's plain types; ``bytes`` for what a tensor holds. A judge finds it by its word
-    (:func:`autograder.judge.event_log.noted`). What is handed to a learner's function keeps nothing else of it.
+    (:func:`autograder.judge.notes.noted`). What is handed to a learner's function keeps nothing else of it.
     """
     if _out is not None:
         _out(msgspec.msgpack.encode((NOTE, word if value is _NOTHING else (word, value))))

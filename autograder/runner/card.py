@@ -1,6 +1,6 @@
 """The virtual card that ``run.py`` calls a learner's functions on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -9,6 +9,8 @@ import gpulab.cuda
 from gpulab.cuda.device import state
 
 _CARD = "virtual:H100"
+FAR_BEHIND_US = 1e5
+"""More than any function of a learner's takes the host, unless it waits."""
 
 
 @contextmanager
@@ -27,16 +29,12 @@ def idle_card() -> Iterator[None]:
         yield
 
 
-def host_us() -> float:
-    """The host's clock beside the card, in microseconds."""
-    return state.device_on().machine.host_us
+def at_work() -> Callable[[], bool]:
+    """Give the current stream work for FAR_BEHIND_US; returns a function that says whether the card is still at it.
 
-
-def work_until_us(us: float) -> float:
-    """Give the current stream work for so many microseconds; when it is over.
-
-    A host that comes back later than that has waited, by whatever name.
+    A host that comes back later has waited, by whatever name.
     """
     device = state.device_on()
-    torch.cuda._sleep(round(us * device.card.clock_hz / 1e6))
-    return device.machine.current.ready_us
+    torch.cuda._sleep(round(FAR_BEHIND_US * device.card.clock_hz / 1e6))
+    until_us = device.machine.current.ready_us
+    return lambda: device.machine.host_us < until_us

@@ -8,8 +8,8 @@ from torch.nn.functional import cross_entropy
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.event_log import noted, times_noted
 from autograder.judge.expect import error_problem, raised_problem, tensor_problem, type_name
+from autograder.judge.notes import counted_before, noted
 from gpulab import Observation
 
 _EXACT = 1e-9
@@ -163,7 +163,7 @@ def _close(found: float, expected: float, tolerance: float) -> bool:
 
 def _calls_problem(inputs: dict, evidence: dict) -> str | None:
     filled = sum(len(y) > 0 for y in inputs["ys"])
-    forwards = times_noted(evidence, "forward")
+    forwards = len(noted(evidence, "forward"))
     if not filled <= forwards <= len(inputs["ys"]):
         return "The model was not called once with each batch."
     if len(noted(evidence, "called")) != forwards:
@@ -193,7 +193,7 @@ def _memory_problem(inputs: dict, evidence: dict) -> str | None:
     calls = noted(evidence, "called")
     if evidence["packs"] or _graphs(evidence) or any(call["grad"] for call in calls) or not calls:
         return "Autograd saved tensors for a backward pass that never comes."
-    if any(before < number for number, before in enumerate(_calls_when_asked(evidence))):
+    if any(before < number for number, before in enumerate(counted_before(evidence, "forward", each="asked"))):
         return "A batch was asked for before the one before it had been dealt with."
     logits = len(inputs["weights"][1]) * inputs["weights"][1].itemsize
     batch = max(len(x) for x in inputs["xs"]) * (logits + inputs["xs"][0].shape[1] * inputs["xs"][0].itemsize + 8)
@@ -204,12 +204,6 @@ def _memory_problem(inputs: dict, evidence: dict) -> str | None:
 
 def _graphs(evidence: dict) -> bool:
     return any(graph for *_, graph in noted(evidence, "loss"))
-
-
-def _calls_when_asked(evidence: dict) -> list[int]:
-    """Of each batch how often the model had been called when the loader was asked for it."""
-    notes = evidence["notes"]
-    return [notes[:at].count("forward") for at, note in enumerate(notes) if note == "asked"]
 
 
 def _host_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:

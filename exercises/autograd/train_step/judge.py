@@ -8,8 +8,8 @@ import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.event_log import noted, stretches, times_noted
 from autograder.judge.expect import changed_problem, count_problem, error_problem, raised_problem, tensor_problem
+from autograder.judge.notes import noted, stretches
 from gpulab import Observation
 
 _ALL = ("step", "calls", "value", "memory", "host")
@@ -113,7 +113,7 @@ def _use(stretch: dict) -> dict:
     """Of one call: ``calls`` of the model, its ``forwards``, ``losses`` and the first one's ``value``, ``steps``."""
     losses, ended = noted(stretch, "loss"), noted(stretch, "stepped")
     steps = [step | {"us": us} for step, us in zip_longest(noted(stretch, "stepping"), ended)]
-    counted = {"forwards": times_noted(stretch, "forward"), "losses": len(losses)}
+    counted = {"forwards": len(noted(stretch, "forward")), "losses": len(losses)}
     return {"calls": noted(stretch, "called"), "steps": steps, "value": losses[0] if losses else None, **counted}
 
 

@@ -13,8 +13,8 @@ import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.event_log import noted
-from autograder.judge.expect import error_problem, raised_problem, tensor_problem, type_name
+from autograder.judge.expect import CAME_BACK_LATE, error_problem, raised_problem, tensor_problem, type_name
+from autograder.judge.notes import counted_before, noted
 from exercises.precision.amp_step.reference import Steps, reference, rounding, start
 from gpulab import Observation
 
@@ -213,17 +213,11 @@ def _scaler_problem(inputs: dict, expected: Steps, evidence: dict) -> str | None
     if any(calls.count(name) != steps for name in ("scale", "step", "update")) or calls.count("unscale_") > steps:
         return "In a float16 step the scaler scales, steps and updates once each, and unscales once at most."
     scales = [scale for scale, _ in noted(evidence, "called")]
-    if _taken(evidence) != expected.taken:
+    if counted_before(evidence, "stepped", each="called") != expected.taken:
         return "The optimizer was called where the scaler skips, or not where it steps: scaler.step alone decides."
     if scales != expected.scales:
         return "The scale after the step is wrong: the scaler must see the gradients as the backward pass left them."
     return None
-
-
-def _taken(evidence: dict) -> list[int]:
-    """Steps of the optimizer by the end of each call."""
-    words = [note if isinstance(note, str) else note[0] for note in evidence["notes"]]
-    return [words[:end].count("stepped") for end, word in enumerate(words) if word == "called"]
 
 
 def _host_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None:
@@ -236,7 +230,7 @@ def _host_problem(inputs: dict, evidence: dict, seen: Observation) -> str | None
             f"The host waited {len(seen.waits) - allowed} times more than a scaler has to, for example at `{line:.80}`."
         )
     if not allowed and noted(evidence, "returned") != [True]:
-        return "The host came back when the device was done: to ask it again and again is to wait."
+        return CAME_BACK_LATE
     if evidence["deprecated"]:
         return f"A deprecated function was called: {evidence['deprecated'][0]:.80}"
     for loss in evidence["losses"]:

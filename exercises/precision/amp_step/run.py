@@ -6,21 +6,18 @@ from collections.abc import Callable
 import torch
 
 from autograder.protocol.event_sink import emit_note
-from autograder.runner.card import host_us, idle_card, work_until_us
+from autograder.runner.card import at_work, idle_card
 from autograder.runner.observed import observe
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
-from exercises.precision.amp_step.run_amp import Reader, backward_noted, calls_noted, note_steps, scale_of
-
-FAR_BEHIND_US = 1e5
-"""So far the card is behind the host when the steps begin."""
+from exercises.precision.amp_step.run_amp import Reader, note_steps, scale_of, use_noted
 
 
 def run(learner: Learner, case: dict) -> dict:
     """Take the steps in one block; what each call left behind is read where no instrument sees it."""
     with idle_card():
         scaler = torch.amp.GradScaler("cuda", case["scale"], growth_interval=2) if case["scale"] else None
-        with calls_noted(scaler), backward_noted():
+        with use_noted(scaler):
             return _stepped(learner, case, scaler)
 
 
@@ -50,7 +47,7 @@ def _stepped(learner: Learner, case: dict, scaler: torch.amp.GradScaler | None) 
 def _steps(step: Callable, batches: list, scaler: torch.amp.GradScaler | None) -> dict:
     """Of each call its loss; noted are the scale, whether autocast was left on, and whether the card was still at work in the end."""
     losses = []
-    busy_until_us = work_until_us(FAR_BEHIND_US)
+    still_at_work = at_work()
     with warnings.catch_warnings(record=True) as warned, observe() as seen:
         warnings.simplefilter("always")
         try:
@@ -63,7 +60,7 @@ def _steps(step: Callable, batches: list, scaler: torch.amp.GradScaler | None) -
         finally:
             torch.set_autocast_enabled("cuda", False)
             torch.clear_autocast_cache()
-            emit_note("returned", host_us() < busy_until_us)
+            emit_note("returned", still_at_work())
     deprecated = [str(one.message) for one in warned if issubclass(one.category, FutureWarning | DeprecationWarning)]
     error = {"error": found["error"]} if "error" in found else {}
     return {

@@ -10,6 +10,7 @@ import torch
 
 from autograder.protocol.event_sink import emit_note
 from gpulab.compat.autograd import RUN_BACKWARD
+from gpulab.cuda.device.patches import Patches
 from gpulab.observe.authors import memory
 
 
@@ -54,44 +55,36 @@ def _in_turn(factors: torch.Tensor) -> Callable[[], torch.Tensor]:
     return lambda: factors[next(places, len(factors) - 1)]
 
 
-@contextmanager
-def backward_noted() -> Iterator[None]:
-    """Inside, each start of autograd's engine is noted, with whether autocast is on: what a hook switches off for one node was on."""
-
-    def began(*arguments: Any, **settings: Any) -> Any:
-        emit_note("engine", torch.is_autocast_enabled("cuda"))
-        return engine(*arguments, **settings)
-
-    engine = RUN_BACKWARD[0].value
-    try:
-        for owner, name in RUN_BACKWARD:
-            setattr(owner, name, began)
-        yield
-    finally:
-        for owner, name in RUN_BACKWARD:
-            setattr(owner, name, engine)
-
-
 def note_steps(optimizer: torch.optim.Optimizer) -> None:
     """Note each step that it takes from now on."""
     optimizer.register_step_pre_hook(lambda *_: emit_note("stepped"))
 
 
 @contextmanager
-def calls_noted(scaler: torch.amp.GradScaler | None) -> Iterator[None]:
-    """Inside, each call of one of its methods is noted that no other of them makes, also where it is called by the class."""
-    methods = {
-        name: method
-        for name, method in vars(torch.amp.GradScaler).items()
-        if callable(method) and not name.startswith("_")
-    }
+def use_noted(scaler: torch.amp.GradScaler | None) -> Iterator[None]:
+    """Inside, each call of a method of the scaler's is noted that no other of them makes, also where it is called by the class.
+
+    And each start of autograd's engine, with whether autocast is on: what a hook switches off for one node was on.
+    """
+    patches, kind = Patches(), torch.amp.GradScaler
     try:
-        for name, method in methods.items():
-            setattr(torch.amp.GradScaler, name, _noting(method, scaler))
+        for name, method in list(vars(kind).items()):
+            if callable(method) and not name.startswith("_"):
+                patches.set(kind, name, _noting(method, scaler))
+        began = _noting_autocast(RUN_BACKWARD[0].value)
+        for place in RUN_BACKWARD:
+            patches.set(*place, began)
         yield
     finally:
-        for name, method in methods.items():
-            setattr(torch.amp.GradScaler, name, method)
+        patches.undo()
+
+
+def _noting_autocast(engine: Callable) -> Callable:
+    def began(*arguments: Any, **settings: Any) -> Any:
+        emit_note("engine", torch.is_autocast_enabled("cuda"))
+        return engine(*arguments, **settings)
+
+    return began
 
 
 _inside = ContextVar("inside", default=False)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
-from autograder.judge.event_log import times_noted
 from autograder.judge.expect import error_problem, raised_problem, tensor_problem, type_name
+from autograder.judge.notes import noted
 from exercises.precision.dynamic_scaler.cases import DEFAULT_SCALE, Step, cases
 from exercises.precision.dynamic_scaler.truth import LEAST, MOST
 from gpulab import Observation
@@ -179,7 +179,7 @@ def _waits_problem(case: Step, evidence: dict, seen: Observation) -> str | None:
         return "No work of the device was seen."
     allowed = len({action["by"]["of"] for action in case.inputs["actions"] if action["do"] in ("unscale", "step")})
     if len(seen.waits) <= allowed:
-        return None if times_noted(evidence, "waited") <= allowed else _ASKED
+        return None if len(noted(evidence, "waited")) <= allowed else _ASKED
     line = next((str(wait.line) for wait in seen.waits if wait.line), "")
     return (
         f"The host waited {plural(len(seen.waits), 'time')} in a step, for example at `{line:.80}`, where {allowed} would do: what was found "

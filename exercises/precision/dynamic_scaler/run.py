@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from autograder.protocol.event_sink import emit_note
-from autograder.runner.card import host_us, idle_card, work_until_us
+from autograder.runner.card import at_work, idle_card
 from autograder.runner.observed import observe
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner, describe
@@ -27,8 +27,6 @@ def run(learner: Learner, case: dict) -> dict:
             _jobs.pop().card.close()
 
 
-BEHIND_US = 1e5
-"""So far the card is behind the host when an action begins."""
 _jobs: list["Job"] = []
 """Holds the one under way: cases are its steps, and each is sent when the one before has been judged."""
 _METHODS = ("scale", "unscale_", "step", "update", "get_scale")
@@ -71,9 +69,9 @@ class Job(Optimized):
 
     def _played(self, action: dict) -> dict:
         """Behind work of the card's: noted is each action that came back when that was over."""
-        busy_until_us = work_until_us(BEHIND_US)
+        still_at_work = at_work()
         came_to = outcome(lambda: getattr(self, action["do"])(**action["by"]))
-        if host_us() > busy_until_us:
+        if not still_at_work():
             emit_note("waited")
         return came_to
 

@@ -11,8 +11,8 @@ import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.event_log import noted
-from autograder.judge.expect import error_problem, raised_problem, tensor_problem
+from autograder.judge.expect import CAME_BACK_LATE, error_problem, raised_problem, tensor_problem
+from autograder.judge.notes import noted
 from gpulab import Observation
 
 _HELD, _AT_ONCE = 13, 32
@@ -251,7 +251,7 @@ def _host_problem(evidence: dict, seen: Observation) -> str | None:
         line = next((str(wait.line) for wait in seen.waits if wait.line), "")
         return f"The host waited, for example at `{line:.80}`: a question about a tensor's values is a wait."
     if noted(evidence, "returned") != [True]:
-        return "The host came back when the device was done: to ask it again and again is to wait."
+        return CAME_BACK_LATE
     return None
 
 

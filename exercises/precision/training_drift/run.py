@@ -3,15 +3,12 @@
 import torch
 
 from autograder.protocol.event_sink import emit_note
-from autograder.runner.card import host_us, idle_card, work_until_us
+from autograder.runner.card import at_work, idle_card
 from autograder.runner.observed import observe, storage_address
 from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
 from exercises.precision.training_drift.run_update_stream import Updates
 from gpulab.observe.authors import memory
-
-FAR_BEHIND_US = 1e5
-"""So far the card is behind the host when the function is called."""
 
 
 def run(learner: Learner, case: dict) -> dict:
@@ -22,16 +19,16 @@ def run(learner: Learner, case: dict) -> dict:
         if case["again"]:
             kept = memory(base).copy()
             memory(base)[:] = 0
-            first = Updates(weight, base, case["updates"][:1], note=lambda word, value: None)
+            first = Updates(weight, base, case["updates"][:1], note=lambda *_: None)
             learner.training_drift(weight, first.stream())
             memory(base)[:] = kept
         updates = Updates(weight, base, case["updates"], emit_note)
         address_before = storage_address(weight)
         torch.cuda.synchronize()
-        busy_until_us = work_until_us(FAR_BEHIND_US)
+        still_at_work = at_work()
         with observe() as seen:
             found = outcome(lambda: learner.training_drift(weight, updates.stream()))
-        emit_note("returned", host_us() < busy_until_us)
+        emit_note("returned", still_at_work())
         updates.look()
         swallowed = found.get("returned")
         on_card = isinstance(swallowed, torch.Tensor) and swallowed.is_cuda

@@ -7,7 +7,7 @@ import torch
 
 from gpulab.observe.authors import memory
 
-Note = Callable[[str, object], None]
+Note = Callable[..., None]
 
 
 class Updates:
@@ -35,7 +35,7 @@ class Updates:
         """Note what the weight holds now, and that the update is no more what was handed out."""
         self._note("look", memory(self._base).tobytes())
         if self._handed is not None and not np.array_equal(memory(self._buffer), self._handed):
-            self._note("written", None)
+            self._note("written")
 
     def _asked(self) -> None:
         self.look()
@@ -46,5 +46,5 @@ class Updates:
             self._buffer = torch.empty(update.shape, dtype=self._buffer.dtype, device="cuda")
         self._handed = update.contiguous().view(-1).view(torch.uint8).numpy()
         memory(self._buffer)[:] = self._handed
-        self._note("given", None)
+        self._note("given")
         return self._buffer

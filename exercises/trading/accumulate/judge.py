@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.event_log import noted, stretches
 from autograder.judge.expect import changed_problem, count_problem, error_problem, raised_problem, tensor_problem
+from autograder.judge.notes import noted, stretches
 from gpulab import Observation
 from gpulab.cuda.machine.blocks import round_size
 
