@@ -41,9 +41,12 @@ class Names:
             f"{node.name}.{method}" for node in nodes if isinstance(node, ast.ClassDef) for method in _methods(node)
         }
         self._memory: set[str] = set()
-        binding = [node for node in nodes if isinstance(node, _BINDS)]
+        bound = [pair for node in nodes if isinstance(node, _BINDS) for pair in _bound(node)]
         for _ in range(MOST_ROUNDS):
-            self._memory |= {name for node in binding for name in self._of_memory(node)}
+            found = {name for names, values in bound if any(map(self.is_memory, values)) for name in names}
+            if found <= self._memory:
+                break
+            self._memory |= found
 
     def paths(self, node: ast.AST | None, hidden: Hidden = ()) -> set[str]:
         """``{"torch.cuda.memory_allocated"}`` of an expression that says so, whatever torch is called here; none of any other.
@@ -101,16 +104,6 @@ class Names:
         for name in _names_given(node):
             yield from ((name, path) for path in self.paths(node.value))
 
-    def _of_memory(self, node: ast.AST) -> Iterator[str]:
-        """Names and attributes that it binds to such memory, and functions that return some."""
-        if isinstance(node, ast.FunctionDef):
-            returned = [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value]
-            yield from [node.name] * any(map(self.is_memory, returned))
-        for targets, value in _bindings(node):
-            if self.is_memory(value):
-                yield from (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
-                yield from (target.attr for target in targets if isinstance(target, ast.Attribute))
-
 
 def looks_up(node: ast.AST, functions: Collection[str], least: int = 2) -> bool:
     """Whether it calls one of these built-in functions, with ``least`` arguments or more."""
@@ -155,6 +148,15 @@ def _methods(node: ast.ClassDef) -> Iterator[str]:
             yield from _names_given(part)
 
 
+def _bound(node: ast.AST) -> Iterator[tuple[list[str], list[ast.AST]]]:
+    """Names and attributes that a statement binds, or the name of a function, and the expressions of which any is what they stand for."""
+    if isinstance(node, ast.FunctionDef):
+        yield [node.name], [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value]
+    for targets, value in _bindings(node):
+        names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        yield names + [target.attr for target in targets if isinstance(target, ast.Attribute)], [value]
+
+
 def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], ast.AST]]:
     """Targets of a statement, and what they are made of."""
     if isinstance(node, ast.Assign):
@@ -192,7 +194,14 @@ def _made(node: ast.AST) -> Iterator[str]:
         yield node.id
     if isinstance(node, ast.arg):
         yield node.arg
-    if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.register_") and node.args:
+    if isinstance(node, ast.Call) and node.args and _registers(node.func):
         yield str(getattr(node.args[0], "value", ""))
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
         yield node.attr
+
+
+def _registers(function: ast.expr) -> bool:
+    """``self.register_buffer`` and its like: the text names an attribute."""
+    if not isinstance(function, ast.Attribute) or not function.attr.startswith("register_"):
+        return False
+    return isinstance(function.value, ast.Name) and function.value.id == "self"

@@ -8,6 +8,7 @@ nothing but the exercise.
 """
 
 import atexit
+import gc
 import importlib
 import os
 import resource
@@ -185,12 +186,17 @@ def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -
     module, _, function = find.partition(":")
     find_exercise = getattr(importlib.import_module(module), function)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    imported: set[str] = set()
     while True:
         drawn, descriptors, _, _ = socket.recv_fds(line, _MAX_NAME_BYTES, 1)
         if not drawn:
             return
         seed, _, name = drawn.decode().partition(" ")
         exercise = find_exercise(name)  # its chapter is imported before the fork
+        if name not in imported:
+            imported.add(name)
+            gc.collect()
+            gc.freeze()  # a collection in a fork would write to, and so copy, whatever it shares with us
         if os.fork() == 0:
             line.close()
             _run_judge(Connection(descriptors[0]), InProcessJudge(exercise, Sampler(int(seed))), cpu_seconds, seconds)

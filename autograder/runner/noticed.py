@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Client
-from types import FrameType
+from types import FrameType, ModuleType
 
 from autograder.protocol.channel import MOST_NOTICED, Noticed, cut, send
 from autograder.runner.plain_python import audited
@@ -26,6 +26,7 @@ _BY_A_LINE = {
     "system": "ctypes.dlopen ctypes.dlsym ctypes.dlsym/handle ctypes.addressof ctypes.call_function ctypes.cdata "
     "ctypes.cdata/buffer ctypes.string_at ctypes.wstring_at ctypes.PyObj_FromPtr mmap.__new__ sys.settrace sys.setprofile "
     "sys.addaudithook cpython._PySys_ClearAuditHooks cpython.PyInterpreterState_New os.memfd_create",
+    "patch": "object.__setattr__",
 }
 _THROUGH_PYTHON = (
     "open os.rename "
@@ -63,6 +64,11 @@ class Noticer:
         for name, code in replaced() if self._tell else ():
             self._note("patch", name, code.co_filename, code.co_firstlineno)
 
+    def remember(self) -> None:
+        """How everything stands before any cell runs: looking finds sooner what has changed."""
+        for _ in replaced():
+            pass
+
     def _on_event(self, event: str, arguments: tuple) -> None:
         kind = KINDS.get(event)
         if kind is None or self._tell is None or (thread := threading.get_ident()) in self._inside:
@@ -71,8 +77,8 @@ class Noticer:
         try:
             frame = _responsible(sys._getframe(1), event in _THROUGH_PYTHON)
             # Libraries open thousands of files, and finding out where a path leads asks the system.
-            if frame and _OF_FILES.get(event, lambda *_: True)(*arguments):
-                name = f"{event}: {arguments[1]}" if event == "object.__getattr__" else event
+            if frame and _ONLY_IF.get(event, lambda *_: True)(*arguments):
+                name = f"{event}: {arguments[1]}" if event.startswith("object.") else event
                 self._note(kind, name, frame.f_code.co_filename, frame.f_lineno)
         finally:
             self._inside.discard(thread)
@@ -94,7 +100,16 @@ def _is_of_note(path: object, mode: object, flags: int) -> bool:
     return inside or bool(written) and path.endswith(_CODE)
 
 
-_OF_FILES = {"open": _is_of_note, "os.rename": lambda old, new, *_: isinstance(new, str) and new.endswith(_CODE)}
+def _replaces_code(changed: object, attribute: str, *_: object) -> bool:
+    """In place, where :func:`replaced` finds the same objects."""
+    return attribute == "__code__" or attribute == "__class__" and isinstance(changed, ModuleType)
+
+
+_ONLY_IF = {
+    "open": _is_of_note,
+    "os.rename": lambda old, new, *_: isinstance(new, str) and new.endswith(_CODE),
+    "object.__setattr__": _replaces_code,
+}
 
 
 def _responsible(frame: FrameType | None, through_python: bool) -> FrameType | None:

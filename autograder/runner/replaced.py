@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import operator
 import sys
 import time
 from collections.abc import Iterator
@@ -9,11 +10,11 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 
 from gpulab.observe.lines import is_learners_file
 
-_PACKAGES = ("gpulab", "autograder", "exercises")
-_MODULES = (
-    "torch torch.cuda torch.autograd torch.nn.functional torch.distributed torch.distributed.distributed_c10d torch.amp "
-    "torch.cuda.amp torch.cuda.memory torch.profiler torch._C numpy"
-).split()
+_PACKAGES = ("gpulab.", "autograder.", "exercises.")
+_MODULES = frozenset(
+    "gpulab autograder exercises numpy torch torch.cuda torch.autograd torch.nn.functional torch.distributed "
+    "torch.distributed.distributed_c10d torch.amp torch.cuda.amp torch.cuda.memory torch.profiler torch._C".split()
+)
 
 _WRAPPED = {
     functools.partial: lambda partial: partial.func,
@@ -27,14 +28,37 @@ _WRAPPED = {
 
 
 def replaced() -> Iterator[tuple[str, CodeType]]:
-    """The path of each function of the learner's that stands in a namespace of theirs, and its code."""
+    """The path of each function of the learner's that stands in a namespace of theirs, and its code.
+
+    Only where a namespace is not as it was at the last call: call it once before any cell runs.
+    """
     for name, space in _namespaces():
-        for attribute, value in list(vars(space).items()):
-            value = _WRAPPED.get(type(value), lambda plain: plain)(value)
-            if type(value) is FunctionType and _is_learners(value):
-                yield f"{name}.{attribute}", value.__code__
-            elif (name, attribute) in _FUNCTIONS and type(value) not in (FunctionType, type):
-                yield f"{name}.{attribute}", _NOWHERE
+        if not _is_as_before(space):
+            yield from _learners_functions(name, space)
+
+
+_before: dict[ModuleType | type, tuple[list, list]] = {}
+"""By namespace: the values that stood there, and those of them that are of the types in ``_WRAPPED``, with what each calls."""
+
+
+def _is_as_before(space: ModuleType | type) -> bool:
+    """Compares objects by identity. A function's ``__code__`` can be replaced, too: of that Python raises an event."""
+    values = list(vars(space).values())
+    kept, wrapped = _before.get(space, ([], []))
+    same = len(values) == len(kept) and all(map(operator.is_, values, kept))
+    if same and all(_WRAPPED[type(value)](value) is called for value, called in wrapped):
+        return True
+    _before[space] = values, [(value, _WRAPPED[type(value)](value)) for value in values if type(value) in _WRAPPED]
+    return False
+
+
+def _learners_functions(name: str, space: ModuleType | type) -> Iterator[tuple[str, CodeType]]:
+    for attribute, value in list(vars(space).items()):
+        value = _WRAPPED.get(type(value), lambda plain: plain)(value)
+        if type(value) is FunctionType and _is_learners(value):
+            yield f"{name}.{attribute}", value.__code__
+        elif (name, attribute) in _FUNCTIONS and type(value) not in (FunctionType, type):
+            yield f"{name}.{attribute}", _NOWHERE
 
 
 def _is_learners(function: FunctionType) -> bool:
@@ -46,7 +70,7 @@ def _is_learners(function: FunctionType) -> bool:
 def _namespaces() -> Iterator[tuple[str, ModuleType | type]]:
     yield from (("builtins", builtins), ("time", time), ("sys", sys))
     for name, module in list(sys.modules.items()):
-        if name in _MODULES or name.partition(".")[0] in _PACKAGES and isinstance(module, ModuleType):
+        if name in _MODULES or name.startswith(_PACKAGES) and isinstance(module, ModuleType):
             yield name, module
             yield from ((f"{name}.{found.__name__}", found) for found in _classes(name, module))
     torch = sys.modules["torch"]

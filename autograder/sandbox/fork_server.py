@@ -123,6 +123,7 @@ def _import_scenarios(chapter: str) -> None:
 
 def _share_all() -> None:
     """A collection in a kernel would write to, and so copy, every object that it shares with us."""
+    importlib.import_module(TELLS_OF_LEARNERS).noticer.remember()
     gc.collect()
     gc.freeze()
 

@@ -16,6 +16,8 @@ from autograder.sandbox.pool import KernelPool
 MAX_MESSAGE_BYTES = 32 * 1024**2
 # Messages of a channel that wait to be read: beyond them the kernel's own memory fills.
 MAX_WAITING = 4
+# The client is there before the kernel's sockets are, and ZeroMQ would try again after 100 ms.
+RECONNECT_MS = 5
 
 
 class PromptClient(AsyncKernelClient):
@@ -43,6 +45,7 @@ class PromptClient(AsyncKernelClient):
     def _create_connected_socket(self, channel: str, identity: bytes | None = None) -> zmq.Socket:
         self.context.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)  # of sockets to come
         self.context.setsockopt(zmq.RCVHWM, MAX_WAITING)
+        self.context.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
         return super()._create_connected_socket(channel, identity)
 
     async def _async_wait_for_ready(self, timeout: float | None = None) -> None:

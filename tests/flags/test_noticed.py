@@ -3,6 +3,7 @@
 import linecache
 import sys
 import tempfile
+import types
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from autograder.core.flag import Flag
 from autograder.flags.noticed import SOMEWHERE, flags_of_noticed, with_noticed
 from autograder.protocol.channel import Noticed
 from autograder.runner.noticed import KINDS, noticer
+from gpulab.observe.authors import AuthorLedger
 
 CELL = "/tmp/ipykernel_1/2.py"
 SPELT_SO_THAT_READING_MISSES_IT = {
@@ -24,6 +26,8 @@ SPELT_SO_THAT_READING_MISSES_IT = {
     "system: a module written": "open(path, 'w').close()",
     "system: through Python": "made = [c for n, c in vars(threading).items() if n == 'Thr' + 'ead'][0](target=int); made.start(); made.join()",
     "system: a process": "[f for n, f in vars(subprocess).items() if n == 'ru' + 'n'][0](['true'])",
+    "patch: a function's code": "setattr(len_of, '__co' + 'de__', (lambda: 1).__code__)",
+    "patch: a module's class": "setattr(module, '__cl' + 'ass__', type('M', (type(module),), {}))",
     "system: raw memory": "[c for n, c in vars(ctypes).items() if n == 'c_' + 'int'][0].from_address(ctypes_address)",
 }
 
@@ -45,7 +49,7 @@ def told(monkeypatch):
     noticer.end()
 
 
-def run_as_a_cell(source):
+def run_as_a_cell(source, **more):
     import builtins
     import ctypes
     import gc
@@ -62,6 +66,7 @@ def run_as_a_cell(source):
         "sys": sys,
         "threading": threading,
     }
+    names |= more | {"module": types.ModuleType("theirs")}
     names |= {"path": f"{tempfile.mkdtemp()}/helper.py"}
     names |= {"len_of": lambda: 0, "ctypes_address": ctypes.addressof(held), "torch": torch, "__name__": "__main__"}
     exec(compile(source, CELL, "exec"), names)
@@ -101,6 +106,22 @@ def test_a_learners_function_in_the_place_of_a_librarys_is_told(told, monkeypatc
     assert [(one.kind, one.name, one.line) for one in told] == [("patch", "torch.cuda.memory_allocated", 1)]
 
 
+def test_what_is_replaced_once_everything_was_looked_at_is_told(told, monkeypatch):
+    noticer.remember()
+    monkeypatch.setattr(torch.cuda, "memory_allocated", torch.cuda.memory_allocated)
+    run_as_a_cell("(lambda put, of: put(of, 'memory_' + 'allocated', lambda: 0))(setattr, torch.cuda)")
+    noticer.look()
+    assert [(one.kind, one.name) for one in told] == [("patch", "torch.cuda.memory_allocated")]
+
+
+def test_a_property_of_theirs_that_is_given_another_function_in_place_is_told(told, monkeypatch):
+    monkeypatch.setattr(AuthorLedger, "sizes", property(len), raising=False)
+    noticer.remember()
+    run_as_a_cell("(lambda theirs: type(theirs).__init__(theirs, lambda self: 0))(AuthorLedger.sizes)", AuthorLedger=AuthorLedger)
+    noticer.look()
+    assert [(one.kind, one.name) for one in told] == [("patch", f"{AuthorLedger.__module__}.AuthorLedger.sizes")]
+
+
 def test_where_nothing_is_replaced_nothing_is_told(told):
     noticer.look()
     assert told == []
@@ -112,7 +133,7 @@ def test_the_same_line_is_told_once(told):
 
 
 def test_every_event_has_a_kind_of_flag():
-    assert set(KINDS.values()) == {"frames", "dynamic", "system"}
+    assert set(KINDS.values()) == {"frames", "dynamic", "system", "patch"}
 
 
 def test_the_cell_is_the_one_that_holds_the_line():
