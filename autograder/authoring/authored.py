@@ -18,7 +18,8 @@ from autograder.core.exercise import Exercise, find
 from autograder.core.layout import NOTEBOOK
 from autograder.core.sampler import Sampler
 from autograder.core.verdict import Verdict
-from autograder.judge.referee import Session, play_here
+from autograder.judge.referee import play_here
+from autograder.judge.session import Session
 from autograder.notebooks.cells import cell_of, exercises_of
 from autograder.notebooks.in_process import run_cell, run_notebook
 from autograder.runner.scenario_runner import run_case

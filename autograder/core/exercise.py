@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from autograder.core.layout import file_of, imported, judge_module
-from autograder.core.sampler import Sampler
 
 if TYPE_CHECKING:
+    from autograder.core.sampler import Sampler
     from gpulab.collectives import Carrier
 
 
@@ -75,17 +75,15 @@ class NotGradable:
 Judge = Callable[[Case, dict[str, Any]], Iterable[Failure | NotGradable]]
 
 
-@dataclass(frozen=True)
-class Exercise:
-    """``cases`` draws fresh inputs; ``judge`` gives the failures that the evidence of one case shows.
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """What of an exercise is known where nothing is judged: what earns points, but no case and no judge.
 
     ``name``: ``<chapter>.<exercise>``; :func:`find` gives it that of its folder.
     ``alone``: background work (threads, processes of the learner's) loses every criterion of its case.
     """
 
-    criteria: tuple[Criterion, ...]
-    cases: Callable[[Sampler], Iterator[Case]]
-    judge: Judge
+    criteria: tuple[Criterion, ...] = field(kw_only=False)
     alone: bool = True
     name: str = ""
 
@@ -100,6 +98,18 @@ class Exercise:
         for criterion in self.criteria:
             if unknown := set(criterion.requires) - set(names):
                 raise ValueError(f"{criterion.name} requires unknown criteria {sorted(unknown)}")
+
+
+@dataclass(frozen=True)
+class Exercise(Outline):
+    """``cases`` draws fresh inputs; ``judge`` gives the failures that the evidence of one case shows."""
+
+    cases: "Callable[[Sampler], Iterator[Case]]"
+    judge: Judge
+
+    @property
+    def outline(self) -> Outline:
+        return Outline(self.criteria, alone=self.alone, name=self.name)
 
 
 def find(name: str) -> Exercise:

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from autograder.core.exercise import Exercise, Failure, NotGradable
+from autograder.core.exercise import Failure, NotGradable, Outline
 
 MAX_MESSAGE_CHARACTERS = 600
 Status = Literal["earned", "lost", "not gradable here"]
@@ -46,7 +46,7 @@ class Verdict:
 class Scorecard:
     """Collects the findings of an exercise's cases, criterion by criterion."""
 
-    def __init__(self, exercise: Exercise) -> None:
+    def __init__(self, exercise: Outline) -> None:
         self.exercise = exercise
         self._judged: set[str] = set()
         self._findings: dict[str, Failure | NotGradable] = {}

@@ -1,19 +1,18 @@
 """The referee's server for one submission: a Unix socket, one open exercise at a time."""
 
 import os
-import secrets
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
 import msgspec
 
-from autograder.core.exercise import find
 from autograder.core.verdict import Verdict
 from autograder.judge.judge_server import SubprocessJudge, judge_server
-from autograder.judge.referee import Session, background_work_problem, without_doubt
 from autograder.judge.second_opinion import is_the_learners_fault
+from autograder.judge.session import Session, background_work_problem, without_doubt
 from autograder.protocol.channel import (
     MOST_NOTICED,
     Begin,
@@ -41,10 +40,13 @@ class GradingServer:
     about messages that an honest notebook never sends, ``broken`` about judges and scenarios that
     failed, by no fault of the learner's; ``tracebacks`` are those of judges, whosever fault it was. ``noticed``: what the
     kernel told of the learner's lines, whatever cell was running.
+
+    ``exercises``: those that will be opened: their judges begin now.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, exercises: Iterable[str] = ()) -> None:
         self._judge_server = judge_server()
+        self._begun = {exercise: self._judge_server.begin(exercise) for exercise in exercises}
         self.address = str(folder / "referee")
         self.incidents: list[str] = []
         self.broken: list[str] = []
@@ -53,8 +55,8 @@ class GradingServer:
         self._lock = threading.Lock()
         self._session: Session | None = None
         self._judge: SubprocessJudge | None = None
-        self._begun = False
-        self._number = self._seed = 0
+        self._has_begun = False
+        self._number = 0
         self._closed = False
         self._conversations = threading.BoundedSemaphore(MAX_CONVERSATIONS)
         self._listener = Listener(self.address, family="AF_UNIX")
@@ -70,14 +72,16 @@ class GradingServer:
         with suppress(OSError):
             Client(self.address, family="AF_UNIX").close()  # wakes the accepting thread
         self._listener.close()
+        for judge in self._begun.values():
+            judge.close()
 
     def open(self, exercise: str) -> None:
         """Raises LookupError when there is no such exercise, JudgeServerLost when no judge can be started."""
-        self._seed = secrets.randbits(63)
-        self._judge = self._judge_server.judge_for(find(exercise).name, self._seed)
-        session = Session(find(exercise), judge=self._judge)
+        begun = self._begun.pop(exercise, None) or self._judge_server.begin(exercise)
+        self._judge = self._judge_server.ready(begun)
+        session = Session(self._judge.outline, self._judge)
         with self._lock:
-            self._session, self._begun, self._number = session, False, 0
+            self._session, self._has_begun, self._number = session, False, 0
 
     def close(self, message: str = "", helped: bool = False, seconds: float = 0) -> Verdict:
         """The verdict. ``message``: what stopped the cell, or empty.
@@ -87,6 +91,7 @@ class GradingServer:
         """
         with self._lock:
             session, self._session = self._session, None
+            session.judge_given()
         self._judge.close()
         if message and not session.finished:
             session.abandon(message)
@@ -103,7 +108,7 @@ class GradingServer:
     def _is_the_learners_fault(self, session: Session, seconds: float) -> bool:
         if not session.broken or session.stopped:
             return False
-        return is_the_learners_fault(session.broken, session.exercise.name, self._seed, seconds)
+        return is_the_learners_fault(session.broken, session.exercise.name, self._judge.seed, seconds)
 
     def _accept(self) -> None:
         while True:
@@ -147,6 +152,13 @@ class GradingServer:
                     send_sockets(connection, sockets)
                 if not isinstance(answer, Inputs):
                     return
+                self._judge_meanwhile()
+
+    def _judge_meanwhile(self) -> None:
+        """What the kernel gave last, while it works at the next case."""
+        with self._lock:
+            if self._session is not None:
+                self._session.judge_given()
 
     def _on_event(self, message: EventRecord) -> None:
         """An event of another case is dropped: it may come late from a cell that was interrupted."""
@@ -165,13 +177,15 @@ class GradingServer:
         if isinstance(message, Begin):
             if message.exercise != self._session.exercise.name:
                 return self._refuse(f"the graded cell is not that of {message.exercise[:80]!r}")
-            if self._begun:
+            if self._has_begun:
                 return self._refuse("this exercise has begun already")
-            self._begun = True
+            self._has_begun = True
             return self._next()
-        if not self._begun or self._session.finished or message.number != self._number:
+        if self._session.stopped and message.number == self._number:
+            return Done()
+        if not self._has_begun or self._session.finished or message.number != self._number:
             return self._refuse("evidence for a case that is not open")
-        self._session.take(message.data)
+        self._session.give(message.data)
         return self._next()
 
     def _next(self) -> Inputs | Done:

@@ -1,36 +1,40 @@
 """Judges in subprocesses with limits of time and memory.
 
-A server imports PyTorch once and forks a process for each graded cell. That process draws the
-cases, holds the references and judges. Evidence that makes it exceed a limit gets it killed, and the grader loses
-nothing but the exercise.
-
-    python -m autograder.judge.judge_server <descriptor> <module>:<function that finds an exercise> <processor seconds> <seconds>
+A server (:mod:`autograder.judge.judge_process`) imports PyTorch once and forks a process for each graded cell. That process
+draws the cases, holds the references and judges. Evidence that makes it exceed a limit gets it killed, and the grader, which
+has no PyTorch itself, loses nothing but the exercise.
 """
 
 import atexit
-import gc
-import importlib
 import os
-import resource
 import secrets
-import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from autograder.core.exercise import Outline
 from autograder.core.layout import ROOT
-from autograder.core.sampler import Sampler
-from autograder.judge.referee import CaseResult, InProcessJudge, JudgingStopped, OpenCase
-from autograder.protocol.channel import MAX_FRAME_BYTES, send
-from autograder.protocol.event_sink import MAX_EVENT_BYTES
-from autograder.protocol.rank_sockets import receive_sockets, send_sockets
+from autograder.judge.messages import (
+    MEMORY_BYTES,
+    REQUEST_BYTES,
+    Broke,
+    Case,
+    Found,
+    Judge,
+    Missing,
+    Next,
+    from_judge,
+)
+from autograder.judge.session import CaseResult, JudgingStopped, OpenCase
+from autograder.protocol.channel import send
+from autograder.protocol.rank_sockets import receive_sockets
 
 if TYPE_CHECKING:
     from gpulab.collectives.brokers import RankSockets
@@ -38,49 +42,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CPU_SECONDS, SECONDS = 10, 60
 """For each case: of processor time, which a busy machine does not stretch, and of wall-clock time."""
-MEMORY_BYTES = 1 << 30
-"""Beyond what the process has when it begins."""
+_PROCESS = "autograder.judge.judge_process"
 _FIND = "autograder.core.exercise:find"
-_MAX_NAME_BYTES = 1000
 _LIMIT = f"it took more than {CPU_SECONDS} s or {MEMORY_BYTES >> 30} GiB of memory, or it crashed"
 
 
 class JudgeServerLost(RuntimeError):
     """No judge can be started; the submission is not the cause."""
-
-
-class Ready(msgspec.Struct, tag="ready"):
-    pass
-
-
-class Next(msgspec.Struct, tag="next"):
-    """Open a case."""
-
-
-class Judge(msgspec.Struct, tag="judge"):
-    """Judge the open case by its evidence and its events."""
-
-    data: bytes
-    events: list[bytes]
-
-
-class Case(msgspec.Struct, tag="case"):
-    opened: OpenCase | None
-
-
-class Found(msgspec.Struct, tag="found"):
-    result: CaseResult
-
-
-class Broke(msgspec.Struct, tag="broke"):
-    """The exercise's own code ended the hidden tests."""
-
-    why: str
-    traceback: str
-
-
-_to_judge = msgspec.msgpack.Decoder(Next | Judge)
-_from_judge = msgspec.msgpack.Decoder(Ready | Case | Found | Broke)
 
 
 class JudgeServer:
@@ -96,35 +64,50 @@ class JudgeServer:
         atexit.register(self.close)
 
     def judge_for(self, exercise: str, seed: int | None = None) -> "SubprocessJudge":
-        """A judge forked for one graded cell, whose cases are drawn with the seed, or one of its own. Raises JudgeServerLost."""
+        """A judge forked for one graded cell, whose cases are drawn with the seed, or one of its own.
+
+        Raises LookupError when there is no such exercise, JudgeServerLost.
+        """
+        return self.ready(self.begin(exercise, seed))
+
+    def begin(self, exercise: str, seed: int | None = None) -> "SubprocessJudge":
+        """As :meth:`judge_for`, without waiting for it: it draws its first case meanwhile. See :meth:`ready`."""
         seed = secrets.randbits(63) if seed is None else seed
+        ours, theirs = socket.socketpair()
+        with self._lock, theirs, suppress(OSError):  # the server has ended: that shows when the judge is to be ready
+            socket.send_fds(self._line, [_request(seed, exercise)], [theirs.fileno()])
+        return SubprocessJudge(Connection(ours.detach()), exercise, seed, self._process)
+
+    def ready(self, judge: "SubprocessJudge") -> "SubprocessJudge":
+        """The judge, once it can be asked; another of the same cases where its server has died. Raises as :meth:`judge_for`."""
+        for _ in range(2):
+            try:
+                judge.wait()
+                return judge
+            except (OSError, EOFError):
+                judge.close()
+                self._start_again(judge.server)
+                judge = self.begin(judge.exercise, judge.seed)
+        judge.close()
+        raise JudgeServerLost(f"no judge of {judge.exercise} could be started")
+
+    def _start_again(self, failed: subprocess.Popen) -> None:
+        """Unless that has been done: several judges may have waited for a server that died."""
         with self._lock:
-            for _ in range(2):
-                try:
-                    return SubprocessJudge(self._call_for(f"{seed} {exercise}"))
-                except (OSError, EOFError):
-                    self.close()
-                    self._start()
-        raise JudgeServerLost(f"no judge of {exercise} could be started")
+            if failed is self._process:
+                self.close()
+                self._start()
 
     def close(self) -> None:
         self._line.close()
         self._process.kill()
         self._process.wait()
 
-    def _call_for(self, drawn: str) -> Connection:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            socket.send_fds(self._line, [drawn.encode()[:_MAX_NAME_BYTES]], [theirs.fileno()])
-        connection = Connection(ours.detach())
-        _from_judge.decode(connection.recv_bytes())
-        return connection
-
     def _start(self) -> None:
-        # A stream, since macOS has no packets in order: each call waits for its answer before the next.
+        # A stream, since macOS has no packets in order: requests are all of one length.
         self._line, theirs = socket.socketpair()
         with theirs:
-            run = [sys.executable, "-P", "-m", "autograder.judge.judge_server", str(theirs.fileno()), *self._arguments]
+            run = [sys.executable, "-P", "-m", _PROCESS, str(theirs.fileno()), *self._arguments]
             self._process = subprocess.Popen(
                 run,
                 pass_fds=[theirs.fileno()],
@@ -134,12 +117,30 @@ class JudgeServer:
             )
 
 
-class SubprocessJudge:
-    """Judges one graded cell in a process of the judge server."""
+def _request(seed: int, exercise: str) -> bytes:
+    """Raises LookupError for a name that is longer than any exercise's."""
+    request = f"{seed} {exercise}".encode()
+    if len(request) > REQUEST_BYTES:
+        raise LookupError(f"no exercise {exercise[:40]!r}...")
+    return request.ljust(REQUEST_BYTES)
 
-    def __init__(self, connection: Connection) -> None:
+
+class SubprocessJudge:
+    """Judges one graded cell in a process forked by ``server``. ``outline``: of its exercise, once :meth:`wait` has returned."""
+
+    outline: Outline
+
+    def __init__(self, connection: Connection, exercise: str, seed: int, server: subprocess.Popen) -> None:
         self._connection = connection
+        self.exercise, self.seed, self.server = exercise, seed, server
         self.sockets: RankSockets | None = None
+
+    def wait(self) -> None:
+        """Until it can be asked. Raises LookupError when there is no such exercise; OSError or EOFError when it has ended."""
+        answer = from_judge.decode(self._connection.recv_bytes())
+        if isinstance(answer, Missing):
+            raise LookupError(answer.why)
+        self.outline = answer.outline
 
     def next_case(self) -> OpenCase | None:
         opened = self._ask(Next()).opened
@@ -155,7 +156,7 @@ class SubprocessJudge:
 
     def _ask(self, message: msgspec.Struct) -> Case | Found:
         self._talk(lambda connection: send(connection, message))
-        answer = self._talk(lambda connection: _from_judge.decode(connection.recv_bytes()))
+        answer = self._talk(lambda connection: from_judge.decode(connection.recv_bytes()))
         if isinstance(answer, Broke):
             raise JudgingStopped(answer.why, answer.traceback)
         return answer
@@ -177,74 +178,3 @@ def judge_server() -> JudgeServer:
     if _server is None:
         _server = JudgeServer()
     return _server
-
-
-# The server
-
-
-def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -> None:
-    module, _, function = find.partition(":")
-    find_exercise = getattr(importlib.import_module(module), function)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    imported: set[str] = set()
-    while True:
-        drawn, descriptors, _, _ = socket.recv_fds(line, _MAX_NAME_BYTES, 1)
-        if not drawn:
-            return
-        seed, _, name = drawn.decode().partition(" ")
-        exercise = find_exercise(name)  # its chapter is imported before the fork
-        if name not in imported:
-            imported.add(name)
-            gc.collect()
-            gc.freeze()  # a collection in a fork would write to, and so copy, whatever it shares with us
-        if os.fork() == 0:
-            line.close()
-            _run_judge(Connection(descriptors[0]), InProcessJudge(exercise, Sampler(int(seed))), cpu_seconds, seconds)
-        os.close(descriptors[0])
-
-
-def _run_judge(connection: Connection, judge: InProcessJudge, cpu_seconds: float, seconds: float) -> None:
-    """In the fork for one graded cell. Never returns."""
-    try:
-        _bound_memory()
-        send(connection, Ready())
-        while True:
-            message = _to_judge.decode(connection.recv_bytes(MAX_FRAME_BYTES + 2 * MAX_EVENT_BYTES))
-            _allow(cpu_seconds, seconds)
-            answer = _answer(judge, message)
-            _allow(0, 0)
-            send(connection, answer)
-            if isinstance(answer, Case) and judge.sockets is not None:
-                send_sockets(connection, judge.sockets)
-    except EOFError:
-        pass
-    finally:
-        os._exit(0)
-
-
-def _answer(judge: InProcessJudge, message: Next | Judge) -> Case | Found | Broke:
-    try:
-        if isinstance(message, Next):
-            return Case(judge.next_case())
-        return Found(judge.judge(message.data, message.events))
-    except JudgingStopped as why:
-        return Broke(str(why), why.traceback)
-
-
-def _allow(cpu_seconds: float, seconds: float) -> None:
-    """Set both timers, whose unhandled signals end the process. 0: no limit."""
-    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-def _bound_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    status = Path("/proc/self/status")
-    if status.exists():  # elsewhere no limit of the system's counts what a process holds
-        data = next(line for line in status.read_text().split("\n") if line.startswith("VmData:"))
-        bytes_now = int(data.split()[1]) * 1024
-        resource.setrlimit(resource.RLIMIT_DATA, (bytes_now + MEMORY_BYTES,) * 2)
-
-
-if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], *map(float, sys.argv[3:]))

@@ -2,19 +2,21 @@
 
 import os
 import traceback
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from autograder.core.exercise import Case, Exercise, Failure, NotGradable, find
 from autograder.core.layout import ROOT
 from autograder.core.printable import printable
 from autograder.core.sampler import Sampler
 from autograder.core.settings import fresh_settings
-from autograder.core.verdict import Scorecard, Verdict
+from autograder.core.verdict import Verdict
 from autograder.judge.consistency import inconsistency
-from autograder.judge.event_log import EventLog, disagreement, input_addresses, notes
+from autograder.judge.event_log import disagreement, input_addresses, notes
 from autograder.judge.expect import is_written, raised_problem
+from autograder.judge.session import OR_THE_TEST, CaseResult, JudgingStopped, OpenCase, Session, background_work_problem
 from autograder.protocol import wire
 from autograder.protocol.event_sink import sending_events
 from autograder.protocol.rank_sockets import use_sockets
@@ -27,169 +29,32 @@ MAX_TRACEBACK_CHARACTERS = 4000
 _EXERCISES = f"{ROOT}{os.sep}exercises{os.sep}"
 
 
-@dataclass(frozen=True)
-class OpenCase:
-    """A case that waits for evidence: the criteria that it decides, its encoded inputs, its number of ranks (0: not distributed)."""
-
-    criteria: list[str]
-    inputs: bytes
-    ranks: int = 0
-
-
-@dataclass
-class CaseResult:
-    """The outcome of one case.
-
-    ``incidents``: sentences about evidence that was tampered with; ``broken``: about a judge or a ``run.py`` that
-    failed, with file and line; ``tracebacks``: those of such judges.
-    """
-
-    lost: list[Failure] = field(default_factory=list)
-    not_gradable: list[NotGradable] = field(default_factory=list)
-    incidents: list[str] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
-    tracebacks: list[str] = field(default_factory=list)
-
-
-class JudgingStopped(Exception):
-    """The hidden tests cannot go on: the reason, and a traceback where the exercise's own code failed."""
-
-    def __init__(self, why: str, traceback: str = "") -> None:
-        super().__init__(why)
-        self.traceback = traceback
-
-
-class CaseJudge(Protocol):
-    """Draws the cases of one exercise and judges their evidence. Both methods may raise JudgingStopped.
-
-    ``sockets``: those of the open case's collective broker; None where the case is not distributed.
-    """
-
-    sockets: "RankSockets | None"
-
-    def next_case(self) -> OpenCase | None: ...
-
-    def judge(self, data: bytes, events: list[bytes]) -> CaseResult: ...
-
-
-class Session:
-    """Grades one exercise of one submission, case by case, in order.
-
-    ``next_case()`` gives the encoded inputs, None when there are no more; ``record_event(event)`` logs an event of
-    the running case; ``take(evidence)`` judges what came back. ``judge``: by default one in this process.
-    ``stopped``: no answer came of the judge, which was beyond its bounds, or of its cases.
-    """
-
-    def __init__(self, exercise: Exercise, sampler: Sampler | None = None, judge: CaseJudge | None = None) -> None:
-        self.exercise = exercise
-        self._judge = judge or InProcessJudge(exercise, sampler or Sampler())
-        self._scorecard = Scorecard(exercise)
-        self._open: OpenCase | None = None
-        self._log = EventLog()
-        self.finished = False
-        self.stopped = False
-        self.incidents: list[str] = []
-        self.broken: list[str] = []
-        self.tracebacks: list[str] = []
-
-    def next_case(self) -> bytes | None:
-        """The next case's inputs. Raises RuntimeError while one is still open."""
-        if self._open is not None:
-            raise RuntimeError("the open case has no evidence yet")
-        if self.finished:
-            return None
-        try:
-            self._open = self._judge.next_case()
-        except JudgingStopped as why:
-            self._stop(why)
-        if self._open is None:
-            self.finished = True
-            return None
-        self._log = EventLog()
-        return self._open.inputs
-
-    @property
-    def sockets(self) -> "RankSockets | None":
-        """Those of the open case's collective broker; None where the case is not distributed."""
-        return self._judge.sockets if self._open is not None and self._open.ranks else None
-
-    def record_event(self, event: bytes) -> None:
-        self._log.add(event)
-
-    def take(self, data: bytes) -> None:
-        """Judge the evidence of the open case. Malformed evidence loses the criteria of the case."""
-        if self._open is None:
-            raise RuntimeError("no case is open")
-        opened, self._open = self._open, None
-        try:
-            result = self._judge.judge(data, self._log.events)
-        except JudgingStopped as why:
-            return self._stop(why)
-        for finding in (*result.lost, *result.not_gradable):
-            self._scorecard.found(finding)
-        self.incidents += result.incidents
-        self.broken += [sentence for sentence in result.broken if sentence not in self.broken]
-        self.tracebacks += result.tracebacks
-        for criterion in opened.criteria:
-            self._scorecard.judged(criterion)
-
-    @property
-    def lost_something(self) -> bool:
-        return self._scorecard.lost_something
-
-    @property
-    def lost(self) -> set[str]:
-        """The criteria that cannot be earned any more."""
-        return self._scorecard.lost
-
-    @property
-    def nothing_left(self) -> bool:
-        return self._scorecard.nothing_left
-
-    def abandon(self, message: str) -> None:
-        """Stop here: every criterion that is not lost yet is lost with this message."""
-        self._open = None
-        self._scorecard.lose_all(message)
-
-    def verdict(self) -> Verdict:
-        if not self.finished:
-            self.abandon("The hidden tests of this exercise did not run to their end.")
-        return self._scorecard.verdict()
-
-    def _stop(self, why: JudgingStopped) -> None:
-        self.finished = self.stopped = True
-        self.broken.append(f"the judge of {self.exercise.name} was stopped: {why}")
-        self.tracebacks += [why.traceback] if why.traceback else []
-        self.abandon(f"What the function gave could not be judged: {why}.")
-
-
 class InProcessJudge:
     """Judges in this process, without limits of time and memory."""
 
     def __init__(self, exercise: Exercise, sampler: Sampler) -> None:
         self.exercise = exercise
         self._cases = exercise.cases(sampler)
-        self._case: Case | None = None
-        self._broker: CollectiveBroker | None = None
-
-    @property
-    def sockets(self) -> "RankSockets | None":
-        return self._broker and self._broker.sockets
+        self._drawn: deque[tuple[Case, CollectiveBroker | None]] = deque()
+        """Cases that are not judged yet, each with its broker."""
+        self.sockets: RankSockets | None = None
 
     def next_case(self) -> OpenCase | None:
-        self._broker = None
+        self.sockets = None
         try:
-            self._case = next(self._cases, None)
+            case = next(self._cases, None)
         except Exception as error:
             raise JudgingStopped(f"its cases failed at {_place(error)}", _traceback()) from error
-        if self._case is None:
+        if case is None:
             return None
-        self._broker = _broker_for(self._case)
-        return OpenCase(list(self._case.criteria), wire.encode(self._case.inputs), self._case.ranks)
+        broker = _broker_for(case)
+        self._drawn.append((case, broker))
+        self.sockets = broker and broker.sockets
+        return OpenCase(list(case.criteria), wire.encode(case.inputs), case.ranks)
 
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
-        case, self._case = self._case, None
-        traffic = self._broker.traffic() if self._broker is not None else None
+        case, broker = self._drawn.popleft()
+        traffic = broker.traffic() if broker is not None else None
         try:
             evidence = _evidence(data)
         except wire.WireError as error:
@@ -252,26 +117,9 @@ def _broker_for(case: Case) -> "CollectiveBroker | None":
     return CollectiveBroker(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))
 
 
-def background_work_problem(kind: str) -> str:
-    """``kind``: ``thread``, ``process``, ``subinterpreter`` or ``answer``."""
-    if kind == "answer":
-        return "A function of gpulab answered in this one's place: the exercise asks for an answer of your own."
-    return f"A {kind} of the notebook worked in the background, where nothing is measured: use the calling thread only."
-
-
 _OR = ", or the hidden test is wrong."
-_NOT_ASKED_FOR = f"What came back could not be judged ({{}}): it is not what this exercise asks for{_OR}"
-_SCENARIO_FAULT = (
-    f"The hidden test stopped at no line of the notebook ({{}}): the function gave what the test cannot take{_OR}"
-)
-
-
-def without_doubt(verdict: Verdict) -> Verdict:
-    """With sentences for a learner whose function alone is the cause: with the course's own the same hidden test went well."""
-    function = verdict.exercise.partition(".")[2]
-    surely = f": the course's own `{function}` passes this very test."
-    lines = tuple(replace(line, message=line.message.replace(_OR, surely)) for line in verdict.lines)
-    return replace(verdict, lines=lines)
+_NOT_ASKED_FOR = f"What came back could not be judged ({{}}): it is not what this exercise asks for{OR_THE_TEST}"
+_SCENARIO_FAULT = f"The hidden test stopped at no line of the notebook ({{}}): the function gave what the test cannot take{OR_THE_TEST}"
 
 
 def _place(error: Exception) -> str:
@@ -309,6 +157,11 @@ def _untrue(evidence: dict, events: list[bytes]) -> str | None:
         return f"it is no observation ({type(error).__name__})"
 
 
+def session_here(exercise: Exercise, sampler: Sampler | None = None) -> Session:
+    """A session whose judge works in this process."""
+    return Session(exercise, InProcessJudge(exercise, sampler or Sampler()))
+
+
 def judge_here(name: str, run_case, sampler: Sampler | None = None) -> Verdict:
     """The verdict on one exercise, with everything in this process (see :func:`play_here`)."""
     return play_here(name, run_case, sampler).verdict()
@@ -316,7 +169,7 @@ def judge_here(name: str, run_case, sampler: Sampler | None = None) -> Verdict:
 
 def score_here(name: str, run_case, sampler: Sampler | None = None) -> float:
     """The score of :func:`judge_here`. Cases are skipped once nothing can be earned any more."""
-    session = Session(find(name), sampler)
+    session = session_here(find(name), sampler)
     _play(session, run_case, lambda: session.nothing_left)
     return session.verdict().score
 
@@ -345,7 +198,7 @@ def play_here(
             exercise,
             cases=lambda sampler: (case for case in whole(sampler) if {*case.criteria} & {*until} - session.lost),
         )
-    session = Session(exercise, sampler)
+    session = session_here(exercise, sampler)
     _play(session, run_case, lambda: to_the_first and session.lost_something or until and session.lost >= set(until))
     return session
 

@@ -101,7 +101,7 @@ class RunGraded(ExecutePreprocessor):
         limits = Limits(memory_bytes=self.memory_bytes)
         with (
             workspace(self.sandbox, limits, self.warm_kernels) as self._workspace,
-            GradingServer(self._workspace.folder) as self._server,
+            GradingServer(self._workspace.folder, _exercises(nb)) as self._server,
         ):
             if self._workspace.unsandboxed_because:
                 self._note(self.unsandboxed(self._workspace.unsandboxed_because))
@@ -303,10 +303,14 @@ def exercise_of(cell: NotebookNode) -> str | None:
     return named_exercise(cell.source) if is_the_referees(cell) else None
 
 
+def _exercises(nb: NotebookNode) -> list[str]:
+    """Those that the notebook's graded cells name, in its order."""
+    return list(dict.fromkeys(filter(None, map(exercise_of, nb.cells))))
+
+
 def _chapters(nb: NotebookNode) -> list[str]:
-    """The chapters whose exercises the notebook's graded cells name."""
-    named = filter(None, map(exercise_of, nb.cells))
-    return sorted({name.partition(".")[0] for name in named})
+    """The chapters of these exercises."""
+    return sorted({name.partition(".")[0] for name in _exercises(nb)})
 
 
 def _first_error(cell: NotebookNode) -> str:

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 
 import msgspec
 
-from autograder.protocol.wire import MAX_MESSAGE_BYTES
+from autograder.protocol.limits import MAX_MESSAGE_BYTES
 
 MAX_FRAME_BYTES = MAX_MESSAGE_BYTES + 1024
 MOST_NOTICED = 50

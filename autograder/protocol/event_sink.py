@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from autograder.protocol.wire import MAX_BODY_BYTES
+from autograder.protocol.limits import MAX_BODY_BYTES
 
 MAX_EVENT_BYTES = 2 * MAX_BODY_BYTES
 """Per case. Evidence with that many records would be too large to send, too."""

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import msgspec
 import torch
 
-MAX_MESSAGE_BYTES = 64 * 1024**2
-MAX_BODY_BYTES = 4 * 1024**2  # decoded, a body of empty lists takes fifty times its size
+from autograder.protocol.limits import MAX_BODY_BYTES, MAX_MESSAGE_BYTES
+
 MAX_STORAGES = 4096
 MAX_DEPTH = 16
 MAX_SHOWN_BYTES = 2 * MAX_MESSAGE_BYTES

@@ -117,7 +117,9 @@ def test_what_is_replaced_once_everything_was_looked_at_is_told(told, monkeypatc
 def test_a_property_of_theirs_that_is_given_another_function_in_place_is_told(told, monkeypatch):
     monkeypatch.setattr(AuthorLedger, "sizes", property(len), raising=False)
     noticer.remember()
-    run_as_a_cell("(lambda theirs: type(theirs).__init__(theirs, lambda self: 0))(AuthorLedger.sizes)", AuthorLedger=AuthorLedger)
+    run_as_a_cell(
+        "(lambda theirs: type(theirs).__init__(theirs, lambda self: 0))(AuthorLedger.sizes)", AuthorLedger=AuthorLedger
+    )
     noticer.look()
     assert [(one.kind, one.name) for one in told] == [("patch", f"{AuthorLedger.__module__}.AuthorLedger.sizes")]
 

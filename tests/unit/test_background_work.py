@@ -8,7 +8,7 @@ import pytest
 
 from autograder.core.exercise import Case, Criterion, Exercise
 from autograder.core.sampler import Sampler
-from autograder.judge.referee import Session
+from autograder.judge.referee import session_here
 from autograder.protocol import wire
 from autograder.protocol.plain import written
 from autograder.runner.background_work import (
@@ -176,9 +176,13 @@ def test_evidence_says_what_was_started():
 @pytest.mark.parametrize(("alone", "score"), [(True, 0), (False, 3)])
 def test_an_exercise_says_whether_its_function_must_work_alone(alone, score):
     exercise = Exercise(
-        (Criterion("all", 3, "it works"),), lambda sampler: iter([Case(("all",))]), lambda *a: [], alone, "t.t"
+        (Criterion("all", 3, "it works"),),
+        lambda sampler: iter([Case(("all",))]),
+        lambda *a: [],
+        alone=alone,
+        name="t.t",
     )
-    session = Session(exercise, Sampler(1))
+    session = session_here(exercise, Sampler(1))
     session.next_case()
     session.take(wire.encode({"background": ["thread"]}))
     assert session.next_case() is None

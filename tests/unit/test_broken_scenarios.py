@@ -8,7 +8,8 @@ import pytest
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.layout import ROOT, file_of, run_module
 from autograder.core.sampler import Sampler
-from autograder.judge.referee import Session
+from autograder.judge.referee import session_here
+from autograder.judge.session import Session
 from autograder.protocol import wire
 from autograder.runner.scenario_runner import run_case
 
@@ -45,7 +46,7 @@ def played(name: str, function) -> Session:
         judge,
         name=name,
     )
-    session = Session(exercise, Sampler(1))
+    session = session_here(exercise, Sampler(1))
     while (inputs := session.next_case()) is not None:
         session.take(run_case(name, {"first": function} if function else {}, inputs))
     return session
@@ -93,7 +94,7 @@ def test_a_scenario_that_is_missing_is_said(name, says):
 
 
 def test_a_forged_place_is_cut_and_printable():
-    session = Session(
+    session = session_here(
         Exercise((Criterion("right", 1, "it is"),), lambda sampler: iter([Case(("right",))]), lambda *rest: ())
     )
     session.next_case()
@@ -106,7 +107,7 @@ def test_a_forged_place_is_cut_and_printable():
 
 
 def test_what_no_operation_is_written_for_is_no_function_that_is_not_written():
-    session = Session(
+    session = session_here(
         Exercise((Criterion("right", 1, "it is"),), lambda sampler: iter([Case(("right",))]), lambda *rest: ())
     )
     session.next_case()

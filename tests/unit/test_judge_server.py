@@ -7,9 +7,8 @@ import pytest
 
 from autograder.judge import judge_server
 from autograder.judge.judge_server import JudgeServer
-from autograder.judge.referee import Session
+from autograder.judge.session import Session
 from autograder.protocol import wire
-from tests.unit.judges_that_fail import find
 
 FIND = "tests.unit.judges_that_fail:find"
 
@@ -24,7 +23,8 @@ def judges():
 
 
 def played(judges, name) -> Session:
-    session = Session(find(name), judge=judges.judge_for(name))
+    judge = judges.judge_for(name)
+    session = Session(judge.outline, judge)
     while (inputs := session.next_case()) is not None:
         session.take(wire.encode({"x": wire.decode(inputs)["x"]}))
     return session

@@ -7,7 +7,7 @@ import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.referee import Session, judge_here, score_here
+from autograder.judge.referee import judge_here, score_here, session_here
 from autograder.protocol import wire
 from autograder.runner.scenario_runner import run_case
 
@@ -32,7 +32,7 @@ DOUBLE = Exercise(
 
 @pytest.fixture
 def session():
-    return Session(DOUBLE, Sampler(1))
+    return session_here(DOUBLE, Sampler(1))
 
 
 def played(session, answer) -> dict[str, str]:
@@ -119,7 +119,7 @@ def test_a_judge_that_stumbles_over_evidence_gives_no_points(error):
     def stumbling(case, evidence):
         raise error("forged")
 
-    session = Session(replace(DOUBLE, judge=stumbling), Sampler(1))
+    session = session_here(replace(DOUBLE, judge=stumbling), Sampler(1))
     outcome = played(session, right)
     assert all(
         message.startswith(f"What came back could not be judged ({error.__name__})") for message in outcome.values()
