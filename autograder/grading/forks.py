@@ -3,7 +3,7 @@
 import multiprocessing
 from multiprocessing import forkserver
 
-_WARM = ["autograder.nbgrader.config", "autograder.grading.converter", "autograder.judge.referee", "distributed"]
+_WARM = ["autograder.nbgrader.config", "autograder.grading.converter", "distributed"]
 
 
 def start() -> None:

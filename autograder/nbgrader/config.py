@@ -31,23 +31,13 @@ from autograder.nbgrader.times import existing_timestamp, parsed_utc, submitted_
 
 def configure(c: Config) -> None:
     """Everything that makes nbgrader's own commands grade through the referee."""
-    from nbgrader.preprocessors import (
-        AssignLatePenalties,
-        CheckCellMetadata,
-        ClearOutput,
-        GetGrades,
-        OverwriteKernelspec,
-    )
+    from nbgrader.preprocessors import AssignLatePenalties, ClearOutput, GetGrades, OverwriteKernelspec
 
     c.ClearSolutions.code_stub = {"python": STUB}
     c.Autograde.exporter_class = SubmissionExporter
-    c.Autograde.sanitize_preprocessors = [ClearOutput, OverwriteKernelspec, CheckCellMetadata]
-    c.Autograde.autograde_preprocessors = [
-        ExecuteGraded,
-        SaveLedgerGrades,
-        AssignLatePenalties,
-        CheckCellMetadata,
-    ]
+    # Not CheckCellMetadata: cells are laid out as the release's, whose metadata nbgrader checked when it made them.
+    c.Autograde.sanitize_preprocessors = [ClearOutput, OverwriteKernelspec]
+    c.Autograde.autograde_preprocessors = [ExecuteGraded, SaveLedgerGrades, AssignLatePenalties]
     c.GenerateFeedback.preprocessors = [GetGrades, EscapeLearners, HideHiddenTests, ShowLedger]
     c.GenerateFeedback.exporter_class = FeedbackExporter
     c.FeedbackExporter.exclude_anchor_links = True

@@ -48,6 +48,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _mark(options: argparse.Namespace) -> int:
     print("Getting ready ...", flush=True)  # what follows imports for seconds
+    from autograder.notebooks import ahead
+
+    ahead.start(not options.no_sandbox)
     from autograder.selfcheck.mark import mark
     from autograder.selfcheck.page import page
     from autograder.selfcheck.reading import CannotMark
