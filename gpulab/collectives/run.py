@@ -129,7 +129,7 @@ def network_for(world_size: int, card: str) -> Network:
 
 
 def import_before_forking() -> None:
-    """What every rank needs is imported once: a dispatch mode imports all of ``torch._dynamo`` at its first operation."""
+    """What ranks need is imported once: an optimizer imports all of ``torch._dynamo`` when it is first used."""
     for name in ("gpulab.compat.dynamo", "gpulab.cuda.device.install"):
         importlib.import_module(name)
 

@@ -9,8 +9,29 @@ from torch._C import NumberType as NumberType
 from torch._library.custom_ops import OPDEFS as OPDEFS
 from torch._ops import OpOverload as OpOverload
 from torch.utils._mode_utils import no_dispatch as no_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass as is_traceable_wrapper_subclass
+
+_eval_frame = torch._C._dynamo.eval_frame
+_SKIP = _eval_frame._FrameAction.SKIP
+
+
+class DispatchMode(TorchDispatchMode):
+    """A mode whose handler, and whatever it calls, torch.compile does not trace.
+
+    PyTorch's own way to say so imports all of torch._dynamo, which takes a second, at the first operation under a mode.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __init_subclass__(cls, **options) -> None:
+        super().__init_subclass__(**options)
+        handler = vars(cls).get("__torch_dispatch__")
+        if handler is not None:
+            _eval_frame.set_code_exec_strategy(handler.__code__, _eval_frame._FrameExecStrategy(_SKIP, _SKIP))
+
 
 FILES = (torch._ops.__file__, modes.__file__)
 """Of PyTorch's Python between an operation and whoever called it."""

@@ -9,7 +9,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gpulab.compat.autograd import current_graph_task
-from gpulab.compat.dispatch import TorchDispatchMode
+from gpulab.compat.dispatch import DispatchMode
 from gpulab.compat.pytree import tree_leaves
 from gpulab.memory.categories import Bytes
 from gpulab.memory.lifetimes import Ledger, Moment
@@ -72,7 +72,7 @@ class Held:
             self._watch.look()
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(DispatchMode):
     """Sees every operation, and asks the model, the optimizer and the cache whose its results are."""
 
     def __init__(self, holders: Owners) -> None:

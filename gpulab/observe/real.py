@@ -17,7 +17,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from gpulab.compat.cuda import ACTIVATE_GPU_TRACE, SANITIZER, TRACE_FLAG, gpu_trace
-from gpulab.compat.dispatch import TorchDispatchMode, no_dispatch
+from gpulab.compat.dispatch import DispatchMode, no_dispatch
 from gpulab.observe.chrome_trace import ASIDE, BEGIN, END, SENTINEL, Operation, range_name, read
 from gpulab.observe.device import DeviceLog
 from gpulab.observe.lines import learners_line
@@ -117,7 +117,7 @@ def aside():
         yield
 
 
-class Watch(TorchDispatchMode):
+class Watch(DispatchMode):
     """Names each operation in the trace, and puts its accesses before the stream sanitizer."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
-from gpulab.compat.dispatch import TorchDispatchMode
+from gpulab.compat.dispatch import DispatchMode
 from gpulab.compat.pytree import tree_leaves
 from gpulab.observe import device
 from gpulab.observe.authors import AuthorLedger
@@ -27,7 +27,7 @@ device.measures_gpus_with(RealDevice)
 _LIFTS = ("aten.lift", "aten.lift_fresh", "aten.lift_fresh_copy")
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(DispatchMode):
     """Records operations, copies and storages; blind to other threads and to NumPy."""
 
     def __init__(self, tell: Tell = tell_nobody) -> None:

@@ -8,7 +8,7 @@ import functools
 
 import torch
 
-from gpulab.compat.dispatch import TorchDispatchMode
+from gpulab.compat.dispatch import DispatchMode
 from gpulab.compat.functions import PAD_PACKED_SEQUENCE, linalg_functions, nn_functions
 from gpulab.cuda.device import state
 from gpulab.cuda.device.factories import accounted
@@ -54,7 +54,7 @@ def _has_card(values) -> bool:
     )
 
 
-class FactoriesOnCard(TorchDispatchMode):
+class FactoriesOnCard(DispatchMode):
     """Inside the block what these operations make is on the card."""
 
     def __init__(self, factories: tuple) -> None:

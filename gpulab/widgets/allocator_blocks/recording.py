@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from gpulab.cards.cards import card_named
-from gpulab.compat.dispatch import TorchDispatchMode
+from gpulab.compat.dispatch import DispatchMode
 from gpulab.cuda import use
 from gpulab.cuda.device.state import device_on
 from gpulab.widgets.allocator_blocks.traces import Trace
@@ -62,7 +62,7 @@ def _step(recorder: "_Recorder", step: str, model, optimizer, batch, targets) ->
     optimizer.zero_grad()
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(DispatchMode):
     """Writes down what the allocator of the card that is on hands out and gets back, while it is entered.
 
     A block is named after the operation that asked for it until ``name`` knows better.

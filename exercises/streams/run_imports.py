@@ -1,0 +1,4 @@
+"""Chapter "Asynchronous execution": what its kernels import beforehand."""
+
+PRELOAD = ("torch._dynamo",)
+"""What an optimizer imports when it is first used."""

@@ -1,0 +1,4 @@
+"""Chapter "Host and device: moving bytes": what its kernels import beforehand."""
+
+PRELOAD = ("torch._dynamo",)
+"""What an optimizer imports when it is first used."""
