@@ -20,6 +20,8 @@ _first_interpreter.restype = _next_interpreter.restype = ctypes.c_void_p
 _next_interpreter.argtypes = [ctypes.c_void_p]
 ANSWER_EVENT, ALLOCATOR = "gpulab.answers", "malloc"
 """What of gpulab answers an exercise says so; every tensor on the virtual card asks the allocator."""
+_HEARD = frozenset({*THREAD_EVENTS, *PROCESS_EVENTS, _INTERPRETER, ANSWER_EVENT})
+"""Thousands of other events a second pass by."""
 # A thread that sleeps on, such as a progress bar's, uses none of it, and one that wakes now and
 # then a share of the time; one answer takes more.
 IDLE_SECONDS, IDLE_SHARE, MOST_IDLE_SECONDS = 250e-6, 0.03, 10e-3
@@ -89,6 +91,8 @@ class BackgroundWorkDetector:
         return {thread: used for thread, used in seconds if used is not None}
 
     def _on_audit_event(self, event: str, arguments: tuple) -> None:
+        if event not in _HEARD:
+            return
         if event in THREAD_EVENTS:
             self._note_thread(getattr(arguments[0], "__self__", None))
         elif event == _INTERPRETER and self._watched == threading.get_ident():

@@ -1,10 +1,11 @@
 """Whether the launches of an observation are those of kernels that ran, and a result is their work alone."""
 
+import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -147,12 +148,17 @@ def work_of(result: Any, ran: Ran, seen: Observation) -> dict:
 
 def _replaced(home: Interpreter) -> list[str]:
     """Functions of the interpreter and of its record that a notebook has put there."""
-    return [
-        name
-        for owner in _owners(home.instruments)
-        for name, function in _functions(owner)
-        if function.__code__.co_filename != "<string>" and is_learners_file(function.__code__.co_filename)
-    ]  # a dataclass writes methods of its own, in no file
+    functions = [named for owner in _owners(home.instruments) for named in _functions(owner)]
+    # To ask each for its code raises an audit event each, which takes as long as a kernel's run.
+    refer_to = gc.get_referents(*(function for _, function in functions))
+    if not any(isinstance(one, CodeType) and _is_a_notebooks(one) for one in refer_to):
+        return []
+    return [name for name, function in functions if _is_a_notebooks(function.__code__)]
+
+
+def _is_a_notebooks(code: CodeType) -> bool:
+    """A dataclass writes methods of its own, in no file."""
+    return code.co_filename != "<string>" and is_learners_file(code.co_filename)
 
 
 def _owners(modules: Iterable[ModuleType]) -> Iterable[ModuleType | type]:

@@ -27,8 +27,21 @@ def _folders_of_libraries(path: list[str]) -> tuple[str, ...]:
 _NOT_LEARNERS = _folders_of_libraries(sys.path)
 
 
+_LIBRARIES: dict[str, dict] = {}
+"""By name the namespaces of modules that belong to libraries: to ask a frame for its code raises an audit event each time."""
+
+
 def is_learners(frame: FrameType) -> bool:
-    return is_learners_file(frame.f_code.co_filename)
+    """Whether no library owns the code that the frame runs."""
+    space = frame.f_globals
+    name = dict.get(space, "__name__")
+    if type(name) is str and _LIBRARIES.get(name) is space:
+        return False
+    if is_learners_file(frame.f_code.co_filename):
+        return True
+    if type(name) is str and name != "__main__":
+        _LIBRARIES[name] = space
+    return False
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -47,6 +60,6 @@ def learners_line() -> SourceLine | None:
 
 def source_line(frame: FrameType, number: int | None = None) -> SourceLine:
     """The line that ``frame`` is at, or was at: ``number``."""
-    file, number = frame.f_code.co_filename, frame.f_lineno if number is None else number
-    text = linecache.getline(file, number).strip()
-    return SourceLine(file, number, text, frame.f_code.co_name)
+    code, number = frame.f_code, frame.f_lineno if number is None else number
+    text = linecache.getline(code.co_filename, number).strip()
+    return SourceLine(code.co_filename, number, text, code.co_name)
