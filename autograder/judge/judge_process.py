@@ -40,7 +40,7 @@ def _serve(line: socket.socket, find: str, cpu_seconds: float, seconds: float) -
         request, descriptors, _, _ = socket.recv_fds(line, REQUEST_BYTES, 1, socket.MSG_WAITALL)
         if not request:
             return
-        seed, name = request.decode().split()
+        seed, _, name = request.decode().strip().partition(" ")
         with Connection(descriptors[0]) as connection:
             if (exercise := _found(connection, find_exercise, name)) and os.fork() == 0:
                 line.close()

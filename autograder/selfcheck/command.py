@@ -108,7 +108,7 @@ def _begin(path: Path, chapter) -> None:
     say(f"{chapter.title}: {path.name}, as it was saved at {saved}")
     if sys.platform != "linux":
         print("Your code runs without a sandbox: that needs Linux. It is your own code.", flush=True)
-    print("It runs from the first cell to the last; half a minute is usual.", flush=True)
+    print("It runs from the first cell to the last, which takes seconds.", flush=True)
 
 
 def _tell(function: str, verdict) -> None:

@@ -35,6 +35,43 @@ def test_right_evidence_earns_everything(judges):
     assert session.verdict().score == 3 and session.incidents == []
 
 
+def test_a_case_is_judged_while_the_next_one_is_open(judges):
+    judge = judges.judge_for("t.right")
+    session = Session(judge.outline, judge)
+    first = wire.decode(session.next_case())["x"]
+    session.give(wire.encode({"x": first + 1}))
+    session.give(wire.encode({"x": wire.decode(session.next_case())["x"]}))
+    assert session.lost == {"first"} and session.next_case() is None
+    assert [line.status for line in session.verdict().lines] == ["lost", "earned"]
+
+
+def test_what_was_given_is_judged_where_the_kernel_ends_before_the_next_case(judges):
+    judge = judges.judge_for("t.right")
+    session = Session(judge.outline, judge)
+    session.give(wire.encode({"x": wire.decode(session.next_case())["x"] + 1}))
+    session.next_case()
+    session.abandon("The kernel died.")
+    assert [line.message for line in session.verdict().lines] == ["not x", "The kernel died."]
+
+
+@pytest.mark.parametrize(("name", "why"), [("t.of no such name", "of no such name"), ("t" * 300, "no exercise 'ttt")])
+def test_an_exercise_that_there_is_none_of_is_refused_and_the_next_one_judged(judges, name, why):
+    with pytest.raises(LookupError, match=why):
+        judges.judge_for(name)
+    assert played(judges, "t.right").verdict().score == 3
+
+
+def test_a_judge_whose_server_died_is_begun_again_with_the_same_cases():
+    judges = JudgeServer()
+    begun = [judges.begin("views.patchify", seed=5), judges.begin("views.compact")]
+    judges._process.kill()
+    judges._process.wait()
+    again, other = map(judges.ready, begun)
+    same = judges.judge_for("views.patchify", seed=5)
+    assert again.next_case() == same.next_case() and other.next_case() is not None
+    judges.close()
+
+
 @pytest.mark.parametrize("name", ["t.busy", "t.asleep", "t.killed", "t.cases"])
 def test_a_judge_that_does_not_answer_is_stopped_and_earns_nothing(judges, name):
     session = played(judges, name)
