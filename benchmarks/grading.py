@@ -89,9 +89,8 @@ def grade(system: str, command: list[str], pristine: Path, scratch: Path) -> tup
     # Without nbgrader_config.py in its folder nbgrader is stock.
     folder = course if system.startswith("stock") else ROOT
     environment = os.environ | {"COURSE": str(course), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}
-    environment["PYTHONWARNINGS"] = (
-        "ignore"  # a cell that warned is worth nothing to stock nbgrader, whatever it earned
-    )
+    # A cell that warned is worth nothing to stock nbgrader, whatever it earned.
+    environment["PYTHONWARNINGS"] = "ignore"
     started = time.perf_counter()
     with open(scratch / "log", "w") as log:
         run = [sys.executable, "-m", *command]

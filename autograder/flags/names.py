@@ -149,7 +149,7 @@ def _methods(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _bound(node: ast.AST) -> Iterator[tuple[list[str], list[ast.AST]]]:
-    """Names and attributes that a statement binds, or the name of a function, and the expressions of which any is what they stand for."""
+    """Names and attributes that a statement binds, a function's own name too, and the expressions that they may stand for."""
     if isinstance(node, ast.FunctionDef):
         yield [node.name], [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value]
     for targets, value in _bindings(node):

@@ -139,6 +139,7 @@ class SubprocessJudge:
         """Until it can be asked. Raises LookupError when there is no such exercise; OSError or EOFError when it has ended."""
         answer = from_judge.decode(self._connection.recv_bytes())
         if isinstance(answer, Missing):
+            self.close()
             raise LookupError(answer.why)
         self.outline = answer.outline
 

@@ -97,7 +97,9 @@ class Session:
         try:
             self._open = self._judge.next_case()
         except JudgingStopped as why:
-            self._stop(why)
+            self.judge_given()
+            if not self.stopped:
+                self._stop(why)
         if self._open is None:
             self.judge_given()
             self.finished = True
@@ -168,7 +170,6 @@ class Session:
 
     def _stop(self, why: JudgingStopped) -> None:
         self.finished = self.stopped = True
-        self._given = None
         self.broken.append(f"the judge of {self.exercise.name} was stopped: {why}")
         self.tracebacks += [why.traceback] if why.traceback else []
         self.abandon(f"What the function gave could not be judged: {why}.")

@@ -18,7 +18,7 @@ def causal_biases_can_be_made() -> Iterator[None]:
     outermost = _WhenImported not in sys.meta_path
     if outermost:
         sys.meta_path.insert(0, _WhenImported)
-        _let_be_made(_MODULE in sys.modules)
+        _let_be_made(True)
     try:
         yield
     finally:
@@ -28,6 +28,7 @@ def causal_biases_can_be_made() -> Iterator[None]:
 
 
 def _let_be_made(yes: bool) -> None:
+    """Where the module is imported at all."""
     if (module := sys.modules.get(_MODULE)) is None:
         return
     if yes:

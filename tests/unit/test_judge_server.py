@@ -54,6 +54,15 @@ def test_what_was_given_is_judged_where_the_kernel_ends_before_the_next_case(jud
     assert [line.message for line in session.verdict().lines] == ["not x", "The kernel died."]
 
 
+def test_what_was_given_is_judged_where_the_next_case_cannot_be_drawn(judges):
+    judge = judges.judge_for("t.wrong_cases")
+    session = Session(judge.outline, judge)
+    session.give(wire.encode({"x": wire.decode(session.next_case())["x"] + 1}))
+    assert session.next_case() is None and session.stopped and len(session.broken) == 1
+    first, second = session.verdict().lines
+    assert first.message == "not x" and "its cases failed at" in second.message
+
+
 @pytest.mark.parametrize(("name", "why"), [("t.of no such name", "of no such name"), ("t" * 300, "no exercise 'ttt")])
 def test_an_exercise_that_there_is_none_of_is_refused_and_the_next_one_judged(judges, name, why):
     with pytest.raises(LookupError, match=why):
