@@ -10,6 +10,7 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 
 from autograder.sandbox import provisioner
+from autograder.sandbox.disconnects import Disconnects
 from autograder.sandbox.pool import KernelPool
 
 # A larger message would be held, and decoded, in the grader's memory: its connection is cut.
@@ -29,17 +30,16 @@ class PromptClient(AsyncKernelClient):
 
     def connect_iopub(self, identity: bytes | None = None) -> zmq.Socket:
         self._iopub = super().connect_iopub(identity)
-        monitor = self._iopub.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        self._cuts = zmq.Socket.shadow(monitor.underlying)
+        self._disconnects = Disconnects(self._iopub)
         return self._iopub
 
     @property
     def was_cut_off(self) -> bool:
         """Whether the kernel's output was cut off: a message was too large, or the kernel ended."""
-        return bool(self._cuts.poll(0))
+        return self._disconnects.any
 
     def stop_channels(self) -> None:
-        self._iopub.disable_monitor()
+        self._disconnects.close()
         super().stop_channels()
 
     def _create_connected_socket(self, channel: str, identity: bytes | None = None) -> zmq.Socket:
