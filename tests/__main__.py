@@ -25,6 +25,8 @@ KEEP_COSTS = "--keep-costs"
 TESTS_FAILED = 1
 MOST_AGAIN = 50
 """More that fail are no accident."""
+SECONDS = 3000
+"""None is begun after: where many hang until their own limit, the run ends in time to say which."""
 SECONDS_AGAIN = 300
 """All of them together: none is begun after."""
 ALONE = ("--last-failed", "--last-failed-no-failures=none", "--numprocesses=0", f"--session-timeout={SECONDS_AGAIN}")
@@ -34,7 +36,7 @@ def main(arguments: list[str]) -> int:
     options = [argument for argument in arguments if argument != KEEP_COSTS]
     with tempfile.TemporaryDirectory() as folder:
         cache = f"--override-ini=cache_dir={folder}/cache"
-        status, first, took = run(Path(folder, "first.json"), cache, *options)
+        status, first, took = run(Path(folder, "first.json"), cache, f"--session-timeout={SECONDS}", *options)
         phases, last = phase.taken() | {"tests": took}, first
         failed = {name: test for name, test in first.items() if test.came == FAILED}
         if status == TESTS_FAILED and 0 < len(failed) <= MOST_AGAIN:

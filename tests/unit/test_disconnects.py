@@ -72,7 +72,9 @@ def test_the_monitor_ends_before_its_reader_does():
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
         disconnects = Disconnects(subscriber)
         monitored = []
-        disconnects._socket = type("Socket", (), {"monitor": lambda _, *given: monitored.append((given, reader.closed))})()
+        disconnects._socket = type(
+            "Socket", (), {"monitor": lambda _, *given: monitored.append((given, reader.closed))}
+        )()
         reader = disconnects._reader
         disconnects.close()
         subscriber.monitor(None, 0)
