@@ -7,6 +7,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gpulab.serving.http import errors
+from gpulab.serving.http.lingering import Lingering
 
 BACKLOG = 512
 """Connections that are accepted in one turn of the event loop, at most."""
@@ -123,11 +124,17 @@ class _Patient(H11Protocol):
 
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
+        self.transport = Lingering(transport, self._is_sent_to)
         if len(self.connections) > self.most:
             return transport.abort()
         self._wait_for_head()
 
+    def _is_sent_to(self) -> bool:
+        return self.conn.their_state in (h11.SEND_BODY, h11.ERROR) or bool(self.conn.trailing_data[0])
+
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._head_is_there()
@@ -148,6 +155,7 @@ class _Patient(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_there()
         self._has_read()
+        self.transport.has_closed()
         super().connection_lost(exc)
 
     def _wait_for_head(self) -> None:

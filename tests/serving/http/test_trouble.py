@@ -4,6 +4,7 @@ import base64
 import http.client
 import io
 import json
+import select
 import socket
 import time
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from PIL import Image
 
 from gpulab.serving import Budget, Plan
+from gpulab.serving.http.lingering import LINGER_S
 from gpulab.serving.http.setup import Setup
 from tests.serving.http.conftest import QUICK, SMALL, serving
 
@@ -234,6 +236,36 @@ def test_a_client_that_does_not_go_on_is_cut_off(served, sent, says):
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         connection.sendall(sent)
         assert says in _answer(connection)
+    assert works(served)
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (b"POST /v1/completions HTTP/1.1\r\nX: ", b"408"),
+        (b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 999999\r\n\r\n" + b"a" * 300_000, b"413"),
+        (b"nonsense\r\n\r\n", b"400"),
+    ],
+)
+def test_who_goes_on_sending_can_read_why_nobody_listens(served, sent, says):
+    """A connection that is closed with bytes unread would be reset, and the answer lost."""
+    with socket.create_connection(("127.0.0.1", served.port)) as connection:
+        connection.sendall(sent)
+        select.select([connection], [], [], 60)
+        for _ in range(3):
+            connection.sendall(b"a")
+            time.sleep(0.05)
+        assert says in _answer(connection)
+    assert works(served)
+
+
+def test_who_sends_without_end_is_cut_off(served):
+    with socket.create_connection(("127.0.0.1", served.port)) as connection, pytest.raises(OSError):
+        connection.sendall(b"nonsense\r\n\r\n")
+        until = time.monotonic() + 10 * LINGER_S
+        while time.monotonic() < until:
+            connection.sendall(b"a")
+            time.sleep(0.02)
     assert works(served)
 
 
