@@ -5,6 +5,7 @@ import sys
 from functools import cache
 
 from autograder.judge.judge_server import judge_server
+from autograder.notebooks import watchdog
 from autograder.sandbox import sandbox, workspace
 from autograder.sandbox.server import KernelServer
 
@@ -13,8 +14,11 @@ from autograder.sandbox.server import KernelServer
 def start(sandboxed: bool = True) -> None:
     """The servers that kernels and judges are forked from: both import for seconds, side by side. They end with this process.
 
+    It is a command's: :mod:`~autograder.notebooks.watchdog` may end it where grading hangs.
+
     ``sandboxed``: as far as this machine has a sandbox.
     """
+    watchdog.arm()
     judge_server()
     if sys.platform == "linux":
         server = KernelServer(sandboxed and not sandbox.problem())

@@ -23,6 +23,7 @@ from autograder.intake.beside import lay_out
 from autograder.judge.grading_server import GradingServer
 from autograder.notebooks.environment import kernel_environment
 from autograder.notebooks.inert import inert, is_the_referees
+from autograder.notebooks.watchdog import at_most
 from autograder.protocol import referee_address
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.manager import MAX_MESSAGE_BYTES
@@ -46,6 +47,8 @@ class Sheet(Protocol):
         """The notebook has been run; see :class:`autograder.core.ledger.Entry`."""
 
 
+SECONDS_TO_END = 180
+"""For what comes after a submission's own seconds: the last cell is judged, the kernel ends. Beyond them grading hangs."""
 MOST_TOLD, MOST_NAMED = 10_000, 200
 """Characters that are kept of the name, the text and the traceback of an error whose message was too large to keep."""
 
@@ -100,6 +103,7 @@ class RunGraded(ExecutePreprocessor):
         self._outcome = "ran"
         limits = Limits(memory_bytes=self.memory_bytes)
         with (
+            at_most(self.submission_seconds + SECONDS_TO_END),
             workspace(self.sandbox, limits, self.warm_kernels) as self._workspace,
             GradingServer(self._workspace.folder, _exercises(nb)) as self._server,
         ):
