@@ -8,6 +8,8 @@ import faulthandler
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_STDERR = 2
+"""The descriptor: what stands in for ``sys.stderr`` may have none."""
 _armed = False
 
 
@@ -23,7 +25,7 @@ def at_most(seconds: float) -> Iterator[None]:
     if not _armed:
         yield
         return
-    faulthandler.dump_traceback_later(seconds, exit=True)
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
     try:
         yield
     finally:

@@ -25,8 +25,9 @@ def run(armed: str, waits: str, then: str = "") -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
 
-def test_what_hangs_in_c_ends_and_says_where():
-    done = run("watchdog.arm()", "")
+@pytest.mark.parametrize("first", ["", "import io, sys; sys.stderr = io.StringIO()"], ids=["", "stderr is captured"])
+def test_what_hangs_in_c_ends_and_says_where(first):
+    done = run(f"watchdog.arm()\n{first}", "")
     assert done.returncode == 1 and "in waits_for_ever" in done.stderr
 
 
