@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import zmq
@@ -72,9 +73,7 @@ def test_the_monitor_ends_before_its_reader_does():
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
         disconnects = Disconnects(subscriber)
         monitored = []
-        disconnects._socket = type(
-            "Socket", (), {"monitor": lambda _, *given: monitored.append((given, reader.closed))}
-        )()
+        disconnects._socket = SimpleNamespace(monitor=lambda *given: monitored.append((given, reader.closed)))
         reader = disconnects._reader
         disconnects.close()
         subscriber.monitor(None, 0)
