@@ -70,13 +70,13 @@ class Chapter:
         cells = [deepcopy(cell) for cell in self.notebook.cells if "nbgrader" in cell.metadata]
         return {cell.metadata["nbgrader"]["grade_id"]: cell for cell in cells}
 
-    def where(self, section: str) -> str:
-        """The address of a section of the chapter's page; empty where no site is known."""
+    def where(self, section: str, published: bool = False) -> str:
+        """The address of a section of the chapter's page; empty where no site is known. ``published``: not on this disk."""
         page, anchor = f"chapters/{self.said['page']}.html", anchor_of(section)
         if site := _site():
             return f"{site.rstrip('/')}/{page}#{anchor}"
         built = ROOT / "_build" / "html" / page
-        return f"{built.as_uri()}#{anchor}" if built.exists() else ""
+        return f"{built.as_uri()}#{anchor}" if built.exists() and not published else ""
 
 
 def anchor_of(section: str) -> str:

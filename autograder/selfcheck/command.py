@@ -2,9 +2,7 @@
 
 import argparse
 import os
-import shutil
 import sys
-import textwrap
 import time
 import webbrowser
 from importlib import metadata, util
@@ -12,6 +10,7 @@ from pathlib import Path
 
 from autograder.core.layout import ROOT
 from autograder.core.printable import on_terminal, say
+from autograder.core.screen import columns, has_screen
 from autograder.selfcheck.packed import is_packed
 
 ABOUT = "Run the hidden tests of a chapter on your own notebook, and open a page that says what they found."
@@ -52,7 +51,7 @@ def _mark(options: argparse.Namespace) -> int:
 
     ahead.start(not options.no_sandbox)
     from autograder.selfcheck.mark import mark
-    from autograder.selfcheck.page import page
+    from autograder.selfcheck.page import Solutions, page
     from autograder.selfcheck.reading import CannotMark
 
     try:
@@ -60,11 +59,12 @@ def _mark(options: argparse.Namespace) -> int:
         marked = mark(
             options.notebook, not options.no_sandbox, lambda chapter: _begin(options.notebook, chapter), _tell
         )
-        _write(written, page(marked, options.notebook.name, options.solution))
+        shown = Solutions.ALL if options.solution else Solutions.EARNED
+        _write(written, page(marked, options.notebook.name, shown))
     except CannotMark as why:
         return _refused(str(why))
     _report(marked, written)
-    if not options.no_browser and _has_screen():
+    if not options.no_browser and has_screen():
         webbrowser.open(written.as_uri())
     return 0
 
@@ -112,9 +112,9 @@ def _begin(path: Path, chapter) -> None:
 
 
 def _tell(function: str, verdict) -> None:
-    from autograder.core.report import points
+    from autograder.selfcheck.mark import mark_of
 
-    print(f"  {function:<16} {points(verdict.score):>4} of {points(verdict.max_score)}", flush=True)
+    print(mark_of(function, verdict), flush=True)
 
 
 def _place(options: argparse.Namespace) -> Path:
@@ -140,27 +140,9 @@ def _cannot_write(path: Path) -> None:
 
 
 def _report(marked, written: Path) -> None:
-    from autograder.core.report import points
-
-    print(f"{points(marked.score)} of {points(marked.max_score)} points")
-    for sentence in [*marked.notes, *marked.errors.get("", [])]:
-        print(_wrapped(sentence, "  "))
-    for function, verdict in marked.verdicts.items():
-        for sentence in dict.fromkeys(line.message for line in verdict.lines if line.status != "earned"):
-            print(_wrapped(f"{function}: {sentence}", "  "))
+    for line in marked.marks().summary(columns()):
+        say(line)
     say(f"What each point was lost for, what to read again, and hints: {written}")
-
-
-def _wrapped(sentence: str, indent: str) -> str:
-    width = min(shutil.get_terminal_size().columns, 100)
-    return textwrap.fill(
-        on_terminal(sentence), width, initial_indent=indent, subsequent_indent=2 * indent, break_on_hyphens=False
-    )
-
-
-def _has_screen() -> bool:
-    """Whether a browser can open: one in the terminal would take it over."""
-    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _refused(why: str) -> int:

@@ -10,6 +10,7 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 
 from autograder.core.flag import Flag
+from autograder.core.marks import Mark, Marks
 from autograder.core.verdict import Verdict
 from autograder.intake.brought import with_what_it_brings
 from autograder.intake.files import copy, handed_in, taken_along
@@ -41,6 +42,16 @@ class Marked:
     @property
     def max_score(self) -> float:
         return sum(verdict.max_score for verdict in self.verdicts.values())
+
+    def marks(self) -> Marks:
+        """As a terminal shows them."""
+        of = (mark_of(function, verdict) for function, verdict in self.verdicts.items())
+        return Marks(tuple(of), (*self.notes, *self.errors.get("", [])))
+
+
+def mark_of(function: str, verdict: Verdict) -> Mark:
+    lost = dict.fromkeys(line.message for line in verdict.lines if line.status != "earned")
+    return Mark(function, verdict.score, verdict.max_score, tuple(lost))
 
 
 class _Sheet:

@@ -1,6 +1,7 @@
 """The page of a self-check: points by criterion, what to read again, hints, the solution."""
 
 from collections.abc import Callable
+from enum import Enum
 from functools import cache
 from pathlib import Path
 
@@ -15,12 +16,18 @@ HERE = Path(__file__).parent
 FEEDBACK = HERE.parent / "notebooks" / "feedback.css"
 
 
-def page(marked: Marked, name: str, solutions: bool = False) -> str:
+class Solutions(Enum):
+    """Which reference solutions a page shows: of functions with full marks, of all, none."""
+
+    EARNED, ALL, NONE = "earned", "all", "none"
+
+
+def page(marked: Marked, name: str, solutions: Solutions = Solutions.EARNED) -> str:
     """HTML that stands alone: no script, nothing loaded. ``name``: of the notebook's file.
 
-    ``solutions``: the reference solutions of all functions, not only of those with full marks.
+    Without solutions it is for another machine, and leads to the published book alone.
     """
-    return _template().render(marked=marked, name=name, solutions=solutions)
+    return _template().render(marked=marked, name=name, solutions=solutions.value)
 
 
 def is_full(verdict: Verdict) -> bool:
