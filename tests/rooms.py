@@ -15,7 +15,7 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 DRAFTS = Drafts(ROOT)
 ROOMS = {
-    "grader": ("exploits", "faults", "flags", "grading", "intake", "lms", "pipeline"),
+    "grader": ("exploits", "faults", "flags", "grading", "intake", "lms", "marking", "pipeline"),
     "device": ("cuda",),
     "kernels": ("kernels",),
     "exercises": ("gates",),

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from autograder.core.edition import NAMES, edition, of_this_build
 from autograder.core.layout import ROOT
 from autograder.selfcheck.command import add_options
 from autograder.selfcheck.packed import is_packed
@@ -89,8 +90,22 @@ def _add_of_the_repository(commands) -> None:
     report.add_argument(
         "--to", type=Path, metavar="FILE", help="(default: reports/ASSIGNMENT.html in the course folder)"
     )
-    downloads = commands.add_parser("downloads", help="write the learners' notebooks that the site offers")
-    downloads.add_argument("--to", type=Path, default=ROOT / "_build" / "exercises")
+    downloads = commands.add_parser("downloads", help="write the notebooks and wheels that the site offers to learners")
+    downloads.add_argument("--to", type=Path, metavar="FOLDER", help="(default: the edition's, in _build)")
+    downloads.add_argument(
+        "--edition", choices=NAMES, help="graded: without solutions and hidden tests (default: open)"
+    )
+    downloads.add_argument("--service", default="", metavar="ADDRESS", help="of a graded course's marking service")
+    _add_marking(commands)
+
+
+def _add_marking(commands) -> None:
+    from autograder.marking.command import add_options as add_options_of_marking
+
+    marking = commands.add_parser(
+        "marking", help="the marking service of a graded course, whose learners have no hidden tests"
+    )
+    add_options_of_marking(marking, _cores())
 
 
 def _add_grade(commands) -> None:
@@ -170,13 +185,29 @@ def _source(options: argparse.Namespace) -> int:
 
 def _downloads(options: argparse.Namespace) -> int:
     from autograder.authoring.pipeline import write_downloads, write_wheel
-    from autograder.selfcheck.wheel import write_mark_wheel
+    from autograder.selfcheck.wheel import write_client_wheel, write_mark_wheel
 
-    options.to.mkdir(parents=True, exist_ok=True)
-    wheels = [write_wheel(ROOT, options.to), write_mark_wheel(ROOT, options.to)]
-    for path in [*write_downloads(ROOT / "exercises", options.to), *wheels]:
+    try:
+        made = edition(options.edition, options.service) if options.edition else of_this_build()
+    except ValueError as why:
+        print(f"autograder downloads: {why}", file=sys.stderr)
+        return 2
+    folder = options.to or made.built(ROOT) / "exercises"
+    folder.mkdir(parents=True, exist_ok=True)
+    wheels = [write_wheel(ROOT, folder)]
+    if made.service:
+        wheels.append(write_client_wheel(ROOT, folder, made.service))
+    elif made.has_marker:
+        wheels.append(write_mark_wheel(ROOT, folder))
+    for path in [*write_downloads(ROOT / "exercises", folder), *wheels]:
         print(path)
     return 0
+
+
+def _marking(options: argparse.Namespace) -> int:
+    from autograder.marking.command import run
+
+    return run(_course(), options)
 
 
 def _grade(options: argparse.Namespace) -> int:

@@ -1,4 +1,6 @@
-"""Where the wheel ``gpulab-mark`` is installed: it holds every solution, so no kernel of a course that grades sees it."""
+"""Where the open edition's ``gpulab-mark`` is installed: it holds every solution, so no kernel of a course that grades sees it.
+
+The graded edition's wheel of that name holds none, and is left alone."""
 
 from collections.abc import Iterable
 from importlib.metadata import Distribution
@@ -22,7 +24,8 @@ def folders(prefixes: Iterable[str]) -> list[str]:
     places = sorted((place for prefix in prefixes for place in (Path(prefix), *_below(Path(prefix)))), reverse=True)
     once = {place.resolve(): place for place in places if place.resolve() != ROOT.resolve()}  # lib64 is often lib
     found = {Path(str(one.locate_file(""))) for one in _installed(once.values())}
-    return sorted(str(place / name) for place in found for name in _PACKAGES if (place / name).is_dir())
+    marks = (place for place in found if (place / "exercises").is_dir())
+    return sorted(str(place / name) for place in marks for name in _PACKAGES if (place / name).is_dir())
 
 
 def _below(prefix: Path) -> Iterable[Path]:

@@ -1,4 +1,7 @@
-"""The wheel ``gpulab-mark``: what marks a notebook, the chapters' exercises with it, nothing of nbgrader's."""
+"""The wheel ``gpulab-mark``, of which there are two.
+
+Of the open edition: what marks a notebook, the chapters' exercises with it, nothing of nbgrader's. Of the graded one: what asks
+the course's marking service, and neither a solution nor a hidden test."""
 
 import shutil
 import tempfile
@@ -10,6 +13,7 @@ from autograder.authoring.authored import RECORD
 from autograder.authoring.corpus import CORPUS
 from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.authoring.pipeline import chapters, copy_room, wheel_of
+from autograder.client.command import ADDRESS
 from autograder.core.layout import NOTEBOOK
 from autograder.core.published import site_address, version
 from autograder.selfcheck.chapters import Chapter
@@ -17,21 +21,25 @@ from autograder.selfcheck.packed import SITE
 
 LEFT_OUT = (
     "authoring",
+    "client",
     "demo.py",
     "doctor.py",
     "grading",
     "instructor",
     "ledger.py",
     "lms",
+    "marking",
     "nbgrader",
     "pyproject.toml",
     "wheel.py",
 )
 """Instructors' and authors' rooms, by name."""
+OF_THE_CLIENT = ("client", *(f"core/{name}.py" for name in ("__init__", "marks", "printable", "screen")))
+"""Of ``autograder``, all that a learner of a graded course gets: a namespace package there."""
 
 
 def write_mark_wheel(root: Path, folder: Path) -> Path:
-    """Build the wheel from the repository ``root`` into ``folder``, without drafts."""
+    """Build the open edition's from the repository ``root`` into ``folder``, without drafts."""
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "source"
         copy_room(root, "autograder", source, *LEFT_OUT)
@@ -42,4 +50,18 @@ def write_mark_wheel(root: Path, folder: Path) -> Path:
             notebook = Chapter(root / "exercises" / name).notebook
             nbformat.write(notebook, source / "exercises" / name / f"{name}.ipynb")
         (source / "autograder" / "selfcheck" / SITE.name).write_text(site_address(root))
+        return wheel_of(source, folder)
+
+
+def write_client_wheel(root: Path, folder: Path, service: str) -> Path:
+    """Build the graded edition's, which asks the marking service at the address ``service``."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "source"
+        for name in OF_THE_CLIENT:
+            copy = shutil.copytree if (root / "autograder" / name).is_dir() else shutil.copy
+            (source / "autograder" / name).parent.mkdir(parents=True, exist_ok=True)
+            copy(root / "autograder" / name, source / "autograder" / name)
+        (source / "autograder" / "client" / "pyproject.toml").rename(source / "pyproject.toml")
+        (source / "VERSION").write_text(version(root))
+        (source / "autograder" / "client" / ADDRESS.name).write_text(service)
         return wheel_of(source, folder)
