@@ -4,6 +4,9 @@ VENV   ?= .venv
 COURSE ?= .
 PORT   ?= 8000
 CLASS  ?= views
+# Of what `make release` writes: open or graded, and the address of the graded one's marking service.
+EDITION := open
+MARKING_SERVICE :=
 JOBS   ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 # Tests wait for a third of their time, for browsers, deadlines and other processes: half as many again keep the cores busy.
 WORKERS ?= $(shell expr $(JOBS) \* 3 / 2)
@@ -35,7 +38,7 @@ help:
 	@echo "make evidence  measure this machine's GPU and compare it with the model (EVIDENCE=--runtime=virtual: a dry run)"
 	@echo "make opinfo  compare every operation of PyTorch's own table on the virtual card with the host"
 	@echo "make book    build the site into _build/html"
-	@echo "make release write the site, the notebooks and the wheels to host into _build/release"
+	@echo "make release write the site, the notebooks and the wheels to host (EDITION=graded: without solutions and hidden tests; MARKING_SERVICE=https://...: with a marker that asks there)"
 	@echo "make serve   show the site at http://localhost:$(PORT)"
 	@echo "make lab     JupyterLab with nbgrader on the course (COURSE=_build/demo: the sample class)"
 	@echo "make source  write nbgrader's source notebooks from exercises/"
@@ -72,7 +75,7 @@ evidence:
 
 book: $(SITE) $(DOWNLOADS)
 release: book
-	@$(BIN)/python tools/release.py
+	@$(BIN)/python tools/release.py $(EDITION) $(MARKING_SERVICE)
 
 serve: book
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html

@@ -13,8 +13,8 @@ CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 TEXT = """\
 **If `import gpulab` fails**, {first}run `%pip install --extra-index-url {cpu} {wheel}` in a cell above it, with Python
 3.11 to 3.13; with an NVIDIA GPU, leave out the index. `gpulab` comes from the book and from no package index. This
-notebook is that of the page {page}. Each chapter's page has, under *Exercises*, the lines from an empty environment to
-a marked notebook. JupyterLite cannot run it: PyTorch has no release for it."""
+notebook is that of the page {page}. Each chapter's page has, under *Exercises*, the lines that
+make such an environment. JupyterLite cannot run it: PyTorch has no release for it."""
 FIRST = "put `{wheel}`, which each chapter's page offers, beside this notebook and "
 ON_DISK = "`{page}.html` (`make serve` in the book's repository shows it at <http://localhost:8000/{page}.html>)"
 

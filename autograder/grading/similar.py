@@ -57,12 +57,12 @@ def similar(course: Path, assignment: str, least: float = 0.7) -> list[Pair]:
     }
     pairs = []
     for cell, source in given.items():
-        released = _stretches(source)
+        released = stretches_of(source)
         stretches = {
-            student: _stretches(cells[cell]) - released for student, cells in handed_in.items() if cell in cells
+            student: stretches_of(cells[cell]) - released for student, cells in handed_in.items() if cell in cells
         }
         pairs += _pairs(cell, _without_the_common(stretches))
-        pairs += _taken_from(cell, stretches, {what: _stretches(text) for what, text in ours.get(cell, {}).items()})
+        pairs += _taken_from(cell, stretches, {what: stretches_of(text) for what, text in ours.get(cell, {}).items()})
     return sorted(
         (pair for pair in pairs if pair.common >= least), key=lambda pair: (-pair.common, -pair.stretches, pair.one)
     )
@@ -111,7 +111,7 @@ def _answers(folder: Path, releases: dict[str, Released]) -> dict[str, str]:
     return found
 
 
-def _stretches(source: str) -> set[int]:
+def stretches_of(source: str) -> set[int]:
     """Their hashes: a class of the longest cells fits into memory."""
     tokens = _tokens(source)
     return {hash(tuple(tokens[at : at + STRETCH])) for at in range(len(tokens) - STRETCH + 1)}

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from autograder.core import published
+from autograder.core.edition import of_this_build
 
 ROOT = Path(__file__).parents[2]
 GITHUB = "https://github.com/"
@@ -43,8 +44,11 @@ def repository(app) -> str:
 
 
 def launches(app, chapter: str) -> dict[str, str]:
-    """By name, the addresses that open a chapter's exercises; none while there is no repository."""
-    if not (path := repository(app).removeprefix(GITHUB)):
+    """By name, the addresses that open a chapter's exercises; none while there is no repository.
+
+    None in the graded edition: the image that Binder makes of the repository marks on the learner's side, with the solutions.
+    """
+    if of_this_build().graded or not (path := repository(app).removeprefix(GITHUB)):
         return {}
     branch = app.config.html_theme_options.get("repository_branch") or "main"
     return {
@@ -64,11 +68,12 @@ def has_exercises(chapter: str) -> bool:
 
 
 def _tell_page(app, pagename, templatename, context, doctree):
-    url, edition = repository(app), f"{version()} of {last_commit()}"
+    graded = " (graded)" * of_this_build().graded
+    url, edition = repository(app), f"{version()}{graded} of {last_commit()}"
     context["edition"] = edition
     context["report_url"] = report(url, pagename, edition) if url and doctree is not None else ""
     chapter = Path(pagename).name
-    if url and has_exercises(chapter):
+    if has_exercises(chapter) and (addresses := launches(app, chapter)):
         buttons = [
             {
                 "type": "link",
@@ -77,7 +82,7 @@ def _tell_page(app, pagename, templatename, context, doctree):
                 "tooltip": f"Open this chapter's exercises in {name}",
                 "icon": "fas fa-rocket",
             }
-            for name, address in launches(app, chapter).items()
+            for name, address in addresses.items()
         ]
         group = {
             "type": "group",

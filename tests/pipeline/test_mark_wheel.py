@@ -15,6 +15,7 @@ import pytest
 
 from autograder.authoring.drafts import Drafts
 from autograder.authoring.pipeline import chapters, write_wheel
+from autograder.core.edition import edition
 from autograder.selfcheck.wheel import write_mark_wheel
 from tests.site.conftest import newest
 
@@ -76,6 +77,17 @@ def test_the_lines_name_the_wheels_that_are_written_and_extras_that_there_are(pa
     assert all(len(line) < 80 for line in typed.splitlines())
 
 
+@pytest.mark.parametrize("service", ["https://marks.example.org", ""])
+def test_a_graded_course_s_page_leads_to_its_service_or_to_no_marker_at_all(page, monkeypatch, service):
+    for name, value in edition("graded", service).environment().items():
+        monkeypatch.setenv(name, value)
+    said, typed = page.said("kernels", ("kernels",)), page.lines("kernels", ("kernels",))
+    assert ("gpulab_mark" in said) == ("gpulab-mark" in said) == ("token that" in said) == bool(service)
+    assert service in said and "solution after" not in said and "your own machine" not in said
+    assert typed[-1] == ("gpulab-mark kernels.ipynb" if service else "jupyter lab kernels.ipynb")
+    assert [line.endswith("\\") for line in typed[2:]] == [True, bool(service), *[False] * (len(typed) - 4)]
+
+
 def test_every_chapter_with_exercises_prints_them():
     for name in chapters(ROOT / "exercises"):
         (chapter,) = (ROOT / "chapters").rglob(f"{name}.md")
@@ -90,7 +102,9 @@ def test_the_wheel_holds_no_room_of_instructors_and_no_mistakes(page, folder):
         "autograder/nbgrader/",
         "corpus",
         "misconceptions",
+        "autograder/client/",
         "grading/",
+        "marking/",
         "notebook.py",
         "trials.json",
     )

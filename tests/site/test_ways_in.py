@@ -11,6 +11,10 @@ import pytest
 import yaml
 
 from autograder.authoring.drafts import in_the_book
+from autograder.core.edition import edition as asked_for
+from autograder.core.published import version
+from autograder.grading.shipped import shipped
+from autograder.selfcheck.chapters import Chapter
 from tests.site.probe import probe
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +69,13 @@ def test_with_an_address_a_chapter_opens_its_own_exercises(edition, chapter):
     assert parse_qs(urlsplit(binder).query) == {"urlpath": [f"lab/tree/{chapter}.ipynb"]}
 
 
+def test_the_graded_edition_says_so_and_leads_to_no_image_that_holds_solutions(edition, monkeypatch):
+    for name, value in asked_for("graded").environment().items():
+        monkeypatch.setenv(name, value)
+    context = told(edition, f"chapters/device/{CHAPTERS[0]}", URL)
+    assert context["edition"].startswith(f"{edition.version()} (graded) of 20") and context["header_buttons"] == []
+
+
 def test_with_an_address_an_error_is_reported_with_page_and_edition(edition):
     context = told(edition, "chapters/folklore", URL)
     asked = urlsplit(context["report_url"])
@@ -85,10 +96,10 @@ def released(site, tmp_path_factory):
     import release
 
     sys.path.pop(0)
-    release.SITE, release.RELEASE = site, tmp_path_factory.mktemp("release") / "release"
-    release.ROOT = release.RELEASE.parent
-    release.main()
-    return release.RELEASE
+    built = release.Built(site, ROOT / "_build" / "exercises")
+    folder = tmp_path_factory.mktemp("release") / "release"
+    assert release.write(built, folder, f"tensors-to-tokens-{version(ROOT)}")
+    return folder
 
 
 def test_a_release_is_the_site_the_notebooks_the_wheels_and_their_sums(released, edition):
@@ -102,6 +113,15 @@ def test_a_release_is_the_site_the_notebooks_the_wheels_and_their_sums(released,
     held = {Path(one).name for one in zipfile.ZipFile(released / f"{name}-notebooks.zip").namelist()}
     assert held == {f"{chapter}.ipynb" for chapter in CHAPTERS}
     assert len((released / "SHA256SUMS").read_text().splitlines()) == 4
+
+
+def test_of_what_every_edition_ships_nothing_holds_a_solution_and_the_open_one_s_marker_does(released):
+    chapters = [Chapter(ROOT / "exercises" / name) for name in CHAPTERS]
+    found = shipped(released, chapters)
+    assert {
+        f"the solution of {chapter.name}.{name}" for chapter in chapters for name in chapter.functions.values()
+    } <= {one.what for one in found}
+    assert [one for one in found if "gpulab_mark" not in one.where] == []
 
 
 def test_the_released_site_opens_from_disk(released, browser, tmp_path):
@@ -118,6 +138,10 @@ def test_the_image_is_made_of_what_the_repository_holds():
     copied = [line.split()[1] for line in text.splitlines() if line.startswith("COPY") and "--from" not in line]
     assert copied and all((ROOT / name).exists() for name in copied)
     assert text.count("--constraint") == 2 and "autograder downloads" in text
+    assert (
+        '--edition "${EDITION}" --service "${MARKING_SERVICE}" --to _build/exercises' in text
+        and "ARG EDITION=open" in text
+    )
 
 
 @pytest.mark.parametrize("name", ["test", "publish"])
