@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 
@@ -23,7 +22,6 @@ def main() -> int:
     print(f"{len(chosen)} units, {_named(left(chosen, state))}", flush=True)
     if options.left:
         return 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         failures = run(chosen, state, options.jobs, _commit(), lambda said: print(said, flush=True))
     except KeyboardInterrupt:

@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,22 +45,40 @@ class Running:
 def run(units: list[Unit], state: State, jobs: int, commit: str, say: Callable[[str], None] = print) -> list[str]:
     """Try what is left. Returns a sentence for each failure of all units, also of those that were tried before.
 
-    One that was interrupted, or whose process ended without a result, is left for the next time.
+    One that was interrupted, or whose process ended without a result, is left for the next time. Raises KeyboardInterrupt at
+    SIGINT and SIGTERM.
     """
     failures = [failure for unit in units for failure in failures_of(state.of(unit))]
     todo, running = left(units, state), list[Running]()
-    try:
-        while todo or running:
-            while todo and len(running) < jobs:
-                running.append(_started(todo.pop(0), state))
-            time.sleep(TICK_SECONDS)
-            for one in [one for one in running if one.process.poll() is not None]:
-                running.remove(one)
-                failures += _ended(one, state, commit, say)
-    finally:
-        for one in running:
-            one.end()
+    with _interrupts() as came:
+        try:
+            while todo or running:
+                if came():
+                    raise KeyboardInterrupt
+                while todo and len(running) < jobs:
+                    running.append(_started(todo.pop(0), state))
+                time.sleep(TICK_SECONDS)
+                for one in [one for one in running if one.process.poll() is not None]:
+                    running.remove(one)
+                    failures += _ended(one, state, commit, say)
+        finally:
+            for one in running:
+                one.end()
     return failures
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Asks whether one came. One that raised while a process starts would leave that process behind."""
+    came: list[int] = []
+    handlers = {
+        one: signal.signal(one, lambda number, frame: came.append(number)) for one in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield lambda: bool(came)
+    finally:
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
 
 
 def left(units: list[Unit], state: State) -> list[Unit]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring.drafts import in_the_book
-from tests.audit.run import left, run
+from tests.audit.run import Running, left, run
 from tests.audit.state import State, key_in
 from tests.audit.unit import by_payer
 from tests.audit.units import EXERCISES, NEWEST, Unit, newest, units
@@ -78,8 +78,6 @@ from pathlib import Path
 from tests.audit.run import run
 from tests.audit.state import State
 from tests.audit.test_audit import unit
-import signal
-signal.signal(signal.SIGTERM, signal.default_int_handler)
 folder = Path(sys.argv[1])
 state = State(folder / "state", folder / "audit.json", lambda unit: unit.name)
 endless = unit("endless", "import os, sys, time; open(sys.argv[1] + '.pid', 'w').write(str(os.getpid())); time.sleep(600)")
@@ -99,6 +97,20 @@ def test_an_interrupted_audit_ends_what_it_started_and_goes_on_with_the_unit_tha
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
     assert [one.name for one in left([unit("a"), unit("endless"), unit("b")], state)] == ["endless", "b"]
+
+
+def test_an_interrupt_that_comes_while_a_unit_starts_leaves_nothing_of_it_behind(state, monkeypatch):
+    class Started(Running):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            begun.append(self.process)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    begun: list[subprocess.Popen] = []
+    monkeypatch.setattr("tests.audit.run.Running", Started)
+    with pytest.raises(KeyboardInterrupt):
+        run([unit("endless", "import time; time.sleep(600)")], state, 1, "abc", print)
+    assert [process.returncode for process in begun] == [-signal.SIGKILL]
 
 
 def test_a_unit_depends_on_its_files_and_not_on_the_record_that_it_writes(tmp_path):
