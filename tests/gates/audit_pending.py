@@ -9,7 +9,4 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "engines.paged_attention",
     "inference.cached_attention",
     "memory.lora_memory",
-    "precision.amp_step",
-    "precision.dynamic_scaler",
-    "precision.training_drift",
 }
