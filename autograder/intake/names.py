@@ -14,7 +14,7 @@ _DEFINITION = re.compile(r"^(?:(?:async[ \t]+)?def|class)[ \t]+([^\W\d]\w*)", re
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*")
 _RUN_AS_CODE = ("time", "capture", "prun")
 _LINE_MAGICS = (
-    (re.compile(r"^([ \t]*[\w, \t]+=[ \t]*)[!%].*$", re.MULTILINE), r"\1None"),
+    (re.compile(r"^([ \t]*\w[\w, \t]*=[ \t]*)[!%].*$", re.MULTILINE), r"\1None"),
     (re.compile(r"^([ \t]*)(?:[%!?].*|\S+\?{1,2})$", re.MULTILINE), r"\1pass"),
 )
 _OPAQUE_MAGIC = re.compile(r"^[ \t]*%(?:run|load|pylab)\b", re.MULTILINE)
@@ -43,13 +43,22 @@ class Facts:
         return any(one == name for one, _ in self.held) and not self.is_written(name)
 
 
-@lru_cache(8192)
 def facts(source: str) -> Facts:
     """Never raises."""
+    return _kept(source) if len(source) <= PARSED_CHARACTERS else _found(source)
+
+
+@lru_cache(8192)
+def _kept(source: str) -> Facts:
+    return _found(source)
+
+
+def _found(source: str) -> Facts:
     code = as_code(source)
     if len(code) <= PARSED_CHARACTERS:
-        for text in (code, _without_magics(code)):
+        for read in (str, _without_magics):
             try:
+                text = read(code)
                 return _facts(ast.parse(text), symtable.symtable(text, "cell", "exec"), code)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
