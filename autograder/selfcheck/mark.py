@@ -11,6 +11,7 @@ from nbformat import NotebookNode
 
 from autograder.core.flag import Flag
 from autograder.core.marks import Mark, Marks
+from autograder.core.printable import visible
 from autograder.core.verdict import Verdict
 from autograder.intake.brought import with_what_it_brings
 from autograder.intake.files import copy, handed_in, taken_along
@@ -19,6 +20,7 @@ from autograder.intake.released import Released
 from autograder.notebooks.run import RunGraded
 from autograder.sandbox import sandbox
 from autograder.selfcheck.chapters import Chapter, chapters
+from autograder.selfcheck.held import held
 from autograder.selfcheck.reading import CannotMark, chapter_of, read
 
 
@@ -96,20 +98,25 @@ def mark(
     sandboxed: bool = True,
     begin: Callable[[Chapter], None] = lambda chapter: None,
     tell: Callable[[str, Verdict], None] = lambda function, verdict: None,
+    known: list[Chapter] | None = None,
 ) -> Marked:
     """Run the notebook at ``path`` from its first cell to its last, and its hidden tests. Raises CannotMark.
 
     The file is only read. ``sandboxed``: demanded where the system has one (Linux), see :func:`require_sandbox`.
-    ``begin`` hears of the chapter before anything runs, ``tell`` of each function's verdict.
+    ``begin`` hears of the chapter before anything runs, ``tell`` of each function's verdict. ``known``: one of these chapters'
+    exercises are marked (default: all that there are).
     """
     found = read(path)
-    chapter = chapter_of(found, chapters())
+    chapter = chapter_of(found, known or chapters())
     if sandboxed:
         require_sandbox()
     begin(chapter)
     marked = Marked(chapter)
     _say_whose(marked, path)
-    released = Released(chapter.released())
+    released, others = held(found, Released(chapter.released()), chapter.functions)
+    if others:
+        names = ", ".join(f"`{chapter.functions[grade_id]}`" for grade_id in others)
+        marked.notes.append(f"Not in this notebook, and not marked: {names}.")
     notebook, notes = graded_form(with_what_it_brings(found, released), released)
     files, left_out = taken_along(handed_in(found.path.parent))
     marked.notes += notes + left_out
@@ -162,7 +169,7 @@ def _raised(cell: NotebookNode, grade_id: str) -> list[str]:
         f"The cell `{grade_id}`" if grade_id else f"The cell that begins `{cell.source.strip().splitlines()[0][:60]}`"
     )
     return [
-        f"{which} raised {output.ename}: {output.evalue}"[:600]
+        visible(f"{which} raised {output.ename}: {output.evalue}"[:600])
         for output in cell.outputs
         if output.output_type == "error"
     ]

@@ -8,6 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from autograder.authoring.subset import write_subset
+from autograder.core.layout import ROOT
 from autograder.sandbox import sandbox
 from autograder.selfcheck import command
 from autograder.selfcheck.chapters import chapters
@@ -134,6 +136,14 @@ LINES_OF_A_WORD = """word => [...document.querySelectorAll('.verdict td')].flatM
 
 
 @pytest.mark.audit
+def test_of_an_assignment_with_some_exercises_those_are_marked_and_the_others_named(course, tmp_path):
+    write_subset(ROOT / "exercises", ["views.patchify", "views.compact"], "week2", tmp_path)
+    notebook = nbformat.read(tmp_path / "source" / "week2" / "week2.ipynb", as_version=4)
+    said = Tried(notebook, tmp_path).done.stdout
+    assert "16 of 16 points" in said and "Missing" not in said and "to_tokens  " not in said
+    assert "Not in this notebook, and not marked: `predict_view`, `to_tokens`." in " ".join(said.split())
+
+
 def test_solutions_come_on_demand_and_missing_cells_are_named(course, tmp_path):
     notebook = course.notebook("release")
     notebook.cells = [cell for cell in notebook.cells if _grade_id(cell) not in ("patchify", "compact_hidden")]
