@@ -42,21 +42,23 @@ def main(arguments: list[str]) -> None:
         sys.exit(f"make release: {why}")
     folder = made.built(ROOT)
     built = build(made) if made.graded else Built(folder / "html", folder / "exercises")
-    for path in write(built, folder / "release", f"tensors-to-tokens-{version(ROOT)}{'-graded' * made.graded}"):
-        print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
+    draft, release = folder / ".release", folder / "release"
+    write(built, draft, f"tensors-to-tokens-{version(ROOT)}{'-graded' * made.graded}")
     if made.graded:
-        search(folder / "release")
+        search(draft)
+    shutil.rmtree(release, ignore_errors=True)
+    for path in sorted(draft.rename(release).iterdir()):
+        print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.3f} MB")
 
 
 def search(release: Path) -> None:
-    """Ends with what a graded release is not to hold, and without the release."""
+    """Ends with what a graded release is not to hold, and before it is one."""
     from autograder.authoring.drafts import in_the_book
     from autograder.grading.shipped import shipped
     from autograder.selfcheck.chapters import chapters
 
     shown = in_the_book(ROOT / "exercises")
     if found := shipped(release, [chapter for chapter in chapters() if chapter.name in shown]):
-        shutil.rmtree(release)
         lines = "".join(f"\n  {one.what}: {one.where}" for one in found)
         sys.exit(f"make release: nothing is released, for this is in it:{lines}")
     print("No solution and no hidden test is in it.")
@@ -75,8 +77,8 @@ def build(made: Edition) -> Built:
     return Built(folder / "_build" / "html", folder / "exercises")
 
 
-def write(built: Built, release: Path, name: str) -> list[Path]:
-    """The files of a release, in its folder."""
+def write(built: Built, release: Path, name: str) -> None:
+    """The files of a release, into its folder."""
     shutil.rmtree(release, ignore_errors=True)
     release.mkdir(parents=True)
     notebooks, wheels = sorted(built.exercises.glob("*.ipynb")), sorted(built.exercises.glob("*.whl"))
@@ -90,7 +92,6 @@ def write(built: Built, release: Path, name: str) -> list[Path]:
         shutil.copy(path, release)
     written = sorted(release.iterdir())
     (release / "SHA256SUMS").write_text("".join(f"{digest(path)}  {path.name}\n" for path in written))
-    return written
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from nbformat import NotebookNode
 
 from autograder.core.cell_id import cell_id
 from autograder.core.layout import ROOT
-from autograder.core.published import site_address, wheel
+from autograder.core.published import site_address, version, wheel
 
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 TEXT = """\
@@ -30,7 +30,7 @@ def with_what_to_install(notebook: NotebookNode, page: str, root: Path = ROOT) -
 
 def what_to_install(page: str, root: Path) -> str:
     """Where the book is published, a line that runs as it stands; else one that needs the wheel beside the notebook."""
-    site, gpulab = site_address(root).rstrip("/"), wheel("gpulab", root)
+    site, gpulab = site_address(root).rstrip("/"), wheel("gpulab", version(root))
     if site:
         return TEXT.format(first="", cpu=CPU_WHEELS, wheel=f"{site}/exercises/{gpulab}", page=f"<{site}/{page}.html>")
     first, at = FIRST.format(wheel=gpulab), ON_DISK.format(page=page)

@@ -196,7 +196,7 @@ def _downloads(options: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     wheels = [write_wheel(ROOT, folder)]
     if made.service:
-        wheels.append(write_client_wheel(ROOT, folder, made.service))
+        wheels.append(write_client_wheel(ROOT, folder, made))
     elif made.has_marker:
         wheels.append(write_mark_wheel(ROOT, folder))
     for path in [*write_downloads(ROOT / "exercises", folder), *wheels]:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from autograder.client import token
 from autograder.client.sent import sent
-from autograder.client.service import CannotAsk, Service
+from autograder.client.service import CannotAsk, Service, UnknownToken
 from autograder.core.marks import Marks
 from autograder.core.printable import on_terminal, say
 from autograder.core.screen import columns, has_screen
 
 ADDRESS = Path(__file__).with_name("address.txt")
 """Where a wheel carries the address of the service."""
+BEFORE = "the same notebook was marked before; this is its page, and no try was used"
 ABOUT = (
     "Send a chapter's notebook to the course's marking service, which runs its hidden tests, and open a page that says "
     "what they found. Each notebook that is marked uses one of your tries; one that is sent again as it was uses none. "
@@ -27,11 +28,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return _mark(options)
+    except UnknownToken as why:
+        return _refused(f"{why} {token.where_it_is()}")
     except CannotAsk as why:
         return _refused(str(why))
     except KeyboardInterrupt:
         return _refused(
-            "You interrupted it. Once the notebook was sent, the same line again shows its marks and uses no further try."
+            "You interrupted it. If the notebook had been sent, the same line shows its marks and uses no further try."
         )
 
 
@@ -49,20 +52,24 @@ def _parser() -> argparse.ArgumentParser:
 def _mark(options: argparse.Namespace) -> int:
     notebook, written = sent(options.notebook), _place(options)
     own = token.token(options.new_token)
-    if not own:
-        raise CannotAsk(f"Your token is needed, and there is no terminal to type it in: set {token.VARIABLE}.")
     service = Service(ADDRESS.read_text("utf-8").strip(), own)
     taken = service.send(notebook)
     token.keep(own)
-    print(f"{taken['chapter']}: sent to {service.address}", flush=True)
+    say(f"{taken['chapter']}: {BEFORE if taken['marked'] else f'sent to {service.address}'}")
     found = service.marks(taken["ask"], _Waits())
     try:
-        written.write_text(found["page"], "utf-8")
+        marks = Marks.from_dict(found["marks"])
+    except (LookupError, TypeError) as error:
+        raise CannotAsk(
+            "The service's answer cannot be read: install the gpulab-mark of your course's page."
+        ) from error
+    try:
+        written.write_text(found["page"], "utf-8", "backslashreplace")
     except OSError as error:
         raise CannotAsk(
             f"The page cannot be written to {written}: {error.strerror}. The same line with --page uses no further try."
         ) from None
-    _report(found, written)
+    _report(marks, max(found["of"] - found["used"], 0), found["of"], written)
     if not options.no_browser and has_screen():
         webbrowser.open(written.as_uri())
     return 0
@@ -76,7 +83,7 @@ class _Waits:
 
     def __call__(self, ahead: int) -> None:
         if ahead != self._said:
-            print(f"{ahead} notebooks are before yours." if ahead else "It is being marked.", flush=True)
+            say(f"Notebooks before yours: {ahead}" if ahead else "It is being marked.")
         self._said = ahead
 
 
@@ -88,11 +95,10 @@ def _place(options: argparse.Namespace) -> Path:
     return path
 
 
-def _report(found: dict, written: Path) -> None:
-    marks = Marks.from_dict(found["marks"])
+def _report(marks: Marks, left: int, of: int, written: Path) -> None:
     for line in (*map(str, marks.of), *marks.summary(columns())):
         say(line)
-    say(f"{found['of'] - found['used']} of {found['of']} tries are left.")
+    say(f"Tries left: {left} of {of}")
     say(f"What each point was lost for, what to read again, and hints: {written}")
 
 

@@ -5,6 +5,8 @@ import os
 import sys
 from pathlib import Path
 
+from autograder.client.service import CannotAsk
+
 VARIABLE = "GPULAB_MARK_TOKEN"
 
 
@@ -14,12 +16,23 @@ def kept_at() -> Path:
 
 
 def token(anew: bool = False) -> str:
-    """From the environment, from its file, or typed now. ``anew``: not from its file. Empty where there is nobody to ask."""
+    """From the environment, from its file, or typed now. ``anew``: typed now. Raises CannotAsk where there is none."""
     if given := os.environ.get(VARIABLE, "").strip():
+        if anew:
+            raise CannotAsk(f"{VARIABLE} is set, and goes before a token that is typed: change it, or unset it.")
         return given
     if not anew and kept_at().is_file():
         return kept_at().read_text("utf-8").strip()
-    return getpass.getpass("Your token for the marking service (it does not show): ").strip() if _is_asked() else ""
+    if not _is_asked():
+        raise CannotAsk(f"Your token is needed, and there is no terminal to type it in: set {VARIABLE}.")
+    if typed := getpass.getpass("Your token for the marking service (it does not show): ").strip():
+        return typed
+    raise CannotAsk("No token was typed.")
+
+
+def where_it_is() -> str:
+    """What to do where the service does not know it."""
+    return f"It stands in {VARIABLE}." if os.environ.get(VARIABLE) else "Then: gpulab-mark --new-token NOTEBOOK"
 
 
 def keep(given: str) -> None:
@@ -27,8 +40,14 @@ def keep(given: str) -> None:
     if os.environ.get(VARIABLE):
         return
     kept_at().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(os.open(kept_at(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(f"{given}\n")
+    write_for_oneself(kept_at(), f"{given}\n")
+
+
+def write_for_oneself(path: Path, text: str) -> None:
+    """A file that its owner alone can read, also where there was one that others could."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        path.chmod(0o600)
+        file.write(text)
 
 
 def _is_asked() -> bool:

@@ -1,5 +1,6 @@
 """For whom a release is made: *open*, for self-study, or *graded*, for a course whose points count."""
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,12 @@ class Edition:
     def has_marker(self) -> bool:
         return not self.graded or bool(self.service)
 
+    def version(self, of_the_course: str) -> str:
+        """The marker's: another for each service, so that pip puts it in the place of another edition's or service's."""
+        if not self.graded:
+            return of_the_course
+        return f"{of_the_course}+graded.at{hashlib.sha256(self.service.encode()).hexdigest()[:8]}"
+
     def built(self, root: Path) -> Path:
         """The folder of what is built of it: ``html`` and ``exercises`` are in it."""
         return root / "_build" / "graded" if self.graded else root / "_build"
@@ -46,7 +53,9 @@ def edition(name: str, service: str = "") -> Edition:
         raise ValueError("The open edition marks on the learner's machine: MARKING_SERVICE goes with EDITION=graded.")
     address = urlsplit(service)
     if service and not (address.scheme == "https" or (address.scheme == "http" and address.hostname in LOCAL)):
-        raise ValueError(f"MARKING_SERVICE={service}: an address with https:// is needed, for learners' tokens travel.")
+        raise ValueError(
+            f"MARKING_SERVICE={service}: an address with https:// is needed, because learners' tokens are sent to it."
+        )
     return Edition(name == "graded", service.rstrip("/"))
 
 

@@ -25,6 +25,6 @@ def version(root: Path) -> str:
     return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 
 
-def wheel(package: str, root: Path) -> str:
+def wheel(package: str, version: str) -> str:
     """The name of the file that pip makes of ``gpulab`` or ``gpulab_mark``."""
-    return f"{package}-{version(root)}-py3-none-any.whl"
+    return f"{package}-{version}-py3-none-any.whl"

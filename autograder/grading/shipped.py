@@ -3,9 +3,12 @@
 A release is searched for code like that of :mod:`~autograder.grading.similar`: names, numbers and comments do not count.
 """
 
+import gzip
 import html
 import io
 import re
+import textwrap
+import tokenize
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,15 +18,20 @@ import nbformat
 
 from autograder.core.hidden_region import BEGIN_SOLUTION, END_SOLUTION
 from autograder.grading.similar import stretches_of
+from autograder.notebooks.cells import cell_of
 from autograder.selfcheck.chapters import Chapter
 
 LEAST = 0.75
-"""Part of a solution's stretches, beyond those of its released notebook. The pages' own lessons share two thirds with some."""
-_HIDDEN = re.compile(r"(^|/)(judge\.py|hints\.yml|corpus\.txt|misconceptions\.yml|trials\.json)$|^exercises/.*\.py$")
+"""Part of a solution's stretches, beyond those of the cell that is given for it. The pages' own lessons share two thirds with some."""
+_HIDDEN = re.compile(r"(^|/)(judge\.py|hints\.yml|corpus\.txt|misconceptions\.yml|trials\.json|exercises/.*\.py)$")
 """Names of files that learners of a graded course do not get."""
+MOST_ERRORS = 50
+"""Of a piece: behind so many lines that are no Python it is none."""
+_OPENED, _CLOSED = (".zip", ".whl"), (".tar", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 _SOLUTION = re.compile(f"{BEGIN_SOLUTION}.*?{END_SOLUTION}", re.S)
-_SHOWN = re.compile(r"<pre[^>]*>(.*?)</pre>", re.S)
-_FENCED = re.compile(r"^(`{3,})[^\n]*\n(.*?)^\1", re.S | re.M)
+_SHOWN = re.compile(r"<(pre|code|textarea)\b[^>]*>(.*?)</\1>", re.S)
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}|:{3,})[^\n]*\n(.*?)^[ \t]*\1", re.S | re.M)
+_PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.|\+(?!\+)|In \[\d+\]:)[ ]?", re.M)
 
 
 @dataclass(frozen=True)
@@ -40,26 +48,56 @@ def shipped(release: Path, chapters: list[Chapter]) -> list[Shipped]:
     Raises ValueError where the release holds no code at all: nothing was searched.
     """
     held = dict(_files(release))
-    code = {name: set().union(*map(stretches_of, pieces)) for name, pieces in _code(held)}
+    code = {name: set().union(*map(_stretches_in, pieces)) for name, pieces in _code(held)}
     if not any(code.values()):
         raise ValueError(f"{release} holds no code to search for solutions.")
-    found = [
-        Shipped("a hidden test, or what it is made of", name) for name in held if _HIDDEN.search(name.split("!")[-1])
-    ]
+    found = [Shipped("a hidden test, or what it is made of", name) for name in held if _HIDDEN.search(_own(name))]
+    found += [Shipped("an archive that is not searched", name) for name in held if _own(name).endswith(_CLOSED)]
     for chapter in chapters:
         for function, own in _solutions(chapter):
             what = f"the solution of {chapter.name}.{function}"
-            found += [Shipped(what, name) for name, has in code.items() if len(own & has) >= LEAST * len(own)]
+            found += [Shipped(what, name) for name, has in code.items() if own and len(own & has) >= LEAST * len(own)]
+            found += [Shipped(f"{what}, which is not marked as one", f"{chapter.name}.ipynb")] * (not own)
     return found
 
 
+def _own(name: str) -> str:
+    """A file's name in the innermost archive, in small letters."""
+    return name.rsplit("!", 1)[-1].lower()
+
+
 def _solutions(chapter: Chapter) -> Iterator[tuple[str, set[int]]]:
-    """By function the stretches of its solution that are not the released notebook's."""
-    cells = [cell.source for cell in chapter.notebook.cells if cell.cell_type == "code"]
-    given = set().union(*(stretches_of(_SOLUTION.sub("", source)) for source in cells))
+    """By function the stretches of its solution that the cell given for it has not. Where none is marked, all are given."""
     for function in chapter.functions.values():
-        if own := stretches_of(chapter.solution(function)) - given:
-            yield function, own
+        given = stretches_of(_SOLUTION.sub("", cell_of(chapter.notebook, function).source))
+        yield function, stretches_of(chapter.solution(function)) - given
+
+
+def _stretches_in(piece: str) -> set[int]:
+    """Also of what stands behind prompts and a diff's signs, or behind a line that is no Python."""
+    found = set[int]()
+    for text in {piece, _PROMPT.sub("", piece)}:
+        lines = textwrap.dedent(text).splitlines(keepends=True)
+        for _ in range(MOST_ERRORS):
+            found |= stretches_of("".join(lines))
+            if (line := _first_error(lines)) is None:
+                break
+            lines = textwrap.dedent("".join(lines[line:])).splitlines(keepends=True)
+    return found
+
+
+def _first_error(lines: list[str]) -> int | None:
+    """How many lines the tokenizer has read where it stops; None where it reads all."""
+    try:
+        for _ in tokenize.generate_tokens(iter(lines).__next__):
+            pass
+    except tokenize.TokenError as error:
+        at = error.args[1][0]
+    except SyntaxError as error:
+        at = error.lineno or 1
+    else:
+        return None
+    return at if at < len(lines) else None
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -70,7 +108,10 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def _opened(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
     """A file by its name, or those in it: ``site.zip!exercises/gpulab.whl!gpulab/units.py``."""
-    if not name.endswith((".zip", ".whl")):
+    if name.lower().endswith(".gz"):
+        yield from _opened(name[:-3], gzip.decompress(content))
+        return
+    if not name.lower().endswith(_OPENED):
         yield name, content
         return
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -79,23 +120,34 @@ def _opened(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _code(files: dict[str, bytes]) -> Iterator[tuple[str, list[str]]]:
-    """The pieces of code in each file: each is read alone, for the reading ends where something is no Python."""
+    """The pieces of each file that may be code."""
     for name, content in files.items():
-        if read := _READ.get(Path(name).suffix):
+        if read := _READ.get(Path(name).suffix.lower()):
             yield name, read(content.decode("utf-8", "replace"))
 
 
 def _of_notebook(text: str) -> list[str]:
-    return [cell.source for cell in nbformat.reads(text, as_version=4).cells if cell.cell_type == "code"]
+    """Of all its cells, and what they put out as text."""
+    pieces = []
+    for cell in nbformat.reads(text, as_version=4).cells:
+        pieces += [cell.source] if cell.cell_type != "markdown" else [cell.source, *_of_markdown(cell.source)]
+        for output in cell.get("outputs", []):
+            pieces += [output.get("text", ""), output.get("data", {}).get("text/plain", "")]
+    return pieces
 
 
 def _of_page(text: str) -> list[str]:
     """What stands in a page as code or as output."""
-    return [html.unescape(re.sub(r"<[^>]+>", "", shown)) for shown in _SHOWN.findall(text)]
+    return [html.unescape(re.sub(r"<[^>]+>", "", shown)) for _, shown in _SHOWN.findall(text)]
 
 
 def _of_markdown(text: str) -> list[str]:
     return [code for _, code in _FENCED.findall(text)]
 
 
-_READ = {".py": lambda text: [text], ".ipynb": _of_notebook, ".html": _of_page, ".md": _of_markdown}
+def _whole(text: str) -> list[str]:
+    return [text]
+
+
+_READ = {".py": _whole, ".txt": _whole, ".rst": _whole, ".ipynb": _of_notebook, ".md": _of_markdown}
+_READ |= {".html": _of_page, ".htm": _of_page}

@@ -24,6 +24,7 @@ STRETCH = 12
 """Tokens that must agree in a row: a line or two of code."""
 MOST_TOKENS = 20_000
 """Of a cell, the first that are compared."""
+_KINDS = {tokenize.NAME: "name", tokenize.NUMBER: "number", tokenize.STRING: "text"}
 _DROPPED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 
@@ -119,12 +120,11 @@ def stretches_of(source: str) -> set[int]:
 
 def _tokens(source: str) -> list[str]:
     """Keywords and signs as they are; every name, number and text as its kind."""
-    kinds = {tokenize.NAME: "name", tokenize.NUMBER: "number", tokenize.STRING: "text"}
     found: list[str] = []
     try:
         for token in itertools.islice(tokenize.generate_tokens(io.StringIO(source).readline), MOST_TOKENS):
             if token.type not in _DROPPED:
-                found.append(token.string if keyword.iskeyword(token.string) else kinds.get(token.type, token.string))
+                found.append(token.string if keyword.iskeyword(token.string) else _KINDS.get(token.type, token.string))
     except (tokenize.TokenError, SyntaxError):
         pass  # what was read until there
     return found

@@ -5,14 +5,18 @@ not there, with how many are before it; 200 with marks and page. Errors are ``{"
 """
 
 import json
-from contextlib import suppress
 
 from tornado.web import Application, RequestHandler, stream_request_body
 
 from autograder.marking.queue import NotTaken, Queue, Ticket
 from autograder.marking.tokens import student_of
 
-UNKNOWN = "The service does not know this token. Copy it again from your instructor's message: --new-token asks for it."
+UNKNOWN = "The service does not know this token: copy it again from your instructor's message."
+NOT_ENDED = "The marking did not come to its end, and used no try: send the notebook again."
+NO_MARKS = (
+    "The marking of this notebook ended without marks, and used a try: tell your instructor, who can give it back where the "
+    "notebook is not to blame."
+)
 
 
 class _Known(RequestHandler):
@@ -51,41 +55,59 @@ class _Known(RequestHandler):
 
 @stream_request_body
 class Notebooks(_Known):
-    """What nobody known sends is read to its end, or they would not read the answer; and is not kept."""
+    """A learner sends one at a time. What is refused is read to its end, or its sender would not read why; and is not kept."""
 
     def prepare(self) -> None:
-        self._raw, self._sender = bytearray(), ""
-        with suppress(NotTaken):
-            self._sender = self.student()
+        self._raw, self._refused, self._sender = bytearray(), None, ""
+        try:
+            student = self.student()
+            if student in self.queue.sending:
+                raise NotTaken(429, "Another notebook of yours is being sent: send this one once that is done.")
+        except NotTaken as why:
+            self._refused = why
+        else:
+            self._sender = student
+            self.queue.sending.add(student)
 
     def data_received(self, chunk: bytes) -> None:
-        if self._sender:
+        if not self._refused:
             self._raw += chunk
 
     async def post(self) -> None:
-        ticket = await self.queue.take(self.student(), bytes(self._raw))
+        if self._refused:
+            raise self._refused
+        ticket = await self.queue.take(self._sender, bytes(self._raw))
+        marked = self.queue.ahead(ticket) is None
+        about = {"ask": f"marks/{ticket.chapter}/{ticket.digest}", "chapter": ticket.chapter, "marked": marked}
         self.set_status(202)
-        tries = self.queue.tries(ticket.student, ticket.chapter)
-        self.write({"ask": f"marks/{ticket.chapter}/{ticket.digest}", "chapter": ticket.chapter, **tries})
+        self.write(about | self.queue.tries(ticket.student, ticket.chapter))
+
+    def on_finish(self) -> None:
+        self.queue.sending.discard(self._sender)
+
+    on_connection_close = on_finish
 
 
 class OfOne(_Known):
     def get(self, chapter: str, digest: str) -> None:
         ticket = Ticket(self.student(), chapter, digest)
         try:
-            result = self.queue.record(ticket).result()
+            record = self.queue.record(ticket)
         except ValueError:
-            result = None
+            raise NotTaken(404, NOT_ENDED) from None
         if (ahead := self.queue.ahead(ticket)) is not None:
             self.set_status(202)
             self.write({"ahead": ahead})
-        elif result is None:
-            raise NotTaken(404, "The marking did not come to its end, and cost no try: send the notebook again.")
+            return
+        result = record.result() or {}
+        if "marks" in result:
+            self.write(json.dumps(result | {"page": record.page()} | self.queue.tries(ticket.student, chapter)))
         elif "refused" in result:
             raise NotTaken(422, result["refused"])
+        elif record.was_run:
+            raise NotTaken(410, NO_MARKS)
         else:
-            page = self.queue.record(ticket).page()
-            self.write(json.dumps(result | {"page": page} | self.queue.tries(ticket.student, chapter)))
+            raise NotTaken(404, NOT_ENDED)
 
 
 def app(queue: Queue, secret: bytes) -> Application:

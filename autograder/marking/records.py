@@ -1,16 +1,20 @@
 """What was marked, on disk: ``marking/STUDENT/CHAPTER/DIGEST/`` holds the notebook, the page and ``result.json``.
 
-A try is a folder whose result holds marks. What was refused, or did not come to its end, costs none.
+A try is a folder in which ``begun`` says that the learner's code was run: what that code does decides nothing about it.
 """
 
 import json
 import shutil
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from autograder.core.marks import Marks
 
-RESULT, PAGE, LOG = "result.json", "page.html", "log.txt"
+FOLDER = "marking"
+"""In the course folder."""
+TIME = "%Y-%m-%d %H:%M UTC"
+RESULT, PAGE, LOG, BEGUN = "result.json", "page.html", "log.txt", "begun"
 
 
 @dataclass(frozen=True)
@@ -29,16 +33,45 @@ class Record:
         self.folder.mkdir(parents=True)
         self.notebook.write_bytes(raw)
 
+    def run(self) -> None:
+        """From now on it is a try."""
+        (self.folder / BEGUN).touch()
+
+    def give_back(self) -> None:
+        """The service ended it: it was none."""
+        (self.folder / BEGUN).unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Without marks nobody looks at the notebook again."""
+        if "marks" not in (self.result() or {}):
+            self.notebook.unlink(missing_ok=True)
+
+    @property
+    def was_run(self) -> bool:
+        return (self.folder / BEGUN).exists()
+
     def result(self) -> dict | None:
-        """``{"marks": ...}`` or ``{"refused": sentence}``; None while there is none."""
+        """``{"marks": ...}`` or ``{"refused": sentence}``; None while there is none, and where marking ended without."""
         path = self.folder / RESULT
         return json.loads(path.read_text("utf-8")) if path.exists() else None
+
+    def when(self) -> str:
+        """Its code was run."""
+        return datetime.fromtimestamp((self.folder / BEGUN).stat().st_mtime, UTC).strftime(TIME)
+
+    def said(self) -> str:
+        """What became of it, in a line; empty where it has no result."""
+        result = self.result() or {}
+        if "marks" in result:
+            marks = Marks.from_dict(result["marks"])
+            return f"{marks.score:g} of {marks.max_score:g} points"
+        return f"refused: {result['refused']}" if result else ""
 
     def page(self) -> str:
         return (self.folder / PAGE).read_text("utf-8")
 
     def keep(self, marks: Marks, page: str) -> None:
-        (self.folder / PAGE).write_text(page, "utf-8")
+        (self.folder / PAGE).write_text(page, "utf-8", "backslashreplace")  # a learner's text may hold broken Unicode
         self._write({"marks": marks.to_dict()})
 
     def refuse(self, why: str) -> None:
@@ -65,9 +98,14 @@ class Records:
 
     def used(self, student: str, chapter: str) -> int:
         """Tries."""
-        made = (Record(path.parent).result() for path in (self.folder / student / chapter).glob(f"*/{RESULT}"))
-        return sum("marks" in (result or {}) for result in made)
+        return len(self.tries(student, chapter))
+
+    def tries(self, student: str = "*", chapter: str = "*") -> list[Record]:
+        """Of names, or all of ``*``, by student, chapter and time."""
+        folders = self.folder.glob("*/*/*") if student == "*" else (self.folder / student / chapter).glob("*")
+        made = [Record(folder) for folder in folders if Record(folder).was_run]
+        return sorted(made, key=lambda record: (*record.folder.parts[-3:-1], (record.folder / BEGUN).stat().st_mtime))
 
 
 def _names_a_folder(name: str) -> bool:
-    return bool(name) and not name.startswith(".") and "/" not in name and "\0" not in name
+    return name not in ("", "secret") and name[0] != "." and not {"/", "\0"} & set(name) and len(name.encode()) < 256

@@ -11,11 +11,15 @@ from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from pathlib import Path
 
+SECRET = "secret"
+"""The file's name."""
+
 
 def secret_of(folder: Path) -> bytes:
     """That of the service whose records lie in ``folder``; made the first time, for its owner's eyes alone."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = folder / "secret"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o700)
+    path = folder / SECRET
     if not path.exists():
         draft = folder / f".secret.{os.getpid()}"
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

@@ -14,6 +14,7 @@ from autograder.authoring.corpus import CORPUS
 from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.authoring.pipeline import chapters, copy_room, wheel_of
 from autograder.client.command import ADDRESS
+from autograder.core.edition import Edition
 from autograder.core.layout import NOTEBOOK
 from autograder.core.published import site_address, version
 from autograder.selfcheck.chapters import Chapter
@@ -53,8 +54,8 @@ def write_mark_wheel(root: Path, folder: Path) -> Path:
         return wheel_of(source, folder)
 
 
-def write_client_wheel(root: Path, folder: Path, service: str) -> Path:
-    """Build the graded edition's, which asks the marking service at the address ``service``."""
+def write_client_wheel(root: Path, folder: Path, made: Edition) -> Path:
+    """Build that of a graded edition with a marking service, which it asks."""
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "source"
         for name in OF_THE_CLIENT:
@@ -62,6 +63,6 @@ def write_client_wheel(root: Path, folder: Path, service: str) -> Path:
             (source / "autograder" / name).parent.mkdir(parents=True, exist_ok=True)
             copy(root / "autograder" / name, source / "autograder" / name)
         (source / "autograder" / "client" / "pyproject.toml").rename(source / "pyproject.toml")
-        (source / "VERSION").write_text(version(root))
-        (source / "autograder" / "client" / ADDRESS.name).write_text(service)
+        (source / "VERSION").write_text(made.version(version(root)))
+        (source / "autograder" / "client" / ADDRESS.name).write_text(made.service)
         return wheel_of(source, folder)

@@ -13,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from autograder.authoring.alone import CPU_WHEELS
 from autograder.core.edition import Edition, of_this_build
-from autograder.core.published import site_address, wheel
+from autograder.core.published import site_address, version, wheel
 from autograder.core.report import points, with_code
 from autograder.instructor.effort import efforts
 from autograder.selfcheck.chapters import anchor_of
@@ -43,8 +43,8 @@ The last line, whenever you have saved the notebook, opens a page with the point
 lost one, the section to read again, two hints, and the solution after full marks. On Linux your code is marked in a
 sandbox (Debian: `apt-get install bubblewrap`), on macOS without one."""
 MARKED_THERE = """\
-The last line, whenever you have saved the notebook, has the hidden tests run at {service}, and opens a page with the points
-of each function, a sentence for each lost one, the section to read again and two hints. It asks once for the token that your
+The last line, whenever you have saved the notebook, sends it to your course's marking service ({service}), which runs the
+hidden tests, and opens a page with the points of each function, a sentence for each lost one, the section to read again and two hints. It asks once for the token that your
 instructor gave you. How often you may ask is limited; a notebook that is sent again as it was costs nothing."""
 NOT_MARKED = """\
 The cells below each function check it on one example. The hidden tests run when your instructor grades what you hand in."""
@@ -56,7 +56,7 @@ Without an installation: [{names[0]}]({addresses[0]}), where a cell before the f
 
 def wheels() -> tuple[str, str]:
     """The files' names of gpulab and of its marker."""
-    return wheel("gpulab", ROOT), wheel("gpulab_mark", ROOT)
+    return wheel("gpulab", version(ROOT)), wheel("gpulab_mark", of_this_build().version(version(ROOT)))
 
 
 def lines(chapter: str, extras: tuple[str, ...] = ()) -> list[str]:

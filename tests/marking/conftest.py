@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from autograder.client.sent import MAX_BYTES
@@ -17,6 +16,7 @@ from autograder.marking.app import app
 from autograder.marking.limits import Limits
 from autograder.marking.queue import Queue
 from autograder.marking.records import Record, Records
+from autograder.marking.server import BoundedServer
 from autograder.marking.tokens import secret_of, token_of
 from autograder.selfcheck.chapters import Chapter
 
@@ -40,6 +40,7 @@ class Serving:
 
     async def marker(self, record: Record) -> int:
         self.marked.append(record)
+        record.run()
         await asyncio.to_thread(self.goes_on.wait, 30)
         self.keeps(record)
         return 1
@@ -51,7 +52,7 @@ class Serving:
 
         async def serve() -> None:
             queue = Queue(self.records, limits, [Chapter(ROOT / "exercises" / "views")], jobs, self.marker)
-            server = HTTPServer(app(queue, self.secret), max_body_size=MAX_BYTES)
+            server = BoundedServer(app(queue, self.secret), max_body_size=MAX_BYTES)
             sockets = bind_sockets(0, "127.0.0.1")
             server.add_sockets(sockets)
             self.address = f"http://127.0.0.1:{sockets[0].getsockname()[1]}{prefix}"
