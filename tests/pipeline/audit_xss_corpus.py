@@ -53,7 +53,7 @@ def test_on_the_feedback_page_and_in_the_formgrader(texts, course, formgrader, w
 def test_on_the_markers_page(texts, tmp_path, watched):
     chapter = next(chapter for chapter in chapters() if chapter.name == "views")
     marked = Marked(chapter, notes=texts, errors={"": texts})
-    (tmp_path / "marked.html").write_text(marked_page(marked, "views.ipynb", solutions=False))
+    (tmp_path / "marked.html").write_text(marked_page(marked, "views.ipynb"))
     watched.goto((tmp_path / "marked.html").as_uri(), wait_until="load")
     assert watched.locator("body").inner_text().count("alert") > len(texts) / 4
     touched(watched, "body")

@@ -10,7 +10,7 @@ from autograder.authoring.alone import with_what_to_install
 from autograder.authoring.drafts import in_the_book
 from autograder.authoring.pipeline import write_source
 from autograder.authoring.subset import write_subset
-from autograder.core.published import wheel
+from autograder.core.published import version, wheel
 from tests.pipeline.conftest import ROOT
 
 PAGE = "chapters/tensors/views"
@@ -27,7 +27,7 @@ def says(notebook: nbformat.NotebookNode) -> str:
 @pytest.mark.parametrize("chapter", in_the_book(ROOT / "exercises"))
 def test_the_exercises_of_a_chapter_say_it_and_name_its_page(chapter, tmp_path):
     said = says(nbformat.read(write_source(ROOT / "exercises", chapter, tmp_path), as_version=4))
-    assert wheel("gpulab", ROOT) in said
+    assert wheel("gpulab", version(ROOT)) in said
     (page,) = set(re.findall(r"(chapters/\w+/\w+)\.html", said))
     assert page.endswith(f"/{chapter}") and (ROOT / f"{page}.md").is_file()
 
@@ -54,7 +54,7 @@ def published(tmp_path):
 def test_where_the_book_has_an_address_the_line_runs_as_it_stands(published):
     code = nbformat.v4.new_code_cell("import gpulab")
     said = says(with_what_to_install(nbformat.v4.new_notebook(cells=[code]), PAGE, published))
-    assert f" https://someone.github.io/tokens/exercises/{wheel('gpulab', ROOT)}`" in said
+    assert f" https://someone.github.io/tokens/exercises/{wheel('gpulab', version(ROOT))}`" in said
     assert f"<https://someone.github.io/tokens/{PAGE}.html>" in said and "beside" not in said
 
 

@@ -85,7 +85,7 @@ def test_on_the_markers_page(tmp_path, watched):
     chapter = next(chapter for chapter in chapters() if chapter.name == "views")
     function = next(iter(chapter.functions.values()))
     marked = Marked(chapter, notes=payloads(), errors={"": payloads(), function: payloads()})
-    (tmp_path / "marked.html").write_text(marked_page(marked, f"{payloads()[0]}.ipynb", solutions=False))
+    (tmp_path / "marked.html").write_text(marked_page(marked, f"{payloads()[0]}.ipynb"))
     watched.goto((tmp_path / "marked.html").as_uri(), wait_until="load")
     assert watched.locator("body").inner_text().count("window.ran=1") > 500
     touched(watched, "body")
