@@ -5,7 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from autograder.core.edition import NAMES, edition, of_this_build
+from autograder.cli.marking import add_options as add_options_of_marking
+from autograder.cli.numbers import at_least
 from autograder.core.layout import ROOT
 from autograder.selfcheck.command import add_options
 from autograder.selfcheck.packed import is_packed
@@ -41,7 +42,7 @@ def _add_of_the_repository(commands) -> None:
         help="whose whole gallery is graded, all or none (default: views)",
     )
     demo.add_argument("--only", nargs="+", metavar="CHAPTER", help="of these chapters alone (default: all)")
-    demo.add_argument("--jobs", type=_positive, default=_cores(), help="chapters at once (default: one a core)")
+    demo.add_argument("--jobs", type=at_least(1), default=_cores(), help="chapters at once (default: one a core)")
     _add_grade(commands)
     commands.add_parser("doctor", help="say what this machine can do and what to install")
     check = commands.add_parser("check", help="run the gates on exercises: what is wrong with them, in sentences")
@@ -60,7 +61,7 @@ def _add_of_the_repository(commands) -> None:
         "mutate", help="try mutants of the solutions, and every attempt with thirty seeds (minutes)"
     )
     mutate.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]", help="(default: all)")
-    mutate.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
+    mutate.add_argument("--jobs", type=at_least(1), default=_cores(), help="processes at once (default: one a core)")
     mutate.add_argument("--mutants", action="store_true", help="mutants alone: thirty seeds take many times as long")
     mutate.add_argument("--all", action="store_true", help="what has not changed since it was tried, too")
     _add_try(commands)
@@ -92,16 +93,8 @@ def _add_of_the_repository(commands) -> None:
     )
     downloads = commands.add_parser("downloads", help="write the notebooks and wheels that the site offers to learners")
     downloads.add_argument("--to", type=Path, metavar="FOLDER", help="(default: the edition's, in _build)")
-    downloads.add_argument(
-        "--edition", choices=NAMES, help="graded: without solutions and hidden tests (default: open)"
-    )
+    downloads.add_argument("--edition", help="open, or graded: without solutions and hidden tests (default: open)")
     downloads.add_argument("--service", default="", metavar="ADDRESS", help="of a graded course's marking service")
-    _add_marking(commands)
-
-
-def _add_marking(commands) -> None:
-    from autograder.marking.command import add_options as add_options_of_marking
-
     marking = commands.add_parser(
         "marking", help="the marking service of a graded course, whose learners have no hidden tests"
     )
@@ -116,7 +109,7 @@ def _add_grade(commands) -> None:
         "not listed here go to nbgrader: --force, --CourseDirectory.db_url=..., --ExecuteGraded.timeout=...",
     )
     grade.add_argument("assignment")
-    grade.add_argument("--jobs", type=_positive, default=_cores(), help="worker processes (default: one a core)")
+    grade.add_argument("--jobs", type=at_least(1), default=_cores(), help="worker processes (default: one a core)")
     grade.add_argument("--students", default="*", help="glob of student ids (default: all)")
     grade.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask cluster, instead of --jobs")
 
@@ -135,7 +128,7 @@ def _add_try(commands) -> None:
     )
     attempt.add_argument("--function", default="", help="its solutions alone")
     attempt.add_argument("--seeds", type=int, nargs="+", help="of the cases' draws (default: those of `check`)")
-    attempt.add_argument("--jobs", type=_positive, default=_cores(), help="processes at once (default: one a core)")
+    attempt.add_argument("--jobs", type=at_least(1), default=_cores(), help="processes at once (default: one a core)")
     attempt.add_argument("--json", action="store_true", help="a line of JSON for each solution")
 
 
@@ -148,7 +141,7 @@ def _add_new(commands) -> None:
     chapter.add_argument("name", help="small letters, as in moving_bytes")
     chapter.add_argument("--part", default="device", help="folder of chapters/ for the page (default: device)")
     chapter.add_argument(
-        "--number", type=_positive, help="the chapter's, which its exercises carry (default: the next)"
+        "--number", type=at_least(1), help="the chapter's, which its exercises carry (default: the next)"
     )
     chapter.add_argument("--title", default="", help="(default: the name)")
     exercise = what.add_parser(
@@ -185,6 +178,7 @@ def _source(options: argparse.Namespace) -> int:
 
 def _downloads(options: argparse.Namespace) -> int:
     from autograder.authoring.pipeline import write_downloads, write_wheel
+    from autograder.core.edition import edition, of_this_build
     from autograder.selfcheck.wheel import write_client_wheel, write_mark_wheel
 
     try:
@@ -303,13 +297,6 @@ def _mutate(options: argparse.Namespace) -> int:
     if not authored_exercises:
         return 1 if unreadable else 2
     return run(authored_exercises, options.jobs, options.all, options.mutants) or int(bool(unreadable))
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least 1 is needed")
-    return number
 
 
 def _cores() -> int:

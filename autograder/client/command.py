@@ -1,17 +1,17 @@
 """``gpulab-mark views.ipynb`` where points count: the course's marking service runs the hidden tests."""
 
 import argparse
-import os
 import sys
 import webbrowser
 from pathlib import Path
 
 from autograder.client import token
+from autograder.client.cannot import CannotAsk, UnknownToken
 from autograder.client.sent import sent
-from autograder.client.service import CannotAsk, Service, UnknownToken
+from autograder.client.service import Service
+from autograder.core import screen
 from autograder.core.marks import Marks
 from autograder.core.printable import on_terminal, say
-from autograder.core.screen import columns, has_screen
 
 ADDRESS = Path(__file__).with_name("address.txt")
 """Where a wheel carries the address of the service."""
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _mark(options)
     except UnknownToken as why:
         return _refused(f"{why} {token.where_it_is()}")
-    except CannotAsk as why:
+    except (CannotAsk, screen.NoPlace) as why:
         return _refused(str(why))
     except KeyboardInterrupt:
         return _refused(
@@ -40,17 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpulab-mark", description=ABOUT)
-    parser.add_argument(
-        "notebook", type=Path, help="the chapter's notebook with your code in it, saved; it is only read"
-    )
-    parser.add_argument("--no-browser", action="store_true", help="name the page, do not open it")
-    parser.add_argument("--page", type=Path, help="where to write the page (default: beside the notebook)")
+    screen.add_options(parser)
     parser.add_argument("--new-token", action="store_true", help="ask for your token again, and keep the new one")
     return parser
 
 
 def _mark(options: argparse.Namespace) -> int:
-    notebook, written = sent(options.notebook), _place(options)
+    notebook, written = sent(options.notebook), screen.place(options.notebook, options.page)
     own = token.token(options.new_token)
     service = Service(ADDRESS.read_text("utf-8").strip(), own)
     taken = service.send(notebook)
@@ -63,14 +59,9 @@ def _mark(options: argparse.Namespace) -> int:
         raise CannotAsk(
             "The service's answer cannot be read: install the gpulab-mark of your course's page."
         ) from error
-    try:
-        written.write_text(found["page"], "utf-8", "backslashreplace")
-    except OSError as error:
-        raise CannotAsk(
-            f"The page cannot be written to {written}: {error.strerror}. The same line with --page uses no further try."
-        ) from None
+    screen.write(written, found["page"])
     _report(marks, max(found["of"] - found["used"], 0), found["of"], written)
-    if not options.no_browser and has_screen():
+    if not options.no_browser and screen.has_screen():
         webbrowser.open(written.as_uri())
     return 0
 
@@ -87,16 +78,8 @@ class _Waits:
         self._said = ahead
 
 
-def _place(options: argparse.Namespace) -> Path:
-    """Where the page goes. Raises CannotAsk where nothing can be written, before a try is used."""
-    path = (options.page or options.notebook.with_name(f"{options.notebook.stem}-marked.html")).resolve()
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise CannotAsk(f"The page cannot be written to {path}: name another place with --page.")
-    return path
-
-
 def _report(marks: Marks, left: int, of: int, written: Path) -> None:
-    for line in (*map(str, marks.of), *marks.summary(columns())):
+    for line in (*map(str, marks.of), *marks.summary(screen.columns())):
         say(line)
     say(f"Tries left: {left} of {of}")
     say(f"What each point was lost for, what to read again, and hints: {written}")

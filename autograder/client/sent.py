@@ -4,7 +4,7 @@ import ast
 import json
 from pathlib import Path
 
-from autograder.client.service import CannotAsk
+from autograder.client.cannot import CannotAsk
 
 MAX_BYTES = 8 * 1024**2
 """Of what is sent."""

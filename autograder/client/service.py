@@ -9,6 +9,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from autograder.client.cannot import CannotAsk, UnknownToken
+
 SECONDS_TO_ANSWER = 60
 SECONDS_BETWEEN = 1.0
 MOST_BYTES = 32 * 1024**2
@@ -16,14 +18,6 @@ MOST_BYTES = 32 * 1024**2
 _OF_WHAT_WAS_SENT = {"ask": str, "chapter": str, "marked": bool}
 _OF_THOSE_WHO_WAIT = {"ahead": int}
 _OF_MARKS = {"marks": dict, "page": str, "used": int, "of": int}
-
-
-class CannotAsk(Exception):
-    """Nothing was marked; says why and what to do."""
-
-
-class UnknownToken(CannotAsk):
-    """The service does not know whose it is."""
 
 
 class _NoOtherHost(HTTPRedirectHandler):

@@ -5,7 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from autograder.client.service import CannotAsk
+from autograder.client.cannot import CannotAsk
+from autograder.client.private import write_for_oneself
 
 VARIABLE = "GPULAB_MARK_TOKEN"
 
@@ -41,13 +42,6 @@ def keep(given: str) -> None:
         return
     kept_at().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_for_oneself(kept_at(), f"{given}\n")
-
-
-def write_for_oneself(path: Path, text: str) -> None:
-    """A file that its owner alone can read, also where there was one that others could."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        path.chmod(0o600)
-        file.write(text)
 
 
 def _is_asked() -> bool:

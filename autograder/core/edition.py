@@ -37,7 +37,7 @@ class Edition:
         return f"{of_the_course}+graded.at{hashlib.sha256(self.service.encode()).hexdigest()[:8]}"
 
     def built(self, root: Path) -> Path:
-        """The folder of what is built of it: ``html`` and ``exercises`` are in it."""
+        """The folder of what is built of it: its ``exercises``, its site and its release are in it."""
         return root / "_build" / "graded" if self.graded else root / "_build"
 
     def environment(self) -> dict[str, str]:

@@ -8,7 +8,6 @@ import html
 import io
 import re
 import textwrap
-import tokenize
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 import nbformat
 
 from autograder.core.hidden_region import BEGIN_SOLUTION, END_SOLUTION
-from autograder.grading.similar import stretches_of
+from autograder.grading.similar import stretches_of, stretches_until
 from autograder.notebooks.cells import cell_of
 from autograder.selfcheck.chapters import Chapter
 
@@ -25,7 +24,7 @@ LEAST = 0.75
 """Part of a solution's stretches, beyond those of the cell that is given for it. The pages' own lessons share two thirds with some."""
 _HIDDEN = re.compile(r"(^|/)(judge\.py|hints\.yml|corpus\.txt|misconceptions\.yml|trials\.json|exercises/.*\.py)$")
 """Names of files that learners of a graded course do not get."""
-MOST_ERRORS = 50
+MOST_READINGS = 50
 """Of a piece: behind so many lines that are no Python it is none."""
 _OPENED, _CLOSED = (".zip", ".whl"), (".tar", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 _SOLUTION = re.compile(f"{BEGIN_SOLUTION}.*?{END_SOLUTION}", re.S)
@@ -77,27 +76,14 @@ def _stretches_in(piece: str) -> set[int]:
     """Also of what stands behind prompts and a diff's signs, or behind a line that is no Python."""
     found = set[int]()
     for text in {piece, _PROMPT.sub("", piece)}:
-        lines = textwrap.dedent(text).splitlines(keepends=True)
-        for _ in range(MOST_ERRORS):
-            found |= stretches_of("".join(lines))
-            if (line := _first_error(lines)) is None:
+        for _ in range(MOST_READINGS):
+            lines = textwrap.dedent(text).splitlines(keepends=True)
+            stretches, line = stretches_until("".join(lines))
+            found |= stretches
+            if line is None or line >= len(lines):
                 break
-            lines = textwrap.dedent("".join(lines[line:])).splitlines(keepends=True)
+            text = "".join(lines[line:])
     return found
-
-
-def _first_error(lines: list[str]) -> int | None:
-    """How many lines the tokenizer has read where it stops; None where it reads all."""
-    try:
-        for _ in tokenize.generate_tokens(iter(lines).__next__):
-            pass
-    except tokenize.TokenError as error:
-        at = error.args[1][0]
-    except SyntaxError as error:
-        at = error.lineno or 1
-    else:
-        return None
-    return at if at < len(lines) else None
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -113,21 +113,30 @@ def _answers(folder: Path, releases: dict[str, Released]) -> dict[str, str]:
 
 
 def stretches_of(source: str) -> set[int]:
-    """Their hashes: a class of the longest cells fits into memory."""
-    tokens = _tokens(source)
-    return {hash(tuple(tokens[at : at + STRETCH])) for at in range(len(tokens) - STRETCH + 1)}
+    """Those of its first ``MOST_TOKENS``, as far as they are Python."""
+    return stretches_until(source)[0]
 
 
-def _tokens(source: str) -> list[str]:
+def stretches_until(source: str) -> tuple[set[int], int | None]:
+    """The same, and the line at which the reading ended; None where it read all. Their hashes: a class fits into memory."""
+    tokens, line = _tokens(source)
+    return {hash(tuple(tokens[at : at + STRETCH])) for at in range(len(tokens) - STRETCH + 1)}, line
+
+
+def _tokens(source: str) -> tuple[list[str], int | None]:
     """Keywords and signs as they are; every name, number and text as its kind."""
     found: list[str] = []
     try:
-        for token in itertools.islice(tokenize.generate_tokens(io.StringIO(source).readline), MOST_TOKENS):
+        for count, token in enumerate(tokenize.generate_tokens(io.StringIO(source).readline)):
+            if count == MOST_TOKENS:
+                return found, token.start[0]
             if token.type not in _DROPPED:
                 found.append(token.string if keyword.iskeyword(token.string) else _KINDS.get(token.type, token.string))
-    except (tokenize.TokenError, SyntaxError):
-        pass  # what was read until there
-    return found
+    except tokenize.TokenError as error:
+        return found, error.args[1][0]
+    except SyntaxError as error:
+        return found, error.lineno or 1
+    return found, None
 
 
 def run(course: Path, assignment: str, least: float) -> int:

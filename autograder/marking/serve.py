@@ -9,10 +9,8 @@ from pathlib import Path
 
 from tornado.netutil import bind_sockets
 
-from autograder.authoring.drafts import in_the_book
 from autograder.client.sent import MAX_BYTES
 from autograder.core.edition import LOCAL
-from autograder.core.layout import ROOT
 from autograder.core.printable import say
 from autograder.marking.app import app
 from autograder.marking.limits import Limits, limits
@@ -21,7 +19,7 @@ from autograder.marking.records import FOLDER, Records
 from autograder.marking.server import BoundedServer
 from autograder.marking.tokens import SECRET, secret_of
 from autograder.sandbox import sandbox
-from autograder.selfcheck.chapters import chapters
+from autograder.selfcheck.chapters import chapters_in_the_book
 
 
 def serve(course: Path, options: argparse.Namespace) -> None:
@@ -33,8 +31,7 @@ def serve(course: Path, options: argparse.Namespace) -> None:
     tls = _tls(options)
     if tls is None and options.host not in LOCAL:
         raise ValueError(f"--host {options.host} needs --certificate: learners' tokens would travel in plain text.")
-    shown = in_the_book(ROOT / "exercises")
-    known = [chapter for chapter in chapters() if chapter.name in shown]
+    known = chapters_in_the_book()
     allowed = limits(options.tries, [chapter.name for chapter in known])
     logging.basicConfig(format="%(asctime)s  %(message)s", datefmt="%Y-%m-%d %H:%M")
     asyncio.run(_until_stopped(Queue(Records(course / FOLDER), allowed, known, options.jobs), tls, options))

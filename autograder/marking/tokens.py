@@ -11,6 +11,8 @@ from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from pathlib import Path
 
+from autograder.client.private import write_for_oneself
+
 SECRET = "secret"
 """The file's name."""
 
@@ -22,8 +24,7 @@ def secret_of(folder: Path) -> bytes:
     path = folder / SECRET
     if not path.exists():
         draft = folder / f".secret.{os.getpid()}"
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(secrets.token_hex(32))
+        write_for_oneself(draft, secrets.token_hex(32))
         os.replace(draft, path)
     return path.read_bytes()
 

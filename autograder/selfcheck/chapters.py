@@ -89,6 +89,14 @@ def chapters() -> list[Chapter]:
     return [Chapter(path.parent) for path in sorted((ROOT / "exercises").glob("*/hints.yml"))]
 
 
+def chapters_in_the_book() -> list[Chapter]:
+    """Those of the repository that are no drafts, by name."""
+    from autograder.authoring.drafts import in_the_book
+
+    shown = in_the_book(ROOT / "exercises")
+    return [chapter for chapter in chapters() if chapter.name in shown]
+
+
 def _site() -> str:
     """The address of the published book, from the wheel or from ``_config.yml``; empty while there is none."""
     if is_packed():

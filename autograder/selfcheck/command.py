@@ -8,9 +8,9 @@ import webbrowser
 from importlib import metadata, util
 from pathlib import Path
 
+from autograder.core import screen
 from autograder.core.layout import ROOT
 from autograder.core.printable import on_terminal, say
-from autograder.core.screen import columns, has_screen
 from autograder.selfcheck.packed import is_packed
 
 ABOUT = "Run the hidden tests of a chapter on your own notebook, and open a page that says what they found."
@@ -18,12 +18,8 @@ ABOUT = "Run the hidden tests of a chapter on your own notebook, and open a page
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = ABOUT
-    parser.add_argument(
-        "notebook", type=Path, help="the chapter's notebook with your code in it, saved; it is only read"
-    )
-    parser.add_argument("--no-browser", action="store_true", help="name the page, do not open it")
+    screen.add_options(parser)
     parser.add_argument("--solution", action="store_true", help="show the reference solutions before full marks, too")
-    parser.add_argument("--page", type=Path, help="where to write the page (default: beside the notebook)")
     parser.add_argument(
         "--no-sandbox", action="store_true", help="run your code without bubblewrap, as you would yourself"
     )
@@ -55,16 +51,16 @@ def _mark(options: argparse.Namespace) -> int:
     from autograder.selfcheck.reading import CannotMark
 
     try:
-        written = _place(options)
+        written = screen.place(options.notebook, options.page)
         marked = mark(
             options.notebook, not options.no_sandbox, lambda chapter: _begin(options.notebook, chapter), _tell
         )
         shown = Solutions.ALL if options.solution else Solutions.EARNED
-        _write(written, page(marked, options.notebook.name, shown))
-    except CannotMark as why:
+        screen.write(written, page(marked, options.notebook.name, shown))
+    except (CannotMark, screen.NoPlace) as why:
         return _refused(str(why))
     _report(marked, written)
-    if not options.no_browser and has_screen():
+    if not options.no_browser and screen.has_screen():
         webbrowser.open(written.as_uri())
     return 0
 
@@ -117,30 +113,8 @@ def _tell(function: str, verdict) -> None:
     print(mark_of(function, verdict), flush=True)
 
 
-def _place(options: argparse.Namespace) -> Path:
-    """Where the page goes. Raises CannotMark where nothing can be written, before the notebook runs."""
-    path = (options.page or options.notebook.with_name(f"{options.notebook.stem}-marked.html")).resolve()
-    target = path if path.exists() else path.parent
-    if options.notebook.exists() and (path.is_dir() or not os.access(target, os.W_OK)):
-        _cannot_write(path)
-    return path
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError:
-        _cannot_write(path)
-
-
-def _cannot_write(path: Path) -> None:
-    from autograder.selfcheck.reading import CannotMark
-
-    raise CannotMark(f"The page cannot be written to {path}: name another place with --page.")
-
-
 def _report(marked, written: Path) -> None:
-    for line in marked.marks().summary(columns()):
+    for line in marked.marks().summary(screen.columns()):
         say(line)
     say(f"What each point was lost for, what to read again, and hints: {written}")
 

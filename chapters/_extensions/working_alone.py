@@ -44,8 +44,9 @@ lost one, the section to read again, two hints, and the solution after full mark
 sandbox (Debian: `apt-get install bubblewrap`), on macOS without one."""
 MARKED_THERE = """\
 The last line, whenever you have saved the notebook, sends it to your course's marking service ({service}), which runs the
-hidden tests, and opens a page with the points of each function, a sentence for each lost one, the section to read again and two hints. It asks once for the token that your
-instructor gave you. How often you may ask is limited; a notebook that is sent again as it was costs nothing."""
+hidden tests, and opens a page with the points of each function, a sentence for each lost one, the section to read again
+and two hints. It asks once for the token that your instructor gave you. How often you may ask is limited; a notebook that is
+sent again as it was costs nothing."""
 NOT_MARKED = """\
 The cells below each function check it on one example. The hidden tests run when your instructor grades what you hand in."""
 ELSEWHERE = """
