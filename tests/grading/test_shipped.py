@@ -34,6 +34,7 @@ def notebook_of(source: str) -> str:
         ("views.md", f"Text, it's.\n\n```{{code-cell}} python\n{SOLUTION}\n```\n"),
         ("views.html", f'<pre>a = [\n</pre><pre><span class="k">{html.escape(SOLUTION)}</span></pre>'),
         ("renamed.py", RENAMED),
+        ("long.py", "x = 1\n" * 10_000 + SOLUTION),
         ("prompts.txt", re.sub("^", ">>> ", SOLUTION, flags=re.M)),
         ("a.diff.txt", re.sub("^", "+", SOLUTION, flags=re.M)),
         ("log.txt", f"it's said\n  once\n a'\n{SOLUTION}"),
