@@ -71,3 +71,50 @@ def test_reading_the_state_is_no_operation_of_the_program():
     with observe() as seen:
         torch.cuda.set_rng_state(torch.cuda.get_rng_state())
     assert not [op for op in seen.ops if op.op == "aten.cat"]
+
+
+def test_the_state_of_a_generator_is_its_seed_and_its_offset():
+    generator = torch.Generator("cuda").manual_seed(7)
+    assert generator.get_state().tolist() == [7, *[0] * 15] and generator.get_offset() == 0
+    first = torch.rand(4, device="cuda", generator=generator)
+    assert generator.get_offset() == 4 and generator.get_state()[8:].view(torch.int64).item() == 4
+    second = torch.rand(4, device="cuda", generator=generator)
+    generator.set_offset(0)
+    assert torch.equal(torch.rand(4, device="cuda", generator=generator), first)
+    assert torch.equal(torch.rand(4, device="cuda", generator=generator), second) and not torch.equal(first, second)
+
+
+def test_an_offset_between_two_draws_is_refused():
+    with pytest.raises(RuntimeError, match="offset must be a multiple of 4"):
+        torch.Generator("cuda").set_offset(3)
+
+
+def test_neighbouring_seeds_and_offsets_draw_numbers_that_have_nothing_in_common():
+    drawn = []
+    for seed in range(8):
+        generator = torch.Generator("cuda").manual_seed(seed)
+        drawn += [torch.randn(500, device="cuda", generator=generator) for _ in range(8)]
+    related = torch.corrcoef(torch.stack(drawn)) - torch.eye(64, device="cuda")
+    assert related.abs().max().item() < 0.25
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: torch.rand(3, device="cuda"),
+        lambda: torch.ones(3, device="cuda").uniform_(),
+        lambda: torch.rand_like(torch.ones(3, device="cuda")),
+        lambda: torch.rand(3, out=torch.empty(3, device="cuda"), device="cuda"),
+        lambda: torch.nn.functional.dropout(torch.ones(64, device="cuda")),
+    ],
+    ids=["rand", "uniform_", "rand_like", "out=", "dropout"],
+)
+def test_every_operation_that_draws_moves_the_offset_once_and_draws_again_from_where_it_was(draw):
+    generator = torch.cuda.default_generators[0]
+    torch.cuda.manual_seed(1)
+    first = draw()
+    assert generator.get_offset() == 4
+    second = draw()
+    assert generator.get_offset() == 8 and not torch.equal(first, second)
+    generator.set_offset(4)
+    assert torch.equal(draw(), second)

@@ -17,7 +17,7 @@ from gpulab.cuda.errors import MachineTooSmall, NotModelled
 _NOTHING = nullcontext()
 _NO_KERNEL = {"empty", "empty_strided", "empty_like", "empty_permuted"}
 _FROM_HOST_DATA = {"tensor", "as_tensor", "asarray", "scalar_tensor"}
-_RANDOM = {"rand", "randn", "randint", "randperm", "normal"}
+_RANDOM = {"rand", "randn", "randint", "randperm", "normal", "rand_like", "randn_like", "randint_like"}
 _LIKE = (
     "empty_like",
     "zeros_like",
@@ -181,11 +181,11 @@ def _made(name: str, original, args, kwargs):
     device = state.device_on()
     _check_room(device, name, original, args, kwargs)
     randomness.check_device(kwargs.get("generator"), "cuda")
-    if name in _RANDOM and not device.ghost:
-        kwargs["generator"] = kwargs.get("generator") or device.generator
     if "out" in kwargs and kwargs["out"] is not None:
         kwargs.pop("device")
         return original(*args, **kwargs)
+    if name in _RANDOM and not device.ghost:
+        kwargs["generator"] = randomness.at_its_numbers(kwargs.get("generator") or device.generator)
     try:
         out = CudaTensor.tag(original(*args, **kwargs))
     except RuntimeError as error:
@@ -241,7 +241,7 @@ def _like(name: str, original):
             return _on_host(original, (source, *args), kwargs)
         if is_traceable_wrapper_subclass(source):
             return _around(like, source, *args, **kwargs)
-        return _on_card(name, original, (source, *args), _with_generator(name, kwargs))
+        return _on_card(name, original, (source, *args), kwargs)
 
     return like
 
@@ -254,13 +254,6 @@ def _around(like, source, *args, **kwargs):
         name: like(part, *args, **kwargs) if isinstance(part, torch.Tensor) else part for name, part in parts.items()
     }
     return type(source).__tensor_unflatten__(within, context, source.size(), source.stride())
-
-
-def _with_generator(name: str, kwargs) -> dict:
-    device = state.device_on()
-    if device.ghost or not name.startswith("rand"):
-        return kwargs
-    return {"generator": device.generator, **kwargs}
 
 
 def _teach_device_context(patches: Patches, wrappers: dict) -> None:

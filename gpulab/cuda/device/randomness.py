@@ -1,5 +1,6 @@
 """Random numbers of the device: a generator of its own, as a card has."""
 
+import struct
 import weakref
 from contextlib import contextmanager
 
@@ -20,9 +21,10 @@ _ON_CARD: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 class CudaGenerator(_BASE):
-    """A generator that says it lives on the card.
+    """A generator that says it lives on the card: a seed and an offset, as Philox has them.
 
-    Its numbers are reproducible, but neither the host's for that seed nor a real card's.
+    Each operation draws numbers that seed and offset determine and moves the offset on. The numbers are neither the
+    host's for that seed nor a real card's.
     """
 
     def __new__(cls, device=None):
@@ -35,28 +37,50 @@ class CudaGenerator(_BASE):
     device = property(lambda self: state.CUDA)
 
     def manual_seed(self, seed: int):
-        self._seed = int(seed)
-        super().manual_seed((int(seed) * 0x9E37_79B9 + 0xC0DA) % 2**63)
+        self._seed, self._offset = int(seed) % 2**64, 0
         return self
 
+    def draws(self) -> "CudaGenerator":
+        """The same generator, at the numbers of the operation that comes next."""
+        super().manual_seed(self.next_seed())
+        return self
+
+    def next_seed(self) -> int:
+        """What a generator of the host is seeded with for the operation that comes next."""
+        seed = _mixed(_mixed(self._seed) + self._offset)
+        self._offset += _OFFSET_OF_AN_OPERATION
+        return seed
+
     def get_state(self) -> torch.Tensor:
-        """uint8, on the host: the numbers' state, then the seed."""
+        """Seed and offset, 16 bytes: uint8, on the host."""
+        return self._bytes(struct.pack(_STATE, self._seed, self._offset))
+
+    @staticmethod
+    def _bytes(values: bytes) -> torch.Tensor:
         guard = DisableTorchDispatch()
         try:
-            seed = torch.tensor([self._seed % 2**63], device="cpu").view(torch.uint8)
-            return torch.cat([super().get_state(), seed])
+            return torch.tensor(list(values), dtype=torch.uint8, device="cpu")
         finally:
             del guard
 
     def set_state(self, state: torch.Tensor):
-        if state.numel() != _state_bytes():
+        if state.numel() != struct.calcsize(_STATE):
             raise RuntimeError("RNG state is wrong size")
         guard = DisableTorchDispatch()
         try:
-            super().set_state(state[:-_SEED_BYTES])
-            self._seed = int(state[-_SEED_BYTES:].clone().view(torch.int64))
+            self._seed, self._offset = struct.unpack(_STATE, bytes(state.tolist()))
         finally:
             del guard
+        return self
+
+    def get_offset(self) -> int:
+        return self._offset
+
+    def set_offset(self, offset: int):
+        """Raises RuntimeError, as CUDA does, for an offset that is no multiple of 4."""
+        if offset % 4:
+            raise RuntimeError("offset must be a multiple of 4")
+        self._offset = int(offset)
         return self
 
     def clone_state(self) -> "CudaGenerator":
@@ -69,23 +93,29 @@ class CudaGenerator(_BASE):
         return f"<torch._C.Generator object at {id(self):#x}>"
 
     def _missing(self, *args):
-        raise NotModelled("the offset of a generator, and the state that CUDA graphs share")
+        raise NotModelled("the state of a generator that CUDA graphs share")
 
-    get_offset = set_offset = graphsafe_get_state = graphsafe_set_state = _missing
+    graphsafe_get_state = graphsafe_set_state = _missing
 
     def initial_seed(self) -> int:
         return self._seed
 
     def seed(self) -> int:
-        self.manual_seed(_BASE().seed() % 2**63)
+        self.manual_seed(_BASE().seed())
         return self._seed
 
 
-_SEED_BYTES = 8
+_STATE = "<QQ"
+_OFFSET_OF_AN_OPERATION = 4
+"""By so much a kernel moves a card's offset that draws four numbers a thread or fewer."""
 
 
-def _state_bytes() -> int:
-    return _BASE().get_state().numel() + _SEED_BYTES
+def _mixed(word: int) -> int:
+    """64 bits of which each depends on all of ``word``: the host's generator looks at 32 of them."""
+    word = (word + 0x9E37_79B9_7F4A_7C15) % 2**64
+    word = (word ^ word >> 30) * 0xBF58_476D_1CE4_E5B9 % 2**64
+    word = (word ^ word >> 27) * 0x94D0_49BB_1331_11EB % 2**64
+    return word ^ word >> 31
 
 
 def _made_from(state: torch.Tensor) -> CudaGenerator:
@@ -126,13 +156,17 @@ def drawing(device, rule, kwargs):
     """Inside the block the operation draws from the device's generator."""
     if rule.random == "argument":
         check_device(kwargs.get("generator"), "cuda")
-        yield {**kwargs, "generator": kwargs.get("generator") or device.generator}
+        yield {**kwargs, "generator": at_its_numbers(kwargs.get("generator") or device.generator)}
         return
     host = torch.random.default_generator
     before = host.get_state()
-    host.set_state(_BASE.get_state(device.generator))
+    host.manual_seed(device.generator.next_seed())
     try:
         yield kwargs
     finally:
-        _BASE.set_state(device.generator, host.get_state())
         host.set_state(before)
+
+
+def at_its_numbers(generator) -> CudaGenerator:
+    """A generator of the card, which an operation is about to draw from."""
+    return _ON_CARD[generator._cdata].draws()
