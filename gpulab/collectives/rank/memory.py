@@ -38,7 +38,10 @@ def _bytes(tensor: Tensor):
 
 
 def fill(tensors: list[Tensor], data: bytearray) -> None:
-    """Write what came into ``tensors``; nothing when nothing came (a ghost's, or another rank's to have)."""
+    """Write what came into ``tensors``; nothing when nothing came (a ghost's, or another rank's to have).
+
+    As NCCL writes: autograd, which counts the versions of a tensor, learns nothing of it.
+    """
     if not data:
         return
     at = 0
@@ -46,7 +49,7 @@ def fill(tensors: list[Tensor], data: bytearray) -> None:
         for tensor in tensors:
             if tensor.nbytes:
                 flat = torch.frombuffer(data, dtype=tensor.dtype, count=tensor.numel(), offset=at)
-                transfer.plain(tensor.detach()).copy_(flat.view(tensor.shape))
+                transfer.plain(tensor.data).copy_(flat.view(tensor.shape))
             at += tensor.nbytes
 
 
