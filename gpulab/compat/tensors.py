@@ -12,6 +12,13 @@ make_subclass = TensorBase._make_subclass
 """``(cls, data, requires_grad)``: the same storage as a ``cls``."""
 MAKE_SUBCLASS = Place(torch.Tensor, "_make_subclass")
 """Where a program's own subclasses find it."""
+MAKE_WRAPPER_SUBCLASS = Place(torch.Tensor, "_make_wrapper_subclass")
+"""``(cls, size, ...)``: a ``cls`` without memory of its own, as tensors that are made of others are."""
+WRAPPER_ARGUMENTS = (
+    "size", "strides", "storage_offset", "memory_format", "dtype", "layout", "device", "pin_memory", "requires_grad",
+    "dispatch_sizes_strides_policy", "dispatch_device", "dispatch_layout", "_extra_dispatch_keys", "storage_size",
+)  # fmt: skip
+"""The names of its arguments, behind the class."""
 swap_implementations = torch._C._swap_tensor_impl
 """Two tensors trade their C++ parts; classes and attributes stay."""
 printed = torch._tensor_str._str

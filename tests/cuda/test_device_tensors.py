@@ -506,7 +506,7 @@ def test_the_device_of_a_tensor_is_a_number_too():
     "tensor",
     [
         lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,)),
-        lambda: torch.nested.nested_tensor([torch.ones(2)], layout=torch.jagged),
+        lambda: torch.nested.nested_tensor([torch.ones(2)], layout=torch.strided),
         lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,), device="cuda"),
     ],
     ids=["sparse", "nested", "sparse from the start"],

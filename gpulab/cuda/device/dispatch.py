@@ -19,7 +19,7 @@ from gpulab.compat.dispatch import (
     included_keys,
 )
 from gpulab.compat.tensors import make_subclass
-from gpulab.cuda.device import cost, faults, kernels, state
+from gpulab.cuda.device import cost, faults, kernels, state, wrappers
 from gpulab.cuda.device.ghosts import shapes_of
 from gpulab.cuda.device.memory import span
 from gpulab.cuda.device.op_rules import OpRule, rule_of
@@ -309,6 +309,8 @@ def _slow_path(cls, device, rule, func, args, kwargs, inputs, hosts):
     if "device" in kwargs:
         if not device.ghost and kwargs["device"] is not None and kwargs["device"].type == "meta":
             return _without_values(func, args, kwargs)
+        if wrappers.part_leaves_the_card(rule.name, kwargs["device"]):
+            return _part_to_host(*args, **kwargs)
         # PyTorch's C++ asks for "the same device", which it takes for the CPU. What the learner
         # asks for is answered above, in Python.
         kwargs = {name: value for name, value in kwargs.items() if name != "device"}
@@ -316,6 +318,13 @@ def _slow_path(cls, device, rule, func, args, kwargs, inputs, hosts):
         with randomness.drawing(device, rule, kwargs) as kwargs:
             return _run(cls, device, rule, func, args, kwargs, inputs)
     return _run(cls, device, rule, func, args, kwargs, inputs)
+
+
+def _part_to_host(part, *, dtype=None, non_blocking=False, memory_format=torch.preserve_format, **others):
+    from gpulab.cuda.device import transfer
+
+    on_host = transfer.to_host(part, non_blocking)
+    return on_host if dtype is None else on_host.to(dtype)
 
 
 def _without_values(func, args, kwargs):

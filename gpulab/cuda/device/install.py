@@ -28,6 +28,7 @@ from gpulab.cuda.device import (
     streams,
     subclasses,
     swapping,
+    wrappers,
 )
 from gpulab.cuda.device.autocast import Autocast
 from gpulab.cuda.device.dispatch import references_of_a_base, references_of_a_temporary
@@ -40,7 +41,7 @@ from gpulab.observe.device import set_device
 
 _PARTS = (
     graphs, nvtx, missing, streams, accelerator, factories, methods, saving, storages, profiler,
-    gpu_trace, ghosts, composed, optim, gradients, swapping, subclasses, identity, attention,
+    gpu_trace, ghosts, composed, optim, gradients, swapping, subclasses, wrappers, identity, attention,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from gpulab.cuda.device import state, storages, transfer
 from gpulab.cuda.device.memory import byte_range
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import NEW, SCALARS, CudaTensor, converted, copied_into, the_card
+from gpulab.cuda.device.wrappers import is_on_card
 from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
@@ -28,14 +29,14 @@ def install(patches: Patches) -> None:
     patches.set(Tensor, "data", property(_data.__get__, _set_data))
     for name in SCALARS:
         patches.set(Tensor, name, _scalar(name))
-    for name in ("device", "is_cuda", "is_cpu"):
-        patches.set(Tensor, name, _through_transforms(name))
+    for name, on_card in (("device", state.CUDA), ("is_cuda", True), ("is_cpu", False)):
+        patches.set(Tensor, name, _place(name, on_card))
 
 
 def to(self, *args, **kwargs):
     if is_wrapped(self):
         return _inside_a_transform(self, *args, **kwargs)
-    if not isinstance(self, CudaTensor) and _stays_on_host(args, kwargs):
+    if not isinstance(self, CudaTensor) and not is_on_card(self) and _stays_on_host(args, kwargs):
         return _to(self, *args, **kwargs)
     return converted(self, *args, **kwargs)
 
@@ -54,12 +55,14 @@ def cpu(self, memory_format=torch.preserve_format):
     return to(self, "cpu", memory_format=memory_format)
 
 
-def _through_transforms(name: str) -> property:
-    # Inside vmap or grad a tensor stands for another one, and is none of this device's own.
+def _place(name: str, on_card) -> property:
     original = getattr(TensorBase, name).__get__
 
     def read(self):
-        return getattr(unwrapped(self), name) if is_wrapped(self) else original(self)
+        if is_wrapped(self):
+            # Inside vmap or grad a tensor stands for another one, and is none of this device's own.
+            return getattr(unwrapped(self), name)
+        return on_card if is_on_card(self) else original(self)
 
     return property(read)
 

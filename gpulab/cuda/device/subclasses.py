@@ -59,6 +59,11 @@ def _is_derived(kind: type) -> bool:
     return on_host(kind) not in (Tensor, Parameter, CudaTensor)
 
 
+def _dispatches(kind: type) -> bool:
+    """Whether the class itself makes what operations on it return, as FakeTensor does."""
+    return on_host(kind).__torch_dispatch__ is not Tensor.__torch_dispatch__
+
+
 def _make_subclass(cls, data, requires_grad=False, **kwargs):
     if cls is Tensor or not isinstance(data, Tensor):
         return make_subclass(cls, data, requires_grad, **kwargs)
@@ -96,7 +101,7 @@ def _keeping_class(original):
         kind = type(self)
         if kind is Tensor or kind is CudaTensor or type(out) is kind or not _is_derived(kind):
             return out
-        if issubclass(kind, Parameter) or out.requires_grad or not isinstance(out, Tensor):
+        if issubclass(kind, Parameter) or out.requires_grad or not isinstance(out, Tensor) or _dispatches(kind):
             return out
         return _make_subclass(on_host(kind), out)
 

@@ -17,6 +17,9 @@ _grad = TensorBase.grad
 
 def dispatched(cls, func, types, args=(), kwargs=None):
     """``__torch_dispatch__`` of every class of device tensors."""
+    if len(types) > 1 and not all(issubclass(kind, CudaTensor) for kind in types):
+        # A DTensor, a nested tensor or another wrapper has no memory of its own: it takes itself apart.
+        return NotImplemented
     return dispatch(CudaTensor, func, args, kwargs or {})
 
 
@@ -25,9 +28,7 @@ class CudaTensor(Tensor):
 
     __torch_function__ = disabled_torch_function
 
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        return dispatch(CudaTensor, func, args, kwargs or {})
+    __torch_dispatch__ = classmethod(dispatched)
 
     @staticmethod
     def tag(tensor: Tensor) -> "CudaTensor":

@@ -7,7 +7,7 @@ import torch
 
 from gpulab.compat.dispatch import DisableTorchDispatch, is_traceable_wrapper_subclass
 from gpulab.compat.tensors import FakeTensor, make_subclass
-from gpulab.cuda.device import state
+from gpulab.cuda.device import state, wrappers
 from gpulab.cuda.device.cost import duration_us
 from gpulab.cuda.device.memory import span
 from gpulab.cuda.errors import GhostHasNoValues, NotModelled
@@ -36,6 +36,8 @@ def moved(source: Tensor, to_device: bool, non_blocking: bool = False) -> Tensor
 
 def to_card(source: Tensor, non_blocking: bool = False) -> Tensor:
     """A device tensor with the bytes of a host tensor, in the current stream."""
+    if is_traceable_wrapper_subclass(source):
+        return wrappers.moved(source, state.CUDA, non_blocking)
     device = state.device_on()
     _check_can_move(source)
     guard = DisableTorchDispatch()
@@ -56,6 +58,8 @@ def to_host(source: Tensor, non_blocking: bool = False) -> Tensor:
     As in PyTorch, ``non_blocking`` allocates pinned memory and returns at once: the bytes
     arrive when the host has synchronised with the copy.
     """
+    if is_traceable_wrapper_subclass(source):
+        return wrappers.moved(source, wrappers.HOST, non_blocking)
     device = state.device_on()
     if device.ghost:
         raise GhostHasNoValues()
@@ -77,8 +81,8 @@ def to_host(source: Tensor, non_blocking: bool = False) -> Tensor:
 def _check_can_move(source: Tensor) -> None:
     if source.layout is not torch.strided:
         raise NotModelled(f"a tensor of layout {source.layout}")
-    if is_traceable_wrapper_subclass(source) or isinstance(source, FakeTensor) or source.is_nested:
-        raise NotModelled(f"a {type(source).__name__} on the device, nested, fake or made of other tensors,")
+    if isinstance(source, FakeTensor) or source.is_nested:
+        raise NotModelled(f"a {type(source).__name__} on the device, nested or fake,")
     if source.is_meta:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
 
