@@ -278,3 +278,39 @@ def test_the_history_records_what_the_allocator_did():
 def test_a_snapshot_can_be_dumped(tmp_path):
     torch.cuda.memory._dump_snapshot(str(tmp_path / "snapshot.pickle"))
     assert (tmp_path / "snapshot.pickle").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: torch.zeros(n, device="cuda"),
+        lambda n: torch.randn(n, device="cuda"),
+        lambda n: torch.empty_strided((2, n // 4), (n // 2, 1), device="cuda"),
+    ],
+    ids=["zeros", "randn", "with a gap"],
+)
+def test_a_large_tensor_is_one_allocation(make):
+    torch.cuda.memory._record_memory_history()
+    before = torch.cuda.memory_stats()
+    made = make(6 << 20)
+    after = torch.cuda.memory_stats()
+    events = [entry["action"] for entry in torch.cuda.memory._snapshot()["device_traces"][0]]
+    torch.cuda.memory._record_memory_history(None)
+    assert after["allocation.all.allocated"] - before["allocation.all.allocated"] == 1
+    taken = after["allocated_bytes.all.allocated"] - before["allocated_bytes.all.allocated"]
+    assert 0 <= taken - made.untyped_storage().nbytes() < 512
+    assert events.count("alloc") == 1 and "free_completed" not in events
+
+
+def test_what_is_written_into_memory_that_is_there_takes_none():
+    made = torch.empty(6 << 20, device="cuda")
+    before = torch.cuda.memory_stats()["allocation.all.allocated"]
+    torch.zeros(6 << 20, out=made, device="cuda")
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == before
+
+
+def test_a_large_tensor_that_cannot_be_made_leaves_nothing_behind():
+    before = torch.cuda.memory_allocated()
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        torch.rand(6 << 20, dtype=torch.int64, device="cuda")
+    assert torch.cuda.memory_allocated() == before

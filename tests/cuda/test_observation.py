@@ -408,6 +408,58 @@ def test_separate_halves_of_one_buffer_are_no_race():
     assert seen.races == ()
 
 
+PARTS = {
+    "two columns": lambda x: (x[:, 0], x[:, 1]),
+    "q and k of a packed qkv": lambda x: (x.view(8, 4, 32)[..., :8], x.view(8, 4, 32)[..., 8:16]),
+    "real and imaginary": lambda x: (
+        torch.view_as_complex(x.view(-1, 2)).real,
+        torch.view_as_complex(x.view(-1, 2)).imag,
+    ),
+    "even and odd rows": lambda x: (x[0::2], x[1::2]),
+    "a column and the others": lambda x: (x[:, 3], x[:, 4:]),
+}
+ONE_BYTE = {
+    "a column and the whole": lambda x: (x[:, 3], x),
+    "every second row and every fourth": lambda x: (x[::2], x[::4]),
+    "two windows": lambda x: (x[:, :5], x[:, 4:9]),
+    "the same column, transposed": lambda x: (x[:, 3], x.t()[3]),
+}
+
+
+def written_on_two_streams(parts):
+    one, other = parts(torch.ones(32, 32, device="cuda"))
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with observe() as seen:
+        one.mul_(2)
+        with torch.cuda.stream(side):
+            other.mul_(2)
+        torch.cuda.synchronize()
+    return race_kinds(seen)
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+def test_parts_that_share_no_element_are_no_race(parts):
+    assert written_on_two_streams(parts) == []
+
+
+@pytest.mark.parametrize("parts", ONE_BYTE.values(), ids=ONE_BYTE)
+def test_parts_that_share_an_element_are_a_race(parts):
+    assert written_on_two_streams(parts) == ["write after write"]
+
+
+def test_a_write_to_a_column_forgets_nothing_of_what_lies_between_its_elements():
+    x, side, third = torch.ones(32, 32, device="cuda"), torch.cuda.Stream(), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with observe() as seen:
+        x[5, 3:5].mul_(2)
+        with torch.cuda.stream(side):
+            x[:, 0].mul_(2)
+        with torch.cuda.stream(third):
+            x[5, 3:5] + 1
+    assert race_kinds(seen) == ["read after write"]
+
+
 def reused(record):
     """Memory that one stream still reads goes back to the pool of another, and is written."""
     side = torch.cuda.Stream()
@@ -440,6 +492,18 @@ def test_overwriting_a_pinned_buffer_under_its_copy_is_a_race():
         pinned.zero_()
     (race,) = seen.races
     assert race.kind == "write after read" and race.second_stream == -1
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["the same stream", "another stream"])
+def test_a_copy_into_a_pinned_buffer_is_in_its_streams_order_behind_one_out_of_it(elsewhere):
+    pinned, x = torch.ones(N).pin_memory(), torch.zeros(N, device="cuda")
+    stream = torch.cuda.Stream() if elsewhere else torch.cuda.current_stream()
+    torch.cuda.synchronize()
+    with observe() as seen:
+        pinned.to("cuda", non_blocking=True)
+        with torch.cuda.stream(stream):
+            pinned.copy_(x)
+    assert race_kinds(seen) == (["write after read"] if elsewhere else [])
 
 
 def test_waiting_before_overwriting_a_pinned_buffer_is_no_race():

@@ -21,7 +21,7 @@ from gpulab.compat.dispatch import (
 from gpulab.compat.tensors import make_subclass
 from gpulab.cuda.device import cost, faults, kernels, state, wrappers
 from gpulab.cuda.device.ghosts import shapes_of
-from gpulab.cuda.device.memory import span
+from gpulab.cuda.device.memory import use
 from gpulab.cuda.device.op_rules import OpRule, rule_of
 from gpulab.cuda.device.refusals import different_device, index_device
 from gpulab.cuda.errors import GhostHasNoValues, MachineTooSmall, NotModelled
@@ -279,7 +279,7 @@ def _wait_for_result(device, rule, inputs) -> None:
     nbytes = _RESULT_BYTES.get(rule.name, _COUNT_BYTES)
     if rule.scalar:
         nbytes = inputs[0].element_size()
-    reads = [span(device.memory.of(t).accesses, t) for t in inputs[:1]]
+    reads = [use(device.memory.of(t).accesses, t) for t in inputs[:1]]
     device.machine.copy("DtoH", nbytes, pinned=True, blocking=True, reads=reads, reason=rule.name)
 
 

@@ -27,8 +27,8 @@ _LIKE = (
     "randn_like",
     "randint_like",
 )
-# Above this many bytes the card is asked for room before this machine's memory is touched.
-_CHECK_ROOM_FROM_BYTES = 1 << 24
+# From about here on the card is asked for room before this machine's memory is touched.
+_LARGE_BYTES = 1 << 24
 
 
 def install(patches: Patches) -> None:
@@ -179,19 +179,19 @@ def _outside_transforms():
 
 def _made(name: str, original, args, kwargs):
     device = state.device_on()
-    _check_room(device, name, original, args, kwargs)
     randomness.check_device(kwargs.get("generator"), "cuda")
     if "out" in kwargs and kwargs["out"] is not None:
         kwargs.pop("device")
         return original(*args, **kwargs)
     if name in _RANDOM and not device.ghost:
         kwargs["generator"] = randomness.at_its_numbers(kwargs.get("generator") or device.generator)
-    try:
-        out = CudaTensor.tag(original(*args, **kwargs))
-    except RuntimeError as error:
-        MachineTooSmall.raise_if_that_is(error)
-        raise
-    return accounted(name, original, args, kwargs, out)
+    with _room(device, name, original, args, kwargs):
+        try:
+            out = CudaTensor.tag(original(*args, **kwargs))
+        except RuntimeError as error:
+            MachineTooSmall.raise_if_that_is(error)
+            raise
+        return accounted(name, original, args, kwargs, out)
 
 
 def accounted(name: str, original, args, kwargs, out):
@@ -207,13 +207,13 @@ def accounted(name: str, original, args, kwargs, out):
     return out
 
 
-def _check_room(device, name: str, original, args, kwargs) -> None:
+def _room(device, name: str, original, args, kwargs):
+    """A block in which the card's memory for a large tensor is there before this machine's is touched."""
     if not _may_be_large(args, kwargs):
-        return
+        return _NOTHING
     shadow = {k: v for k, v in kwargs.items() if k not in ("generator", "out")}
-    nbytes = original(*args, **{**shadow, "device": "meta"}).nbytes if name != "randperm" else 8 * args[0]
-    if nbytes > _CHECK_ROOM_FROM_BYTES:
-        device.memory.check_room(nbytes)
+    like = original(*args, **{**shadow, "device": "meta"}) if name != "randperm" else None
+    return device.memory.room_for(8 * args[0] if like is None else like.untyped_storage().nbytes())
 
 
 def _may_be_large(args, kwargs) -> bool:
@@ -222,7 +222,7 @@ def _may_be_large(args, kwargs) -> bool:
         for extent in size if isinstance(size, (tuple, list)) else (size,):
             if isinstance(extent, int) and extent > 1:
                 product *= extent
-    return product > _CHECK_ROOM_FROM_BYTES // 16
+    return product > _LARGE_BYTES // 16
 
 
 def _like(name: str, original):

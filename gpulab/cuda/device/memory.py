@@ -3,6 +3,8 @@
 import ctypes
 import weakref
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -13,7 +15,8 @@ from gpulab.cuda.errors import NotModelled
 from gpulab.cuda.machine.allocator import OutOfMemory
 from gpulab.cuda.machine.blocks import Block
 from gpulab.cuda.machine.machine import EventSnapshot, Machine, staging_us
-from gpulab.cuda.machine.order import AccessHistory
+from gpulab.cuda.machine.order import AccessHistory, Extent
+from gpulab.cuda.machine.strides import cells_of
 
 _MOST_WATCHED_BYTES = 1 << 24
 """Of page-locked memory that a copy reads, and that is looked at until the copy has ended."""
@@ -41,6 +44,7 @@ class DeviceMemory:
         self.held: dict[int, Held] = {}
         self.on_new = None
         self._busy, self._late = False, []
+        self._reserved: Block | None = None
 
     def holds(self, storage: torch.UntypedStorage) -> bool:
         return storage._cdata in self.held
@@ -64,7 +68,7 @@ class DeviceMemory:
     def adopt(self, storage: torch.UntypedStorage) -> Held:
         """A new storage: take memory for it."""
         key, nbytes = storage._cdata, storage.nbytes()
-        held = Held(self._malloc(nbytes) if nbytes else None, nbytes)
+        held = Held(self._block(nbytes) if nbytes else None, nbytes)
         address = storage.data_ptr()
         held.watcher = weakref.ref(storage, lambda _: self._freed(key, address))
         self.held[key] = held
@@ -85,8 +89,26 @@ class DeviceMemory:
         held.block, held.nbytes = fresh, nbytes
         held.accesses = AccessHistory() if fresh is None else fresh.accesses
 
-    def check_room(self, nbytes: int) -> None:
-        """Raise torch.OutOfMemoryError now when ``nbytes`` cannot be had."""
+    @contextmanager
+    def room_for(self, nbytes: int) -> Iterator[None]:
+        """Inside the block a new storage of ``nbytes`` finds its memory taken. Raises torch.OutOfMemoryError before."""
+        self._reserved = self._malloc(nbytes)
+        try:
+            yield
+        finally:
+            if self._reserved is not None:
+                self._free(self._reserved)
+                self._reserved = None
+
+    def _block(self, nbytes: int) -> Block:
+        block = self._reserved
+        if block is None or block.requested != nbytes:
+            return self._malloc(nbytes)
+        self._reserved = None
+        return block
+
+    def use_for_a_moment(self, nbytes: int) -> None:
+        """A temporary of ``nbytes`` that the program does not see. Raises torch.OutOfMemoryError."""
         self._free(self._malloc(nbytes))
 
     def used_by(self, tensor: torch.Tensor, stream: int) -> None:
@@ -198,7 +220,7 @@ class PinnedMemory:
             if storage is not None and one.digest != _digest(storage, one.low, one.high):
                 self._sent.remove(one)
                 accesses, what = self._histories[one.key], "a write that no operation made"
-                self._machine.host_access(accesses, True, what, one.low, one.high)
+                self._machine.host_access(accesses, True, what, Extent(one.low, one.high))
 
     def arrived(self) -> None:
         """Let go of copies that the host has seen end: their memory may be written to."""
@@ -245,6 +267,14 @@ def byte_range(tensor: torch.Tensor) -> tuple[int, int]:
     return low, low + (last + 1) * size
 
 
-def span(accesses: AccessHistory, tensor: torch.Tensor) -> tuple[AccessHistory, int, int]:
+def extent(tensor: torch.Tensor) -> Extent:
+    """The bytes of its storage that ``tensor`` touches."""
+    low, high = byte_range(tensor)
+    if tensor.is_nested or tensor.is_contiguous():
+        return Extent(low, high)
+    return Extent(low, high, cells_of(tensor.shape, tensor.stride(), tensor.element_size()))
+
+
+def use(accesses: AccessHistory, tensor: torch.Tensor) -> tuple[AccessHistory, Extent]:
     """What the machine is told about one use of ``tensor``: its storage's access history and its bytes."""
-    return accesses, *byte_range(tensor)
+    return accesses, extent(tensor)

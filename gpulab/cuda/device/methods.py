@@ -8,7 +8,7 @@ from gpulab.compat.dispatch import DispatchKey, excluded_keys
 from gpulab.compat.functorch import is_wrapped, temporarily_clear_interpreter_stack, unwrapped
 from gpulab.compat.tensors import TensorBase
 from gpulab.cuda.device import state, storages, transfer
-from gpulab.cuda.device.memory import byte_range
+from gpulab.cuda.device.memory import extent
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import NEW, SCALARS, CudaTensor, converted, copied_into, the_card
 from gpulab.cuda.device.wrappers import is_on_card
@@ -187,4 +187,4 @@ def _host_reads(tensor: Tensor, op: str) -> None:
     device.memory.refuse_on_host(tensor, op)
     accesses = device.pinned.accesses_of(tensor)
     if accesses is not None:
-        device.machine.host_access(accesses, False, op, *byte_range(tensor))
+        device.machine.host_access(accesses, False, op, extent(tensor))

@@ -3,7 +3,7 @@
 import torch
 
 from gpulab.cuda.device.dispatch import references_of_a_temporary
-from gpulab.cuda.device.memory import byte_range
+from gpulab.cuda.device.memory import extent
 from gpulab.observe.device import DeviceLog
 
 Tensor = torch.Tensor
@@ -34,6 +34,9 @@ class ObservedDevice:
             self._device.memory.refuse_on_host(tensor, name)
         if not self._device.pinned:
             return
+        if name == "aten.copy_" and _is_the_copy_engines(*tensors[:2]):
+            self._device.pinned.rewritten(tensors[0])
+            return
         # Alone among a host operation's tensors, the first of an in-place one is written.
         in_place = name.endswith("_")
         for position, tensor in enumerate(tensors):
@@ -43,7 +46,7 @@ class ObservedDevice:
     def _access(self, name: str, tensor: Tensor, writes: bool) -> None:
         accesses = self._device.pinned.accesses_of(tensor)
         if accesses is not None:
-            self._device.machine.host_access(accesses, writes, name, *byte_range(tensor))
+            self._device.machine.host_access(accesses, writes, name, extent(tensor))
         if writes:
             self._device.pinned.rewritten(tensor)
 
@@ -54,6 +57,12 @@ _LOOKS_ONLY = {
     "aten.split", "aten.unbind", "aten.as_strided", "aten.lift_fresh", "aten.empty_like",
     "aten._reshape_alias", "aten.chunk", "aten.narrow", "aten.unfold", "aten.record_stream",
 }  # fmt: skip
+
+
+def _is_the_copy_engines(target: Tensor, source: Tensor) -> bool:
+    """Whether the machine itself is told which of the two's bytes this copy uses, in its stream's order."""
+    alike = target.dtype == source.dtype and target.shape == source.shape
+    return target.is_cuda != source.is_cuda and alike and target.is_contiguous() and source.is_contiguous()
 
 
 def _is_view_or_transfer(name: str) -> bool:

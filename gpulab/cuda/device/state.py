@@ -7,7 +7,7 @@ import torch
 
 from gpulab.cards.cards import Card
 from gpulab.compat.default_device import default_device as default_device
-from gpulab.cuda.device.memory import DeviceMemory, PinnedMemory, span
+from gpulab.cuda.device.memory import DeviceMemory, PinnedMemory, use
 from gpulab.cuda.device.snapshot import History
 from gpulab.cuda.errors import DeviceIsOff, NotModelled
 from gpulab.cuda.machine.machine import Machine
@@ -37,7 +37,7 @@ class VirtualDevice:
         self.memory_of = "meta" if ghost else "cpu"
         self.machine = Machine(card)
         self.machine.find_line = learners_line
-        self.machine.span = span
+        self.machine.uses = use
         self.memory = DeviceMemory(self.machine)
         self.pinned = PinnedMemory(self.machine)
         self.history = History(self)

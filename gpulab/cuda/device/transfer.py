@@ -9,7 +9,7 @@ from gpulab.compat.dispatch import DisableTorchDispatch, is_traceable_wrapper_su
 from gpulab.compat.tensors import FakeTensor, make_subclass
 from gpulab.cuda.device import state, wrappers
 from gpulab.cuda.device.cost import duration_us
-from gpulab.cuda.device.memory import span
+from gpulab.cuda.device.memory import use
 from gpulab.cuda.errors import GhostHasNoValues, NotModelled
 
 Tensor = torch.Tensor
@@ -149,16 +149,16 @@ def _host_to_device(device, target: Tensor, source: Tensor, non_blocking: bool) 
     as_it_is = direct or (_is_dense(source) and target.shape == source.shape and (non_blocking or not converted))
     accesses = device.pinned.accesses_of(source) if as_it_is else None
     nbytes = target.numel() * (source if converted and non_blocking else target).element_size()
-    written = [span(device.memory.of(target).accesses, target)]
+    written = [use(device.memory.of(target).accesses, target)]
     if on_card:
-        device.memory.check_room(nbytes)
+        device.memory.use_for_a_moment(nbytes)
     device.pinned.look()
     mark = device.machine.copy(
         "HtoD",
         nbytes,
         pinned=accesses is not None,
         blocking=not non_blocking,
-        reads=[] if accesses is None else [span(accesses, source)],
+        reads=[] if accesses is None else [use(accesses, source)],
         writes=[] if on_card else written,
     )
     if non_blocking:
@@ -178,10 +178,10 @@ def _device_to_host(device, target: Tensor, source: Tensor, values: Tensor, non_
     converted = target.dtype != source.dtype
     accesses = device.pinned.accesses_of(target) if _is_dense(target) and (non_blocking or not converted) else None
     nbytes = target.numel() * (target if converted and non_blocking else source).element_size()
-    read = span(device.memory.of(source).accesses, source)
+    read = use(device.memory.of(source).accesses, source)
     on_card = converted and non_blocking or not _is_dense(source)
     if on_card:
-        device.memory.check_room(nbytes)
+        device.memory.use_for_a_moment(nbytes)
         _kernel_of_a_temporary(device, source.nbytes, [(read[0], source)], [], nbytes)
     late = non_blocking and accesses is not None
     if late:
@@ -193,7 +193,7 @@ def _device_to_host(device, target: Tensor, source: Tensor, values: Tensor, non_
         pinned=accesses is not None,
         blocking=not non_blocking,
         reads=[] if on_card else [read],
-        writes=[] if accesses is None else [span(accesses, target)],
+        writes=[] if accesses is None else [use(accesses, target)],
     )
     if late:
         device.pinned.used(target, device.machine.current.number)

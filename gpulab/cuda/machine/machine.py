@@ -10,7 +10,7 @@ from gpulab.cards.cards import Card
 from gpulab.cuda.machine.allocator import Allocator
 from gpulab.cuda.machine.blocks import Block
 from gpulab.cuda.machine.multiprocessors import Multiprocessors
-from gpulab.cuda.machine.order import HOST, WHOLE, Access, AccessHistory, merge
+from gpulab.cuda.machine.order import ALL, HOST, WHOLE, Access, AccessHistory, Extent, merge
 
 
 class Queue:
@@ -68,7 +68,7 @@ class Machine:
         self.engines = {"HtoD": 0.0, "DtoH": 0.0}
         self.logs: list = []
         self.find_line: Callable[[], object] = lambda: None
-        self.span: Callable[..., tuple[AccessHistory, int, int]] = lambda accesses, tensor: (accesses, 0, WHOLE)
+        self.uses: Callable[..., tuple[AccessHistory, Extent]] = lambda accesses, tensor: (accesses, ALL)
         self.on_unsafe_wait: Callable[[], None] | None = None
         self.refuse_wait: Callable[[], None] | None = None
         self.on_wait: Callable[[str, int | None], None] = lambda reason, queue: None
@@ -224,7 +224,7 @@ class Machine:
         queue.epoch += 1
         line = self.find_line() if self.logs else None
         if several:
-            self._touch(queue, name, line, [self.span(*r) for r in reads], [self.span(*w) for w in writes])
+            self._touch(queue, name, line, [self.uses(*r) for r in reads], [self.uses(*w) for w in writes])
         else:
             self._touch_alone(queue.epoch, name, line, reads, writes)
         for log in self.logs:
@@ -282,7 +282,7 @@ class Machine:
         here = self.mark(self.current)
         merge(queue.vector_clock, here.vector_clock)
         queue.epoch += 1
-        self._touch(queue, op, self.find_line(), [self.span(*r) for r in reads], [self.span(*w) for w in writes])
+        self._touch(queue, op, self.find_line(), [self.uses(*r) for r in reads], [self.uses(*w) for w in writes])
         return EventSnapshot(here.time_us, {**queue.vector_clock, queue.number: queue.epoch})
 
     def communicated(self, queue: Queue, op: str, start_us: float, end_us: float, nbytes: int, line) -> None:
@@ -316,11 +316,11 @@ class Machine:
         sent = nbytes / rate * 1e6
         return assumed.COPY_LATENCY_US + (sent if pinned else max(sent, staging_us(nbytes)))
 
-    def host_access(self, accesses: AccessHistory, writes: bool, op: str, low: int = 0, high: int = WHOLE) -> None:
+    def host_access(self, accesses: AccessHistory, writes: bool, op: str, extent: Extent = ALL) -> None:
         """The host itself touches pinned memory that a copy may still be using."""
         self.host_epoch += 1
         line = self.find_line() if self.logs else None
-        access = Access(HOST, self.host_epoch, op, line, low, high, writes)
+        access = Access(HOST, self.host_epoch, op, line, extent.low, extent.high, writes, extent.cells)
         clash = (accesses.write if writes else accesses.read)(access, self.host_vector_clock)
         if clash is not None:
             self._report(clash, access)
@@ -361,8 +361,8 @@ class Machine:
 
     def _touch(self, queue: Queue, op: str, line, reads, writes) -> None:
         for histories, is_write in ((reads, False), (writes, True)):
-            for accesses, low, high in histories:
-                access = Access(queue.number, queue.epoch, op, line, low, high, is_write)
+            for accesses, extent in histories:
+                access = Access(queue.number, queue.epoch, op, line, extent.low, extent.high, is_write, extent.cells)
                 clash = (accesses.write if is_write else accesses.read)(access, queue.vector_clock)
                 if clash is not None:
                     self._report(clash, access)

@@ -7,6 +7,8 @@ the same bytes, one of them a write, race unless the vector clock of the later o
 
 from typing import NamedTuple
 
+from gpulab.cuda.machine.strides import Cells, meet
+
 HOST = -1
 _LONG = 64
 _SLICES = 512
@@ -14,10 +16,22 @@ _SLICES = 512
 WHOLE = 1 << 62
 
 
+class Extent(NamedTuple):
+    """Bytes of a storage: of ``[low, high)`` those of ``cells``, which begin at ``low``; None: all."""
+
+    low: int
+    high: int
+    cells: Cells | None = None
+
+
+ALL = Extent(0, WHOLE)
+
+
 class Access(NamedTuple):
     """One kernel's or copy's use of bytes ``[low, high)`` of a storage.
 
-    ``former``: the storage is gone, its memory has been handed on; the bytes are addresses then.
+    ``cells``: which of them, from ``low`` on; None: all. ``former``: the storage is gone, its memory has been handed
+    on; the bytes are addresses then.
     """
 
     queue: int
@@ -27,6 +41,7 @@ class Access(NamedTuple):
     low: int
     high: int
     writes: bool
+    cells: Cells | None = None
     former: bool = False
 
 
@@ -98,21 +113,34 @@ class AccessHistory:
         for was in earlier:
             if was.queue != now.queue and vector_clock.get(was.queue, 0) < was.epoch:
                 low, high = self._span(was)
-                if low < now.high and now.low < high:
+                if low < now.high and now.low < high and _share_a_byte(was, now, now.low - low):
                     return was
         return None
 
     def _without_covered(self, accesses: list[Access], now: Access, any_queue: bool = False) -> list[Access]:
-        kept = []
-        for was in accesses:
-            low, high = self._span(was)
-            if not (now.low <= low and high <= now.high and (any_queue or was.queue == now.queue)):
-                kept.append(was)
-        return _short(kept)
+        return _short([a for a in accesses if not (self._covers(now, a) and (any_queue or a.queue == now.queue))])
+
+    def _covers(self, now: Access, was: Access) -> bool:
+        low, high = self._span(was)
+        if now.cells is not None:
+            return now.cells == was.cells and now.low == low
+        return now.low <= low and high <= now.high
+
+
+def _share_a_byte(one: Access, other: Access, distance: int) -> bool:
+    """Of two whose spans meet: ``distance`` bytes further on ``other`` begins."""
+    if one.cells is None and other.cells is None:
+        return True
+    return meet(*(a.cells or Cells((), a.high - a.low) for a in (one, other)), distance)
 
 
 def _within(accesses: list[Access], low: int, high: int) -> list[Access]:
-    return [a._replace(low=max(a.low, low), high=min(a.high, high)) for a in accesses if a.low < high and low < a.high]
+    return [_clipped(a, low, high) for a in accesses if a.low < high and low < a.high]
+
+
+def _clipped(access: Access, low: int, high: int) -> Access:
+    cells = access.cells if low <= access.low else None
+    return access._replace(low=max(access.low, low), high=min(access.high, high), cells=cells)
 
 
 def _short(accesses: list[Access]) -> list[Access]:
@@ -131,5 +159,5 @@ def _newest(accesses: list[Access], at_most: int) -> list[Access]:
         key = was.queue, was.former
         held = newest.get(key, was)
         low, high = min(held.low, was.low), max(held.high, was.high)
-        newest[key] = max(held, was, key=lambda a: a.epoch)._replace(low=low, high=high)
+        newest[key] = max(held, was, key=lambda a: a.epoch)._replace(low=low, high=high, cells=None)
     return list(newest.values())
