@@ -859,3 +859,30 @@ def test_observing_changes_nothing_for_a_host_tensor_of_the_program():
     host = torch.ones(N)
     with observe(), pytest.raises(RuntimeError, match="on the same device"):
         torch.ones(N, device="cuda") + host
+
+
+MASKS = {
+    "all": lambda x: (x > 0,),
+    "rows": lambda x: (x[:, 0] > 0,),
+    "behind a colon": lambda x: (slice(None), x[0] > 0),
+    "an ellipsis": lambda x: (..., x[0] > 0),
+    "a mask of the host": lambda x: ((x > 0).cpu(),),
+    "indices": lambda x: (torch.tensor([2, 0], device=x.device),),
+    "indices and a mask": lambda x: (x[:, 0] > 0, torch.tensor(1, device=x.device)),
+}
+
+
+@pytest.mark.parametrize("number", [7.0, torch.tensor(7.0)], ids=["a number", "a tensor of the host"])
+@pytest.mark.parametrize("index", MASKS.values(), ids=MASKS)
+def test_a_number_written_under_a_mask_lands_where_it_does_on_the_host(index, number):
+    host = torch.arange(12.0).reshape(4, 3) - 5
+    card = host.cuda()
+    host[index(host)] = number
+    card[index(card)] = number
+    assert torch.equal(card.cpu(), host)
+
+
+def test_a_mask_of_another_shape_is_refused_under_a_number_too():
+    x = torch.ones(4, 3, device="cuda")
+    with pytest.raises(IndexError, match="shape of the mask"):
+        x[torch.ones(3, dtype=torch.bool, device="cuda")] = 0.0

@@ -108,7 +108,7 @@ def _run(cls, device, rule, func, args, kwargs, inputs):
         device.use(inputs)
     if rule.name == "aten.equal" and _is_the_same_memory(*args):
         return True
-    waits = rule.waits or (rule.may_wait_for_mask and _has_mask(cls, args))
+    waits = _waits(rule, kwargs) or (rule.may_wait_for_mask and _has_mask(cls, args))
     if device.ghost and (waits or rule.may_wait_for_mask and _has_mask(Tensor, args)):
         raise GhostHasNoValues()
     if device.host_autocast:
@@ -128,6 +128,10 @@ def _run(cls, device, rule, func, args, kwargs, inputs):
     if waits:
         _wait_for_result(device, rule, inputs)
     return result
+
+
+def _waits(rule, kwargs) -> bool:
+    return rule.waits and not (rule.spares_the_wait and kwargs.get(rule.spares_the_wait) is not None)
 
 
 def _computed(cls, device, rule, func, args, kwargs):
@@ -296,6 +300,24 @@ def _send_indices(cls, device, indices) -> None:
                 device.machine.copy("HtoD", nbytes, pinned=masks, blocking=not masks)
 
 
+def _mask_to_fill(cls, rule, target, indices, value=None, accumulate=False):
+    """The mask of ``x[mask] = a number``, which a card gives to ``masked_fill_``; None for all other uses of indices."""
+    masks = [i for i in indices if i is not None]
+    if not rule.writes or accumulate or isinstance(value, cls) or value.numel() != 1 or len(masks) != 1:
+        return None
+    (mask,), first = masks, len(indices) - 1
+    fits = isinstance(mask, cls) and mask.dtype in _MASKS and mask.shape == target.shape[first : first + mask.dim()]
+    return mask[(..., *[None] * (target.dim() - first - mask.dim()))] if fits else None
+
+
+def _send_scalar(cls, device, value=None) -> None:
+    """A number to be written at indices: it travels first, with a wait."""
+    if value is not None and not isinstance(value, cls) and not value.dim():
+        if device.capture is not None:
+            raise NotModelled("a copy between host and device inside a CUDA graph")
+        device.machine.copy("HtoD", value.element_size(), pinned=False, blocking=True)
+
+
 def _slow_path(cls, device, rule, func, args, kwargs, inputs, hosts):
     """The paths that few operations take: host tensors, a device argument, random numbers."""
     from gpulab.cuda.device import randomness, transfer
@@ -305,7 +327,11 @@ def _slow_path(cls, device, rule, func, args, kwargs, inputs, hosts):
             return transfer.copy_between(cls, device, func, args, kwargs)
         _check_hosts(rule, args, kwargs, hosts)
         if rule.may_wait_for_mask:
+            mask = _mask_to_fill(cls, rule, *args[:4])
+            if mask is not None:
+                return args[0].masked_fill_(mask, args[2])
             _send_indices(cls, device, args[1])
+            _send_scalar(cls, device, *args[2:3])
     if "device" in kwargs:
         if not device.ghost and kwargs["device"] is not None and kwargs["device"].type == "meta":
             return _without_values(func, args, kwargs)

@@ -65,7 +65,7 @@ class OpRule:
     """What the dispatcher needs to know of one operation, found out once.
 
     ``writes``: positions of the arguments that it writes; ``writes_by_name``: all of them.
-    ``waits``: the host needs its result. ``scalar``: it answers with an element of a tensor.
+    ``waits``: the host needs its result; ``spares_the_wait``: unless this argument says it. ``scalar``: it answers with an element of a tensor.
     ``may_wait_for_mask``: it waits with a boolean index.
     ``flops``: its formula when it multiplies matrices, which the matrix units then do.
     ``overwrites``: it reads nothing of its first argument. ``sparse``: it touches a few elements of its first tensor. ``random``: where its random numbers come from.
@@ -77,6 +77,7 @@ class OpRule:
     view: bool
     kernel: bool
     waits: bool
+    spares_the_wait: str
     scalar: bool
     may_wait_for_mask: bool
     resizes: bool
@@ -107,6 +108,7 @@ def rule_of(op: OpOverload) -> OpRule:
         view=view,
         kernel=not view and not scalar and name not in _NO_KERNEL,
         waits=scalar or _waits(op, name),
+        spares_the_wait="output_size" if name == "aten::repeat_interleave" else "",
         scalar=scalar,
         may_wait_for_mask=name in _MASKED,
         resizes=name in _RESIZES or bool(written) and schema.overload_name.endswith("out"),
