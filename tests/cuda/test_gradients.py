@@ -105,3 +105,30 @@ def test_forward_mode_gives_a_tangent_on_the_card(cuda):
         x = torch.autograd.forward_ad.make_dual(torch.eye(3, device="cuda"), torch.ones(3, 3, device="cuda"))
         sign = torch.autograd.forward_ad.unpack_dual(torch.linalg.slogdet(x).sign)
     assert sign.tangent is None or sign.tangent.is_cuda
+
+
+def test_a_gradient_stays_where_it_is_when_the_data_of_its_tensor_goes_to_the_card():
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.grad = torch.full((3,), 2.0)
+    weight.data = weight.data.cuda()
+    assert weight.is_cuda and not weight.grad.is_cuda and weight.grad.tolist() == [2, 2, 2]
+    weight.grad = weight.grad.cuda()
+    torch.optim.SGD([weight], 1.0).step()
+    assert weight.tolist() == [-1, -1, -1]
+
+
+def test_a_gradient_stays_on_the_card_when_the_data_goes_to_the_host_and_back():
+    weight = torch.nn.Parameter(torch.ones(3, device="cuda"))
+    weight.grad = gradient = torch.full((3,), 2.0, device="cuda")
+    weight.data = weight.data.cpu()
+    assert not weight.is_cuda and weight.grad.is_cuda
+    weight.data = weight.data.cuda()
+    assert weight.grad is gradient and weight.grad.tolist() == [2, 2, 2]
+
+
+def test_an_optimizer_refuses_a_gradient_that_stayed_behind():
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.grad = torch.ones(3)
+    weight.data = weight.data.cuda()
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.optim.SGD([weight], 1.0).step()

@@ -10,13 +10,13 @@ from gpulab.compat.tensors import TensorBase
 from gpulab.cuda.device import state, storages, transfer
 from gpulab.cuda.device.memory import extent
 from gpulab.cuda.device.patches import Patches
-from gpulab.cuda.device.tensor import NEW, SCALARS, CudaTensor, converted, copied_into, the_card
+from gpulab.cuda.device.tensor import NEW, SCALARS, STAYED_ON_HOST, CudaTensor, converted, copied_into, the_card
 from gpulab.cuda.device.wrappers import is_on_card
 from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
 _to, _numpy, _tolist, _type_as = Tensor.to, Tensor.numpy, Tensor.tolist, Tensor.type_as
-_data, _set = TensorBase.data, Tensor.set_
+_data, _grad, _set = TensorBase.data, TensorBase.grad, Tensor.set_
 
 
 def install(patches: Patches) -> None:
@@ -79,18 +79,23 @@ def _new(original):
 
 
 def _set_data(self, value) -> None:
-    """``self.data = value``: across the two sides ``self`` becomes a tensor of the other kind."""
+    """``self.data = value``: across the two sides ``self`` becomes a tensor of the other kind; its gradient stays."""
     if isinstance(self, CudaTensor) == isinstance(value, CudaTensor):
         _data.__set__(self, value)
         return
     moved = _data.__get__(value).requires_grad_(self.requires_grad)
     if isinstance(self, torch.nn.Parameter):
         moved = torch.nn.Parameter(moved, self.requires_grad)
+    gradient = self.grad
     try:
-        moved.grad = self.grad if self.grad is None or self.grad.is_cuda == moved.is_cuda else None
         torch.utils.swap_tensors(self, moved)
     except RuntimeError as why:
-        raise NotModelled("tensor.data = a tensor of another device, of a tensor in use by autograd") from why
+        what = "tensor.data = a tensor of another device, of a tensor that autograd holds (a gradient moves by p.grad = ...)"
+        raise NotModelled(what) from why
+    if gradient is not None:
+        if not gradient.is_cuda:
+            setattr(gradient, STAYED_ON_HOST, True)
+        _grad.__set__(self, gradient)
 
 
 def type_as(self, other):

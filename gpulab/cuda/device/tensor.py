@@ -13,6 +13,8 @@ from gpulab.cuda.errors import NotModelled
 Tensor = torch.Tensor
 A_FAKE = "a fake tensor on the device (torch.export, torch.compile, make_fx)"
 _grad = TensorBase.grad
+STAYED_ON_HOST = "_stayed_on_the_host"
+"""The mark of a gradient whose tensor's data alone went to the card."""
 
 
 def dispatched(cls, func, types, args=(), kwargs=None):
@@ -49,7 +51,7 @@ class CudaTensor(Tensor):
     @property
     def grad(self):
         gradient = _grad.__get__(self)
-        if gradient is None or isinstance(gradient, CudaTensor):
+        if gradient is None or isinstance(gradient, CudaTensor) or STAYED_ON_HOST in vars(gradient):
             return gradient
         gradient = brought_to_card(gradient)
         _grad.__set__(self, gradient)
