@@ -1,5 +1,7 @@
 """Dispatch: keys, guards, modes, and operators as objects."""
 
+import functools
+
 import torch
 import torch.utils._python_dispatch as modes
 from torch._C import DisableTorchFunction as DisableTorchFunction
@@ -20,6 +22,7 @@ class DispatchMode(TorchDispatchMode):
     """A mode whose handler, and whatever it calls, torch.compile does not trace.
 
     PyTorch's own way to say so imports all of torch._dynamo, which takes a second, at the first operation under a mode.
+    In inference mode, too, it sees the operators that an operation is composed of.
     """
 
     @classmethod
@@ -30,10 +33,33 @@ class DispatchMode(TorchDispatchMode):
         super().__init_subclass__(**options)
         handler = vars(cls).get("__torch_dispatch__")
         if handler is not None:
-            _eval_frame.set_code_exec_strategy(handler.__code__, _eval_frame._FrameExecStrategy(_SKIP, _SKIP))
+            cls.__torch_dispatch__ = _decomposing(handler)
+            for code in (handler.__code__, cls.__torch_dispatch__.__code__):
+                _eval_frame.set_code_exec_strategy(code, _eval_frame._FrameExecStrategy(_SKIP, _SKIP))
 
 
-FILES = (torch._ops.__file__, modes.__file__)
+def _decomposing(handler):
+    @functools.wraps(handler)
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if in_inference_mode() and is_composed(func):
+            with self:
+                return func.decompose(*args, **(kwargs or {}))
+        return handler(self, func, types, args, kwargs)
+
+    return __torch_dispatch__
+
+
+in_inference_mode = torch.is_inference_mode_enabled
+
+
+@functools.cache
+def is_composed(op: OpOverload) -> bool:
+    """Whether PyTorch's C++ composes it of others: above the dispatch to Python, but in inference mode not before."""
+    name = op.name()
+    return has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "CPU")
+
+
+FILES = (torch._ops.__file__, modes.__file__, __file__)
 """Of PyTorch's Python between an operation and whoever called it."""
 
 DisableTorchDispatch = torch._C._DisableTorchDispatch

@@ -16,6 +16,7 @@ from gpulab.compat.dispatch import (
     disable_current_modes,
     disabled_torch_function,
     excluded_keys,
+    in_inference_mode,
     included_keys,
 )
 from gpulab.compat.tensors import make_subclass
@@ -78,6 +79,8 @@ def dispatch(cls, func, args, kwargs):
 def _dispatched(cls, device, rule, func, args, kwargs):
     if rule.program is not None:
         return rule.program(*args, **kwargs)
+    if rule.composed and in_inference_mode():
+        return func.decompose(*args, **kwargs)
     inputs, hosts = [], []
     _sort(cls, args, inputs, hosts)
     if kwargs:

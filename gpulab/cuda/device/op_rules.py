@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload
+from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload, is_composed
 from gpulab.cuda.device import kernels
 from gpulab.cuda.device.flops import flop_formula, shown_name
 
@@ -69,7 +69,7 @@ class OpRule:
     ``may_wait_for_mask``: it waits with a boolean index.
     ``flops``: its formula when it multiplies matrices, which the matrix units then do.
     ``overwrites``: it reads nothing of its first argument. ``sparse``: it touches a few elements of its first tensor. ``random``: where its random numbers come from.
-    ``composite``: PyTorch's C++ composes it of other operations. ``own``: what is
+    ``composite``: PyTorch's C++ composes it of other operations; ``composed``: of what this device sees. ``own``: what is
     called in its place. ``program``: its kernel when somebody else's Python is that. ``refusal``: raises for a dtype that a card refuses.
     """
 
@@ -91,6 +91,7 @@ class OpRule:
     sparse: bool
     argument_names: tuple[str, ...]
     composite: bool
+    composed: bool
     own: object
     program: object
     refusal: object
@@ -121,6 +122,7 @@ def rule_of(op: OpOverload) -> OpRule:
         overwrites=name in _OVERWRITES,
         sparse=name in _SPARSE,
         argument_names=tuple(a.name for a in arguments),
+        composed=is_composed(op),
         own=kernels.with_other_dtype(op),
         program=kernels.program_of(op),
         refusal=kernels.refusal_of(schema),
