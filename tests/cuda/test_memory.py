@@ -278,3 +278,12 @@ def test_the_history_records_what_the_allocator_did():
 def test_a_snapshot_can_be_dumped(tmp_path):
     torch.cuda.memory._dump_snapshot(str(tmp_path / "snapshot.pickle"))
     assert (tmp_path / "snapshot.pickle").stat().st_size > 0
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_a_result_that_grows_is_counted_whatever_its_name(cuda):
+    x = torch.ones(1024, 1024, device="cuda")
+    values, places = torch.empty(1, device="cuda"), torch.empty(1, device="cuda", dtype=torch.int64)
+    before = torch.cuda.memory_allocated()
+    torch.max(x, 0, out=(values, places))
+    assert torch.cuda.memory_allocated() - before == (4096 - 512) + (8192 - 512)
