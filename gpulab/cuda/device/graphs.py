@@ -34,6 +34,12 @@ class GraphBase:
 
     def capture_begin(self, pool=None, capture_error_mode="global") -> None:
         device = state.device_on()
+        self._check_may_begin(device, capture_error_mode)
+        pool = tuple(pool) if pool is not None and any(pool) else (next(_OWN), 0)
+        self._begun = Capture(device.generator, pool, device.machine.current.number)
+        capturing.begin(self._begun)
+
+    def _check_may_begin(self, device, capture_error_mode: str) -> None:
         if capture_error_mode not in _ERROR_MODES:
             raise RuntimeError(
                 f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
@@ -42,15 +48,11 @@ class GraphBase:
             raise RuntimeError(_OWNS_ONE)
         if device.capture is not None:
             capturing.refuse()
-        origin = device.machine.current.number
-        if origin == 0:
+        if device.machine.current.number == 0:
             raise RuntimeError(
                 "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok "
                 "to replay them on the default stream.)"
             )
-        pool = tuple(pool) if pool is not None and any(pool) else (next(_OWN), 0)
-        self._begun = Capture(device.generator, pool, origin)
-        capturing.begin(self._begun)
 
     def capture_end(self) -> None:
         device = state.device_on()
