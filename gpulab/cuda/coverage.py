@@ -75,11 +75,30 @@ def _sent_to_another_process() -> None:
     ForkingPickler.dumps(_ones())
 
 
+def _captured(work: Callable[[], object]) -> torch.cuda.CUDAGraph:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph
+
+
+def _replayed_without_its_memory() -> None:
+    x = torch.ones(1 << 20, device="cuda")
+    graph = _captured(lambda: x.add_(1))
+    x.set_()
+    torch.cuda.empty_cache()
+    graph.replay()
+
+
 REFUSED: dict[str, Callable[[], object]] = {
     "torch.compile": lambda: torch.compile(torch.sin),
     "torch.export": lambda: torch.export.export(torch.nn.ReLU(), (_ones(),)),
     "random factories and moves inside torch.func": lambda: torch.func.vmap(lambda t: t.cpu())(_ones()),
     "torch.cuda.make_graphed_callables": lambda: torch.cuda.make_graphed_callables(None, ()),
+    "in a CUDA graph: copies between host and device, collectives, kernels written in Python, another graph's replay": (
+        lambda: _captured(lambda: _ones().cpu())
+    ),
+    "the replay of a CUDA graph whose memory was freed and went back to the driver": _replayed_without_its_memory,
     "torch.cuda.MemPool": lambda: torch.cuda.MemPool(),
     "torch.cuda.caching_allocator_alloc": lambda: torch.cuda.caching_allocator_alloc(1),
     "torch.cuda.ExternalStream": lambda: torch.cuda.ExternalStream(1),

@@ -24,6 +24,33 @@ actions = st.lists(
 )
 
 
+def test_what_is_free_in_a_graphs_pool_is_no_others_and_stays_reserved():
+    memory = allocator()
+    memory.keep_pool((1, 0))
+    memory.take_from((1, 0))
+    block = memory.malloc(2 * MIB, 1)
+    memory.take_from(None)
+    memory.free(block)
+    assert memory.malloc(2 * MIB, 1).segment is not block.segment
+    memory.empty_cache()
+    assert block.segment.address in memory.segments
+
+
+def test_a_pool_gives_its_memory_back_after_its_last_graph():
+    memory = allocator()
+    for _ in range(2):
+        memory.keep_pool((1, 0))
+    memory.take_from((1, 0))
+    memory.free(memory.malloc(2 * MIB, 1))
+    memory.take_from(None)
+    memory.release_pool((1, 0))
+    memory.empty_cache()
+    assert memory.reserved == 20 * MIB
+    memory.release_pool((1, 0))
+    memory.empty_cache()
+    assert memory.reserved == 0
+
+
 @settings(max_examples=60, deadline=None)
 @given(actions)
 def test_the_books_balance_whatever_is_asked(actions):

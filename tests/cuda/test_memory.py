@@ -314,3 +314,12 @@ def test_a_large_tensor_that_cannot_be_made_leaves_nothing_behind():
     with pytest.raises((RuntimeError, NotImplementedError)):
         torch.rand(6 << 20, dtype=torch.int64, device="cuda")
     assert torch.cuda.memory_allocated() == before
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_a_result_that_grows_is_counted_whatever_its_name(cuda):
+    x = torch.ones(1024, 1024, device="cuda")
+    values, places = torch.empty(1, device="cuda"), torch.empty(1, device="cuda", dtype=torch.int64)
+    before = torch.cuda.memory_allocated()
+    torch.max(x, 0, out=(values, places))
+    assert torch.cuda.memory_allocated() - before == (4096 - 512) + (8192 - 512)

@@ -255,7 +255,8 @@ def _memory(device) -> dict:
         "setMemoryFraction": set_fraction,
         "getMemoryFraction": _for_the_card(lambda: allocator.fraction, _NO_STATS),
         "getAllocatorBackend": lambda: "native",
-        "memorySnapshot": lambda pool: snapshot(allocator, history),
+        # A flag may follow the pool: whether to give traces, too.
+        "memorySnapshot": lambda pool: snapshot(allocator, history, pool and tuple(pool[:2])),
         "record_memory_history": history.record,
         "cudaCachingAllocator_is_enabled": lambda: True,
     }

@@ -13,6 +13,7 @@ import sys
 import torch
 
 from gpulab.compat.pytree import tree_map_only
+from gpulab.cuda.device.accelerator_errors import accelerator_error
 from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
@@ -30,14 +31,6 @@ _FAILED = re.compile(
 )
 _DIVISIONS = {"aten::floor_divide", "aten::div", "aten::remainder", "aten::fmod"}
 _BY_ZERO = "ZeroDivisionError"
-_TEXT = (
-    "CUDA error: device-side assert triggered\n"
-    "Search for `cudaErrorAssert' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html "
-    "for more information.\n"
-    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace "
-    "below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
-    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
-)
 
 
 def result_despite(cls, device, func, args, kwargs, error: Exception):
@@ -95,7 +88,7 @@ def _fail(machine, assertion: str) -> None:
 
 
 def _refuse(*args, **kwargs):
-    raise torch.AcceleratorError(_TEXT)
+    raise accelerator_error("cudaErrorAssert", "device-side assert triggered")
 
 
 def _divided(func, args, kwargs):

@@ -23,26 +23,30 @@ _MOST_WATCHED_BYTES = 1 << 24
 
 
 class Held:
-    """A storage on the device: its block and its size in bytes."""
+    """A storage on the device: its block, its size in bytes, and the host address of what stands for it.
 
-    __slots__ = ("block", "accesses", "nbytes", "watcher")
+    ``place``: what CUDA graphs know of it, weakly; None where none uses it.
+    """
 
-    def __init__(self, block: Block | None, nbytes: int) -> None:
-        self.block, self.nbytes = block, nbytes
+    __slots__ = ("block", "accesses", "nbytes", "here", "watcher", "place")
+
+    def __init__(self, block: Block | None, nbytes: int, here: int) -> None:
+        self.block, self.nbytes, self.here = block, nbytes, here
         self.accesses = AccessHistory() if block is None else block.accesses
-        self.watcher = None
+        self.watcher = self.place = None
 
 
 class DeviceMemory:
     """Gives each storage of a device tensor a block, and frees it with the storage.
 
-    ``held``: by the address of the storage.
+    ``held``: by the address of the storage. ``on_leave``: told of each that is about to go from its block, and
+    how many of its bytes are still where they were.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self.held: dict[int, Held] = {}
-        self.on_new = None
+        self.on_new = self.on_leave = None
         self._busy, self._late = False, []
         self._reserved: Block | None = None
 
@@ -68,8 +72,8 @@ class DeviceMemory:
     def adopt(self, storage: torch.UntypedStorage) -> Held:
         """A new storage: take memory for it."""
         key, nbytes = storage._cdata, storage.nbytes()
-        held = Held(self._block(nbytes) if nbytes else None, nbytes)
         address = storage.data_ptr()
+        held = Held(self._block(nbytes) if nbytes else None, nbytes, address)
         held.watcher = weakref.ref(storage, lambda _: self._freed(key, address))
         self.held[key] = held
         tell("MemoryAllocation", address)
@@ -77,14 +81,22 @@ class DeviceMemory:
             self.on_new(storage)
         return held
 
+    def moves(self, storage: torch.UntypedStorage) -> None:
+        """The storage is about to be resized: a CUDA graph goes on using the bytes that it had."""
+        held = self.held.get(storage._cdata)
+        if held is not None and held.place is not None:
+            self.on_leave(held, held.nbytes)
+
     def resized(self, storage: torch.UntypedStorage) -> None:
         """The storage may have grown: then it has moved to a new block."""
         held = self.held.get(storage._cdata) or self.adopt(storage)
-        nbytes = storage.nbytes()
+        nbytes, held.here = storage.nbytes(), storage.data_ptr()
         if nbytes == held.nbytes:
             return
         fresh = self._malloc(nbytes) if nbytes else None
         if held.block is not None:
+            if self.on_leave is not None:
+                self.on_leave(held, min(nbytes, held.nbytes))
             self._free(held.block)
         held.block, held.nbytes = fresh, nbytes
         held.accesses = AccessHistory() if fresh is None else fresh.accesses
@@ -144,6 +156,9 @@ class DeviceMemory:
         held = self.held.pop(key, None)
         tell("MemoryDeallocation", address)
         if held is not None and held.block is not None:
+            if self.on_leave is not None:
+                # Storages of PyTorch are freed after their weak references: the bytes are still there.
+                self.on_leave(held, held.nbytes)
             self._free(held.block)
 
 

@@ -57,7 +57,9 @@ _SPARSE = {
     "aten::index_put_", "aten::_index_put_impl_", "aten::index_add_", "aten::index_copy_",
     "aten::index_fill_", "aten::scatter_", "aten::scatter_add_", "aten::scatter_reduce_",
 }  # fmt: skip
-_RESIZES = {"aten::resize_", "aten::resize_as_", "aten::set_"}
+_RESIZES = {
+    "aten::resize_", "aten::resize_as_", "aten::_resize_output_", "aten::set_", "inductor::resize_storage_bytes_",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def rule_of(op: OpOverload) -> OpRule:
         spares_the_wait="output_size" if name == "aten::repeat_interleave" else "",
         scalar=scalar,
         may_wait_for_mask=name in _MASKED,
-        resizes=name in _RESIZES or bool(written) and schema.overload_name.endswith("out"),
+        resizes=name in _RESIZES or any(a.is_out for a in arguments),
         writes=tuple(i for i in written if not arguments[i].kwarg_only),
         writes_by_name=tuple(arguments[i].name for i in written),
         matrix=flops is not None,

@@ -60,10 +60,14 @@ def python_frames() -> list[str]:
     return [f"{frame['filename']}({frame['line']}): {frame['name']}" for frame in frames]
 
 
-def snapshot(allocator, history: History) -> dict:
-    """Segments with their blocks, and the history of the one device."""
+def snapshot(allocator, history: History, pool: tuple | None = None) -> dict:
+    """Segments with their blocks, and the history of the one device.
+
+    ``pool``: only the segments of this memory pool. From (0, 0) and None there are all.
+    """
+    wanted = [s for s in allocator.segments.values() if not any(pool or ()) or s.pools.id == pool]
     return {
-        "segments": [_segment(s, history) for _, s in sorted(allocator.segments.items())],
+        "segments": [_segment(s, history) for s in sorted(wanted, key=lambda s: s.address)],
         "device_traces": [list(history.entries)],
         "allocator_settings": {"PYTORCH_ALLOC_CONF": "", "expandable_segments": False},
         "external_annotations": [],
@@ -83,7 +87,7 @@ def _segment(segment, history: History) -> dict:
         "requested_size": sum(b.requested for b in used),
         "stream": segment.stream,
         "segment_type": "small" if segment.small else "large",
-        "segment_pool_id": (0, 0),
+        "segment_pool_id": segment.pools.id,
         "is_expandable": False,
         "frames": [],
         "blocks": blocks,

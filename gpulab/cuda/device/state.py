@@ -7,6 +7,7 @@ import torch
 
 from gpulab.cards.cards import Card
 from gpulab.compat.default_device import default_device as default_device
+from gpulab.cuda.device.addresses import Addresses
 from gpulab.cuda.device.memory import DeviceMemory, PinnedMemory, use
 from gpulab.cuda.device.snapshot import History
 from gpulab.cuda.errors import DeviceIsOff, NotModelled
@@ -29,7 +30,8 @@ class VirtualDevice:
     """One card with its memory, its streams and its random numbers.
 
     ``ghost``: tensors have shapes and no values, so that a model that no laptop could hold runs
-    for its memory and its time.
+    for its memory and its time. ``under_way``: the capture of a CUDA graph, if there is one; ``capture``: the
+    same, where the current stream is in it.
     """
 
     def __init__(self, card: Card, ghost: bool = False) -> None:
@@ -39,13 +41,14 @@ class VirtualDevice:
         self.machine.find_line = learners_line
         self.machine.uses = use
         self.memory = DeviceMemory(self.machine)
+        self.addresses = Addresses(self.memory, self.machine.allocator, keeps_bytes=not ghost)
         self.pinned = PinnedMemory(self.machine)
         self.history = History(self)
         self.generator: torch.Generator | None = None
         self.sync_debug_mode = 0
         self.undelivered: list = []
         self.later: dict[int, Callable[[], object]] = {}
-        self.capture = None
+        self.capture = self.under_way = None
         self.trace = None
         self.host_autocast = False
 

@@ -94,8 +94,11 @@ def _cuda(self, device=None, non_blocking=False):
 
 
 def _resize(self, nbytes: int):
+    memory = state.device_on().memory
+    if nbytes != self.nbytes():
+        memory.moves(self)
     StorageBase.resize_(self, nbytes)
-    state.device_on().memory.resized(self)
+    memory.resized(self)
     return self
 
 

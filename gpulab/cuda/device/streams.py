@@ -5,7 +5,7 @@ import types
 import torch
 
 from gpulab.cards.constants import CALL_US, HIGHEST_PRIORITY, LOWEST_PRIORITY
-from gpulab.cuda.device import state
+from gpulab.cuda.device import capturing, state
 from gpulab.cuda.device.gpu_trace import handle, tell
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.errors import NotModelled
@@ -47,6 +47,8 @@ class StreamBase:
 
     def query(self) -> bool:
         machine = state.device_on().machine
+        if self.is_capturing():
+            capturing.refuse()
         return machine.query(machine.mark(self._queue))
 
     def synchronize(self) -> None:
@@ -62,7 +64,7 @@ class StreamBase:
         torch.cuda.set_stream(self._entered)
 
     def is_capturing(self) -> bool:
-        return state.device_on().capture is not None
+        return capturing.of(self._queue) is not None
 
     def __eq__(self, other) -> bool:
         return self._queue is other._queue
@@ -78,7 +80,7 @@ class EventBase:
         if interprocess or external:
             raise NotModelled("an event shared between processes or captured in a graph")
         self = object.__new__(cls)
-        self._timed, self._mark = enable_timing, None
+        self._timed, self._mark, self._captured = enable_timing, None, None
         return self
 
     def __init__(self, *args, **kwargs) -> None:
@@ -89,11 +91,12 @@ class EventBase:
         machine.host_us += CALL_US
         if self._mark is None:
             tell("EventCreation", id(self))
-        self._mark = machine.mark(stream._queue)
+        self._mark, self._captured = machine.mark(stream._queue), capturing.recorded(stream._queue)
         tell("EventRecord", id(self), stream.cuda_stream)
 
     def wait(self, stream) -> None:
         if self._mark is not None:
+            capturing.waits(stream._queue, self._captured)
             state.device_on().machine.queue_waits(stream._queue, self._mark)
             tell("EventWait", id(self), stream.cuda_stream)
 
@@ -102,10 +105,12 @@ class EventBase:
         if self._mark is None:
             machine.host_us += CALL_US
             return True
+        capturing.refuse_captured(self._captured)
         return machine.query(self._mark)
 
     def synchronize(self) -> None:
         if self._mark is not None:
+            capturing.refuse_captured(self._captured)
             state.device_on().machine.wait(self._mark, "cudaEventSynchronize", asked_for=True)
             tell("EventSynchronization", id(self))
 
@@ -114,6 +119,7 @@ class EventBase:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._mark is None or end_event._mark is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
+        capturing.refuse_captured(self._captured or end_event._captured)
         machine = state.device_on().machine
         machine.host_us += CALL_US
         if not (machine.has_passed(self._mark) and machine.query(end_event._mark)):

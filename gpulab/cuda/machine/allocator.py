@@ -11,6 +11,7 @@ from gpulab.cuda.machine.blocks import (
     SMALL_SIZE,
     Block,
     Pool,
+    Pools,
     Segment,
     round_size,
     segment_size,
@@ -44,7 +45,8 @@ class Allocator:
         self.capacity, self.fraction = capacity, 1.0
         self.stats = Stats()
         self.segments: dict[int, Segment] = {}
-        self._small, self._large = Pool(), Pool()
+        self._shared = self._pools = Pools()
+        self._private: dict[tuple[int, int], Pools] = {}
         self._next_address = _FIRST_ADDRESS
         self._waiting: list[tuple[object, Block]] = []
         self._on_malloc, self._on_sync = on_malloc, on_sync
@@ -71,7 +73,7 @@ class Allocator:
             self._collect_ended()
         size = round_size(requested)
         small = size <= SMALL_SIZE
-        pool = self._small if small else self._large
+        pool = self._pools.of(small)
         block = pool.best_fit(size, stream) or self._new_segment(requested, size, stream, small)
         if block.is_split:
             for stats in self.stats.of(block.small):
@@ -105,10 +107,29 @@ class Allocator:
         """Give every segment that holds no live block back to the driver."""
         self._on_sync()
         self._collect_ended()
-        for pool in (self._small, self._large):
+        for pools in (self._shared, *self._private.values()):
+            if not pools.graphs:
+                self._give_back_all(pools)
+
+    def _give_back_all(self, pools: Pools) -> None:
+        for pool in (pools.small, pools.large):
             for block in pool.whole_segments():
                 pool.remove(block)
                 self._give_back(block.segment)
+
+    # ---- the private pools of CUDA graphs
+
+    def keep_pool(self, id: tuple[int, int]) -> None:
+        """One more graph has its memory in the pool ``id``: what is free there is no other's, nor the driver's."""
+        self._private.setdefault(id, Pools(id)).graphs += 1
+
+    def release_pool(self, id: tuple[int, int]) -> None:
+        """A graph of the pool ``id`` is gone; after the last one ``empty_cache`` gives back what is free there."""
+        self._private[id].graphs -= 1
+
+    def take_from(self, id: tuple[int, int] | None) -> None:
+        """``malloc`` takes from the pool ``id`` from now on; None: from the process's."""
+        self._pools = self._shared if id is None else self._private[id]
 
     def _start_use(self, block: Block, requested: int) -> None:
         block.allocated, block.requested = True, requested
@@ -121,7 +142,7 @@ class Allocator:
         for stats in self.stats.of(block.small):
             stats.release(block.size, block.requested)
         self._note("free_completed", block.address, block.size, block.stream)
-        pool = self._small if block.small else self._large
+        pool = block.segment.pools.of(block.small)
         merged = self._merge_behind(block, pool)
         if merged.previous is not None and merged.previous.is_free:
             merged = self._merge_behind(merged.previous, pool, taken=True)
@@ -163,7 +184,7 @@ class Allocator:
                 self._note("oom", 0, wanted, stream)
                 raise OutOfMemory(self._out_of_memory_text(wanted))
         self._on_malloc()
-        segment = Segment(self._next_address, wanted, stream, small)
+        segment = Segment(self._next_address, wanted, stream, small, self._pools)
         self._next_address += wanted
         self.segments[segment.address] = segment
         self._count_segment(segment, +1)

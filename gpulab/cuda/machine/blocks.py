@@ -62,12 +62,12 @@ class Block:
 
 
 class Segment:
-    """Bytes that one cudaMalloc returned."""
+    """Bytes that one cudaMalloc returned. ``pools``: where its free blocks wait."""
 
-    __slots__ = ("address", "size", "stream", "small", "first")
+    __slots__ = ("address", "size", "stream", "small", "pools", "first")
 
-    def __init__(self, address: int, size: int, stream: int, small: bool):
-        self.address, self.size, self.stream, self.small = address, size, stream, small
+    def __init__(self, address: int, size: int, stream: int, small: bool, pools: "Pools"):
+        self.address, self.size, self.stream, self.small, self.pools = address, size, stream, small, pools
         self.first = Block(address, size, stream, self, small)
 
     def blocks(self):
@@ -102,6 +102,20 @@ class Pool:
     def whole_segments(self) -> list[Block]:
         """The free blocks that are all of their segment."""
         return [b for entries in self._by_stream.values() for *_, b in entries if not b.is_split]
+
+
+class Pools:
+    """The free blocks of one owner, small and large: of the process, or of the CUDA graphs that share them.
+
+    ``id``: as PyTorch numbers memory pools; (0, 0) is the process's. ``graphs``: how many may still use their memory.
+    """
+
+    def __init__(self, id: tuple[int, int] = (0, 0)) -> None:
+        self.id, self.graphs = id, 0
+        self.small, self.large = Pool(), Pool()
+
+    def of(self, small: bool) -> Pool:
+        return self.small if small else self.large
 
 
 def round_size(size: int) -> int:

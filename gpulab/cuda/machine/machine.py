@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 
 from gpulab.cards import constants as assumed
@@ -72,7 +72,8 @@ class Machine:
         self.on_unsafe_wait: Callable[[], None] | None = None
         self.refuse_wait: Callable[[], None] | None = None
         self.on_wait: Callable[[str, int | None], None] = lambda reason, queue: None
-        self.captured: list[tuple] | None = None
+        self.captured: Callable[..., None] | None = None
+        self.on_switch: Callable[[], None] | None = None
         self.replaying = False
         self._polls_since_us: float | None = None
         self.before_wait: list[Callable[[], None]] = []
@@ -93,6 +94,8 @@ class Machine:
     @current.setter
     def current(self, queue: Queue) -> None:
         self._thread.queue = queue
+        if self.on_switch is not None:
+            self.on_switch()
 
     def queue_from_pool(self, priority: int = 0) -> Queue:
         """The next of the 32 queues of this priority, in turn: the 33rd asked for is the first again."""
@@ -202,17 +205,28 @@ class Machine:
         if self.captured is None:
             self._start(*work)
         else:
-            self.captured.append((*work[:4], (), (), bytes_read, bytes_written))
+            self.captured(*work)
 
-    def launch_graph(self, kernels: list[tuple]) -> None:
-        """Put captured kernels into the current stream: one launch for the host."""
+    def launch_graph(self, kernels: Iterable[tuple]) -> None:
+        """Put captured kernels into the current stream: one launch for the host.
+
+        Each is what :meth:`kernel` takes, with ``reads`` and ``writes`` as (accesses, extent).
+        """
         self.host_us += assumed.LAUNCH_US
+        line = self.find_line() if self.logs else None
         self.replaying = True
         try:
-            for work in kernels:
-                self._start(*work)
+            for *work, reads, writes, bytes_read, bytes_written in kernels:
+                self._start(*work, (), (), bytes_read, bytes_written)
+                self._touch_at_replay(work[0], line, reads, writes)
         finally:
             self.replaying = False
+
+    def _touch_at_replay(self, name: str, line, reads, writes) -> None:
+        if len(self.queues) > 1:
+            self._touch(self.current, name, line, reads, writes)
+        else:
+            self._touch_alone(self.current.epoch, name, line, reads, writes)
 
     def _start(self, name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written):
         queue, several = self.current, len(self.queues) > 1

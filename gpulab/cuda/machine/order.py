@@ -23,6 +23,10 @@ class Extent(NamedTuple):
     high: int
     cells: Cells | None = None
 
+    def behind(self, shift: int) -> "Extent":
+        """The same ``shift`` bytes further on."""
+        return self._replace(low=self.low + shift, high=self.high + shift)
+
 
 ALL = Extent(0, WHOLE)
 
