@@ -111,10 +111,10 @@ class Capture:
 
     def _run(self, node: Node, temporaries: dict) -> None:
         args, kwargs = tree_map_only(Shown, lambda s: self._tensor(s, temporaries), (node.args, node.kwargs))
-        if node.rule is None or not node.rule.random:
+        if node.rule is None or node.rule.random != "default":  # what takes a generator has kept it
             out = node.call(*args, **kwargs)
         else:
-            with drawing(state.device_on(), node.rule, kwargs) as kwargs:
+            with drawing(state.device_on(), node.rule, args, kwargs) as (args, kwargs):
                 out = node.call(*args, **kwargs)
         made = [t for t in tree_flatten(out)[0] if isinstance(t, Tensor)]
         for position, shown in node.results:

@@ -315,8 +315,8 @@ def _slow_path(cls, device, rule, func, args, kwargs, inputs, hosts):
         # PyTorch's C++ asks for "the same device", which it takes for the CPU. What the learner
         # asks for is answered above, in Python.
         kwargs = {name: value for name, value in kwargs.items() if name != "device"}
-    if rule.random and not device.ghost:
-        with randomness.drawing(device, rule, kwargs) as kwargs:
+    if rule.random and not (device.ghost and rule.random == "default"):
+        with randomness.drawing(device, rule, args, kwargs) as (args, kwargs):
             return _run(cls, device, rule, func, args, kwargs, inputs)
     return _run(cls, device, rule, func, args, kwargs, inputs)
 

@@ -7,6 +7,7 @@ import torch
 
 from gpulab.compat.cuda import waiting_seeds
 from gpulab.compat.dispatch import DisableTorchDispatch
+from gpulab.compat.generators import draws_for_cuda
 from gpulab.cuda.device import state
 from gpulab.cuda.errors import NotModelled
 
@@ -20,15 +21,17 @@ _ON_CARD: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 class CudaGenerator(_BASE):
-    """A generator that says it lives on the card.
+    """A generator that PyTorch's C++ takes for CUDA's, so that the host's kernels refuse it; its ``numbers`` are the host's.
 
-    Its numbers are reproducible, but neither the host's for that seed nor a real card's.
+    They are reproducible, but neither the host's for that seed nor a real card's.
     """
 
     def __new__(cls, device=None):
         return super().__new__(cls)
 
     def __init__(self, device=None) -> None:
+        draws_for_cuda(self)
+        self.numbers = _BASE()
         self.manual_seed(_DEFAULT_SEED)
         _ON_CARD[self._cdata] = self
 
@@ -36,7 +39,7 @@ class CudaGenerator(_BASE):
 
     def manual_seed(self, seed: int):
         self._seed = int(seed)
-        super().manual_seed((int(seed) * 0x9E37_79B9 + 0xC0DA) % 2**63)
+        self.numbers.manual_seed((int(seed) * 0x9E37_79B9 + 0xC0DA) % 2**63)
         return self
 
     def get_state(self) -> torch.Tensor:
@@ -44,7 +47,7 @@ class CudaGenerator(_BASE):
         guard = DisableTorchDispatch()
         try:
             seed = torch.tensor([self._seed % 2**63], device="cpu").view(torch.uint8)
-            return torch.cat([super().get_state(), seed])
+            return torch.cat([self.numbers.get_state(), seed])
         finally:
             del guard
 
@@ -53,7 +56,7 @@ class CudaGenerator(_BASE):
             raise RuntimeError("RNG state is wrong size")
         guard = DisableTorchDispatch()
         try:
-            super().set_state(state[:-_SEED_BYTES])
+            self.numbers.set_state(state[:-_SEED_BYTES])
             self._seed = int(state[-_SEED_BYTES:].clone().view(torch.int64))
         finally:
             del guard
@@ -92,13 +95,13 @@ def _made_from(state: torch.Tensor) -> CudaGenerator:
     return CudaGenerator().set_state(state)
 
 
-def check_device(generator, wanted: str) -> None:
-    """Raise RuntimeError, as PyTorch does, for a generator (or None) of the other device type."""
+def numbers_of(generator) -> torch.Generator:
+    """What draws for ``generator`` (None: the card's own). Raises RuntimeError, as PyTorch does, for one of the host's."""
     if generator is None:
-        return
-    found = "cuda" if generator._cdata in _ON_CARD else "cpu"
-    if found != wanted:
-        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{found}'")
+        return state.device_on().generator.numbers
+    if generator._cdata not in _ON_CARD:
+        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+    return _ON_CARD[generator._cdata].numbers
 
 
 def default_generator() -> CudaGenerator:
@@ -122,17 +125,24 @@ class Generator(metaclass=_IsGenerator):
 
 
 @contextmanager
-def drawing(device, rule, kwargs):
-    """Inside the block the operation draws from the device's generator."""
+def drawing(device, rule, args, kwargs):
+    """Inside the block the operation, with the arguments that this gives, draws from the device's generator."""
     if rule.random == "argument":
-        check_device(kwargs.get("generator"), "cuda")
-        yield {**kwargs, "generator": kwargs.get("generator") or device.generator}
+        yield _with_numbers(device, args, kwargs)
         return
-    host = torch.random.default_generator
+    host, numbers = torch.random.default_generator, device.generator.numbers
     before = host.get_state()
-    host.set_state(_BASE.get_state(device.generator))
+    host.set_state(numbers.get_state())
     try:
-        yield kwargs
+        yield args, kwargs
     finally:
-        _BASE.set_state(device.generator, host.get_state())
+        numbers.set_state(host.get_state())
         host.set_state(before)
+
+
+def _with_numbers(device, args, kwargs) -> tuple:
+    """Of some operations (``poisson``) the generator is the last of ``args``. On a ghost nothing draws."""
+    given = [value for value in args if isinstance(value, _BASE)]
+    numbers = numbers_of(given[0] if given else kwargs.get("generator"))
+    args = args[: len(args) - len(given)]
+    return args, {**kwargs, "generator": None if device.ghost else numbers}
