@@ -12,7 +12,7 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 from torch.distributed.tensor import DTensor
 
-from gpulab.collectives.rank import functional
+from gpulab.collectives.rank import functional, splitting
 from gpulab.collectives.rank.group import BrokerGroup, GlooGroup
 from gpulab.collectives.rank.posting import host_tensors_allowed
 from gpulab.compat.dispatch import disable_current_modes
@@ -30,6 +30,7 @@ def install() -> None:
     """``init_process_group("nccl")`` and ``("gloo")`` make our groups from now on."""
     _name_the_backends()
     functional.install()
+    splitting.install()
     _buckets_on_the_card()
     _fakes_on_the_host()
     _where_distributed_tensors_are()
