@@ -80,3 +80,14 @@ def test_nccl_without_ranks_names_what_starts_them(backend):
         with pytest.raises(gpulab.cuda.NotModelled, match=r"gpulab.collectives.run_ranks\(fn, world_size\)"):
             dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     assert not dist.is_initialized()
+
+
+def test_context_parallelism_is_refused_by_name():
+    def parallel(rank, world):
+        from torch.distributed.tensor.experimental import context_parallel
+
+        with context_parallel(init_device_mesh("cuda", (world,))):
+            pass
+
+    with pytest.raises(RankError, match="torch.distributed.tensor.experimental.context_parallel is not modelled"):
+        run_ranks(parallel, 2)

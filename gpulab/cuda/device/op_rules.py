@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload
-from gpulab.cuda.device import kernels
+from gpulab.cuda.device import kernels, sync_batch_norm
 from gpulab.cuda.device.determinism import alert_of
 from gpulab.cuda.device.flops import flop_formula, shown_name
 
@@ -122,7 +122,7 @@ def rule_of(op: OpOverload) -> OpRule:
         overwrites=name in _OVERWRITES,
         sparse=name in _SPARSE,
         argument_names=tuple(a.name for a in arguments),
-        own=kernels.with_other_dtype(op),
+        own=kernels.with_other_dtype(op) or sync_batch_norm.kernel_of(op),
         program=kernels.program_of(op),
         refusal=kernels.refusal_of(schema),
         alert=alert_of(op),
