@@ -2,6 +2,7 @@
 
 import torch
 import torch.distributed as dist
+import torch.distributed.device_mesh as device_mesh
 import torch.distributed.distributed_c10d as c10d
 from torch.distributed.rendezvous import _rendezvous_handlers
 
@@ -16,3 +17,6 @@ resolve_process_group = c10d._resolve_process_group
 fake_process_group = torch._C._distributed_c10d.FakeProcessGroup._create_internal
 rendezvous_handlers = _rendezvous_handlers
 """By the scheme of an address what yields ``(store, rank, world size)``."""
+NEW_GROUP_HELPER = Place(c10d, "_new_process_group_helper")
+"""What makes every group; ``device_id=`` is the device that it is bound to."""
+PLACES_OF_SPLIT_GROUP = tuple(Place(module, "split_group") for module in (c10d, dist, device_mesh))

@@ -36,7 +36,7 @@ MODULES_LEFT_OUT = {
         "RNNBase",
         "RNNCellBase",
     ),
-    "for several cards": ("DataParallel", "SyncBatchNorm"),
+    "for several cards": ("DataParallel",),
     "deprecated": ("NLLLoss2d",),
 }
 
@@ -90,6 +90,20 @@ def _replayed_without_its_memory() -> None:
     graph.replay()
 
 
+def _packed_attention() -> None:
+    from torch.nn.attention.varlen import varlen_attn
+
+    rows = torch.ones(4, 1, 64, device="cuda", dtype=torch.bfloat16)
+    starts = torch.tensor([0, 1, 4], device="cuda", dtype=torch.int32)
+    varlen_attn(rows, rows, rows, starts, starts, 3, 3)
+
+
+def _semi_structured() -> None:
+    from torch.sparse import to_sparse_semi_structured
+
+    to_sparse_semi_structured(torch.tensor([0.0, 0.0, 1.0, 1.0], device="cuda").half().tile(64, 16))
+
+
 REFUSED: dict[str, Callable[[], object]] = {
     "torch.compile": lambda: torch.compile(torch.sin),
     "torch.export": lambda: torch.export.export(torch.nn.ReLU(), (_ones(),)),
@@ -105,6 +119,9 @@ REFUSED: dict[str, Callable[[], object]] = {
     "torch.cuda.Event(interprocess=True)": lambda: torch.cuda.Event(interprocess=True),
     "a device property outside the card's table": lambda: torch.cuda.get_device_properties(0).shared_memory_per_block,
     "torch.cuda.utilization, temperature, power_draw": lambda: torch.cuda.utilization(),
+    "varlen_attn": _packed_attention,
+    "semi-structured sparsity": _semi_structured,
+    "NCCL outside of gpulab.collectives.run_ranks": lambda: torch.distributed.init_process_group("nccl"),
     "sparse tensors": lambda: _ones().to_sparse(),
     "Tensor.share_memory_": lambda: _ones().share_memory_(),
     "a device tensor sent to another process": _sent_to_another_process,

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 import torch
+from torch import bernoulli, multinomial  # bound before the card is there
 
 pytestmark = pytest.mark.usefixtures("cuda")
 
@@ -21,9 +22,8 @@ def test_a_host_generator_is_refused_on_the_device():
 
 
 def test_a_device_generator_is_refused_on_the_host():
-    for draw in (torch.randn, torch.randperm):
-        with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda'"):
-            draw(3, generator=torch.Generator("cuda"))
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda'"):
+        torch.randn(3, generator=torch.Generator("cuda"))
 
 
 def test_a_device_generator_draws_for_tensors_that_are_there():
@@ -118,3 +118,51 @@ def test_every_operation_that_draws_moves_the_offset_once_and_draws_again_from_w
     assert generator.get_offset() == 8 and not torch.equal(first, second)
     generator.set_offset(4)
     assert torch.equal(draw(), second)
+
+
+HOST_DRAWS = {
+    "uniform_": lambda x, generator: x.uniform_(generator=generator),
+    "normal_": lambda x, generator: x.normal_(generator=generator),
+    "random_": lambda x, generator: x.random_(generator=generator),
+    "bernoulli_": lambda x, generator: x.bernoulli_(generator=generator),
+    "exponential_": lambda x, generator: x.exponential_(generator=generator),
+    "cauchy_": lambda x, generator: x.cauchy_(generator=generator),
+    "geometric_": lambda x, generator: x.geometric_(0.5, generator=generator),
+    "log_normal_": lambda x, generator: x.log_normal_(generator=generator),
+    "bernoulli": lambda x, generator: bernoulli(x, generator=generator),
+    "multinomial": lambda x, generator: multinomial(x, 2, generator=generator),
+    "normal": lambda x, generator: torch.normal(x, 1.0, generator=generator),
+    "poisson": lambda x, generator: torch.poisson(x, generator=generator),
+    "rand_like": lambda x, generator: torch.rand_like(x, generator=generator),
+    "randint": lambda x, generator: torch.randint(3, (2,), generator=generator),
+    "init": lambda x, generator: torch.nn.init.normal_(x, generator=generator),
+    "sampler": lambda x, generator: list(torch.utils.data.WeightedRandomSampler([1.0, 1.0], 2, generator=generator)),
+}
+
+
+@pytest.mark.parametrize("name", HOST_DRAWS)
+def test_whatever_draws_on_the_host_refuses_a_device_generator(name):
+    before = torch.ones(4)
+    x = before.clone()
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda'"):
+        HOST_DRAWS[name](x, torch.Generator("cuda"))
+    assert torch.equal(x, before)
+
+
+def test_permutations_on_the_host_refuse_a_device_generator():
+    for draw in (
+        lambda generator: torch.randperm(3, generator=generator),
+        lambda generator: list(torch.utils.data.RandomSampler(range(3), generator=generator)),
+        lambda generator: torch.utils.data.random_split(range(4), [2, 2], generator=generator),
+    ):
+        with pytest.raises(RuntimeError, match="Expected a 'cpu' generator device but found 'cuda"):
+            draw(torch.Generator("cuda"))
+
+
+@pytest.mark.parametrize("draw", [torch.poisson, lambda x, generator: torch.binomial(x, x / 2, generator=generator)])
+def test_a_generator_that_is_no_keyword_of_the_operator_draws_alike(draw):
+    x, generator = torch.full((8,), 9.0, device="cuda"), torch.Generator("cuda")
+    first = draw(x, generator=generator.manual_seed(1))
+    assert torch.equal(first, draw(x, generator=generator.manual_seed(1)))
+    with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator but found 'cpu'"):
+        draw(x, generator=torch.Generator())

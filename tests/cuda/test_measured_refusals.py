@@ -18,7 +18,7 @@ def alike(modelled: dict, measured: dict) -> bool:
 
 def _same(name: str, here, there) -> bool:
     if name == "refused" and here and there:
-        return here[:60] == there[:60]
+        return here[:30] == there[:30]  # PyTorch's releases word some of them anew
     if name == "relative_error":
         return there / 3 < here < there * 1.35
     return here == (None if there == "None" else there)

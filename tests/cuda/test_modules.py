@@ -43,7 +43,7 @@ MODULES = {
     "LogSoftmax": (lambda: nn.LogSoftmax(-1), row), "KLDivLoss": (lambda: nn.KLDivLoss(reduction="batchmean"), (row, row)),
     "Threshold": (lambda: nn.Threshold(0.1, 2.0), row), "Softmax2d": (nn.Softmax2d, image),
     "BatchNorm1d": (lambda: nn.BatchNorm1d(4), signal), "BatchNorm2d": (lambda: nn.BatchNorm2d(4), image),
-    "BatchNorm3d": (lambda: nn.BatchNorm3d(4), volume), "GroupNorm": (lambda: nn.GroupNorm(2, 4), image),
+    "BatchNorm3d": (lambda: nn.BatchNorm3d(4), volume), "SyncBatchNorm": (lambda: nn.SyncBatchNorm(4), image), "GroupNorm": (lambda: nn.GroupNorm(2, 4), image),
     "InstanceNorm1d": (lambda: nn.InstanceNorm1d(4), signal), "InstanceNorm2d": (lambda: nn.InstanceNorm2d(4), image),
     "LayerNorm": (lambda: nn.LayerNorm(8), row), "RMSNorm": (lambda: nn.RMSNorm(8), row),
     "LocalResponseNorm": (lambda: nn.LocalResponseNorm(2), image),

@@ -119,7 +119,10 @@ def _sum(calls: list[Call]) -> memoryview:
         for part in others:
             total = step(total, part)
         if first.reduces == "AVG":
-            total = total.div(len(calls)).to(dtype)
+            # NCCL divides a sum of integers and drops what is left.
+            total = total.div(
+                len(calls), rounding_mode=None if dtype.is_floating_point or dtype.is_complex else "trunc"
+            )
     except RuntimeError as error:
         raise CannotReduce(f"{first.operation} {first.reduces} of {first.dtype}: {error}") from None
     return memoryview(total.view(torch.uint8).numpy())

@@ -7,6 +7,7 @@ collectives) call these methods. Their names differ by version; the older ones a
 import torch
 import torch.distributed as dist
 
+from gpulab.collectives.rank.nccl import NcclRules, NoRules
 from gpulab.collectives.rank.posting import Posting
 from gpulab.collectives.rank.work import Several, Work
 from gpulab.compat.distributed import fake_process_group
@@ -20,6 +21,7 @@ class BrokerGroup(dist.ProcessGroup):
 
     backend = "nccl"
     devices = ("cuda",)
+    rules = NcclRules()
 
     class Options:
         """What ``ProcessGroupNCCL.Options`` offers to be set."""
@@ -56,30 +58,38 @@ class BrokerGroup(dist.ProcessGroup):
     # ---- what all of them get
 
     def allreduce(self, tensors, opts=None):
-        tensors = _listed(tensors)
-        return self._post("all_reduce", tensors, tensors, reduces=_reduction(opts))
+        tensors, reduction = self._reduced(_listed(tensors), opts)
+        return self._post("all_reduce", tensors, tensors, reduces=reduction)
 
     allreduce_coalesced = allreduce
 
     def broadcast(self, tensors, opts=None):
-        tensors = _listed(tensors)
+        tensors = self.rules.contiguous(_listed(tensors))
+        self.rules.convertible(tensors, complex_too=True)
         mine = tensors if opts.rootRank == self.rank() else []
         return self._post("broadcast", mine, tensors, whole=_bytes(tensors), root=opts.rootRank)
 
     def allgather(self, output_lists, inputs, opts=None):
-        return self._all_gather(output_lists[0], inputs)
+        return self._all_gather(output_lists[0], self.rules.contiguous(inputs))
 
     def all_gather_single(self, output, input, opts=None):
-        return self._all_gather([output], [input])
+        output, input = self.rules.contiguous([output, input])
+        return self._all_gather_into(output, input)
 
     _allgather_base = all_gather_single
 
     def all_gather_single_coalesced(self, outputs, inputs, opts=None):
-        return Several([self._all_gather([o], [i]) for o, i in zip(outputs, inputs, strict=True)])
+        outputs, inputs = (self.rules.unchecked(list(tensors), "all_gather") for tensors in (outputs, inputs))
+        return Several([self._all_gather_into(o, i) for o, i in zip(outputs, inputs, strict=True)])
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
+    def _all_gather_into(self, output: Tensor, input: Tensor) -> Work:
+        self.rules.gathered(output, input, self.size())
+        return self._all_gather([output], [input])
+
     def _all_gather(self, outputs: list, inputs: list) -> Work:
+        self.rules.convertible(inputs)
         takes = [t.nbytes for t in outputs] if len(outputs) == self.size() else _shares(outputs[0].nbytes, self.size())
         gives = [_bytes(inputs)] * self.size()
         return self._post("all_gather", inputs, outputs, whole=_bytes(outputs), gives=gives, takes=takes)
@@ -94,9 +104,11 @@ class BrokerGroup(dist.ProcessGroup):
 
     def reduce_scatter(self, outputs, input_lists, opts=None):
         gives = [t.nbytes for t in input_lists[0]]
-        return self._reduce_scatter(outputs, input_lists[0], gives, opts)
+        return self._reduce_scatter(self.rules.contiguous(outputs), input_lists[0], gives, opts)
 
     def reduce_scatter_single(self, output, input, opts=None):
+        self.rules.scattered(output, input, self.size())
+        output, input = self.rules.unchecked([output, input], "reduce_scatter")
         return self._reduce_scatter([output], [input], _shares(input.nbytes, self.size()), opts)
 
     _reduce_scatter_base = reduce_scatter_single
@@ -107,34 +119,50 @@ class BrokerGroup(dist.ProcessGroup):
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     def _reduce_scatter(self, outputs: list, inputs: list, gives: list[int], opts) -> Work:
-        takes = [_bytes(outputs)] * self.size()
-        return self._post("reduce_scatter", inputs, outputs, reduces=_reduction(opts), gives=gives, takes=takes)
+        takes, reduction = [_bytes(outputs)] * self.size(), _reduction(opts)
+        self.rules.reducible(inputs, reduction)
+        return self._post("reduce_scatter", inputs, outputs, reduces=reduction, gives=gives, takes=takes)
 
     def all_to_all_single(self, output, input, output_splits=None, input_splits=None, opts=None):
+        output, input = self._exchanged([output, input])
+        self.rules.split({"input": (input, input_splits), "output": (output, output_splits)}, self.size())
         gives = _rows(input, input_splits, self.size())
         takes = _rows(output, output_splits, self.size())
         return self._post("all_to_all", [input], [output], whole=-1, gives=gives, takes=takes)
 
     alltoall_base = all_to_all_single
 
+    def _exchanged(self, tensors) -> list[Tensor]:
+        tensors = self.rules.contiguous(list(tensors))
+        self.rules.sendable(tensors)
+        return tensors
+
     def alltoall(self, outputs, inputs, opts=None):
+        outputs, inputs = self._exchanged(outputs), self._exchanged(inputs)
         gives, takes = [t.nbytes for t in inputs], [t.nbytes for t in outputs]
         return self._post("all_to_all", inputs, outputs, whole=-1, gives=gives, takes=takes)
 
     # ---- with a root
 
     def reduce(self, tensors, opts=None):
+        tensors, reduction = self._reduced(list(tensors), opts)
         outputs = tensors if opts.rootRank == self.rank() else []
-        return self._post("reduce", tensors, outputs, reduces=_reduction(opts), root=opts.rootRank)
+        return self._post("reduce", tensors, outputs, reduces=reduction, root=opts.rootRank)
 
     def gather(self, output_lists, inputs, opts=None):
+        inputs = self._exchanged(inputs)
         outputs = output_lists[0] if opts.rootRank == self.rank() else []
+        self.rules.of_one_size("gather", outputs, inputs[0])
+        outputs = self.rules.unchecked(outputs, "gather")
         gives, takes = [_bytes(inputs)] * self.size(), [t.nbytes for t in outputs]
         whole = _bytes(inputs) * self.size()
         return self._post("gather", inputs, outputs, whole=whole, root=opts.rootRank, gives=gives, takes=takes)
 
     def scatter(self, outputs, input_lists, opts=None):
+        self.rules.sendable(outputs)
         inputs = input_lists[0] if opts.rootRank == self.rank() else []
+        self.rules.of_one_size("scatter", inputs, outputs[0])
+        inputs, outputs = self.rules.unchecked(inputs, "scatter"), self.rules.unchecked(outputs, "scatter")
         gives, takes = [t.nbytes for t in inputs], [_bytes(outputs)] * self.size()
         whole = _bytes(outputs) * self.size()
         return self._post("scatter", inputs, outputs, whole=whole, root=opts.rootRank, gives=gives, takes=takes)
@@ -142,9 +170,11 @@ class BrokerGroup(dist.ProcessGroup):
     # ---- messages
 
     def send(self, tensors, peer, tag=0):
+        tensors = self.rules.message(tensors)
         return self._post("send", tensors, [], peer=self.global_ranks[peer], tag=tag)
 
     def recv(self, tensors, peer, tag=0):
+        tensors = self.rules.message(tensors)
         return self._post("recv", [], tensors, whole=_bytes(tensors), peer=self.global_ranks[peer], tag=tag)
 
     # ---- many as one
@@ -169,6 +199,12 @@ class BrokerGroup(dist.ProcessGroup):
     def eager_connect_single_device(self, device) -> None:
         pass
 
+    def _reduced(self, tensors: list[Tensor], opts) -> tuple[list[Tensor], str]:
+        reduction = _reduction(opts)
+        tensors = self.rules.contiguous(tensors)
+        self.rules.reducible(tensors, reduction)
+        return tensors, reduction
+
     def _post(self, operation: str, inputs: list, outputs: list, **what) -> Work:
         return self._posting.post(operation, list(inputs), list(outputs), **what)
 
@@ -178,6 +214,7 @@ class GlooGroup(BrokerGroup):
 
     backend = "gloo"
     devices = ("cpu", "cuda")
+    rules = NoRules()
 
     def __init__(self, store, rank: int, size: int, timeout=None, enable_reconfigure: bool = False) -> None:
         if enable_reconfigure:  # from PyTorch 2.14 on

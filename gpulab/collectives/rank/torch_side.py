@@ -12,15 +12,16 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 from torch.distributed.tensor import DTensor
 
-from gpulab.collectives.rank import functional
+from gpulab.collectives.rank import functional, splitting
 from gpulab.collectives.rank.group import BrokerGroup, GlooGroup
 from gpulab.collectives.rank.posting import host_tensors_allowed
 from gpulab.compat.dispatch import disable_current_modes
 from gpulab.compat.distributed import NCCL_AVAILABLE, NCCL_VERSION, NCCL_VERSION_SUFFIX, VERIFY_PARAMETERS
-from gpulab.compat.distributed_tensor import REBUILD_FROM_META
+from gpulab.compat.distributed_tensor import CONTEXT_PARALLEL, REBUILD_FROM_META
 from gpulab.cuda.device import state
 from gpulab.cuda.device.composed import FactoriesOnCard
 from gpulab.cuda.device.tensor import CudaTensor
+from gpulab.cuda.errors import NotModelled
 
 _aten = torch.ops.aten
 _VERSION = (2, 29, 0)
@@ -30,9 +31,11 @@ def install() -> None:
     """``init_process_group("nccl")`` and ``("gloo")`` make our groups from now on."""
     _name_the_backends()
     functional.install()
+    splitting.install()
     _buckets_on_the_card()
     _fakes_on_the_host()
     _where_distributed_tensors_are()
+    _no_context_parallelism_on_the_card()
     _one_thread()
 
 
@@ -106,6 +109,19 @@ def _fakes_on_the_host() -> None:
         return torch.empty_strided(meta.shape, meta.stride, dtype=meta.dtype, device="cpu")
 
     REBUILD_FROM_META.set(rebuild)
+
+
+def _no_context_parallelism_on_the_card() -> None:
+    """It shards the operators of CUDA's attention; the card computes with the host's, which DTensor cannot shard."""
+    original = CONTEXT_PARALLEL.value
+
+    @functools.wraps(original)
+    def context_parallel(mesh, *args, **kwargs):
+        if mesh.device_type == "cuda":
+            raise NotModelled("torch.distributed.tensor.experimental.context_parallel")
+        return original(mesh, *args, **kwargs)
+
+    CONTEXT_PARALLEL.set(context_parallel)
 
 
 def _one_thread() -> None:

@@ -21,7 +21,7 @@ from gpulab.cuda.device.addresses import Addresses, Mapped, Place
 from gpulab.cuda.device.forks import Forks
 from gpulab.cuda.device.memory import extent
 from gpulab.cuda.device.op_rules import OpRule
-from gpulab.cuda.device.randomness import drawing
+from gpulab.cuda.device.randomness import drawing, numbers_of
 from gpulab.cuda.machine.order import Extent
 
 Tensor = torch.Tensor
@@ -162,11 +162,7 @@ class Capture:
 
     def _run(self, node: Node, storages: dict) -> None:
         args, kwargs = tree_map_only(Shown, lambda s: self._tensor(s, storages), (node.args, node.kwargs))
-        if node.rule is None or not node.rule.random:
-            out = node.call(*args, **kwargs)
-        else:
-            with drawing(state.device_on(), node.rule, kwargs) as kwargs:
-                out = node.call(*args, **kwargs)
+        out = _drawn(node, args, kwargs)
         made = [t for t in tree_flatten(out)[0] if isinstance(t, Tensor)]
         for position, shown in node.results:
             if shown.storage in self.places:
@@ -202,6 +198,16 @@ class Capture:
     def _shown(self, tensor: Tensor) -> Shown:
         number = self._number_of(tensor.untyped_storage())
         return Shown(number, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.dtype)
+
+
+def _drawn(node: Node, args, kwargs):
+    """What the operation returns; if it draws, it draws from where its generator is by now."""
+    if node.rule is None and "generator" in kwargs:
+        kwargs = {**kwargs, "generator": numbers_of(kwargs["generator"])}
+    if node.rule is None or not node.rule.random:
+        return node.call(*args, **kwargs)
+    with drawing(state.device_on(), node.rule, args, kwargs) as (args, kwargs):
+        return node.call(*args, **kwargs)
 
 
 def _bytes(storage: torch.UntypedStorage) -> Tensor:

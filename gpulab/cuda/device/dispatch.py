@@ -33,6 +33,7 @@ Tensor = torch.Tensor
 # What stands between an operation and whoever called it.
 _BETWEEN = (__file__, recorder.__file__, *FILES, os.path.join(os.path.dirname(__file__), "tensor.py"))
 _RULES: dict[object, OpRule] = {}
+in_deterministic_mode = torch.are_deterministic_algorithms_enabled
 _LAZY = tuple(getattr(DispatchKey, name) for name in ("Conjugate", "Negative", "ZeroTensor"))
 # Arguments that CUDA's kernels read on the host.
 _HOST_ARGUMENTS = {
@@ -107,6 +108,8 @@ def _sort(cls, values, inputs: list, hosts: list) -> None:
 def _run(cls, device, rule, func, args, kwargs, inputs):
     if rule.refusal is not None and inputs:
         rule.refusal(inputs[0].dtype)
+    if rule.alert is not None and in_deterministic_mode():
+        rule.alert(args, kwargs)
     if device.later and not rule.view:
         device.use(inputs)
     if rule.name == "aten.equal" and _is_the_same_memory(*args):
@@ -343,8 +346,8 @@ def _slow_path(cls, device, rule, func, args, kwargs, inputs, hosts):
         # PyTorch's C++ asks for "the same device", which it takes for the CPU. What the learner
         # asks for is answered above, in Python.
         kwargs = {name: value for name, value in kwargs.items() if name != "device"}
-    if rule.random and not device.ghost:
-        with randomness.drawing(device, rule, kwargs) as kwargs:
+    if rule.random and not (device.ghost and rule.random == "default"):
+        with randomness.drawing(device, rule, args, kwargs) as (args, kwargs):
             return _run(cls, device, rule, func, args, kwargs, inputs)
     return _run(cls, device, rule, func, args, kwargs, inputs)
 

@@ -131,8 +131,6 @@ def _may_be_on_card(item) -> bool:
 
 
 def _on_host(original, args, kwargs):
-    if not any(isinstance(value, CudaTensor) for value in args):
-        randomness.check_device(kwargs.get("generator"), "cpu")
     if not kwargs.get("pin_memory"):
         return original(*args, **kwargs)
     kwargs = {**kwargs, "pin_memory": False}
@@ -179,12 +177,11 @@ def _outside_transforms():
 
 def _made(name: str, original, args, kwargs):
     device = state.device_on()
-    randomness.check_device(kwargs.get("generator"), "cuda")
     if "out" in kwargs and kwargs["out"] is not None:
         kwargs.pop("device")
         return original(*args, **kwargs)
-    if name in _RANDOM and not device.ghost:
-        kwargs["generator"] = randomness.at_its_numbers(kwargs.get("generator") or device.generator)
+    if name in _RANDOM or "generator" in kwargs:
+        kwargs["generator"] = randomness.numbers_of(kwargs.get("generator"))
     with _room(device, name, original, args, kwargs):
         try:
             out = CudaTensor.tag(original(*args, **kwargs))

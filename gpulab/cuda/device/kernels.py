@@ -13,6 +13,7 @@ import torch
 
 from gpulab.compat.dispatch import OPDEFS, DispatchKey, DispatchKeySet, has_kernel
 from gpulab.compat.pytree import tree_map_only
+from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
 _INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool})
@@ -62,6 +63,9 @@ _WIDER = {
     "aten::multilabel_margin_loss_backward": torch.float32,
     "aten::histc": torch.float64,
 }
+
+
+_HAS_NO_KERNEL = re.compile(r"Could not run '.*' with arguments from the '(CPU|Meta)' backend")
 
 
 def refusal_of(schema):
@@ -125,7 +129,11 @@ def program_of(op):
 
 
 def widened(func, args, kwargs, error: NotImplementedError):
-    """The result by way of a wider dtype where a card takes this one. Raises ``error`` in a card's words where not."""
+    """The result by way of a wider dtype where a card takes this one. Raises ``error`` in a card's words where not, or NotModelled."""
+    if _HAS_NO_KERNEL.match(str(error)):
+        raise NotModelled(
+            f"{func._schema.name} (PyTorch has no kernel of it for the host, which computes here)"
+        ) from None
     wide = _WIDER.get(func._schema.name)
     if wide is None or "not implemented for" not in str(error):
         raise type(error)(re.sub(r"_cpu(_?)(\w*)\" not", r'_cuda\1\2" not', str(error))) from None

@@ -3,6 +3,7 @@
 import functools
 
 import torch
+import torch.distributed as dist
 
 from gpulab.compat.tensors import FakeTensorMode
 from gpulab.cuda.device import state
@@ -31,6 +32,7 @@ def install(patches: Patches) -> None:
     _watch_compile(patches)
     _refuse_fakes(patches)
     _refuse_lazy(patches)
+    _refuse_nccl(patches)
 
 
 def _refuse_fakes(patches: Patches) -> None:
@@ -60,6 +62,23 @@ def _on_host_only(original):
         return original(cls, *args, device=device, **kwargs)
 
     return __new__
+
+
+def _refuse_nccl(patches: Patches) -> None:
+    if not dist.is_available():
+        return
+    original = dist.init_process_group
+
+    @functools.wraps(original)
+    def init_process_group(backend=None, *args, **kwargs):
+        if "nccl" in str(backend).lower() and not dist.is_nccl_available():
+            raise NotModelled(
+                "NCCL outside of ranks (gpulab.collectives.run_ranks(fn, world_size) starts them; their process group is there)"
+            )
+        return original(backend, *args, **kwargs)
+
+    for module in (dist, dist.distributed_c10d):
+        patches.set(module, "init_process_group", init_process_group)
 
 
 def _raising(what: str):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 
 from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload, is_composed
-from gpulab.cuda.device import kernels
+from gpulab.cuda.device import kernels, sync_batch_norm
+from gpulab.cuda.device.determinism import alert_of
 from gpulab.cuda.device.flops import flop_formula, shown_name
 
 _NO_KERNEL = {
@@ -73,6 +74,7 @@ class OpRule:
     ``overwrites``: it reads nothing of its first argument. ``sparse``: it touches a few elements of its first tensor. ``random``: where its random numbers come from.
     ``composite``: PyTorch's C++ composes it of other operations; ``composed``: of what this device sees. ``own``: what is
     called in its place. ``program``: its kernel when somebody else's Python is that. ``refusal``: raises for a dtype that a card refuses.
+    ``alert``: raises in deterministic mode, where CUDA has no deterministic kernel.
     """
 
     name: str
@@ -97,6 +99,7 @@ class OpRule:
     own: object
     program: object
     refusal: object
+    alert: object
 
 
 def rule_of(op: OpOverload) -> OpRule:
@@ -125,9 +128,10 @@ def rule_of(op: OpOverload) -> OpRule:
         sparse=name in _SPARSE,
         argument_names=tuple(a.name for a in arguments),
         composed=is_composed(op),
-        own=kernels.with_other_dtype(op),
+        own=kernels.with_other_dtype(op) or sync_batch_norm.kernel_of(op),
         program=kernels.program_of(op),
         refusal=kernels.refusal_of(schema),
+        alert=alert_of(op),
         composite=not view and not op.has_kernel_for_dispatch_key(DispatchKey.CPU),
     )
 

@@ -8,6 +8,7 @@ import torch
 
 from gpulab.compat.cuda import waiting_seeds
 from gpulab.compat.dispatch import DisableTorchDispatch
+from gpulab.compat.generators import draws_for_cuda
 from gpulab.cuda.device import state
 from gpulab.cuda.errors import NotModelled
 
@@ -21,7 +22,7 @@ _ON_CARD: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 class CudaGenerator(_BASE):
-    """A generator that says it lives on the card: a seed and an offset, as Philox has them.
+    """A seed and an offset, as Philox has them, in what PyTorch's C++ takes for CUDA's: the host's kernels refuse it.
 
     Each operation draws numbers that seed and offset determine and moves the offset on. The numbers are neither the
     host's for that seed nor a real card's.
@@ -31,8 +32,10 @@ class CudaGenerator(_BASE):
         return super().__new__(cls)
 
     def __init__(self, device=None) -> None:
+        draws_for_cuda(self)
+        self._numbers = _BASE()
         self.manual_seed(_DEFAULT_SEED)
-        _ON_CARD[self._cdata] = self
+        _ON_CARD[self._cdata] = _ON_CARD[self._numbers._cdata] = self
 
     device = property(lambda self: state.CUDA)
 
@@ -40,10 +43,9 @@ class CudaGenerator(_BASE):
         self._seed, self._offset = int(seed) % 2**64, 0
         return self
 
-    def draws(self) -> "CudaGenerator":
-        """The same generator, at the numbers of the operation that comes next."""
-        super().manual_seed(self.next_seed())
-        return self
+    def numbers(self) -> torch.Generator:
+        """A generator of the host at the numbers of the operation that comes next."""
+        return self._numbers.manual_seed(self.next_seed())
 
     def next_seed(self) -> int:
         """What a generator of the host is seeded with for the operation that comes next."""
@@ -122,13 +124,12 @@ def _made_from(state: torch.Tensor) -> CudaGenerator:
     return CudaGenerator().set_state(state)
 
 
-def check_device(generator, wanted: str) -> None:
-    """Raise RuntimeError, as PyTorch does, for a generator (or None) of the other device type."""
-    if generator is None:
-        return
-    found = "cuda" if generator._cdata in _ON_CARD else "cpu"
-    if found != wanted:
-        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{found}'")
+def numbers_of(generator) -> torch.Generator:
+    """What draws for ``generator`` (None: the card's own). Raises RuntimeError, as PyTorch does, for one of the host's."""
+    owner = state.device_on().generator if generator is None else _ON_CARD.get(generator._cdata)
+    if owner is None:
+        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+    return owner.numbers()
 
 
 def default_generator() -> CudaGenerator:
@@ -152,21 +153,23 @@ class Generator(metaclass=_IsGenerator):
 
 
 @contextmanager
-def drawing(device, rule, kwargs):
-    """Inside the block the operation draws from the device's generator."""
+def drawing(device, rule, args, kwargs):
+    """Inside the block the operation, with the arguments that this gives, draws from the device's generator."""
     if rule.random == "argument":
-        check_device(kwargs.get("generator"), "cuda")
-        yield {**kwargs, "generator": at_its_numbers(kwargs.get("generator") or device.generator)}
+        yield _with_numbers(device, args, kwargs)
         return
     host = torch.random.default_generator
     before = host.get_state()
     host.manual_seed(device.generator.next_seed())
     try:
-        yield kwargs
+        yield args, kwargs
     finally:
         host.set_state(before)
 
 
-def at_its_numbers(generator) -> CudaGenerator:
-    """A generator of the card, which an operation is about to draw from."""
-    return _ON_CARD[generator._cdata].draws()
+def _with_numbers(device, args, kwargs) -> tuple:
+    """Of some operations (``poisson``) the generator is the last of ``args``. On a ghost nothing draws."""
+    given = [value for value in args if isinstance(value, _BASE)]
+    numbers = numbers_of(given[0] if given else kwargs.get("generator"))
+    args = args[: len(args) - len(given)]
+    return args, {**kwargs, "generator": None if device.ghost else numbers}
