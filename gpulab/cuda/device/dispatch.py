@@ -19,7 +19,7 @@ from gpulab.compat.dispatch import (
     included_keys,
 )
 from gpulab.compat.tensors import make_subclass
-from gpulab.cuda.device import cost, faults, kernels, state
+from gpulab.cuda.device import cost, faults, kernels, state, tf32
 from gpulab.cuda.device.ghosts import shapes_of
 from gpulab.cuda.device.memory import span
 from gpulab.cuda.device.op_rules import OpRule, rule_of
@@ -124,7 +124,7 @@ def _run(cls, device, rule, func, args, kwargs, inputs):
         result = _left_on_host(_HOST_RESULTS[rule.name], out, result, outputs)
     _account(device, rule, args, kwargs, inputs, outputs, result)
     if device.capture is not None:
-        device.capture.record(cls, func, args, kwargs, outputs, rule)
+        device.capture.record(cls, tf32.recorded(device.card, rule.factors, func, args), args, kwargs, outputs, rule)
     if waits:
         _wait_for_result(device, rule, inputs)
     return result
@@ -137,6 +137,8 @@ def _computed(cls, device, rule, func, args, kwargs):
             return shapes_of(cls, func, args, kwargs)
         if rule.own is not None:
             return rule.own(*args, **kwargs)
+        if rule.factors is not None and tf32.is_used(device.card, rule.factors, args):
+            return tf32.computed(func, rule.factors, *args, **kwargs)
         return _composed(func, args, kwargs) if rule.composite and _has_complex(args) else func(*args, **kwargs)
     except (RuntimeError, IndexError) as error:
         MachineTooSmall.raise_if_that_is(error)
@@ -223,7 +225,7 @@ def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result) -> Non
     else:
         elements = made if rule.pointwise else max(elements, made)
     flops = cost.flops_of(rule, args, kwargs, inputs, elements, result)
-    peak = cost.peak_of(machine.card, rule, inputs[0] if inputs else written[0])
+    peak = cost.peak_of(machine.card, rule, args, inputs[0] if inputs else written[0])
     peak *= cost.busy_share(machine.card, rule, outputs)
     moved = (bytes_read + bytes_written) / cost.memory_share(rule)
     duration = cost.duration_us(machine.card, flops, moved, peak)

@@ -22,6 +22,7 @@ from gpulab.cuda.device import (
     nvtx,
     optim,
     profiler,
+    recurrent,
     saving,
     state,
     storages,
@@ -41,6 +42,7 @@ from gpulab.observe.device import set_device
 _PARTS = (
     graphs, nvtx, missing, streams, accelerator, factories, methods, saving, storages, profiler,
     gpu_trace, ghosts, composed, optim, gradients, swapping, subclasses, identity, attention,
+    recurrent,
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import torch
 from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload
 from gpulab.cuda.device import kernels
 from gpulab.cuda.device.flops import flop_formula, shown_name
+from gpulab.cuda.device.tf32 import factors_of
 
 _NO_KERNEL = {
     "aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
@@ -71,6 +72,7 @@ class OpRule:
     ``overwrites``: it reads nothing of its first argument. ``sparse``: it touches a few elements of its first tensor. ``random``: where its random numbers come from.
     ``composite``: PyTorch's C++ composes it of other operations. ``own``: what is
     called in its place. ``program``: its kernel when somebody else's Python is that. ``refusal``: raises for a dtype that a card refuses.
+    ``factors``: what a card may round to TF32.
     """
 
     name: str
@@ -93,6 +95,7 @@ class OpRule:
     own: object
     program: object
     refusal: object
+    factors: object
 
 
 def rule_of(op: OpOverload) -> OpRule:
@@ -122,6 +125,7 @@ def rule_of(op: OpOverload) -> OpRule:
         own=kernels.with_other_dtype(op),
         program=kernels.program_of(op),
         refusal=kernels.refusal_of(schema),
+        factors=factors_of(name),
         composite=not view and not op.has_kernel_for_dispatch_key(DispatchKey.CPU),
     )
 
