@@ -124,7 +124,8 @@ def _run(cls, device, rule, func, args, kwargs, inputs):
         result = _left_on_host(_HOST_RESULTS[rule.name], out, result, outputs)
     _account(device, rule, args, kwargs, inputs, outputs, result)
     if device.capture is not None:
-        device.capture.record(cls, tf32.recorded(device.card, rule.factors, func, args), args, kwargs, outputs, rule)
+        call = rule.own or tf32.recorded(device.card, rule.factors, func, args)
+        device.capture.record(cls, call, args, kwargs, outputs, rule)
     if waits:
         _wait_for_result(device, rule, inputs)
     return result

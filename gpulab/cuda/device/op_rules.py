@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload
-from gpulab.cuda.device import kernels
+from gpulab.cuda.device import kernels, norms
 from gpulab.cuda.device.flops import flop_formula, shown_name
 from gpulab.cuda.device.tf32 import factors_of
 
@@ -122,7 +122,7 @@ def rule_of(op: OpOverload) -> OpRule:
         overwrites=name in _OVERWRITES,
         sparse=name in _SPARSE,
         argument_names=tuple(a.name for a in arguments),
-        own=kernels.with_other_dtype(op),
+        own=kernels.with_other_dtype(op) or norms.in_float32(op),
         program=kernels.program_of(op),
         refusal=kernels.refusal_of(schema),
         factors=factors_of(name),
