@@ -47,9 +47,13 @@ _PARTS = (
 
 
 class Installation:
-    """A virtual device, and what is replaced while it is on. It can be put on and off again."""
+    """A virtual device, and what is replaced while it is on. It can be put on and off again.
+
+    Raises NotModelled where the environment asks for an allocator that is not modelled.
+    """
 
     def __init__(self, card: Card, ghost: bool = False) -> None:
+        bindings.check_environment()
         self.device = device = state.VirtualDevice(card, ghost)
         references_of_a_temporary(0)
         references_of_a_base()
