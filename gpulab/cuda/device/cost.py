@@ -6,7 +6,6 @@ import torch
 
 from gpulab.cards.cards import Card
 from gpulab.cards.constants import KERNEL_FLOOR_US, ROW_SHARE, TILE
-from gpulab.cuda.device import tf32
 from gpulab.cuda.device.op_rules import OpRule
 
 _FORMAT = {
@@ -36,15 +35,15 @@ def flops_of(rule: OpRule, args, kwargs, inputs: list, elements: int, result) ->
     return rule.flops(*args, **kwargs, out_val=result)
 
 
-def peak_of(card: Card, rule: OpRule, args, tensor: torch.Tensor) -> float:
-    """FLOP/s that this operation, called with ``args``, can reach on tensors of the dtype of ``tensor``."""
+def peak_of(card: Card, rule: OpRule, tensor: torch.Tensor, in_tf32: bool) -> float:
+    """FLOP/s that this operation can reach on tensors of this dtype."""
     fmt = _FORMAT.get(tensor.dtype, "fp32")
     if not rule.matrix:
         # Outside the matrix units half precision saves bytes, not arithmetic.
         return card.flops_per_s["fp64" if fmt == "fp64" else "fp32"]
     if fmt == "fp64":
         return card.matrix_flops_per_s("fp64 matrix")
-    if fmt == "fp32" and tf32.is_used(card, rule.factors, args):
+    if in_tf32:
         fmt = "tf32"
     return card.matrix_flops_per_s(fmt)
 

@@ -104,6 +104,7 @@ def rule_of(op: OpOverload) -> OpRule:
     arguments = schema.arguments
     written = [i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
     view = not written and bool(schema.returns) and all(r.alias_info is not None for r in schema.returns)
+    own = kernels.with_other_dtype(op) or norms.in_float32(op)
     flops, scalar = flop_formula(op), any(isinstance(r.type, NumberType) for r in schema.returns)
     return OpRule(
         name=shown_name(op),
@@ -122,10 +123,10 @@ def rule_of(op: OpOverload) -> OpRule:
         overwrites=name in _OVERWRITES,
         sparse=name in _SPARSE,
         argument_names=tuple(a.name for a in arguments),
-        own=kernels.with_other_dtype(op) or norms.in_float32(op),
+        own=own,
         program=kernels.program_of(op),
         refusal=kernels.refusal_of(schema),
-        factors=factors_of(name),
+        factors=factors_of(name) if own is None else None,
         composite=not view and not op.has_kernel_for_dispatch_key(DispatchKey.CPU),
     )
 

@@ -9,7 +9,6 @@ A matrix times a vector, and fused attention, stay in float32 whatever is allowe
 rounding with further products (``OpMultiplyAddFastF32``).
 """
 
-import functools
 from dataclasses import dataclass
 
 import torch
@@ -55,9 +54,9 @@ def factors_of(name: str) -> Factors | None:
     return _FACTORS.get(name.removesuffix("_"))
 
 
-def is_used(card: Card, factors: Factors | None, args) -> bool:
+def is_used(card: Card, factors: Factors, args) -> bool:
     """Whether ``card`` takes this product in TF32: it can, the factors are float32, and the program allows it."""
-    if factors is None or card.capability < _NEEDS or args[factors.positions[0]].dtype not in _DTYPES:
+    if card.capability < _NEEDS or args[factors.positions[0]].dtype not in _DTYPES:
         return False
     setting = factors.setting
     if setting == "matmul" and recurrent.is_computed():
@@ -84,11 +83,6 @@ def _is_of_pytorchs_own(
 def _is_channels_last(tensor: Tensor) -> bool:
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(tensor.dim())
     return last is not None and tensor.is_contiguous(memory_format=last) and not tensor.is_contiguous()
-
-
-def recorded(card: Card, factors: Factors | None, func, args):
-    """``func``, or what a graph that is captured now runs in its place."""
-    return functools.partial(computed, func, factors) if is_used(card, factors, args) else func
 
 
 def computed(func, factors: Factors, /, *args, **kwargs):
