@@ -12,6 +12,8 @@ RUN_BACKWARD_CODE = torch.autograd.graph._engine_run_backward.__code__
 
 current_graph_task = torch._C._current_graph_task_id
 """Number of the backward pass that this thread works for; -1 outside."""
+current_node = torch._C._current_autograd_node
+"""The node of the graph whose gradient this thread computes, or None."""
 sequence_number = torch._C._autograd._get_sequence_nr
 """That the next node of the graph will have."""
 saved_tensor_hooks = torch._C._autograd._top_saved_tensors_default_hooks

@@ -9,6 +9,8 @@ nn_functions = torch._C._nn
 linalg_functions = torch._C._linalg
 PARSE_TO = Place(torch._C._nn, "_parse_to")
 PAD_PACKED_SEQUENCE = Place(torch._VF, "_pad_packed_sequence")
+RECURRENT = tuple(Place(torch._VF, name) for name in ("rnn_tanh", "rnn_relu", "lstm", "gru"))
+"""What ``torch.nn.RNN``, ``LSTM`` and ``GRU`` call."""
 GROUP_TENSORS = Place(torch._C, "_group_tensors_by_device_and_dtype")
 """What ``foreach`` and ``fused`` optimizers and clipping ask."""
 foreach_types = _foreach_supported_types

@@ -40,7 +40,8 @@ def use(which: str = "auto", *, quiet: bool = False) -> Runtime:
     A new virtual card starts with empty memory and its clock at 0. Asked for the card that is
     on, ``use`` keeps it, with its tensors. ``with use(...)`` starts a new one for the block
     and then goes back to the one before, whose tensors are as they were. Raises ValueError for
-    a card that is not known.
+    a card that is not known, NotModelled where the environment's ``PYTORCH_ALLOC_CONF`` asks for what a virtual card's
+    allocator does not do.
     """
     kind, _, key = which.partition(":")
     if kind not in ("auto", "real", "virtual", "ghost", "off"):

@@ -10,7 +10,7 @@ import torch
 
 from gpulab.cuda import coverage
 
-pytestmark = pytest.mark.usefixtures("cuda")
+pytestmark = pytest.mark.usefixtures("cuda", "no_tf32")
 CLOSE = dict(atol=2e-4, rtol=1e-3)
 IDS = torch.tensor([[5, 17, 33, 2], [9, 9, 71, 64]])
 

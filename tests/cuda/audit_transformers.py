@@ -6,7 +6,7 @@ import pytest
 import torch
 
 transformers = pytest.importorskip("transformers", reason="pip install transformers, to run its models here")
-pytestmark = pytest.mark.usefixtures("cuda")
+pytestmark = pytest.mark.usefixtures("cuda", "no_tf32")
 
 IDS = torch.tensor([[5, 17, 33, 2, 81, 40], [9, 9, 71, 64, 3, 12]])
 SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)

@@ -47,3 +47,9 @@ def virtual():
     """The virtual H100, for what is modelled and no GPU could be asked."""
     with gpulab.cuda.use("virtual:H100", quiet=True) as runtime:
         yield runtime
+
+
+@pytest.fixture
+def no_tf32(monkeypatch):
+    """cuDNN rounds the factors of float32 convolutions and recurrent layers to TF32 unless told otherwise."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)

@@ -4,6 +4,7 @@ import base64
 import json
 import pickle
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -108,3 +109,20 @@ def test_the_viewers_page_carries_the_snapshot(snapshot, plot):
     page = plot(snapshot)
     (files,) = re.findall(r"const local_files = (\[.*\])", page)
     assert pickle.loads(base64.b64decode(json.loads(files)[0]["base64"]))["segments"] == snapshot["segments"]
+
+
+@pytest.mark.parametrize("file", ["/course/gpulab/train.py", "/my-gpulab-course/gpulab/cuda/train.py"])
+def test_an_entry_names_the_learners_line_whatever_the_folder_is_called(virtual, file):
+    program = compile("def step():\n    return torch.empty(1 << 20, device='cuda')\n", file, "exec")
+    names = {"torch": torch}
+    exec(program, names)
+    torch.cuda.memory._record_memory_history()
+    try:
+        held = names["step"]()
+        snapshot = torch.cuda.memory._snapshot()
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+    (entry,) = [entry for entry in snapshot["device_traces"][0] if entry["action"] == "alloc"]
+    assert entry["frames"][0] == {"filename": file, "line": 2, "name": "step"} and held.is_cuda
+    package = str(Path(gpulab.cuda.__file__).parents[1])
+    assert not any(frame["filename"].startswith(package) for frame in entry["frames"])

@@ -104,12 +104,6 @@ def run(module, tensors):
     return [out, *(g for g in grads if g is not None)]
 
 
-@pytest.fixture
-def no_tf32(monkeypatch):
-    """cuDNN rounds the factors of float32 convolutions to TF32 unless told otherwise."""
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-
-
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_gives_the_hosts_values_and_gradients(name):

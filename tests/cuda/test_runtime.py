@@ -198,3 +198,38 @@ def test_a_run_of_memory_history_outlives_a_block_of_another_card():
             pass
         traces = torch.cuda.memory._snapshot()["device_traces"][0]
         assert [entry["action"] for entry in traces] == ["segment_alloc", "alloc"] and x.is_cuda
+
+
+@pytest.mark.parametrize("variable", ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"])
+@pytest.mark.parametrize("which", ["virtual:H100", "ghost:H100"])
+def test_an_allocator_that_the_environment_asks_for_is_refused_by_the_name_of_the_variable(
+    monkeypatch, variable, which
+):
+    monkeypatch.setenv(variable, "expandable_segments:True")
+    with gpulab.cuda.use("off", quiet=True):
+        with pytest.raises(
+            gpulab.cuda.NotModelled, match=f"expandable_segments:True, in the environment's {variable} "
+        ):
+            gpulab.cuda.use(which, quiet=True)
+        assert gpulab.cuda.current() == "off"
+
+
+def test_a_setting_that_no_card_knows_is_refused_in_pytorchs_words(monkeypatch):
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "expandable:True")
+    with pytest.raises(ValueError, match="Unrecognized key 'expandable' in Accelerator allocator config."):
+        gpulab.cuda.use("virtual:T4", quiet=True)
+
+
+def test_a_refused_card_leaves_the_one_that_was_on(monkeypatch):
+    with gpulab.cuda.use("virtual:A100", quiet=True):
+        monkeypatch.setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:64")
+        with pytest.raises(gpulab.cuda.NotModelled, match="max_split_size_mb:64"):
+            gpulab.cuda.use("virtual:H100", quiet=True)
+        assert gpulab.cuda.current() == "virtual:A100" and torch.zeros(1, device="cuda").is_cuda
+
+
+@pytest.mark.parametrize("settings", ["", "backend:native", "expandable_segments:False, backend:native"])
+def test_an_allocator_as_the_model_has_it_may_be_asked_for(monkeypatch, settings):
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", settings)
+    with gpulab.cuda.use("virtual:H100", quiet=True):
+        assert torch.zeros(1, device="cuda").is_cuda

@@ -4,6 +4,7 @@ With these in place ``torch.cuda``'s Python runs as it is: what it computes, che
 stays PyTorch's. What is missing here raises NotModelled.
 """
 
+import os
 import warnings
 
 import torch
@@ -108,15 +109,27 @@ _SETTINGS = (
 _AS_MODELLED = ("", "backend:native", "expandable_segments:False")
 
 
-def _set_allocator_settings(settings: str) -> None:
-    """``PYTORCH_ALLOC_CONF`` while the program runs: what is as the model has it, or a refusal."""
+_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+
+
+def check_environment() -> None:
+    """Raise for what the environment asks of the allocator, as for what a program asks while it runs."""
+    for name in _VARIABLES:
+        _set_allocator_settings(os.environ.get(name, ""), f", in the environment's {name} (take it out for this card),")
+
+
+def _set_allocator_settings(settings: str, where: str = "") -> None:
+    """Accept what is as the model has it. Raises NotModelled for what a card would do otherwise, ValueError for an unknown key.
+
+    ``where``: what the refusal says after the setting.
+    """
     for setting in settings.replace(" ", "").split(","):
         name = setting.partition(":")[0]
         if setting in _AS_MODELLED:
             continue
         if name not in (*_SETTINGS, "backend"):
             raise ValueError(f"Unrecognized key '{name}' in Accelerator allocator config.")
-        raise NotModelled(f"the allocator setting {setting}")
+        raise NotModelled(f"the allocator setting {setting}{where}")
 
 
 def _initialised(device, cudart) -> dict:

@@ -35,7 +35,7 @@ def flops_of(rule: OpRule, args, kwargs, inputs: list, elements: int, result) ->
     return rule.flops(*args, **kwargs, out_val=result)
 
 
-def peak_of(card: Card, rule: OpRule, tensor: torch.Tensor) -> float:
+def peak_of(card: Card, rule: OpRule, tensor: torch.Tensor, in_tf32: bool) -> float:
     """FLOP/s that this operation can reach on tensors of this dtype."""
     fmt = _FORMAT.get(tensor.dtype, "fp32")
     if not rule.matrix:
@@ -43,15 +43,9 @@ def peak_of(card: Card, rule: OpRule, tensor: torch.Tensor) -> float:
         return card.flops_per_s["fp64" if fmt == "fp64" else "fp32"]
     if fmt == "fp64":
         return card.matrix_flops_per_s("fp64 matrix")
-    if fmt == "fp32" and _tf32_allowed("conv" in rule.name):
+    if in_tf32:
         fmt = "tf32"
     return card.matrix_flops_per_s(fmt)
-
-
-def _tf32_allowed(convolution: bool) -> bool:
-    # Under these names both ways of asking are read; `allow_tf32` raises where the newer one was used.
-    asked = torch.backends.cudnn.conv if convolution else torch.backends.cuda.matmul
-    return asked.fp32_precision == "tf32"
 
 
 def duration_us(card: Card, flops: int, nbytes: float, peak: float) -> float:

@@ -20,7 +20,7 @@ from gpulab.compat.dispatch import (
     included_keys,
 )
 from gpulab.compat.tensors import make_subclass
-from gpulab.cuda.device import cost, faults, kernels, state, wrappers
+from gpulab.cuda.device import cost, faults, kernels, state, tf32, wrappers
 from gpulab.cuda.device.ghosts import shapes_of
 from gpulab.cuda.device.memory import use
 from gpulab.cuda.device.op_rules import OpRule, rule_of
@@ -121,16 +121,18 @@ def _run(cls, device, rule, func, args, kwargs, inputs):
         raise NotModelled("an operation on a device tensor inside torch.autocast('cpu')")
     if device.capture is not None and not device.ghost:
         device.capture.before(cls, rule, args, kwargs)
-    out = _computed(cls, device, rule, func, args, kwargs)
+    in_tf32 = rule.factors is not None and tf32.is_used(device.card, rule.factors, args)
+    out = _computed(cls, device, rule, func, args, kwargs, in_tf32)
     if rule.view:
         return _tagged(cls, out, None)
     outputs: list = []
     result = _tagged(cls, out, outputs)
     if rule.name in _HOST_RESULTS:
         result = _left_on_host(_HOST_RESULTS[rule.name], out, result, outputs)
-    _account(device, rule, args, kwargs, inputs, outputs, result)
+    _account(device, rule, args, kwargs, inputs, outputs, result, in_tf32)
     if device.capture is not None:
-        device.capture.record(cls, func, args, kwargs, outputs, rule)
+        call = functools.partial(tf32.computed, func, rule.factors) if in_tf32 else rule.own or func
+        device.capture.record(cls, call, args, kwargs, outputs, rule)
     if waits:
         _wait_for_result(device, rule, inputs)
     return result
@@ -140,13 +142,15 @@ def _waits(rule, kwargs) -> bool:
     return rule.waits and not (rule.spares_the_wait and kwargs.get(rule.spares_the_wait) is not None)
 
 
-def _computed(cls, device, rule, func, args, kwargs):
+def _computed(cls, device, rule, func, args, kwargs, in_tf32):
     guard = DisableTorchDispatch()
     try:
         if device.ghost:
             return shapes_of(cls, func, args, kwargs)
         if rule.own is not None:
             return rule.own(*args, **kwargs)
+        if in_tf32:
+            return tf32.computed(func, rule.factors, *args, **kwargs)
         return _composed(func, args, kwargs) if rule.composite and _has_complex(args) else func(*args, **kwargs)
     except (RuntimeError, IndexError) as error:
         MachineTooSmall.raise_if_that_is(error)
@@ -202,20 +206,20 @@ def _tagged(cls, out, outputs: list | None):
     return out
 
 
-def _account(device, rule, args, kwargs, inputs, outputs, result) -> None:
+def _account(device, rule, args, kwargs, inputs, outputs, result, in_tf32) -> None:
     """Memory for what is new, and the kernel."""
     memory = device.memory
     if rule.resizes:
         for tensor in outputs:
             memory.resized(tensor.untyped_storage())
     if rule.kernel:
-        _launch(device.machine, memory, rule, args, kwargs, inputs, outputs, result)
+        _launch(device.machine, memory, rule, args, kwargs, inputs, outputs, result, in_tf32)
     else:
         for tensor in outputs:
             memory.of(tensor)
 
 
-def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result) -> None:
+def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result, in_tf32) -> None:
     written = _written(rule, args, kwargs, outputs) if rule.writes_by_name else outputs
     reads, bytes_read, elements = _uses(memory, inputs)
     writes, bytes_written, made = _uses(memory, written)
@@ -233,7 +237,7 @@ def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result) -> Non
     else:
         elements = made if rule.pointwise else max(elements, made)
     flops = cost.flops_of(rule, args, kwargs, inputs, elements, result)
-    peak = cost.peak_of(machine.card, rule, inputs[0] if inputs else written[0])
+    peak = cost.peak_of(machine.card, rule, inputs[0] if inputs else written[0], in_tf32)
     peak *= cost.busy_share(machine.card, rule, outputs)
     moved = (bytes_read + bytes_written) / cost.memory_share(rule)
     duration = cost.duration_us(machine.card, flops, moved, peak)

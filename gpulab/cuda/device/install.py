@@ -22,6 +22,7 @@ from gpulab.cuda.device import (
     nvtx,
     optim,
     profiler,
+    recurrent,
     saving,
     state,
     storages,
@@ -42,13 +43,18 @@ from gpulab.observe.device import set_device
 _PARTS = (
     graphs, nvtx, missing, streams, accelerator, factories, methods, saving, storages, profiler,
     gpu_trace, ghosts, composed, optim, gradients, swapping, subclasses, wrappers, identity, attention,
+    recurrent,
 )  # fmt: skip
 
 
 class Installation:
-    """A virtual device, and what is replaced while it is on. It can be put on and off again."""
+    """A virtual device, and what is replaced while it is on. It can be put on and off again.
+
+    Raises NotModelled where the environment asks for an allocator that is not modelled.
+    """
 
     def __init__(self, card: Card, ghost: bool = False) -> None:
+        bindings.check_environment()
         self.device = device = state.VirtualDevice(card, ghost)
         references_of_a_temporary(0)
         references_of_a_base()

@@ -5,6 +5,7 @@ import functools
 import torch
 import torch.distributed as dist
 
+from gpulab.compat.compiling import is_off, runs_eagerly
 from gpulab.compat.tensors import FakeTensorMode
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
@@ -88,11 +89,44 @@ def _raising(what: str):
     return missing
 
 
+_COMPILE = (
+    "torch.compile while the virtual device is on (the function as it is: torch.compile(..., disable=True), "
+    "TORCH_COMPILE_DISABLE=1 or torch.compiler.set_stance('force_eager'); what would be fused: gpulab.kernels.fusion.watch)"
+)
+
+
 def _watch_compile(patches: Patches) -> None:
-    original = torch.compile
+    patches.set(torch, "compile", _only_where_nothing_is_compiled(torch.compile))
 
+
+def _only_where_nothing_is_compiled(original):
     @functools.wraps(original)
-    def compile(*args, **kwargs):
-        raise NotModelled("torch.compile while the virtual device is on")
+    def compile(model=None, *, disable=False, **options):
+        if disable or is_off():
+            return (lambda model: model) if model is None else model
+        _check_that_nothing_is_compiled()
+        if model is None:
+            return functools.partial(compile, **options)
+        return _checked(original(model, **options))
 
-    patches.set(torch, "compile", compile)
+    return compile
+
+
+def _check_that_nothing_is_compiled() -> None:
+    if not runs_eagerly():
+        raise NotModelled(_COMPILE)
+
+
+def _checked(compiled):
+    """``compiled``, which may run as long as nothing is compiled: a stance ends."""
+    if isinstance(compiled, torch.nn.Module):
+        compiled.forward = _checked(compiled.forward)
+        return compiled
+
+    @functools.wraps(compiled)
+    def run(*args, **kwargs):
+        if state.is_on():
+            _check_that_nothing_is_compiled()
+        return compiled(*args, **kwargs)
+
+    return run

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import torch
 
 from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload, is_composed
-from gpulab.cuda.device import kernels, sync_batch_norm
+from gpulab.cuda.device import kernels, norms, sync_batch_norm
 from gpulab.cuda.device.determinism import alert_of
 from gpulab.cuda.device.flops import flop_formula, shown_name
+from gpulab.cuda.device.tf32 import factors_of
 
 _NO_KERNEL = {
     "aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
@@ -75,6 +76,7 @@ class OpRule:
     ``composite``: PyTorch's C++ composes it of other operations; ``composed``: of what this device sees. ``own``: what is
     called in its place. ``program``: its kernel when somebody else's Python is that. ``refusal``: raises for a dtype that a card refuses.
     ``alert``: raises in deterministic mode, where CUDA has no deterministic kernel.
+    ``factors``: what a card may round to TF32.
     """
 
     name: str
@@ -100,6 +102,7 @@ class OpRule:
     program: object
     refusal: object
     alert: object
+    factors: object
 
 
 def rule_of(op: OpOverload) -> OpRule:
@@ -108,6 +111,7 @@ def rule_of(op: OpOverload) -> OpRule:
     arguments = schema.arguments
     written = [i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
     view = not written and bool(schema.returns) and all(r.alias_info is not None for r in schema.returns)
+    own = kernels.with_other_dtype(op) or norms.in_float32(op) or sync_batch_norm.kernel_of(op)
     flops, scalar = flop_formula(op), any(isinstance(r.type, NumberType) for r in schema.returns)
     return OpRule(
         name=shown_name(op),
@@ -128,10 +132,11 @@ def rule_of(op: OpOverload) -> OpRule:
         sparse=name in _SPARSE,
         argument_names=tuple(a.name for a in arguments),
         composed=is_composed(op),
-        own=kernels.with_other_dtype(op) or sync_batch_norm.kernel_of(op),
+        own=own,
         program=kernels.program_of(op),
         refusal=kernels.refusal_of(schema),
         alert=alert_of(op),
+        factors=factors_of(name) if own is None else None,
         composite=not view and not op.has_kernel_for_dispatch_key(DispatchKey.CPU),
     )
 

@@ -1,9 +1,11 @@
 """Memory history and snapshots, in the format that PyTorch's memory_viz reads."""
 
+import os
 import sys
 from collections import deque
 
 _FRAMES_KEPT = 16
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 
 class History:
@@ -48,7 +50,7 @@ def _python_frames() -> list[dict]:
     frames, frame = [], sys._getframe(2)
     while frame is not None and len(frames) < _FRAMES_KEPT:
         code = frame.f_code
-        if "gpulab" not in code.co_filename:
+        if not code.co_filename.startswith(_OURS):
             frames.append({"filename": code.co_filename, "line": frame.f_lineno, "name": code.co_name})
         frame = frame.f_back
     return frames
