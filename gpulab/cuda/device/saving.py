@@ -6,6 +6,7 @@ from gpulab.compat.serialization import storage_registry
 from gpulab.compat.tensors import untyped
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
+from gpulab.cuda.machine.order import Extent
 
 # Asked before PyTorch's own CPU (10) and CUDA (20) entries.
 _PRIORITY = 5
@@ -29,6 +30,6 @@ def _restore(storage, location: str):
     state.check_exists(torch.device(location).index or 0)
     device = state.device_on()
     held = device.memory.adopt(storage)
-    written = [(held.accesses, 0, held.nbytes)]
+    written = [(held.accesses, Extent(0, held.nbytes))]
     device.machine.copy("HtoD", held.nbytes, pinned=False, blocking=True, writes=written)
     return storage
