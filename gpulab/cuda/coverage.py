@@ -83,7 +83,8 @@ def _captured(work: Callable[[], object]) -> torch.cuda.CUDAGraph:
 
 
 def _replayed_without_its_memory() -> None:
-    x = torch.ones(1 << 20, device="cuda")
+    torch.cuda.empty_cache()
+    x = torch.ones(1 << 24, device="cuda")  # in a segment of its own
     graph = _captured(lambda: x.add_(1))
     x.set_()
     torch.cuda.empty_cache()
