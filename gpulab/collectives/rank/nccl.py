@@ -8,6 +8,7 @@ import warnings
 
 import torch
 
+from gpulab.cuda.device.memory import is_dense
 from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
@@ -54,7 +55,7 @@ class NcclRules:
         if not NcclRules._warned:
             NcclRules._warned = True
             warnings.warn(_MESSAGE, stacklevel=2)
-        if not all(_is_dense(tensor) for tensor in tensors):
+        if not all(is_dense(tensor) for tensor in tensors):
             raise NotModelled("a message of a tensor with gaps in memory (NCCL would send the gaps: .contiguous())")
         return [_as_it_lies(tensor) for tensor in tensors]
 
@@ -144,15 +145,6 @@ def _is_contiguous(tensor: Tensor) -> bool:
     if tensor.is_contiguous():
         return True
     return tensor.dim() in formats and tensor.is_contiguous(memory_format=formats[tensor.dim()])
-
-
-def _is_dense(tensor: Tensor) -> bool:
-    elements = 1
-    for stride, extent in sorted(zip(tensor.stride(), tensor.shape)):
-        if extent != 1 and stride != elements:
-            return False
-        elements *= extent
-    return True
 
 
 def _as_it_lies(tensor: Tensor) -> Tensor:

@@ -282,6 +282,18 @@ def byte_range(tensor: torch.Tensor) -> tuple[int, int]:
     return low, low + (last + 1) * size
 
 
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether no two elements share bytes and none are left out, in whatever order they lie."""
+    if tensor.is_contiguous():
+        return True
+    due = 1
+    for stride, extent in sorted(zip(tensor.stride(), tensor.shape)):
+        if extent > 1 and stride != due:
+            return False
+        due *= extent
+    return True
+
+
 def extent(tensor: torch.Tensor) -> Extent:
     """The bytes of its storage that ``tensor`` touches."""
     low, high = byte_range(tensor)

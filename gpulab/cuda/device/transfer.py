@@ -9,7 +9,7 @@ from gpulab.compat.dispatch import DisableTorchDispatch, is_traceable_wrapper_su
 from gpulab.compat.tensors import FakeTensor, make_subclass
 from gpulab.cuda.device import state, wrappers
 from gpulab.cuda.device.cost import duration_us
-from gpulab.cuda.device.memory import use
+from gpulab.cuda.device.memory import is_dense, use
 from gpulab.cuda.errors import GhostHasNoValues, NotModelled
 
 Tensor = torch.Tensor
@@ -145,8 +145,8 @@ def _host_to_device(device, target: Tensor, source: Tensor, non_blocking: bool) 
     if device.capture is not None:
         raise NotModelled("a copy between host and device inside a CUDA graph")
     direct, converted = _is_direct(target, source), target.dtype != source.dtype
-    on_card = converted and non_blocking or not _is_dense(target)
-    as_it_is = direct or (_is_dense(source) and target.shape == source.shape and (non_blocking or not converted))
+    on_card = converted and non_blocking or not is_dense(target)
+    as_it_is = direct or (is_dense(source) and target.shape == source.shape and (non_blocking or not converted))
     accesses = device.pinned.accesses_of(source) if as_it_is else None
     nbytes = target.numel() * (source if converted and non_blocking else target).element_size()
     written = [use(device.memory.of(target).accesses, target)]
@@ -176,10 +176,10 @@ def _device_to_host(device, target: Tensor, source: Tensor, values: Tensor, non_
     if device.capture is not None:
         raise NotModelled("a copy between host and device inside a CUDA graph")
     converted = target.dtype != source.dtype
-    accesses = device.pinned.accesses_of(target) if _is_dense(target) and (non_blocking or not converted) else None
+    accesses = device.pinned.accesses_of(target) if is_dense(target) and (non_blocking or not converted) else None
     nbytes = target.numel() * (target if converted and non_blocking else source).element_size()
     read = use(device.memory.of(source).accesses, source)
-    on_card = converted and non_blocking or not _is_dense(source)
+    on_card = converted and non_blocking or not is_dense(source)
     if on_card:
         device.memory.use_for_a_moment(nbytes)
         _kernel_of_a_temporary(device, source.nbytes, [(read[0], source)], [], nbytes)
@@ -203,19 +203,7 @@ def _device_to_host(device, target: Tensor, source: Tensor, values: Tensor, non_
 def _is_direct(target: Tensor, source: Tensor) -> bool:
     """Whether the bytes travel as they lie."""
     alike = all(n == 1 or s == t for n, s, t in zip(target.shape, target.stride(), source.stride()))
-    return target.dtype == source.dtype and target.shape == source.shape and alike and _is_dense(target)
-
-
-def _is_dense(tensor: Tensor) -> bool:
-    """Whether no two elements share bytes and none are left out, in whatever order they lie."""
-    if tensor.is_contiguous():
-        return True
-    due = 1
-    for stride, extent in sorted(zip(tensor.stride(), tensor.shape)):
-        if extent > 1 and stride != due:
-            return False
-        due *= extent
-    return True
+    return target.dtype == source.dtype and target.shape == source.shape and alike and is_dense(target)
 
 
 def _kernel_of_a_temporary(device, bytes_read: int, reads, writes, bytes_written: int) -> None:
