@@ -882,6 +882,13 @@ def test_a_number_written_under_a_mask_lands_where_it_does_on_the_host(index, nu
     assert torch.equal(card.cpu(), host)
 
 
+def test_a_mask_before_a_dimension_that_is_left_whole_fills_rows():
+    x = torch.ones(3, 3, device="cuda")
+    rows = torch.tensor([True, False, False], device="cuda")
+    torch.ops.aten.index_put_(x, [rows, None], torch.tensor(0.0))
+    assert x.tolist() == [[0, 0, 0], [1, 1, 1], [1, 1, 1]]
+
+
 def test_a_mask_of_another_shape_is_refused_under_a_number_too():
     x = torch.ones(4, 3, device="cuda")
     with pytest.raises(IndexError, match="shape of the mask"):

@@ -312,10 +312,10 @@ def _send_indices(cls, device, indices) -> None:
 
 def _mask_to_fill(cls, rule, target, indices, value=None, accumulate=False):
     """The mask of ``x[mask] = a number``, which a card gives to ``masked_fill_``; None for all other uses of indices."""
-    masks = [i for i in indices if i is not None]
+    masks = [(dim, index) for dim, index in enumerate(indices) if index is not None]
     if not rule.writes or accumulate or isinstance(value, cls) or value.numel() != 1 or len(masks) != 1:
         return None
-    (mask,), first = masks, len(indices) - 1
+    ((first, mask),) = masks
     fits = isinstance(mask, cls) and mask.dtype in _MASKS and mask.shape == target.shape[first : first + mask.dim()]
     return mask[(..., *[None] * (target.dim() - first - mask.dim()))] if fits else None
 
