@@ -3,12 +3,24 @@
 import pytest
 import torch
 
-from evidence.studies import Study, answered, refusals
+from evidence.studies import Study, refusals
 from gpulab import evidence
 from gpulab.collectives import run_ranks
 
 REFUSED_BY_NAME = {"pinned copy"}
 """A card runs them; here they say that they are not modelled."""
+
+
+def answered(study: Study) -> dict:
+    """Each row's figures; the same object may serve several rows, as in the record."""
+    return {name: _figures(measure) for name, measure in study.rows()}
+
+
+def _figures(measure) -> dict:
+    try:
+        return measure()
+    except Exception as why:  # a row that the card refuses
+        return {"why": f"{type(why).__name__}: {why}"}
 
 
 def alike(modelled: dict, measured: dict) -> bool:
