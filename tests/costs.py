@@ -11,6 +11,7 @@ import pytest
 from tests.budgets import by_payer, too_dear
 from tests.outcomes import COST
 from tests.rooms import DRAFTS, chapters_of, room_of
+from tests.speed import Slowness
 
 _twice = {"cpu_s": 0.0}
 """Seconds of processor time of children waited for in :func:`already_charged`, which the kernel counts again."""
@@ -84,10 +85,13 @@ def who_pays(item: pytest.Item) -> list[str]:
 
 
 class Costs:
-    """Measures where tests run, and says what was too dear where they are reported: with pytest-xdist that is another process."""
+    """Measures where tests run, and says what was too dear where they are reported: with pytest-xdist that is another process.
 
-    def __init__(self) -> None:
-        self.costs = []
+    Processor time is that of a quiet machine: on a busy one the same work takes up to twice as much.
+    """
+
+    def __init__(self, slowness: Slowness | None = None) -> None:
+        self.costs, self._slowness = [], slowness or Slowness()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -99,7 +103,7 @@ class Costs:
             return (yield)
         finally:
             used = [after - before for before, after in zip(item.stash[BEGAN], _now(), strict=True)]
-            used[0] += item.stash.get(ELSEWHERE, 0.0)
+            used[0] = (used[0] + item.stash.get(ELSEWHERE, 0.0)) / self._slowness.times()
             item.user_properties.append((COST, [who_pays(item), *used]))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -19,10 +19,11 @@ from tests.budgets import (
     too_dear,
 )
 from tests.closing import spent
-from tests.costs import Costs, already_charged, seconds_of, seconds_of_browsers, who_pays
+from tests.costs import Costs, already_charged, seconds_of, seconds_of_browsers, was_spent_elsewhere, who_pays
 from tests.groups import FORK_MOST, WAIT_MOST, by_group, group_of, in_order, next_for
 from tests.outcomes import Test
 from tests.rooms import ROOMS, TESTS, all_widgets, chapters_of, pages, room_of, shown_by
+from tests.speed import QUIET_SECONDS, Slowness
 
 
 def item(path: str, **parameters) -> SimpleNamespace:
@@ -125,6 +126,20 @@ def test_a_chapter_that_passes_its_budget_by_half_fails_the_run():
     assert session.exitstatus == 1
 
 
+@pytest.mark.parametrize(("piece", "expected"), [(QUIET_SECONDS * 2, 0.5), (QUIET_SECONDS / 2, 1.0)])
+def test_processor_time_is_that_of_a_quiet_machine(piece, expected):
+    one = SimpleNamespace(path=TESTS / "unit/test_a.py", stash=pytest.Stash(), user_properties=[])
+    costs = Costs(Slowness(lambda: piece))
+    costs.pytest_runtest_setup(one)
+    was_spent_elsewhere(one, 100.0)
+    teardown = costs.pytest_runtest_teardown(one)
+    next(teardown)
+    with pytest.raises(StopIteration):
+        teardown.send(None)
+    ((_, (_, cpu_s, _)),) = one.user_properties
+    assert cpu_s == pytest.approx(100.0 * expected, rel=0.05)
+
+
 def test_all_rooms_together_have_a_budget():
     most = ROOMS_BUDGET_SECONDS * TOO_MUCH
     assert too_dear(by_payer([(["room unit"], most / 2, 1.0), (["room grader"], most / 2, 1.0)])) == []
@@ -136,7 +151,8 @@ def test_a_process_whose_work_was_charged_is_not_charged_again_when_it_is_waited
     work = "import time\nwhile time.process_time() < 0.5: pass"
     paid = []
     for waiting in (nullcontext, already_charged):
-        costs, one = Costs(), SimpleNamespace(path=TESTS / "unit/test_a.py", stash=pytest.Stash(), user_properties=[])
+        costs = Costs(Slowness(lambda: 0.0))
+        one = SimpleNamespace(path=TESTS / "unit/test_a.py", stash=pytest.Stash(), user_properties=[])
         costs.pytest_runtest_setup(one)
         with waiting():
             subprocess.run([sys.executable, "-c", work], check=True)
