@@ -6,8 +6,9 @@ from collections.abc import Iterable
 CHAPTER_BUDGET_SECONDS = 40
 ROOMS_BUDGET_SECONDS = 800
 """Of the machinery that all chapters share: all rooms together. A whole run took 755."""
-TOO_MUCH = 1.5
-"""Times its budget fails the run: a busy machine inflates processor time."""
+TOO_MUCH = 2.0
+"""Times its budget fails the run: a busy machine inflates processor time. Tests of a chapter that took 46 s alone took 91 s
+among all others, and `tests.speed` sees half of that."""
 
 
 def by_payer(costs: Iterable[tuple[list[str], float, float]]) -> dict[str, dict[str, float]]:

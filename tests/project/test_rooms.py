@@ -116,7 +116,7 @@ def test_a_chapter_pays_for_its_tests_and_the_grader_for_those_that_take_one_as_
     assert who_pays(item(path, **parameters)) == payers
 
 
-def test_a_chapter_that_passes_its_budget_by_half_fails_the_run():
+def test_a_chapter_that_takes_twice_its_budget_fails_the_run():
     costs, session = Costs(), SimpleNamespace(exitstatus=0)
     reported(costs, CHAPTER_BUDGET_SECONDS * TOO_MUCH, "chapter cheap")
     costs.pytest_sessionfinish(session)
