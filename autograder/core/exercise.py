@@ -34,8 +34,8 @@ class Criterion:
 class Case:
     """One set of inputs for a scenario. ``criteria``: names of the criteria that this case decides.
 
-    ``raises``: name of the expected exception. It stays in the referee, so that nothing in the kernel distinguishes
-    such a case from the others.
+    ``raises``: name of the expected exception; ``because``: what is wrong with the arguments, for the learner who does
+    not raise it. Both stay in the referee, so that nothing in the kernel distinguishes such a case from the others.
 
     ``ranks``: how many ranks its scenario starts, once, with :func:`autograder.runner.ranks.in_ranks`. The judge
     then finds in ``evidence["traffic"]`` an :class:`autograder.judge.collective_broker.Traffic`, logged by the referee's own
@@ -47,6 +47,7 @@ class Case:
     criteria: tuple[str, ...]
     inputs: dict[str, Any] = field(default_factory=dict)
     raises: str = ""
+    because: str = ""
     ranks: int = 0
     network: "Carrier | None" = None
     per_rank_inputs: tuple[dict[str, Any] | list[dict[str, Any]], ...] = ()

@@ -29,8 +29,16 @@ def tensor_problem(value: Any, like: torch.Tensor) -> str | None:
     return None
 
 
-def error_problem(evidence: dict[str, Any], expected: str) -> str | None:
-    """Why evidence, of a case or of one :func:`outcome`, is not what ``except expected`` catches; None when it is."""
+def error_problem(evidence: dict[str, Any], expected: str, because: str = "") -> str | None:
+    """Why evidence, of a case or of one :func:`outcome`, is not what ``except expected`` catches; None when it is.
+
+    ``because``: what is wrong with the arguments, as a clause that names them: "the unit `gb` is none of the two".
+    """
+    problem = _uncaught(evidence, expected)
+    return f"{problem.removesuffix('.')}, because {because}." if problem and because else problem
+
+
+def _uncaught(evidence: dict[str, Any], expected: str) -> str | None:
     error = evidence.get("raised") or evidence.get("error")
     if error is None:
         value = evidence.get("returned", evidence.get("result", evidence))

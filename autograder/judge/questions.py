@@ -1,6 +1,6 @@
 """Exercises that are questions to one pure function, each with one right answer."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,14 +15,24 @@ Wrong = Callable[[str, Question, Any], str | None]
 
 @dataclass(frozen=True)
 class Questions(Case):
-    """``questions`` stay in the referee; the kernel gets the arguments that are made of them."""
+    """``questions`` stay in the referee; the kernel gets the arguments that are made of them.
+
+    ``reasons``: of each question why it is refused, where the case ``raises`` and says so.
+    """
 
     questions: list = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
 
 
 def ask(criteria: str, questions: list, raises: str = "") -> Questions:
     """A case of questions that one criterion is about; ``raises``: what each of them should raise."""
     return Questions((criteria,), {"questions": questions}, raises, questions=questions)
+
+
+def refuse(criteria: str, reasoned: Iterable[tuple[Question, str]], raises: str = "ValueError") -> Questions:
+    """A case of questions that are each refused, with what is wrong with its arguments: "stage 4 is none of the four"."""
+    questions, reasons = map(list, zip(*reasoned, strict=True))
+    return replace(ask(criteria, questions, raises), reasons=reasons)
 
 
 def answers(
@@ -60,9 +70,9 @@ def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
 def _judge(
     of: Callable[[Case], list], wrong: Wrong, read: Callable[[Any], Any], kept: str = ""
 ) -> Callable[[Case, dict], Iterator[Failure]]:
-    def found_in(case: Case, question: Question, answer: dict) -> str | None:
+    def found_in(case: Case, question: Question, answer: dict, because: str) -> str | None:
         if case.raises:
-            return error_problem(answer, case.raises)
+            return error_problem(answer, case.raises, because)
         if "error" in answer:
             return raised_problem(answer["error"])
         return wrong(case.criteria[0], question, read(answer["returned"]))
@@ -72,8 +82,9 @@ def _judge(
         if problem := count_problem(given, len(questions)):
             yield Failure(case.criteria[0], problem)
             return
-        for question, answer in zip(questions, given, strict=True):
-            if found := found_in(case, question, answer) or (kept and not answer["kept"] and kept):
+        reasons = getattr(case, "reasons", ()) or [case.because] * len(questions)
+        for question, answer, because in zip(questions, given, reasons, strict=True):
+            if found := found_in(case, question, answer, because) or (kept and not answer["kept"] and kept):
                 yield Failure(case.criteria[0], found)
                 return
 
