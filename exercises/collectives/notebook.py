@@ -36,6 +36,9 @@ import math
 #
 # `run_ranks` starts one process per rank, each with its own memory, and calls a function in all of them at once. All messages between
 # ranks pass through another process, the broker, which keeps a journal of them. The table below prints that journal.
+#
+# `dist.isend` reads its tensor until `wait()` returns: whoever writes to it before then sends other numbers, and nothing says so. gloo and
+# NCCL take contiguous tensors only. So `send` hands over a contiguous copy, and `recv` receives into one.
 
 # %% nbgrader={"grade": false, "grade_id": "ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -44,13 +47,15 @@ from gpulab.collectives import run_ranks
 
 
 def send(tensor, to):
-    """Send the elements of tensor to rank to; the handle's wait() returns when they have arrived."""
-    return dist.isend(tensor, to)
+    """Send a copy of tensor to rank to; the handle's wait() returns when it has arrived."""
+    return dist.isend(tensor.clone(memory_format=torch.contiguous_format), to)
 
 
 def recv(tensor, source):
     """Wait for the next message from rank source and write it into tensor."""
-    dist.recv(tensor, source)
+    message = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    dist.recv(message, source)
+    tensor.copy_(message)
 
 
 def swap(rank, world):
@@ -69,23 +74,20 @@ print("rank 0 got", swapped.results[0], "and rank 1 got", swapped.results[1])
 # %% [markdown]
 # Write `ring_all_reduce(rank, world, buf, send, recv)`, which all ranks call at the same time:
 #
-# - [c1] `rank`: the number of this rank, from 0; [c2] `world`: the number of ranks, one or more;
-# - [c3] `buf`: a one-dimensional tensor of any strides, with the same length and dtype (`float32`, `float64` or `int64`) in every rank.
-#   [c4] `world` need not divide the length, and the length may be smaller than `world`, or 0;
-# - [c5] when it returns, `buf` holds the **sum** over all ranks in every rank, written in place. [c6] Nothing else in its storage has changed;
-# - [c7] `send(tensor, to)` copies the elements of `tensor` at once, and returns a handle; [c8] `handle.wait()` blocks until rank `to` has
-#   received them;
-# - [c9] `recv(tensor, source)` blocks until the next message from rank `source` is in `tensor`, which has the message's length and dtype;
-# - [c10] ranks exchange data only by `send` and `recv`, and each element of a message is the sum of some ranks' elements: [c11] no collective of
-#   the library, and no packed encoding;
-# - [c12] a chunk is `1 / world` of the buffer, rounded up to whole elements. [c13] On average over all ranks, **a rank sends at most
-#   2 (world - 1) chunks**;
-# - [c14] **no rank is a hot spot**: [c15] no rank sends or receives more elements than another, except for one element per step where `world` does
+# - [c1] `rank`: the number of this rank, from 0, of `world`, one or more; `buf`: a one-dimensional tensor of any strides, with the same
+#   length and dtype (`float32`, `float64` or `int64`) in every rank;
+# - [c2] `world` need not divide the length, and the length may be smaller than `world`, or 0;
+# - [c3] when it returns, `buf` holds the **sum** over all ranks in every rank, written in place, and nothing else in its storage has changed;
+# - [c4] `send(tensor, to)` sends a copy of `tensor`, which may then be overwritten, and returns a handle; `handle.wait()` blocks until
+#   rank `to` has received the copy;
+# - [c5] `recv(tensor, source)` blocks until the next message from rank `source` is in `tensor`, which has the message's length and dtype;
+# - [c6] ranks exchange data only by `send` and `recv`, and send nothing but elements of their buffers and sums of them;
+# - [c7] **a rank sends at most 2 (world - 1) chunks**. A chunk is `1 / world` of the buffer, rounded up to whole elements;
+# - [c8] **no rank is a hot spot**: none sends or receives more elements than another, except for one element per step where `world` does
 #   not divide the length;
-# - [c16] it takes **at most 2 (world - 1) steps** where `world` divides the length. [c17] In one step every rank may send one message and receive
-#   another; [c18] a message sent after a `recv` belongs to a later step than the message received. [c19] So no rank waits before it sends what it
-#   already has;
-# - [c20] raises `ValueError` in every rank when `buf` is not one-dimensional, before anything is sent.
+# - [c9] it takes **at most 2 (world - 1) steps** where `world` divides the length. In one step every rank may send one message and
+#   receive another, and a message sent after a `recv` belongs to a later step than the message received;
+# - [c10] raises `ValueError` in every rank when `buf` is not one-dimensional, before anything is sent.
 
 # %% nbgrader={"grade": false, "grade_id": "ring_all_reduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def ring_all_reduce(rank, world, buf, send, recv):
@@ -147,22 +149,20 @@ import autograder; autograder.grade("collectives.ring_all_reduce")
 # many steps, and how many bytes in each. Write `collective_time(kind, nbytes, n, alpha, beta, algorithm="ring")`:
 #
 # - [c1] `kind`: `"all_reduce"`, `"reduce_scatter"`, `"all_gather"`, `"broadcast"` or `"reduce"`;
-# - [c2] `nbytes`: bytes of the whole buffer, an integer, 0 or more. [c3] It is the size of each rank's input, and for an `all_gather` the
-#   size of each rank's output;
-# - [c4] `n`: the number of ranks, an integer, 1 or more. [c5] A single rank takes no steps and no time;
-# - [c6] `alpha`: the latency of each message, a tuple of a number and `"ns"`, `"us"` or `"ms"`;
-# - [c7] `beta`: the bandwidth of each rank's link as its vendor prints it, a tuple of a number and a unit: [c8] `"GB/s"`, 10^9 bytes a second
-#   in each direction; [c9] `"GB/s both ways"`, the two directions added up; [c10] `"Gb/s"`, 10^9 **bits** a second in each direction;
-# - [c11] a message of m bytes takes `alpha` plus m divided by the bytes per second of one direction. [c12] In a step each rank may send
-#   one message and receive another at the same time. [c13] A step takes as long as its largest message, and the next begins when
-#   it is over;
-# - [c14] with `"ring"`, each rank sends only to the next rank. [c15] `all_reduce`, `reduce_scatter` and `all_gather` cut the buffer into `n`
-#   chunks of whole bytes, as equal as possible, and in each step every chunk moves on by one rank: [c16] n - 1 steps, and twice as many
-#   for an `all_reduce`. [c17] `broadcast` and `reduce` pass the whole buffer from rank to rank, in n - 1 steps;
-# - [c18] with `"tree"` (a binomial tree), whole buffers are sent. [c19] In each step of a `broadcast` every rank that has the buffer sends it to
-#   one that does not have it; [c20] a `reduce` is the same in reverse; [c21] an `all_reduce` is a `reduce` and then a `broadcast`;
-# - [c22] returns the time in seconds, a float;
-# - [c23] raises `ValueError` for a kind, an algorithm or a unit that is not named here, for `n` less than 1, for `nbytes` less than 0,
+# - [c2] `nbytes`: bytes of the whole buffer, an integer, 0 or more: the size of each rank's input, and for an `all_gather` of each rank's
+#   output; `n`: the number of ranks, an integer, 1 or more. A single rank takes no steps and no time;
+# - [c3] `alpha`: the latency of each message, a tuple of a number and `"ns"`, `"us"` or `"ms"`;
+# - [c4] `beta`: the bandwidth of each rank's link as its vendor prints it, a tuple of a number and a unit: `"GB/s"`, 10^9 bytes a second
+#   in each direction; `"GB/s both ways"`, the two directions added up; `"Gb/s"`, 10^9 **bits** a second in each direction;
+# - [c5] a message of m bytes takes `alpha` plus m divided by the bytes per second of one direction. In a step each rank may send
+#   one message and receive another at the same time. A step takes as long as its largest message, and the next begins when it is over;
+# - [c6] with `"ring"`, each rank sends only to the next rank. `all_reduce`, `reduce_scatter` and `all_gather` cut the buffer into `n`
+#   chunks of whole bytes, as equal as possible, and in each step every chunk moves on by one rank: n - 1 steps, and twice as many
+#   for an `all_reduce`. `broadcast` and `reduce` pass the whole buffer from rank to rank, in n - 1 steps;
+# - [c7] with `"tree"` (a binomial tree), whole buffers are sent. In each step of a `broadcast` every rank that has the buffer sends it to
+#   one that does not have it; a `reduce` is the same in reverse; an `all_reduce` is a `reduce` and then a `broadcast`;
+# - [c8] returns the time in seconds;
+# - [c9] raises `ValueError` for a kind, an algorithm or a unit that is not named here, for `n` less than 1, for `nbytes` less than 0,
 #   and for `"tree"` with `reduce_scatter` or `all_gather`.
 
 # %% nbgrader={"grade": false, "grade_id": "collective_time", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -229,7 +229,7 @@ import autograder; autograder.grade("collectives.collective_time")
 # - [c3] returns a dictionary with three entries:
 # - [c4] `"algorithm"`: `"ring"` or `"tree"`, whichever takes less time; [c5] `"ring"` where both take the same, and for a kind that
 #   has no tree;
-# - [c6] `"seconds"`: the time that it takes, a float;
+# - [c6] `"seconds"`: the time that it takes;
 # - [c7] `"bound"`: `"bandwidth"` where more of these seconds are due to bytes than to `alpha`, else `"latency"`.
 
 # %% nbgrader={"grade": false, "grade_id": "choose_algorithm", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -276,11 +276,11 @@ import autograder; autograder.grade("collectives.choose_algorithm")
 # A large job is parallel in several dimensions at once, and the groups of each dimension all-reduce a buffer in every step. The
 # placement of ranks on GPUs decides which traffic stays on NVLink, which leaves the node, and through which network port.
 #
-# - [c1] The ranks form a grid: [c2] rank r has the coordinates `list(itertools.product(*map(range, sizes)))[r]`, the last dimension
-#   varies fastest. [c3] Ranks whose coordinates differ in one dimension only are a group of this dimension;
-# - [c4] GPUs are numbered node after node. [c5] GPU i of a node sends through port `i * ports // gpus` of its node;
-# - [c6] the ring of a group goes through its GPUs in ascending order, and from the last back to the first. [c7] Each of the
-#   group's n GPUs sends 2 (n - 1) / n times the dimension's bytes to the next one. [c8] Traffic to another node leaves through the
+# - [c1] The ranks form a grid: rank r has the coordinates `list(itertools.product(*map(range, sizes)))[r]`, the last dimension
+#   varies fastest. Ranks whose coordinates differ in one dimension only are a group of this dimension;
+# - [c2] GPUs are numbered node after node. GPU i of a node sends through port `i * ports // gpus` of its node;
+# - [c3] the ring of a group goes through its GPUs in ascending order, and from the last back to the first. Each of the
+#   group's n GPUs sends 2 (n - 1) / n times the dimension's bytes to the next one. Traffic to another node leaves through the
 #   sender's port.
 #
 # `port_bytes` counts the bytes that each port sends, for a given placement:
@@ -311,15 +311,13 @@ for _ports in (8, 1):
 # %% [markdown]
 # Write `place_groups(world, dims, topology)`:
 #
-# - [c9] `world`: the number of ranks;
-# - [c10] `dims`: a list of tuples `(name, size, nbytes)`, one for each dimension, at most four, where `nbytes` is the size of the buffer that
-#   each group of the dimension all-reduces in a step;
-# - [c11] `topology`: a dictionary with `"nodes"`, the `"gpus"` of each node and the `"ports"` of each node;
-# - [c12] returns a list of `world` integers: [c13] entry r is the number of the GPU of rank r. [c14] Every rank has its own GPU;
-# - [c15] the **busiest port** sends no more bytes than in the best nesting. [c16] A nesting is an order of the dimensions: [c17] along the GPU
+# - [c4] `world`: the number of ranks; `dims`: a list of tuples `(name, size, nbytes)`, one for each dimension, at most four, where `nbytes`
+#   is the size of the buffer that each group of the dimension all-reduces in a step; `topology`: a dictionary with `"nodes"`, the
+#   `"gpus"` of each node and the `"ports"` of each node. List and dictionary stay unchanged;
+# - [c5] returns a list of `world` integers: entry r is the number of the GPU of rank r, and every rank has its own GPU;
+# - [c6] the **busiest port** sends no more bytes than in the best nesting. A nesting is an order of the dimensions: along the GPU
 #   numbers the first dimension varies fastest, then the second, and so on;
-# - [c18] the list and the dictionary stay unchanged;
-# - [c19] raises `ValueError` where `world`, the product of the sizes and the total number of GPUs are not all equal, where a size is less
+# - [c7] raises `ValueError` where `world`, the product of the sizes and the total number of GPUs are not all equal, where a size is less
 #   than 1, and where `"gpus"` is not a multiple of `"ports"`.
 
 # %% nbgrader={"grade": false, "grade_id": "place_groups", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -366,7 +364,7 @@ def _see_place_groups():
 _see_place_groups()
 
 # %% nbgrader={"grade": true, "grade_id": "place_groups_hidden", "locked": true, "points": 8, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of place_groups: valid 1, heavy 2, ports 2, traffic 2, errors 1.
+# Hidden tests of place_groups: heavy 2, ports 2, traffic 2, orders 1, errors 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("collectives.place_groups")
 ### END HIDDEN TESTS

@@ -23,6 +23,14 @@ def whole_chunks(sampler: Sampler, n: int) -> int:
     return n * sampler.choice((sampler.integer(1, 9), sampler.integer(10**3, 10**5), sampler.integer(10**7, 10**9)))
 
 
+def ragged(sampler: Sampler, kind: str, n: int) -> dict:
+    """A rest of one byte, of all but one, or fewer bytes than ranks, over a link whose latency hides nothing."""
+    nbytes = sampler.choice((n * sampler.integer(1, 20) + 1, n * sampler.integer(2, 20) - 1, sampler.integer(1, n - 1)))
+    return job(
+        sampler, kind, nbytes, n, alpha=(sampler.integer(1, 9) / 1024, "us"), beta=(sampler.integer(1, 40) / 8, "GB/s")
+    )
+
+
 def seconds(question: dict, algorithm: str) -> float:
     """By taking the steps one after another."""
     n, nbytes, kind = question["n"], question["nbytes"], question["kind"]
@@ -42,5 +50,5 @@ def able(kind: str) -> tuple[str, ...]:
 def number_problem(value: Any, expected: float, message: str) -> str | None:
     """Why a value is not this number of seconds, or None."""
     if type(value) not in (int, float):
-        return f"The seconds are {type_name(value)}; expected a float."
+        return f"The seconds are {type_name(value)}; expected a number."
     return None if abs(value - expected) <= 1e-9 * expected else message

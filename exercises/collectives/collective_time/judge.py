@@ -6,7 +6,7 @@ from typing import Any
 
 from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.questions import Questions, answers, ask
+from autograder.judge.questions import Questions, answers, ask, refuse
 from exercises.collectives.times import (
     BYTES_PER_S,
     CHUNKED,
@@ -15,6 +15,7 @@ from exercises.collectives.times import (
     WHOLE,
     job,
     number_problem,
+    ragged,
     seconds,
     whole_chunks,
 )
@@ -23,9 +24,9 @@ from exercises.collectives.times import (
 def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask("rings", [_ring(sampler, kind, n) for kind in CHUNKED for n in _ranks(sampler)])
     yield ask("whole", list(_whole(sampler)))
-    yield ask("chunks", [_ragged(sampler, kind, n) for kind in CHUNKED for n in (3, 7, sampler.integer(8, 40))])
+    yield ask("chunks", [ragged(sampler, kind, n) for kind in CHUNKED for n in (3, 7, sampler.integer(8, 40))])
     yield ask("units", list(_units(sampler)))
-    yield ask("errors", list(_refused(sampler)), raises="ValueError")
+    yield refuse("errors", _refused(sampler))
 
 
 def _ranks(sampler: Sampler) -> list[int]:
@@ -48,14 +49,6 @@ def _whole(sampler: Sampler) -> Iterator[dict]:
             yield {**job(sampler, kind, 0 if n == 4 else whole_chunks(sampler, n), n), "algorithm": ["tree"]}
 
 
-def _ragged(sampler: Sampler, kind: str, n: int) -> dict:
-    """A rest of one byte, of all but one, or fewer bytes than ranks, over a link whose latency hides nothing."""
-    nbytes = sampler.choice((n * sampler.integer(1, 20) + 1, n * sampler.integer(2, 20) - 1, sampler.integer(1, n - 1)))
-    return job(
-        sampler, kind, nbytes, n, alpha=(sampler.integer(1, 9) / 1024, "us"), beta=(sampler.integer(1, 40) / 8, "GB/s")
-    )
-
-
 def _units(sampler: Sampler) -> Iterator[dict]:
     """Every unit of the latency with every unit of the bandwidth."""
     for unit in sampler.shuffled(*SECONDS):
@@ -68,18 +61,22 @@ def _units(sampler: Sampler) -> Iterator[dict]:
             yield job(sampler, sampler.choice(CHUNKED), whole_chunks(sampler, n) * 100, n, alpha, beta)
 
 
-def _refused(sampler: Sampler) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[tuple[dict, str]]:
     """One thing wrong at a time."""
     right = job(sampler, "all_reduce", whole_chunks(sampler, 8), 8)
-    yield from ({**right, "n": n} for n in (0, -sampler.integer(1, 9)))
-    yield from ({**right, "nbytes": nbytes} for nbytes in (-1, -sampler.integer(2, 10**6)))
-    yield from ({**right, "kind": kind} for kind in ("allreduce", "ALL_REDUCE", "gather", "all_to_all", "", "send"))
-    yield from ({**right, "algorithm": [name]} for name in ("rings", "Tree", "", "double tree"))
-    yield from ({**right, "alpha": (3, unit)} for unit in ("s", "µs", "US", "", "GB/s"))
-    yield from ({**right, "beta": (3, unit)} for unit in ("GiB/s", "Gbit/s", "gb/s", "MB/s", "", "us", "GT/s"))
+    yield from (({**right, "n": n}, "`n` is less than 1") for n in (0, -sampler.integer(1, 9)))
+    yield from (({**right, "nbytes": nbytes}, "`nbytes` is less than 0") for nbytes in (-1, -sampler.integer(2, 10**6)))
+    for kind in ("allreduce", "ALL_REDUCE", "gather", "all_to_all", "", "send"):
+        yield {**right, "kind": kind}, f"{kind!r} is no kind that is named"
+    for algorithm in ("rings", "Tree", "", "double tree"):
+        yield {**right, "algorithm": [algorithm]}, f"{algorithm!r} is no algorithm that is named"
+    for unit in ("s", "µs", "US", "", "GB/s"):
+        yield {**right, "alpha": (3, unit)}, f"{unit!r} is no unit of `alpha`"
+    for unit in ("GiB/s", "Gbit/s", "gb/s", "MB/s", "", "us", "GT/s"):
+        yield {**right, "beta": (3, unit)}, f"{unit!r} is no unit of `beta`"
     for kind in ("reduce_scatter", "all_gather"):
-        yield {**right, "kind": kind, "algorithm": ["tree"]}
-        yield {**right, "kind": kind, "algorithm": ["tree"], "n": 1}
+        for n in (8, 1):
+            yield {**right, "kind": kind, "algorithm": ["tree"], "n": n}, f"{kind} has no tree"
 
 
 _MISREAD = {

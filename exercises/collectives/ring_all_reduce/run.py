@@ -26,8 +26,10 @@ def run(learner: Learner, case: dict) -> dict:
 
 
 def _send(tensor: torch.Tensor, to: int) -> dist.Work:
-    return dist.isend(tensor, to)
+    return dist.isend(tensor.clone(memory_format=torch.contiguous_format), to)
 
 
 def _recv(tensor: torch.Tensor, source: int) -> None:
-    dist.recv(tensor, source)
+    message = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    dist.recv(message, source)
+    tensor.copy_(message)
