@@ -29,6 +29,7 @@ def test_a_policys_shape_counts_its_parameters(size):
         ("Llama 3.1 8B", 8_030_261_248),
         ("Llama 3.1 70B", 70_553_706_496),
         ("Llama 3.2 3B", 3_212_749_824),
+        ("OpenVLA 7B", 7_541_237_184),
     ],
 )
 def test_a_published_shape_counts_the_parameters_of_its_checkpoint(name, parameters):
@@ -45,6 +46,18 @@ def test_the_terms_add_up_to_the_peak_and_are_the_fullest_moments():
 def test_training_7b_with_adam_takes_sixteen_bytes_a_parameter_and_more():
     terms = plan(Job(LLAMA, precision="fp32"), "H100").terms
     assert terms["parameters"] == terms["gradients"] == 4 * LLAMA.parameters == terms["optimizer"] // 2
+
+
+def test_eight_bits_have_a_scale_for_each_row_and_four_bits_for_each_64_weights():
+    scales = {bits: plan(Job(LLAMA, "serve", weight_bits=bits), "H100").terms["scales"] for bits in (8, 4)}
+    rows = 32 * (5 * 4096 + 2 * 11_008)
+    assert scales == {8: 4 * rows, 4: 4 * 32 * (4 * 4096**2 + 3 * 4096 * 11_008) // 64}
+
+
+def test_adapters_outside_of_the_layers_count_where_all_are_adapted():
+    shape = SHAPES["OpenVLA 7B"]
+    assert Job(shape, lora=32, lora_on=tuple(shape.products)).adapters == 110_828_288
+    assert Job(shape, lora=32).adapters == Job(LLAMA, lora=32).adapters
 
 
 def test_it_fits_up_to_the_cards_last_byte():
