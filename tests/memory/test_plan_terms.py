@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gpulab.cards.cards import CARDS
-from gpulab.memory import SHAPES, Job, plan
+from gpulab.memory import SHAPES, Job, activations, plan
 from gpulab.memory.shapes import shape_of
-from gpulab.model import SIZES
+from gpulab.model import SIZES, Config
+from gpulab.model.policy import Block, angles
 
 LLAMA = SHAPES["Llama 2 7B"]
 
@@ -58,6 +61,29 @@ def test_adapters_outside_of_the_layers_count_where_all_are_adapted():
     shape = SHAPES["OpenVLA 7B"]
     assert Job(shape, lora=32, lora_on=tuple(shape.products)).adapters == 110_828_288
     assert Job(shape, lora=32).adapters == Job(LLAMA, lora=32).adapters
+
+
+@pytest.mark.parametrize(
+    "config", [Config(width=512, heads=8, kv_heads=8, hidden=1376), Config(width=512, heads=8, kv_heads=2, hidden=1792)]
+)
+def test_a_layer_keeps_what_the_closed_form_says(config):
+    """In bytes a token: norms 16 h + 8, attention 4 q + 4 k + 4 a, MLP 8 f, as ``memory_formulas`` has it."""
+    shape, tokens, kept = shape_of(config), 32, {}
+    formula = 16 * shape.width + 4 * shape.queries + 4 * shape.keys + 8 * shape.hidden + 4 * shape.heads + 8
+    layer = Block(config, 0).to(torch.bfloat16)
+    x = torch.randn(1, tokens, config.width, dtype=torch.bfloat16, requires_grad=True)
+    turn = angles(config, 0, tokens, x)
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.detach()
+        return tensor.detach()
+
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        out = layer(x, turn, None, None)
+    for weight in (*layer.parameters(), *turn):
+        kept.pop(weight.untyped_storage().data_ptr(), None)
+    assert sum(tensor.untyped_storage().nbytes() for tensor in kept.values()) == tokens * formula, out.shape
+    assert activations.layer(Job(config)) == formula
 
 
 def test_it_fits_up_to_the_cards_last_byte():
