@@ -1,6 +1,6 @@
 """All studies, in the order in which they are run: the first times the first product of the process."""
 
-from evidence.studies import Study, accuracy, arithmetic, host, moving, profiles, refusals, serving, training
+from evidence.studies import Study, accuracy, arithmetic, host, moving, process, profiles, refusals, serving, training
 
 STUDIES: dict[str, Study] = {
     **host.STUDIES,
@@ -11,4 +11,5 @@ STUDIES: dict[str, Study] = {
     **profiles.STUDIES,
     **refusals.STUDIES,
     **accuracy.STUDIES,
+    **process.STUDIES,
 }

@@ -35,7 +35,7 @@ whose step takes gradients in float32 (Megatron, DeepSpeed)."""
 
 OPTIMIZERS = ("sgd", "adamw", "adamw 8-bit")
 STATE_BLOCK, WEIGHT_BLOCK = 256, 64
-"""Elements that share one float32 scale: of an 8-bit optimizer's state, of quantised weights (bitsandbytes' sizes)."""
+"""Elements that share one float32 scale: of an 8-bit optimizer's state, of 4-bit weights (bitsandbytes' sizes)."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Job:
     sequence: tokens of each, None for the model's own. precision: of :data:`PRECISIONS`. optimizer: of
     :data:`OPTIMIZERS`; "sgd" has no momentum. lora: the rank, of ``lora_on``; all else is frozen then.
     weight_bits: 16 for the precision's own, 8 or 4 for the layers' matrices, frozen, with a float32 scale
-    for every 64 elements. checkpointing: False, True (layer by layer), or "selective" (torchtitan's: every
+    for every row (8) or every 64 elements (4). checkpointing: False, True (layer by layer), or "selective" (torchtitan's: every
     second product and attention are kept). stage, world: what ZeRO shards over how many GPUs: 1 optimizer state,
     2 gradients too, 3 weights too. attention: "fused" keeps no scores, "written out" keeps them. foreach: whether
     the optimizer works on all tensors at once, as PyTorch's does on a GPU if nothing is said. accumulate: whether
@@ -118,4 +118,5 @@ class Job:
     def adapters(self) -> int:
         """Parameters of LoRA's pairs of matrices."""
         each = sum(sum(self.shape.products[name]) for name in self.lora_on)
-        return self.shape.layers * (self.lora or 0) * each
+        everywhere = set(self.lora_on) == set(self.shape.products)
+        return (self.lora or 0) * (self.shape.layers * each + (self.shape.elsewhere if everywhere else 0))

@@ -95,7 +95,7 @@ def weights(job: Job) -> dict[str, int]:
         own, scales = size * shape.parameters, 0
     else:
         own = matrices * job.weight_bits // 8 + size * (shape.parameters - matrices)
-        scales = 4 * -(-matrices // WEIGHT_BLOCK)
+        scales = 4 * (shape.layers * shape.layer_rows if job.weight_bits == 8 else -(-matrices // WEIGHT_BLOCK))
     own += size * job.adapters
     share = job.world if job.stage == 3 else 1
     return {"parameters": own // share, "scales": scales // share, "gathered weights": _gathered(job)}

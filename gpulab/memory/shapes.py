@@ -14,7 +14,8 @@ class Shape:
     ``others``: parameters outside of layers, embedding, head and last norm (positions, eyes).
     ``read``: tokens whose logits are computed, None for all. ``given``: bytes of one sequence of the batch,
     and of what becomes of it before the first layer, that stay until the backward pass.
-    ``embedded``: how many times a forward pass looks words up.
+    ``embedded``: how many times a forward pass looks words up. ``elsewhere``: elements in and out, summed, of linear
+    layers that are in no layer (eyes, projector, head): LoRA on every linear layer adapts them too.
     """
 
     width: int
@@ -34,6 +35,7 @@ class Shape:
     read: int | None = None
     given: int = 0
     embedded: int = 1
+    elsewhere: int = 0
 
     def __post_init__(self) -> None:
         if not self.head_dim:
@@ -75,12 +77,17 @@ class Shape:
         return sum(into * out for into, out in self.products.values())
 
     @property
+    def layer_rows(self) -> int:
+        """Rows of one layer's matrices, each an output: what an 8-bit matrix has scales for."""
+        return sum(out for _, out in self.products.values())
+
+    @property
     def norm(self) -> int:
         return self.width * (1 if self.rms else 2)
 
     @property
     def layer_parameters(self) -> int:
-        biases = sum(out for _, out in self.products.values()) if self.biases else 0
+        biases = self.layer_rows if self.biases else 0
         return self.layer_matrices + biases + 2 * self.norm
 
     @property
@@ -137,6 +144,10 @@ def _gpt(width: int, layers: int, heads: int, vocabulary: int = 50_257, sequence
 
 # Of BERT beside words: places, two segments, a norm after them, the pooler and its class of two.
 _BERT_OTHERS = 512 * 1024 + 2 * 1024 + 2 * 1024 + 1024 * 1024 + 1024 + 2 * 1024 + 2 - 2 * 1024
+# Of OpenVLA beside its decoder: all of its 7,541,237,184 parameters less the decoder's; and of its towers, projector
+# and head what LoRA adapts, counted layer by layer in tests/book/test_claims_memory.py.
+_OPENVLA_OTHERS = 7_541_237_184 - 6_738_939_904
+_OPENVLA_ELSEWHERE = 896_792 + 31_872 + 36_160
 SHAPES = {
     "GPT-2": _gpt(768, 12, 12, sequence=1024, dropout=True),
     "GPT-2 XL": _gpt(1600, 48, 25, sequence=1024, dropout=True),
@@ -148,8 +159,11 @@ SHAPES = {
     "Llama 3.1 8B": Shape(4096, 32, 32, 8, 14_336, 128_256, 8192),
     "Llama 3.1 70B": Shape(8192, 80, 64, 8, 28_672, 128_256, 8192),
     "Llama 3.2 3B": Shape(3072, 28, 24, 8, 8192, 128_256, 8192, head_dim=128, tied=True),
+    "OpenVLA 7B": Shape(4096, 32, 32, 32, 11_008, 32_064, 294, others=_OPENVLA_OTHERS, elsewhere=_OPENVLA_ELSEWHERE),
 }
-"""Published models, from the configuration files that their makers publish."""
+"""Published models, from the configuration files that their makers publish. Of OpenVLA the decoder of a Llama 2 7B is
+planned, with 256 patches and some forty words; two vision towers and a projector count with their parameters and adapters,
+and what they keep for their backward pass is left out."""
 
 _TORCHTUNE = "pytorch/torchtune ({}), torchtune/models/{}/_model_builders.py: {}"
 LLAMAS = {

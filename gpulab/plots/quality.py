@@ -23,16 +23,15 @@ def quality_by_bytes(record: dict) -> Figure:
 
 
 def adapted(record: dict) -> Figure:
-    """A row for each way to fine-tune: bytes that training holds, and success in the changed world and the old."""
+    """A row for each way to fine-tune: bytes that training holds, and success in the changed world."""
     points = record["adapted"]
     held = {name: [p[f"{name}_bytes"] / 1e3 for p in points] for name in ("parameter", "gradient", "optimizer")}
     alt = "; ".join(
-        f"{p['name']}: {sum(held[name][i] for name in held):.0f} kB, {p['success']:.1%} and {p['success_before']:.1%}"
-        for i, p in enumerate(points)
+        f"{p['name']}: {sum(held[name][i] for name in held):.0f} kB, {p['success']:.1%}" for i, p in enumerate(points)
     )
-    shares = {"changed world": ("success", "spread"), "before": ("success_before", "spread_before")}
-    alt = f"Bytes held in training, success in the changed world and in the world of before. {alt}."
-    before = f"Without fine-tuning {record['unadapted']['success']:.1%} in the changed world."
+    shares = {"changed world": ("success", "spread")}
+    alt = f"Bytes held in training, and success in the changed world. {alt}."
+    before = f"One seed a point. Without fine-tuning {record['unadapted']['success']:.1%} in the changed world."
     return _rows(points, held, "kB: parameters, gradients, optimizer", shares, alt, _caption(record, before))
 
 

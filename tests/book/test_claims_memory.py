@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import gpulab.cuda
+from gpulab.memory import SHAPES
 from gpulab.model import SIZES, TinyVLA
 from gpulab.model.config import Config
 from gpulab.model.policy import Block, Cache, angles
@@ -259,6 +260,7 @@ def test_rank_32_on_a_llama_2_7b_trains_eighty_million_parameters_of_the_hundred
     assert adapters(decoder, 32) == 79_953_920
     assert adapters(DINO + SIGLIP + SIGLIP_POOLS, 32) == 28_697_344
     assert adapters(decoder + DINO + SIGLIP + SIGLIP_POOLS + rest, 32) == 110_828_288
+    assert adapters(DINO + SIGLIP + SIGLIP_POOLS + rest, 1) == SHAPES["OpenVLA 7B"].elsewhere
 
 
 def test_four_bytes_a_weight_is_not_what_the_parameters_take_nor_the_larger_part_of_a_step():

@@ -12,6 +12,8 @@ from tests.sampling import sampled
 SMALL, LARGE = SIZES["350M"], SIZES["7B"]
 SHALLOW = replace(LARGE, layers=8)
 HALF, QUARTER = replace(SMALL, layers=12), replace(SMALL, layers=6)
+LONG = replace(LARGE, layers=2, text_length=4096 - LARGE.prefix + LARGE.text_length - LARGE.action_length + 1)
+"""A sequence of 4,096 tokens."""
 NARROW = replace(SIZES["tiny"], width=256, heads=8, hidden=704, image=128)
 WORDY = Config(width=512, layers=1, heads=8, kv_heads=4, hidden=512, words=20_000, text_length=1, image=32, patch=32)
 SHARED = Config(width=384, layers=3, heads=12, kv_heads=1, hidden=200, words=400, text_length=5)
@@ -40,6 +42,9 @@ RUNS = {
     "7B, 2 layers, bf16 8-bit Adam, batch 4": (GHOST, Job(replace(LARGE, layers=2), batch=4, optimizer="adamw 8-bit")),
     "7B, 8 layers, 4-bit LoRA 16, batch 4, checkpointing": (
         GHOST, Job(SHALLOW, batch=4, lora=16, weight_bits=4, checkpointing=True)),
+    "7B, 2 layers, 4,096 tokens, 4-bit LoRA 16": (GHOST, Job(LONG, lora=16, weight_bits=4)),
+    "7B, 2 layers, 4,096 tokens, 4-bit LoRA 16, checkpointing": (GHOST, Job(LONG, lora=16, weight_bits=4, checkpointing=True)),
+    "7B, 2 layers, 4,096 tokens, bf16 AdamW, checkpointing": (GHOST, Job(LONG, checkpointing=True)),
     "7B, 8 layers, bf16 with master weights, batch 2": (
         GHOST, Job(SHALLOW, batch=2, precision="bf16 with master weights")),
     "7B, 8 layers, served in bf16, batch 16": (GHOST, Job(SHALLOW, mode="serve", batch=16)),
@@ -57,6 +62,7 @@ RUNS = {
 OF_EACH_KIND = (
     "350M, 12 layers, bf16 AdamW, batch 16, checkpointing",
     "350M, 12 layers, 4-bit LoRA 16, batch 8",
+    "7B, 2 layers, 4,096 tokens, 4-bit LoRA 16, checkpointing",
     "7B, 2 layers, bf16 8-bit Adam, batch 4",
     "7B, 8 layers, served in 4 bits, batch 1",
     "12 heads on one of keys, served, batch 32",

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gpulab.cards.cards import CARDS
-from gpulab.memory import SHAPES, Job, plan
+from gpulab.memory import SHAPES, Job, activations, plan
 from gpulab.memory.shapes import shape_of
-from gpulab.model import SIZES
+from gpulab.model import SIZES, Config
+from gpulab.model.policy import Block, angles
 
 LLAMA = SHAPES["Llama 2 7B"]
 
@@ -29,6 +32,7 @@ def test_a_policys_shape_counts_its_parameters(size):
         ("Llama 3.1 8B", 8_030_261_248),
         ("Llama 3.1 70B", 70_553_706_496),
         ("Llama 3.2 3B", 3_212_749_824),
+        ("OpenVLA 7B", 7_541_237_184),
     ],
 )
 def test_a_published_shape_counts_the_parameters_of_its_checkpoint(name, parameters):
@@ -45,6 +49,41 @@ def test_the_terms_add_up_to_the_peak_and_are_the_fullest_moments():
 def test_training_7b_with_adam_takes_sixteen_bytes_a_parameter_and_more():
     terms = plan(Job(LLAMA, precision="fp32"), "H100").terms
     assert terms["parameters"] == terms["gradients"] == 4 * LLAMA.parameters == terms["optimizer"] // 2
+
+
+def test_eight_bits_have_a_scale_for_each_row_and_four_bits_for_each_64_weights():
+    scales = {bits: plan(Job(LLAMA, "serve", weight_bits=bits), "H100").terms["scales"] for bits in (8, 4)}
+    rows = 32 * (5 * 4096 + 2 * 11_008)
+    assert scales == {8: 4 * rows, 4: 4 * 32 * (4 * 4096**2 + 3 * 4096 * 11_008) // 64}
+
+
+def test_adapters_outside_of_the_layers_count_where_all_are_adapted():
+    shape = SHAPES["OpenVLA 7B"]
+    assert Job(shape, lora=32, lora_on=tuple(shape.products)).adapters == 110_828_288
+    assert Job(shape, lora=32).adapters == Job(LLAMA, lora=32).adapters
+
+
+@pytest.mark.parametrize(
+    "config", [Config(width=512, heads=8, kv_heads=8, hidden=1376), Config(width=512, heads=8, kv_heads=2, hidden=1792)]
+)
+def test_a_layer_keeps_what_the_closed_form_says(config):
+    """In bytes a token: norms 16 h + 8, attention 4 q + 4 k + 4 a, MLP 8 f, as ``memory_formulas`` has it."""
+    shape, tokens, kept = shape_of(config), 32, {}
+    formula = 16 * shape.width + 4 * shape.queries + 4 * shape.keys + 8 * shape.hidden + 4 * shape.heads + 8
+    layer = Block(config, 0).to(torch.bfloat16)
+    x = torch.randn(1, tokens, config.width, dtype=torch.bfloat16, requires_grad=True)
+    turn = angles(config, 0, tokens, x)
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.detach()
+        return tensor.detach()
+
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        out = layer(x, turn, None, None)
+    for weight in (*layer.parameters(), *turn):
+        kept.pop(weight.untyped_storage().data_ptr(), None)
+    assert sum(tensor.untyped_storage().nbytes() for tensor in kept.values()) == tokens * formula, out.shape
+    assert activations.layer(Job(config)) == formula
 
 
 def test_it_fits_up_to_the_cards_last_byte():

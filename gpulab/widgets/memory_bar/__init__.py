@@ -133,6 +133,7 @@ def _shape(shape: Shape) -> dict:
         "keys",
         "products",
         "layer_matrices",
+        "layer_rows",
         "norm",
         "layer_parameters",
         "embedding",

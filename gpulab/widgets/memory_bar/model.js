@@ -12,7 +12,8 @@ export function jobOf(known, chosen) {
   const length = chosen.sequence || shape.sequence, tokens = chosen.batch * length;
   const inside = precision.autocast && chosen.stage === 3;
   const bytes = inside ? { weights: 4, activations: 2, master: 0, autocast: false, state: 4 } : precision;
-  const adapters = shape.layers * chosen.lora * sum(on.map((name) => sum(shape.products[name])));
+  const everywhere = on.length === Object.keys(shape.products).length;
+  const adapters = chosen.lora * (shape.layers * sum(on.map((name) => sum(shape.products[name]))) + (everywhere ? shape.elsewhere : 0));
   const missing = chosen.mode === "train" && chosen.weight_bits < 16 && !chosen.lora;
   return {
     ...chosen, known, shape, on, length, tokens, bytes, adapters,
@@ -86,13 +87,17 @@ function gathered({ shape, bytes, stage, world, weight_bits }) {
   return Math.trunc(2 * (weight_bits < 16 ? weight_bits / 8 : bytes.activations) * shape.layer_parameters) + bytes.activations * shape.outside;
 }
 
+/* Eight bits have one for each row, four bits one for each block. */
+const scalesOf = ({ shape, known, weight_bits }, matrices) =>
+  weight_bits === 8 ? shape.layers * shape.layer_rows : blocks(matrices, known.weight_block);
+
 function weights(job) {
   const { shape, bytes, known } = job, matrices = shape.layers * shape.layer_matrices, narrow = job.weight_bits < 16;
   const own = narrow ? quotient(matrices * job.weight_bits, 8) + bytes.weights * (shape.parameters - matrices) : bytes.weights * shape.parameters;
   const share = job.stage === 3 ? job.world : 1;
   return {
     parameters: quotient(own + bytes.weights * job.adapters, share),
-    scales: narrow ? quotient(4 * blocks(matrices, known.weight_block), share) : 0,
+    scales: narrow ? quotient(4 * scalesOf(job, matrices), share) : 0,
     "gathered weights": gathered(job),
   };
 }
