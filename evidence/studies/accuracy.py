@@ -173,7 +173,7 @@ STUDIES = {
         accuracy,
         f"The tiny policy, AdamW, {STEPS} steps of {BATCH} frames, then {EPISODES} unseen episodes; "
         f"loss: the mean of the last {_LAST} steps.",
-        (),
+        ("one_gpu/precision",),
     )
 }
 

@@ -84,7 +84,10 @@ def four_bits() -> Rows:
 
 STUDIES = {
     "matrix products by format": Study(
-        formats, "A square product of random values, the median of five rounds.", ("one_gpu/precision",), "ghost"
+        formats,
+        "A square product of random values, the median of five rounds.",
+        ("one_gpu/precision", "one_gpu/eight_bits"),
+        "ghost",
     ),
     "a linear layer by rows": Study(
         linear_by_rows,

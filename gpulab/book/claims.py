@@ -52,13 +52,15 @@ class Claim:
 class Ledger:
     """All claims of the book, with their sources and the bibliography they cite.
 
-    `waiting` holds the ids of those that drafts examine: nobody has looked at them yet.
+    `waiting` holds the ids of those that drafts examine: nobody has looked at them yet. What settles a claim is named
+    relative to `root`, the repository.
     """
 
     claims: tuple[Claim, ...]
     sources: dict[str, str]
     bibliography: BibliographyData
     waiting: frozenset[str] = frozenset()
+    root: Path = Path()
 
     @classmethod
     def read(cls, chapters: Path, draft: str | None = None) -> "Ledger":
@@ -76,7 +78,7 @@ class Ledger:
         for claim in claims:
             _check(claim, chapters.parent, bibliography)
         waiting = frozenset(record["id"] for record in every if record["chapter"] in drafts)
-        return cls(claims, read_yaml(chapters / "claims.yml")["sources"], bibliography, waiting)
+        return cls(claims, read_yaml(chapters / "claims.yml")["sources"], bibliography, waiting, chapters.parent)
 
     def of(self, chapter: str) -> tuple[Claim, ...]:
         """The claims of one chapter, such as "tensors/views". Raises KeyError if it has none."""

@@ -1,9 +1,11 @@
 """Claims as an HTML table that turns into cards on a phone and stays a table to a reader's ear."""
 
 import html
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,11 +80,18 @@ def _named(one: Settlement, ledger: "Ledger") -> str:
         name = one.name.rsplit("::", 1)[1].removeprefix("test_").replace("_", " ")
         return f'<span title="{html.escape(one.name)}">{html.escape(name)}.</span>'
     if one.word == MEASURED:
-        return f"<code>{html.escape(one.name)}</code>"
+        return f"on {html.escape(_measured_on(ledger.root / one.name))} (<code>{html.escape(one.name)}</code>)"
     if one.name in ledger.bibliography.entries:
         fields = ledger.bibliography.entries[one.name].fields
         return _link(fields["url"], fields["title"].translate(_BRACES))
     return _figure(published(one.name))
+
+
+@cache
+def _measured_on(record: Path) -> str:
+    """The card and the date of a record."""
+    said = json.loads(record.read_text(encoding="utf-8"))
+    return f"{said['device']}, {said['date']}"
 
 
 def _figure(figure: Measurement) -> str:

@@ -135,7 +135,7 @@ def read(tmp_path):
     """Reads a ledger of one claim, C001 with ``changes``, in a repository that holds little."""
     for name, text in (
         ("tests/there.py", "def test_there(): ..."),
-        ("evidence/there.json", "{}"),
+        ("evidence/there.json", '{"device": "NVIDIA A", "date": "2026-01-02"}'),
         ("elsewhere.json", "{}"),
         ("chapters/references.bib", "@online{here, title = {Here}, url = {https://example.org}}"),
     ):
@@ -190,7 +190,11 @@ def test_the_table_says_how_each_claim_is_settled(read):
     settled = [{word: name} for word, name in SETTLED.items()] + [{"published": "launch-a100-stream"}]
     ledger = read(settled=settled)
     cells = render(ledger.claims, ledger).html
-    for said in ("<b>Runs:</b>", "<b>Measured:</b> <code>evidence/there.json", "<b>In the model:</b>"):
+    for said in (
+        "<b>Runs:</b>",
+        "<b>Measured:</b> on NVIDIA A, 2026-01-02 (<code>evidence/there.json",
+        "<b>In the model:</b>",
+    ):
         assert said in cells
     assert '<b>Published:</b> <a href="https://example.org">Here</a>' in cells
     figure = published("launch-a100-stream")

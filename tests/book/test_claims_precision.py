@@ -3,8 +3,12 @@
 The notes' own loops stand here word for word, comments aside, with the names that they leave undefined given to them.
 """
 
+import os
+import subprocess
+import sys
 import warnings
 from contextlib import redirect_stdout
+from functools import cache
 from io import StringIO
 
 import numpy as np
@@ -14,6 +18,8 @@ from torch import nn
 
 import gpulab
 import gpulab.cuda
+from gpulab import evidence, memory
+from gpulab.cuda import CARDS
 from gpulab.formats import FORMATS
 from gpulab.model import load
 from gpulab.model.world import WORDS, frames
@@ -55,6 +61,9 @@ def test_tf32_is_no_storage():
     assert (FORMATS["tf32"].bits, FORMATS["tf32"].stored_bits) == (19, 32)
 
 
+GENERAL = "torch.get_float32_matmul_precision()"
+
+
 def alone(script):
     """What a process of its own prints, word by word: TF32's settings are the process's."""
     return in_a_fork(
@@ -76,7 +85,16 @@ def test_tf32_is_off_for_products_and_on_for_convolutions():
 def test_the_newer_name_of_tf32_does_not_mix_with_the_older():
     read = "\ntry:\n    print(matmul.allow_tf32)\nexcept RuntimeError:\n    print('raises')"
     assert alone("matmul.fp32_precision = 'tf32'" + read) == ["raises"]
+    assert alone("matmul.fp32_precision = 'tf32'" + read.replace("matmul.allow_tf32", GENERAL)) == ["raises"]
+    assert alone("matmul.fp32_precision = 'ieee'" + read) == ["False"]
     assert alone("torch.set_float32_matmul_precision('high'); print(matmul.fp32_precision)" + read) == ["tf32", "True"]
+
+
+def test_a_variable_turns_tf32_on_before_anyone_asks():
+    asked = "import torch; print(torch.backends.cuda.matmul.allow_tf32, torch.backends.cuda.matmul.fp32_precision)"
+    environment = {**os.environ, "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}
+    done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "tf32"]
 
 
 def test_int8_is_from_minus_128_to_127():
@@ -100,9 +118,13 @@ def virtual():
         yield
 
 
-def batch(n):
+def on_the_host(n):
     image, text, bins = frames(n, np.random.default_rng(3))
-    return [torch.from_numpy(array).cuda() for array in (image, text, bins + len(WORDS))]
+    return [torch.from_numpy(array) for array in (image, text, bins + len(WORDS))]
+
+
+def batch(n):
+    return [tensor.cuda() for tensor in on_the_host(n)]
 
 
 def peak(inputs, dtype):
@@ -123,6 +145,28 @@ def peak(inputs, dtype):
 def test_autocast_saves_nothing_for_one_frame_and_less_than_half_for_many(virtual):
     assert peak(batch(1), torch.bfloat16) >= peak(batch(1), None)
     assert 0.6 < peak(batch(16), torch.bfloat16) / peak(batch(16), None) < 0.95
+
+
+def test_the_peak_of_one_frame_is_in_the_optimizers_step_and_all_float32(virtual):
+    peaks = {}
+    for fused in (False, True):
+        for dtype in (None, torch.bfloat16):
+            policy = load().cuda()
+            optimizer = torch.optim.AdamW(policy.parameters(), fused=fused)
+            step(policy, optimizer, batch(1), dtype)
+            with memory.track(policy, optimizer) as held:
+                step(policy, optimizer, batch(1), dtype)
+            peaks[fused, dtype] = held.peak_at.phase, held.peak.total
+    assert peaks[False, None] == peaks[False, torch.bfloat16] and peaks[False, None][0] == "step"
+    assert peaks[True, None] == peaks[True, torch.bfloat16] and peaks[True, None][1] < peaks[False, None][1]
+
+
+def step(policy, optimizer, inputs, dtype):
+    with torch.autocast("cuda", dtype, enabled=dtype is not None):
+        loss = policy.loss(*inputs)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
 
 
 def test_the_old_names_warn():
@@ -207,6 +251,19 @@ def test_fp16_without_a_scale_loses_gradients_that_flow(virtual):
     assert bare - exact > 0.15 and scaled - exact < 0.01  # of four frames; of more, more
     _, divided = flowing(torch.float16, 2.0**-12)
     assert (divided - right).norm() / right.norm() > 0.03
+
+
+def test_zeros_of_float32_are_in_the_last_layer_where_few_outputs_are_read():
+    policy, shares = load(), {}
+    for name, module in policy.named_modules():
+        if isinstance(module, nn.Linear):
+            module.register_full_backward_hook(
+                lambda module, into, out, name=name: shares.update({name: (out[0] == 0).float().mean().item()})
+            )
+    policy.loss(*on_the_host(2)).backward()
+    zero = {name for name, share in shares.items() if share}
+    parts = {"self_attn.q_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}
+    assert zero == {f"layers.3.{part}" for part in parts}
 
 
 def test_the_weights_of_this_policy_hardly_notice_fp16_without_a_scale(virtual):
@@ -335,6 +392,112 @@ def test_a_weight_that_is_trained_is_cast_once_and_a_frozen_one_at_each_use(virt
             layer(x), layer(x)
         casts[trained] = sum(op.op == "aten._to_copy" for op in seen.ops)
     assert casts == {True: 1, False: 2}
+
+
+# Whether accuracy survives, as the H100 measured it.
+
+
+@cache
+def by_format(figure):
+    """A figure of each format's runs, by seed."""
+    found = {}
+    for name, row in evidence.study("does accuracy survive").items():
+        found.setdefault(name.rpartition(", seed")[0], []).append(row[figure])
+    return found
+
+
+def test_success_differs_no_more_between_formats_than_between_seeds():
+    shares = by_format("success_share")
+    means = [sum(found) / len(found) for found in shares.values()]
+    assert len(shares) == 6 and {len(found) for found in shares.values()} == {3}
+    assert max(means) - min(means) < 0.05 < max(shares["float32"]) - min(shares["float32"])
+
+
+def test_all_in_bfloat16_has_the_highest_loss_in_each_seed():
+    losses = by_format("loss")
+    coarse = losses.pop("all in bfloat16")
+    assert all(loss > max(found[seed] for found in losses.values()) for seed, loss in enumerate(coarse))
+
+
+def test_hardly_more_gradients_are_zero_without_the_scaler():
+    zeros = by_format("zero_gradients_share")
+    scaled, bare = zeros["autocast to float16, GradScaler"], zeros["autocast to float16, no scaler"]
+    assert all(0 < without - with_it < 2e-4 for with_it, without in zip(scaled, bare, strict=True))
+
+
+# A layer in float32, and what autocast refuses.
+
+
+def test_a_region_that_is_switched_off_keeps_a_layer_in_float32():
+    wide, head = nn.Linear(8, 8), nn.Linear(8, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        hidden = wide(torch.ones(2, 8))
+        with torch.autocast("cpu", enabled=False):
+            assert hidden.dtype == torch.bfloat16 and head(hidden.float()).dtype == torch.float32
+            with pytest.raises(RuntimeError, match="dtype"):
+                head(hidden)
+
+
+def test_the_table_of_cuda_is_of_operations(virtual):
+    x = torch.ones(2, 8, device="cuda").half()
+    with torch.autocast("cuda", dtype=torch.float16):
+        assert F.linear(x.float(), torch.ones(8, 8, device="cuda")).dtype == torch.float16
+        assert {x.softmax(1).dtype, x.sum().dtype, F.layer_norm(x, (8,)).dtype} == {torch.float32}
+        assert torch.addcmul(x, x, x.float()).dtype == torch.float32
+
+
+def test_autocast_refuses_the_loss_that_follows_a_sigmoid_and_takes_the_one_that_holds_it(virtual):
+    x, labels = torch.zeros(2, 8, device="cuda"), torch.ones(2, 8, device="cuda")
+    with torch.autocast("cuda", dtype=torch.float16):
+        with pytest.raises(RuntimeError, match="unsafe to autocast"):
+            F.binary_cross_entropy(x.sigmoid(), labels)
+        assert F.binary_cross_entropy_with_logits(x.half(), labels).dtype == torch.float32
+
+
+def test_custom_fwd_casts_and_switches_autocast_off(virtual):
+    seen = []
+
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
+        def forward(ctx, x):
+            seen.append((x.dtype, torch.is_autocast_enabled("cuda")))
+            ctx.save_for_backward(y := x.exp())
+            return y
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cuda")
+        def backward(ctx, gradient):
+            seen.append((gradient.dtype, torch.is_autocast_enabled("cuda")))
+            return gradient * ctx.saved_tensors[0]
+
+    x = torch.ones(2, device="cuda", dtype=torch.float16, requires_grad=True)
+    with torch.autocast("cuda", dtype=torch.float16):
+        Exp.apply(x).sum().backward()
+    assert seen == [(torch.float32, False)] * 2 and x.grad.dtype == torch.float16
+
+
+def test_a_t4_makes_bfloat16_tensors_and_has_no_units_for_them():
+    for name, native in (("T4", False), ("A100", True)):
+        with gpulab.cuda.use(f"virtual:{name}", quiet=True):
+            assert torch.cuda.is_bf16_supported()
+            assert torch.cuda.is_bf16_supported(including_emulation=False) == native
+        peaks = CARDS[name].flops_per_s
+        assert (peaks["bf16"] == peaks["fp16"]) == native
+
+
+# Eight bits.
+
+
+def test_a_float8_layer_casts_six_times_a_step_and_holds_none_of_it():
+    from torchao.float8 import Float8LinearConfig, convert_to_float8_training
+
+    model = convert_to_float8_training(nn.Sequential(nn.Linear(32, 16)), config=Float8LinearConfig(emulate=True))
+    with gpulab.observe() as seen:
+        model(torch.randn(16, 32, requires_grad=True)).sum().backward()
+    casts = [op.dtype for op in seen.ops if "float8" in str(op.dtype)]
+    assert sorted(casts) == ["float8_e4m3fn"] * 4 + ["float8_e5m2"] * 2
+    assert {p.dtype for p in model.parameters()} == {p.grad.dtype for p in model.parameters()} == {torch.float32}
 
 
 # The notes' loops.
