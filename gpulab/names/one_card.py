@@ -86,7 +86,7 @@ CUDA = Names(
         "set_sync_debug_mode": lambda: cuda.set_sync_debug_mode("default"),
         "stream": lambda: _entered(cuda.stream(cuda.Stream())),
         "tunable": lambda: cuda.tunable.is_enabled(),
-        "use_mem_pool": lambda: _entered(cuda.use_mem_pool(cuda.MemPool())),
+        "use_mem_pool": lambda: _entered(cuda.use_mem_pool(None)),
     },
     {
         "errors and codes": ("CudaError", "DeferredCudaCallError", "cudaStatus"),

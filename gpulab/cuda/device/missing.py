@@ -17,6 +17,8 @@ _FUNCTIONS = (
     "change_current_allocator", "clock_rate", "device_memory_used", "get_stream_from_external",
     "list_gpu_processes", "make_graphed_callables", "memory_usage",
     "power_draw", "temperature", "use_mem_pool", "utilization",
+    "caching_allocator_enable", "current_blas_handle", "current_solver_handle", "host_memory_stats",
+    "host_memory_stats_as_nested_dict", "reset_accumulated_host_memory_stats", "reset_peak_host_memory_stats",
 )  # fmt: skip
 _CLASSES = (
     "CUDAPluggableAllocator", "ExternalStream", "GreenContext", "MemPool",
