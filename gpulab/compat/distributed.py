@@ -2,8 +2,10 @@
 
 import torch
 import torch.distributed as dist
+import torch.distributed._symmetric_memory as symmetric_memory
 import torch.distributed.device_mesh as device_mesh
 import torch.distributed.distributed_c10d as c10d
+import torch.distributed.rpc as rpc
 from torch.distributed.rendezvous import _rendezvous_handlers
 
 from gpulab.compat.places import Place
@@ -20,3 +22,10 @@ rendezvous_handlers = _rendezvous_handlers
 NEW_GROUP_HELPER = Place(c10d, "_new_process_group_helper")
 """What makes every group; ``device_id=`` is the device that it is bound to."""
 PLACES_OF_SPLIT_GROUP = tuple(Place(module, "split_group") for module in (c10d, dist, device_mesh))
+
+NOT_IN_RANKS = {
+    **{Place(module, "shrink_group"): "torch.distributed.shrink_group" for module in (c10d, dist)},
+    **{Place(symmetric_memory, name): f"symmetric memory ({name})" for name in ("empty", "rendezvous")},
+    Place(rpc, "init_rpc"): "torch.distributed.rpc",
+}
+"""Functions that do nothing for a group of ours, with what to call them."""

@@ -118,7 +118,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "torch.cuda.caching_allocator_alloc": lambda: torch.cuda.caching_allocator_alloc(1),
     "torch.cuda.ExternalStream": lambda: torch.cuda.ExternalStream(1),
     "torch.cuda.Event(interprocess=True)": lambda: torch.cuda.Event(interprocess=True),
-    "a device property outside the card's table": lambda: torch.cuda.get_device_properties(0).shared_memory_per_block,
+    "a device property outside the card's table": lambda: torch.cuda.get_device_properties(0).L2_cache_size,
     "torch.cuda.utilization, temperature, power_draw": lambda: torch.cuda.utilization(),
     "varlen_attn": _packed_attention,
     "semi-structured sparsity": _semi_structured,

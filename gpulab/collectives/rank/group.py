@@ -11,6 +11,7 @@ from gpulab.collectives.rank.nccl import NcclRules, NoRules
 from gpulab.collectives.rank.posting import Posting
 from gpulab.collectives.rank.work import Several, Work
 from gpulab.compat.distributed import fake_process_group
+from gpulab.cuda.errors import NotModelled
 
 Tensor = torch.Tensor
 _REDUCTIONS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
@@ -250,4 +251,4 @@ def _reduction(opts) -> str:
     for name in _REDUCTIONS:
         if op == getattr(dist.ReduceOp, name):
             return name
-    raise NotImplementedError(f"the reduction {op} is not one of {', '.join(_REDUCTIONS)}")
+    raise NotModelled(f"a reduction other than {', '.join(_REDUCTIONS)} (PREMUL_SUM among them)")

@@ -16,7 +16,13 @@ from gpulab.collectives.rank import functional, splitting
 from gpulab.collectives.rank.group import BrokerGroup, GlooGroup
 from gpulab.collectives.rank.posting import host_tensors_allowed
 from gpulab.compat.dispatch import disable_current_modes
-from gpulab.compat.distributed import NCCL_AVAILABLE, NCCL_VERSION, NCCL_VERSION_SUFFIX, VERIFY_PARAMETERS
+from gpulab.compat.distributed import (
+    NCCL_AVAILABLE,
+    NCCL_VERSION,
+    NCCL_VERSION_SUFFIX,
+    NOT_IN_RANKS,
+    VERIFY_PARAMETERS,
+)
 from gpulab.compat.distributed_tensor import CONTEXT_PARALLEL, REBUILD_FROM_META
 from gpulab.cuda.device import state
 from gpulab.cuda.device.composed import FactoriesOnCard
@@ -36,6 +42,7 @@ def install() -> None:
     _fakes_on_the_host()
     _where_distributed_tensors_are()
     _no_context_parallelism_on_the_card()
+    _refuse_by_name()
     _one_thread()
 
 
@@ -122,6 +129,16 @@ def _no_context_parallelism_on_the_card() -> None:
         return original(mesh, *args, **kwargs)
 
     CONTEXT_PARALLEL.set(context_parallel)
+
+
+def _refuse_by_name() -> None:
+    """What would be sent past the broker, or asks NCCL or the driver for what no group here has."""
+    for place, what in NOT_IN_RANKS.items():
+        place.set(functools.wraps(place.value)(functools.partial(_refuse, what)))
+
+
+def _refuse(what: str, *args, **kwargs):
+    raise NotModelled(what)
 
 
 def _one_thread() -> None:

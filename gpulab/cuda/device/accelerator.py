@@ -1,5 +1,8 @@
 """``torch.accelerator``: the same card under its newer name."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 import torch
 
 from gpulab.cuda.device import state
@@ -30,8 +33,17 @@ def _replacement(name: str):
         return lambda device: torch.cuda.set_device(device)
     if name == "get_memory_info":
         return lambda device=None: torch.cuda.mem_get_info()
+    if name == "device_index":
+        return _device_index
 
     def missing(*args, **kwargs):
         raise NotModelled(f"torch.accelerator.{name}")
 
     return missing
+
+
+@contextmanager
+def _device_index(device: int | None) -> Iterator[None]:
+    """The device of what is in the block; None is the current one."""
+    with nullcontext() if device is None else torch.cuda.device(device):
+        yield

@@ -9,6 +9,7 @@ import warnings
 
 import torch
 
+from gpulab.cards.multiprocessors import THREADS_PER_WARP, multiprocessor
 from gpulab.compat import cuda
 from gpulab.cuda.device import state
 from gpulab.cuda.device.gpu_trace import handle
@@ -27,8 +28,13 @@ class _Properties:
         self.major, self.minor = card.capability
         self.total_memory = card.memory_bytes
         self.multi_processor_count = card.multiprocessors
-        self.warp_size = 32
+        self.warp_size, self.max_threads_per_block = THREADS_PER_WARP, 1024
         self.is_integrated = self.is_multi_gpu_board = 0
+        of_one = multiprocessor(card.capability)
+        self.max_threads_per_multi_processor, self.regs_per_multiprocessor = of_one.max_threads, of_one.registers
+        self.shared_memory_per_multiprocessor = of_one.shared_bytes
+        # What a kernel has without asking for more, on every capability of the table.
+        self.shared_memory_per_block, self.shared_memory_per_block_optin = 48 << 10, of_one.max_shared_bytes_per_block
 
     def __getattr__(self, name: str):
         raise NotModelled(f"the device property {name}")

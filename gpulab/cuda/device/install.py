@@ -17,6 +17,7 @@ from gpulab.cuda.device import (
     gradients,
     graphs,
     identity,
+    legacy_types,
     methods,
     missing,
     nvtx,
@@ -41,7 +42,7 @@ from gpulab.cuda.device.transfer import deliver
 from gpulab.observe.device import set_device
 
 _PARTS = (
-    graphs, nvtx, missing, streams, accelerator, factories, methods, saving, storages, profiler,
+    graphs, nvtx, missing, legacy_types, streams, accelerator, factories, methods, saving, storages, profiler,
     gpu_trace, ghosts, composed, optim, gradients, swapping, subclasses, wrappers, identity, attention,
     recurrent,
 )  # fmt: skip

@@ -17,8 +17,13 @@ _FUNCTIONS = (
     "change_current_allocator", "clock_rate", "device_memory_used", "get_stream_from_external",
     "list_gpu_processes", "make_graphed_callables", "memory_usage",
     "power_draw", "temperature", "use_mem_pool", "utilization",
+    "caching_allocator_enable", "current_blas_handle", "current_solver_handle", "host_memory_stats",
+    "host_memory_stats_as_nested_dict", "reset_accumulated_host_memory_stats", "reset_peak_host_memory_stats",
 )  # fmt: skip
-_CLASSES = ("CUDAPluggableAllocator", "ExternalStream", "GreenContext", "MemPool")
+_CLASSES = (
+    "CUDAPluggableAllocator", "ExternalStream", "GreenContext", "MemPool",
+    *(name for name in torch.cuda.__all__ if name.endswith("Storage")),
+)  # fmt: skip
 
 
 def install(patches: Patches) -> None:
@@ -29,11 +34,21 @@ def install(patches: Patches) -> None:
             patches.set(torch.cuda, name, functools.wraps(getattr(torch.cuda, name))(_raising(f"torch.cuda.{name}")))
     for name in _CLASSES:
         if hasattr(torch.cuda, name):
-            patches.set(torch.cuda, name, type(name, (), {"__new__": _raising(f"torch.cuda.{name}")}))
+            patches.set(torch.cuda, name, _Missing(name, (), {"__module__": "torch.cuda"}))
     _watch_compile(patches)
     _refuse_fakes(patches)
     _refuse_lazy(patches)
     _refuse_nccl(patches)
+
+
+class _Missing(type):
+    """A class that says so when it is called, or asked for a function of its own: ``GreenContext.create``."""
+
+    def __call__(cls, *args, **kwargs):
+        raise NotModelled(f"{cls.__module__}.{cls.__name__}")
+
+    def __getattr__(cls, name: str):
+        raise NotModelled(f"{cls.__module__}.{cls.__name__}.{name}")
 
 
 def _refuse_fakes(patches: Patches) -> None:
