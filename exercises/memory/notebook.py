@@ -300,40 +300,43 @@ import autograder; autograder.grade("memory.activation_bytes")
 # users at once? And if not, which term is too large? Write the estimate behind every capacity
 # question.
 #
-# Write `fits(model, gpu, mode, batch, sequence)`:
+# Write `fits(model, gpu, mode, batch, sequence)`. The job is to serve or to train (`mode` is `"serve"` or `"train"`) with
+# `batch` sequences of `sequence` tokens each:
 #
-# - [c1] `model`: a dictionary, which is not modified, of integers of 1 or more:
-#   - [c2] `"parameters"`: how many; `"weight_bits"`: [c3] bits of each, 4, 8, 16 or 32;
-#   - [c4] `"layers"`; in each of them `"heads"` query heads, and `"kv_heads"` key heads and as many value
-#     heads, which several query heads may share (grouped-query attention); [c5] `"head_dim"`: elements of a head for
-#     one token;
-#   - [c6] `"cache_bits"`: bits of each element of the KV cache, 8, 16 or 32;
-#   - [c7] `"saved"`: bytes of activations that each layer saves for each token for the backward pass;
-#   - [c8] other entries, such as `"width"`, are ignored. [c9] `"heads"` times `"head_dim"` need not equal the width;
-# - [c10] `gpu`: a dictionary, which is not modified: [c11] `"memory"`, a multiple of 0.25, greater than 0, in
-#   the `"unit"` `"GB"` (10^9 bytes, as a disk's maker counts) or `"GiB"` (2^30 bytes); [c12] and
-#   `"reserve_mib"`, an integer of 0 or more: [c13] the memory that the driver and the libraries take, in MiB (2^20 bytes);
-# - [c14] `mode`: `"serve"` or `"train"`; [c15] `batch`: the number of sequences; [c16] `sequence`: tokens in each;
-# - [c17] returns a dictionary with exactly five entries:
-#   - [c18] `"terms"`: a dictionary of bytes, to **serve** `"weights"`, `"cache"`, `"reserve"`, to
-#     **train** `"weights"`, `"gradients"`, `"optimizer"`, `"activations"`, `"reserve"`:
-#     [c19] - `"weights"`: rounded up to a whole byte;
-#     [c20] - `"cache"`: the KV cache, the keys and the values of every token of every sequence, in every layer;
-#     [c21] - `"gradients"`: as many bytes as the weights;
-#     [c22] - `"optimizer"`: AdamW's two moments, in float32, and with 16-bit weights also a float32
-#       master copy of them;
-#     [c23] - `"activations"`: the bytes that all layers save, for every token of every sequence;
-#     [c24] - `"reserve"`: in bytes;
-#   - [c25] `"free"`: the bytes of the card minus the sum of the terms, negative where the card is too small;
-#   - [c26] `"fits"`: whether the terms fit. [c27] A job that fills the card exactly fits;
-#   - [c28] `"binding"`: the name of the largest term except the reserve, which cannot be changed; [c29] of
-#     equal terms the first in the order above;
-#   - [c30] `"largest"`: the largest batch that fits, independent of `batch`, and 0 where not even one
-#     sequence fits;
-# - [c31] all bytes and counts are of type `int`, and exact; [c32] `"fits"` is a `bool`;
-# - [c33] raises `ValueError` for another mode or unit, for `batch` or `sequence` less than 1, for
-#   `"kv_heads"` that do not divide `"heads"`, for bit widths that are not listed above, whether the mode uses
-#   them or not, and for training with weights of 4 or 8 bits.
+# - [c1] `model` and `gpu` are dictionaries, which may have other entries and are not modified:
+#
+# | entry | value |
+# | --- | --- |
+# | `model["parameters"]`, `["weight_bits"]` | the number of weights, and the bits of each: 4, 8, 16 or 32, and to train 16 or 32 |
+# | `model["layers"]` | the number of layers |
+# | `model["heads"]`, `["kv_heads"]` | in each layer: query heads; key heads, and as many value heads, which several query heads may share (grouped-query attention) |
+# | `model["head_dim"]` | elements of a head for one token. The heads together need not be as wide as the model |
+# | `model["cache_bits"]` | bits of each element of the KV cache: 8, 16 or 32 |
+# | `model["saved"]` | bytes of activations that each layer saves for the backward pass, for each token |
+# | `gpu["memory"]`, `["unit"]` | the card's memory, a multiple of 0.25, in `"GB"` (10^9 bytes) or `"GiB"` (2^30 bytes) |
+# | `gpu["reserve_mib"]` | the memory that the driver and the libraries take, in MiB (2^20 bytes) |
+#
+# - [c2] returns a dictionary with five entries. All bytes and counts are of type `int`, and exact, even where a float would not be;
+# - [c3] `"terms"`: a dictionary of bytes. To **serve** it has `"weights"`, `"cache"`, `"reserve"`; to **train** `"weights"`,
+#   `"gradients"`, `"optimizer"`, `"activations"`, `"reserve"`:
+#
+# | term | bytes of |
+# | --- | --- |
+# | `"weights"` | all weights, rounded up to a whole byte |
+# | `"cache"` | the KV cache: keys and values of every token of every sequence, in every layer |
+# | `"gradients"` | as many as of the weights |
+# | `"optimizer"` | AdamW's two moments, in float32, and with 16-bit weights also a float32 master copy of them |
+# | `"activations"` | what all layers save, for every token of every sequence |
+# | `"reserve"` | the reserve |
+#
+# - [c4] `"free"`: the bytes of the card minus the sum of the terms, negative where the card is too small;
+# - [c5] `"fits"`: a `bool`, whether the terms fit. A job that fills the card exactly fits;
+# - [c6] `"binding"`: the name of the largest term except the reserve, which cannot be changed; of equal terms the first
+#   in the order above;
+# - [c7] `"largest"`: the largest batch that fits, independent of `batch`, and 0 where not even one sequence fits;
+# - [c8] raises `ValueError` for a mode, a unit or a bit width that is not listed above, whether the mode uses it or not,
+#   and for training with weights of 4 or 8 bits;
+# - [c9] raises `ValueError` for `batch` or `sequence` less than 1, and for `"kv_heads"` that do not divide `"heads"`.
 
 # %% nbgrader={"grade": false, "grade_id": "fits", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def fits(model, gpu, mode, batch, sequence):
