@@ -8,5 +8,6 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "data_parallel.mini_ddp",
     "engines.paged_attention",
     "inference.cached_attention",
+    "memory.activation_bytes",
     "memory.fits",
 }
