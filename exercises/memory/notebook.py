@@ -34,9 +34,9 @@ import torch
 # Before the first activation, a training run holds weights, gradients and optimizer states. People quote 12, 16, 18 and
 # 20 bytes a parameter. Write `state_bytes(parameters, recipe, stage=0, world=1)`:
 #
-# - [c1] `parameters`: the model's parameter count, a Python integer, 0 or more. [c2] Counts are exact, even where a float
+# - [c1] `parameters`: the model's parameter count, a Python integer, 0 or more. All counts are exact, even where a float
 #   would not be;
-# - [c3] `recipe`: what is stored for every parameter, a dictionary with these keys. [c4] It is not modified:
+# - [c2] `recipe`: what is stored for every parameter, a dictionary with these keys, which is not modified:
 #
 # | key | what is stored | value |
 # | --- | --- | --- |
@@ -47,7 +47,7 @@ import torch
 # | `"moments"` | the optimizer's running averages, each with an element for every parameter | a tuple of `torch.dtype`, one for each, possibly empty |
 # | `"block"` | this number of elements of a moment (the block size), or fewer in the last block, share one float32 scale | an integer, or `None` for no scales |
 #
-# - [c5] or one of five names. [c6] All of them train with Adam:
+# - [c3] or one of five names, of recipes that all train with Adam:
 #
 # | name | what is stored |
 # | --- | --- |
@@ -57,15 +57,16 @@ import torch
 # | `"megatron fp16"` | weights and gradients in float16, and persistent float32 copies of both; float32 moments |
 # | `"adam 8-bit"` | weights and gradients in float32; Adam updates the weights themselves. Its moments are one byte an element (`torch.uint8`) in blocks of 256 |
 #
-# - [c7] `stage`, from 0 to 3, is the ZeRO stage, over `world` ranks. [c8] Stage 0 shards nothing: [c9] every rank holds everything.
-#   [c10] Stage 1 shards the optimizer states: [c11] the moments and their scales, the master weights, the main
-#   gradients. [c12] Stage 2 shards the gradients too, stage 3 the weights too;
-# - [c13] each sharded kind is one flat buffer, padded so that every rank holds the same number of elements, its shard. [c14] Each
-#   moment has separate blocks, and the first block of a rank starts where its shard starts;
-# - [c15] returns a dictionary of Python integers, the bytes that **one rank** holds: [c16] `"weights"`, `"gradients"`,
-#   `"main_gradients"`, `"master"`, `"moments"`, `"scales"`, each 0 where there are none, and `"total"`, their
-#   sum. [c17] Step counters and code books, a few bytes a tensor, are left out;
-# - [c18] raises `ValueError` for a name that is none of the five, a stage that is none of the four, a `world` less
+# - [c4] `stage`, from 0 to 3, is the ZeRO stage, over `world` ranks. Stage 0 shards nothing: every rank holds everything.
+#   Stage 1 shards the optimizer states: the moments and their scales, the master weights, the main gradients. Stage 2
+#   shards the gradients too, stage 3 the weights too;
+# - [c5] each sharded kind is one flat buffer, padded to the next multiple of `world` elements, so that every rank holds as
+#   many of them, its shard;
+# - [c6] each moment has separate blocks, and the first block of a rank starts where its shard starts;
+# - [c7] returns a dictionary of Python integers with exactly these entries, the bytes that **one rank** holds: `"weights"`,
+#   `"gradients"`, `"main_gradients"`, `"master"`, `"moments"`, `"scales"`, each 0 where there are none, and `"total"`, their
+#   sum. Step counters and code books, a few bytes a tensor, are left out;
+# - [c8] raises `ValueError` for a name that is none of the five, a stage that is none of the four, a `world` less
 #   than 1 and `parameters` less than 0.
 
 # %% nbgrader={"grade": false, "grade_id": "state_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}

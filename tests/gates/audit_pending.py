@@ -10,4 +10,5 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "inference.cached_attention",
     "memory.activation_bytes",
     "memory.fits",
+    "memory.state_bytes",
 }
