@@ -433,38 +433,32 @@ import autograder; autograder.grade("memory.fits")
 # Write `lora_memory(model, rank, targets, bits=16)`, which adapts `model` in place and returns the memory that
 # it then takes:
 #
-# - [c1] `model`: an `nn.Module` on the host or on a card, all parameters in float32, no buffers. [c2] Two modules
+# - [c1] `model`: an `nn.Module` on the host or on a card, all parameters in float32, no buffers. Two modules
 #   may share one parameter (tied weights);
-# - [c3] `rank`: the LoRA rank, an integer; [c4] `targets`: a list of one name or more. [c5] A layer is a target when the **last
-#   part** of its dotted name is one of them: [c6] `"q"` means `blocks.0.q`, and neither `blocks.0.q_gate` nor `q.norm`. [c7] Each is an
-#   `nn.Linear`, with or without bias, whose weight no other layer shares. [c8] A layer that has
-#   several names is a target if one of them matches, and is adapted once, under all of them;
-# - [c9] afterwards the module under a target's name (yours, or the layer itself) has the parameters
-#   `lora_a`, of shape `(rank, in_features)`, **random**, and `lora_b`, `(out_features, rank)`,
-#   **zeros**, in float32, on the model's device;
-# - [c10] given `x` of any number of dimensions, the module returns the output of the original layer, plus
-#   `16 / rank` times `x @ lora_a.T @ lora_b.T`;
-# - [c11] only these parameters require gradients. [c12] Gradients still reach them through every
-#   frozen layer in between;
-# - [c13] every parameter that is not packed remains the same object with the same values: [c14] embeddings,
-#   norms, biases, layers that are not targets;
-# - [c15] `bits`: with 16 the targets' weights remain too. [c16] With 8 or 4 they are quantized and packed, and the layer
-#   computes with the dequantized weights:
-#   - [c17] a weight is read in row-major order, in blocks of 64 elements; [c18] the last may be shorter, and a block
-#     may span rows;
-#   - [c19] a block's scale, in float32, is its largest absolute value (absmax) divided by 127, or by 7 for 4 bits;
-#   - [c20] each element becomes the integer nearest to its quotient by the scale, either one at a tie, and is dequantized to that
-#     integer times the scale. [c21] A block of zeros is dequantized to zeros;
-#   - [c22] 8-bit integers are stored in `torch.int8`; [c23] 4-bit integers two in each `torch.uint8`, and an odd
-#     last one in a separate byte;
-#   - [c24] integers and scales are the model's only buffers, and the weights that were packed are freed;
-# - [c25] between the forward pass and the backward pass **no other copy of a weight is held**, neither
-#   dequantized nor merged with its adapter. [c26] During either pass there may be one;
-# - [c27] returns a dictionary of bytes, integers of type `int`, with five entries: [c28] `"frozen"`, all
-#   parameters that are not trained, each once, and the packed integers; [c29] `"scales"`, 0 for 16 bits;
-#   [c30] `"adapters"`; `"gradients"`, of a backward pass; [c31] `"optimizer"`, AdamW's two moments;
-# - [c32] raises `ValueError`, and leaves the model unchanged, when `rank` is less than 1, when `bits` is
-#   not 16, 8 or 4, when a target names no module, and when it names one that is not an `nn.Linear`.
+# - [c2] `rank`: the LoRA rank, an integer; `targets`: a list of one name or more. A layer is a target when the **last
+#   part** of its dotted name is one of them: `"q"` means `blocks.0.q`, and not `blocks.0.q_gate`. Each is an
+#   `nn.Linear`, with or without bias, whose weight no other layer shares. A layer that has several names is a target if
+#   one of them matches, and is adapted once, under all of them;
+# - [c3] afterwards the module under a target's name (yours, or the layer itself) has the parameters `lora_a`, of shape
+#   `(rank, in_features)`, **random**, with other numbers in each layer, and `lora_b`, `(out_features, rank)`, **zeros**,
+#   in float32, on the model's device;
+# - [c4] given `x` of any number of dimensions, the module returns the output of the original layer, plus `16 / rank`
+#   times `x @ lora_a.T @ lora_b.T`;
+# - [c5] only these parameters require gradients, which still reach them through every frozen layer in between. Every
+#   parameter that is not packed remains the same object with the same values: embeddings, norms, biases, other layers;
+# - [c6] `bits`: with 16 the targets' weights remain too. With 8 or 4 they are quantized in row-major order, in blocks of
+#   64 elements, of which the last may be shorter; a block may span rows. A block's scale, in float32, is its largest
+#   absolute value (absmax) divided by 127, or by 7 for 4 bits. Each element becomes the integer nearest to its quotient by
+#   the scale, and the layer computes with that integer times the scale; a block of zeros stays zeros;
+# - [c7] 8-bit integers are stored in `torch.int8`; 4-bit integers two in each `torch.uint8`, and an odd last one in a
+#   separate byte. Integers and scales are the model's only buffers, and the weights that were packed are freed;
+# - [c8] between the forward pass and the backward pass **no other matrix of a weight's size is held**, neither dequantized
+#   nor merged with an adapter. During either pass there may be one;
+# - [c9] returns a dictionary of bytes, integers of type `int`, with five entries: `"frozen"`, all parameters that are not
+#   trained, each once, and the packed integers; `"scales"`, 0 for 16 bits; `"adapters"`; `"gradients"`, of a backward
+#   pass; `"optimizer"`, AdamW's two moments;
+# - [c10] raises `ValueError`, and leaves the model unchanged, when `rank` is less than 1, when `bits` is not 16, 8 or 4,
+#   when a target names no module, and when it names one that is not an `nn.Linear`, be it beside others that are.
 #
 # `torch.autograd.Function` lets you choose what an operation saves for backward; `torch.utils.checkpoint` (gradient
 # checkpointing) recomputes instead of saving.

@@ -10,5 +10,6 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "inference.cached_attention",
     "memory.activation_bytes",
     "memory.fits",
+    "memory.lora_memory",
     "memory.state_bytes",
 }
