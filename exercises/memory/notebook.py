@@ -34,9 +34,9 @@ import torch
 # Before the first activation, a training run holds weights, gradients and optimizer states. People quote 12, 16, 18 and
 # 20 bytes a parameter. Write `state_bytes(parameters, recipe, stage=0, world=1)`:
 #
-# - [c1] `parameters`: the model's parameter count, a Python integer, 0 or more. [c2] Counts are exact, even where a float
+# - [c1] `parameters`: the model's parameter count, a Python integer, 0 or more. All counts are exact, even where a float
 #   would not be;
-# - [c3] `recipe`: what is stored for every parameter, a dictionary with these keys. [c4] It is not modified:
+# - [c2] `recipe`: what is stored for every parameter, a dictionary with these keys, which is not modified:
 #
 # | key | what is stored | value |
 # | --- | --- | --- |
@@ -47,7 +47,7 @@ import torch
 # | `"moments"` | the optimizer's running averages, each with an element for every parameter | a tuple of `torch.dtype`, one for each, possibly empty |
 # | `"block"` | this number of elements of a moment (the block size), or fewer in the last block, share one float32 scale | an integer, or `None` for no scales |
 #
-# - [c5] or one of five names. [c6] All of them train with Adam:
+# - [c3] or one of five names, of recipes that all train with Adam:
 #
 # | name | what is stored |
 # | --- | --- |
@@ -57,15 +57,16 @@ import torch
 # | `"megatron fp16"` | weights and gradients in float16, and persistent float32 copies of both; float32 moments |
 # | `"adam 8-bit"` | weights and gradients in float32; Adam updates the weights themselves. Its moments are one byte an element (`torch.uint8`) in blocks of 256 |
 #
-# - [c7] `stage`, from 0 to 3, is the ZeRO stage, over `world` ranks. [c8] Stage 0 shards nothing: [c9] every rank holds everything.
-#   [c10] Stage 1 shards the optimizer states: [c11] the moments and their scales, the master weights, the main
-#   gradients. [c12] Stage 2 shards the gradients too, stage 3 the weights too;
-# - [c13] each sharded kind is one flat buffer, padded so that every rank holds the same number of elements, its shard. [c14] Each
-#   moment has separate blocks, and the first block of a rank starts where its shard starts;
-# - [c15] returns a dictionary of Python integers, the bytes that **one rank** holds: [c16] `"weights"`, `"gradients"`,
-#   `"main_gradients"`, `"master"`, `"moments"`, `"scales"`, each 0 where there are none, and `"total"`, their
-#   sum. [c17] Step counters and code books, a few bytes a tensor, are left out;
-# - [c18] raises `ValueError` for a name that is none of the five, a stage that is none of the four, a `world` less
+# - [c4] `stage`, from 0 to 3, is the ZeRO stage, over `world` ranks. Stage 0 shards nothing: every rank holds everything.
+#   Stage 1 shards the optimizer states: the moments and their scales, the master weights, the main gradients. Stage 2
+#   shards the gradients too, stage 3 the weights too;
+# - [c5] each sharded kind is one flat buffer, padded to the next multiple of `world` elements, so that every rank holds as
+#   many of them, its shard;
+# - [c6] each moment has separate blocks, and the first block of a rank starts where its shard starts;
+# - [c7] returns a dictionary of Python integers with exactly these entries, the bytes that **one rank** holds: `"weights"`,
+#   `"gradients"`, `"main_gradients"`, `"master"`, `"moments"`, `"scales"`, each 0 where there are none, and `"total"`, their
+#   sum. Step counters and code books, a few bytes a tensor, are left out;
+# - [c8] raises `ValueError` for a name that is none of the five, a stage that is none of the four, a `world` less
 #   than 1 and `parameters` less than 0.
 
 # %% nbgrader={"grade": false, "grade_id": "state_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -300,40 +301,43 @@ import autograder; autograder.grade("memory.activation_bytes")
 # users at once? And if not, which term is too large? Write the estimate behind every capacity
 # question.
 #
-# Write `fits(model, gpu, mode, batch, sequence)`:
+# Write `fits(model, gpu, mode, batch, sequence)`. The job is to serve or to train (`mode` is `"serve"` or `"train"`) with
+# `batch` sequences of `sequence` tokens each:
 #
-# - [c1] `model`: a dictionary, which is not modified, of integers of 1 or more:
-#   - [c2] `"parameters"`: how many; `"weight_bits"`: [c3] bits of each, 4, 8, 16 or 32;
-#   - [c4] `"layers"`; in each of them `"heads"` query heads, and `"kv_heads"` key heads and as many value
-#     heads, which several query heads may share (grouped-query attention); [c5] `"head_dim"`: elements of a head for
-#     one token;
-#   - [c6] `"cache_bits"`: bits of each element of the KV cache, 8, 16 or 32;
-#   - [c7] `"saved"`: bytes of activations that each layer saves for each token for the backward pass;
-#   - [c8] other entries, such as `"width"`, are ignored. [c9] `"heads"` times `"head_dim"` need not equal the width;
-# - [c10] `gpu`: a dictionary, which is not modified: [c11] `"memory"`, a multiple of 0.25, greater than 0, in
-#   the `"unit"` `"GB"` (10^9 bytes, as a disk's maker counts) or `"GiB"` (2^30 bytes); [c12] and
-#   `"reserve_mib"`, an integer of 0 or more: [c13] the memory that the driver and the libraries take, in MiB (2^20 bytes);
-# - [c14] `mode`: `"serve"` or `"train"`; [c15] `batch`: the number of sequences; [c16] `sequence`: tokens in each;
-# - [c17] returns a dictionary with exactly five entries:
-#   - [c18] `"terms"`: a dictionary of bytes, to **serve** `"weights"`, `"cache"`, `"reserve"`, to
-#     **train** `"weights"`, `"gradients"`, `"optimizer"`, `"activations"`, `"reserve"`:
-#     [c19] - `"weights"`: rounded up to a whole byte;
-#     [c20] - `"cache"`: the KV cache, the keys and the values of every token of every sequence, in every layer;
-#     [c21] - `"gradients"`: as many bytes as the weights;
-#     [c22] - `"optimizer"`: AdamW's two moments, in float32, and with 16-bit weights also a float32
-#       master copy of them;
-#     [c23] - `"activations"`: the bytes that all layers save, for every token of every sequence;
-#     [c24] - `"reserve"`: in bytes;
-#   - [c25] `"free"`: the bytes of the card minus the sum of the terms, negative where the card is too small;
-#   - [c26] `"fits"`: whether the terms fit. [c27] A job that fills the card exactly fits;
-#   - [c28] `"binding"`: the name of the largest term except the reserve, which cannot be changed; [c29] of
-#     equal terms the first in the order above;
-#   - [c30] `"largest"`: the largest batch that fits, independent of `batch`, and 0 where not even one
-#     sequence fits;
-# - [c31] all bytes and counts are of type `int`, and exact; [c32] `"fits"` is a `bool`;
-# - [c33] raises `ValueError` for another mode or unit, for `batch` or `sequence` less than 1, for
-#   `"kv_heads"` that do not divide `"heads"`, for bit widths that are not listed above, whether the mode uses
-#   them or not, and for training with weights of 4 or 8 bits.
+# - [c1] `model` and `gpu` are dictionaries, which may have other entries and are not modified:
+#
+# | entry | value |
+# | --- | --- |
+# | `model["parameters"]`, `["weight_bits"]` | the number of weights, and the bits of each: 4, 8, 16 or 32, and to train 16 or 32 |
+# | `model["layers"]` | the number of layers |
+# | `model["heads"]`, `["kv_heads"]` | in each layer: query heads; key heads, and as many value heads, which several query heads may share (grouped-query attention) |
+# | `model["head_dim"]` | elements of a head for one token. The heads together need not be as wide as the model |
+# | `model["cache_bits"]` | bits of each element of the KV cache: 8, 16 or 32 |
+# | `model["saved"]` | bytes of activations that each layer saves for the backward pass, for each token |
+# | `gpu["memory"]`, `["unit"]` | the card's memory, a multiple of 0.25, in `"GB"` (10^9 bytes) or `"GiB"` (2^30 bytes) |
+# | `gpu["reserve_mib"]` | the memory that the driver and the libraries take, in MiB (2^20 bytes) |
+#
+# - [c2] returns a dictionary with five entries. All bytes and counts are of type `int`, and exact, even where a float would not be;
+# - [c3] `"terms"`: a dictionary of bytes. To **serve** it has `"weights"`, `"cache"`, `"reserve"`; to **train** `"weights"`,
+#   `"gradients"`, `"optimizer"`, `"activations"`, `"reserve"`:
+#
+# | term | bytes of |
+# | --- | --- |
+# | `"weights"` | all weights, rounded up to a whole byte |
+# | `"cache"` | the KV cache: keys and values of every token of every sequence, in every layer |
+# | `"gradients"` | as many as of the weights |
+# | `"optimizer"` | AdamW's two moments, in float32, and with 16-bit weights also a float32 master copy of them |
+# | `"activations"` | what all layers save, for every token of every sequence |
+# | `"reserve"` | the reserve |
+#
+# - [c4] `"free"`: the bytes of the card minus the sum of the terms, negative where the card is too small;
+# - [c5] `"fits"`: a `bool`, whether the terms fit. A job that fills the card exactly fits;
+# - [c6] `"binding"`: the name of the largest term except the reserve, which cannot be changed; of equal terms the first
+#   in the order above;
+# - [c7] `"largest"`: the largest batch that fits, independent of `batch`, and 0 where not even one sequence fits;
+# - [c8] raises `ValueError` for a mode, a unit or a bit width that is not listed above, whether the mode uses it or not,
+#   and for training with weights of 4 or 8 bits;
+# - [c9] raises `ValueError` for `batch` or `sequence` less than 1, and for `"kv_heads"` that do not divide `"heads"`.
 
 # %% nbgrader={"grade": false, "grade_id": "fits", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def fits(model, gpu, mode, batch, sequence):
@@ -429,38 +433,32 @@ import autograder; autograder.grade("memory.fits")
 # Write `lora_memory(model, rank, targets, bits=16)`, which adapts `model` in place and returns the memory that
 # it then takes:
 #
-# - [c1] `model`: an `nn.Module` on the host or on a card, all parameters in float32, no buffers. [c2] Two modules
+# - [c1] `model`: an `nn.Module` on the host or on a card, all parameters in float32, no buffers. Two modules
 #   may share one parameter (tied weights);
-# - [c3] `rank`: the LoRA rank, an integer; [c4] `targets`: a list of one name or more. [c5] A layer is a target when the **last
-#   part** of its dotted name is one of them: [c6] `"q"` means `blocks.0.q`, and neither `blocks.0.q_gate` nor `q.norm`. [c7] Each is an
-#   `nn.Linear`, with or without bias, whose weight no other layer shares. [c8] A layer that has
-#   several names is a target if one of them matches, and is adapted once, under all of them;
-# - [c9] afterwards the module under a target's name (yours, or the layer itself) has the parameters
-#   `lora_a`, of shape `(rank, in_features)`, **random**, and `lora_b`, `(out_features, rank)`,
-#   **zeros**, in float32, on the model's device;
-# - [c10] given `x` of any number of dimensions, the module returns the output of the original layer, plus
-#   `16 / rank` times `x @ lora_a.T @ lora_b.T`;
-# - [c11] only these parameters require gradients. [c12] Gradients still reach them through every
-#   frozen layer in between;
-# - [c13] every parameter that is not packed remains the same object with the same values: [c14] embeddings,
-#   norms, biases, layers that are not targets;
-# - [c15] `bits`: with 16 the targets' weights remain too. [c16] With 8 or 4 they are quantized and packed, and the layer
-#   computes with the dequantized weights:
-#   - [c17] a weight is read in row-major order, in blocks of 64 elements; [c18] the last may be shorter, and a block
-#     may span rows;
-#   - [c19] a block's scale, in float32, is its largest absolute value (absmax) divided by 127, or by 7 for 4 bits;
-#   - [c20] each element becomes the integer nearest to its quotient by the scale, either one at a tie, and is dequantized to that
-#     integer times the scale. [c21] A block of zeros is dequantized to zeros;
-#   - [c22] 8-bit integers are stored in `torch.int8`; [c23] 4-bit integers two in each `torch.uint8`, and an odd
-#     last one in a separate byte;
-#   - [c24] integers and scales are the model's only buffers, and the weights that were packed are freed;
-# - [c25] between the forward pass and the backward pass **no other copy of a weight is held**, neither
-#   dequantized nor merged with its adapter. [c26] During either pass there may be one;
-# - [c27] returns a dictionary of bytes, integers of type `int`, with five entries: [c28] `"frozen"`, all
-#   parameters that are not trained, each once, and the packed integers; [c29] `"scales"`, 0 for 16 bits;
-#   [c30] `"adapters"`; `"gradients"`, of a backward pass; [c31] `"optimizer"`, AdamW's two moments;
-# - [c32] raises `ValueError`, and leaves the model unchanged, when `rank` is less than 1, when `bits` is
-#   not 16, 8 or 4, when a target names no module, and when it names one that is not an `nn.Linear`.
+# - [c2] `rank`: the LoRA rank, an integer; `targets`: a list of one name or more. A layer is a target when the **last
+#   part** of its dotted name is one of them: `"q"` means `blocks.0.q`, and not `blocks.0.q_gate`. Each is an
+#   `nn.Linear`, with or without bias, whose weight no other layer shares. A layer that has several names is a target if
+#   one of them matches, and is adapted once, under all of them;
+# - [c3] afterwards the module under a target's name (yours, or the layer itself) has the parameters `lora_a`, of shape
+#   `(rank, in_features)`, **random**, with other numbers in each layer, and `lora_b`, `(out_features, rank)`, **zeros**,
+#   in float32, on the model's device;
+# - [c4] given `x` of any number of dimensions, the module returns the output of the original layer, plus `16 / rank`
+#   times `x @ lora_a.T @ lora_b.T`;
+# - [c5] only these parameters require gradients, which still reach them through every frozen layer in between. Every
+#   parameter that is not packed remains the same object with the same values: embeddings, norms, biases, other layers;
+# - [c6] `bits`: with 16 the targets' weights remain too. With 8 or 4 they are quantized in row-major order, in blocks of
+#   64 elements, of which the last may be shorter; a block may span rows. A block's scale, in float32, is its largest
+#   absolute value (absmax) divided by 127, or by 7 for 4 bits. Each element becomes the integer nearest to its quotient by
+#   the scale, and the layer computes with that integer times the scale; a block of zeros stays zeros;
+# - [c7] 8-bit integers are stored in `torch.int8`; 4-bit integers two in each `torch.uint8`, and an odd last one in a
+#   separate byte. Integers and scales are the model's only buffers, and the weights that were packed are freed;
+# - [c8] between the forward pass and the backward pass **no other matrix of a weight's size is held**, neither dequantized
+#   nor merged with an adapter. During either pass there may be one;
+# - [c9] returns a dictionary of bytes, integers of type `int`, with five entries: `"frozen"`, all parameters that are not
+#   trained, each once, and the packed integers; `"scales"`, 0 for 16 bits; `"adapters"`; `"gradients"`, of a backward
+#   pass; `"optimizer"`, AdamW's two moments;
+# - [c10] raises `ValueError`, and leaves the model unchanged, when `rank` is less than 1, when `bits` is not 16, 8 or 4,
+#   when a target names no module, and when it names one that is not an `nn.Linear`, be it beside others that are.
 #
 # `torch.autograd.Function` lets you choose what an operation saves for backward; `torch.utils.checkpoint` (gradient
 # checkpointing) recomputes instead of saving.

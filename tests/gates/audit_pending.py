@@ -14,4 +14,8 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "data_parallel.mini_ddp",
     "engines.paged_attention",
     "inference.cached_attention",
+    "memory.activation_bytes",
+    "memory.fits",
+    "memory.lora_memory",
+    "memory.state_bytes",
 }

@@ -136,12 +136,12 @@ def _adapted(model: nn.Module, case: dict, kept: dict) -> dict:
     found = {
         name: [_host(getattr(module, part, None)) for part in ("lora_a", "lora_b")] for name, module in modules.items()
     }
-    state = _state(model, kept)
+    state, carriers = _state(model, kept), _carriers(model)
     expected = {
         name: [(case["rank"], columns), (rows, case["rank"])] for name, (rows, columns) in case["layers"].items()
     }
     if any([tuple(getattr(part, "shape", ())) for part in found[name]] != expected[name] for name in modules):
-        return {"found": found, "state": state}
+        return {"found": found, "state": state, "carriers": carriers}
     weights = {name: _as_matrix(module) for name, module in modules.items()}
     with torch.no_grad():
         output = _host(model(tokens))
@@ -151,6 +151,7 @@ def _adapted(model: nn.Module, case: dict, kept: dict) -> dict:
     loss = model(tokens).square().mean()
     return {
         "found": found,
+        "carriers": carriers,
         "state": state,
         "weights": weights,
         "output": output,
@@ -158,6 +159,14 @@ def _adapted(model: nn.Module, case: dict, kept: dict) -> dict:
         **_a_step(model, modules, loss),
         "state_after": _state(model, kept),
     }
+
+
+def _carriers(model: nn.Module) -> dict[str, int]:
+    """Every name of every module with an adapter, and which of them are the same."""
+    modules = dict(model.named_modules(remove_duplicate=False))
+    adapters = {name: id(module.lora_a) for name, module in modules.items() if hasattr(module, "lora_a")}
+    numbers = {adapter: number for number, adapter in enumerate(dict.fromkeys(adapters.values()))}
+    return {name: numbers[adapter] for name, adapter in adapters.items()}
 
 
 def _as_matrix(module: nn.Module) -> torch.Tensor:

@@ -1,12 +1,17 @@
-"""E9.1 state_bytes: cases and judge."""
+"""E9.1 state_bytes: cases and judge.
+
+What a criterion is about is judged by what the learner says of the same recipe elsewhere: a name by the dictionary that it
+stands for, a share by the whole, scales by the moments. A wrong moment is lost once.
+"""
 
 from collections.abc import Iterator
-from typing import Any
+from fractions import Fraction
+from itertools import cycle, islice
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, type_name
-from autograder.judge.questions import ask, judge_questions
+from autograder.judge.expect import count_problem, raised_problem, type_name
+from autograder.judge.questions import ask, judge_questions, refuse
 
 _ITEM_BYTES = {
     "float64": 8,
@@ -38,10 +43,11 @@ _UNLIKE = "The bytes that a real step held are not those of its recipe: were tor
 def _cases(sampler: Sampler) -> Iterator[Case]:
     yield ask("named", list(_by_name(sampler)))
     yield ask("unseen", list(_unseen(sampler)))
-    yield ask("sharding", list(_sharded(sampler)))
-    yield ask("uneven", list(_uneven(sampler)))
+    yield ask("sharding", list(_beside_the_whole(_sharded(sampler))))
+    yield ask("uneven", list(_beside_the_whole(_uneven(sampler))))
     yield ask("scales", list(_in_blocks(sampler)))
-    yield ask("errors", list(_refused(sampler)), raises="ValueError")
+    yield ask("errors", list(_allowed(sampler)))
+    yield refuse("errors", list(_refused(sampler)))
 
 
 def _ask(parameters: int, recipe: dict | str, *ranks: int, run: bool = False, **named: int) -> dict:
@@ -61,26 +67,34 @@ def _plain(recipe: dict | str) -> dict | None:
 
 
 def _by_name(sampler: Sampler) -> Iterator[dict]:
+    """Each name, and after it the dictionary that it stands for."""
     for name in sampler.shuffled(*_NAMED):
-        yield _ask(256 * sampler.integer(2, 40), name, run=name != "adam 8-bit")
-        yield _ask(256 * sampler.integer(10**6, 10**9), name, 0, sampler.integer(2, 9))
-        yield _ask(0, name, 0, 1)
+        run = _ask(256 * sampler.integer(2, 40), name, run=name != "adam 8-bit")
+        for question in (run, _ask(256 * sampler.integer(10**6, 10**9), name, 0, 1)):
+            yield question
+            yield question | {"recipe": _mixed_up(sampler, _NAMED[name]), "run": None}
+
+
+def _beside_the_whole(questions: Iterator[dict]) -> Iterator[dict]:
+    """Each question, and after it the same recipe on a single rank."""
+    for question in questions:
+        yield question
+        yield question | {"ranks": [], "named": {}, "run": None}
 
 
 def _unseen(sampler: Sampler) -> Iterator[dict]:
     """Each kind in each dtype or none, and none to three moments, which may differ."""
     dtypes = tuple(_ITEM_BYTES)
-    for plan in sampler.cover(
-        weights=dtypes, gradients=dtypes, main_gradients=(None, *dtypes), master=(None, *dtypes), moments=range(4)
-    ):
-        recipe = plan | {"moments": [sampler.choice(dtypes) for _ in range(plan["moments"])], "block": None}
-        yield _ask(
-            sampler.integer(1, 10**10),
-            _mixed_up(sampler, recipe),
-            *sampler.choice([(), (0,), (0, sampler.integer(2, 64))]),
-        )
+    kinds = [sampler.permutation(options) for options in (dtypes, dtypes, (None, *dtypes), (None, *dtypes))]
+    for number, values in enumerate(islice(zip(*map(cycle, kinds)), 12)):
+        moments = [sampler.choice(dtypes) for _ in range(number % 4)]
+        recipe = dict(zip(_KEYS, (*values, moments, None), strict=True))
+        ranks = ((), (0,), (0, sampler.integer(2, 64)))[number % 3]
+        yield _ask(sampler.integer(1, 10**10), _mixed_up(sampler, recipe), *ranks)
     for moments in sampler.shuffled(*range(4)):
         yield _ask(sampler.integer(200, 5000), _trainable(sampler, moments, moments % 2 == 0), run=True)
+    yield _ask(2**56 + 32 * sampler.integer(1, 2**40) + 3, _trainable(sampler, 2, True))
+    yield _ask(0, _all_kinds(sampler))
 
 
 def _mixed_up(sampler: Sampler, recipe: dict) -> dict:
@@ -107,7 +121,7 @@ def _trainable(sampler: Sampler, moments: int, master: bool) -> dict:
 def _sharded(sampler: Sampler) -> Iterator[dict]:
     """Shares that come out even. Every kind has a width of its own, so no two are taken for each other."""
     for stage in sampler.shuffled(*_STAGES):
-        for world in sampler.shuffled(1, 2, sampler.integer(3, 9), sampler.integer(60, 600)):
+        for world in sampler.shuffled(1, sampler.integer(3, 9), sampler.integer(60, 600)):
             yield _ask(world * sampler.integer(1, 10**7), _all_kinds(sampler), stage, world)
         yield _ask(3 * sampler.integer(100, 900), _trainable(sampler, sampler.integer(1, 3), True), stage, 3, run=True)
         yield _ask(4 * sampler.integer(100, 900), _trainable(sampler, sampler.integer(1, 3), False), stage, 4, run=True)
@@ -126,14 +140,13 @@ def _all_kinds(sampler: Sampler) -> dict:
 
 
 def _uneven(sampler: Sampler) -> Iterator[dict]:
-    """One left over, one too few, fewer parameters than ranks, none, and more than a float can hold."""
+    """One left over, one too few, fewer parameters than ranks, and more than a float can hold."""
     for stage in sampler.shuffled(1, 2, 3):
         world = sampler.integer(5, 40)
         for parameters in sampler.shuffled(
-            world * sampler.integer(9, 99) + 1, world * sampler.integer(9, 99) - 1, world // 2, 1, 0
+            world * sampler.integer(9, 99) + 1, world * sampler.integer(9, 99) - 1, world // 2, 1
         ):
-            run = parameters > 0
-            yield _ask(parameters, _trainable(sampler, 2, True) if run else _all_kinds(sampler), stage, world, run=run)
+            yield _ask(parameters, _trainable(sampler, 2, True), stage, world, run=True)
         no_float = 2**56 + 32 * sampler.integer(1, 2**40) + 3
         yield _ask(3 * no_float - sampler.integer(1, 2), _trainable(sampler, 2, True), stage, 3)
 
@@ -141,17 +154,19 @@ def _uneven(sampler: Sampler) -> Iterator[dict]:
 def _in_blocks(sampler: Sampler) -> Iterator[dict]:
     """A share on both sides of whole blocks; less than one; blocks of one; each moment its own scales."""
     for stage, block in sampler.shuffled(
-        *((stage, block) for stage in _STAGES for block in (sampler.choice([64, 128]), sampler.integer(33, 999)))
+        *((stage, block) for stage in _STAGES for block in (sampler.choice([64, 128, sampler.integer(33, 999)]),))
     ):
         world = sampler.integer(2, 9)
         for share in sampler.around(block * sampler.integer(2, 50)):
             yield _ask(share * world, _quantised(sampler, block, 2), stage, world)
     for moments in sampler.shuffled(0, 1, 3):
         yield _ask(sampler.integer(10**4, 10**6), _quantised(sampler, sampler.choice([1, 100]), moments))
-    for parameters in sampler.shuffled(0, 1, 255, 257, 256 * sampler.integer(9, 99) + sampler.integer(1, 255)):
-        yield _ask(parameters, "adam 8-bit")
+    for parameters in sampler.shuffled(1, 255, 257):
+        yield _ask(parameters, _quantised(sampler, 256, 2))
     world = sampler.integer(3, 7)
-    yield _ask(256 * world * sampler.integer(2, 9) - sampler.integer(1, 200) * world - 1, "adam 8-bit", 1, world)
+    yield _ask(
+        256 * world * sampler.integer(2, 9) - sampler.integer(1, 200) * world - 1, _quantised(sampler, 256, 2), 1, world
+    )
     yield _ask(2**57 + 32 * sampler.integer(1, 2**40) + 1, _quantised(sampler, 1, 2))
 
 
@@ -162,16 +177,26 @@ def _quantised(sampler: Sampler, block: int, moments: int) -> dict:
     return _mixed_up(sampler, dict(zip(_KEYS, values, strict=True)))
 
 
-def _refused(sampler: Sampler) -> Iterator[dict]:
+def _allowed(sampler: Sampler) -> Iterator[dict]:
+    """The least and the most of everything: whoever refuses everything refuses these."""
+    for stage, name in zip((0, 1, 2, 3, 3), _NAMED):
+        yield _ask(0, name, stage, 1)
+        yield _ask(1, _all_kinds(sampler), stage, sampler.integer(2, 9))
+
+
+def _refused(sampler: Sampler) -> Iterator[tuple[dict, str]]:
     for name in sampler.shuffled("fp16", "FP32", "zero ", "megatron", "adam", ""):
-        yield _ask(1000, name)
-    for recipe in sampler.shuffled("fp32", "adam 8-bit", _all_kinds(sampler)):
-        for stage in sampler.shuffled(-1, 4, sampler.integer(5, 99)):
-            yield _ask(1000, recipe, stage, sampler.integer(1, 8))
-        for world in sampler.shuffled(0, -1, -sampler.integer(2, 9)):
-            yield _ask(1000, recipe, sampler.choice(_STAGES), world)
-        for parameters in sampler.shuffled(-1, -sampler.integer(1000, 10**9)):
-            yield _ask(parameters, recipe, *sampler.choice([(), (3, 4)]))
+        yield _ask(1000, name), f"the recipe {name!r} is none of the five"
+    recipes = cycle(sampler.shuffled("fp32", "adam 8-bit", _all_kinds(sampler)))
+    for stage in sampler.shuffled(-1, 4, sampler.integer(5, 99), 0.5, 1.5, 2.5):
+        yield _ask(1000, next(recipes), stage, sampler.integer(2, 8)), f"stage {stage} is none of the four"
+        yield _ask(1000, next(recipes), stage, 1), f"stage {stage} is none of the four"
+    for world in sampler.shuffled(0, -1, -sampler.integer(2, 9)):
+        for stage in (0, sampler.integer(1, 3)):
+            yield _ask(1000, next(recipes), stage, world), "`world` is less than 1"
+    for parameters in sampler.shuffled(-1, -sampler.integer(1000, 10**9)):
+        for ranks in ((), (3, 4)):
+            yield _ask(parameters, next(recipes), *ranks), "`parameters` is less than 0"
 
 
 def expected(parameters: int, recipe: dict, stage: int = 0, world: int = 1) -> dict[str, int]:
@@ -187,15 +212,31 @@ def expected(parameters: int, recipe: dict, stage: int = 0, world: int = 1) -> d
 
 def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     (criteria,) = case.criteria
-    lost = list(judge_questions(_wrong)(case, evidence))
-    if not all(answer["kept"] is True for answer in evidence["answers"]):
-        lost.append(Failure(criteria, "The function changed the recipe that it was given: the caller still needs it."))
-    held = evidence["held"]
-    if problem := count_problem(held, len(case.inputs["questions"])):
-        lost.append(Failure(criteria, problem))
-    elif not all(map(_as_held, case.inputs["questions"], held)):
-        lost.append(Failure(criteria, _UNLIKE))
-    yield from lost[:1]
+    questions, answers = case.inputs["questions"], evidence["answers"]
+    problem = count_problem(answers, len(questions)) or count_problem(evidence["held"], len(questions))
+    if not problem and not all(map(_as_held, questions, evidence["held"])):
+        problem = _UNLIKE
+    if problem:
+        yield Failure(criteria, problem)
+    elif case.raises:
+        yield from judge_questions(lambda *_: None)(case, evidence)
+    elif problem := next(_problems(criteria, questions, answers), None):
+        yield Failure(criteria, problem)
+
+
+def _problems(criteria: str, questions: list[dict], answers: list[dict]) -> Iterator[str]:
+    for answer in answers:
+        if "error" in answer:
+            yield raised_problem(answer["error"])
+        elif not isinstance(answer.get("returned"), dict):
+            yield f"The function returned {type_name(answer.get('returned'))}; expected a dictionary of the six kinds and the total."
+    values = [answer["returned"] for answer in answers]
+    if criteria in ("named", "sharding", "uneven"):
+        yield from filter(None, map(_ABOUT[criteria], questions[::2], values[::2], values[1::2]))
+    elif criteria != "errors":
+        yield from filter(None, map(_ABOUT[criteria], questions, values))
+    if criteria == "unseen" and not all(answer["kept"] is True for answer in answers):
+        yield "The function changed the recipe that it was given: the caller still needs it."
 
 
 def _as_held(question: dict, held: dict | None) -> bool:
@@ -211,29 +252,127 @@ def _expected(question: dict) -> dict[str, int]:
     return expected(question["parameters"], _plain(question["recipe"]), *question["ranks"], **question["named"])
 
 
-def _wrong(criteria: str, question: dict, value: Any) -> str | None:
+def _unseen_problem(question: dict, value: dict) -> str | None:
     right = _expected(question)
-    if not isinstance(value, dict) or set(value) != set(right):
-        return f"The function returned {type_name(value)}; expected a dictionary of the six kinds and the total, and no others."
+    if set(value) != set(right):
+        return "The dictionary does not have the six kinds and the total, or has others."
     if strange := next((number for number in value.values() if type(number) is not int), None):
         return f"A number of bytes is {type_name(strange)}; expected an exact Python integer."
-    wrong = [kind for kind in right if value[kind] != right[kind]]
-    if wrong == ["total"]:
-        return "The total is not the sum of the kinds."
-    return _said(criteria, question, wrong[0], value[wrong[0]] > right[wrong[0]]) if wrong else None
+    for kind, nbytes in right.items():
+        if kind != "total" and value[kind] != nbytes:
+            return f"The bytes of {_WORDS[kind]} are not those of the recipe. {_HELD[kind]}"
+    return (
+        None
+        if value["total"] == sum(value[kind] for kind in _SHARDED_FROM)
+        else "The total is not the sum of the kinds."
+    )
 
 
-def _said(criteria: str, question: dict, kind: str, too_much: bool) -> str:
-    if criteria == "named":
-        return f"Other bytes of {_WORDS[kind]} are kept with the recipe {question['recipe']!r}. {_HELD[kind]}"
-    if criteria == "sharding":
-        how = "held whole that this stage shards" if too_much else "sharded that this stage holds whole"
-        return f"Something is {how} ({_WORDS[kind]}): stage 1 shards what only the optimizer uses, 2 the gradients too, 3 the weights too."
-    if criteria == "uneven":
-        return f"Every rank holds the same number of elements, whole ones: an uneven share is rounded up, exactly ({_WORDS[kind]})."
-    return f"The bytes of {_WORDS[kind]} are not those of the recipe. {_HELD[kind]}"
+def _named_problem(question: dict, value: dict, spelled_out: dict) -> str | None:
+    right = _expected(question)
+    believed = any(spelled_out.get(kind) == right[kind] > 0 for kind in _SHARDED_FROM)
+    for kind in _SHARDED_FROM:
+        own = _number(spelled_out, kind) if believed else right[kind]
+        if _number(value, kind) not in (right[kind], own):
+            return f"Other bytes of {_WORDS[kind]} are kept with the recipe {question['recipe']!r}. {_HELD[kind]}"
+    return None
 
 
+def _sharding_problem(question: dict, value: dict, whole: dict) -> str | None:
+    for kind in _KEYS[:5]:
+        if found := _elements(question, value, whole, kind):
+            elements, _, share = found
+            if elements == share:
+                return f"{_WORDS[kind].capitalize()} are sharded in a stage that holds them whole: {_STAGES_SAY}"
+            if elements == question["parameters"]:
+                return f"{_WORDS[kind].capitalize()} are held whole in a stage that shards them: {_STAGES_SAY}"
+            return (
+                f"Of {_WORDS[kind]} a rank holds neither the whole nor a share, which is the whole divided by `world`."
+            )
+    return None
+
+
+def _uneven_problem(question: dict, value: dict, whole: dict) -> str | None:
+    """Which stage shards what is not asked here: a kind may be held whole beside one that is shared out."""
+    found = {kind: _elements(question, value, whole, kind) for kind in _KEYS[:5]}
+    parameters, world = question["parameters"], question["ranks"][1]
+    share = -(-parameters // world)
+    due = [kind for kind in found if _SHARDED_FROM[kind] <= question["ranks"][0]]
+    shared = any(found[kind] is None for kind in due) or any(each and each[0] == share for each in found.values())
+    for kind, elements in ((kind, each[0]) for kind, each in found.items() if each):
+        if elements == share or (elements == parameters and shared):
+            continue
+        if type(value.get(kind)) is not int:
+            return f"The bytes of {_WORDS[kind]} are {type_name(value.get(kind))}; expected a Python integer."
+        if share > 2**53 and abs(elements - share) < 2**16:
+            return "A share of more than 2^53 elements is off by a few: a float does not hold every such integer."
+        if elements == share - 1:
+            return (
+                f"A share of {_WORDS[kind]} is rounded down: it is padded, so that every rank holds as many elements."
+            )
+        return (
+            f"A share of {_WORDS[kind]} is not the whole, padded to the next multiple of `world`, divided by `world`."
+        )
+    return None
+
+
+def _elements(question: dict, value: dict, whole: dict, kind: str) -> tuple[Fraction, int, int] | None:
+    """How many elements of a kind a rank was said to hold, how many it holds, and a share; None where that is right.
+
+    They are counted in bytes of an element as the learner counts the whole, where there is a right kind beside it.
+    """
+    parameters, recipe = question["parameters"], _plain(question["recipe"])
+    right, alone = _expected(question), expected(parameters, recipe)
+    found, own = Fraction(_number(value, kind)), Fraction(_number(whole, kind))
+    stage, world = [*question["ranks"], *(0, 1)[len(question["ranks"]) :]]
+    share = -(-parameters // world)
+    due = share if stage >= _SHARDED_FROM[kind] else parameters
+    believed = any(_number(value, other) == right[other] > 0 for other in _KEYS[:5])
+    if (
+        found == right[kind]
+        or (believed and found - right[kind] == own - alone[kind])
+        or found * parameters == own * due > 0
+    ):
+        return None
+    if believed and found == own == 0:
+        return None
+    each = (own if own > 0 else alone[kind] or parameters) / Fraction(parameters)
+    return found / each, due, share
+
+
+def _scales_problem(question: dict, value: dict) -> str | None:
+    recipe, found, right = question["recipe"], _number(value, "scales"), _expected(question)["scales"]
+    each = sum(_ITEM_BYTES[dtype] for dtype in recipe["moments"])
+    own = Fraction(max(_number(value, "moments"), 0)) / (each or 1)
+    if found in (right, 4 * len(recipe["moments"]) * -(-own // recipe["block"]) if own else right):
+        return None
+    if not found:
+        return "The scales are left out: each block of a moment has one, in float32."
+    if found < right == found * len(recipe["moments"]):
+        return (
+            "These are too few scales: each moment has blocks of its own, whatever its dtype, and a scale four bytes."
+        )
+    if found == right - 4 * len(recipe["moments"]):
+        return "One block of each moment is left out: the first starts where the rank's shard starts, and the last, shorter one has a scale, too."
+    return (
+        "The scales are not 4 bytes for each block, the shorter last one included, of each moment's shard on this rank."
+    )
+
+
+def _number(value: dict, kind: str) -> int | float:
+    """The bytes of a kind; what is left out counts as none, and what is no number as less than none."""
+    number = value.get(kind, 0)
+    return number if type(number) in (int, float) and abs(number) < 2**70 else -1
+
+
+_ABOUT = {
+    "named": _named_problem,
+    "unseen": _unseen_problem,
+    "sharding": _sharding_problem,
+    "uneven": _uneven_problem,
+    "scales": _scales_problem,
+}
+_STAGES_SAY = "stage 1 shards what only the optimizer uses, 2 the gradients too, 3 the weights too."
 _WORDS = {kind: kind.replace("_", " ") for kind in _SHARDED_FROM} | {"master": "master weights", "total": "all kinds"}
 _HELD = {
     "weights": "They count by their own dtype, whatever the optimizer updates.",
@@ -250,10 +389,10 @@ exercise = Exercise(
     criteria=(
         Criterion("named", 2, "each of the five named recipes has its bytes"),
         Criterion("unseen", 2, "other recipes are counted by their dtypes, moments and copies, and are not modified"),
-        Criterion("sharding", 2, "each ZeRO stage shards its kinds and nothing else", ("unseen",)),
-        Criterion("uneven", 1, "a shard is padded to whole elements, exactly", ("unseen",)),
-        Criterion("scales", 1, "every block of a rank's shard has a scale, for each moment", ("unseen",)),
-        Criterion("errors", 1, "invalid names, stages, worlds and counts are refused with ValueError", ("named",)),
+        Criterion("sharding", 2, "each ZeRO stage shards its kinds and nothing else"),
+        Criterion("uneven", 1, "a shard is padded to whole elements, exactly"),
+        Criterion("scales", 1, "every block of a rank's shard has a scale, for each moment"),
+        Criterion("errors", 1, "invalid names, stages, worlds and counts, and no others, are refused with ValueError"),
     ),
     cases=_cases,
     judge=_judge,
