@@ -418,20 +418,17 @@ from gpulab.collectives import run_ranks
 # Write `reduce_metrics(totals)`, which all ranks call at the same time. They form a process group with the gloo backend, on the
 # CPU:
 #
-# - [c1] `totals`: a dictionary, name to `(sum, count)`: [c2] the sum of a metric over this rank's samples since the last report, and the
-#   number of these samples;
-# - [c3] a sum is a float, an int or a zero-dimensional tensor of any floating-point or integer dtype. [c4] It may require a gradient;
-# - [c5] a count is an int, 0 where this rank saw no samples. [c6] The sum is 0 then;
-# - [c7] names are strings. All ranks have the same names, **possibly in a different order**, and another call may have other names;
-# - [c8] returns, in every rank, a new dictionary: [c9] name to the **mean over all samples of all ranks**, a Python float;
-# - [c10] no precision is lost: [c11] sums and counts are added in `float64`, which represents every integer up to 2^53, and no total is greater;
-# - [c12] the mean is NaN where no rank saw any samples. [c13] A sum of NaN or infinity shows in the mean of its own metric, and of no other;
-# - [c14] **one collective** in total: [c15] an `all_reduce` that sums one `float64` tensor with two elements per name. [c16] A rank contributes its
-#   sums and its counts, each once, in an order that is the same in all ranks;
-# - [c17] so nothing is gathered, nothing is sent point to point, no object is pickled, and no rank waits at a barrier. [c18] A single rank may
-#   skip the collective;
-# - [c19] with no names nothing is communicated, and the dictionary is empty;
-# - [c20] `totals` and the tensors in it stay unchanged.
+# - [c1] `totals`: a dictionary, name to `(sum, count)`: the sum of a metric over this rank's samples since the last report, and the
+#   number of these samples, an int. Where this rank saw none, both are 0;
+# - [c2] a sum is a float, an int or a zero-dimensional tensor of any floating-point or integer dtype. It may require a gradient;
+# - [c3] names are strings. All ranks have the same names, **possibly in a different order**, and another call may have other names;
+# - [c4] returns, in every rank, a new dictionary: name to the **mean over all samples of all ranks**, a Python float;
+# - [c5] no precision is lost: sums and counts are added in `float64`, which represents every integer up to 2^53, and no total is greater;
+# - [c6] the mean is NaN where no rank saw any samples. A sum of NaN or infinity shows in the mean of its own metric, and of no other;
+# - [c7] **one collective** in total: an `all_reduce` that sums one `float64` tensor with two elements per name, each rank's sums and
+#   counts, in an order that is the same in all ranks. Nothing else is sent, and no rank waits at a barrier;
+# - [c8] a single rank may skip the collective. With no names nothing is communicated, and the dictionary is empty;
+# - [c9] `totals` and the tensors in it stay unchanged.
 
 # %% nbgrader={"grade": false, "grade_id": "reduce_metrics", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def reduce_metrics(totals):
