@@ -514,22 +514,21 @@ for _rank, _log in enumerate(_LOGS):
 # %% [markdown]
 # Write `find_desync(logs)`:
 #
-# - [c1] `logs`: a list, `logs[rank]` is the log of a rank: [c2] a list of the collectives that it posted on one process group, in the order
-#   of posting. [c3] Logs may be of different lengths, and may be empty: [c4] a rank that hangs or has exited posts no more;
-# - [c5] an entry is a dictionary: [c6] `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float,
+# - [c1] `logs`: a list, `logs[rank]` is the log of a rank: a list of the collectives that it posted on one process group, in the order
+#   of posting. Logs may be of different lengths, and may be empty: a rank that hangs or has exited posts no more;
+# - [c2] an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float,
 #   the time by the rank's own clock;
-# - [c7] entries **agree** when they have the same op, the same bytes and the same dtype. [c8] Their lines and times may differ;
-# - [c9] returns None where all logs have the same length and agree at every position. [c10] A single rank always agrees;
-# - [c11] otherwise returns a dictionary with three entries:
-# - [c12] `"index"`: the **first** position, from 0, at which not all ranks have entries that agree. [c13] A rank whose log has ended there
-#   has no entry;
-# - [c14] `"culprits"`: a list of the ranks, ascending, that are not in the largest group of agreeing ranks at that position. [c15] Ranks whose
-#   entries agree form a group. [c16] Of several groups of equal size, the one that has the lowest rank counts as the largest;
-# - [c17] ranks whose logs have ended there form no group, and all of them are culprits, however many they are: [c18] the ranks that have posted
+# - [c3] entries **agree** when they have the same op, the same bytes and the same dtype. Their lines and times may differ;
+# - [c4] returns None where all logs have the same length and agree at every position, as the log of a single rank always does;
+# - [c5] otherwise returns a dictionary with three entries. `"index"`: the **first** position, from 0, at which not all ranks have
+#   entries that agree. A rank whose log has ended there has no entry;
+# - [c6] `"culprits"`: a list of the ranks, ascending, that are not in the largest group at that position. Ranks whose entries agree
+#   form a group. Of several groups of equal size, the one that has the lowest rank counts as the largest;
+# - [c7] ranks whose logs have ended there form no group, and all of them are culprits, however many they are: the ranks that have posted
 #   wait for them;
-# - [c19] `"lines"`: a dictionary from every rank to the line of its entry there, or to None where its log has ended;
-# - [c20] the logs stay unchanged;
-# - [c21] raises `ValueError` where there are no ranks.
+# - [c8] `"lines"`: a dictionary from every rank to the line of its entry there, or to None where its log has ended;
+# - [c9] the logs stay unchanged;
+# - [c10] raises `ValueError` where there are no ranks.
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def find_desync(logs):
