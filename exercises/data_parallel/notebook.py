@@ -322,23 +322,23 @@ import autograder; autograder.grade("data_parallel.best_bucket")
 # and in an evaluation that counts a sample twice. Write `epoch_indices(length, world, rank, epoch, seed, start=0,
 # drop_last=False)`:
 #
-# - [c1] `length`: the number of samples, 0 or more; [c2] `world`: the number of ranks; [c3] `rank`: the number of this rank, from 0;
-#   [c4] `epoch`: from 0; `seed`: [c5] the same in every rank. [c6] All are integers;
-# - [c7] the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`.
-#   [c8] It is the same in every rank;
-# - [c9] the ranks take turns: [c10] rank r reads the samples at positions r, r + world, r + 2 world and so on of the order;
-# - [c11] every rank reads the same number of samples. [c12] Where `world` does not divide `length`, the order is padded with its own
+# - [c1] `length`: the number of samples, 0 or more; `world`: the number of ranks; `rank`: the number of this rank, from 0;
+#   `epoch`: from 0; `seed`: the same in every rank. All are integers;
+# - [c2] the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`.
+#   It is the same in every rank;
+# - [c3] the ranks take turns: rank r reads the samples at positions r, r + world, r + 2 world and so on of the order;
+# - [c4] every rank reads the same number of samples. Where `world` does not divide `length`, the order is padded with its own
 #   samples from the beginning, several times if necessary, until `world` divides its length;
-# - [c13] with `drop_last` the order is not padded: [c14] its last samples are dropped, as few as necessary;
-# - [c15] `start`: the number of samples of this epoch that this rank has already read. [c16] The function returns the rest, in the
+# - [c5] with `drop_last` the order is not padded: its last samples are dropped, as few as necessary;
+# - [c6] `start`: the number of samples of this epoch that this rank has already read. The function returns the rest, in the
 #   same order;
-# - [c17] returns a dictionary with two entries, lists of Python integers, new in each call:
-# - [c18] `"indices"`: the samples that this rank reads from `start` on, in order;
-# - [c19] `"repeated"`: the positions in `"indices"`, from 0, of samples that are read in this epoch for the second time or more
-#   often because the order was padded. [c20] An evaluation does not count these;
-# - [c21] the global random states of PyTorch, NumPy and Python are unchanged afterwards, also after an error, and the result
-#   does not depend on them;
-# - [c22] raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` outside the range 0
+# - [c7] returns a dictionary with two entries, lists of Python integers, new in each call. `"indices"`: the samples that this rank
+#   reads from `start` on, in order;
+# - [c8] `"repeated"`: the positions in `"indices"`, from 0, of the samples with which the order was padded: another position of the
+#   order holds them too, and an evaluation does not count them twice;
+# - [c9] the global random states of PyTorch (on the CPU), NumPy and Python are unchanged afterwards, also after an error, and the
+#   result does not depend on them;
+# - [c10] raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` outside the range 0
 #   to world - 1, and for a `start` less than 0 or greater than the number of samples that this rank reads in the
 #   whole epoch.
 #
