@@ -206,32 +206,26 @@ import autograder; autograder.grade("data_parallel.mini_ddp")
 # anything runs. Write `best_bucket(layers, link, buckets)`:
 #
 # - [c1] `layers`: a list of dictionaries in the order of the backward pass, which begins with the last layer of the model.
-#   [c2] `"us"`: the microseconds of its part of the backward pass, 0 or more; [c3] `"bytes"`: the bytes of its gradients, an
-#   integer, 0 or more. [c4] The same dictionary may be in the list several times;
-# - [c5] `link`: a dictionary with `"alpha_us"`, `"bytes_per_us"` and `"ranks"`, here called n;
-# - [c6] `buckets`: a list of the candidate bucket sizes, integers in bytes, in any order, possibly with duplicates;
-# - [c7] layers follow one another without a pause, whatever is being sent. [c8] A layer's gradients are ready when its
+#   `"us"`: the microseconds of its part of the backward pass, 0 or more; `"bytes"`: the bytes of its gradients, an integer, 1 or more;
+# - [c2] `link`: a dictionary with `"alpha_us"`, `"bytes_per_us"` and `"ranks"`, here called n; `buckets`: a list of the candidate
+#   bucket sizes, integers in bytes, all different, in any order;
+# - [c3] layers follow one another without a pause, whatever is being sent. A layer's gradients are ready when its
 #   microseconds are over;
-# - [c9] gradients are put into buckets in the order of `layers`. [c10] The gradients of one layer are not split. [c11] As soon as a bucket
-#   reaches or exceeds the bucket size, the next gradients start a new bucket. [c12] This limit is the same for every bucket,
-#   including the first;
-# - [c13] the gradients left after the last layer form a bucket too, unless it holds no bytes. [c14] The assignment of gradients to
-#   buckets is fixed before the backward pass: [c15] a bucket is **ready** as soon as all gradients in it are, and does not wait
-#   for a later layer without bytes;
-# - [c16] buckets are all-reduced in this order, one after another. [c17] Each all-reduce begins as soon as its bucket is ready and the
-#   link is free;
-# - [c18] an all-reduce takes `alpha_us` plus 2 (n - 1) / n times the bucket's bytes divided by `bytes_per_us`. [c19] With one rank
+# - [c4] buckets are filled in the order of `layers`, as in E14.1: the gradients of one layer are not split, and as soon as a bucket
+#   holds the bucket size or more, the next gradients start a new one. The limit is the same for every bucket, including the first,
+#   and what is left after the last layer is a bucket too;
+# - [c5] a bucket is **ready** as soon as all gradients in it are. Buckets are all-reduced in order, one after another, and each
+#   all-reduce begins as soon as its bucket is ready and the link is free;
+# - [c6] an all-reduce takes `alpha_us` plus 2 (n - 1) / n times the bucket's bytes divided by `bytes_per_us`. With one rank
 #   nothing is sent, which takes no time;
-# - [c20] the step begins with the first layer and ends when the backward pass and the last all-reduce have ended;
-# - [c21] returns a dictionary with three entries:
-# - [c22] `"step_us"`: a dictionary from each size in `buckets` to the microseconds of the step, a number;
-# - [c23] `"exposed_us"`: a dictionary from each size to the microseconds of the step **after the backward pass ended** (exposed
-#   communication), a number;
-# - [c24] `"best"`: the size with the shortest step, and for a tie the smallest of the tied sizes;
-# - [c25] a time may have a rounding error of up to a billionth of the step;
-# - [c26] the lists and the dictionaries stay unchanged;
-# - [c27] raises `ValueError` when there are no layers or no sizes, for a size less than 1, for a layer's microseconds or
-#   bytes less than 0, for `alpha_us` less than 0, a `bytes_per_us` of 0 or less, and `"ranks"` less than 1.
+# - [c7] returns a dictionary with three entries. `"step_us"`: a dictionary from each size to the microseconds of the step, which
+#   begins with the first layer and ends when the backward pass and the last all-reduce have ended; `"exposed_us"`: a dictionary from
+#   each size to the microseconds of the step **after the backward pass ended** (exposed communication). Both are ints or floats,
+#   with a rounding error of at most a billionth of the step;
+# - [c8] `"best"`: the size with the shortest step, and for a tie the smallest of the tied sizes;
+# - [c9] the lists and the dictionaries stay unchanged;
+# - [c10] raises `ValueError` when there are no layers or no sizes, for a size or a layer's bytes less than 1, for a layer's
+#   microseconds or `alpha_us` less than 0, a `bytes_per_us` of 0 or less, and `"ranks"` less than 1.
 
 # %% nbgrader={"grade": false, "grade_id": "best_bucket", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def best_bucket(layers, link, buckets):
@@ -240,28 +234,26 @@ def best_bucket(layers, link, buckets):
     n, alpha, rate = link["ranks"], link["alpha_us"], link["bytes_per_us"]
     if not layers or not buckets or min(buckets) < 1 or n < 1 or alpha < 0 or rate <= 0:
         raise ValueError(f"{len(layers)} layers, {link}, {buckets}")
-    if any(layer["us"] < 0 or layer["bytes"] < 0 for layer in layers):
-        raise ValueError("a layer takes no less than no time, and has no less than no bytes")
+    if any(layer["us"] < 0 or layer["bytes"] < 1 for layer in layers):
+        raise ValueError("a layer takes no less than no time, and has a byte or more")
     backward = sum(layer["us"] for layer in layers)
 
     def filled(bucket):
         """(ready at, bytes) of each bucket in order."""
-        now = ready = held = 0
+        now = held = 0
         for layer in layers:
-            now += layer["us"]
-            if layer["bytes"]:
-                ready, held = now, held + layer["bytes"]
+            now, held = now + layer["us"], held + layer["bytes"]
             if held >= bucket:
-                yield ready, held
+                yield now, held
                 held = 0
         if held:
-            yield ready, held
+            yield now, held
 
     def step(bucket):
         free = 0
         for ready, held in filled(bucket):
             free = max(free, ready) + alpha + 2 * (n - 1) / n * held / rate
-        return float(backward if n == 1 else max(backward, free))
+        return float(backward if n == 1 else free)
 
     steps = {bucket: step(bucket) for bucket in buckets}
     exposed = {bucket: us - backward for bucket, us in steps.items()}

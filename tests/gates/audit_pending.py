@@ -5,6 +5,7 @@ It tries them and keeps the record; then they leave these lists.
 
 NOT_YET_MUTATED: set[str] = set()
 NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
+    "data_parallel.best_bucket",
     "data_parallel.epoch_indices",
     "data_parallel.find_desync",
     "data_parallel.mini_ddp",
