@@ -62,34 +62,33 @@ for rank, (before, after) in enumerate(broadcast.results):
 # Write `mini_ddp(model, bucket_bytes)`, which makes `model` data parallel. Every rank calls it after the default process
 # group is initialized. All tensors are on the CPU:
 #
-# - [c1] `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype. [c2] All
-#   ranks have the same modules; [c3] `bucket_bytes`: an integer, 1 or more;
-# - [c4] before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place. [c5] This is a
-#   broadcast: [c6] no other rank contributes anything;
-# - [c7] it returns a function `finish`. [c8] In a step every rank calls `loss.backward()` once and then `finish()`. [c9] After that
-#   **`.grad` of every parameter is the mean** over all ranks' gradients. [c10] Many steps follow each other, with
-#   `optimizer.zero_grad()` between them, whose `set_to_none` is `True` or `False`;
-# - [c11] gradients are all-reduced in **buckets**: [c12] from the last of `model.parameters()` to the first, each parameter joins the
-#   current bucket if that bucket then holds at most `bucket_bytes`, and otherwise starts the next bucket. [c13] So a parameter
-#   larger than `bucket_bytes` has a bucket to itself;
-# - [c14] a bucket holds one dtype: [c15] a parameter whose dtype differs from that of the parameter before it starts the next bucket;
-# - [c16] each bucket is reduced by **one all-reduce of one flat tensor** in each step, in the default process group, in the
-#   bucket's dtype and without padding; [c17] nothing else is communicated in a step. [c18] The elements of the flat tensor may be in
-#   any order that is the same in all ranks, and may be divided by the number of ranks before or after the all-reduce;
-# - [c19] a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets before it were
-#   launched: [c20] inside the backward pass, which it overlaps with. [c21] Every rank launches the buckets in bucket order, whatever
-#   the order in which gradients become ready;
-# - [c22] **no rank waits** in the backward pass: [c23] `finish` waits;
-# - [c24] ranks may use different parts of the model, and so have different unused parameters. [c25] A gradient that a rank does not
+# - [c1] `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype, the same in all
+#   ranks but for its values. Two of its modules may share a parameter. `bucket_bytes`: an integer, 1 or more;
+# - [c2] before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place, by a broadcast: no other
+#   rank contributes anything;
+# - [c3] it returns a function `finish`. In a step every rank calls `loss.backward()` once and then `finish()`. After that **`.grad` of
+#   every parameter is the mean** over all ranks' gradients. Many steps follow each other, with `optimizer.zero_grad()` between them,
+#   whose `set_to_none` is `True` or `False`, and two models may be alive at once, each with its own `finish`;
+# - [c4] gradients are all-reduced in **buckets**, which are filled as PyTorch fills them: from the last of `model.parameters()` to the
+#   first, each parameter joins the open bucket of its dtype, or opens one where there is none. A bucket is full, and closed, when it
+#   holds `bucket_bytes` **or more**;
+# - [c5] each bucket is reduced by **one all-reduce of one flat tensor** in each step, in the default process group, in the
+#   bucket's dtype and without padding; nothing else is communicated in a step. The elements of the flat tensor may be in
+#   any order that is the same in all ranks, and may be divided by the number of ranks before or after the all-reduce. A single rank
+#   need not communicate;
+# - [c6] a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets opened before it were
+#   launched: inside the backward pass, which it overlaps with. Every rank launches the buckets in the order in which they were opened,
+#   whatever the order in which gradients become ready;
+# - [c7] **no rank waits** in the backward pass: `finish` waits;
+# - [c8] ranks may use different parts of the model, and so have different unused parameters. A gradient that a rank does not
 #   have in a step **counts as zeros**, and that rank gets the mean like every other rank, also where no rank has the
-#   gradient; [c26] a bucket that cannot be launched earlier is launched by `finish`;
-# - [c27] a **frozen** parameter, one that does not require gradients when `mini_ddp` is called, is in no bucket, and its
-#   `.grad` stays `None`;
-# - [c28] two models may be alive at once, each with its own `finish`.
+#   gradient; a bucket that cannot be launched earlier is launched by `finish`;
+# - [c9] a **frozen** parameter, one that does not require gradients, is in no bucket, and its `.grad` stays `None`. None is frozen or
+#   thawed after the call.
 #
 # `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has accumulated into
 # `parameter.grad`; `f` returns `None`. `dist.all_reduce(tensor, async_op=True)` returns a work handle at once; the handle's
-# `wait()` blocks until the sum is in `tensor`, and so does asking the handle for a future.
+# `wait()` blocks until the sum is in `tensor`. Here its `get_future()` blocks too; with gloo itself only the future's `wait()` does.
 
 # %% nbgrader={"grade": false, "grade_id": "mini_ddp", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mini_ddp(model, bucket_bytes):
@@ -101,13 +100,14 @@ def mini_ddp(model, bucket_bytes):
             dist.broadcast(first, 0)
             tensor.copy_(first)
 
-    buckets, room = [], bucket_bytes
+    buckets, opened = [], {}
     for parameter in reversed([p for p in model.parameters() if p.requires_grad]):
-        if not buckets or parameter.nbytes > room or parameter.dtype != buckets[-1][0].dtype:
-            buckets.append([])
-            room = bucket_bytes
-        buckets[-1].append(parameter)
-        room -= parameter.nbytes
+        if parameter.dtype not in opened:
+            opened[parameter.dtype] = []
+            buckets.append(opened[parameter.dtype])
+        opened[parameter.dtype].append(parameter)
+        if sum(p.nbytes for p in opened[parameter.dtype]) >= bucket_bytes:
+            del opened[parameter.dtype]
     awaited, launched = [len(bucket) for bucket in buckets], []
 
     def launch():
@@ -151,7 +151,7 @@ def _see_mini_ddp():
     def trained(rank, world):
         """Two steps on this rank's part of the batch: gradients, and the number of all-reduces launched after each layer's backward."""
         model, counts = made(seed=rank), []
-        finish = mini_ddp(model, 160)
+        finish = mini_ddp(model, 100)
         begun = dist.group.WORLD._get_sequence_number_for_group()
         for layer in model:
             layer.register_full_backward_hook(lambda *_: counts.append(dist.group.WORLD._get_sequence_number_for_group() - begun))
@@ -184,7 +184,7 @@ def _see_mini_ddp():
             )
         assert counts == [0, 1, 1, 2, 2, 3, 3, 4], (
             f"rank {rank} has launched {counts} all-reduces after each layer, expected [0, 1, 1, 2, 2, 3, 3, 4]: "
-            "two layers fill a bucket, and its all-reduce is launched in the backward of the second one"
+            "80 bytes do not fill a bucket of 100 bytes, two layers do, and its all-reduce is launched in the backward of the second one"
         )
     assert reduced == [160] * 4, f"all-reduces of {reduced} bytes, expected two buckets of 160 bytes in each of two steps"
 
